@@ -1,7 +1,8 @@
 /**
- * The actors' listener of a real plane, over TLS: every method, asked by sessions of agents, by holders of the shared secret,
- * and by whoever has something else, as themselves and as others. What they are answered follows from the credential, the
- * actor's role and `actor-rights.ts`. `svc actor` and `svc mcp --actor` come in here, and nowhere else.
+ * Calls every method on the actor listener of a real plane, over TLS, with session tokens, with tokens made from the shared
+ * secret, and with other credentials, as the caller itself and as other actors. The expected result follows from the
+ * credential, the actor's role and `src/features/actors/rules/rights.ts`. `svc actor` and `svc mcp --actor` use this listener
+ * and no other.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -39,20 +40,20 @@ const ASKER = [
 
 let plane: TestPlane;
 let listener: Connection;
-/** Two teams of the same form: Olga's, whose human is Hugo, and Sven's. */
+/** A run of each of two similar teams: Olga's, with Hugo as a human member, and Sven's. */
 const runs: Record<'a' | 'b', Run> = {} as never;
 const tokens: Record<string, string> = {};
 let review_id: string;
 let mail_id: number;
 
-/** Whom an actor is in a team: `<member>@a`, `<member>@b`, or a human. */
-type Who = string;
-const idOf = (who: Who) => who.replace(/@([ab])$/, (_, name: 'a' | 'b') => `@${runs[name].team_id}`);
-const teamOf = (who: Who) => /@([ab])$/.exec(who)?.[1] as 'a' | 'b' | undefined;
-const roles: Record<Who, ActorRole> = { 'lead@a': 'leader', 'lead@b': 'leader' };
-const roleOf = (who: Who): ActorRole => (who.startsWith('user:') ? 'human' : (roles[who] ?? 'worker'));
-/** In which team's runs a human has a say. */
-const humans: Record<Who, ('a' | 'b')[]> = {
+/** An actor: `<member>@a`, `<member>@b`, or a human (`user:<name>`). */
+type Actor = string;
+const idOf = (who: Actor) => who.replace(/@([ab])$/, (_, name: 'a' | 'b') => `@${runs[name].team_id}`);
+const teamOf = (who: Actor) => /@([ab])$/.exec(who)?.[1] as 'a' | 'b' | undefined;
+const roles: Record<Actor, ActorRole> = { 'lead@a': 'leader', 'lead@b': 'leader' };
+const roleOf = (who: Actor): ActorRole => (who.startsWith('user:') ? 'human' : (roles[who] ?? 'worker'));
+/** The teams in whose runs each human may act. */
+const humans: Record<Actor, ('a' | 'b')[]> = {
   'user:ana': ['a', 'b'],
   'user:olga': ['a'],
   'user:hugo': ['a'],
@@ -75,14 +76,14 @@ beforeAll(async () => {
     clients.set(username, new Client({ url: plane.url, token }));
   }
   const workdir = plane.work;
-  const lives = { command: 'exec sleep 1000', workdir };
+  const long_running = { command: 'exec sleep 1000', workdir };
   const brief = { command: 'cat "$SVC_ACTOR_TOKEN_FILE"', workdir };
   const spec = {
     leader_member_id: 'lead',
     review_route: 'leader',
     members: [
-      { member_id: 'lead', agent: lives },
-      { member_id: 'hand', agent: lives },
+      { member_id: 'lead', agent: long_running },
+      { member_id: 'hand', agent: long_running },
       { member_id: 'brief', agent: brief },
       { member_id: 'asker', agent: { argv: ASKER, protocol: 'acp', workdir } },
       { member_id: 'guest' },
@@ -92,7 +93,7 @@ beforeAll(async () => {
       { step_key: 'hand', member_id: 'hand' },
       { step_key: 'brief', member_id: 'brief' },
       { step_key: 'ask', member_id: 'asker', prompt: 'Ask.' },
-      // Never begun: whoever may say something about them hears that it is too early.
+      // These steps never start: callers that may end them get `step is pending`.
       { step_key: 'hand-later', member_id: 'hand', depends_on: ['lead'] },
       { step_key: 'guest-later', member_id: 'guest', depends_on: ['lead'] },
     ],
@@ -131,13 +132,13 @@ beforeAll(async () => {
   const tls = { ca: await readFile(join(dir, 'ca.pem'), 'utf8') };
   listener = await openConnection({ host, port: Number(port), servername: host, tls });
 
-  // Something that waits in every inbox, so that nobody waits for mail; and one message to acknowledge.
+  // A message for every mailbox, so that `receive` returns at once, and one message to acknowledge.
   for (const name of ['a', 'b'] as const) {
     for (const to of ['lead', 'hand', 'guest', 'user:ana', name === 'a' ? 'user:olga' : 'user:sven'])
-      await ask('send', { to, payload: {}, run_id: runs[name].id }, await mint({ as: `lead@${name}` }));
+      await call('send', { to, payload: {}, run_id: runs[name].id }, await mint({ as: `lead@${name}` }));
   }
-  await ask('send', { to: 'user:hugo', payload: {}, run_id: runs.a.id }, await mint({ as: 'lead@a' }));
-  const sent = await ask(
+  await call('send', { to: 'user:hugo', payload: {}, run_id: runs.a.id }, await mint({ as: 'lead@a' }));
+  const sent = await call(
     'send',
     { to: 'lead', payload: { n: 1 }, run_id: runs.a.id },
     await mint({ as: 'hand@a' }),
@@ -167,37 +168,39 @@ async function tokenOf({ session_id }: Agent): Promise<string> {
   return (await readFile(join(plane.data_dir, 'actor', `${session_id}.token`), 'utf8')).trim();
 }
 
-/** A token made from the shared secret, which names an actor; each is good once. */
-function mint({ as = '' as Who, clock = systemClock as Clock, changed = {} as Partial<TokenSettings> }) {
+/** Makes a token from the shared secret that names an actor. Each token is valid once. */
+function mint({ as = '' as Actor, clock = systemClock as Clock, changed = {} as Partial<TokenSettings> }) {
   return mintToken({ ...settings, ...changed }, as && idOf(as), clock, { kind: 'actor' });
 }
 
-/** The result, or the words of the refusal. */
-async function ask(method: string, params: object, token: string | null): Promise<unknown> {
+/** Returns the result, or the message of the error. */
+async function call(method: string, params: object, token: string | null): Promise<unknown> {
   try {
     const headers = token === null ? {} : { authorization: `Bearer ${token}` };
-    const call = { method, params: JSON.stringify(params) };
-    return JSON.parse((await createClient(ActorService, listener.transport).call(call, { headers })).result);
+    const request = { method, params: JSON.stringify(params) };
+    return JSON.parse(
+      (await createClient(ActorService, listener.transport).call(request, { headers })).result,
+    );
   } catch (error) {
     return toProblem(error, problemKinds).message;
   }
 }
 
-// --- what is asked ----------------------------------------------------------------------------------------------------
+// --- methods ----------------------------------------------------------------------------------------------------------
 
 interface Row {
-  /** Null: nobody's role is asked. */
+  /** Null: every role may call the method. */
   action: ActorAction | null;
-  /** Of a step: its member has a right of its own, and the others need `action`. */
-  own?: Who;
+  /** The member of the step in `params`, who needs only `own_step.end`. Others need `action`. */
+  own?: Actor;
   params?: () => object;
-  /** It says the run by itself. */
+  /** The call does not name a run. */
   runless?: true;
-  /** The response for callers with the right; absent: a result. */
-  passes?: string | ((as: Who) => string | null);
+  /** The error for callers with the right. Absent or null: they get a result. */
+  passes?: string | ((as: Actor) => string | null);
 }
 
-const reviewers = (as: Who): string => {
+const reviewers = (as: Actor): string => {
   if (teamOf(as) === 'b' || as === 'user:sven') return 'permission review not found';
   if (roleOf(as) === 'worker') return problems.workerReviewToWorker().message;
   return 'unknown option_id';
@@ -240,7 +243,7 @@ const rows: Record<ActorMethod, Row> = {
     params: () => ({ step_key: 'hand-later', reason: 'x' }),
     passes: 'step is pending',
   },
-  // Last of all: sessions end with their run.
+  // Called last, because sessions end with their run.
   'run-complete': { action: 'run.end' },
   'run-fail': { action: 'run.end', params: () => ({ error_text: ' ' }), passes: 'error_text is required' },
   'time-trigger-list': { action: 'triggers.use' },
@@ -263,29 +266,34 @@ const rows: Record<ActorMethod, Row> = {
   },
 };
 
-// --- who asks ---------------------------------------------------------------------------------------------------------
+// --- credentials ------------------------------------------------------------------------------------------------------
 
-interface Asker {
+interface Credential {
   name: string;
   kind: 'session' | 'secret' | 'nobody';
-  /** Whom the credential names; null: nobody in particular. */
-  as: Who | null;
+  /** The actor that the credential names. Null: none. */
+  as: Actor | null;
   token: () => Promise<string | null> | string | null;
 }
 
-const session = (as: Who): Asker => ({
-  name: `${as}, by its session`,
+const session = (as: Actor): Credential => ({
+  name: `${as}, with its session token`,
   kind: 'session',
   as,
   token: () => tokens[as]!,
 });
-const holder = (as: Who | null): Asker => ({
-  name: `the secret’s holder as ${as ?? 'nobody'}`,
+const holder = (as: Actor | null): Credential => ({
+  name: `a holder of the shared secret, as ${as ?? 'nobody'}`,
   kind: 'secret',
   as,
   token: () => mint({ as: as ?? '' }),
 });
-const nobody = (name: string, token: Asker['token']): Asker => ({ name, kind: 'nobody', as: null, token });
+const nobody = (name: string, token: Credential['token']): Credential => ({
+  name,
+  kind: 'nobody',
+  as: null,
+  token,
+});
 const HOUR_MS = 3_600_000;
 const at = (offset_ms: number): Clock => ({ now: () => Date.now() + offset_ms });
 const forged = (alg: string, secret = settings.shared_secret) =>
@@ -306,7 +314,7 @@ const withEveryScope = async () => {
   return (await every_scope).token;
 };
 
-const askers: Asker[] = [
+const credentials: Credential[] = [
   session('lead@a'),
   session('hand@a'),
   session('lead@b'),
@@ -314,43 +322,46 @@ const askers: Asker[] = [
   { ...session('solo'), as: null },
   holder(null),
   ...['lead@a', 'hand@a', 'guest@a', 'hand@b', 'user:ana', 'user:olga', 'user:hugo', 'user:sven'].map(holder),
-  nobody('who has no token', () => null),
-  nobody('an agent whose session is over', () => tokens['brief@a']!),
-  nobody('an agent with another’s session id', () => {
+  nobody('a caller without a token', () => null),
+  nobody('an agent whose session has ended', () => tokens['brief@a']!),
+  nobody('an agent with the session id of another agent', () => {
     const [, mac] = tokens['hand@a']!.split('.');
     return `${tokens['lead@a']!.split('.')[0]}.${mac}`;
   }),
-  nobody('root, by a token of the API', () => plane.token),
-  nobody('root, by an API token with every scope', withEveryScope),
-  nobody('a node that wants to join', async () => (await plane.client.call('getBootstrapToken')).token),
-  nobody('a plane', () => mintToken(settings, 'pln_x', systemClock)),
-  nobody('who has another secret', () =>
+  nobody('root, with a sign-in token', () => plane.token),
+  nobody('root, with an API token for every scope', withEveryScope),
+  nobody(
+    'a node, with the bootstrap token',
+    async () => (await plane.client.call('getBootstrapToken')).token,
+  ),
+  nobody('a plane, with a link token', () => mintToken(settings, 'pln_x', systemClock)),
+  nobody('a token made from another secret', () =>
     mint({ as: 'user:ana', changed: { shared_secret: 'x'.repeat(40) } }),
   ),
-  nobody('who has another issuer', () => mint({ as: 'user:ana', changed: { issuer: 'other' } })),
-  nobody('who has another audience', () => mint({ as: 'user:ana', changed: { audience: 'other' } })),
-  nobody('who comes an hour late', () => mint({ as: 'user:ana', clock: at(-HOUR_MS) })),
-  nobody('who comes an hour early', () => mint({ as: 'user:ana', clock: at(HOUR_MS) })),
-  nobody('who signs nothing', () => new UnsecuredJWT({ sub: 'user:ana' }).encode()),
-  nobody('who signs otherwise', () => forged('HS512')),
+  nobody('a token of another issuer', () => mint({ as: 'user:ana', changed: { issuer: 'other' } })),
+  nobody('a token for another audience', () => mint({ as: 'user:ana', changed: { audience: 'other' } })),
+  nobody('an expired token', () => mint({ as: 'user:ana', clock: at(-HOUR_MS) })),
+  nobody('a token that is not valid yet', () => mint({ as: 'user:ana', clock: at(HOUR_MS) })),
+  nobody('an unsigned token', () => new UnsecuredJWT({ sub: 'user:ana' }).encode()),
+  nobody('a token with another algorithm', () => forged('HS512')),
 ];
 
-/** As whom they ask: as themselves, by the id of some actor, and in which run. */
-const asked: (Who | undefined)[] = [
+/** The actors that each caller acts as. Undefined: itself. */
+const acted_as: (Actor | undefined)[] = [
   undefined,
   ...['lead@a', 'hand@a', 'guest@a', 'hand@b', 'user:ana', 'user:olga', 'user:sven'],
 ];
 
-/** The run that is named; a session needs none. */
-function runFor({ kind }: Asker, who: Who | null): 'a' | 'b' | undefined {
+/** The run that the call names. A session needs none. */
+function runFor({ kind }: Credential, who: Actor | null): 'a' | 'b' | undefined {
   return kind === 'session' || who === null ? undefined : (teamOf(who) ?? humans[who]![0]);
 }
 
-function refusalOf(method: ActorMethod, { kind, as }: Asker, ask_as: Who | undefined): string | null {
+function refusalOf(method: ActorMethod, { kind, as }: Credential, act_as: Actor | undefined): string | null {
   const { action, own, passes } = rows[method];
   if (kind === 'nobody') return 'unauthorized';
-  const who = ask_as ?? as;
-  if (kind === 'session' && ask_as !== undefined && ask_as !== as) return notAllowedAs(idOf(ask_as)).message;
+  const who = act_as ?? as;
+  if (kind === 'session' && act_as !== undefined && act_as !== as) return notAllowedAs(idOf(act_as)).message;
   if (who === null && kind === 'secret' && method.startsWith('permission-review-'))
     return refusalOf(method, { ...holder('user:ana') }, undefined);
   if (who === null) return method === 'whoami' ? null : 'actor_id is required';
@@ -363,84 +374,94 @@ function refusalOf(method: ActorMethod, { kind, as }: Asker, ask_as: Who | undef
   return typeof passes === 'function' ? passes(who) : (passes ?? null);
 }
 
-test('every method has a row here', () => {
+test('the table has a row for every method', () => {
   expect(Object.keys(rows).toSorted()).toEqual(Object.keys(actorMethods).toSorted());
 });
 
-async function cell(method: ActorMethod, asker: Asker, ask_as: Who | undefined): Promise<string | null> {
-  const who = ask_as ?? asker.as;
-  const run = rows[method].runless ? undefined : runFor(asker, who);
-  const got = await ask(
+async function cell(
+  method: ActorMethod,
+  credential: Credential,
+  act_as: Actor | undefined,
+): Promise<string | null> {
+  const who = act_as ?? credential.as;
+  const run = rows[method].runless ? undefined : runFor(credential, who);
+  const got = await call(
     method,
     {
       ...rows[method].params?.(),
-      ...(ask_as !== undefined && { actor_id: idOf(ask_as) }),
+      ...(act_as !== undefined && { actor_id: idOf(act_as) }),
       ...(run !== undefined && { run_id: runs[run].id }),
     },
-    await asker.token(),
+    await credential.token(),
   );
   return typeof got === 'string' ? got : null;
 }
 
-test('everybody is answered what their credential, role and step give them, by every method', {
+test('every method allows exactly what the credential, role and step of the caller permit', {
   timeout: 120_000,
 }, async () => {
   const wrong: unknown[] = [];
   let cells = 0;
-  const check = async (method: ActorMethod, asker: Asker, ask_as: Who | undefined, wants: string | null) => {
-    const got = await cell(method, asker, ask_as);
+  const check = async (
+    method: ActorMethod,
+    credential: Credential,
+    act_as: Actor | undefined,
+    wants: string | null,
+  ) => {
+    const got = await cell(method, credential, act_as);
     cells++;
     if (got !== wants)
-      wrong.push([`${method} by ${asker.name} as ${ask_as ?? 'themselves'}`, { got, wants }]);
+      wrong.push([`${method} by ${credential.name} as ${act_as ?? 'itself'}`, { got, wants }]);
   };
-  const ending: [Asker, Who | undefined][] = [];
+  const ending: [Credential, Actor | undefined][] = [];
   for (const method of Object.keys(rows) as ActorMethod[]) {
-    for (const asker of askers) {
-      for (const ask_as of asked) {
-        const wants = refusalOf(method, asker, ask_as);
-        if (method === 'run-complete' && wants === null) ending.push([asker, ask_as]);
-        else await check(method, asker, ask_as, wants);
+    for (const credential of credentials) {
+      for (const act_as of acted_as) {
+        const wants = refusalOf(method, credential, act_as);
+        if (method === 'run-complete' && wants === null) ending.push([credential, act_as]);
+        else await check(method, credential, act_as, wants);
       }
     }
   }
-  // Those who may end a run end it: the first does, the others hear that it is over, and so is every session of it.
+  // The first caller that may end a run ends it. Later ones get `run is completed`, and sessions of the run `unauthorized`.
   const over = new Set<string>();
-  for (const [asker, ask_as] of ending) {
-    const run = teamOf(ask_as ?? asker.as!) ?? humans[ask_as ?? asker.as!]![0]!;
-    if (over.has(run) && asker.kind === 'session') await check('run-complete', asker, ask_as, 'unauthorized');
-    else await check('run-complete', asker, ask_as, over.has(run) ? 'run is completed' : null);
+  for (const [credential, act_as] of ending) {
+    const run = teamOf(act_as ?? credential.as!) ?? humans[act_as ?? credential.as!]![0]!;
+    if (over.has(run) && credential.kind === 'session')
+      await check('run-complete', credential, act_as, 'unauthorized');
+    else await check('run-complete', credential, act_as, over.has(run) ? 'run is completed' : null);
     if (!over.has(run)) await untilOver(run);
     over.add(run);
   }
   expect([...over].toSorted()).toEqual(['a', 'b']);
   for (const who of ['lead@a', 'hand@a', 'lead@b', 'hand@b'])
-    expect([who, await ask('whoami', {}, tokens[who]!)]).toEqual([who, 'unauthorized']);
+    expect([who, await call('whoami', {}, tokens[who]!)]).toEqual([who, 'unauthorized']);
   expect(wrong).toEqual([]);
   expect(cells).toBeGreaterThan(4_000);
   expect(plane.log).not.toContain('a call of an actor failed');
 });
 
-/** Its agents are stopped, so their sessions are over. */
+/** Waits until the tokens of the run's agents are invalid: the end of a run stops its agents. */
 async function untilOver(name: 'a' | 'b'): Promise<void> {
   for (const who of [`lead@${name}`, `hand@${name}`]) {
-    while ((await ask('whoami', {}, tokens[who]!)) !== 'unauthorized') await sleep(20);
+    while ((await call('whoami', {}, tokens[who]!)) !== 'unauthorized') await sleep(20);
   }
 }
 
-test('an agent has no say in another run, also of its own team, and a token made from the secret is good once', async () => {
+test('an agent cannot act in another run of its team, and a token made from the secret is valid once', async () => {
   const { client } = plane;
   const { team_id } = runs.a;
   const run = await client.call('createRun', { params: { team_id }, body: {} });
   const hand = await tokenOf(await agentOf(run, 'hand'));
-  const named = (run_id: string) => ask('step-list', { run_id }, hand);
+  const named = (run_id: string) => call('step-list', { run_id }, hand);
   expect(await named(run.id)).toMatchObject({ steps: expect.any(Array) });
   for (const run_id of [runs.a.id, runs.b.id, 'run_none']) expect(await named(run_id)).toBe('run not found');
-  // Who may choose the actor still may not mix teams up.
+  // A holder of the shared secret cannot act in a run of another team than the actor's.
   const mixed = { actor_id: idOf('hand@b'), run_id: run.id };
-  expect(await ask('step-list', mixed, await mint({}))).toBe(`unknown actor: ${idOf('hand@b')}`);
+  expect(await call('step-list', mixed, await mint({}))).toBe(`unknown actor: ${idOf('hand@b')}`);
   const stranger = { actor_id: 'user:sven', run_id: run.id };
-  expect(await ask('step-list', stranger, await mint({}))).toBe('unknown actor: user:sven');
+  expect(await call('step-list', stranger, await mint({}))).toBe('unknown actor: user:sven');
   const once = await mint({ as: 'user:ana' });
-  expect(await ask('whoami', {}, once)).toMatchObject({ actor_id: `user:${ROOT.username}` });
-  expect(await ask('whoami', {}, once)).toBe('unauthorized');
+  expect(await call('whoami', {}, once)).toMatchObject({ actor_id: `user:${ROOT.username}` });
+  expect(await call('whoami', {}, once)).toBe('unauthorized');
 });

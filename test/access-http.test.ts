@@ -1,7 +1,8 @@
 /**
- * Every route of the API, asked by everybody: who has no token, a bad one, one for another listener, and each kind of user, with
- * a sign-in, with an API token for each scope, and with API tokens that are limited to an agent or a team. What they are answered follows from the policy and the resource; a route without a row
- * here fails the first test. (`access-actor` and `access-node` test the other listeners.)
+ * Calls every route of the API as every kind of caller: without a token, with an invalid token, with a token for another
+ * listener, and as each kind of user: with a sign-in, with an API token for each scope, and with API tokens that are limited
+ * to an agent or a team. The expected response follows from the policy and the resource. A route without a row fails the
+ * first test. (`access-actor` and `access-node` test the other listeners.)
  */
 import { createECDH, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -28,17 +29,17 @@ import { ROOT, TestPlane } from '../src/testing/plane.ts';
 const PASSWORD = 'quite a long password';
 const SECRET = 'a shared secret of more than 32 bytes';
 
-// --- who asks ---------------------------------------------------------------------------------------------------------
+// --- callers ----------------------------------------------------------------------------------------------------------
 
-/** The text of an authorization header, and whom it authenticates here. */
-interface Asker {
+/** The value of an authorization header, and the caller that it authenticates. */
+interface Requester {
   name: string;
   authorization: string | null;
   caller: Caller | null;
 }
 
-/** What an API token of the matrix is asked to be. */
-interface AskedToken {
+/** The options of an API token in the matrix. */
+interface TokenOptions {
   scopes?: Scope[];
   agent_ids?: string[];
   team_ids?: string[];
@@ -47,7 +48,7 @@ interface AskedToken {
 type Username = 'ana' | 'olga' | 'hugo' | 'sven';
 
 let plane: TestPlane;
-let askers: Asker[];
+let requesters: Requester[];
 const users = new Map<Username, { id: string; role: Role; token: string; client: Client }>();
 const user = (username: Username) => users.get(username)!;
 const clientOf = (token: string | null) => new Client({ url: plane.url, token });
@@ -55,7 +56,7 @@ const login = (username: string, password = PASSWORD) =>
   clientOf(null).call('login', { body: { username, password } });
 const passwordOf = (username: string) => (username === ROOT.username ? ROOT.password : PASSWORD);
 
-/** The owner of everything here, a human of her team, and somebody who has nothing to do with it. */
+/** Creates Olga, who owns everything here, Hugo, a human member of her team, and Sven, who has no access to either. */
 async function makeUsers(): Promise<void> {
   const { id } = await plane.client.call('getMe');
   users.set('ana', { id, role: 'root', token: plane.token, client: plane.client });
@@ -72,63 +73,66 @@ const callerOf = (username: Username, grant: Grant | null): Caller => {
   return { user_id, username, role, token_id: '', grant, ip: null };
 };
 
-/** The API tokens of a user: one without particulars, one for each scope, and limited ones where the user sees so much. */
-function tokensOf(username: Username): Record<string, AskedToken> {
+/** The API tokens of a user: one with the defaults, one for each scope, and limited ones if the user can see the resource. */
+function tokensOf(username: Username): Record<string, TokenOptions> {
   const { role } = user(username);
   const scoped = grantableScopes(role).map(
     (scope) => [`with the scope ${scope}`, { scopes: [scope] }] as const,
   );
   return {
-    'by an API token': {},
+    'with an API token': {},
     ...Object.fromEntries(scoped),
     ...(['ana', 'olga'].includes(username) && { 'limited to an agent': { agent_ids: [solo.agent.id] } }),
     ...(username !== 'sven' && { 'limited to a team': { team_ids: [team.id] } }),
   };
 }
 
-async function makeAskers(): Promise<Asker[]> {
-  const made: Asker[] = [];
+async function makeRequesters(): Promise<Requester[]> {
+  const made: Requester[] = [];
   const add = (name: string, authorization: string | null, caller: Caller | null = null) =>
     made.push({ name, authorization, caller });
 
   for (const [username, { role, token, client }] of users) {
     add(username, `Bearer ${token}`, callerOf(username, null));
-    for (const [name, asked] of Object.entries(tokensOf(username))) {
-      const named = await client.call('createToken', { body: { name, ...asked } });
-      add(`${username}, ${name}`, `bearer  ${named.token}`, callerOf(username, newGrant(role, asked)));
+    for (const [name, options] of Object.entries(tokensOf(username))) {
+      const named = await client.call('createToken', { body: { name, ...options } });
+      add(`${username}, ${name}`, `bearer  ${named.token}`, callerOf(username, newGrant(role, options)));
     }
   }
 
-  add('nobody', null);
+  add('a caller without a token', null);
   const ended = (await login('olga')).token;
   await clientOf(ended).call('logout');
-  add('whose sign-in ended', `Bearer ${ended}`);
+  add('a token after logout', `Bearer ${ended}`);
   const spare = await user('olga').client.call('createToken', { body: { name: 'spare' } });
   await user('olga').client.call('deleteToken', { params: { token_id: spare.id } });
-  add('whose API token was deleted', `Bearer ${spare.token}`);
+  add('a deleted API token', `Bearer ${spare.token}`);
   const brief = { username: 'brief', password: PASSWORD };
   const { id: user_id } = await plane.client.call('createUser', { body: brief });
   const gone = (await login('brief')).token;
   await plane.client.call('deleteUser', { params: { user_id } });
-  add('who was deleted', `Bearer ${gone}`);
+  add('a deleted user', `Bearer ${gone}`);
   const fallen = await plane.client.call('createUser', { body: { ...brief, role: 'root' } });
   const was_root = (await login('brief')).token;
   await plane.client.call('updateUser', { params: { user_id: fallen.id }, body: { role: 'user' } });
-  add('who was root until just now', `Bearer ${was_root}`);
+  add('a user who was root before', `Bearer ${was_root}`);
 
-  // Valid for another listener.
+  // Tokens that are valid on another listener.
   const settings = { shared_secret: SECRET, issuer: 'svc', audience: 'svc-internal' };
   const mint = (subject: string, kind: 'actor' | 'link') =>
     mintToken(settings, subject, systemClock, { kind });
-  add('an agent, by its session’s token', `Bearer ${await sessionToken(team.agent)}`);
-  add('who holds the shared secret, as root', `Bearer ${await mint(`user:${ROOT.username}`, 'actor')}`);
-  add('who holds the shared secret, as a plane', `Bearer ${await mint('pln_x', 'link')}`);
-  add('who knows the shared secret', `Bearer ${SECRET.replaceAll(' ', '-')}`);
+  add('an agent, with its session token', `Bearer ${await sessionToken(team.agent)}`);
+  add('a holder of the shared secret, as root', `Bearer ${await mint(`user:${ROOT.username}`, 'actor')}`);
+  add('a holder of the shared secret, as a plane', `Bearer ${await mint('pln_x', 'link')}`);
+  add('the shared secret as a token', `Bearer ${SECRET.replaceAll(' ', '-')}`);
   const { token } = await plane.client.call('getBootstrapToken');
-  add('a node that wants to join', `Bearer ${token}`);
-  add('root, by a password', `Basic ${Buffer.from(`${ROOT.username}:${ROOT.password}`).toString('base64')}`);
-  add('root, by half a token', `Bearer ${plane.token.slice(0, -1)}`);
-  add('root, by two tokens', `Bearer ${plane.token} ${plane.token}`);
+  add('a node, with the bootstrap token', `Bearer ${token}`);
+  add(
+    'root, with a password',
+    `Basic ${Buffer.from(`${ROOT.username}:${ROOT.password}`).toString('base64')}`,
+  );
+  add('root, with a truncated token', `Bearer ${plane.token.slice(0, -1)}`);
+  add('root, with two tokens', `Bearer ${plane.token} ${plane.token}`);
   return made;
 }
 
@@ -136,9 +140,9 @@ async function sessionToken({ session_id }: Agent): Promise<string> {
   return (await readFile(join(plane.data_dir, 'actor', `${session_id}.token`), 'utf8')).trim();
 }
 
-// --- what is asked for ------------------------------------------------------------------------------------------------
+// --- resources --------------------------------------------------------------------------------------------------------
 
-/** Olga's own, and what belongs to the team whose human Hugo is. */
+/** Olga's own resources, and those of the team that has Hugo as a human member. */
 const solo = {} as {
   agent: Agent;
   resting: Agent;
@@ -157,7 +161,7 @@ const team = {} as {
   task: { id: string; conversation_id: string };
   message_id: string;
 };
-/** A second team of the same people, whose runs cost nothing. */
+/** A second team of the same people, whose runs start no agents. */
 const light = {} as { id: string; over: string; again: string };
 const mails = new Map<string, string>();
 
@@ -168,7 +172,7 @@ const ASKER = [
   'permission',
 ];
 
-/** An agent that asks for input in its turn, and waits. */
+/** An agent that sends an elicitation in its turn, and waits. */
 const ELICITING = [...ASKER.slice(0, -1), 'elicits'];
 
 async function makeThings(): Promise<void> {
@@ -210,11 +214,11 @@ async function makeThings(): Promise<void> {
   team.task = await client.call('createTask', { params, body: { title: 'Tidy up' } });
   const of_task = { ...params, task_id: team.task.id };
   team.run_id = (await client.call('startTaskRun', { params: of_task, body: {} })).id;
-  const said = await client.call('sendMessage', {
+  const message = await client.call('sendMessage', {
     params: of_task,
     body: { route: 'broadcast', text: 'hello' },
   });
-  team.message_id = String(said.id);
+  team.message_id = String(message.id);
   team.agent = await agentOf('work', 'running');
   team.resting = await agentOf('past', 'completed');
   await agentOf('ask', 'running');
@@ -254,7 +258,7 @@ async function agentOf(step_key: string, status: Step['status']): Promise<Agent>
   const params = { team_id: team.id, run_id: team.run_id };
   for (;;) {
     const step = (await client.call('listSteps', { params })).find((one) => one.step_key === step_key)!;
-    // A step names its agent a little before there is one.
+    // A step names its agent shortly before the agent exists.
     if (step.status === status) {
       const agent = await client.call('getAgent', { params: { agent_id: step.agent_id! } });
       if (status !== 'running' || agent.status === 'running') return agent;
@@ -268,9 +272,9 @@ function mail(from_actor_id: string, to_actor_id: string) {
   return user('olga').client.call('sendMail', { body });
 }
 
-// --- what is expected -------------------------------------------------------------------------------------------------
+// --- expectations -----------------------------------------------------------------------------------------------------
 
-/** Status and, of an error, its words. */
+/** The status and, for an error, its message. */
 type Outcome = [status: number, error?: string];
 
 interface Given {
@@ -280,19 +284,19 @@ interface Given {
 }
 
 interface Row {
-  /** What is asked for, where that makes a difference. */
+  /** Distinguishes several rows of a route. */
   name?: string;
-  /** Absent: nothing in particular, so that the policy is asked about the caller alone. */
+  /** Absent: the policy decides by the caller alone. */
   resource?: () => Owned;
-  /** What a resource that the caller may not see is as good as. */
+  /** The error for a resource that the caller may not see. */
   hidden?: () => Problem;
-  /** Whom the policy lets in, and this refuses all the same. */
+  /** Refuses callers for a reason that the policy does not know. */
   refuses?: (caller: Caller) => Problem | null;
-  given?: (asker: Asker) => Given | Promise<Given>;
-  /** What becomes of it for those who may. */
+  given?: (requester: Requester) => Given | Promise<Given>;
+  /** The response for callers that may make the call. */
   passes: Outcome;
-  /** Each caller comes with a credential of their own, which the call may end. */
-  spends?: true;
+  /** The call may end its credential, so every call uses a new one. */
+  ends_credential?: true;
 }
 
 const own = ({ id: agent_id }: Agent): Owned => ({ owner_id: user('olga').id, agent_id, team_id: null });
@@ -302,7 +306,7 @@ const ofTeam = (team_id = team.id, agent_id: string | null = null): Owned => ({
   agent_id,
   team_id,
 });
-/** Whether a caller's token could be for such a resource, whatever its scopes: the route asked for those. */
+/** Whether a caller can see a resource, whatever the scopes of its token: the route checks those. */
 const reaches = ({ grant, ...caller }: Caller, resource: Owned) => {
   const whole = grant && { scopes: grantableScopes('root'), limits: grant.limits };
   return decide({ ...caller, grant: whole }, 'team.read', resource) === 'allow';
@@ -316,7 +320,7 @@ const statuses = {
   conflict: 409,
 } as const;
 
-/** Rows of a route about an agent: Olga's own, and one of the team. */
+/** Rows of a route about an agent: one of Olga's, and one of the team. */
 function aboutAgent(
   passes: Outcome | { solo: Outcome; team: Outcome },
   given: (name: 'solo' | 'team') => Given = () => ({}),
@@ -354,7 +358,7 @@ function aboutElicitation(passes: Outcome, body?: unknown): Row[] {
   }));
 }
 
-/** A row of a route below a team. */
+/** A row of a route within a team. */
 function inTeam(passes: Outcome, given: () => Given = () => ({})): Row {
   return {
     resource: () => ofTeam(),
@@ -369,7 +373,7 @@ function inTeam(passes: Outcome, given: () => Given = () => ({})): Row {
   };
 }
 
-/** A row of a route about a run that is over, so that nothing comes of it. */
+/** A row of a route about a run that has ended, so that the call changes nothing. */
 function aboutRun(passes: Outcome, body?: unknown): Row {
   const params = () => ({ team_id: light.id, run_id: light.over, step_key: 'a' });
   return {
@@ -380,7 +384,7 @@ function aboutRun(passes: Outcome, body?: unknown): Row {
   };
 }
 
-/** As whom one asks in a mailbox. */
+/** The actors that callers act as. */
 const actors: Record<string, ActedAs> = {
   'user:olga': { kind: 'human', username: 'olga' },
   'user:hugo': { kind: 'human', username: 'hugo' },
@@ -389,14 +393,14 @@ const actors: Record<string, ActedAs> = {
 };
 const actorId = (name: string) => (name.startsWith('user:') ? name : `${name}@${team.id}`);
 
-/** Rows of a route that is used as an actor, in a run that the caller must see, or in whichever there is. */
+/** Rows of a route that acts as an actor, in a run that the caller must see, or in any run. */
 function asActor(passes: Outcome, given: (actor_id: string) => Given, where: 'run' | 'anywhere'): Row[] {
   return Object.entries(actors).map(([name, as]) => ({
     name: `as ${name}, ${where}`,
     refuses: (caller) => {
       const works = reaches(caller, ofTeam());
       if (!works && where === 'run') return problems.runNotFound();
-      // Whether there is such a member is for those to know who see its team.
+      // Only callers that see the team learn whether it has such a member.
       if (!works && as.kind === 'member') return invalid(`unknown actor: ${actorId(name)}`);
       return mayActAs(caller, as) ? null : notAllowedAs(actorId(name));
     },
@@ -419,7 +423,7 @@ function aboutMail(may: (caller: Caller, to: ActedAs) => boolean): Row[] {
 
 const sees = (caller: Caller) => reaches(caller, ofTeam());
 const onlyOlga = (made: () => Problem) => (caller: Caller) => (caller.username === 'olga' ? null : made());
-/** An API token neither lasts longer than it says, nor makes others. */
+/** An API token can neither be refreshed nor create other credentials. */
 const notByApi = ({ grant }: Caller) => (grant ? problems.notAllowed() : null);
 const plain: Row = { passes: [200] };
 const missing = (made: () => Problem, params: Record<string, string>, body?: unknown): Row => ({
@@ -430,7 +434,7 @@ const over: Outcome = [409, 'run is completed'];
 const stepOver: Outcome = [409, 'step is completed'];
 const notAcp = problem(problems.agentNotAcp());
 let made = 0;
-/** A browser's subscription; nothing is ever sent there. */
+/** A browser's push subscription. Nothing is sent to it. */
 const device = (name: string) => ({
   endpoint: `https://push.example.org/${name}`,
   keys: {
@@ -439,7 +443,7 @@ const device = (name: string) => ({
   },
 });
 
-/** An authenticator that answers the registration which this user has just begun. */
+/** Starts a registration for a user; returns an authenticator and its response. */
 async function begun(username: Username) {
   const { client } = user(username);
   const { options } = await client.call('startPasskeyRegistration');
@@ -460,11 +464,11 @@ const rows: Record<OperationId, Row | Row[]> = {
   },
   createJoinChallenge: { passes: problem(problems.rootAlreadyInitialized()) },
   login: { given: () => ({ body: { username: 'sven', password: PASSWORD } }), passes: [200] },
-  logout: { passes: [204], spends: true },
+  logout: { passes: [204], ends_credential: true },
   refreshToken: {
     refuses: notByApi,
     passes: [200],
-    spends: true,
+    ends_credential: true,
   },
   getMe: plain,
   changePassword: {
@@ -473,7 +477,7 @@ const rows: Record<OperationId, Row | Row[]> = {
   },
   listSignIns: plain,
   endSignIn: {
-    name: 'of Olga’s',
+    name: 'Olga’s',
     refuses: onlyOlga(problems.sessionNotFound),
     given: async ({ caller }) => {
       if (caller === null) return {};
@@ -491,7 +495,7 @@ const rows: Record<OperationId, Row | Row[]> = {
     passes: [201],
   },
   deleteToken: {
-    name: 'of Olga’s',
+    name: 'Olga’s',
     refuses: onlyOlga(problems.tokenNotFound),
     given: async () => {
       const { id } = await user('olga').client.call('createToken', { body: { name: `spare-${made++}` } });
@@ -520,7 +524,7 @@ const rows: Record<OperationId, Row | Row[]> = {
     passes: [200],
   },
   renamePasskey: {
-    name: 'of Olga’s',
+    name: 'Olga’s',
     refuses: onlyOlga(problems.passkeyNotFound),
     given: async () => {
       olgas ??= passkeyOf('olga');
@@ -529,7 +533,7 @@ const rows: Record<OperationId, Row | Row[]> = {
     passes: [200],
   },
   deletePasskey: {
-    name: 'of Olga’s',
+    name: 'Olga’s',
     refuses: (caller) => onlyOlga(problems.passkeyNotFound)(caller) ?? notByApi(caller),
     given: async () => ({ params: { passkey_id: (await passkeyOf('olga')).passkey_id } }),
     passes: [204],
@@ -538,13 +542,13 @@ const rows: Record<OperationId, Row | Row[]> = {
   getPushKey: plain,
   listPushSubscriptions: plain,
   createPushSubscription: {
-    // What is sent there is for those who may read it.
+    // Notifications contain what only the scope `read` gives access to.
     refuses: ({ grant }) => (grant && !grant.scopes.includes('read') ? lacksScope('read') : null),
     given: ({ caller }) => ({ body: device(caller?.username ?? 'nobody') }),
     passes: [201],
   },
   deletePushSubscription: {
-    name: 'of Olga’s',
+    name: 'Olga’s',
     refuses: onlyOlga(problems.pushNotFound),
     given: async () => {
       const { id } = await user('olga').client.call('createPushSubscription', { body: device('olga') });
@@ -621,7 +625,7 @@ const rows: Record<OperationId, Row | Row[]> = {
   updateTeam: inTeam(problem(problems.teamChanged()), () => ({ body: { name: 'x', version: 999 } })),
   deleteTeam: {
     ...inTeam(problem(problems.teamHasRuns())),
-    // They see the team, so they learn that they may not delete it.
+    // Callers that see the team get `not allowed` instead of `team not found`.
     refuses: (caller) => {
       const deletes = decide(caller, 'team.delete', ofTeam()) === 'allow';
       return sees(caller) && !deletes ? problems.notAllowed() : null;
@@ -717,8 +721,8 @@ async function signInsOf(username: Username): Promise<string[]> {
   return listed.map(({ id }) => id);
 }
 
-function expected(route: Route, row: Row, asker: Asker): Outcome {
-  const { authorization, caller } = asker;
+function expected(route: Route, row: Row, requester: Requester): Outcome {
+  const { authorization, caller } = requester;
   if (isPublic(route)) return row.passes;
   if (authorization === null) return problem(problems.missingToken());
   if (caller === null) return problem(problems.invalidToken());
@@ -740,8 +744,8 @@ function expected(route: Route, row: Row, asker: Asker): Outcome {
   }
 }
 
-/** A request as any client could make it; of a stream only its head. */
-async function ask(
+/** Sends a request as any client could. Of a stream, it reads only the headers. */
+async function request(
   route: Route,
   { params = {}, query, body }: Given,
   authorization: string | null,
@@ -772,7 +776,7 @@ async function ask(
   return [status];
 }
 
-/** A credential of the same kind that nothing else is asked with. */
+/** Creates a credential of the same kind, for a single request. */
 async function fresh({ username, grant }: Caller): Promise<string> {
   const { token } = await login(username, passwordOf(username));
   if (!grant) return `Bearer ${token}`;
@@ -787,37 +791,38 @@ beforeAll(async () => {
   });
   await makeUsers();
   await makeThings();
-  askers = await makeAskers();
+  requesters = await makeRequesters();
 }, 60_000);
 afterAll(() => plane?.close());
 
-test('every route has a row here', () => {
+test('the table has a row for every route', () => {
   expect(Object.keys(rows).toSorted()).toEqual(operationIds.toSorted());
 });
 
-/** Everybody who asks, in three groups; `cells_min`: the fewest answers that are compared. */
-const groups: { name: string; has: (asker: Asker) => boolean; cells_min: number }[] = [
-  { name: 'sign-ins and what is no token', has: ({ caller }) => !caller?.grant, cells_min: 4_300 },
+/** All callers, in three groups. `cells_min` is the minimum number of responses to compare. */
+const groups: { name: string; has: (requester: Requester) => boolean; cells_min: number }[] = [
+  { name: 'sign-ins and invalid tokens', has: ({ caller }) => !caller?.grant, cells_min: 4_300 },
   { name: 'API tokens by scope', has: ({ caller }) => caller?.grant?.limits === null, cells_min: 4_500 },
   { name: 'limited API tokens', has: ({ caller }) => Boolean(caller?.grant?.limits), cells_min: 1_200 },
 ];
 
-test.each(groups)('every route answers what the policy says: $name', async ({ has, cells_min }) => {
+test.each(groups)('every route follows the policy: $name', async ({ has, cells_min }) => {
   const wrong: unknown[] = [];
   let cells = 0;
   for (const operation of operationIds) {
     const route: Route = routes[operation];
     for (const row of [rows[operation]].flat()) {
-      for (const asker of askers.filter(has)) {
-        const wants = expected(route, row, asker);
-        const given = (await row.given?.(asker)) ?? {};
-        const authorization = row.spends && asker.caller ? await fresh(asker.caller) : asker.authorization;
-        const got = await ask(route, given, authorization);
+      for (const requester of requesters.filter(has)) {
+        const wants = expected(route, row, requester);
+        const given = (await row.given?.(requester)) ?? {};
+        const authorization =
+          row.ends_credential && requester.caller ? await fresh(requester.caller) : requester.authorization;
+        const got = await request(route, given, authorization);
         cells++;
-        const cell = `${operation}${row.name ? ` (${row.name})` : ''} by ${asker.name}`;
+        const cell = `${operation}${row.name ? ` (${row.name})` : ''} by ${requester.name}`;
         if (JSON.stringify(got) !== JSON.stringify(wants)) wrong.push([cell, { got, wants }]);
         if (route.method !== 'GET') continue;
-        const [head] = await ask(route, given, authorization, 'HEAD');
+        const [head] = await request(route, given, authorization, 'HEAD');
         cells++;
         if (head !== wants[0]) wrong.push([`HEAD ${cell}`, { got: head, wants: wants[0] }]);
       }
@@ -828,8 +833,8 @@ test.each(groups)('every route answers what the policy says: $name', async ({ ha
   expect(plane.log).not.toContain('request failed');
 });
 
-/** The limits of a grant as a request has them: of the kinds that are named. */
-function listed(limits: Limits | null): AskedToken {
+/** The limits of a grant in the form of a request, which leaves out empty lists. */
+function listed(limits: Limits | null): TokenOptions {
   if (limits === null) return {};
   const { agent_ids, team_ids } = limits;
   return {
@@ -838,7 +843,7 @@ function listed(limits: Limits | null): AskedToken {
   };
 }
 
-/** Records of what is asked about: the list that shows each, and whether the stream of all changes does. */
+/** Records, each with the list that contains it, and whether the fleet feed contains it. */
 const shown = (): { id: string; resource: Owned; list?: OperationId; streamed: boolean }[] => [
   { list: 'listAgents', id: solo.agent.id, resource: own(solo.agent), streamed: true },
   { list: 'listAgents', id: solo.resting.id, resource: own(solo.resting), streamed: true },
@@ -854,11 +859,11 @@ const shown = (): { id: string; resource: Owned; list?: OperationId; streamed: b
   { id: light.over, resource: ofTeam(light.id), streamed: true },
 ];
 
-test('lists and the stream of all changes show each caller only what they may see', async () => {
-  let looked = 0;
-  for (const { name, authorization, caller } of askers) {
+test('lists and the fleet feed show each caller only what it may see', async () => {
+  let checked = 0;
+  for (const { name, authorization, caller } of requesters) {
     if (caller === null || decide(caller, 'agents.list') !== 'allow') continue;
-    looked++;
+    checked++;
     const headers = { authorization: authorization! };
     const stream = await fetch(`${plane.url}/api/events?after=0`, { headers });
     const reader = stream.body!.pipeThrough(new TextDecoderStream()).getReader();
@@ -876,7 +881,7 @@ test('lists and the stream of all changes show each caller only what they may se
       expect([name, list, id, ids.includes(id)]).toEqual([name, list, id, seen]);
     }
   }
-  expect(looked).toBeGreaterThan(12);
+  expect(checked).toBeGreaterThan(12);
 });
 
 /** Changes something that the caller may see; returns a text that the change contains. */
@@ -893,8 +898,8 @@ async function changeSomething({ username, grant }: Caller): Promise<string> {
   return word;
 }
 
-test('an unknown route is not found with a valid token, and requires one', async () => {
-  for (const { name, authorization, caller } of askers) {
+test('an unknown route returns 404 with a valid token, and 401 without one', async () => {
+  for (const { name, authorization, caller } of requesters) {
     const refused = authorization === null ? problems.missingToken() : problems.invalidToken();
     for (const path of [
       '/api/none',
@@ -903,11 +908,11 @@ test('an unknown route is not found with a valid token, and requires one', async
       '/API/agents',
       '/api//agents',
     ]) {
-      const got = await ask({ ...routes.getMe, path } as Route, {}, authorization);
+      const got = await request({ ...routes.getMe, path } as Route, {}, authorization);
       const wants = problem(caller === null ? refused : problems.notFound());
       expect([name, path, got]).toEqual([name, path, wants]);
     }
-    const got = await ask({ ...routes.getMe, method: 'DELETE' } as Route, {}, authorization);
+    const got = await request({ ...routes.getMe, method: 'DELETE' } as Route, {}, authorization);
     const wants = caller === null ? problem(refused) : [405, 'method not allowed'];
     expect([name, got]).toEqual([name, wants]);
   }

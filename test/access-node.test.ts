@@ -1,6 +1,6 @@
 /**
- * The listener of a real node: every method of every service there, called by the plane, by another node, by an agent of
- * the machine, by a stranger, and by whoever knows a secret and has no certificate, in `mtls` and in `tls`.
+ * Calls every method of every service on the listener of a real node, in `mtls` and in `tls`: as the plane, as another node,
+ * as an agent of the machine, as a stranger, and as callers that know a secret but have no certificate.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,7 +29,7 @@ const services: DescService[] = [NodeService, JoinService, ActorService];
 let plane: TestPlane;
 let node: TestAgentNode;
 let trust: PlaneTrust;
-/** The token that the node joined with, as it still has it. */
+/** The variables of the node, with the token that it joined with. */
 let bootstrap: Record<string, string>;
 let own: Identity;
 let other_node: Identity;
@@ -77,7 +77,7 @@ afterAll(async () => {
   await plane?.close();
 });
 
-// --- who calls, and what is open to them ------------------------------------------------------------------------------
+// --- callers and their access -----------------------------------------------------------------------------------------
 
 type Tokens = 'none' | 'link' | 'other_secret' | 'actor' | 'session' | 'api';
 interface Peer {
@@ -85,7 +85,7 @@ interface Peer {
   identity: () => { ca: string; cert?: string; key?: string };
   servername?: string;
   token: Tokens;
-  /** Services that let the peer in, by the mode of the node. */
+  /** The services that accept the peer, by the mode of the node. */
   opens: { mtls: DescService[]; tls: DescService[] };
 }
 
@@ -99,31 +99,31 @@ const peers: Peer[] = [
     opens: { mtls: [NodeService, ActorService], tls: [NodeService, ActorService] },
   },
   {
-    // In `tls` the token is what proves a plane; what actors may is the plane's to judge.
+    // In `tls`, a plane proves itself with its token. The node accepts every actor, because the plane authorizes actors.
     ...{ name: 'the plane without a token', identity: () => own, token: 'none' },
     opens: { mtls: [NodeService, ActorService], tls: [ActorService] },
   },
   { name: 'the plane with a bad token', identity: () => own, token: 'other_secret', opens: actors },
   { name: 'another node', identity: () => other_node, token: 'none', opens: none },
   { name: 'another node that knows the secret', identity: () => other_node, token: 'link', opens: none },
-  // A certificate that nobody here believes is as good as none in `tls`, and not in `mtls`.
+  // An untrusted certificate counts as none in `tls`, and is refused in `mtls`.
   {
     ...{ name: 'another plane', identity: () => stranger, token: 'other_secret' },
     opens: { mtls: [], tls: [ActorService] },
   },
   { name: 'an agent of the machine', identity: bare, token: 'session', opens: actors },
-  { name: 'who has no token', identity: bare, token: 'none', opens: actors },
-  { name: 'root, by a token of the API', identity: bare, token: 'api', opens: actors },
-  { name: 'who makes tokens of actors', identity: bare, token: 'actor', opens: actors },
+  { name: 'a caller without a token', identity: bare, token: 'none', opens: actors },
+  { name: 'root, with a sign-in token', identity: bare, token: 'api', opens: actors },
+  { name: 'a caller that makes actor tokens', identity: bare, token: 'actor', opens: actors },
   {
-    // What docs/how-to/nodes.md says of `tls`: whoever knows the secret could be the plane.
-    ...{ name: 'who makes tokens of planes', identity: bare, token: 'link' },
+    // docs/how-to/nodes.md: in `tls`, anyone who knows the secret can act as the plane.
+    ...{ name: 'a caller that makes link tokens', identity: bare, token: 'link' },
     opens: { mtls: [ActorService], tls: [NodeService, ActorService] },
   },
-  // The bootstrap token of this node is spent.
-  { name: 'who wants to join', identity: bare, servername: JOIN_NAME, token: 'link', opens: none },
+  // The bootstrap token of this node has been used.
+  { name: 'a caller that wants to join', identity: bare, servername: JOIN_NAME, token: 'link', opens: none },
   {
-    name: 'the plane at the name of joins',
+    name: 'the plane, with the server name for joins',
     identity: () => own,
     servername: JOIN_NAME,
     token: 'link',
@@ -155,7 +155,7 @@ async function dial({ identity, servername = '127.0.0.1', token }: Peer): Promis
       port: node.port,
       servername,
       tls: identity(),
-      // Who the node is, is another question.
+      // This test does not check the identity of the node.
       verify: () => undefined,
       token: () => tokenOf(token),
     });
@@ -164,14 +164,14 @@ async function dial({ identity, servername = '127.0.0.1', token }: Peer): Promis
   }
 }
 
-/** Whether the call got past who its caller is, whatever became of it there: the node's own refusal has no detail. */
-async function isLetIn(transport: Transport, method: DescMethod): Promise<boolean> {
+/** Whether the node accepts the caller, whatever the result of the call. Its own refusal has no detail. */
+async function isAccepted(transport: Transport, method: DescMethod): Promise<boolean> {
   try {
     await callEmpty(transport, method);
     return true;
   } catch (error) {
     if (!(error instanceof ConnectError)) throw error;
-    // Only what the node itself says bears its time: a connection that was cut says nothing.
+    // Only responses of the node have the time header; an error of a cut connection does not.
     const answered = error.metadata.has(TIME_HEADER);
     const refused = error.code === Code.Unauthenticated && error.findDetails(RefusalSchema).length === 0;
     return answered && !refused;
@@ -196,29 +196,26 @@ async function callEmpty(transport: Transport, method: DescMethod): Promise<void
   for await (const _ of message) return;
 }
 
-test.each(['mtls', 'tls'] as const)(
-  'in %s every method lets in whom it is for, and nobody else',
-  async (mode) => {
-    await node.kill('SIGTERM');
-    await node.start({ ...bootstrap, SVC_INTERNAL_GRPC_SECURITY_MODE: mode });
-    await node.linked();
-    const wrong: unknown[] = [];
-    let cells = 0;
-    for (const peer of peers) {
-      for (const service of services) {
-        for (const method of service.methods) {
-          // A connection for each: who is nobody is cut off at the first word.
-          const connection = await dial(peer);
-          const let_in = connection !== null && (await isLetIn(connection.transport, method));
-          connection?.close();
-          cells++;
-          if (let_in !== peer.opens[mode].includes(service))
-            wrong.push([`${service.name}.${method.name} by ${peer.name}`, { let_in }]);
-        }
+test.each(['mtls', 'tls'] as const)('in %s, every method accepts only its intended callers', async (mode) => {
+  await node.kill('SIGTERM');
+  await node.start({ ...bootstrap, SVC_INTERNAL_GRPC_SECURITY_MODE: mode });
+  await node.linked();
+  const wrong: unknown[] = [];
+  let cells = 0;
+  for (const peer of peers) {
+    for (const service of services) {
+      for (const method of service.methods) {
+        // Every call uses a new connection, because the node closes it at the first unauthorized request.
+        const connection = await dial(peer);
+        const accepted = connection !== null && (await isAccepted(connection.transport, method));
+        connection?.close();
+        cells++;
+        if (accepted !== peer.opens[mode].includes(service))
+          wrong.push([`${service.name}.${method.name} by ${peer.name}`, { accepted }]);
       }
     }
-    expect(wrong).toEqual([]);
-    expect(cells).toBe(peers.length * services.flatMap(({ methods }) => methods).length);
-    expect((await node.record()).status).toBe('connected');
-  },
-);
+  }
+  expect(wrong).toEqual([]);
+  expect(cells).toBe(peers.length * services.flatMap(({ methods }) => methods).length);
+  expect((await node.record()).status).toBe('connected');
+});

@@ -1,4 +1,4 @@
-/** Accounts as a client of the real program meets them, over crashes and with open streams. */
+/** Accounts in the real program, across crashes and with open streams. */
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
@@ -29,7 +29,7 @@ async function addUser(username: string): Promise<{ id: string; token: string }>
   return { id, token };
 }
 
-test('of a hundred joins at once one wins, and the rest are told that root exists', async () => {
+test('exactly one of a hundred concurrent joins succeeds', async () => {
   const path = join(plane.data_dir, 'join.json');
   expect((await stat(path)).mode & 0o777).toBe(0o600);
   const { token, pin } = JSON.parse(await readFile(path, 'utf8'));
@@ -43,7 +43,7 @@ test('of a hundred joins at once one wins, and the rest are told that root exist
   await expect(stat(path)).rejects.toThrow('ENOENT');
 });
 
-test('a challenge outlives a crash, and its tries are not given back by one', async () => {
+test('a join challenge and its attempt count survive a crash', async () => {
   const path = join(plane.data_dir, 'join.json');
   const { token, pin } = JSON.parse(await readFile(path, 'utf8'));
   const wrong = pin === '00000000' ? '00000001' : '00000000';
@@ -57,7 +57,7 @@ test('a challenge outlives a crash, and its tries are not given back by one', as
   expect(await attempt(pin)).toBe('join token expired');
 });
 
-test('tokens, users and the audit trail outlive a crash; what had ended stays ended', async () => {
+test('tokens, users and the audit log survive a crash, and ended sign-ins stay ended', async () => {
   await plane.join();
   const ada = await addUser('ada');
   const phone = await anybody().call('login', { body: { username: 'ada', password: PASSWORD } });
@@ -72,7 +72,7 @@ test('tokens, users and the audit trail outlive a crash; what had ended stays en
   expect(Array.isArray(records) && records.length).toBe(1);
 });
 
-test('an open stream ends soon after its token, and outlives a refresh of it', async () => {
+test('an open stream ends soon after its token, and survives a token refresh', async () => {
   await plane.join();
   const change = { current_password: PASSWORD, new_password: 'quite another password' };
   const ways: Record<string, (user: { id: string; token: string }) => Promise<unknown>> = {
@@ -103,7 +103,7 @@ test('an open stream ends soon after its token, and outlives a refresh of it', a
   await stays;
 });
 
-test('no secret reaches the log, and keys are closed to others', async () => {
+test('no secret reaches the log, and only the owner can read the key file', async () => {
   await plane.join();
   const ada = await addUser('ada');
   const api = await as(ada.token).call('createToken', { body: { name: 'ci' } });
@@ -120,6 +120,6 @@ async function readToEnd(response: Response): Promise<void> {
   try {
     for await (const _ of response.body!);
   } catch {
-    // A stream that is cut has ended too.
+    // A broken connection also ends the stream.
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A conversation with nothing but the CLI, against the real program: the tutorial line by line, and the same with the
- * protocol's own example agent. `svc logs -f` is a process of its own.
+ * Conversations through the CLI alone, against the real program: the tutorial line by line, and the example agent of the
+ * ACP SDK. `svc logs -f` runs in a separate process.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ afterEach(async () => {
   plane = null;
 });
 
-/** A command in a process of its own. */
+/** Starts a command in a separate process. */
 function begin(program: string, ...args: string[]) {
   const { env, url, token, folder } = plane!;
   const child = spawn(program, args, {
@@ -34,7 +34,7 @@ function begin(program: string, ...args: string[]) {
   return child;
 }
 
-/** Everything that a command prints; `seen` resolves once it has printed a text so many times. */
+/** Returns a function that waits until a command has printed a text so many times, and returns its whole output. */
 function listen(child: ReturnType<typeof begin>) {
   let text = '';
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
@@ -64,7 +64,7 @@ async function bash(script: string): Promise<string> {
 
 test('the tutorial on talking to an agent works as written', async () => {
   plane = await TestPlane.prepare();
-  // Where the demo agent keeps its sessions.
+  // The demo agent keeps its sessions there.
   await plane.start({ XDG_STATE_HOME: join(plane.folder, 'state') });
   await plane.join();
   const [create, answer, more, ...rest] = await tutorialBlocks('first-agent', 'Talk to an agent');
@@ -125,11 +125,11 @@ Perfect! I've successfully updated the configuration. The changes have been appl
 
   const waiting = begin(SVC, 'prompt', 'asks', '--wait', 'once', 'more');
   const ended = once(waiting, 'close');
-  const said = listen(waiting);
-  await said('svc reviews allow rev_');
+  const printed = listen(waiting);
+  await printed('svc reviews allow rev_');
   expect((await plane.cli(['reviews', 'deny'])).code).toBe(0);
   expect(await ended).toEqual([0, null]);
-  expect(await said('> once more\n')).toContain('I understand you prefer not to make that change.');
+  expect(await printed('> once more\n')).toContain('I understand you prefer not to make that change.');
 
   expect((await plane.cli(['reviews', 'ls'])).stdout).toBe('');
   await expect

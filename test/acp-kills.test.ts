@@ -1,6 +1,6 @@
 /**
- * The SDK's example agent through a whole turn with a permission, and a plane that dies on the way: the turn ends as if
- * nothing had been.
+ * Kills the plane at each stage of a turn with a permission review, with the example agent of the ACP SDK. The turn must
+ * end without loss.
  */
 
 import { readFile } from 'node:fs/promises';
@@ -21,9 +21,9 @@ afterEach(async () => {
   await plane?.close();
 });
 
-/** The turn, from the agent's start to its end; kills of a test's own come in between. Answers how often the plane died. */
+/** Runs a turn from the agent's start to its end, with a test's own kills in `between`. Returns how often the plane died. */
 async function wholeTurn(between: { asked?: () => Promise<void>; begun?: () => Promise<void> } = {}) {
-  const enough = revive(plane);
+  const stopReviving = revive(plane);
   conversation = await Conversation.start(plane, EXAMPLE_AGENT, { prompt: 'Change the configuration.' });
   await between.begun?.();
   const [review] = await conversation.pending();
@@ -31,28 +31,28 @@ async function wholeTurn(between: { asked?: () => Promise<void>; begun?: () => P
   const answered = await conversation.respond(review!.id, { decision: 'allow' });
   expect(answered).toMatchObject({ status: 'answered', option_id: 'allow', answered_by: 'ana' });
   await conversation.silence();
-  return enough();
+  return stopReviving();
 }
 
-test('a turn with a permission is whole', async () => {
+test('a turn with a permission review is complete', async () => {
   plane = await TestPlane.open();
   await wholeTurn();
   await expectWhole(conversation!);
 });
 
-/** Counted from the plane's start: its second stdin frame opens the session, the third is the prompt, the fourth the answer. */
+/** Counts begin at the plane's start: stdin frame 2 opens the session, 3 is the prompt, and 4 the answer. */
 test.each([
-  ['before the agent has introduced itself', 'stdin_written@1'],
-  ['once it has, before the session is asked for', 'acp_frames_committed@1'],
-  ['while the session is opened', 'stdin_written@2'],
-  ['once it is open, before the prompt reaches the agent', 'acp_frames_committed@2'],
-  ['right after the prompt reached the agent', 'stdin_written@3'],
+  ['before the agent is initialized', 'stdin_written@1'],
+  ['after the agent is initialized, before it gets the session request', 'acp_frames_committed@1'],
+  ['while the session opens', 'stdin_written@2'],
+  ['after the session opens, before the prompt reaches the agent', 'acp_frames_committed@2'],
+  ['right after the prompt reaches the agent', 'stdin_written@3'],
   ['in the middle of the turn', 'acp_frames_committed@4'],
-  ['right after the answer was committed, before it is written', 'review_answered'],
-  ['right after the answer reached the agent', 'stdin_written@4'],
+  ['after the answer is committed, before it is written', 'review_answered'],
+  ['right after the answer reaches the agent', 'stdin_written@4'],
   ['at a commit', 'commit@12'],
   ['right after a commit', 'committed@18'],
-])('a plane that is killed %s (%s) goes on as if nothing had been', async (_when, point) => {
+])('a plane that is killed %s (%s) resumes the turn without loss', async (_when, point) => {
   plane = await TestPlane.open();
   await plane.kill('SIGTERM');
   const [name, n] = point.split('@');
@@ -61,7 +61,7 @@ test.each([
   await expectWhole(conversation!);
 });
 
-test('a plane that is killed before it sees the question finds it when it is back', async () => {
+test('a plane finds a permission request that arrived while it was down', async () => {
   plane = await TestPlane.open();
   await wholeTurn({
     begun: async () => {
@@ -75,7 +75,7 @@ test('a plane that is killed before it sees the question finds it when it is bac
   await expectWhole(conversation!);
 });
 
-test('a review waits through kills of the plane', async () => {
+test('a pending review survives kills of the plane', async () => {
   plane = await TestPlane.open();
   await wholeTurn({
     asked: async () => {
@@ -91,7 +91,7 @@ test('a review waits through kills of the plane', async () => {
   await expectWhole(conversation!);
 });
 
-test('a turn that ends while there is no plane is told when there is one', async () => {
+test('a turn that ends while the plane is down is recorded after its restart', async () => {
   plane = await TestPlane.open();
   conversation = await Conversation.start(plane, EXAMPLE_AGENT, { prompt: 'Change the configuration.' });
   const [review] = await conversation.pending();
@@ -122,7 +122,7 @@ test('sub-agents and their requests survive a kill of the plane', async () => {
   expect(review!.subagent).toEqual({ id: 'child-1', name: 'explorer', unknown_session: false });
   await conversation.respond(review!.id, { decision: 'allow' });
   await conversation.silence();
-  // The stream can be a moment behind the record.
+  // The stream can lag behind the record.
   await expect.poll(() => conversation!.words).toMatch(/answered: yes-once$/);
   const config = await plane.client.call('getAgentConfig', { params: { agent_id: conversation.agent_id } });
   expect(config.subagents).toMatchObject([

@@ -1,4 +1,4 @@
-/** The example agent on another machine, and a network that is away in the middle of its turn. */
+/** The example agent on a remote node, with network outages in the middle of its turn. */
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
@@ -6,7 +6,7 @@ import { Conversation } from '../src/testing/conversation.ts';
 import { EXAMPLE_AGENT, expectWhole } from '../src/testing/example-agent.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
-/** How long the link is away; `SVC_TEST_OUTAGE_S=60` for longer than it takes to call a node unreachable. */
+/** Length of an outage. `SVC_TEST_OUTAGE_S=60` is long enough for the plane to mark the node unreachable. */
 const OUTAGE_S = Number(process.env.SVC_TEST_OUTAGE_S ?? 3);
 const timeout = 120_000 + 3 * OUTAGE_S * 1000;
 
@@ -27,7 +27,7 @@ async function begin(): Promise<Conversation> {
   return conversation;
 }
 
-/** Nothing passes for a while, and every connection is lost. */
+/** Cuts every connection, and lets nothing pass for `OUTAGE_S`. */
 async function outage(meanwhile = async () => {}): Promise<void> {
   node.proxy!.hold('up', 'down');
   node.proxy!.cut();
@@ -35,7 +35,7 @@ async function outage(meanwhile = async () => {}): Promise<void> {
   node.proxy!.release();
 }
 
-test('an answer that is given while the link is away reaches the agent when it is back', {
+test('an answer given during an outage reaches the agent afterwards', {
   timeout,
 }, async () => {
   const talk = await begin();
@@ -48,7 +48,7 @@ test('an answer that is given while the link is away reaches the agent when it i
   await expectWhole(talk);
 });
 
-test('a question that is asked while the link is away is there when it is back', { timeout }, async () => {
+test('a permission request made during an outage appears afterwards', { timeout }, async () => {
   const talk = await begin();
   await talk.event(({ method }) => method === 'session/update');
   await outage();
@@ -58,7 +58,7 @@ test('a question that is asked while the link is away is there when it is back',
   await expectWhole(talk);
 });
 
-test('a link that breaks again and again, a plane and a node that are killed: the turn is whole', {
+test('a turn is complete although the link breaks repeatedly and the plane and the node are killed', {
   timeout,
 }, async () => {
   const talk = await begin();

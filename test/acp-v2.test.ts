@@ -1,4 +1,4 @@
-/** A real agent that speaks ACP v2, by the SDK's own agent class, through the real program. */
+/** The real program with an agent that speaks ACP v2, built with the agent class of the SDK. */
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { problems } from '../src/core/problem.ts';
@@ -21,9 +21,9 @@ afterEach(async () => {
 });
 
 const config = () => plane.client.call('getAgentConfig', { params: { agent_id: talk!.agent_id } });
-/** Waits until the agent has said this. */
-const said = (words: string) => talk!.event(() => talk!.words.includes(words));
-/** Waits until there is no turn, and for the log of it. */
+/** Waits until the agent's messages contain a text. */
+const messageWith = (text: string) => talk!.event(() => talk!.words.includes(text));
+/** Waits until no turn or prompt is left, and checks the log. */
 async function silence(): Promise<void> {
   await talk!.silence();
   await talk!.expectTrue();
@@ -33,7 +33,7 @@ const stopReasons = () =>
     ({ turn_ended }) => (turn_ended as { stop_reason: string } | undefined)?.stop_reason ?? [],
   );
 
-test('a turn with a permission is complete after kills of the plane while it waits', async () => {
+test('a turn is complete after kills of the plane during its permission review', async () => {
   plane = await TestPlane.open({ env: PREVIEW });
   talk = await Conversation.start(plane, agentArgv(), { prompt: 'change' });
   const [review] = await talk.pending();
@@ -41,7 +41,7 @@ test('a turn with a permission is complete after kills of the plane while it wai
   expect((await talk.get()).activity).toBe('needs_you');
   for (let kill = 0; kill < 2; kill++) {
     await plane.kill();
-    // The setting does not change what a session speaks.
+    // The setting does not change the protocol version of an open session.
     await plane.start({ SVC_AGENTS_ACP_VERSION: '1' });
     expect(await talk.pending()).toMatchObject([{ id: review!.id, status: 'pending' }]);
     expect(await config()).toMatchObject({ protocol_version: 2 });
@@ -65,7 +65,7 @@ test('a turn with a permission is complete after kills of the plane while it wai
 });
 
 test.each(['stdin_written@3', 'acp_frames_committed@4', 'review_answered'])(
-  'a plane that is killed at %s goes on as if nothing had been',
+  'a plane that is killed at %s resumes the turn without loss',
   async (point) => {
     plane = await TestPlane.open();
     await plane.kill('SIGTERM');
@@ -87,7 +87,7 @@ test.each(['stdin_written@3', 'acp_frames_committed@4', 'review_answered'])(
 test('prompts wait for the current turn, and a turn can be cancelled or fail', async () => {
   plane = await TestPlane.open({ env: PREVIEW });
   talk = await Conversation.start(plane, agentArgv(), { prompt: 'slow' });
-  await said('I take my time.');
+  await messageWith('I take my time.');
   const next = await talk.prompt('change');
   expect(await talk.prompts()).toMatchObject([{ state: 'sent' }, { id: next, state: 'queued' }]);
   await talk.cancel();
@@ -108,7 +108,7 @@ test('prompts wait for the current turn, and a turn can be cancelled or fail', a
 test('work that the agent starts on its own delays prompts, and can be cancelled', async () => {
   plane = await TestPlane.open({ env: PREVIEW });
   talk = await Conversation.start(plane, agentArgv(), { prompt: 'later' });
-  await said('I go on by myself.');
+  await messageWith('I go on by myself.');
   expect((await talk.get()).activity).toBe('working');
   const next = await talk.prompt('hello');
   expect(await talk.prompts()).toMatchObject([{ id: next, state: 'queued' }]);
@@ -119,7 +119,7 @@ test('work that the agent starts on its own delays prompts, and can be cancelled
   await expect(talk.cancel()).rejects.toThrow(problems.noTurn().message);
 });
 
-test('a mode is an option, and a session is resumed', async () => {
+test('a mode is set as a config option, and a restart resumes the session', async () => {
   plane = await TestPlane.open({ env: PREVIEW });
   talk = await Conversation.start(plane, agentArgv(), { prompt: 'hello' });
   await silence();
@@ -130,7 +130,7 @@ test('a mode is an option, and a session is resumed', async () => {
   await talk.stop();
   await plane.client.call('startAgent', { params });
   await talk.prompt('again');
-  await said('You said: again');
+  await messageWith('You said: again');
   await silence();
   expect(talk.events.map(({ method }) => method)).toContain('session/resume');
   expect(talk.errors).toEqual([]);
@@ -161,7 +161,7 @@ test('an agent that only speaks version 1 gets version 1', async () => {
   expect(talk.events.some(({ turn_ended, accepted }) => turn_ended || accepted)).toBe(false);
 });
 
-test('an agent that only speaks version 2 fails if it is not offered', async () => {
+test('an agent that only speaks version 2 fails if the plane does not offer it', async () => {
   plane = await TestPlane.open();
   talk = await Conversation.start(plane, agentArgv(), { prompt: 'hello' });
   await talk.event(({ type }) => type === 'error');

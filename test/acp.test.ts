@@ -1,4 +1,4 @@
-/** Real agents that speak ACP, most of them badly: the plane stays up, the log says what happened, and each can be stopped. */
+/** Scripted ACP agents, most of which misbehave: the plane stays up, the log is correct, and each agent can be stopped. */
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
@@ -17,7 +17,7 @@ beforeAll(async () => {
   plane = await TestPlane.open({ env: { SVC_RETENTION_BYTES_PER_AGENT: String(8192 * MIB) } });
 });
 afterAll(() => plane?.close());
-/** Whatever an agent does: the plane is there, the conversation is what its log tells, and it can be stopped. */
+/** Whatever an agent does, the plane is running, the conversation matches its log, and the agent can be stopped. */
 afterEach(async () => {
   expect(plane.isRunning).toBe(true);
   for (const conversation of open) {
@@ -59,7 +59,7 @@ test('`asks` shows whether an agent asks first or acts without asking', async ()
   expect(await acting.get()).toMatchObject({ asks: 'acts', permission_mode: 'ask', pending_reviews: 0 });
 });
 
-test('what lasts is never chosen by a plain decision', async () => {
+test('a decision without option_id never selects an option that lasts', async () => {
   const talk = await begin('two_always');
   const [first] = await talk.pending();
   await talk.respond(first!.id, { decision: 'allow' });
@@ -71,7 +71,7 @@ test('what lasts is never chosen by a plain decision', async () => {
   expect(talk.words).toBe('answered: yes-onceanswered: always-user');
 });
 
-test('a question without options can only be cancelled', async () => {
+test('a permission review without options can only be cancelled', async () => {
   const talk = await begin('no_options');
   const [review] = await talk.pending();
   await expect(talk.respond(review!.id, { decision: 'allow' })).rejects.toThrow('option_id is required');
@@ -80,7 +80,7 @@ test('a question without options can only be cancelled', async () => {
   expect(talk.words).toBe('answered: cancelled');
 });
 
-test('what sub-agents do, say and ask is attributed to them, and the turn stays the agent’s', async () => {
+test('events and reviews of sub-agents are attributed to them, and the turn stays the agent’s', async () => {
   const talk = await begin('subagents');
   const [review] = await talk.pending();
   expect(review!.subagent).toEqual({ id: 'child-1', name: 'explorer', unknown_session: false });
@@ -103,7 +103,7 @@ test('what sub-agents do, say and ask is attributed to them, and the turn stays 
   expect((await talk.get()).activity).toBe('idle');
 });
 
-test('what a sub-agent does within the agent’s session is attributed by the tool call that launched it', async () => {
+test('events of a sub-agent within the agent’s session are attributed by the tool call that launched it', async () => {
   const talk = await begin('subagent_calls');
   const [review] = await talk.pending();
   expect(review!.subagent).toEqual({ id: 'task-1', name: 'Explore', unknown_session: false });
@@ -121,7 +121,7 @@ test('what a sub-agent does within the agent’s session is attributed by the to
   expect(talk.events.filter(({ subagent }) => subagent === 'task-1')).toHaveLength(3);
 });
 
-test('two questions of one id are answered one by one', async () => {
+test('two permission requests with the same id get separate answers', async () => {
   const talk = await begin('twice');
   const [first, second] = await talk.pending(2);
   expect([first, second].map((review) => review!.tool_call.title)).toEqual(['first', 'second']);
@@ -131,14 +131,14 @@ test('two questions of one id are answered one by one', async () => {
   expect(talk.words).toBe('answered: yes-once, no-once');
 });
 
-test('a question that is withdrawn waits for nobody', async () => {
+test('a withdrawn permission request cancels its review', async () => {
   const talk = await begin('withdraws');
   await talk.silence();
   expect(await talk.reviews()).toMatchObject([{ status: 'cancelled', delivery: null }]);
   expect(talk.words).toBe('answered: error -32800');
 });
 
-test('a turn lasts until it is cancelled, and the next prompt follows', async () => {
+test('cancelling a turn starts the next prompt', async () => {
   const talk = await begin('slow');
   await talk.event(({ method }) => method === 'session/update');
   const next = await talk.prompt('Then this.');
@@ -159,7 +159,7 @@ test('a turn that ignores its cancellation is reported, and its agent can be sto
   await talk.error('turn_lost');
 });
 
-test('ten thousand updates in a turn are ten thousand events, in order', async () => {
+test('ten thousand updates in a turn become ten thousand events in order', async () => {
   const talk = await begin('flood', 10_000);
   await talk.silence();
   const { last_seq } = await talk.get();
@@ -167,7 +167,7 @@ test('ten thousand updates in a turn are ten thousand events, in order', async (
   expect(talk.words).toBe(Array.from({ length: 10_000 }, (_, n) => `${n + 1} `).join(''));
 });
 
-test('a frame that is too large for an event stands behind its bytes', async () => {
+test('the event of an oversized frame has its size but no payload', async () => {
   const talk = await begin('long_line', 2 * MIB);
   await talk.silence();
   const frame = await talk.event(({ truncated }) => truncated === true);
@@ -179,7 +179,7 @@ function peak(): number {
   return Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${plane.pid}/status`, 'utf8'))![1]) * 1024;
 }
 
-test('a line of a hundred megabytes is output, whole, and memory stays bounded', async () => {
+test('a line of 100 MiB becomes output without loss, and memory stays bounded', async () => {
   const warm = await begin('long_line', 40 * MIB);
   await warm.silence();
   const before = LINUX ? peak() : 0;
@@ -191,7 +191,7 @@ test('a line of a hundred megabytes is output, whole, and memory stays bounded',
   if (LINUX) expect(peak() - before).toBeLessThan(256 * MIB);
 });
 
-test('half a frame of an agent that ended is output, and its turn is lost', async () => {
+test('an incomplete frame of an agent that exits becomes output, and its turn is lost', async () => {
   const talk = await begin('half_frame');
   expect(await plane.finished(talk.agent_id)).toMatchObject({ status: 'failed', exit_code: 1 });
   await talk.error('turn_lost');
@@ -199,17 +199,17 @@ test('half a frame of an agent that ended is output, and its turn is lost', asyn
   expect(output).toMatchObject([{ stream: 'stdout', data: '{"jsonrpc":"2.0","method":"session/upd' }]);
 });
 
-test('an agent that is killed in a turn loses it; started again, it goes on with what waits', async () => {
+test('an agent that is killed in a turn loses the turn and can be started again', async () => {
   const talk = await begin('crash_in_turn');
   await talk.error('turn_lost');
   expect(await talk.get()).toMatchObject({ status: 'failed', exit_signal: 'SIGKILL', activity: null });
   await plane.client.call('startAgent', { params: { agent_id: talk.agent_id } });
   await talk.until('idle');
-  // Nothing of before can be loaded.
+  // The agent cannot load its earlier session.
   expect(talk.errors).toEqual(['turn_lost', 'context_lost']);
 });
 
-test('an agent of another version cannot be talked to', async () => {
+test('an agent of an unsupported ACP version accepts no prompts', async () => {
   const talk = await begin('v2_only');
   expect(await talk.error('acp_version_unsupported')).toMatchObject({
     error: 'the agent speaks ACP version 2, this service version 1',
@@ -218,7 +218,7 @@ test('an agent of another version cannot be talked to', async () => {
   await expect(talk.prompt('Hello?')).rejects.toThrow('agent cannot be talked to');
 });
 
-test('somebody signs in before the agent works', async () => {
+test('a prompt waits until the agent is signed in', async () => {
   const talk = await begin('auth');
   expect(await talk.error('auth_required')).toMatchObject({ methods: [{ id: 'test-sign-in' }] });
   await talk.until('needs_you');
@@ -275,7 +275,7 @@ test('a program that echoes its input is reported as not an agent', async () => 
   expect(await talk.error('acp_initialize_failed')).toMatchObject({ error: 'method not found' });
 });
 
-test('of fifty concurrent answers by two people, one wins and the others get the name of its author', async () => {
+test('one of fifty concurrent answers by two users succeeds, and the others name its author', async () => {
   const credentials = { username: 'ben', password: 'staple battery correct' };
   await plane.client.call('createUser', { body: { ...credentials, role: 'user' } });
   const { token } = await plane.client.call('login', { body: credentials });

@@ -1,6 +1,6 @@
 /**
- * Actor methods in a team, with the real programs: members on the main node and on a remote node communicate by `svc actor` and
- * by tools, from the sessions of their agents. No shared secret is configured.
+ * Actor methods in a team, with the real programs: members on the main node and on a remote node communicate through
+ * `svc actor` and tools, from the sessions of their agents. No shared secret is configured.
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -52,27 +52,27 @@ async function shellIn(where: { work: string }, name: string): Promise<AgentShel
 }
 
 /** Runs a command of `svc actor` as a member, and returns its result. It must succeed. */
-async function does(by: AgentShell, command: string) {
+async function runAs(by: AgentShell, command: string) {
   const { said, exit } = await by.tell(`svc actor ${command}`);
   expect(exit, `${command}: ${said}`).toBe(0);
   return JSON.parse(said);
 }
 
-/** With another token than its own. */
+/** Calls `whoami` from a member's session with another token. */
 async function whoamiWith(by: AgentShell, token: string) {
   const there = '"$(dirname "$SVC_ACTOR_TOKEN_FILE")/actor.json"';
   return by.tell(`cp ${there} .\necho ${token} >token\nSVC_ACTOR_TOKEN_FILE=$PWD/token svc actor whoami`);
 }
 
-async function refused(by: AgentShell, command: string, words: string): Promise<void> {
-  expect(await by.tell(`svc actor ${command} 2>&1 >/dev/null`)).toEqual({ said: `svc: ${words}`, exit: 1 });
+async function expectRefusal(by: AgentShell, command: string, message: string): Promise<void> {
+  expect(await by.tell(`svc actor ${command} 2>&1 >/dev/null`)).toEqual({ said: `svc: ${message}`, exit: 1 });
 }
 
-/** Not in its output, where nobody would see it. */
+/** Writes the token to the step output, because the agent's output would show it redacted. */
 const GIVES_TOKEN = 'cat "$SVC_ACTOR_TOKEN_FILE" >"$SVC_STEP_OUTPUT"';
 
 test.each(['mtls', 'tls'])(
-  'a member on a node takes part in its run by svc actor, and does no more than it may, in %s',
+  'in %s, a member on a remote node takes part in its run through svc actor, within its rights',
   { timeout: 240_000 },
   async (mode) => {
     await open(mode);
@@ -98,10 +98,10 @@ test.each(['mtls', 'tls'])(
     });
     const id = (member_id: string) => `${member_id}@${run.team_id}`;
 
-    expect(await does(hand, 'whoami')).toMatchObject({
+    expect(await runAs(hand, 'whoami')).toMatchObject({
       ...{ actor_id: id('hand'), node_id: node.id, role: 'worker', team_id: run.team_id, run_id: run.id },
     });
-    const { members } = await does(hand, 'team-members');
+    const { members } = await runAs(hand, 'team-members');
     expect(members.map((one: { actor_id: string; role: string }) => [one.actor_id, one.role])).toEqual([
       ...[
         [id('lead'), 'leader'],
@@ -111,34 +111,34 @@ test.each(['mtls', 'tls'])(
       ],
       ['user:ana', 'human'],
     ]);
-    const { steps } = await does(hand, 'step-list');
+    const { steps } = await runAs(hand, 'step-list');
     expect(steps.map(({ step_key }: Step) => step_key)).toEqual(['plan', 'work', 'ask', 'brief']);
 
-    const sent = await does(lead, `send --to hand --payload '{"text": "How far?"}'`);
-    expect(await does(hand, 'inbox')).toMatchObject({
+    const sent = await runAs(lead, `send --to hand --payload '{"text": "How far?"}'`);
+    expect(await runAs(hand, 'inbox')).toMatchObject({
       messages: [{ id: sent.id, from_actor_id: id('lead'), payload: { text: 'How far?' } }],
     });
-    expect(await does(hand, `ack --message-id ${sent.id}`)).toMatchObject({ status: 'acknowledged' });
-    expect(await does(hand, 'inbox')).toEqual({ messages: [] });
-    const report = await does(hand, `send --to leader --payload '{"text": "Done."}'`);
-    const { messages } = await does(lead, 'inbox');
+    expect(await runAs(hand, `ack --message-id ${sent.id}`)).toMatchObject({ status: 'acknowledged' });
+    expect(await runAs(hand, 'inbox')).toEqual({ messages: [] });
+    const report = await runAs(hand, `send --to leader --payload '{"text": "Done."}'`);
+    const { messages } = await runAs(lead, 'inbox');
     expect(messages.find((one: { id: number }) => one.id === report.id)).toMatchObject({
       ...{ from_actor_id: id('hand'), payload: { text: 'Done.' } },
     });
 
-    await refused(hand, `ack --message-id ${report.id}`, 'message not found');
-    await refused(hand, 'inbox --actor-id lead', 'not allowed to act as lead');
-    await refused(hand, `inbox --actor-id ${id('lead')}`, `not allowed to act as ${id('lead')}`);
-    await refused(hand, 'step-add --step-key more --member hand --prompt more', 'not allowed');
-    await refused(hand, 'step-complete --step-key plan', 'not allowed');
-    await refused(hand, 'run-complete', 'not allowed');
+    await expectRefusal(hand, `ack --message-id ${report.id}`, 'message not found');
+    await expectRefusal(hand, 'inbox --actor-id lead', 'not allowed to act as lead');
+    await expectRefusal(hand, `inbox --actor-id ${id('lead')}`, `not allowed to act as ${id('lead')}`);
+    await expectRefusal(hand, 'step-add --step-key more --member hand --prompt more', 'not allowed');
+    await expectRefusal(hand, 'step-complete --step-key plan', 'not allowed');
+    await expectRefusal(hand, 'run-complete', 'not allowed');
 
     await stepWhen(run, 'ask', 'running');
     let reviews: { id: string }[] = [];
-    while (reviews.length === 0) ({ reviews } = await does(lead, 'permission-review-list'));
+    while (reviews.length === 0) ({ reviews } = await runAs(lead, 'permission-review-list'));
     const answer = `permission-review-respond --request-id ${reviews[0]!.id} --decision allow`;
-    await refused(hand, answer, 'worker-originated permission review cannot route to worker');
-    expect(await does(lead, answer)).toMatchObject({ status: 'answered', answered_by: id('lead') });
+    await expectRefusal(hand, answer, 'worker-originated permission review cannot route to worker');
+    expect(await runAs(lead, answer)).toMatchObject({ status: 'answered', answered_by: id('lead') });
     expect(await stepWhen(run, 'ask', 'completed')).toMatchObject({ output: 'answered: yes-once' });
 
     const unauthorized = { said: 'svc: unauthorized', exit: 4 };
@@ -149,13 +149,13 @@ test.each(['mtls', 'tls'])(
 
     await hand.stop();
     await stepWhen(run, 'work', 'completed');
-    expect(await does(lead, `run-complete --output '{"text": "All is done."}'`)).toMatchObject({
+    expect(await runAs(lead, `run-complete --output '{"text": "All is done."}'`)).toMatchObject({
       ...{ status: 'completed', output: { text: 'All is done.' } },
     });
   },
 );
 
-test('a member on a node that speaks ACP gets the tools of its team, and reads and sends mail with them', {
+test('an ACP member on a remote node reads and sends mail with the team tools', {
   timeout: 120_000,
 }, async () => {
   await open('mtls');

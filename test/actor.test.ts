@@ -1,6 +1,6 @@
 /**
- * The actor surface with the real programs: `svc actor` in an agent's own environment, on the plane's machine and on a
- * node, and in an operator's shell. What must not work is tried beside what must.
+ * Actor calls with the real programs: `svc actor` in the environment of an agent, on the main node and on a remote node, and
+ * in an operator's shell. The tests cover both what is allowed and what is refused.
  */
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -13,7 +13,7 @@ import { AgentShell, SHELL } from '../src/testing/agent-shell.ts';
 import { freePort, SVC, TestPlane } from '../src/testing/plane.ts';
 
 const SECRET = 'a shared secret of more than 32 bytes';
-/** An agent that does what it is told. */
+/** An agent that runs the scripts of a test. */
 interface Shell {
   agent: Agent;
   shell: AgentShell;
@@ -42,10 +42,10 @@ async function open(where: TestPlane | TestAgentNode): Promise<Shell> {
   return { agent: await where.agent(SHELL, { workdir }), shell: new AgentShell(workdir) };
 }
 
-const tell = ({ shell }: Shell, script: string) => shell.tell(script);
+const runIn = ({ shell }: Shell, script: string) => shell.tell(script);
 
 async function whoami(agent: Shell): Promise<unknown> {
-  const { said, exit } = await tell(agent, 'svc actor whoami');
+  const { said, exit } = await runIn(agent, 'svc actor whoami');
   expect(exit, said).toBe(0);
   return JSON.parse(said);
 }
@@ -59,21 +59,21 @@ const self = ({ agent: { id, session_id, node_id, owner_id } }: Shell) => ({
   ...{ team_id: null, run_id: null, role: null },
 });
 
-test('an agent on the plane’s machine and one on a node are known by their sessions', async () => {
+test('agents on the main node and on a remote node are identified by their sessions', async () => {
   expect(await whoami(near)).toEqual(self(near));
   expect(await whoami(far)).toEqual(self(far));
 });
 
-test('an agent acts as nobody else', async () => {
+test('an agent cannot act as another actor', async () => {
   for (const agent of [near, far]) {
-    expect(await tell(agent, 'svc actor whoami --actor-id user:ana')).toEqual({
+    expect(await runIn(agent, 'svc actor whoami --actor-id user:ana')).toEqual({
       said: 'svc: not allowed to act as user:ana',
       exit: 1,
     });
   }
 });
 
-test('a token is in its own file alone: in no other file of the service, in no environment and no log', async () => {
+test('a session token appears in no file but its own, and in no environment or log', async () => {
   for (const [to, { data_dir }] of [
     [near, plane],
     [far, node],
@@ -81,10 +81,10 @@ test('a token is in its own file alone: in no other file of the service, in no e
     const file = join(data_dir, 'actor', `${to.agent.session_id}.token`);
     const token = (await readFile(file, 'utf8')).trim();
     expect((await stat(file)).mode & 0o777).toBe(0o600);
-    expect((await tell(to, 'cat "$SVC_ACTOR_TOKEN_FILE"')).said).toBe(token);
+    expect((await runIn(to, 'cat "$SVC_ACTOR_TOKEN_FILE"')).said).toBe(token);
     const secret = token.split('.')[1]!;
     expect(secret).toHaveLength(43);
-    expect((await tell(to, 'env')).said).not.toContain(secret);
+    expect((await runIn(to, 'env')).said).not.toContain(secret);
     const holding: string[] = [];
     for (const entry of await readdir(data_dir, { recursive: true, withFileTypes: true })) {
       const path = join(entry.parentPath, entry.name);
@@ -95,8 +95,8 @@ test('a token is in its own file alone: in no other file of the service, in no e
   }
 });
 
-/** Asks by `svc mcp --actor`, started with an environment that has nothing but a PATH, as many clients do. */
-const BY_TOOL = `
+/** Calls `whoami` through `svc mcp --actor` with PATH as its only variable, as many MCP clients start it. */
+const CALL_TOOL = `
 mkfifo in out
 exec 3<>in
 env -i PATH="$PATH" svc mcp --actor <in >out 3>&- &
@@ -112,25 +112,25 @@ rm in out
 printf '%s' "$answer"
 `;
 
-test('an agent’s tools call the plane with its session’s token, here and on a node', async () => {
+test('the tools of an agent call the plane with its session token, on both nodes', async () => {
   for (const agent of [near, far]) {
-    const { said, exit } = await tell(agent, BY_TOOL);
+    const { said, exit } = await runIn(agent, CALL_TOOL);
     expect(exit, said).toBe(0);
     const { result } = JSON.parse(said) as { result: { content: { text: string }[] } };
     expect(JSON.parse(result.content[0]!.text)).toEqual(self(agent));
   }
 });
 
-/** Has an agent call with another token than its own. */
+/** Calls `whoami` from an agent's session with another token. */
 async function whoamiWith(to: Shell, token: string): Promise<{ said: string; exit: number }> {
   const there = '"$(dirname "$SVC_ACTOR_TOKEN_FILE")/actor.json"';
-  return tell(to, `cp ${there} .\necho '${token}' >token\nSVC_ACTOR_TOKEN_FILE=$PWD/token svc actor whoami`);
+  return runIn(to, `cp ${there} .\necho '${token}' >token\nSVC_ACTOR_TOKEN_FILE=$PWD/token svc actor whoami`);
 }
 
 const unauthorized = { said: 'svc: unauthorized', exit: 4 };
 
-test('a token is good on its session’s own machine alone, and no longer than the session', async () => {
-  // In its output it would not be seen.
+test('a session token is only valid on the node of its session, until the session ends', async () => {
+  // The agent's output would show the token redacted.
   const other = await plane.agent('cat "$SVC_ACTOR_TOKEN_FILE" >given; echo; sleep 1000');
   while ((await plane.output(other.id)).length === 0) await sleep(20);
   const token = (await readFile(join(plane.work, 'given'), 'utf8')).trim();
@@ -141,7 +141,7 @@ test('a token is good on its session’s own machine alone, and no longer than t
   expect(await readdir(join(plane.data_dir, 'actor'))).not.toContain(`${other.session_id}.token`);
 });
 
-test('a token that was not made by the plane is refused', async () => {
+test('a forged token is refused', async () => {
   for (const to of [near, far]) {
     for (const forged of [`${to.agent.session_id}.${'A'.repeat(43)}`, 'x', 'a.b.c', '']) {
       expect(await whoamiWith(to, forged)).toEqual(unauthorized);
@@ -149,27 +149,27 @@ test('a token that was not made by the plane is refused', async () => {
   }
 });
 
-test('while the plane is away a node says so; agents find it when it is back, also on another port', async () => {
-  const before = (await tell(near, 'cat "$(dirname "$SVC_ACTOR_TOKEN_FILE")/actor.json"')).said;
+test('svc actor reports that the plane is down, and works after a restart on another port', async () => {
+  const before = (await runIn(near, 'cat "$(dirname "$SVC_ACTOR_TOKEN_FILE")/actor.json"')).said;
   await plane.kill();
-  const away = { said: 'svc: failed to connect to remote node', exit: 1 };
-  expect(await tell(far, 'svc actor whoami')).toEqual(away);
-  expect(await tell(near, 'svc actor whoami')).toEqual(away);
+  const down = { said: 'svc: failed to connect to remote node', exit: 1 };
+  expect(await runIn(far, 'svc actor whoami')).toEqual(down);
+  expect(await runIn(near, 'svc actor whoami')).toEqual(down);
   await plane.start();
   await node.linked();
   expect(await whoami(near)).toEqual(self(near));
   expect(await whoami(far)).toEqual(self(far));
-  expect((await tell(near, 'cat "$(dirname "$SVC_ACTOR_TOKEN_FILE")/actor.json"')).said).not.toBe(before);
+  expect((await runIn(near, 'cat "$(dirname "$SVC_ACTOR_TOKEN_FILE")/actor.json"')).said).not.toBe(before);
 });
 
-test('agents find a node that was away too', async () => {
+test('svc actor works after a restart of the node', async () => {
   await node.kill();
   await node.start();
   await node.linked();
   expect(await whoami(far)).toEqual(self(far));
 });
 
-test('who holds the shared secret may act as anyone there is', async () => {
+test('a holder of the shared secret can act as any existing actor', async () => {
   const port = await freePort();
   const guarded = await TestPlane.open({
     env: {
@@ -206,8 +206,8 @@ test('who holds the shared secret may act as anyone there is', async () => {
     expect(await ask([], wrong)).toEqual([4, 'svc: unauthorized\n']);
     expect(await ask([], { SVC_INTERNAL_GRPC_AUTH_ISSUER: 'other' })).toEqual([4, 'svc: unauthorized\n']);
     const none = { SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: '' };
-    const words = 'svc: internal_grpc.auth.shared_secret is not configured\n';
-    expect(await ask([], none)).toEqual([1, words]);
+    const message = 'svc: internal_grpc.auth.shared_secret is not configured\n';
+    expect(await ask([], none)).toEqual([1, message]);
     await guarded.kill('SIGTERM');
     expect(await ask([])).toEqual([1, 'svc: failed to connect to remote node\n']);
   } finally {
@@ -233,7 +233,7 @@ test.each([
   }
 });
 
-test('in mtls agents need no certificate, and without a token a certificate of a node is nobody', async () => {
+test('in mtls, agents need no certificate, and the certificate of a node alone authenticates no actor', async () => {
   const mtls = {
     SVC_INTERNAL_GRPC_SECURITY_MODE: 'mtls',
     SVC_INTERNAL_GRPC_LISTEN: `127.0.0.1:${await freePort()}`,
@@ -255,7 +255,7 @@ test('in mtls agents need no certificate, and without a token a certificate of a
   }
 });
 
-/** By `svc actor` in a shell that is no agent's. */
+/** Answers a review with `svc actor` in a shell outside every agent. */
 async function answersAsOperator(operated: TestPlane): Promise<void> {
   const { id } = await operated.agent(
     [SVC, 'demo-agent', '--speed', '0', '--state', join(operated.folder, 'demo')],
@@ -293,7 +293,7 @@ async function answersAsOperator(operated: TestPlane): Promise<void> {
   ]);
 }
 
-test('without TLS the way is the same', async () => {
+test('svc actor works without TLS', async () => {
   const open = await TestPlane.open({ env: { ...WITH_NODES, SVC_INTERNAL_GRPC_SECURITY_MODE: 'disabled' } });
   try {
     const agent = await open.agent('env | grep -c ^SVC_ACTOR_ENDPOINT=http: && svc actor whoami');
@@ -309,7 +309,7 @@ test('without TLS the way is the same', async () => {
 const as_root = process.platform === 'linux' && process.getuid?.() === 0;
 
 test.runIf(as_root)(
-  'agents that run as another user reach the plane too, and no secret of the service',
+  'agents that run as another user can call the plane but not read its secrets',
   async () => {
     const run_dir = await mkdtemp(join(tmpdir(), 'svc-run-'));
     await chmod(run_dir, 0o755);
@@ -331,7 +331,7 @@ test.runIf(as_root)(
   },
 );
 
-test('where the internal surface is switched off there is no way to call, and agents are told of none', async () => {
+test('without internal gRPC, svc actor fails and agents get no actor variables', async () => {
   const plain = await TestPlane.open();
   try {
     const { code, stderr } = await plain.cli(['actor', 'whoami']);

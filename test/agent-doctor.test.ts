@@ -17,7 +17,7 @@ beforeEach(() => {
 });
 afterEach(() => folder.remove());
 
-/** An agent that answers nothing, and has started two others. */
+/** Starts the doctor on an agent that responds to nothing and has two child processes. */
 async function startDoctor() {
   const TMPDIR = join(folder.path, 'tmp');
   await mkdir(TMPDIR);
@@ -37,7 +37,7 @@ async function startDoctor() {
     started.splice(0, Infinity, ...found.flatMap((pid) => readStat(Number(pid)) ?? []));
     await sleep(20);
   }
-  // Node's own compile cache is there too.
+  // The folder also contains Node's compile cache.
   const left = async () => (await readdir(TMPDIR)).filter((name) => name.startsWith('svc-'));
   return { doctor, ended, started, left };
 }
@@ -49,7 +49,7 @@ const endings = [
 ] as const;
 
 for (const { name, signals, code } of endings) {
-  test(`${name} in the middle of an examination leaves no process and no file`, async () => {
+  test(`${name} while the doctor runs leaves no process and no file`, async () => {
     const { doctor, ended, started, left } = await startDoctor();
     for (const signal of signals) doctor.kill(signal);
     expect(await ended).toEqual([code, null]);

@@ -15,7 +15,7 @@ afterAll(() => plane?.close());
 const start = (agent_id: string) => plane.client.call('startAgent', { params: { agent_id } });
 const stop = (agent_id: string, grace_seconds = 1) =>
   plane.client.call('stopAgent', { params: { agent_id }, body: { grace_seconds } });
-const words = (promise: Promise<unknown>) =>
+const outcome = (promise: Promise<unknown>) =>
   promise.then(
     () => 'ok',
     (error: Error) => error.message,
@@ -27,7 +27,7 @@ async function folder(name: string): Promise<string> {
   return path;
 }
 
-test('an agent goes from created over running to completed, and again', async () => {
+test('an agent runs from created to completed, and again after another start', async () => {
   const agent = await plane.create({ command: 'echo hello' });
   expect(agent).toMatchObject({
     status: 'created',
@@ -48,9 +48,9 @@ test('an agent goes from created over running to completed, and again', async ()
   expect((await plane.output(agent.id)).toString()).toBe('hello\n');
 });
 
-test('twenty starts at once: one wins, the rest hear that it is running', async () => {
+test('one of twenty concurrent starts succeeds, and the others report that the agent is running', async () => {
   const agent = await plane.create({ command: 'echo $$ >>twenty; echo up; sleep 60' });
-  const answers = await Promise.all(Array.from({ length: 20 }, () => words(start(agent.id))));
+  const answers = await Promise.all(Array.from({ length: 20 }, () => outcome(start(agent.id))));
   expect(answers.filter((answer) => answer === 'ok')).toHaveLength(1);
   expect(answers.filter((answer) => answer === 'agent is already running')).toHaveLength(19);
   while (!(await plane.output(agent.id)).includes('up')) await sleep(20);
@@ -58,15 +58,15 @@ test('twenty starts at once: one wins, the rest hear that it is running', async 
   await stop(agent.id);
 });
 
-test('a stop is a cancellation whatever the exit code, and a second one joins it', async () => {
+test('a stopped agent is cancelled whatever its exit code, and a concurrent stop gets the same result', async () => {
   const agent = await plane.agent(`trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done`);
   while (!(await plane.output(agent.id)).includes('up')) await sleep(20);
   const stops = await Promise.all([stop(agent.id, 5), stop(agent.id, 5)]);
   for (const one of stops) expect(one).toMatchObject({ status: 'cancelled', exit_code: 0, reason: null });
-  expect(await words(stop(agent.id))).toBe('agent is not running');
+  expect(await outcome(stop(agent.id))).toBe('agent is not running');
 });
 
-test('a command that ignores TERM is killed after the grace', async () => {
+test('a command that ignores TERM is killed after the grace period', async () => {
   const agent = await plane.agent(`trap '' TERM; echo up; while :; do sleep 0.05; done`);
   while (!(await plane.output(agent.id)).includes('up')) await sleep(20);
   expect(await stop(agent.id, 0)).toMatchObject({
@@ -76,7 +76,7 @@ test('a command that ignores TERM is killed after the grace', async () => {
   });
 });
 
-test('exit codes and signals are told apart', async () => {
+test('exit codes and signals are distinguished', async () => {
   const code = await plane.agent('exit 143');
   expect(await plane.finished(code.id)).toMatchObject({
     status: 'failed',
@@ -93,7 +93,7 @@ test('exit codes and signals are told apart', async () => {
   });
 });
 
-test('a program that is missing or not executable fails the agent with the reason, and start answers 200', async () => {
+test('a missing or non-executable program fails the agent with a reason, and the start returns 200', async () => {
   await writeFile(join(plane.work, 'plain.txt'), 'not a program');
   for (const argv of [['/no/such/program'], ['no-such-program-anywhere'], [join(plane.work, 'plain.txt')]]) {
     const agent = await plane.create({ argv });
@@ -107,7 +107,7 @@ test('a program that is missing or not executable fails the agent with the reaso
   }
 });
 
-test('a workdir that is deleted, or swapped for a link, after creation fails the start', async () => {
+test('a start fails if the workdir was deleted or replaced with a symlink', async () => {
   const gone = await folder('gone');
   const swapped = await folder('swapped');
   const outside = await realpath(join(plane.folder));
@@ -125,12 +125,12 @@ test('a workdir that is deleted, or swapped for a link, after creation fails the
   }
 });
 
-test('workdirs outside the safe paths are refused with the words of the contract', async () => {
+test('invalid workdirs are refused with the messages of the contract', async () => {
   await mkdir(`${plane.work}-evil`);
   await symlink('/etc', join(plane.work, 'out'));
   await writeFile(join(plane.work, 'file'), '');
-  const refused = (workdir: string) => words(plane.create({ command: 'true', workdir }));
-  expect(await words(plane.client.call('createAgent', { body: { name: 'x', command: 'true' } }))).toBe(
+  const refused = (workdir: string) => outcome(plane.create({ command: 'true', workdir }));
+  expect(await outcome(plane.client.call('createAgent', { body: { name: 'x', command: 'true' } }))).toBe(
     'workdir is required',
   );
   expect(await refused('work')).toBe('workdir must be absolute');
@@ -150,8 +150,8 @@ test('workdirs outside the safe paths are refused with the words of the contract
   expect(await plane.client.call('listAgents', { query: { name: 'x' } })).toEqual([]);
 });
 
-test('creation says what is missing, in the order of the contract', async () => {
-  const create = (body: object) => words(plane.client.call('createAgent', { body: body as never }));
+test('create reports the first missing or invalid field, in the order of the contract', async () => {
+  const create = (body: object) => outcome(plane.client.call('createAgent', { body: body as never }));
   expect(await create({})).toBe('name is required');
   expect(await create({ name: 'x' })).toBe('command is required');
   expect(await create({ name: 'x', command: 'true', workdir: plane.work, prompt: 'hello' })).toBe(
@@ -162,15 +162,15 @@ test('creation says what is missing, in the order of the contract', async () => 
   );
 });
 
-test('stdin is empty unless asked for, and takes input to its end', async () => {
-  // A program like ripgrep reads stdin where that is a pipe or a file, and the folder where it is a device.
+test('stdin is empty by default; if enabled, it accepts input until end of file', async () => {
+  // A program like ripgrep reads stdin if it is a pipe or a file, and searches the folder if it is a device.
   const silent = await plane.agent('cat; [ -c /dev/stdin ]');
   expect((await plane.finished(silent.id)).status).toBe('completed');
   const input = (agent_id: string, body: { data?: string; eof?: boolean }) =>
     plane.client.call('sendInput', { params: { agent_id }, body: body as { data: string } });
-  expect(await words(input(silent.id, { data: 'x' }))).toBe('agent is not running');
+  expect(await outcome(input(silent.id, { data: 'x' }))).toBe('agent is not running');
   const deaf = await plane.agent('sleep 60');
-  expect(await words(input(deaf.id, { data: 'x' }))).toBe('agent has no stdin');
+  expect(await outcome(input(deaf.id, { data: 'x' }))).toBe('agent has no stdin');
   await stop(deaf.id);
 
   const agent = await plane.agent('cat', { stdin: true });
@@ -183,7 +183,7 @@ test('stdin is empty unless asked for, and takes input to its end', async () => 
   expect((await plane.output(agent.id)).toString()).toBe(expected);
 });
 
-test('an agent gets its own variables and none of the service', async () => {
+test('an agent gets its own variables and not those of the service', async () => {
   const agent = await plane.agent('env', { env: { COLOUR: 'green' } });
   await plane.finished(agent.id);
   const env = (await plane.output(agent.id)).toString().split('\n');
@@ -206,7 +206,7 @@ test('svc is on the PATH of an agent', async () => {
   expect((await plane.output(agent.id)).toString()).toMatch(/^\d+\.\d+\.\d+\n$/);
 });
 
-test('what a command leaves behind is ended, or kept and listed', async () => {
+test('leftover processes of a command are killed, or kept and listed', async () => {
   const script = '(trap "" HUP; exec sleep 300) & echo $! >PIDFILE; echo parent done';
   const killed = await plane.agent(script.replace('PIDFILE', 'killed.pid'));
   expect(await plane.finished(killed.id)).toMatchObject({ status: 'completed', leftovers: [] });
@@ -227,20 +227,20 @@ async function pidIn(name: string): Promise<number> {
   return Number(await readFile(join(plane.work, name), 'utf8'));
 }
 
-/** A zombie that nobody has waited for is dead. */
+/** A zombie counts as dead. */
 function isAlive(pid: number): boolean {
   const stat = readStat(pid);
   return stat !== null && stat.state !== 'Z';
 }
 
-test('a change of the command waits for the agent to rest; name and labels do not', async () => {
+test('a running agent accepts a new name and labels, but no new command', async () => {
   const agent = await plane.agent('sleep 60');
   const change = (body: object) => plane.client.call('updateAgent', { params: { agent_id: agent.id }, body });
   expect(await change({ name: 'renamed', labels: { team: 'blue' } })).toMatchObject({
     name: 'renamed',
     labels: { team: 'blue' },
   });
-  expect(await words(change({ command: 'true' }))).toBe('agent is running');
+  expect(await outcome(change({ command: 'true' }))).toBe('agent is running');
   await stop(agent.id);
   expect(await change({ argv: ['echo', 'it is'] })).toMatchObject({
     command: "echo 'it is'",
@@ -248,18 +248,18 @@ test('a change of the command waits for the agent to rest; name and labels do no
   });
 });
 
-test('a running agent is deleted only by force, and then its processes are gone', async () => {
+test('a running agent is only deleted with `force`, which ends its processes', async () => {
   const agent = await plane.agent('echo $$ >deleted.pid; sleep 300');
   while (!(await readFile(join(plane.work, 'deleted.pid'), 'utf8').catch(() => ''))) await sleep(20);
   const remove = (query: object) =>
     plane.client.call('deleteAgent', { params: { agent_id: agent.id }, query });
-  expect(await words(remove({}))).toBe('agent is running');
+  expect(await outcome(remove({}))).toBe('agent is running');
   await remove({ force: true });
   expect(isAlive(await pidIn('deleted.pid'))).toBe(false);
-  expect(await words(plane.get(agent.id))).toBe('agent not found');
+  expect(await outcome(plane.get(agent.id))).toBe('agent not found');
 });
 
-test('users see and touch their own agents, root sees all', async () => {
+test('users see and control only their own agents, and root sees all', async () => {
   const mine = await plane.create({ command: 'true', name: 'of-root' });
   await plane.client.call('createUser', { body: { username: 'bob', password: ROOT.password, role: 'user' } });
   const { token } = await new Client({ url: plane.url }).call('login', {
@@ -277,14 +277,14 @@ test('users see and touch their own agents, root sees all', async () => {
       bob.call('deleteAgent', { params: { agent_id: mine.id } }),
       bob.call('getLog', { params: { agent_id: mine.id } }),
       bob.open('followAgent', { params: { agent_id: mine.id } }),
-    ].map(words),
+    ].map(outcome),
   );
   expect(new Set(refused)).toEqual(new Set(['agent not found']));
-  expect(await words(bob.call('listUsers'))).toBe('root required');
+  expect(await outcome(bob.call('listUsers'))).toBe('root required');
   expect((await plane.get(his.id)).name).toBe('of-bob');
 });
 
-test('a failed agent with a restart policy comes back after its backoff, also over a restart of the service', async () => {
+test('a restart policy restarts a failed agent after its backoff, even if the service restarts', async () => {
   const agent = await plane.create({ command: 'echo x >>tries; exit 1', restart_policy: 'on_failure' });
   await start(agent.id);
   await plane.finished(agent.id);
@@ -299,17 +299,17 @@ test('a failed agent with a restart policy comes back after its backoff, also ov
   expect(await readFile(join(plane.work, 'tries'), 'utf8')).toBe('x\nx\n');
 });
 
-test('the same idempotency key gives the same agent and one start', async () => {
+test('the same idempotency key returns the same agent and starts it once', async () => {
   const body = { name: 'once', command: 'sleep 60', workdir: plane.work };
   const first = await plane.client.call('createAgent', { body, idempotency_key: 'k1' });
   const again = await plane.client.call('createAgent', { body, idempotency_key: 'k1' });
   expect(again.id).toBe(first.id);
   const other = plane.client.call('createAgent', { body: { ...body, name: 'other' }, idempotency_key: 'k1' });
-  expect(await words(other)).toBe('idempotency key reused with a different request');
+  expect(await outcome(other)).toBe('idempotency key reused with a different request');
   const params = { agent_id: first.id };
   const starts = await Promise.all(
     Array.from({ length: 5 }, () =>
-      words(plane.client.call('startAgent', { params, idempotency_key: 'k2' })),
+      outcome(plane.client.call('startAgent', { params, idempotency_key: 'k2' })),
     ),
   );
   expect(starts).toEqual(Array(5).fill('ok'));
@@ -317,7 +317,7 @@ test('the same idempotency key gives the same agent and one start', async () => 
   await stop(first.id);
 });
 
-test('folders that the service cannot enter are refused, not fatal', async () => {
+test('a workdir that the service cannot enter is not fatal to the service', async () => {
   const closed = await folder('closed');
   await chmod(closed, 0o000);
   const agent = await plane.create({ command: 'pwd', workdir: closed });

@@ -12,7 +12,7 @@ afterEach(async () => {
   plane = null;
 });
 
-test('a person comes in, runs an agent and reads it, with nothing but the CLI', async () => {
+test('a user joins, runs an agent and reads its output with the CLI alone', async () => {
   plane = await TestPlane.prepare();
   await plane.start();
   const env = { SVC_TOKEN: '', SVC_URL: '' };
@@ -44,7 +44,7 @@ test('a person comes in, runs an agent and reads it, with nothing but the CLI', 
   expect((await plane.cli(['whoami', '--json'], { env })).stdout).toContain('"username":"ana"');
 });
 
-test('logs -f loses and doubles nothing when the plane is killed and started again', async () => {
+test('logs -f neither loses nor repeats output when the plane is killed and restarted', async () => {
   plane = await TestPlane.open();
   const lines = 400;
   const agent = await plane.agent(`i=0; while [ $i -lt ${lines} ]; do i=$((i+1)); echo $i; sleep 0.01; done`);
@@ -83,7 +83,7 @@ test('logs -f loses and doubles nothing when the plane is killed and started aga
   }
 });
 
-test('a second start names who holds the data directory', async () => {
+test('a second start names the process that uses the data directory', async () => {
   plane = await TestPlane.open();
   const second = await plane.cli(['--listen', '127.0.0.1:0']);
   expect(second.code).toBe(1);
@@ -91,7 +91,7 @@ test('a second start names who holds the data directory', async () => {
   expect(second.stderr).toContain(`listening on ${plane.url}`);
 });
 
-test('what cannot start says why, in one line, and leaves nothing held', async () => {
+test('a failed start prints the reason in one line and releases the data directory', async () => {
   plane = await TestPlane.open();
   const data = { SVC_DATA_DIR: join(plane.folder, 'other') };
   const taken = await plane.cli(['--listen', plane.url.slice(7)], { env: data });
@@ -113,7 +113,7 @@ test('what cannot start says why, in one line, and leaves nothing held', async (
   );
 });
 
-test('settings change while the plane runs, and say who set them', async () => {
+test('settings can change while the plane runs, and `config show` prints their origin', async () => {
   plane = await TestPlane.open({ env: { SVC_RETENTION_DAYS: '9' } });
   const fixed = await plane.cli(['config', 'set', 'retention.days=5']);
   expect(fixed).toMatchObject({ code: 1, stderr: 'svc: retention.days is fixed by SVC_RETENTION_DAYS\n' });
@@ -138,7 +138,7 @@ test('settings change while the plane runs, and say who set them', async () => {
   ]);
 });
 
-test('stop leaves agents alone; stop --agents ends them', async () => {
+test('stop leaves agents running, and stop --agents stops them', async () => {
   plane = await TestPlane.open();
   const agent = await plane.agent('exec sleep 600');
   expect((await plane.cli(['stop'])).code).toBe(0);
@@ -155,7 +155,7 @@ test('stop leaves agents alone; stop --agents ends them', async () => {
   expect((await plane.get(agent.id)).status).toBe('cancelled');
 });
 
-test('a backup taken while an agent writes comes back, and no number is given out twice', async () => {
+test('a plane restored from a backup uses no event number twice', async () => {
   plane = await TestPlane.open();
   const before = await plane.agent('echo before');
   await plane.finished(before.id);
@@ -179,7 +179,7 @@ test('a backup taken while an agent writes comes back, and no number is given ou
   expect(existsSync(join(plane.data_dir, 'svc.db'))).toBe(true);
 });
 
-test('doctor finds a sound machine sound', async () => {
+test('doctor reports a healthy plane', async () => {
   plane = await TestPlane.open();
   const { stdout } = await plane.cli(['doctor', '--json']);
   const checks: { name: string; ok: boolean; detail: string }[] = JSON.parse(stdout);
@@ -187,7 +187,7 @@ test('doctor finds a sound machine sound', async () => {
   expect(checks.find(({ name }) => name === 'listener')!.detail).toContain(`held by pid ${plane.pid}`);
 });
 
-test('the first start prints the link and the PIN, also where no terminal is; later ones do not', async () => {
+test('the first start prints the sign-up link and the PIN without a terminal; a start after the join does not', async () => {
   plane = await TestPlane.prepare();
   await plane.start();
   const { url, pin } = JSON.parse(await readFile(join(plane.data_dir, 'join.json'), 'utf8'));

@@ -1,4 +1,4 @@
-/** What the real program answers against what the contract says it answers, and what it makes of nonsense. */
+/** Compares the responses of the real program with the contract, for valid and for malformed input. */
 import { createECDH, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import fc from 'fast-check';
@@ -26,14 +26,14 @@ beforeAll(async () => {
 });
 afterAll(() => plane.close());
 
-/** A token of a new user. */
+/** Creates a user and returns a token. */
 async function newUser(username: string): Promise<string> {
   await plane.client.call('createUser', { body: { username, password: PASSWORD } });
   const login = { username, password: PASSWORD };
   return (await new Client({ url: plane.url, token: null }).call('login', { body: login })).token;
 }
 
-/** An agent that speaks ACP and needs no time. */
+/** The command of an agent that speaks ACP and works without delays. */
 function speaking(...more: string[]): string[] {
   return [SVC, 'demo-agent', '--speed', '0', '--state', join(plane.folder, 'demo'), ...more];
 }
@@ -61,16 +61,16 @@ async function configWhen(agent_id: string, phase: string) {
   }
 }
 
-interface Asked {
+interface ApiResponse {
   status: number;
   body: unknown;
   location: string | null;
 }
 
-async function ask(
+async function request(
   operation: OperationId,
   given: { params?: Record<string, string>; query?: string; body?: unknown; token?: string } = {},
-): Promise<Asked> {
+): Promise<ApiResponse> {
   const route: Route = routes[operation];
   const path = pathParams(route.path).reduce(
     (text, { name, rest }) =>
@@ -90,8 +90,8 @@ async function ask(
   return { status: response.status, body: text === '' ? undefined : JSON.parse(text), location };
 }
 
-/** The body is just what the schema says: nothing missing, nothing more. */
-function expectContract(operation: OperationId, answer: Asked): void {
+/** Expects that the body matches the schema exactly, with no missing or extra fields. */
+function expectContract(operation: OperationId, answer: ApiResponse): void {
   const answers = routes[operation].answers as Record<number, z.ZodType | null>;
   expect(answers).toHaveProperty(String(answer.status));
   const schema = answers[answer.status] ?? null;
@@ -100,11 +100,11 @@ function expectContract(operation: OperationId, answer: Asked): void {
   if (answer.status === 201) expect(answer.location).toMatch(/^\/api\//);
 }
 
-test('every answer has the form that the contract gives it', async () => {
+test('every response matches the contract', async () => {
   const params = { agent_id: agent.id };
   const seen = new Set<OperationId>();
-  const check = async (operation: OperationId, given: Parameters<typeof ask>[1] = {}) => {
-    const answer = await ask(operation, given);
+  const check = async (operation: OperationId, given: Parameters<typeof request>[1] = {}) => {
+    const answer = await request(operation, given);
     expectContract(operation, answer);
     seen.add(operation);
     return answer;
@@ -155,7 +155,7 @@ test('every answer has the form that the contract gives it', async () => {
   await check('listPushSubscriptions', { query: 'limit=1' });
   const subscription_id = (device.body as { id: string }).id;
   await check('deletePushSubscription', { params: { subscription_id } });
-  // With no device left it asks no push service.
+  // No device is left, so this sends nothing to a push service.
   await check('testPush', { body: {} });
   await check('rotatePushKeys');
   await check('listAudit');
@@ -205,7 +205,7 @@ test('every answer has the form that the contract gives it', async () => {
   await check('findFiles', { params, query: 'q=a' });
   await check('getOpenapi');
 
-  // It asks in the middle of its turn, and waits.
+  // The agent requests permission in its turn, and waits.
   const speaker = await check('createAgent', {
     body: { name: 'speaker', workdir: plane.work, argv: speaking(), protocol: 'acp', start: true },
   });
@@ -240,10 +240,10 @@ test('every answer has the form that the contract gives it', async () => {
   await check('setAgentConfig', { params: speaks, body: { mode_id: 'plan' } });
   await plane.client.call('promptAgent', { params: speaks, body: { text: '/sleep 100' } });
   await check('cancelTurn', { params: speaks });
-  const asked = await check('createAgent', {
+  const signing_in = await check('createAgent', {
     body: { name: 'signs in', workdir: plane.work, argv: speaking('--auth'), protocol: 'acp', start: true },
   });
-  const signs = { agent_id: (asked.body as Agent).id };
+  const signs = { agent_id: (signing_in.body as Agent).id };
   const { auth_methods } = await configWhen(signs.agent_id, 'auth_required');
   await check('authenticateAgent', { params: signs, body: { method_id: auth_methods[0]!.id } });
 
@@ -256,8 +256,8 @@ test('every answer has the form that the contract gives it', async () => {
   await check('listTasks', { params: about, query: 'limit=1&status=open' });
   await check('getTask', { params: about });
   await check('updateTask', { params: about, body: { status: 'cancelled', version: 1 } });
-  const said = await check('sendMessage', { params: about, body: { route: 'broadcast', text: 'hello' } });
-  const message_id = String((said.body as { id: number }).id);
+  const message = await check('sendMessage', { params: about, body: { route: 'broadcast', text: 'hello' } });
+  const message_id = String((message.body as { id: number }).id);
   await check('getMessage', { params: { ...about, message_id } });
   await check('listMessages', { params: about, query: 'limit=1&q=hello' });
   await check('getConversation', { params: about });
@@ -300,7 +300,7 @@ test('every answer has the form that the contract gives it', async () => {
   const { token: fresh } = (await check('login', { body: login })).body as { token: string };
   await check('refreshToken', { token: fresh });
 
-  // Streams, bytes and pages are not JSON; the others need what this test has no more of.
+  // Streams, bytes and pages are not JSON. The others need state that this test no longer has.
   const elsewhere: OperationId[] = [
     'join',
     'createJoinChallenge',
@@ -326,7 +326,7 @@ test('every answer has the form that the contract gives it', async () => {
   );
 });
 
-test("another user's agent is not found, by any operation", async () => {
+test("every operation returns 404 for another user's agent", async () => {
   const bodies: Partial<Record<OperationId, unknown>> = {
     updateAgent: { name: 'x' },
     sendInput: { data: 'x' },
@@ -337,7 +337,7 @@ test("another user's agent is not found, by any operation", async () => {
   };
   for (const operation of operationIds.filter((id) => routes[id].path.includes('{agent_id}'))) {
     for (const agent_id of [agent.id, 'agt_none', '../agents']) {
-      const answer = await ask(operation, {
+      const answer = await request(operation, {
         params: { agent_id, path: 'a' },
         token: stranger,
         query: operation === 'searchLog' ? 'q=x' : '',
@@ -348,7 +348,7 @@ test("another user's agent is not found, by any operation", async () => {
   }
 });
 
-test('no input makes a fault: whatever is sent, the answer is one of the contract', async () => {
+test('no input causes a server error', async () => {
   const texts = fc.oneof(
     fc.string({ unit: 'binary', maxLength: 30 }),
     fc.constantFrom(
@@ -372,7 +372,7 @@ test('no input makes a fault: whatever is sent, the answer is one of the contrac
     fc.array(scalars, { maxLength: 3 }),
     fc.dictionary(texts, scalars, { maxKeys: 3 }),
   );
-  const quiet: OperationId[] = [
+  const excluded: OperationId[] = [
     'followAgent',
     'followAll',
     'logout',
@@ -381,7 +381,7 @@ test('no input makes a fault: whatever is sent, the answer is one of the contrac
     'join',
     'deleteAgent',
   ];
-  const tried = operationIds.filter((operation) => !quiet.includes(operation));
+  const tried = operationIds.filter((operation) => !excluded.includes(operation));
 
   await fc.assert(
     fc.asyncProperty(
@@ -397,7 +397,7 @@ test('no input makes a fault: whatever is sent, the answer is one of the contrac
           if (i % 2 === text.length % 2) query.set(name, text);
         }
         const id = text || 'x';
-        const answer = await ask(operation, {
+        const answer = await request(operation, {
           params: {
             agent_id: text.length % 2 ? agent.id : id,
             user_id: id,
@@ -409,7 +409,7 @@ test('no input makes a fault: whatever is sent, the answer is one of the contrac
           query: query.toString(),
           body: route.method === 'GET' ? undefined : body,
         }).catch((error: Error) => {
-          // Bytes and pages are no JSON.
+          // Bytes and pages are not JSON.
           if (error instanceof SyntaxError && route.raw) return { status: 200 };
           throw error;
         });

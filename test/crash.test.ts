@@ -5,17 +5,17 @@ import { sleep } from '../src/base/async.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { expectNothingLost, MIXED, random, startWriters } from '../src/testing/writers.ts';
 
-/** More of them by hand: `SVC_TEST_KILLS=200 npx vitest run test/crash.test.ts`. */
+/** To run more kills: `SVC_TEST_KILLS=200 npx vitest run test/crash.test.ts`. */
 const KILLS = Number(process.env.SVC_TEST_KILLS ?? 10);
-/** Retention must not take what is compared at the end. */
+/** Retention must not delete what the tests compare at the end. */
 const KEEP_ALL = { SVC_RETENTION_BYTES_PER_AGENT: String(64 * 1024 ** 3) };
-/** The last one writes so much that its log is sealed every few seconds. */
+/** The last writer writes so much that its log is sealed every few seconds. */
 const LOUD = [...MIXED.slice(0, 3), ['loud', '10', '4000']] as const;
 
 let plane: TestPlane;
 afterEach(() => plane?.close());
 
-test(`${KILLS} kill -9 at random moments lose and double nothing of four writing agents`, {
+test(`${KILLS} kills at random moments neither lose nor repeat output of four agents`, {
   timeout: KILLS * 12_000,
 }, async () => {
   plane = await TestPlane.open({ env: KEEP_ALL });
@@ -24,7 +24,7 @@ test(`${KILLS} kill -9 at random moments lose and double nothing of four writing
   for (let kill = 0; kill < KILLS; kill++) {
     await sleep(next() * 250);
     await plane.kill('SIGKILL');
-    // Every tenth time the plane stays away for a while, so that spools grow without a reader.
+    // Every tenth time, the plane stays down for a while, so that spools grow without a reader.
     if (kill % 10 === 0) await sleep(next() * 400);
     await plane.start();
   }
@@ -34,21 +34,25 @@ test(`${KILLS} kill -9 at random moments lose and double nothing of four writing
 test.each([
   ['commit', 5],
   ['committed', 5],
-])('a plane that dies at its %s loses and doubles nothing', { timeout: 300_000 }, async (name, times) => {
-  plane = await TestPlane.open({ env: KEEP_ALL });
-  const writers = await startWriters(plane, plane);
-  for (let n = 1; n <= times; n++) {
-    await plane.kill('SIGKILL');
-    // With the failpoint armed it dies while it starts or soon after; the start may not come to its end.
-    await plane.start({ SVC_FAILPOINT: `${name}:kill@${n * 3}` }).catch(() => {});
-    await plane.ended();
-  }
-  await plane.start();
-  await expectNothingLost(plane, plane, writers);
-});
+])(
+  'a plane that is killed at %s neither loses nor repeats output',
+  { timeout: 300_000 },
+  async (name, times) => {
+    plane = await TestPlane.open({ env: KEEP_ALL });
+    const writers = await startWriters(plane, plane);
+    for (let n = 1; n <= times; n++) {
+      await plane.kill('SIGKILL');
+      // The failpoint kills the plane during its start or soon after, so the start may fail.
+      await plane.start({ SVC_FAILPOINT: `${name}:kill@${n * 3}` }).catch(() => {});
+      await plane.ended();
+    }
+    await plane.start();
+    await expectNothingLost(plane, plane, writers);
+  },
+);
 
 test.each(['seal_written', 'seal_recorded'])(
-  'a plane that dies while it seals a log (%s) loses and doubles nothing',
+  'a plane that is killed while it seals a log (%s) neither loses nor repeats output',
   { timeout: 300_000 },
   async (name) => {
     plane = await TestPlane.open({ env: KEEP_ALL });
@@ -64,7 +68,7 @@ test.each(['seal_written', 'seal_recorded'])(
 );
 
 test.each(['claim', 'spawn', 'handle'])(
-  'a plane that dies at a start (%s) leaves one process or none, and the next plane settles it',
+  'a plane that is killed at an agent’s start (%s) leaves at most one process, which the next plane reconciles',
   { timeout: 120_000 },
   async (name) => {
     plane = await TestPlane.open({ env: KEEP_ALL });
@@ -96,7 +100,7 @@ async function readPids(): Promise<number> {
 }
 
 test.each(['exit', 'ended'])(
-  'a plane that dies when an agent ends (%s) tells the end after its next start',
+  'a plane that is killed at an agent’s end (%s) records the end after its restart',
   { timeout: 120_000 },
   async (name) => {
     plane = await TestPlane.open({ env: KEEP_ALL });

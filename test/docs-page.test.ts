@@ -1,7 +1,6 @@
 /**
  * The API explorer in a real browser against the real program: at `/docs` for a user who signs in, and at
- * `/api/openapi/docs` for a client that sends its token with every request. Runs only where there is Chromium, and in CI,
- * which installs it.
+ * `/api/openapi/docs` for a client that sends its token with every request. These tests need Chromium, which CI installs.
  */
 import { afterAll, beforeAll, expect } from 'vitest';
 import { browserTest, openBrowser, type TestBrowser } from '../src/testing/browser.ts';
@@ -72,25 +71,28 @@ browserTest('requests can use an API token instead of the session', async () => 
   await page.getByLabel('API token').fill('svc_no_such_token');
   await page.getByRole('button', { name: 'Send' }).click();
   await page.getByText('401 Unauthorized').waitFor();
-  // The session does not end with another token.
+  // An invalid API token does not end the session.
   await page.getByLabel('API token').fill('');
   await page.getByRole('button', { name: 'Send' }).click();
   await page.getByText('200 OK').waitFor();
   await page.close();
 });
 
-browserTest('the page with the embedded description needs no session, and keeps to the policy', async () => {
-  const { page, complaints, elsewhere } = await openPage({ authorization: `Bearer ${plane.token}` });
-  await page.goto(`${plane.url}/api/openapi/docs`);
-  await page.locator('a[href*="operation=listAgents"]').click();
-  await page.getByRole('heading', { name: 'Agents, newest first' }).waitFor();
-  await page.getByRole('button', { name: 'Send' }).click();
-  await page.getByText('200 OK').waitFor();
-  await page.reload();
-  await page.getByRole('heading', { name: 'Agents, newest first' }).waitFor();
-  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
-  await page.close();
-});
+browserTest(
+  'the page with the embedded description needs no session and follows the content security policy',
+  async () => {
+    const { page, complaints, elsewhere } = await openPage({ authorization: `Bearer ${plane.token}` });
+    await page.goto(`${plane.url}/api/openapi/docs`);
+    await page.locator('a[href*="operation=listAgents"]').click();
+    await page.getByRole('heading', { name: 'Agents, newest first' }).waitFor();
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByText('200 OK').waitFor();
+    await page.reload();
+    await page.getByRole('heading', { name: 'Agents, newest first' }).waitFor();
+    expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+    await page.close();
+  },
+);
 
 browserTest('the browser enforces the content security policy', async () => {
   const { page, complaints } = await openPage();

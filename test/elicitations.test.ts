@@ -1,4 +1,4 @@
-/** The real program and an agent that asks for input: answered once, whatever kills the service on the way. */
+/** Elicitations in the real program: the agent gets exactly one answer, whenever the plane is killed. */
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test, vi } from 'vitest';
 import { sleep } from '../src/base/async.ts';
@@ -10,7 +10,7 @@ import { revive } from '../src/testing/revive.ts';
 const AGENT = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
 const content = { name: 'v1', port: 8080, region: 'eu', checks: ['test'] };
 const SOON = { timeout: 20_000 };
-const SAID = `answered: ${JSON.stringify({ action: 'accept', content })}`;
+const ANSWERED = `answered: ${JSON.stringify({ action: 'accept', content })}`;
 
 let plane: TestPlane;
 let talk: Conversation | undefined;
@@ -39,10 +39,10 @@ async function expectAnsweredOnce(conversation: Conversation): Promise<void> {
     }
     await sleep(20);
   }
-  await vi.waitFor(() => expect(conversation.words).toBe(SAID), SOON);
+  await vi.waitFor(() => expect(conversation.words).toBe(ANSWERED), SOON);
 }
 
-test('the agent gets what a person enters, and the audit log names only the fields', async () => {
+test('the agent gets the values that a user enters, and the audit log names only the fields', async () => {
   plane = await TestPlane.open();
   const conversation = await begin();
   const { id } = await conversation.elicited();
@@ -60,25 +60,25 @@ test('the agent gets what a person enters, and the audit log names only the fiel
   expect(audit).not.toContain('8080');
 });
 
-/** Counted from the plane's start: the third frame on stdin is the prompt, the fourth the answer. */
+/** Counts begin at the plane's start: stdin frame 3 is the prompt, and 4 the answer. */
 test.each([
-  ['once the request is a row', 'acp_frames_committed@3'],
-  ['right after the answer was committed, before it is written', 'elicitation_answered'],
-  ['right after the answer reached the agent', 'stdin_written@4'],
+  ['after the request is stored', 'acp_frames_committed@3'],
+  ['after the answer is committed, before it is written', 'elicitation_answered'],
+  ['right after the answer reaches the agent', 'stdin_written@4'],
 ])('a plane that is killed %s (%s) delivers one answer', async (_when, point) => {
   plane = await TestPlane.open();
   await plane.kill('SIGTERM');
   const [name, n] = point.split('@');
   await plane.start({ SVC_FAILPOINT: `${name}:kill${n === undefined ? '' : `@${n}`}` });
-  const enough = revive(plane);
+  const stopReviving = revive(plane);
   const conversation = await begin();
   const { id } = await conversation.elicited();
   await conversation.respondElicitation(id, { action: 'accept', content });
   await expectAnsweredOnce(conversation);
-  expect(await enough()).toBe(1);
+  expect(await stopReviving()).toBe(1);
 });
 
-test('a form survives kills of the plane', async () => {
+test('a pending form survives kills of the plane', async () => {
   plane = await TestPlane.open();
   const conversation = await begin();
   const { id } = await conversation.elicited();
@@ -91,7 +91,7 @@ test('a form survives kills of the plane', async () => {
   await expectAnsweredOnce(conversation);
 });
 
-test('of fifty simultaneous answers by two people, the first counts and the rest name it', async () => {
+test('one of fifty concurrent answers by two users succeeds, and the others name its author', async () => {
   plane = await TestPlane.open();
   const credentials = { username: 'ben', password: 'staple battery correct' };
   await plane.client.call('createUser', { body: { ...credentials, role: 'user' } });

@@ -33,7 +33,7 @@ async function firstFrames(headers: Record<string, string>, count: number, query
   return text;
 }
 
-test('the stream begins with retry and the whole log, and its headers keep proxies from waiting', async () => {
+test('the stream begins with retry and the whole log, and its headers disable buffering in proxies', async () => {
   const response = await open({}, undefined, 'HEAD');
   expect(response.status).toBe(200);
   expect(response.headers.get('content-type')).toBe('text/event-stream');
@@ -43,7 +43,7 @@ test('the stream begins with retry and the whole log, and its headers keep proxi
   expect(text.startsWith('retry: 1000\n\nid: 1\nevent: status\ndata: {"type":"status",')).toBe(true);
 });
 
-test('a client goes on after its last event, wherever that was', async () => {
+test('a client can resume after any event', async () => {
   for (let after = 0; after < head; after++) {
     const text = await firstFrames({ 'last-event-id': String(after) }, 2);
     expect(text).toMatch(new RegExp(`^retry: 1000\n\nid: ${after + 1}\n`));
@@ -53,7 +53,7 @@ test('a client goes on after its last event, wherever that was', async () => {
   expect(await firstFrames({ 'last-event-id': '1' }, 2, '?after=3')).toMatch(/\n\nid: 2\n/);
 });
 
-test('positions that are no numbers are refused, those beyond the head are reset', async () => {
+test('an event id that is not a number is refused, and one beyond the head is reset', async () => {
   for (const id of ['abc', '-1', '1.5', '0x10', '1e3']) {
     const response = await open({ 'last-event-id': id });
     expect([response.status, await response.text()]).toEqual([400, '{"error":"invalid last event id"}']);
@@ -67,7 +67,7 @@ test('positions that are no numbers are refused, those beyond the head are reset
   }
 });
 
-test('bad cursors and limits are refused with the words of the contract', async () => {
+test('invalid cursors and limits are refused with the messages of the contract', async () => {
   const get = async (query: string) => (await open({}, `/api/agents?${query}`)).json();
   expect(await get('cursor=nonsense')).toEqual({ error: 'invalid cursor' });
   for (const limit of ['0', '201', '-1', 'x', '1.5']) {
@@ -75,7 +75,7 @@ test('bad cursors and limits are refused with the words of the contract', async 
   }
 });
 
-test('lists come as an array, or page by page without a gap', async () => {
+test('lists are returned as an array, or page by page without gaps', async () => {
   const all = (await plane.client.call('getLog', { params: { agent_id } })) as { seq: number }[];
   expect(all.map(({ seq }) => seq)).toEqual(Array.from({ length: head }, (_, i) => i + 1));
   const paged: number[] = [];
@@ -84,7 +84,7 @@ test('lists come as an array, or page by page without a gap', async () => {
   expect(paged).toEqual(all.map(({ seq }) => seq));
 });
 
-test('what an agent wrote is found by its words', async () => {
+test('search finds the output of an agent', async () => {
   const search = () =>
     plane.client.call('searchLog', { params: { agent_id }, query: { q: 'line 4' } }) as Promise<
       { snippet: string }[]
@@ -97,7 +97,7 @@ test('what an agent wrote is found by its words', async () => {
   expect(hits[0]!.snippet).toContain('line 4');
 });
 
-test('raw output takes ranges', async () => {
+test('raw output supports range requests', async () => {
   const whole = (await plane.output(agent_id)).toString();
   expect(whole).toBe('line 1\nline 2\nline 3\nline 4\nline 5\n');
   const range = async (value: string, query = '') => {
@@ -110,7 +110,7 @@ test('raw output takes ranges', async () => {
   expect(await range('bytes=0-3', '?tail=7')).toEqual([206, 'bytes 0-3/7', 'line']);
 });
 
-test('a stream stays open over the end of an agent and shows its next session', async () => {
+test('a stream stays open after the end of an agent and shows its next session', async () => {
   const agent = await plane.agent('echo one');
   await plane.finished(agent.id);
   const seen = plane.frames(
@@ -122,10 +122,10 @@ test('a stream stays open over the end of an agent and shows its next session', 
   expect(sessions.size).toBe(2);
 });
 
-test('the fleet stream tells every change of a record and no output', async () => {
+test('the fleet feed contains every change of a record and no output', async () => {
   const stop = new AbortController();
   const frames: Frame[] = [];
-  const followed = (async () => {
+  const following = (async () => {
     for await (const frame of plane.client.follow('followAll', { signal: stop.signal })) frames.push(frame);
   })();
   await sleep(200);
@@ -135,7 +135,7 @@ test('the fleet stream tells every change of a record and no output', async () =
   const record = (frame?: Frame) => frame?.data.record as { status: string; deleted?: boolean } | undefined;
   while (!record(frames.at(-1))?.deleted) await sleep(20);
   stop.abort();
-  await followed;
+  await following;
   expect(frames.every(({ event }) => event === 'agent' || event === 'heartbeat')).toBe(true);
   expect(frames.map((frame) => record(frame)?.status)).toEqual([
     'created',

@@ -1,4 +1,4 @@
-/** The pipeline in `examples/`, taken by the real program. The other teams there are taken by the tour of teams. */
+/** Runs the pipeline of `examples/` in the real program. `tutorial-teams` runs the other teams of that folder. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
@@ -11,7 +11,7 @@ let plane: TestPlane;
 afterEach(() => plane.close());
 
 /** Runs the example and waits until it is over. */
-async function take(example: string, input: Record<string, unknown>): Promise<Run> {
+async function runExample(example: string, input: Record<string, unknown>): Promise<Run> {
   const text = await readFile(new URL(`../examples/${example}.json`, import.meta.url), 'utf8');
   const { client } = plane;
   const { id: team_id } = await client.call('createTeam', { body: JSON.parse(text) });
@@ -28,10 +28,10 @@ async function stepsOf({ id: run_id, team_id }: Run) {
   return Object.fromEntries(steps.map((step) => [step.step_key, step]));
 }
 
-test('the pipeline counts and packs a repository, and its report has what every step found', async () => {
+test('the pipeline counts and packs a repository, and its report has the result of every step', async () => {
   plane = await TestPlane.open();
   const repository = makeRepository(join(plane.folder, 'repo'), { 'a.txt': 'one\ntwo\n', 'b.json': '{}\n' });
-  const run = await take('pipeline', { repository });
+  const run = await runExample('pipeline', { repository });
   expect(run).toMatchObject({ status: 'completed', error: null });
   const { checkout, ...counted } = (run.output as { report: { steps: Record<string, unknown> } }).report
     .steps;
@@ -39,10 +39,10 @@ test('the pipeline counts and packs a repository, and its report has what every 
   expect(counted).toMatchObject({ files: 2, lines: 3, json: 1, package: { size_bytes: expect.any(Number) } });
 });
 
-test('the pipeline packs nothing that its checks refuse, and reports all the same', async () => {
+test('the pipeline skips the package if a check fails, and still writes its report', async () => {
   plane = await TestPlane.open();
   const repository = makeRepository(join(plane.folder, 'repo'), { 'a.txt': 'one\n', 'b.json': '{} \n' });
-  const run = await take('pipeline', { repository });
+  const run = await runExample('pipeline', { repository });
   expect(run).toMatchObject({ status: 'failed', error: 'step json failed: exit code 1' });
   const steps = await stepsOf(run);
   expect(steps.json).toMatchObject({ status: 'failed' });

@@ -39,17 +39,17 @@ async function digest(agent_id: string): Promise<{ bytes: number; sha256: string
   return { bytes, sha256: hash.digest('hex') };
 }
 
-/** A line of a gibibyte by hand: `SVC_TEST_LINE_MIB=1024 npx vitest run test/faults.test.ts`. */
+/** To test a line of 1 GiB: `SVC_TEST_LINE_MIB=1024 npx vitest run test/faults.test.ts`. */
 const LINE_MIB = Number(process.env.SVC_TEST_LINE_MIB ?? 384);
 
 test.runIf(LINUX)(
-  'a very long line without an end is whole, and memory stays flat',
+  'a very long line without a newline is stored without loss, and memory stays flat',
   { timeout: 300_000 },
   async () => {
     plane = await TestPlane.open({ env: { SVC_RETENTION_BYTES_PER_AGENT: String(8192 * MIB) } });
     const line = (mib: number) => plane.agent(`head -c ${mib * MIB} /dev/zero | tr '\\0' x`);
     const idle = peak();
-    // What is loaded on demand, caches, and buffers that wait for the collector.
+    // Warm up: code that is loaded on demand, caches, and buffers that await garbage collection.
     for (let n = 0; n < 3; n++) await plane.finished((await line(LINE_MIB / 4)).id);
     const warm = peak();
     const agent = await line(LINE_MIB);
@@ -64,7 +64,7 @@ test.runIf(LINUX)(
   },
 );
 
-test('ten million empty lines are ten million empty lines', { timeout: 300_000 }, async () => {
+test('ten million empty lines are stored without loss', { timeout: 300_000 }, async () => {
   plane = await TestPlane.open();
   const agent = await plane.agent(`yes '' | head -n 10000000`);
   expect((await plane.finished(agent.id)).status).toBe('completed');
@@ -72,7 +72,7 @@ test('ten million empty lines are ten million empty lines', { timeout: 300_000 }
   expect(await digest(agent.id)).toEqual({ bytes: 10_000_000, sha256 });
 });
 
-test('bytes that are no text, NUL and characters cut by a flush come out as they went in', async () => {
+test('binary data, NUL and characters split by a flush are stored unchanged', async () => {
   plane = await TestPlane.open();
   const script = String.raw`
     printf 'caf\303'; sleep 0.2; printf '\251 \342'; sleep 0.2; printf '\202'; sleep 0.2; printf '\254\n'
@@ -99,7 +99,7 @@ test('bytes that are no text, NUL and characters cut by a flush come out as they
   expect(texts.join('')).not.toContain('\ufffd');
 });
 
-test('three hundred agents at once, over a kill -9', { timeout: 300_000 }, async () => {
+test('three hundred concurrent agents survive a kill of the plane', { timeout: 300_000 }, async () => {
   plane = await TestPlane.open();
   const agents = await Promise.all(
     Array.from({ length: 300 }, (_, n) => plane.agent(`echo up ${n}; exec sleep 600`, { name: `a${n}` })),
@@ -123,7 +123,7 @@ test('three hundred agents at once, over a kill -9', { timeout: 300_000 }, async
   expect(stopped.every(({ status }) => status === 'cancelled')).toBe(true);
 });
 
-test('clients that never read cost neither memory nor the agent anything', { timeout: 300_000 }, async () => {
+test('clients that never read neither slow down an agent nor fill memory', { timeout: 300_000 }, async () => {
   plane = await TestPlane.open();
   const agent = await plane.create({ command: `head -c ${200 * MIB} /dev/zero | tr '\\0' y | fold -w 99` });
   const sockets = Array.from({ length: 30 }, () => {
@@ -143,7 +143,7 @@ test('clients that never read cost neither memory nor the agent anything', { tim
 
 const disk = test.runIf(LINUX && ROOT_USER);
 
-/** A data directory on a file system of 64 MiB that is nearly full. */
+/** A data directory on a file system of 64 MiB, and the path of a file to fill it with. */
 async function smallDisk(): Promise<{ data_dir: string; ballast: string; unmount: () => Promise<void> }> {
   const data_dir = await mkdtemp(join(tmpdir(), 'svc-small-'));
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m,mode=0700', 'svc-test', data_dir]);
@@ -176,7 +176,7 @@ async function expectAllLines(agent_id: string): Promise<void> {
 }
 
 disk(
-  'a full disk pauses output, says so, refuses starts, and loses no line once there is space',
+  'a full disk pauses output with a warning and refuses starts, and no line is lost',
   { timeout: 300_000 },
   async () => {
     const small = await smallDisk();
@@ -210,7 +210,7 @@ disk(
   },
 );
 
-disk('a disk that fills while the service is dead loses no line either', { timeout: 300_000 }, async () => {
+disk('a disk that fills while the plane is down loses no line', { timeout: 300_000 }, async () => {
   const small = await smallDisk();
   try {
     plane = await TestPlane.open({ data_dir: small.data_dir });
@@ -230,10 +230,10 @@ disk('a disk that fills while the service is dead loses no line either', { timeo
   }
 });
 
-test('a garbled database is refused with the way out, and agents go on', async () => {
+test('a corrupt database is refused with a hint to svc restore, and agents keep running', async () => {
   plane = await TestPlane.open();
   const agent = await plane.agent('while [ ! -e stop ]; do sleep 0.05; done');
-  // Everything into the database file itself, then an end that is not clean.
+  // Write everything into the main database file, then end uncleanly.
   await plane.kill('SIGTERM');
   await plane.start();
   await plane.kill('SIGKILL');
@@ -252,7 +252,7 @@ test('a garbled database is refused with the way out, and agents go on', async (
   await writeFile(join(plane.work, 'stop'), '');
 });
 
-test('with the database deleted, running agents are found again, none is doubled or lost', async () => {
+test('after the database is deleted, running agents are found again exactly once', async () => {
   plane = await TestPlane.open();
   const agent = await plane.agent(
     'echo $$ >>pids; echo before; while [ ! -e stop ]; do sleep 0.05; done; echo after; exit 4',
@@ -278,7 +278,7 @@ test('with the database deleted, running agents are found again, none is doubled
   expect((await readFile(join(plane.work, 'pids'), 'utf8')).trim().split('\n')).toHaveLength(1);
 });
 
-test('a backup restored under living agents: numbers go on above all ever given, bytes since then come again', async () => {
+test('a restore under running agents reuses no event number and reads output since the backup again', async () => {
   plane = await TestPlane.open();
   const agent = await plane.agent(
     'echo one; while [ ! -e two ]; do sleep 0.05; done; echo two; while [ ! -e stop ]; do sleep 0.05; done; echo three',
@@ -301,25 +301,25 @@ test('a backup restored under living agents: numbers go on above all ever given,
     query: { type: 'error' as never },
   })) as { code?: unknown }[];
   expect(events.map(({ code }) => code)).toContain('log_gap');
-  // A follower learns of the gap once, from the event after it.
+  // A follower receives the gap once, from the event after it.
   const frames = await plane.frames(agent.id, (seen) => Number(seen.at(-1)?.id) === after.last_seq);
   const codes = frames.flatMap(({ event, data }) => (event === 'error' ? [data.code] : []));
   expect(codes).toEqual(['log_gap']);
 });
 
-test('rejects input and prompts for an agent that received more than a restored database knows, until it is restarted', async () => {
+test('after a restore, an agent that received input since the backup accepts no more until it is restarted', async () => {
   plane = await TestPlane.open();
   const reader = await plane.agent('while read -r line; do echo "got $line"; done', { stdin: true });
   const params = { agent_id: reader.id };
-  const say = (data: string) => plane.client.call('sendInput', { params, body: { data } });
-  await say('one\n');
+  const input = (data: string) => plane.client.call('sendInput', { params, body: { data } });
+  await input('one\n');
   const argv = [SVC, 'demo-agent', '--speed', '0', '--state', join(plane.folder, 'demo')];
   const speaker = await plane.agent(argv, { protocol: 'acp' });
   const speaking = { params: { agent_id: speaker.id } };
   while ((await plane.get(speaker.id)).activity !== 'idle') await sleep(20);
   const file = join(plane.folder, 'backup.tar');
   expect(await plane.cli(['backup', file])).toMatchObject({ code: 0 });
-  await say('two\n');
+  await input('two\n');
   await plane.client.call('promptAgent', { ...speaking, body: { text: 'hello' } });
   while (!(await plane.output(reader.id)).includes('got two')) await sleep(20);
   while ((await plane.get(speaker.id)).pending_reviews === 0) await sleep(20);
@@ -328,7 +328,7 @@ test('rejects input and prompts for an agent that received more than a restored 
   await plane.start();
 
   const lost = /input state was lost in a restore/;
-  await expect(say('three\n')).rejects.toThrow(lost);
+  await expect(input('three\n')).rejects.toThrow(lost);
   await expect(plane.client.call('promptAgent', { ...speaking, body: { text: 'again' } })).rejects.toThrow(
     lost,
   );
@@ -339,14 +339,14 @@ test('rejects input and prompts for an agent that received more than a restored 
   for (const { id } of [reader, speaker]) {
     await plane.client.call('restartAgent', { params: { agent_id: id }, body: { grace_seconds: 0 } });
   }
-  await say('four\n');
+  await input('four\n');
   while (!(await plane.output(reader.id)).includes('got four')) await sleep(20);
   while ((await plane.get(speaker.id)).activity !== 'idle') await sleep(20);
   await plane.client.call('promptAgent', { ...speaking, body: { text: 'again' } });
   while ((await plane.get(speaker.id)).pending_reviews === 0) await sleep(20);
 });
 
-test('a session whose directory was removed is reported as lost at the next start', async () => {
+test('a session whose folder was removed is reported as lost after a restart', async () => {
   plane = await TestPlane.open();
   const agent = await plane.agent('exec sleep 300');
   await plane.client.call('stopAgent', { params: { agent_id: agent.id }, body: { grace_seconds: 0 } });

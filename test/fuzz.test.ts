@@ -1,6 +1,6 @@
 /**
- * Malformed input at every entry point of the real program, a little of it: nobody makes a fault, an end or a lie of the service. The seed
- * is the same each time; another by `SVC_TEST_SEED`. Much more of it: `npm run fuzz`.
+ * Sends one batch of malformed input to every entry point of the real program, which must not fail, crash or record a wrong
+ * state. The seed is fixed; `SVC_TEST_SEED` sets another. `npm run fuzz` runs more batches.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { entryPointNames } from '../src/testing/fuzz/entry-point.ts';
@@ -15,7 +15,7 @@ beforeAll(async () => {
 afterAll(() => open?.close());
 
 test.each(entryPointNames)(
-  `whatever comes in by %s is taken or refused, and the service goes on (seed ${SEED})`,
+  `the service survives malformed input at the entry point %s (seed ${SEED})`,
   async (name) => {
     const entry = open.entries.find((one) => one.name === name)!;
     expect(await entry.batch(SEED)).toBeGreaterThan(100);

@@ -16,7 +16,7 @@ beforeAll(async () => {
 });
 afterAll(() => plane?.close());
 
-/** Runs a script as root of the plane, in a repository; expects that every command succeeds. */
+/** Runs a script as the root user, in a repository, and expects that every command succeeds. */
 async function run(script: string): Promise<string> {
   const env = { ...plane.env, SVC_URL: plane.url, SVC_TOKEN: plane.token };
   const child = spawn('bash', ['-euo', 'pipefail', '-c', script], {

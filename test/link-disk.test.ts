@@ -9,11 +9,11 @@ import { TestPlane } from '../src/testing/plane.ts';
 
 const MIB = 1024 * 1024;
 const LINES = 200_000;
-/** A small file system can be made by root on Linux alone. */
+/** Only root on Linux can mount a small file system. */
 const disk = test.runIf(process.platform === 'linux' && process.getuid?.() === 0);
 
 disk(
-  'a full disk of a node pauses its output, refuses starts there, and loses no line once there is space',
+  'a full disk of a node pauses output and refuses starts there, and no line is lost',
   {
     timeout: 120_000,
   },
@@ -26,8 +26,8 @@ disk(
       await node.start(await node.token());
       await node.register();
       await node.linked();
-      const words = 'of some words to fill the disk with';
-      const write = `seq -f 'line %.0f ${words}' 1 ${LINES}`;
+      const filler = 'of some words to fill the disk with';
+      const write = `seq -f 'line %.0f ${filler}' 1 ${LINES}`;
       const agent = await node.agent(`while [ ! -e go ]; do sleep 0.05; done; ${write}`);
       const other = await node.agent('true', { start: false });
       const { bavail, bsize } = await statfs(data_dir);
@@ -43,7 +43,7 @@ disk(
       expect((await plane.get(agent.id)).status).toBe('running');
       const health = await plane.client.call('getAgentNodeHealth', { params: { node_id: node.id } });
       expect(health).toMatchObject({ status: 'degraded', disk: { starts_allowed: false } });
-      // A link that is made while there is no space is made all the same.
+      // The plane can link to a node that has no disk space.
       await plane.kill();
       await plane.start();
       await sleep(500);
@@ -51,7 +51,7 @@ disk(
       expect((await plane.finished(agent.id)).status).toBe('completed');
       const lines = (await plane.output(agent.id)).toString().split('\n');
       expect(lines).toHaveLength(LINES + 1);
-      expect(lines.every((line, n) => line === (n < LINES ? `line ${n + 1} ${words}` : ''))).toBe(true);
+      expect(lines.every((line, n) => line === (n < LINES ? `line ${n + 1} ${filler}` : ''))).toBe(true);
     } finally {
       await node.close();
       await plane.close();

@@ -1,4 +1,4 @@
-/** A node that lies: it has a valid certificate and the plane's trust, and breaks every rule of the link. */
+/** A hostile node: it has a valid certificate and the plane's trust, and breaks the rules of the link. */
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
@@ -12,7 +12,7 @@ let plane: TestPlane;
 let honest: TestAgentNode;
 let evil: HostileNode;
 let opened = 0;
-/** Of an agent on the other node, that lives. */
+/** The session of a running agent on the honest node. */
 let honest_session: string;
 
 beforeAll(async () => {
@@ -27,8 +27,8 @@ afterAll(async () => {
   await plane?.close();
 });
 
-async function openEvil(what: Evil): Promise<void> {
-  evil = new HostileNode(`evil${++opened}`, what);
+async function openEvil(behavior: Evil): Promise<void> {
+  evil = new HostileNode(`evil${++opened}`, behavior);
   await evil.join(plane);
 }
 
@@ -41,7 +41,7 @@ const MIB = 1024 * 1024;
 const never = () => evil.gone;
 const page = (sessions: object[], last = true) =>
   ({ body: { case: 'snapshot', value: { sessions, last } } }) as never;
-/** A session of this test's node. */
+/** The id of a session on this test's node. */
 const own = () => `ses_${'e'.repeat(14)}${10 + opened}`;
 const session = (more: object = {}) => ({
   sessionId: own(),
@@ -78,9 +78,9 @@ async function* quiet(): Answers {
   await never();
 }
 
-test.each<[what: string, evil: Evil, words: RegExp]>([
+test.each<[name: string, evil: Evil, logged: RegExp]>([
   [
-    'sends a snapshot of endless sessions',
+    'sends a snapshot with endless sessions',
     {
       attach: async function* () {
         const argv = ['x'.repeat(1_000_000)];
@@ -142,7 +142,7 @@ test.each<[what: string, evil: Evil, words: RegExp]>([
     /too many calls at once/,
   ],
   [
-    'names a time that no calendar has',
+    'sends a time that is out of range',
     {
       attach: async function* () {
         yield page([session({ startedAtMs: 9n * 10n ** 15n })]);
@@ -165,7 +165,7 @@ test.each<[what: string, evil: Evil, words: RegExp]>([
     /bytes that were not requested/,
   ],
   [
-    'answers a read with more than was asked',
+    'answers a read with more bytes than requested',
     {
       attach: async function* () {
         yield page([session()]);
@@ -183,7 +183,7 @@ test.each<[what: string, evil: Evil, words: RegExp]>([
     /bytes that were not requested/,
   ],
   [
-    'shows a session of another node',
+    'reports a session of another node',
     {
       attach: async function* () {
         yield page([session({ sessionId: honest_session, phase: 'ended' })]);
@@ -195,38 +195,38 @@ test.each<[what: string, evil: Evil, words: RegExp]>([
     /fact 2 of ses_\w+ instead of 1|a node shows a session of another node; it is passed over/,
   ],
   [
-    'is of another version',
+    'has an incompatible version',
     { hello: { protocol: 3, protocolMin: 2 }, attach: quiet },
     /this plane \(svc [^,]+, protocol 1\) is too old for node evil\d+ \(svc 9\.9\.9, protocol 3\), which needs protocol 2/,
   ],
   [
-    'says another id',
+    'claims another id',
     { hello: { nodeId: 'honest' }, attach: quiet },
     /node id mismatch: registered evil\d+, node says honest/,
   ],
   [
-    'says too much of itself',
+    'sends an oversized hello',
     { hello: { instanceId: 'x'.repeat(1_000_000) }, attach: quiet },
     /the hello is too long/,
   ],
 ])(
-  'a node that %s gets nowhere, and nobody else notices',
+  'a node that %s affects neither the plane nor other nodes',
   { timeout: 20_000 },
-  async (_what, what, words) => {
+  async (_name, behavior, logged) => {
     await rm(join(honest.work, 'stop'), { force: true });
     const writers = await startWriters(plane, honest, [[`w${opened}`, '20', '80']]);
     honest_session = (await plane.get(writers[0]!.id)).session_id!;
     const before = await memory();
     const from = plane.log.length;
-    await openEvil(what);
-    while (!words.test(plane.log.slice(from))) await sleep(20);
+    await openEvil(behavior);
+    while (!logged.test(plane.log.slice(from))) await sleep(20);
     expect((await memory()) - before).toBeLessThan(400 * MIB);
     expect((await honest.record()).status).toBe('connected');
     await expectNothingLost(plane, honest, writers);
   },
 );
 
-test('an end whose byte counts were never sent ends the session and reports the loss', async () => {
+test('a session that ends with missing output bytes is ended, and the loss is reported', async () => {
   await openEvil({
     attach: async function* () {
       yield page([session()]);

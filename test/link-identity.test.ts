@@ -1,4 +1,4 @@
-/** Who is who on the link: a second process with a node's id, earlier links, and a plane that lost its database. */
+/** Identity on the link: a second process with a node's id, earlier links, and a plane that lost its database. */
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createClient } from '@connectrpc/connect';
@@ -26,7 +26,7 @@ async function audited(event: string): Promise<{ details: Record<string, unknown
   return (await plane.client.call('listAudit', { query: { event } })) as never;
 }
 
-test('another process with the id of a node that agents run on is refused and audited, and the agents go on', {
+test('a second process with the id of a node is refused and audited, and the agents keep running', {
   timeout: 120_000,
 }, async () => {
   plane = await TestPlane.open({ env: WITH_NODES });
@@ -50,12 +50,12 @@ test('another process with the id of a node that agents run on is refused and au
   const { status, checks } = await plane.client.call('getAgentNodeHealth', { params: { node_id: 'n1' } });
   expect(status).toBe('unreachable');
   expect(checks.at(-1)!.error).toMatch(/^another process answers for agent node n1/);
-  // Also a start goes nowhere: there is no link.
+  // A start fails too, because there is no link.
   const waiting = await plane.client
     .call('startAgent', { params: { agent_id: writers[0]!.id } })
     .catch((error: Error) => error.message);
   expect(waiting).toBe('failed to connect to remote node');
-  // Kept, it would start an agent again that ends before the node is back.
+  // The pending start would restart an agent that ends before the node is back.
   await plane.client.call('withdrawPending', { params: { agent_id: writers[0]!.id } });
 
   first.proxy!.target_port = first.port;
@@ -64,7 +64,7 @@ test('another process with the id of a node that agents run on is refused and au
   expect(await audited('node_refused')).toHaveLength(1);
 });
 
-test('a disk that is gone is given up by root alone: its agents end as lost, and the node goes on with another', {
+test('after root accepts a new disk of a node, the agents of the old disk end as lost', {
   timeout: 60_000,
 }, async () => {
   plane = await TestPlane.open({ env: WITH_NODES });
@@ -88,7 +88,7 @@ test('a disk that is gone is given up by root alone: its agents end as lost, and
   await plane.client.call('deleteAgentNode', { params: { node_id: 'n1' } });
 });
 
-/** Dials the node as the plane does, with the plane's own key. */
+/** Connects to the node as the plane does, with the plane's key. */
 async function dialAsPlane(node: TestAgentNode, plane_id: string): Promise<Connection> {
   const trust = await PlaneTrust.open({
     cert_dir: join(plane.data_dir, 'internal-grpc'),
@@ -111,7 +111,7 @@ async function dialAsPlane(node: TestAgentNode, plane_id: string): Promise<Conne
   });
 }
 
-test('commands and hellos of an earlier link are refused, and nothing comes of them', async () => {
+test('commands and hellos of an earlier link are refused without effect', async () => {
   plane = await TestPlane.open({ env: WITH_NODES });
   const node = await TestAgentNode.open(plane);
   nodes.push(node);
@@ -131,7 +131,7 @@ test('commands and hellos of an earlier link are refused, and nothing comes of t
       (error) => toProblem(error).message,
     );
   const earlier = { headers: { [LINK_HEADER]: `${plane_id} ${incarnation} ${Number(epoch) - 1}` } };
-  // Without a plane attached nothing is done for anybody; with one, only for that one.
+  // Without an attached plane, a node accepts no commands. With one, it accepts only those of the latest link.
   expect(await outcome(old.stop({ sessionId: session_id, graceMs: 0 }, earlier))).toBe(
     'no plane is attached to this node',
   );
@@ -172,7 +172,7 @@ test('commands and hellos of an earlier link are refused, and nothing comes of t
   expect(await plane.finished(agent.id)).toMatchObject({ status: 'completed', session_count: 1 });
 });
 
-test('a plane whose database is gone finds the agents of a node again: as root, once, alive', {
+test('a plane that lost its database finds the running agents of a node again, once and owned by root', {
   timeout: 120_000,
 }, async () => {
   plane = await TestPlane.open({ env: WITH_NODES });

@@ -6,10 +6,10 @@ import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { expectNothingLost, random, startWriters } from '../src/testing/writers.ts';
 
-/** More of them, and others, by hand: `SVC_TEST_KILLS=100 SVC_TEST_SEED=7 npx vitest run test/link-kills.test.ts`. */
+/** To run more and other kills: `SVC_TEST_KILLS=100 SVC_TEST_SEED=7 npx vitest run test/link-kills.test.ts`. */
 const KILLS = Number(process.env.SVC_TEST_KILLS ?? 6);
 const SEED = Number(process.env.SVC_TEST_SEED ?? 20_261_121);
-/** Retention must not take what is compared at the end. */
+/** Retention must not delete what the tests compare at the end. */
 const ENV = { ...WITH_NODES, SVC_RETENTION_BYTES_PER_AGENT: String(64 * 1024 ** 3) };
 
 let plane: TestPlane;
@@ -19,7 +19,7 @@ afterEach(async () => {
   await plane?.close();
 });
 
-test(`${KILLS} kill -9 of a node, of the plane, and of both lose and double nothing of four remote agents`, {
+test(`${KILLS} kills of the node, the plane or both neither lose nor repeat output of four remote agents`, {
   timeout: KILLS * 25_000,
 }, async () => {
   plane = await TestPlane.open({ env: ENV });
@@ -32,14 +32,14 @@ test(`${KILLS} kill -9 of a node, of the plane, and of both lose and double noth
     for (const victim of victims) await victim.kill('SIGKILL');
     if (kill % 10 === 0) await sleep(next() * 400);
     for (const victim of victims.toReversed()) await victim.start();
-    // Every other time they find each other first.
+    // Every other time, wait for the link before the next kill.
     if (kill % 2 === 0) await node.linked();
   }
   await expectNothingLost(plane, node, writers);
   expect(node.log).not.toContain('"level":"error"');
 });
 
-/** Starts a side with a failpoint that ends it there, lets `act` bring it there, and starts it again. */
+/** Restarts a plane or node with a failpoint, runs `act` so that it dies there, and starts it again. */
 async function dieAt(
   side: TestPlane | TestAgentNode,
   point: string,
@@ -54,7 +54,7 @@ async function dieAt(
 }
 
 test.each(['commit@9', 'committed@9', 'commit@40'])(
-  'a plane that dies at %s of what a node tells loses and doubles nothing',
+  'a plane that is killed at %s neither loses nor repeats output of a remote node',
   { timeout: 60_000 },
   async (at) => {
     plane = await TestPlane.open({ env: ENV });
@@ -69,7 +69,7 @@ test.each(['commit@9', 'committed@9', 'commit@40'])(
   },
 );
 
-test('a node that dies at a start (claim, spawn, handle) leaves one process or none, and it is settled when it is back', {
+test('a node that is killed at an agent’s start (claim, spawn, handle) leaves at most one process, which is reconciled later', {
   timeout: 100_000,
 }, async () => {
   plane = await TestPlane.open({ env: ENV });
@@ -97,7 +97,7 @@ test('a node that dies at a start (claim, spawn, handle) leaves one process or n
   await expectNothingLost(plane, node, writers);
 });
 
-test('a node that dies when an agent ends (exit, ended) tells the end when it is back', {
+test('a node that is killed at an agent’s end (exit, ended) reports the end after its restart', {
   timeout: 60_000,
 }, async () => {
   plane = await TestPlane.open({ env: ENV });

@@ -1,4 +1,4 @@
-/** Nodes that fall silent for longer than a minute's patience allows: a label, and nothing else, until they are back. */
+/** Nodes that are silent until the plane marks them unreachable. Nothing else changes until they are back. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
@@ -36,7 +36,7 @@ const call = (path: string, body: unknown = {}) =>
   }).then(async (response) => [response.status, await response.json()]);
 const UNREACHABLE = [502, { error: 'failed to connect to remote node' }];
 
-test('a stopped, a killed, a cut off and a half cut off node are marked, change nothing, and catch up when they are back', {
+test('suspended, killed and disconnected nodes are marked unreachable, and catch up when they are back', {
   timeout: 150_000,
 }, async () => {
   plane = await TestPlane.open({ env: ENV });
@@ -71,7 +71,7 @@ test('a stopped, a killed, a cut off and a half cut off node are marked, change 
     while ((await node.record()).status !== 'unreachable') await sleep(250);
   }
   expect((await well.record()).status).toBe('connected');
-  // The plane keeps what it knew over an end of its own.
+  // The plane keeps its records across a restart.
   await plane.kill();
   await plane.start();
   await well.linked();
@@ -95,7 +95,7 @@ test('a stopped, a killed, a cut off and a half cut off node are marked, change 
   for (const [at, node] of nodes.entries()) await expectNothingLost(plane, node, writers[at]!);
   expect(await plane.finished(waiting.id)).toMatchObject({ status: 'completed', session_count: 1 });
   expect((await readFile(join(apart.work, 'pids'), 'utf8')).split('\n').filter(Boolean)).toHaveLength(1);
-  // The stop took the place of the start, and there was nothing to stop.
+  // The stop replaced the pending start, and there was nothing to stop.
   while ((await plane.get(unwanted.id)).pending !== null) await sleep(50);
   expect(await plane.get(unwanted.id)).toMatchObject({ status: 'created', session_count: 0 });
   await expect(readFile(join(apart.work, 'unwanted'), 'utf8')).rejects.toThrow('ENOENT');

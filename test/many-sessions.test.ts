@@ -7,7 +7,7 @@ import { Listener, launchOf, readAll, until } from '../src/testing/node-suite.ts
 
 const COUNT = 300;
 
-it('three hundred agents at once all run, are heard, adopted and stopped', async () => {
+it('a node runs three hundred concurrent sessions, adopts them after a restart, and stops them', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'svc-many-'));
   let node = await openTestNode(folder);
   const woken = new Set<string>();
