@@ -2,6 +2,17 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { SlowestFirst } from './test/slowest-first.ts';
 
+/** Tests of the whole program, with real processes. */
+const whole = {
+  exclude: ['test/architecture/**', 'test/real-agents/**'],
+  globalSetup: 'test/build.ts',
+  pool: 'forks' as const,
+  testTimeout: 120_000,
+  // As patient as a browser that waits for an element.
+  expect: { poll: { timeout: 30_000 } },
+  hookTimeout: 60_000,
+};
+
 export default defineConfig({
   test: {
     // Most tests wait for processes more than they compute: on two cores three at a time.
@@ -18,17 +29,16 @@ export default defineConfig({
           expect: { poll: { timeout: 20_000 } },
         },
       },
+      { test: { ...whole, name: 'whole', include: ['test/**/*.test.ts'] } },
       {
+        // Every case of the tests that `npm test` runs in part: `src/testing/long.ts`.
         test: {
-          name: 'whole',
-          include: ['test/**/*.test.ts'],
-          exclude: ['test/architecture/**', 'test/real-agents/**'],
-          globalSetup: 'test/build-web.ts',
-          pool: 'forks',
-          testTimeout: 120_000,
-          // As patient as a browser that waits for an element.
-          expect: { poll: { timeout: 30_000 } },
-          hookTimeout: 60_000,
+          ...whole,
+          name: 'long',
+          include: ['acp-kills', 'crash', 'elicitations', 'link-kills', 'team-kills', 'team-runs'].map(
+            (name) => `test/${name}.test.ts`,
+          ),
+          env: { SVC_TEST_LONG: '1' },
         },
       },
     ],

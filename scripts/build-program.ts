@@ -43,11 +43,10 @@ async function main(if_needed: boolean): Promise<void> {
   const needed = async () => !if_needed || !(await fits());
   if (!(await needed())) return;
   const tools = await import('rolldown').catch((error: NodeJS.ErrnoException) => {
-    if (if_needed && error.code === 'ERR_MODULE_NOT_FOUND') return null;
-    throw error;
+    if (error.code !== 'ERR_MODULE_NOT_FOUND') throw error;
+    console.error('the program cannot be bundled: its tools are not installed (npm ci, without --omit=dev)');
+    process.exit(1);
   });
-  // Without its tools (npm ci --omit=dev), svc runs from its sources.
-  if (tools === null) return;
   await mkdir(dist, { recursive: true });
   const lock = waitForTurn();
   try {
@@ -68,7 +67,6 @@ async function build(rolldown: typeof import('rolldown').rolldown): Promise<void
       ),
       cwd: root,
       platform: 'node',
-      // Names in stack traces and the order of side effects stay those of the sources.
       logLevel: 'warn',
     });
     const { output } = await bundle.write({

@@ -10,6 +10,7 @@ import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { Conversation } from '../src/testing/conversation.ts';
 import { EXAMPLE_AGENT, expectWhole } from '../src/testing/example-agent.ts';
+import { firstOf } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { revive } from '../src/testing/revive.ts';
 
@@ -41,18 +42,20 @@ test('a turn with a permission review is complete', async () => {
 });
 
 /** Counts begin at the plane's start: stdin frame 2 opens the session, 3 is the prompt, and 4 the answer. */
-test.each([
-  ['before the agent is initialized', 'stdin_written@1'],
-  ['after the agent is initialized, before it gets the session request', 'acp_frames_committed@1'],
+const KILLED = firstOf(4, [
   ['while the session opens', 'stdin_written@2'],
-  ['after the session opens, before the prompt reaches the agent', 'acp_frames_committed@2'],
-  ['right after the prompt reaches the agent', 'stdin_written@3'],
   ['in the middle of the turn', 'acp_frames_committed@4'],
   ['after the answer is committed, before it is written', 'review_answered'],
+  ['right after a commit', 'committed@18'],
+  ['before the agent is initialized', 'stdin_written@1'],
+  ['after the agent is initialized, before it gets the session request', 'acp_frames_committed@1'],
+  ['after the session opens, before the prompt reaches the agent', 'acp_frames_committed@2'],
+  ['right after the prompt reaches the agent', 'stdin_written@3'],
   ['right after the answer reaches the agent', 'stdin_written@4'],
   ['at a commit', 'commit@12'],
-  ['right after a commit', 'committed@18'],
-])('a plane that is killed %s (%s) resumes the turn without loss', async (_when, point) => {
+] as const);
+
+test.each(KILLED)('a plane that is killed %s (%s) resumes the turn without loss', async (_when, point) => {
   plane = await TestPlane.open();
   await plane.kill('SIGTERM');
   const [name, n] = point.split('@');

@@ -2,11 +2,12 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
+import { firstOf, is_long, killCount } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { expectNothingLost, MIXED, random, startWriters } from '../src/testing/writers.ts';
 
 /** To run more kills: `SVC_TEST_KILLS=200 npx vitest run test/crash.test.ts`. */
-const KILLS = Number(process.env.SVC_TEST_KILLS ?? 10);
+const KILLS = killCount(5, 100);
 /** Retention must not delete what the tests compare at the end. */
 const KEEP_ALL = { SVC_RETENTION_BYTES_PER_AGENT: String(64 * 1024 ** 3) };
 /** The last writer writes so much that its log is sealed every few seconds. */
@@ -31,16 +32,13 @@ test(`${KILLS} kills at random moments neither lose nor repeat output of four ag
   await expectNothingLost(plane, plane, writers);
 });
 
-test.each([
-  ['commit', 5],
-  ['committed', 5],
-])(
+test.each(firstOf(1, ['committed', 'commit']))(
   'a plane that is killed at %s neither loses nor repeats output',
   { timeout: 300_000 },
-  async (name, times) => {
+  async (name) => {
     plane = await TestPlane.open({ env: KEEP_ALL });
     const writers = await startWriters(plane, plane);
-    for (let n = 1; n <= times; n++) {
+    for (let n = 1; n <= (is_long ? 5 : 2); n++) {
       await plane.kill('SIGKILL');
       // The failpoint kills the plane during its start or soon after, so the start may fail.
       await plane.start({ SVC_FAILPOINT: `${name}:kill@${n * 3}` }).catch(() => {});
@@ -51,13 +49,13 @@ test.each([
   },
 );
 
-test.each(['seal_written', 'seal_recorded'])(
+test.each(firstOf(1, ['seal_recorded', 'seal_written']))(
   'a plane that is killed while it seals a log (%s) neither loses nor repeats output',
   { timeout: 300_000 },
   async (name) => {
     plane = await TestPlane.open({ env: KEEP_ALL });
     const writers = await startWriters(plane, plane, LOUD);
-    for (let n = 0; n < 3; n++) {
+    for (let n = 0; n < (is_long ? 3 : 1); n++) {
       await plane.kill('SIGKILL');
       await plane.start({ SVC_FAILPOINT: `${name}:kill` }).catch(() => {});
       await plane.ended();
@@ -67,7 +65,7 @@ test.each(['seal_written', 'seal_recorded'])(
   },
 );
 
-test.each(['claim', 'spawn', 'handle'])(
+test.each(firstOf(1, ['spawn', 'claim', 'handle']))(
   'a plane that is killed at an agent’s start (%s) leaves at most one process, which the next plane reconciles',
   { timeout: 120_000 },
   async (name) => {
@@ -99,7 +97,7 @@ async function readPids(): Promise<number> {
   return text.split('\n').filter(Boolean).length;
 }
 
-test.each(['exit', 'ended'])(
+test.each(firstOf(1, ['ended', 'exit']))(
   'a plane that is killed at an agent’s end (%s) records the end after its restart',
   { timeout: 120_000 },
   async (name) => {

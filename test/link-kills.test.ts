@@ -3,11 +3,12 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
+import { firstOf, killCount } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { expectNothingLost, random, startWriters } from '../src/testing/writers.ts';
 
 /** To run more and other kills: `SVC_TEST_KILLS=100 SVC_TEST_SEED=7 npx vitest run test/link-kills.test.ts`. */
-const KILLS = Number(process.env.SVC_TEST_KILLS ?? 6);
+const KILLS = killCount(4, 40);
 const SEED = Number(process.env.SVC_TEST_SEED ?? 20_261_121);
 /** Retention must not delete what the tests compare at the end. */
 const ENV = { ...WITH_NODES, SVC_RETENTION_BYTES_PER_AGENT: String(64 * 1024 ** 3) };
@@ -53,7 +54,7 @@ async function dieAt(
   await side.start();
 }
 
-test.each(['commit@9', 'committed@9', 'commit@40'])(
+test.each(firstOf(1, ['committed@9', 'commit@9', 'commit@40']))(
   'a plane that is killed at %s neither loses nor repeats output of a remote node',
   { timeout: 60_000 },
   async (at) => {

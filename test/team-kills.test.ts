@@ -13,10 +13,11 @@ import type { Mail } from '../src/features/mailbox/rules/mail.ts';
 import { isRunOver, type Run, type Step } from '../src/features/runs/rules/run.ts';
 import { WITH_NODES } from '../src/testing/agent-node.ts';
 import { steadily } from '../src/testing/conversation.ts';
+import { firstOf, killCount } from '../src/testing/long.ts';
 import { SVC, TestPlane } from '../src/testing/plane.ts';
 import { random } from '../src/testing/writers.ts';
 
-const KILLS = Number(process.env.SVC_TEST_KILLS ?? 5);
+const KILLS = killCount(3, 40);
 const SEED = Number(process.env.SVC_TEST_SEED ?? 20_261_122);
 
 let plane: TestPlane;
@@ -183,14 +184,14 @@ function places(): string[] {
     const name = PLACES[Math.floor(next() * PLACES.length)]!;
     return `${name}@${1 + Math.floor(next() * (name.startsWith('commit') ? 60 : 4))}`;
   });
-  return [
-    'step_prepared@1',
-    'committed@12',
+  const each = [
     'step_collected@1',
+    'committed@12',
+    'step_prepared@1',
     'commit@18',
     'step_message_collected@1',
-    ...more,
   ];
+  return [...firstOf(3, each), ...more];
 }
 
 test('a plane that is killed at commits and other failpoints runs no step twice', {

@@ -11,6 +11,7 @@ import type { LocalNode } from '../src/node/node.ts';
 import { EXAMPLE_AGENT } from '../src/testing/example-agent.ts';
 import { ANA, LivesRoom, SOON } from '../src/testing/lives.ts';
 import { openTestNode } from '../src/testing/local-node.ts';
+import { firstOf, killCount } from '../src/testing/long.ts';
 import { endSessions } from '../src/testing/plane.ts';
 import { beginRun, plainMember, runOf, say, stepsOfRun, untilRun } from '../src/testing/team-runs.ts';
 
@@ -317,16 +318,17 @@ async function livesOf(
 }
 
 /** To run more kills: `SVC_TEST_KILLS=100 npx vitest run test/team-runs.test.ts`. */
-const KILLS = Number(process.env.SVC_TEST_KILLS ?? 3);
+const KILLS = killCount(1, 40);
 const commits = Array.from({ length: KILLS }, (_, n) => [`committed:kill@${5 + n * 10}`, 1] as const);
 
-test.each([
-  ['step_prepared', 20],
+const points = [
   ['step_collected', 20],
-  ['step_message_collected', 20],
   ['ended', 1],
-  ...commits,
-] as const)(
+  ['step_prepared', 20],
+  ['step_message_collected', 20],
+] as const;
+
+test.each([...firstOf(2, points), ...commits])(
   'a plane that is killed at %s neither loses nor repeats a step',
   { timeout: 120_000 },
   async (at, kills) => {
