@@ -1,4 +1,4 @@
-/** Chapters at the end of the page of figures, each written by a command of its own and kept by all others. */
+/** The chapters at the end of figures.md. Each is written by its own command and kept by the others. */
 import { readFile, writeFile } from 'node:fs/promises';
 
 const PAGE = new URL('../docs/reference/figures.md', import.meta.url);
@@ -12,13 +12,13 @@ interface Page {
   chapters: Partial<Record<Chapter, string>>;
 }
 
-/** Puts it in the place of the one before. */
+/** Replaces a chapter. */
 export async function writeChapter(name: Chapter, body: string): Promise<void> {
   const { figures, chapters } = await readPage();
   await writePage({ figures, chapters: { ...chapters, [name]: body } });
 }
 
-/** Writes everything before the chapters anew. */
+/** Replaces everything before the chapters. */
 export async function writeFigures(figures: string): Promise<void> {
   await writePage({ ...(await readPage()), figures });
 }

@@ -33,7 +33,7 @@ export class Child {
     return this.#process.pid!;
   }
 
-  /** The next message; rejects when the process ends without one. */
+  /** The next message; rejects if the process ends without one. */
   async next<T>(): Promise<T> {
     while (this.#messages.length === 0) {
       if (this.#ended) throw new Error(`${this.#name} ended`);

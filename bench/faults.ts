@@ -1,7 +1,7 @@
 /**
- * `npm run faults -- <row|range|all> [--n N --seed S --write]`: does to the real program what its enemies would, and shows what
- * came of it, row by row: `npm run faults -- 36`, `33-38`, `41,42`. `--n`: how often, instead of each row's own number. `all
- * --write` makes the chapter of `docs/reference/figures.md` anew.
+ * `npm run faults -- <row|range|all> [--n N --seed S --write]`: injects faults into the real program and prints the result of
+ * each row, for example `npm run faults -- 36`, `33-38` or `41,42`. `--n`: the number of repetitions, instead of each row's
+ * default. `all --write` rewrites the chapter in `docs/reference/figures.md`.
  */
 import { parseArgs } from 'node:util';
 import { writeChapter } from './chapter.ts';
@@ -132,5 +132,5 @@ if (write) {
   await writeChapter('faults', chapter(done, seed));
   console.log('written to docs/reference/figures.md');
 }
-// As in `bench/main.ts`.
+// See `bench/main.ts`.
 process.exit(short.length > 0 ? 1 : 0);

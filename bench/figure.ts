@@ -1,15 +1,15 @@
-/** One measured row of `npm run bench`, and what is wanted of it. */
+/** One measurement of `npm run bench`, and its goal. */
 export interface Figure {
   what: string;
   unit: string;
   value: number;
-  /** What the machine can do at all, measured in the same run, in the same unit. */
+  /** The limit of the machine, measured in the same run and in the same unit. */
   limit?: number;
   limit_is?: string;
   goal?: Goal;
 }
 
-/** A bound on the value itself, or on the value's share of the limit. */
+/** A bound for the value, or for its ratio to the limit. */
 export interface Goal {
   of: 'value' | 'ratio';
   at_least?: number;
@@ -17,16 +17,16 @@ export interface Goal {
 }
 
 export interface RowOptions {
-  /** Fewer and shorter rounds: shows that the row works, and little about the machine. */
+  /** Fewer and shorter rounds, to check that the row works. The results say little about performance. */
   quick: boolean;
 }
 
 export interface Row {
-  /** As on the command line. */
+  /** Its name on the command line. */
   name: string;
-  /** How it is measured, for the reader of the figures. */
+  /** How it is measured, for readers of the figures. */
   how: string;
-  /** Why, as far as it is known, the row falls short of its goals where it does. */
+  /** The known reason why the row misses its goals, if it does. */
   bottleneck?: string;
   run(options: RowOptions): Promise<Figure[]>;
 }
@@ -42,7 +42,7 @@ export function ratioOf({ value, limit }: Figure): number | null {
   return limit === undefined ? null : value / limit;
 }
 
-/** Null where nothing is wanted. */
+/** Whether it misses its goal; null without a goal. */
 export function isShort(figure: Figure): boolean | null {
   const { goal } = figure;
   if (!goal) return null;
@@ -56,7 +56,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-/** The smallest that so many percent of the values do not exceed. */
+/** The smallest value that `percent` percent of the values do not exceed. */
 export function percentile(values: readonly number[], percent: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil((sorted.length * percent) / 100) - 1)]!;

@@ -1,4 +1,4 @@
-/** Teams and their graphs of steps as the bench runs them. */
+/** The teams and step graphs that the bench runs. */
 import type { StepSpec } from '../src/features/teams/rules/team.ts';
 
 export const shapes = ['chain', 'fan'] as const;
@@ -6,7 +6,7 @@ export type Shape = (typeof shapes)[number];
 
 export type Needs = Pick<StepSpec, 'step_key' | 'depends_on'>;
 
-/** A chain, or a root, what comes after it side by side, and one step after all of these. `count`: at least 3. */
+/** A chain; or a root, parallel steps after it, and a last step after all of these. `count`: at least 3. */
 export function graph(shape: Shape, count: number): Needs[] {
   const keys = Array.from({ length: count }, (_, i) => `s${i}`);
   if (shape === 'chain')
@@ -20,7 +20,7 @@ export function graph(shape: Shape, count: number): Needs[] {
   ];
 }
 
-/** A team's definition as a client sends it; steps go to its first member. An agent is absent where a member is driven from outside. */
+/** A team definition in the form of the API. Steps belong to the first member by default. An outside member has no agent. */
 export function teamOf(
   members: { member_id: string; agent?: { argv: string[]; workdir: string; node_id?: string } }[],
   steps: readonly (Needs & { member_id?: string })[],
@@ -28,7 +28,7 @@ export function teamOf(
   return { members, steps: steps.map((step) => ({ ...step })) };
 }
 
-/** The same graph for `make`; every step does nothing. */
+/** The same graph as a makefile whose rules do nothing. */
 export function makefile(steps: readonly Needs[]): string {
   const rules = steps.map(({ step_key, depends_on }) => `${step_key}: ${depends_on.join(' ')}\n\t@true\n`);
   const all = steps.map(({ step_key }) => step_key).join(' ');

@@ -1,4 +1,4 @@
-/** What the kernel says of processes: memory and processor time. Linux only. */
+/** Memory and processor time of processes, as the kernel reports them. Linux only. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
 import { TICKS_PER_SECOND } from '../src/base/proc.ts';
@@ -10,18 +10,18 @@ export function describeMachine(): string {
   return `${cpus().length} × ${model}, Linux, Node ${process.version}`;
 }
 
-/** Seconds of processor time that a process has used; 0 when it has gone. */
+/** The processor time of a process in seconds; 0 if it has ended. */
 export function cpuSeconds(pid: number): number {
   return ticks(pid, [11, 12]) / TICKS_PER_SECOND;
 }
 
-/** As `cpuSeconds`, of a process, all that descend from it, and those of them that have ended and were waited for. */
+/** Like `cpuSeconds`, for a process and all its descendants, including ended ones that their parents waited for. */
 export function cpuSecondsWithChildren(pid: number): number {
   const all = withDescendants([pid]).map((one) => ticks(one, [11, 12, 13, 14]));
   return all.reduce((sum, one) => sum + one, 0) / TICKS_PER_SECOND;
 }
 
-/** The sum of these fields of its state, counted from the one after its name. */
+/** The sum of these fields of `/proc/<pid>/stat`, counted from the one after the name. */
 function ticks(pid: number, fields: readonly number[]): number {
   const text = read(`/proc/${pid}/stat`);
   const values = text.slice(text.lastIndexOf(')') + 2).split(' ');
@@ -32,7 +32,7 @@ export function rssMib(pid: number): number {
   return kib(`/proc/${pid}/status`, 'VmRSS') / 1024;
 }
 
-/** The most that was resident since `forgetPeak`. */
+/** The peak resident memory since `forgetPeak`. */
 export function peakMib(pid: number): number {
   return kib(`/proc/${pid}/status`, 'VmHWM') / 1024;
 }
@@ -41,12 +41,12 @@ export function forgetPeak(pid: number): void {
   writeFileSync(`/proc/${pid}/clear_refs`, '5');
 }
 
-/** Bytes of memory that are a process's own, with its share of what it shares. */
+/** The proportional set size of a process in bytes: its own memory, and its share of shared memory. */
 export function pssBytes(pid: number): number {
   return (kib(`/proc/${pid}/smaps_rollup`, 'Pss') * MIB) / 1024;
 }
 
-/** These processes and all that descend from them. */
+/** These processes and all their descendants. */
 export function withDescendants(pids: readonly number[]): number[] {
   const children = new Map<number, number[]>();
   for (const name of readdirSync('/proc')) {

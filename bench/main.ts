@@ -1,6 +1,7 @@
 /**
- * `npm run bench [-- <row>… --quick]`: measures the service against the numbers that it has to hold, each beside the
- * machine's own limit in the same run. `remote` means all rows that begin so. All rows without `--quick` make `docs/reference/figures.md` anew.
+ * `npm run bench [-- <row>… --quick]`: measures the performance of the service and compares it with its goals and with the
+ * limits of the machine in the same run. `remote` selects all rows that start with it. A run of all rows without `--quick`
+ * rewrites `docs/reference/figures.md`.
  */
 import { writeFigures } from './chapter.ts';
 import type { Row } from './figure.ts';
@@ -52,5 +53,5 @@ if (measured) {
   console.log('written to docs/reference/figures.md');
 }
 
-// On Node 26 a socket that is reset while its own end is under way is never closed, and the way out waits for it.
+// In Node 26, a socket that is reset while it is being ended is never closed, and a normal exit would wait for it.
 process.exit();

@@ -1,4 +1,4 @@
-/** The real program as the bench runs it, and what clients send to it. */
+/** Runs the real program for the bench, and creates requests for it. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -7,18 +7,18 @@ import { type AgentNodeOptions, TestAgentNode, WITH_NODES } from '../src/testing
 import { AttackRoom, type Confined } from '../src/testing/attack-room.ts';
 import { type PlaneOptions, TestPlane } from '../src/testing/plane.ts';
 
-/** Where agents live: on the plane's own machine, or on a node. */
+/** Where agents run: on the plane's machine, or on a remote node. */
 export type Home = Pick<TestPlane | TestAgentNode, 'agent' | 'data_dir' | 'pid'>;
 
 const open = new Set<{ close(): Promise<void> }>();
 
-/** For the way out of a row that failed or took too long. */
+/** Ends all programs, also after a row that failed or took too long. */
 export async function endPrograms(): Promise<void> {
-  // Nodes end before their plane: what was opened last goes first.
+  // In reverse order, so that nodes end before their plane.
   for (const program of [...open].reverse()) await endProgram(program);
 }
 
-/** Ended by `endProgram`. */
+/** Creates the folders of a service. End it with `endProgram`. */
 export async function prepareProgram(options: PlaneOptions): Promise<TestPlane> {
   const plane = await TestPlane.prepare(options);
   open.add(plane);
@@ -29,14 +29,14 @@ export async function endProgram(program: { close(): Promise<void> }): Promise<v
   if (open.delete(program)) await program.close();
 }
 
-/** A service with a confinement of agents; `program`: another `svc`. Ended after the row, or by `endProgram`. */
+/** Opens a service with confined agents. `program`: the `svc` to run, if not this source tree's. End it with `endProgram`. */
 export async function openRoom(mode: Confined, program?: string): Promise<AttackRoom> {
   const room = await AttackRoom.open(mode, {}, program);
   open.add(room);
   return room;
 }
 
-/** `svc serve` with a root user, and bounds that a bench does not meet. Ended when `fn` is done. */
+/** Runs `svc serve` with a root user, and with limits that a bench does not reach, until `fn` is done. */
 export async function withProgram<T>(
   fn: (plane: TestPlane) => Promise<T>,
   env: Record<string, string> = {},
@@ -53,7 +53,7 @@ export async function withProgram<T>(
   }
 }
 
-/** A plane, and a node that joined it over loopback: another process with its own data directory, over TLS. `env` is the plane's. */
+/** Like `withProgram`, with a remote node that joined over loopback: a separate process, linked with TLS. `env`: of the plane. */
 export async function withNode<T>(
   fn: (plane: TestPlane, node: TestAgentNode) => Promise<T>,
   options: AgentNodeOptions = {},
@@ -82,7 +82,7 @@ export async function withFolder<T>(fn: (folder: string) => Promise<T>): Promise
   }
 }
 
-/** Runs `fn` on every item, some at a time. */
+/** Runs `fn` on every item, at most `at_once` at a time. */
 export async function eachOf<T>(
   items: readonly T[],
   at_once: number,
@@ -95,7 +95,7 @@ export async function eachOf<T>(
   await Promise.all(Array.from({ length: at_once }, next));
 }
 
-/** Agents that live and say nothing. */
+/** Starts agents that run without any output. */
 export async function silentAgents(plane: TestPlane, count: number, home: Home = plane): Promise<Agent[]> {
   const agents: Agent[] = [];
   const numbers = Array.from({ length: count }, (_, i) => i);
@@ -106,7 +106,7 @@ export async function silentAgents(plane: TestPlane, count: number, home: Home =
   return agents;
 }
 
-/** What an agent has as its standard output. Who writes here writes as the agent does. */
+/** The FIFO that is an agent's standard output. Bytes written to it count as the agent's output. */
 export function stdoutOf(home: Pick<Home, 'data_dir'>, agent: Agent): string {
   return join(home.data_dir, 'sessions', agent.session_id!, 'pipes/out');
 }
@@ -115,7 +115,7 @@ export function portOf(plane: TestPlane): number {
   return Number(new URL(plane.url).port);
 }
 
-/** A request as it goes over the wire. */
+/** The bytes of a request. */
 export function request(plane: TestPlane, path: string): string {
   const { host } = new URL(plane.url);
   return `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${plane.token}\r\n\r\n`;
@@ -125,14 +125,14 @@ export function follow(plane: TestPlane, agent_id: string, query = 'tail=0'): st
   return request(plane, `/api/agents/${agent_id}/events?${query}`);
 }
 
-/** Ends every file of text: who has seen it has seen all of the output, however long the session takes to end. */
+/** The last line of every text file. A client that has read it has read all output, even if the session ends later. */
 export const LAST_LINE = 'the last line of all';
 
 export function logLine(i: number): string {
   return `2026-11-20T12:00:00.${String(i % 1000).padStart(3, '0')}Z INFO worker ${i} did something worth a line of log\n`;
 }
 
-/** A file of log text, or of `y` lines; its size in bytes is a bit more than asked for. */
+/** Creates a file with log lines or `y` lines, which is slightly larger than requested. */
 export async function textFile(folder: string, kind: 'log' | 'yes', bytes: number): Promise<string> {
   const path = join(folder, `${kind}.txt`);
   const lines = Array.from({ length: 10_000 }, (_, i) => (kind === 'log' ? logLine(i) : 'y\n'.repeat(30)));

@@ -1,9 +1,9 @@
-/** Figures as a table for people, on the terminal and as a page. */
+/** Formats figures as tables, for the terminal and for a page. */
 import { loadavg } from 'node:os';
 import { type Figure, isShort, type Measured, ratioOf } from './figure.ts';
 import { describeMachine } from './machine.ts';
 
-/** Before the bench itself is a part of it. */
+/** The load average before the bench adds to it. */
 const load_before = loadavg()[0]!;
 const columns = ['what', 'goal', 'measured', 'limit in the same run', 'share', ''];
 
@@ -47,7 +47,7 @@ export function summary(measured: readonly Measured[]): string {
     : `Short of their goal: ${short.map((figure) => figure.what).join('; ')}.`;
 }
 
-/** Each row with its figures, below a heading of this level. */
+/** A section for each row with its figures, with headings of this level. */
 export function sections(measured: readonly Measured[], level: '##' | '###'): string[] {
   return measured.flatMap(({ row, figures }) => [
     `${level} ${row.name}`,

@@ -1,4 +1,4 @@
-/** Runs the rows that the command line names, one after the other, and shows what they measured. */
+/** Runs the rows on the command line one after another, and prints their results. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { endChildren } from './child.ts';
@@ -8,7 +8,7 @@ import { table } from './report.ts';
 
 const ROW_MS_MAX = 180_000;
 
-/** All that was measured; null where that is not everything there is to know: some rows, or `--quick`. */
+/** Returns all results; null if they are incomplete, because of `--quick` or because only some rows were selected. */
 export async function runRows(rows: readonly Row[]): Promise<Measured[] | null> {
   const { positionals, values } = parseArgs({
     allowPositionals: true,
@@ -45,12 +45,12 @@ export async function runRows(rows: readonly Row[]): Promise<Measured[] | null> 
   return measured.length === rows.length && !values.quick ? measured : null;
 }
 
-/** `remote` stands for every row whose name begins with `remote-`. */
+/** `remote` selects every row whose name starts with `remote-`. */
 function means(asked: string, name: string): boolean {
   return name === asked || name.startsWith(`${asked}-`);
 }
 
-/** No row may take so long, however slow the machine. */
+/** Rejects after a time that no row may take, however slow the machine. */
 async function tooLong(): Promise<never> {
   await sleep(ROW_MS_MAX, undefined, { ref: false });
   throw new Error(`given up after ${ROW_MS_MAX / 1000} s`);

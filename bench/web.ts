@@ -1,6 +1,6 @@
 /**
- * `npm run bench:web [-- <row>… --quick]`: measures the web UI in a real browser, as people have it: how it moves, how soon it
- * is there, how much of it is loaded. All rows without `--quick` make its chapter in `docs/reference/figures.md` anew.
+ * `npm run bench:web [-- <row>… --quick]`: measures the web UI in a real browser: its smoothness, its loading time and its size.
+ * A run of all rows without `--quick` rewrites its chapter in `docs/reference/figures.md`.
  */
 import { writeChapter } from './chapter.ts';
 import type { Row } from './figure.ts';
@@ -28,5 +28,5 @@ if (measured) {
   console.log('written to docs/reference/figures.md');
 }
 
-// As in `bench/main.ts`.
+// See `bench/main.ts`.
 process.exit();

@@ -1,4 +1,4 @@
-/** Requests for agents whose node is away, on the real program and in network namespaces. */
+/** Requests for agents whose node is unreachable, with the real program in network namespaces. */
 import { type AwayState, askAway } from '../../src/testing/away.ts';
 import { hasNamespaces } from '../../src/testing/namespaces.ts';
 import { median } from '../figure.ts';

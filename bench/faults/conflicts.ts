@@ -1,4 +1,4 @@
-/** The same thing at the same time: one wins, the rest are told so in the contract's words. */
+/** Concurrent requests that conflict: one succeeds, and the others get the conflict error of the contract. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client } from '../../src/client/client.ts';
@@ -52,7 +52,7 @@ async function starts(tally: Tally, plane: TestPlane, n: number): Promise<void> 
   const outcomes = await Promise.all(
     upTo(n).map(() => outcomeOf(plane.client.call('startAgent', { params }))),
   );
-  // Who asks while the first start is still under way joins it.
+  // A request that arrives while the first start is in progress joins it.
   const known = outcomes.every((one) => one === 'ok' || one === 'agent is already running');
   tally.n += n;
   tally.must(known, `start: ${counts(outcomes)}`);

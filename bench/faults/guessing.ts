@@ -1,4 +1,4 @@
-/** Guessing of passwords and PINs: how often, and what the time of an answer tells. */
+/** Guessing of passwords and PINs: how many guesses are checked, and what response times reveal. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client } from '../../src/client/client.ts';
@@ -11,7 +11,7 @@ import { counts, type FaultRow, outcomeOf, Tally, upTo } from './row.ts';
 
 const PASSWORD = 'quite a long password';
 const ADDRESSES = 50;
-/** What an address may fail in a minute, and so may have looked at. */
+/** The number of guesses from one address that are checked per minute. */
 const LOOKED_AT_MAX = 20;
 const WRONG = 'invalid username or password';
 
@@ -35,7 +35,7 @@ async function passwords(tally: Tally, plane: TestPlane, n: number): Promise<voi
   }
   const login = (from: string, username: string, password: string) =>
     ask(plane.url, '/api/login', { from, body: { username, password } });
-  // Ada is signed in where she is at home.
+  // Ada has a sign-in from her usual address.
   await login('127.0.0.77', 'ada', PASSWORD);
   const answers: string[] = [];
   const begun_ms = performance.now();
@@ -59,7 +59,7 @@ async function passwords(tally: Tally, plane: TestPlane, n: number): Promise<voi
   tally.must(root.status === 200, `somebody who is not attacked is answered ${root.status}`);
 }
 
-/** Of so many wrong PINs at once five are looked at; then the right one is of no use either. */
+/** Of many concurrent wrong PINs, five are checked. After that, the right one is not accepted either. */
 async function pin(tally: Tally, n: number): Promise<void> {
   const plane = await prepareProgram({});
   try {
@@ -93,9 +93,9 @@ async function pin(tally: Tally, n: number): Promise<void> {
 
 // --- time -----------------------------------------------------------------------------------------------------------------
 
-/** Above it a difference is more than chance, once in a thousand times. */
+/** A larger t is due to chance only once in a thousand times. */
 const T_MAX = 3.3;
-/** So many of the smallest and of the largest differences are other work that was in the way. */
+/** The share of the smallest and of the largest differences that is discarded, because other work interfered. */
 const TRIMMED = 0.05;
 
 export const timing: FaultRow = {
@@ -111,13 +111,13 @@ export const timing: FaultRow = {
   },
 };
 
-/** Two answers right after each other, in either order. */
+/** The times of two consecutive responses, in random order. */
 interface Pair {
   a: number;
   b: number;
 }
 
-/** Each attempt comes from an address that has not failed yet: it is looked at. */
+/** Each attempt comes from a new address, so that it is checked. */
 async function users(tally: Tally, plane: TestPlane, n: number, rng: Rng): Promise<void> {
   const names = upTo(Math.ceil(n / 20)).map((i) => `user-${i}`);
   await eachOf(names, 4, async (username) => {
@@ -146,7 +146,7 @@ async function users(tally: Tally, plane: TestPlane, n: number, rng: Rng): Promi
   compare(tally, 'known user and none', pairs);
 }
 
-/** A challenge bears four wrong PINs; then it is made anew. */
+/** Uses a new challenge after four wrong PINs. */
 async function prefixes(tally: Tally, n: number, rng: Rng): Promise<void> {
   const plane = await prepareProgram({});
   try {
@@ -163,7 +163,7 @@ async function prefixes(tally: Tally, n: number, rng: Rng): Promise<void> {
     const pairs: Pair[] = [];
     for (let i = 0; i < n; i++) {
       if (i % 2 === 0) {
-        // Four of its five tries are spent: one more makes room for a new challenge.
+        // A fifth wrong PIN invalidates the challenge, so that a new one can be created.
         if (i > 0) await attempt(0);
         const { file } = await new Client({ url: plane.url }).call('createJoinChallenge');
         challenge = JSON.parse(await readFile(file, 'utf8'));
@@ -198,7 +198,7 @@ function compare(tally: Tally, what: string, pairs: readonly Pair[]): void {
   );
 }
 
-/** Student's t of the trimmed mean against nothing, with the variance of the winsorized values (Yuen). */
+/** Yuen's test: Student's t for a trimmed mean of zero, with the variance of the winsorized values. */
 function yuen(differences: readonly number[]): number {
   const sorted = differences.toSorted((a, b) => a - b);
   const cut = Math.floor(sorted.length * TRIMMED);

@@ -1,4 +1,4 @@
-/** Folders and repositories that lead elsewhere, or that would run something. */
+/** Folders that lead outside the safe paths, and repositories that would run programs. */
 import { existsSync, mkdirSync, rmdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -66,7 +66,7 @@ async function names(tally: Tally, plane: TestPlane): Promise<void> {
   tally.measure(`${asked.length} names: ${counts(words)}`);
 }
 
-/** Starts agents in the folder that is not always one; each says where it really is. */
+/** Starts agents in a folder that is replaced by a link again and again. Each reports its real location. */
 async function swapped(tally: Tally, plane: TestPlane, n: number): Promise<void> {
   const path = join(plane.work, 'flip');
   const outside = join(plane.folder, 'target');
@@ -101,7 +101,7 @@ async function swapped(tally: Tally, plane: TestPlane, n: number): Promise<void>
   );
 }
 
-/** What came of a start: how the agent ended, or why it did not begin. */
+/** The result of a start: how the agent ended, or why it was not started. */
 async function launch(plane: TestPlane, agent_id: string): Promise<string> {
   const begun = await outcomeOf(plane.client.call('startAgent', { params: { agent_id } }));
   if (begun !== 'ok') return begun;
@@ -180,7 +180,7 @@ export const repositories: FaultRow = {
     await runTests(
       tally,
       ['src/node/folders/worktrees.test.ts', 'src/node/folders/changes.test.ts'],
-      ['never run', 'nothing runs', 'run nothing', 'not fetched', 'promisor'],
+      ['never runs', 'runs nothing', 'does not fetch'],
     );
     return tally.outcome();
   },

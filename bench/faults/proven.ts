@@ -1,4 +1,4 @@
-/** Rows that tests of the whole program prove: here they are run more often, or only counted. */
+/** Rows that end-to-end tests prove: they are repeated here, or only counted. */
 import { type FaultRow, Tally } from './row.ts';
 import { runTests } from './tests.ts';
 

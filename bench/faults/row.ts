@@ -1,36 +1,36 @@
-/** One fault of `npm run faults`: what is done to the real program, and what came of it. */
+/** One row of `npm run faults`: a fault that is injected into the real program, and the result. */
 export interface FaultRow {
-  /** As on the command line. */
+  /** Its number on the command line. */
   number: number;
   fault: string;
-  /** What is promised. */
+  /** The expected behavior. */
   promised: string;
-  /** How often, where nobody says otherwise. */
+  /** The default number of repetitions. */
   usual: number;
   run(n: number, seed: number): Promise<Outcome>;
 }
 
 export interface Outcome {
-  /** Cases that were tried. */
+  /** The number of cases. */
   n: number;
-  /** What was not as promised, each kind once. */
+  /** Deviations from the expected behavior, each kind once. */
   short: string[];
   measured: string[];
 }
 
-/** Counts cases, and what was not as promised. */
+/** Counts cases and deviations. */
 export class Tally {
   n = 0;
   readonly #short = new Map<string, number>();
   readonly #measured: string[] = [];
 
-  /** One case. `what`: said when it does not hold. */
+  /** Counts one case. `what` describes the deviation if it does not hold. */
   case(holds: boolean, what: string): void {
     this.n++;
     this.must(holds, what);
   }
 
-  /** Of the row as a whole. */
+  /** Checks something about the row as a whole. */
   must(holds: boolean, what: string): void {
     if (!holds) this.#short.set(what, (this.#short.get(what) ?? 0) + 1);
   }
@@ -45,7 +45,7 @@ export class Tally {
   }
 }
 
-/** How often each word is among the given ones, most first. */
+/** The number of occurrences of each text, the most frequent first. */
 export function counts(words: readonly string[]): string {
   const times = new Map<string, number>();
   for (const word of words) times.set(word, (times.get(word) ?? 0) + 1);
@@ -55,7 +55,7 @@ export function counts(words: readonly string[]): string {
     .join(', ');
 }
 
-/** `ok`, or the words of what went wrong. */
+/** `ok`, or the message of the error. */
 export async function outcomeOf(call: Promise<unknown>): Promise<string> {
   return call.then(
     () => 'ok',
@@ -67,7 +67,7 @@ export function ms(value: number): string {
   return value < 10 ? `${value.toFixed(1)} ms` : `${Math.round(value)} ms`;
 }
 
-/** So many numbers from 0. */
+/** The numbers from 0 to n - 1. */
 export function upTo(n: number): number[] {
   return Array.from({ length: n }, (_, i) => i);
 }

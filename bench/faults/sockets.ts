@@ -1,4 +1,4 @@
-/** What is done to the HTTP listener on its sockets: bodies, lengths, slowness, foreign hosts and origins. */
+/** Faults on the sockets of the HTTP listener: bodies, lengths, slow clients, foreign hosts and origins. */
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { sleep } from '../../src/base/async.ts';
@@ -47,7 +47,7 @@ export const bodies: FaultRow = {
       for (const [name, status, headers, body] of kinds) {
         const answers: Exchanged[] = [];
         await eachOf(upTo(n), AT_ONCE, async () => void answers.push(await exchange(plane, headers, body)));
-        // Who never stops sending may be reset before the answer is read.
+        // The connection of a client that never stops sending may be reset before it reads the answer.
         const cut = body === 'endless' ? answers.filter((one) => one.status === 0).length : 0;
         const right = (one: Exchanged) => one.status === status || (body === 'endless' && one.status === 0);
         for (const one of answers) tally.case(right(one), `${name}: ${one.status}`);
@@ -89,7 +89,7 @@ function chunk(bytes: Buffer): Buffer {
   ]);
 }
 
-/** Sends a body until it is over or the connection is; `endless` goes on for as long as somebody takes it. */
+/** Sends a body until its end or that of the connection; `endless` continues as long as the listener accepts data. */
 function exchange(plane: TestPlane, headers: string[], body: Buffer | 'endless'): Promise<Exchanged> {
   const socket = connect(portOf(plane), '127.0.0.1');
   const piece = body === 'endless' ? chunk(Buffer.alloc(64 * 1024, 32)).subarray(0, -5) : body;
@@ -102,7 +102,7 @@ function exchange(plane: TestPlane, headers: string[], body: Buffer | 'endless')
       if (result.status !== 0) return;
       result.status = Number(/^HTTP\/1\.1 (\d+)/.exec(data.toString('latin1'))?.[1] ?? 0);
       result.answered_ms = performance.now() - begun_ms;
-      // One that is done sending has nothing to wait for.
+      // Everything is sent, and the answer has arrived.
       if (over) socket.end();
     });
     socket.on('close', () => resolve(result));
@@ -150,7 +150,7 @@ export const smuggling: FaultRow = {
       ];
       const unclear = unclearRequests(token);
       for (const request of [...unclear, ...hosts]) {
-        // After what is unclear comes more on the same connection.
+        // An ambiguous request is followed by another one on the same connection.
         const more = unclear.includes(request) ? hidden : '';
         await eachOf(upTo(n), AT_ONCE, async () => {
           const said = await raw(plane, Buffer.concat([bytesOf(request, host, hidden), Buffer.from(more)]));
@@ -172,7 +172,7 @@ export const smuggling: FaultRow = {
 
 const ENDS_MS = 5_000;
 
-/** Says it, and gives whatever comes back; `ended`: the listener ended the connection, in good time. */
+/** Sends bytes and returns everything that comes back. `ended`: the listener closed the connection within `ENDS_MS`. */
 function raw(plane: TestPlane, bytes: Buffer): Promise<{ text: string; ended: boolean }> {
   const socket = connect(portOf(plane), '127.0.0.1');
   let text = '';
@@ -228,7 +228,7 @@ export const slowness: FaultRow = {
     }),
 };
 
-/** Of one request after the other for a while: a new connection each, as somebody comes who was not there before. */
+/** The latencies of consecutive requests over 15 seconds, each on a new connection, like those of new clients. */
 async function latencies(plane: TestPlane): Promise<number[]> {
   const found: number[] = [];
   const until_ms = performance.now() + 15_000;
@@ -242,7 +242,7 @@ async function latencies(plane: TestPlane): Promise<number[]> {
   return found;
 }
 
-// --- who it is for, and where it comes from -------------------------------------------------------------------------------
+// --- hosts and origins ------------------------------------------------------------------------------------------------------
 
 export const origins: FaultRow = {
   number: 45,

@@ -1,4 +1,4 @@
-/** Where the plane dials: addresses that no node has, servers that lead elsewhere, nodes that lie. */
+/** Targets of the plane's connections: forbidden addresses, servers that redirect, and hostile nodes. */
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createServer, type Server } from 'node:net';
@@ -69,7 +69,7 @@ export const targets: FaultRow = {
 
 type Plane = Parameters<Parameters<typeof withProgram>[0]>[0];
 
-/** Servers that are no nodes: the plane follows none of them anywhere, and says nothing of what they said. */
+/** Servers that are not nodes: the plane follows no redirects, and does not reveal their answers. */
 async function elsewhere(
   tally: Tally,
   plane: Plane,
@@ -100,7 +100,7 @@ async function elsewhere(
   }
 }
 
-/** Says the same to everybody who says something or nothing. */
+/** Opens a server that sends the same answer to every client that sends data. */
 async function serve(words: string, onVisit: () => void = () => {}): Promise<Server> {
   const server = createServer((socket) => {
     onVisit();

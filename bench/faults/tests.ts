@@ -1,4 +1,4 @@
-/** Rows that whole tests prove already: they are run, and counted from vitest's own report. */
+/** Runs existing tests for rows that they prove, and counts them from vitest's report. */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ interface Report {
   testResults: { assertionResults: { fullName: string; status: string }[] }[];
 }
 
-/** Every test of these files whose name has one of the words (of letters and spaces); each is a case. */
+/** Runs the tests in these files whose names contain one of `words` (letters and spaces only), by default all. Each is a case. */
 export async function runTests(
   tally: Tally,
   files: readonly string[],

@@ -1,4 +1,4 @@
-/** Tokens that are not good, or not any more. */
+/** Forged, expired and revoked tokens. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createClient } from '@connectrpc/connect';
@@ -187,6 +187,6 @@ async function readToEnd(response: Response): Promise<void> {
   try {
     for await (const _ of response.body!);
   } catch {
-    // A stream that is cut has ended too.
+    // A stream that is interrupted has also ended.
   }
 }

@@ -1,4 +1,4 @@
-/** A bare handler on the same server library: one object, answered as JSON. */
+/** A bare handler with the same server library, which answers one object as JSON. */
 import fastify from 'fastify';
 import { given } from './given.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Clients on raw sockets: each sends its request and takes what comes, as fast as it comes. Counts bytes, notices the end,
- * and reads the times that lines carry (`@` 16 digits of microseconds `@`) on every n-th socket.
+ * Clients on raw sockets. Each sends its request and reads the response as fast as it arrives. They count bytes, detect the end,
+ * and on every n-th socket read the times in lines (`@`, 16 digits of microseconds, `@`).
  */
 import { connect } from 'node:net';
 import { nowUs } from './clock.ts';
@@ -8,11 +8,11 @@ import { given } from './given.ts';
 
 export interface ClientArgs {
   port: number;
-  /** One per socket; an empty one is not sent. */
+  /** One request per socket; an empty one is not sent. */
   requests: string[];
-  /** A socket is done when its last bytes hold this, or when it ends. */
+  /** A socket is done when its last bytes contain this text, or when it ends. */
   end: string | null;
-  /** 0: none. */
+  /** Read times on every n-th socket; 0: on none. */
   sample_every: number;
 }
 
@@ -30,7 +30,7 @@ export interface Taken {
 const args = await given<ClientArgs>();
 /** Frames about the end of the session may follow in the same read. */
 const END_BYTES = 4096;
-/** One for all sockets: what is read is looked at before the next read. No stream, no garbage. */
+/** Shared by all sockets, because each read is processed before the next one. This avoids streams and garbage. */
 const buffer = Buffer.allocUnsafe(256 * 1024);
 let bytes = 0;
 let first_us = 0;
@@ -39,7 +39,7 @@ let latencies_us: number[] = [];
 let open = 0;
 let done = 0;
 
-/** Answers as soon as so many lines have come, or after two seconds without one. */
+/** Answers once the requested number of lines has arrived, or after two seconds without a line. */
 process.on('message', async ({ take: lines }: { take: number }) => {
   for (let before = -1; latencies_us.length < lines && latencies_us.length !== before; ) {
     before = latencies_us.length;
@@ -97,7 +97,7 @@ function dial(): void {
   socket.on('close', finish);
 }
 
-/** Answers what may be the beginning of a time that goes on in the next chunk. */
+/** Records the latencies of the times in a text. Returns its end, which may be the beginning of an incomplete time. */
 function sample(text: string, now_us: number): string {
   const times = /@(\d{16})@/g;
   let from = 0;

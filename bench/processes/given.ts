@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 
-/** What the bench gave this process to do: its first message. Ends the process with the bench. */
+/** The arguments of this process, which are the first message of the bench. The process exits with the bench. */
 export async function given<Args>(): Promise<Args> {
   process.on('disconnect', () => process.exit());
   const [args] = await once(process, 'message');

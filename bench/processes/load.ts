@@ -1,4 +1,4 @@
-/** Asks the same thing again and again on a few kept connections, one request at a time on each. */
+/** Repeats the same request on a few persistent connections, one request at a time on each. */
 import { connect } from 'node:net';
 import { given } from './given.ts';
 
@@ -26,14 +26,14 @@ for (let i = 0; i < args.connections; i++) {
   socket.on('connect', () => socket.write(request));
   socket.on('data', (chunk) => {
     if (begins && chunk[9] !== DIGIT_2) failed++;
-    // A small answer comes in one piece or two, and its body ends with a brace.
+    // A small response arrives in one or two chunks, and its body ends with a brace.
     begins = chunk[chunk.length - 1] === CLOSING_BRACE;
     if (!begins) return;
     answered++;
     socket.write(request);
   });
 }
-// The first half second is for warming up.
+// Warm up for half a second.
 await new Promise((resolve) => setTimeout(resolve, 500));
 process.send!({ warm: true });
 answered = 0;

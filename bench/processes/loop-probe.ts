@@ -1,6 +1,6 @@
 /**
- * Loaded into the service before its own code: how long its event loop stood still. `/metrics` tells the same with a
- * resolution of 10 ms, which is too coarse here. Writes what it saw and starts anew at SIGUSR2.
+ * Measures how long the event loop of the service is blocked. It is loaded before the service's code. The resolution of 10 ms in
+ * `/metrics` is too coarse here. On SIGUSR2, it writes the results to a file and resets them.
  */
 import { writeFileSync } from 'node:fs';
 import { monitorEventLoopDelay } from 'node:perf_hooks';

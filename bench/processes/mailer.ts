@@ -1,6 +1,6 @@
 /**
- * An agent that is a step of a run: it writes to the human of its run, then reads its own inbox and acknowledges what it
- * finds, by the calls of `svc actor`. Its last line says how fast; that is the step's output.
+ * The agent of a step. It sends mail to the user of its run, then lists and acknowledges the mail in its own inbox, with the
+ * calls of `svc actor`. Its last line, which is the step's output, reports the rate.
  */
 
 import type { Context } from '../../src/cli/context.ts';

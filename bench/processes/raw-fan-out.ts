@@ -1,4 +1,4 @@
-/** The least that a fan-out can be: the same bytes from memory to every socket, each as fast as it takes them. */
+/** A minimal fan-out: sends the same bytes from memory to every socket, as fast as each accepts them. */
 import { readFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { given } from './given.ts';

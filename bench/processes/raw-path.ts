@@ -1,6 +1,6 @@
 /**
- * The least that a committed path can be: a file, read in 64 KiB pieces, each a row of SQLite with `synchronous = FULL`,
- * as many to a transaction as the service commits at once; what is committed goes to a socket as it is.
+ * A minimal path with commits: reads a file in chunks of 64 KiB, and inserts each as a row into SQLite with `synchronous = FULL`,
+ * with transactions of the same size as in the service. Committed bytes are sent to a socket unchanged.
  */
 import { once } from 'node:events';
 import { closeSync, openSync, readSync } from 'node:fs';

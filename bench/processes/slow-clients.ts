@@ -1,6 +1,6 @@
 /**
- * Holds so many connections that say a byte in a while and never enough of it: half of them in their headers, half in a body. One that
- * the service ends is opened again.
+ * Holds many connections that send a byte from time to time and never complete a request: half of them in the headers, half in
+ * the body. A connection that the service closes is opened again.
  */
 import { connect, type Socket } from 'node:net';
 import { given } from './given.ts';

@@ -1,4 +1,4 @@
-/** A folder that is a folder, then nothing, then a link to somewhere else, at moments that nobody can foresee. */
+/** Replaces a folder by a link to another location, then by nothing and by a folder again, at random times. */
 import { mkdirSync, renameSync, rmdirSync, symlinkSync, unlinkSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { given } from './given.ts';

@@ -1,14 +1,14 @@
-/** Writes lines that carry their time into the standard outputs of agents, in turn, at a steady rate. */
+/** Writes lines with their time to the standard outputs of agents, in turn, at a steady rate. */
 import { constants, openSync, writeSync } from 'node:fs';
 import { nowUs } from './clock.ts';
 import { given } from './given.ts';
 
 export interface WriterArgs {
-  /** FIFOs. */
+  /** Paths of FIFOs. */
   outputs: string[];
   lines_per_s: number;
   seconds: number;
-  /** What stands before and behind the time; a line of log without it. */
+  /** The text before and after the time; absent: that of a log line. */
   around?: [before: string, behind: string];
 }
 

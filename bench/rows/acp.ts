@@ -1,4 +1,4 @@
-/** Conversations with agents that speak ACP: from an update to the client, at a steady rate and flat out, and what a long one costs. */
+/** ACP conversations: from an update to the client, at a steady rate and at full speed, and the cost of a long conversation. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Agent } from '../../src/features/agents/rules.ts';
@@ -9,7 +9,7 @@ import { eachOf, LAST_LINE, withFolder, withProgram } from '../program.ts';
 import { windows } from './latency.ts';
 import { oneRunOf, stallsWhile } from './throughput.ts';
 
-/** An update, and where in it the words are. */
+/** The text of an update, and the JSON around it. */
 const words = 'a few words of an answer, as they come';
 const around = JSON.stringify({
   jsonrpc: '2.0',

@@ -1,4 +1,4 @@
-/** Bytes into the database, without processes and sockets: where a row of the whole path is short, look here first. */
+/** Writing to the database, without processes and sockets. Look here first if a row with the whole path misses its goal. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -11,7 +11,7 @@ import type { Store } from '../../src/store/store.ts';
 import { addAgent, addSession, batch } from '../../src/store/testing.ts';
 import { type Figure, MB, type Row } from '../figure.ts';
 
-/** The time of the events: nothing here is older than retention allows. */
+/** A fixed time for all events, so that retention deletes none of them. */
 const clock = { now: () => 1_700_000_000_123 };
 
 export const commits: Row = {
@@ -56,7 +56,7 @@ function line(i: number): string {
   return `2026-11-20T12:00:00.${String(i % 1000).padStart(3, '0')}Z INFO worker ${i} did something worth a line of log\n`;
 }
 
-/** The disk's own limit: the same rows by one prepared statement, a transaction per `per` rows. */
+/** The limit of the disk: inserts the same rows with one prepared statement, `per` rows in each transaction. */
 export function rawRows(folder: string, rows: readonly Buffer[], per: number): number {
   const db = new DatabaseSync(join(folder, 'raw.db'));
   db.exec(
@@ -75,7 +75,7 @@ export function rawRows(folder: string, rows: readonly Buffer[], per: number): n
   return rows.length / seconds;
 }
 
-/** Small events through `ingest`, four agents at once, in batches of `per`. */
+/** Small events of four concurrent agents through `ingest`, in batches of `per`. */
 async function ingestRows(total: number, per = 500): Promise<Figure> {
   return withPlane('rows', async ({ store, folder }) => {
     const texts = Array.from({ length: per }, (_, i) => line(i));
@@ -91,7 +91,7 @@ async function ingestRows(total: number, per = 500): Promise<Figure> {
   });
 }
 
-/** One stream in 64 KiB events, and how long the loop stood still meanwhile, sealing and retention included. */
+/** One stream in events of 64 KiB, with sealing and retention, and how long the event loop is blocked meanwhile. */
 async function ingestBytes(total_bytes: number): Promise<Figure[]> {
   return withPlane('as usual', async ({ store, events, folder }) => {
     const row = Buffer.alloc(64 * 1024, line(1));

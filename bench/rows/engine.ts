@@ -1,4 +1,4 @@
-/** The run engine alone: steps that somebody outside does, over the real database, without processes and sockets. */
+/** The run engine alone: steps of an outside member with the real database, without processes and sockets. */
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { systemClock } from '../../src/base/clock.ts';
@@ -53,7 +53,7 @@ async function withEngine<T>(fn: (engine: Engine) => Promise<T>): Promise<T> {
     const store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
     const feed = new Feed({ ...common, store });
     const facts = new Facts({ ...common, store });
-    // Nobody's agents: nothing follows but what stands in the graph.
+    // There are no agents, so effects need not be carried out.
     const publisher = new RunPublisher({ ...common, feed });
     const scheduler = new Scheduler({ ...common, facts, publisher, execute: () => {} });
     try {
@@ -103,13 +103,13 @@ async function measure(shape: Shape, count: number): Promise<Figure[]> {
   });
 }
 
-/** A transaction of one row, on the disk before the next one begins. */
+/** The duration of a transaction with one row that is flushed to disk. */
 async function bareCommitMs(): Promise<number> {
   const rows = Array.from({ length: 200 }, () => Buffer.alloc(256));
   return withFolder(async (folder) => 1000 / rawRows(folder, rows, 1));
 }
 
-/** A run of a team of one member; answers its row's number. */
+/** Starts a run of a team with one member; returns the `num` of its row. */
 function begin({ store, scheduler }: Engine, steps: readonly Needs[]): Promise<number> {
   const created_by = 'usr_1';
   const now = systemClock.now();

@@ -1,4 +1,4 @@
-/** One agent's output to a thousand clients: how much, beside a bare server of the same bytes, and how soon. */
+/** One agent's output to a thousand clients: throughput, compared with a bare server, and latency. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestPlane } from '../../src/testing/plane.ts';

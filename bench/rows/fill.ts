@@ -1,7 +1,7 @@
-/** What the rows do to the database of a stopped service, through its own store. */
+/** Changes of the database of a stopped service, with its own store. */
 import type { Store } from '../../src/store/store.ts';
 
-/** Sessions and agents that have no process: a starting service has nothing to look for. */
+/** Marks all sessions and agents as ended, so that a starting service does not look for their processes. */
 export function asEnded(store: Store): Promise<void> {
   return store.write((tx) => {
     tx.run(tx.sql.updateTable('sessions').set({ state: 'ended', ended_at: Date.now() }));

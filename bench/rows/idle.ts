@@ -1,4 +1,4 @@
-/** A thousand agents that live and say nothing: their memory, their processor time, and a service that comes back to them. */
+/** A thousand idle agents: their memory and processor time, and a restart of the service with them. */
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sleep } from '../../src/base/async.ts';

@@ -1,4 +1,4 @@
-/** From a written line to the client that reads it, many agents at once, at a steady rate. */
+/** The time from a written line to the client that reads it, with many agents at once, at a steady rate. */
 import type { Agent } from '../../src/features/agents/rules.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import { Child } from '../child.ts';
@@ -40,16 +40,16 @@ export const latency: Row = {
 
 export interface Windows {
   lines_per_s: number;
-  /** Of one window. */
+  /** The duration of one window. */
   seconds: number;
   rounds: number;
-  /** Spread evenly over the agents; at most 50 of them look at the times. */
+  /** The number of clients, spread evenly over the agents; at most 50 of them measure times. */
   clients: number;
   /** See `WriterArgs`. */
   around?: [before: string, behind: string];
 }
 
-/** Throws when lines did not come. */
+/** Measures latency, and processor time per line. Throws if lines are missing. */
 export async function windows(
   plane: TestPlane,
   agents: readonly Agent[],
@@ -73,7 +73,7 @@ export async function windows(
     await writer.end();
     const expected = agents.length > 1 ? written : written * Math.ceil(clients / sample_every);
     const taken = await client.ask<Taken>({ take: expected });
-    // A line that came in two events may have its time in two halves; of those there are few.
+    // A few lines arrive in two events with the time split between them, and are not counted.
     if (taken.lines < expected * 0.999) throw new Error(`${taken.lines} of ${expected} lines came`);
     return taken;
   };

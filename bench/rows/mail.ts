@@ -1,4 +1,4 @@
-/** Messages through the mailbox, each sent, listed and acknowledged: by people over HTTP, and by agents from where they live. */
+/** Messages that are sent, listed and acknowledged: by people over HTTP, and by agents on their machines. */
 import { fileURLToPath } from 'node:url';
 import { sleep } from '../../src/base/async.ts';
 import type { Client } from '../../src/client/client.ts';
@@ -56,7 +56,7 @@ async function overHttp({ client }: TestPlane, count: number): Promise<number> {
   return perSecond(count, begun_ms);
 }
 
-/** What the agent itself measured: its own start is no part of it. Its inbox is full before it begins. */
+/** The rate that the agent measures itself, without its start. Its inbox is filled before. */
 async function byAgent(
   { client }: TestPlane,
   home: TestPlane | TestAgentNode,

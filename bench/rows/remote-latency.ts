@@ -1,4 +1,4 @@
-/** From a line that is written on a node to the client that reads it from the plane. */
+/** The time from a line that is written on a node to the client that reads it from the plane. */
 import type { Figure, Row } from '../figure.ts';
 import { silentAgents, withNode } from '../program.ts';
 import { windows } from './latency.ts';

@@ -1,4 +1,4 @@
-/** Five hundred live agents on one node: what they cost in memory on both sides. */
+/** The memory that five hundred live agents on one node need on both sides. */
 import { sleep } from '../../src/base/async.ts';
 import { Child } from '../child.ts';
 import type { Figure, Row } from '../figure.ts';

@@ -1,4 +1,4 @@
-/** A network that is gone for a minute while an agent writes: how long until the client has everything. */
+/** A network outage of a minute while an agent writes: the time until the client has everything. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../../src/base/async.ts';

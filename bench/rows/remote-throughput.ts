@@ -1,4 +1,4 @@
-/** One agent flat out on a node, over TLS to the plane, committed, to one client; beside the same least path. */
+/** One agent on a node at full speed: over TLS to the plane, committed, and to one client. Compared with the minimal path. */
 import { join } from 'node:path';
 import { type Figure, MB, median, type Row } from '../figure.ts';
 import { textFile, withFolder, withNode } from '../program.ts';

@@ -1,4 +1,4 @@
-/** A whole log of small events to one client, from rows and from sealed segments, and the memory that it takes. */
+/** The replay of a whole log of small events to one client, from rows and from sealed segments, and its memory use. */
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { silentLog } from '../../src/base/log.ts';

@@ -1,4 +1,4 @@
-/** Reading one agent's record over HTTP, beside a handler of the same server that answers a constant, and a bare Fastify. */
+/** Reading an agent record over HTTP, compared with a handler of the same server that returns a constant, and with bare Fastify. */
 import { Child } from '../child.ts';
 import { type Figure, median, type Row } from '../figure.ts';
 import { cpuSeconds } from '../machine.ts';

@@ -1,4 +1,4 @@
-/** What the confinement of agents costs: starting one, making its worktree, and looking at its changes. */
+/** The cost of confined agents: starting one, creating its worktree, and reading its changes. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../../src/base/async.ts';
@@ -19,7 +19,7 @@ const modes = [
   { name: 'run_as and sandbox', run_as: true, sandbox: true },
 ] as const;
 
-/** The `svc` of another version to compare with; empty: none. */
+/** The `svc` of another version for comparison; empty: none. */
 const OTHER = process.env.SVC_BENCH_OTHER ?? '';
 
 interface Taken {
@@ -33,7 +33,7 @@ interface Taken {
 interface Side {
   name: string;
   room: AttackRoom;
-  /** A repository of a few files, and one of many. */
+  /** Repositories with a few files and with many. */
   small: string;
   large: string;
   taken: Taken;
@@ -128,7 +128,7 @@ async function startOne({ room, taken }: Side): Promise<void> {
     if (status !== 'running') throw new Error(`the agent is ${status}`);
   });
   await room.plane.client.call('stopAgent', { params, body: { grace_seconds: 0 } });
-  // Its helpers end a moment later.
+  // The helpers of the session end a moment later.
   await sleep(300);
   taken.start_ms.push(ms);
   taken.start_cpu_ms.push((cpuSecondsWithChildren(pid) - cpu_before_s) * 1000);

@@ -1,4 +1,4 @@
-/** How long the service takes to be ready, and what it holds in memory when nothing happens; as source and as built. */
+/** The start time of the service, and its memory when idle, from source and as the built package. */
 import { copyFile, mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { root, run } from '../../scripts/run.ts';
@@ -30,7 +30,7 @@ export const start: Row = {
   },
 };
 
-/** A package as it would be installed: what the service starts when there is no `src/` beside it. */
+/** Creates the package as installed, without `src/`; returns the `svc` in it. */
 async function built(folder: string): Promise<string> {
   const { ok, output } = await run(['node', 'scripts/build.ts']);
   if (!ok) throw new Error(output);
@@ -77,7 +77,7 @@ async function measure(kind: 'built' | 'source', program: string, events: number
   }
 }
 
-/** The median; every start is ended by the signal. */
+/** The median start time; the signal ends the service after each start. */
 async function starts(plane: TestPlane, rounds: number, signal: 'SIGTERM' | 'SIGKILL'): Promise<number> {
   const seconds: number[] = [];
   for (let round = 0; round < rounds; round++) {

@@ -1,4 +1,4 @@
-/** Whole runs with real processes: one large graph beside `make`, and many small ones at once. */
+/** Whole runs with real processes: one large graph, compared with `make`, and many small ones at once. */
 import { spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -59,7 +59,7 @@ async function besideMake(shape: Shape, count: number): Promise<Figure[]> {
   });
 }
 
-/** Null where there is no `make`. */
+/** Null if `make` is not installed. */
 async function makeMs(steps: readonly Needs[]): Promise<number | null> {
   return withFolder(async (folder) => {
     const file = join(folder, 'Makefile');
@@ -95,13 +95,13 @@ async function manyRuns(count: number): Promise<Figure[]> {
   ];
 }
 
-/** A team whose one member does nothing, as a process; its id. */
+/** Creates a team with one member, whose process does nothing; returns its id. */
 async function team(plane: TestPlane, steps: readonly Needs[]): Promise<string> {
   const spec = teamOf([{ member_id: 'm', agent: { argv: [NOTHING], workdir: plane.work } }], steps);
   return (await plane.client.call('createTeam', { body: { name: 'bench', spec } })).id;
 }
 
-/** Runs it so often at once. */
+/** Starts `count` runs of the team at once, and waits until they are completed. */
 async function finish(plane: TestPlane, team_id: string, count: number): Promise<void> {
   const ids: string[] = [];
   await eachOf([...Array(count).keys()], AT_ONCE, async () => {

@@ -1,4 +1,4 @@
-/** One agent flat out, committed, to one client; beside the least that such a path can be. And the loop meanwhile. */
+/** One agent at full speed, committed, to one client, compared with the minimal path. Also how long the event loop is blocked. */
 import { existsSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -54,12 +54,12 @@ async function flatOut(kind: 'log' | 'yes', quick: boolean): Promise<Figure> {
   });
 }
 
-/** MB/s of an agent that writes a file flat out. */
+/** The throughput in MB/s of an agent that writes a file at full speed. */
 export async function oneRun(plane: TestPlane, file: string, home: Home = plane): Promise<number> {
   return oneRunOf(plane, await home.agent(['/bin/cat', file], { start: false }), file);
 }
 
-/** MB/s of an agent that is started for it. */
+/** The same for an existing agent, which it starts. */
 export async function oneRunOf(plane: TestPlane, agent: Agent, file: string): Promise<number> {
   const client = new Child('client', {
     port: portOf(plane),
@@ -77,7 +77,7 @@ export async function oneRunOf(plane: TestPlane, agent: Agent, file: string): Pr
   return size / (taken.last_us - taken.first_us);
 }
 
-/** MB/s of the least that such a path can be. */
+/** The throughput in MB/s of the minimal path. */
 export async function rawPath(file: string, database: string): Promise<number> {
   const server = new Child('raw-path', { file, database } satisfies RawPathArgs);
   const { port } = await server.next<{ port: number }>();
@@ -114,7 +114,7 @@ export interface Stalls {
   p99_ms: number;
 }
 
-/** How long the event loop of a program stood still while it did something. */
+/** How long the event loop of the service is blocked while it does something. */
 export async function stallsWhile(run: (plane: TestPlane) => Promise<unknown>): Promise<Stalls> {
   return withFolder(async (folder) => {
     const seen = join(folder, 'loop.json');
@@ -128,7 +128,7 @@ export async function stallsWhile(run: (plane: TestPlane) => Promise<unknown>): 
   });
 }
 
-/** What the loop did since the last look. */
+/** The delays of the event loop since the last call. */
 async function lookAtLoop(plane: TestPlane, file: string): Promise<Stalls> {
   rmSync(file, { force: true });
   process.kill(plane.pid, 'SIGUSR2');

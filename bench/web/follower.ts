@@ -1,7 +1,7 @@
-/** The least page that follows an agent: what the service sends becomes text as it comes, and its end stays in sight. */
+/** A minimal page that follows an agent: it appends the text that the service sends, and scrolls to its end. */
 import type { Seen, Stage } from './stage.ts';
 
-/** An element that only this page has. */
+/** The element with the text. */
 export const FOLLOWED = '[role="log"]';
 
 export async function openFollower(stage: Stage, agent_id: string): Promise<Seen> {

@@ -1,6 +1,6 @@
 /**
- * The bench's eyes inside a page, there before its first script: frames, paints, shifts, and what people wait for. It runs
- * as it is, so it imports nothing but types.
+ * The bench's probe in a page, which runs before the page's first script. It measures frames, paints, layout shifts and waiting
+ * times. It is not bundled, so it imports only types.
  */
 import type { Probe, SeenLine, Shift } from './probed.ts';
 
@@ -9,7 +9,7 @@ interface LayoutShift extends PerformanceEntry {
   hadRecentInput: boolean;
 }
 
-/** Shorter ones no browser tells of. */
+/** Browsers do not report shorter events. */
 const EVENT_MS_MIN = 16;
 const TIME = /@(\d{16})@/g;
 
@@ -42,7 +42,7 @@ function find(selector: string): Element {
   return found;
 }
 
-/** Calls `look` in each frame, with the share of the time that has gone by. Answers from one frame to the next. */
+/** Calls `look` in each frame with the elapsed share of the time. Returns the durations of the frames. */
 function eachFrame(ms: number, look: (share: number) => void): Promise<number[]> {
   const frames: number[] = [];
   return new Promise((resolve) => {
@@ -69,7 +69,7 @@ function afterTask(fn: () => void): void {
   port2.postMessage(null);
 }
 
-/** Whether a frame is being made, as far as it is known: whoever is called first in it says so. */
+/** Whether the browser is producing a frame. It is set by the first callback of the frame. */
 let in_frame = false;
 let watches_frames = false;
 function watchFrames(): void {
@@ -85,13 +85,13 @@ function watchFrames(): void {
   requestAnimationFrame(frame);
 }
 
-/** After what is there now has been painted, as far as this thread has a part in it: in this frame, or in the next. */
+/** Calls `fn` after this thread's part in painting the current content, in this frame or the next one. */
 function afterPaint(fn: () => void): void {
   if (in_frame) afterTask(fn);
   else requestAnimationFrame(() => afterTask(fn));
 }
 
-/** Calls `look` now and at every change below `root`, until the end that it answers with is called. */
+/** Calls `look` now and at every change below `root`. Returns a function that ends this. */
 function atChanges(root: Node, look: () => void): () => void {
   const observer = new MutationObserver(look);
   observer.observe(root, { subtree: true, childList: true, characterData: true, attributes: true });
@@ -127,7 +127,7 @@ const probe: Probe = {
     const element = find(selector);
     const seen: SeenLine[] = [];
     watchFrames();
-    // Each line is looked at once, though its row may be made several times; those that are there are not looked at.
+    // Each new line is recorded once, even if its row is rendered several times. Existing lines are not recorded.
     let newest: string | null = null;
     const stop = atChanges(element, () => {
       const times = [...element.textContent.matchAll(TIME)].map(([, time]) => time!);

@@ -1,4 +1,4 @@
-/** What the probe in a page tells the bench. Times are the page's own, in milliseconds, unless they say otherwise. */
+/** The results of the probe in a page. Times are those of the page in milliseconds, unless noted otherwise. */
 
 export interface Shift {
   at: number;
@@ -6,46 +6,46 @@ export interface Shift {
 }
 
 export interface Scrolled {
-  /** From one frame to the next. */
+  /** The durations between frames. */
   frames: number[];
-  /** Elements in the page, at most. */
+  /** The highest number of elements in the page. */
   nodes: number;
 }
 
 export interface Followed {
   frames: number[];
-  /** How far the last line was from being seen, at most, looked at after each frame was painted. */
+  /** The largest distance between the visible part and the end, measured after each painted frame. */
   from_end_px: number;
 }
 
 export interface SeenLine {
-  /** As the line says it: of the machine's monotonic clock. */
+  /** The time in the line, by the machine's monotonic clock. */
   written_us: number;
-  /** Of the wall clock. */
+  /** By the wall clock. */
   painted_us: number;
 }
 
-/** As `bench/web/probe.ts` gives it to the page, where it is called `probe`. */
+/** The global `probe` that `bench/web/probe.ts` defines in the page. */
 export interface Probe {
-  /** For so long nothing is done but counting frames. */
+  /** Measures frames for this time, without doing anything else. */
   frames(ms: number): Promise<number[]>;
-  /** From the top of what an element holds to its end. */
+  /** Scrolls the content of an element from its top to its end. */
   scroll(selector: string, ms: number): Promise<Scrolled>;
   follow(selector: string, ms: number): Promise<Followed>;
-  /** Begins to look for lines with their time in them; `seenLines` ends it. */
+  /** Starts to record lines that contain their time; `seenLines` ends this. */
   seeLines(selector: string): void;
   seenLines(): SeenLine[];
-  /** Leaves a mark of this name in the trace whenever something in the element changes. */
+  /** Adds a mark with this name to the trace whenever the element changes. */
   markChanges(selector: string, name: string): void;
-  /** From the next event of this type until something that fits is painted. */
+  /** Measures the time from the next event of this type until a matching element is painted; `awaited` returns it. */
   awaitAfter(event: string, selector: string, words: string): void;
   awaited(): Promise<number>;
-  /** Layout shifts since the page began, or since `forget`. */
+  /** Layout shifts since the start of the page, or since `forget`. */
   shifts(): Shift[];
-  /** When the largest thing so far was painted. */
+  /** The time of the largest contentful paint so far. */
   largestPaint(): number;
-  /** How long each interaction took that took longer than the browser tells of at all. */
+  /** The duration of each interaction that the browser reports; it omits short ones. */
   interactions(): number[];
-  /** What shifted so far, and how people fared. */
+  /** Forgets all layout shifts and interactions so far. */
   forget(): void;
 }

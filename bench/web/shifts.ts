@@ -1,10 +1,10 @@
-/** How much a page jumped. */
+/** The layout shift of a page. */
 import type { Shift } from './probed.ts';
 
-/** Of the shifts that count together: so far apart at most, and so long altogether. */
+/** The maximum gap between shifts in one window, and the maximum length of a window. */
 const [GAP_MS, WINDOW_MS] = [1_000, 5_000];
 
-/** As browsers count it: the sum of the worst window of shifts. */
+/** CLS, as browsers compute it: the sum of the shifts in the worst window. */
 export function layoutShift(shifts: readonly Shift[]): number {
   let worst = 0;
   let sum = 0;

@@ -1,4 +1,4 @@
-/** What the rows of the web UI are measured on: a service, a browser, and pages with the probe in them. */
+/** The environment for measuring the web UI: a service, a browser, and pages with the probe. */
 import { closeSync, openSync, writeSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
@@ -10,7 +10,7 @@ import type { TestPlane } from '../../src/testing/plane.ts';
 import { stdoutOf, withProgram } from '../program.ts';
 import type { Probe } from './probed.ts';
 
-/** What is not there by then is missing, however slow the machine. */
+/** An element that has not appeared by then is missing, however slow the machine. */
 const MISSING_MS = 30_000;
 const OUTPUT = 'section[aria-label="Output"]';
 const CONVERSATION = '[role="log"][aria-label="Conversation"]';
@@ -18,7 +18,7 @@ export const at = { output: OUTPUT, conversation: CONVERSATION } as const;
 
 type Asked<K extends keyof Probe> = Awaited<ReturnType<Probe[K]>>;
 
-/** A page in a browser of its own user. */
+/** A page in a separate browser context. */
 export class Seen {
   readonly page: Page;
 
@@ -34,7 +34,7 @@ export class Seen {
     await this.page.goto(url);
   }
 
-  /** Waits until something is there; says what is missing when it does not come. */
+  /** Waits until an element with the text is visible; throws an error that names it if it does not appear. */
   async has(selector: string, words = ''): Promise<void> {
     const place = this.page.locator(selector).filter({ visible: true, hasText: words });
     await place
@@ -62,7 +62,7 @@ export class Stage {
     this.#probe = probe;
   }
 
-  /** Nothing in it yet; nobody has signed in. */
+  /** Opens an empty page without a session. */
   async open(options?: WatchedOptions): Promise<Seen> {
     const { page } = await this.#browser.open(this.plane, options);
     page.setDefaultTimeout(MISSING_MS);
@@ -70,21 +70,21 @@ export class Stage {
     return new Seen(page);
   }
 
-  /** As `open`, by somebody who has signed in with this browser before. */
+  /** Like `open`, with root's session stored in the browser. */
   async signedIn(options?: WatchedOptions): Promise<Seen> {
     const seen = await this.open(options);
     await signIn(seen.page, this.plane);
     return seen;
   }
 
-  /** The web UI as root sees it. */
+  /** Opens a page of the web UI as root. */
   async ui(path: string): Promise<Seen> {
     const seen = await this.signedIn();
     await seen.goto(this.plane.url + path);
     return seen;
   }
 
-  /** A page of the same origin that holds no more than this. */
+  /** Opens a page of the same origin that contains only this body. */
   async empty(body = ''): Promise<Seen> {
     const seen = await this.open();
     const url = `${this.plane.url}/empty`;
@@ -98,7 +98,7 @@ export class Stage {
     return seen;
   }
 
-  /** An agent that lives and prints one line; whoever writes into its standard output writes as it does. */
+  /** Starts an agent that prints one line and keeps running. Bytes written to `output` count as its output. */
   async printing(name: string): Promise<{ agent: Agent; output: string }> {
     const command = 'echo ready; exec sleep 100000';
     const { id } = await this.plane.agent(command, { name });
@@ -106,7 +106,7 @@ export class Stage {
     return { agent, output: stdoutOf(this.plane, agent) };
   }
 
-  /** The demo agent in a turn in which it says nothing, and how an update of its own begins and ends on the wire. */
+  /** Starts the demo agent with a silent turn. `said` makes a message of it, to be written to `output`. */
   async speaking(name: string): Promise<{ agent: Agent; output: string; said: (text: string) => string }> {
     const { id } = await this.plane.client.call('createAgent', {
       body: { name, workdir: this.plane.work, preset: 'demo', prompt: '/sleep 600', start: true },
@@ -135,7 +135,7 @@ export class Stage {
   }
 }
 
-/** Both ended when `fn` is done. */
+/** Runs `fn` with a service and a browser, which end afterwards. */
 export async function withStage<T>(
   fn: (stage: Stage) => Promise<T>,
   env: Record<string, string> = {},
@@ -151,7 +151,7 @@ export async function withStage<T>(
   }, env);
 }
 
-/** A page takes scripts, no modules. */
+/** The probe as a plain script, because a page's init script cannot be a module. */
 async function probeScript(): Promise<string> {
   const file = new URL('./probe.ts', import.meta.url);
   const { code } = await transformWithOxc(await readFile(file, 'utf8'), file.pathname);

@@ -1,4 +1,4 @@
-/** What a page's own thread worked, as the browser's trace tells it. */
+/** The work of a page's main thread, according to the browser's trace. */
 export interface TraceEvent {
   name: string;
   ph: string;
@@ -12,8 +12,8 @@ export interface TraceEvent {
 export const TRACED = ['disabled-by-default-devtools.timeline', 'blink.user_timing'];
 
 /**
- * Milliseconds of work for each mark of this name: of all tasks after the mark before up to the one that it was left in. The
- * thread is the one that left the marks.
+ * The work in milliseconds for each mark with this name: the sum of all tasks after the previous mark, up to the task that set
+ * the mark, in the thread that set it.
  */
 export function workBetween(events: readonly TraceEvent[], mark: string): number[] {
   const marks = events.filter(({ name }) => name === mark).sort((a, b) => a.ts - b.ts);
@@ -26,12 +26,12 @@ export function workBetween(events: readonly TraceEvent[], mark: string): number
     )
     .sort((a, b) => a.ts - b.ts);
   const work: number[] = [];
-  // What came before the first one is not its work alone.
+  // Work before the task of the first mark has other causes too.
   let at = tasks.findIndex((task) => task.ts + task.dur! >= first.ts);
   for (const { ts } of marks) {
     let spent_us = 0;
     for (; at < tasks.length && tasks[at]!.ts <= ts; at++) spent_us += tasks[at]!.dur!;
-    // Several marks in one task are one change.
+    // Several marks in one task count as one change.
     if (spent_us > 0) work.push(spent_us / 1000);
   }
   return work;

@@ -49,7 +49,7 @@ async function follow(
   return parseFrames(text);
 }
 
-test('each follower sees their own records in order, root sees all', async () => {
+test('each follower gets their own records in order, and root gets all', async () => {
   await tell('usr_1', 'a');
   await tell('usr_2', 'b');
   const one = follow('usr_1', { after: 0 }, 2);

@@ -44,7 +44,7 @@ describe('slots', () => {
 });
 
 describe('hooks', () => {
-  it('calls the hooks of every feature, in their order, also of those that were added later', () => {
+  it('calls the hooks of all features in order, including features that were added later', () => {
     const features = new FeatureSet();
     const called: string[] = [];
     const { session } = features;
@@ -63,7 +63,7 @@ describe('hooks', () => {
     expect(environment).toEqual({ env: { A: '1', B: '2' }, step_input: '{}' });
   });
 
-  it('does nothing where no feature takes part', async () => {
+  it('have no effect if no feature implements them', async () => {
     const { session, extensions, remote_nodes } = new FeatureSet();
     expect(session.environment({} as Reader, 'ses_a')).toEqual({ env: {}, step_input: null });
     expect(session.awaitsAnswer({} as Reader, 1, 1)).toBe(false);

@@ -6,7 +6,7 @@ import { findingsFromWire, ProtocolError } from './wire.ts';
 
 const question = { program: 'a', version_argv: ['a', '-v'], env: ['KEY', 'OTHER'], files: ['.a', '.b'] };
 
-test('a node answers exactly the questions about a program', () => {
+test('a finding is limited in length and to the variables and files of its question', () => {
   const finding = create(ProgramFindingSchema, {
     path: '/x'.repeat(limits.path_chars_max),
     version: 'v'.repeat(1000),

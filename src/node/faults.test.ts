@@ -328,7 +328,7 @@ describe('sessions under faults', { timeout: 120_000 }, () => {
       expect((await seen.ended(id)).exit.reason).toBe('spawn_failed');
     });
 
-    it('whose spool became a link is not read through the link', async () => {
+    it('is not read through a link that replaced its spool', async () => {
       await writeFile(join(folder, 'secret'), 'secret');
       const id = await forge(async (files) => {
         await unlink(files.path('out'));
@@ -420,7 +420,7 @@ describe('sessions under faults', { timeout: 120_000 }, () => {
   });
 
   it.each([0, 1, 3, 10, 30])(
-    'a start that is interrupted by close after %i turns is carried out once',
+    'a start that is interrupted by close after %i turns of the event loop is carried out once',
     async (turns) => {
       const launch = launchOf(workdir, ['/bin/sh', '-c', 'echo x >>starts; exit 5']);
       const met = node.start(launch).catch((error: Error) => error.message);

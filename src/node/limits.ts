@@ -48,11 +48,11 @@ export const limits = {
   guard_near_s: 0.1,
   /** Below this free space, output is held back. */
   disk_pause_bytes: 1 * GIB,
-  /** The same as a share of the disk, for small disks. */
+  /** The threshold `disk_pause_bytes` as a share of the disk; the smaller one applies. */
   disk_pause_share: 0.02,
   /** Disks whose pause threshold is below this size get output in small pieces. */
   careful_below_bytes: 128 * MIB,
-  /** Size of these pieces. */
+  /** Size of the pieces in which small disks get output. */
   careful_piece_bytes: 64 * KIB,
   /** Programs that one probe asks for. */
   probe_programs_max: 64,

@@ -1,4 +1,4 @@
-/** The accounts' room on a real database in a folder of its own, with a clock that stands still until it is moved. */
+/** The account services for tests, with a real database in a temporary folder, and a clock that only a test advances. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -31,7 +31,7 @@ export class TestClock {
   }
 }
 
-/** Costs nothing, where a test is about other things than hashes. */
+/** Instant hashes, for tests that are not about hashes. */
 class CheapPasswords extends Passwords {
   override hash(password: string): Promise<string> {
     return Promise.resolve(`cheap ${password}`);
@@ -46,7 +46,7 @@ class CheapPasswords extends Passwords {
 
 interface RoomOptions {
   log?: Logger;
-  /** Argon2id as in the service, some 30 ms each. */
+  /** Uses argon2id like the service; each hash takes about 30 ms. */
   real_hashes?: boolean;
 }
 
@@ -86,7 +86,7 @@ export class AccountsRoom {
     );
   }
 
-  /** New services over the same rows, as after a restart. */
+  /** Creates new services on the same database, as after a restart. */
   restart(): void {
     const { store, clock, log } = this;
     this.audit = new Audit({ store, clock, log });
@@ -104,7 +104,7 @@ export class AccountsRoom {
     return join(this.folder, 'join.json');
   }
 
-  /** Makes the first root; answers its caller and token. */
+  /** Creates the first root user; returns its caller and token. */
   async joinRoot(ip = '127.0.0.1'): Promise<{ caller: Caller; token: string }> {
     const { token, pin } = (await this.join.ensureChallenge(BASE_URL))!;
     const signedIn = await this.join.join(
@@ -136,7 +136,7 @@ export class AccountsRoom {
   }
 }
 
-/** The message of the error that `promise` ends in; `ok` when it does not. */
+/** The message of the error with which `promise` rejects, or `ok` if it does not. */
 export async function outcome(promise: Promise<unknown>): Promise<string> {
   return await promise.then(
     () => 'ok',

@@ -1,4 +1,4 @@
-/** Scripted agents do what they say, and otherwise what they should. */
+/** Each scripted agent does what its scenario describes, and follows the protocol otherwise. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,7 +17,7 @@ afterEach(async () => {
   await agent.ended;
 });
 
-/** An agent with an open session, in a turn. */
+/** Starts an agent, opens a session and begins a turn. */
 async function inTurn(name: ScenarioName, argument?: string): Promise<AgentProcess> {
   agent = AgentProcess.scripted(name, argument);
   expect(await agent.call('initialize')).toMatchObject({ protocolVersion: 1 });
@@ -39,7 +39,7 @@ async function end(): Promise<Json> {
   return result as Json;
 }
 
-/** What the agent said so far. */
+/** The text of the agent's messages so far. */
 function said(): string {
   return agent.lines.map((line) => /"agent_message_chunk".*"text":"([^"]*)"/.exec(line)?.[1] ?? '').join('');
 }

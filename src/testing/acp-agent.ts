@@ -1,6 +1,6 @@
 /**
- * A scripted ACP agent, for tests: `node acp-agent.ts SCENARIO [ARGUMENT]` (`acp-scenarios.ts`). No SDK, so that it can be
- * wrong on purpose; it ends with 0 when its input ends.
+ * A scripted ACP agent for tests: `node acp-agent.ts SCENARIO [ARGUMENT]` (`acp-scenarios.ts`). It does not use the SDK, so
+ * that it can violate the protocol. It exits with 0 when its input ends.
  */
 import { createInterface } from 'node:readline';
 import { type Scenario, scenarios } from './acp-scenarios.ts';

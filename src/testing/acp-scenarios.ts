@@ -1,4 +1,7 @@
-/** What scripted ACP agents do, most of it wrong: a line each. What a scenario does not say is done as it should be. */
+/**
+ * The scenarios of scripted ACP agents, most of which violate the protocol. `does` describes each in one line. Everything
+ * else follows the protocol.
+ */
 import { exec } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -10,15 +13,15 @@ const execute = promisify(exec);
 
 export interface Scenario {
   does: string;
-  /** Before the first frame. */
+  /** Runs before the first frame. */
   starts?: (wire: Wire) => void;
-  /** Laid over the answer to `initialize`. */
+  /** Fields that replace those of the answer to `initialize`. */
   initialize?: Json;
-  /** An error for `session/new` or `session/load`, null for none. */
+  /** The error for `session/new` or `session/load`; null: it succeeds. */
   refuses?: (wire: Wire, method: string) => Answer['error'] | null;
-  /** Answers the stop reason. */
+  /** Performs a turn; returns its stop reason. */
   turn?: (wire: Wire, argument: string | undefined) => Promise<string>;
-  /** Hears `session/cancel` and goes on. */
+  /** Continues its turn after `session/cancel`. */
   deaf?: boolean;
 }
 
@@ -63,11 +66,11 @@ let turns_sent = 0;
 
 export const scenarios = {
   permission: {
-    does: 'asks for permission once and says which option was chosen',
+    does: 'asks for permission once and reports the chosen option',
     turn: (wire) => askAndQuote(wire, [once, always, reject]),
   },
   acts_alone: {
-    does: 'writes without asking, in a call that it reports from its beginning to its end',
+    does: 'writes without asking, in a tool call that it reports from start to end',
     turn: async (wire) => {
       const call = { toolCallId: 'call-1', title: 'Write a.txt', kind: 'edit' };
       wire.update({ sessionUpdate: 'tool_call', ...call, status: 'pending' });
@@ -86,18 +89,18 @@ export const scenarios = {
       ]),
   },
   no_options: {
-    does: 'asks for permission and offers no option',
+    does: 'asks for permission without offering an option',
     turn: (wire) => askAndQuote(wire, []),
   },
   twice: {
-    does: 'asks twice at the same time with one JSON-RPC id',
+    does: 'asks twice at the same time with the same JSON-RPC id',
     turn: async (wire) => {
       const questions = ['first', 'second'].map((title) => ask(wire, [once, always, reject], title, 7));
       return quote(wire, await Promise.all(questions));
     },
   },
   withdraws: {
-    does: 'asks for permission, and withdraws it after [ms]',
+    does: 'asks for permission, and withdraws the request after [ms]',
     turn: async (wire, ms = '0') => {
       const requestId = wire.newId();
       const question = ask(wire, [once, reject], 'soon withdrawn', requestId);
@@ -107,7 +110,7 @@ export const scenarios = {
     },
   },
   ignores_cancel: {
-    does: 'has a turn that nothing ends, not even session/cancel',
+    does: 'has a turn that never ends, not even after session/cancel',
     deaf: true,
     turn: forever,
   },
@@ -143,7 +146,7 @@ export const scenarios = {
     },
   },
   half_frame: {
-    does: 'writes half a frame in a turn, and ends with exit code 1',
+    does: 'writes half a frame in a turn, and exits with code 1',
     turn: async (wire) => {
       wire.write('{"jsonrpc":"2.0","method":"session/upd');
       process.exit(1);
@@ -158,22 +161,22 @@ export const scenarios = {
     },
   },
   v2_only: {
-    does: 'speaks version 2 of the protocol only',
+    does: 'supports only version 2 of the protocol',
     initialize: { protocolVersion: 2 },
   },
   auth: {
-    does: 'opens no session before somebody has signed in',
+    does: 'opens no session until the user has signed in',
     initialize: { authMethods: [{ id: 'test-sign-in', name: 'Sign in' }] },
     refuses: (wire) => (wire.signed_in ? null : { code: -32000, message: 'Authentication required' }),
   },
   load_fails: {
-    does: 'offers to load sessions, and refuses',
+    does: 'offers to load sessions, but refuses to do so',
     initialize: { agentCapabilities: { loadSession: true } },
     refuses: (_wire, method) =>
       method === 'session/load' ? { code: -32603, message: 'No previous sessions' } : null,
   },
   banners: {
-    does: 'prints lines that are no frames, before and between them',
+    does: 'prints lines that are not frames, before and between its frames',
     starts: (wire) => wire.write('Loading the model...\n\n'),
     turn: async (wire) => {
       wire.write('a line of text\n');
@@ -192,7 +195,7 @@ export const scenarios = {
     },
   },
   unknown_kinds: {
-    does: 'sends notifications, updates and requests that a client may not know, and says what came back',
+    does: 'sends notifications, updates and requests that a client may not know, and reports the answers',
     turn: async (wire) => {
       wire.send({ method: '_made_up/notification', params: { sessionId: wire.session_id } });
       wire.update({ sessionUpdate: 'made_up_update', anything: [1, 2, 3] });
@@ -207,7 +210,7 @@ export const scenarios = {
     },
   },
   elicits: {
-    does: 'asks for input as [JSON, or @file of it] says, by default in a form, reports a URL as complete, and says what was answered',
+    does: 'asks for input with the parameters in [JSON or @file], by default with a form, reports a URL as complete, and reports the answer',
     turn: async (wire, params = JSON.stringify(askedForm)) => {
       const json = params.startsWith('@') ? await readFile(params.slice(1), 'utf8') : params;
       const asked = JSON.parse(json) as Json;
@@ -218,7 +221,7 @@ export const scenarios = {
     },
   },
   tells: {
-    does: 'sends the updates of [a list in JSON], one turn per prompt; an update with options is a permission request, one with sleep a pause',
+    does: 'sends the updates in [a JSON list], one turn per prompt; an update with options is a permission request, and one with sleep is a pause',
     turn: async (wire, list = '[]') => {
       const turns = JSON.parse(list) as Json[][];
       for (const one of turns[turns_sent++ % turns.length] ?? []) {
@@ -230,21 +233,21 @@ export const scenarios = {
     },
   },
   writes: {
-    does: 'writes the lines of [a file] as they are, with its session for SESSION, and waits until the turn is cancelled',
+    does: 'writes the lines of [a file] unchanged, with its session id for SESSION, and waits until the turn is cancelled',
     turn: async (wire, path = '/dev/null') => {
       wire.write(readFileSync(path, 'utf8').replaceAll('SESSION', wire.session_id));
       return new Promise(() => {});
     },
   },
   calls: {
-    does: 'runs [a command] in every turn, and says what that printed',
+    does: 'runs [a command] in every turn, and sends its output as a message',
     turn: async (wire, command = 'true') => {
       wire.say((await execute(command)).stdout);
       return 'end_turn';
     },
   },
   subagents: {
-    does: 'delegates to a sub-agent [explorer] with a session, which delegates too, asks for permission and is in a mode of its own',
+    does: 'delegates to a sub-agent [explorer] with its own session and mode, which also delegates, and asks for permission',
     turn: async (wire, title = 'explorer') => {
       const announce = (sessionId: string, fields: Json, parent?: string) =>
         wire.update({ sessionUpdate: 'subagent_update', sessionId, ...fields }, parent);
@@ -269,7 +272,7 @@ export const scenarios = {
     },
   },
   subagent_calls: {
-    does: 'delegates by a tool call, whose id marks what its sub-agent does, says and asks',
+    does: 'delegates with a tool call, whose id is in the calls, messages and requests of its sub-agent',
     turn: async (wire) => {
       const launch = { toolCallId: 'task-1', title: 'Find the failing test', kind: 'think' };
       wire.update({ sessionUpdate: 'tool_call', ...launch, status: 'pending' });
@@ -290,7 +293,7 @@ export const scenarios = {
     },
   },
   numbers: {
-    does: 'sends frames that do not survive being read and written again',
+    does: 'sends frames whose bytes change when they are parsed and written again',
     turn: async (wire) => {
       for (const frame of oddFrames(wire.session_id)) wire.write(`${frame}\n`);
       return 'end_turn';
@@ -299,7 +302,7 @@ export const scenarios = {
 } as const satisfies Record<string, Scenario>;
 export type ScenarioName = keyof typeof scenarios;
 
-/** Valid frames whose bytes change when they are parsed and written: the turn of `numbers` sends them. */
+/** Valid frames whose bytes change when they are parsed and written again. The scenario `numbers` sends them. */
 export function oddFrames(session_id: string): string[] {
   const frame = (text: string, meta: string) =>
     `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"${session_id}","update":` +
@@ -324,7 +327,7 @@ function ask(wire: Wire, options: Json[], title: string, id?: RpcId, more: Json 
   return wire.request('session/request_permission', { toolCall, options, ...more }, id);
 }
 
-/** Says what was answered; the stop reason that follows. */
+/** Sends the answers as a message; returns the resulting stop reason. */
 function quote(wire: Wire, answers: Answer[]): string {
   const words = answers.map(({ result, error }) => {
     if (error) return `error ${error.code}`;

@@ -1,6 +1,6 @@
 /**
- * The wire of a scripted ACP agent: lines of JSON on standard output, written by hand so that a scenario may write what no
- * library would, and the answers that come back.
+ * The connection of a scripted ACP agent: it writes lines of JSON to standard output without a library, so that a scenario can
+ * write anything, and it matches answers to requests.
  */
 import { writeSync } from 'node:fs';
 
@@ -15,7 +15,7 @@ export interface Answer {
 export class Wire {
   session_id = 'none';
   signed_in = false;
-  /** The turn under way was cancelled. */
+  /** The current turn was cancelled. */
   cancelled = false;
   readonly #waiting = new Map<RpcId, ((answer: Answer) => void)[]>();
   #asked = 0;
@@ -41,7 +41,7 @@ export class Wire {
     return `agent-${++this.#asked}`;
   }
 
-  /** Resolves with the next answer to `id`; never, when the turn is cancelled first. */
+  /** Resolves with the next answer to `id`. Never resolves if the turn is cancelled first. */
   request(method: string, params: Json, id: RpcId = this.newId()): Promise<Answer> {
     this.send({ id, method, params: { sessionId: this.session_id, ...params } });
     return new Promise((resolve) => this.#waiting.set(id, [...(this.#waiting.get(id) ?? []), resolve]));

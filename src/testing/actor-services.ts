@@ -1,4 +1,4 @@
-/** The services that actor methods use, on the database of a test. Nothing carries out the effects of runs. */
+/** The services that actor methods use, with the database of a test. The effects of runs are not carried out. */
 import { silentLog } from '../base/log.ts';
 import { Feed } from '../events/feed.ts';
 import type { TeamMethodsOptions } from '../features/actors/team-methods.ts';
@@ -36,7 +36,7 @@ export function actorServices({ store, clock, audit, idempotency }: AccountsRoom
   return { store, runs, mailbox, triggers, close: async () => feed.close() };
 }
 
-/** What actors did in runs, from the audit log, oldest first: `<actor> <event> <step or run>`. */
+/** The actions of actors in runs, from the audit log, oldest first: `<actor> <event> <step or run>`. */
 export function actsOf({ store }: AccountsRoom): Promise<string[]> {
   return store.read((reader) =>
     reader

@@ -1,7 +1,7 @@
 /**
- * A real Agent Node for tests: `svc serve` in node mode, a process of its own with its own data directory and a free port,
- * registered on a TestPlane by a bootstrap token and nothing else. It can be killed, stopped and started again on the same
- * data; closing it ends every session that it started.
+ * A real remote node for tests: `svc serve` in node mode, as a separate process with its own data directory and a free port.
+ * It joins a TestPlane with a bootstrap token. It can be killed, stopped and started again with the same data. Closing it ends
+ * every session that it started.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,7 +14,7 @@ import type { NodeRecord } from '../features/nodes/rules.ts';
 import { FlakyProxy } from './flaky-proxy.ts';
 import { COMPILED, endSessions, freePort, SVC, type TestPlane } from './plane.ts';
 
-/** What a plane needs to have nodes. */
+/** The environment of a plane with remote nodes. */
 export const WITH_NODES = {
   SVC_INTERNAL_GRPC_ENABLED: 'true',
   SVC_INTERNAL_GRPC_LISTEN: '127.0.0.1:0',
@@ -22,17 +22,17 @@ export const WITH_NODES = {
 
 export interface AgentNodeOptions {
   id?: string;
-  /** More `SVC_…` variables, or other environment of the node. */
+  /** Additional environment variables of the node. */
   env?: Record<string, string>;
-  /** As for a plane. */
+  /** See `PlaneOptions`. */
   base?: string;
-  /** A prepared data directory; else a fresh one. */
+  /** An existing data directory; absent: a new one. */
   data_dir?: string;
-  /** The plane reaches the node through a proxy of the test's own. */
+  /** The plane connects to the node through the test's proxy. */
   proxied?: boolean;
   /** A network namespace in which the node runs, and its address there. */
   at?: { netns: string; host: string };
-  /** Another `svc` than this tree's. */
+  /** The `svc` to run; absent: the one in this source tree. */
   program?: string;
   /** Fields of the registration. */
   record?: { tls_server_name?: string; default_worktree_root?: string };
@@ -42,7 +42,7 @@ export class TestAgentNode {
   readonly id: string;
   readonly folder: string;
   readonly data_dir: string;
-  /** A safe path that workdirs may lie in. */
+  /** A safe path, in which workdirs may be. */
   readonly work: string;
   readonly port: number;
   readonly proxy: FlakyProxy | null;
@@ -52,7 +52,7 @@ export class TestAgentNode {
   #plane: TestPlane;
   #process: ChildProcess | null = null;
   #log = '';
-  /** Where the log of the present process begins. */
+  /** The offset in the log at which the output of the current process begins. */
   #started_at = 0;
 
   private constructor(
@@ -74,7 +74,7 @@ export class TestAgentNode {
     this.#program = options.program ?? SVC;
   }
 
-  /** Starts the node with a token of the plane's, registers it there and waits until it is linked. */
+  /** Starts the node with a token of the plane, registers it and waits until it is linked. */
   static async open(plane: TestPlane, options: AgentNodeOptions = {}): Promise<TestAgentNode> {
     const node = await TestAgentNode.prepare(plane, options);
     await node.start(await node.token());
@@ -83,7 +83,7 @@ export class TestAgentNode {
     return node;
   }
 
-  /** Folders and a port; nothing runs yet, and the plane knows of nothing. */
+  /** Creates the folders and reserves a port. Does not start or register the node. */
   static async prepare(plane: TestPlane, options: AgentNodeOptions = {}): Promise<TestAgentNode> {
     const folder = await realpath(await mkdtemp(join(options.base ?? tmpdir(), 'svc-node-')));
     await mkdir(join(folder, 'work'));
@@ -96,12 +96,12 @@ export class TestAgentNode {
     return this.#process!.pid!;
   }
 
-  /** What the node has logged so far, over all its starts. */
+  /** The output of all processes of this node so far. */
   get log(): string {
     return this.#log;
   }
 
-  /** Where the plane dials. */
+  /** The URL to which the plane connects. */
   get target(): string {
     return `https://${this.#host}:${this.proxy?.port ?? this.port}`;
   }
@@ -133,14 +133,14 @@ export class TestAgentNode {
     };
   }
 
-  /** A bootstrap token of the plane's, as environment of the node. */
+  /** A bootstrap token of the plane, as an environment variable of the node. */
   async token(plane = this.#plane): Promise<Record<string, string>> {
     this.#plane = plane;
     const { token } = await plane.client.call('getBootstrapToken', {});
     return { SVC_INTERNAL_GRPC_BOOTSTRAP_TOKEN: token };
   }
 
-  /** Resolves when the server is open; rejects with the node's words when it ends before. */
+  /** Resolves when the node listens; rejects with its output if it exits before. */
   async start(more: Record<string, string> = {}): Promise<void> {
     const netns = this.#at ? ['ip', 'netns', 'exec', this.#at.netns] : [];
     const [command, ...argv] = [...netns, this.#program, 'serve'];
@@ -181,7 +181,7 @@ export class TestAgentNode {
     return nodes.find(({ id }) => id === this.id)!;
   }
 
-  /** Waits until the plane has a link to the process that runs now. */
+  /** Waits until the plane has a link to the current process. */
   async linked(): Promise<NodeRecord> {
     while (!this.#log.includes('"message":"plane attached"', this.#started_at)) await sleep(10);
     return this.until('connected');
@@ -195,7 +195,7 @@ export class TestAgentNode {
     }
   }
 
-  /** Creates an agent here and starts it unless told otherwise. */
+  /** Creates an agent on this node, and starts it unless `start` is false. */
   agent(
     command: string | string[],
     more: { name?: string; workdir?: string; stdin?: boolean; start?: boolean } = {},
@@ -217,13 +217,13 @@ export class TestAgentNode {
     if (!child || !this.isRunning) return child?.exitCode ?? null;
     const ended = once(child, 'exit');
     child.kill(signal);
-    // One that is stopped hears of nothing else.
+    // A stopped process receives other signals only after it continues.
     child.kill('SIGCONT');
     await ended;
     return child.exitCode;
   }
 
-  /** Waits for the node to end by itself (a failpoint). */
+  /** Waits until the process exits, for example at a failpoint. */
   async ended(): Promise<void> {
     if (this.isRunning) await once(this.#process!, 'exit');
   }
@@ -232,7 +232,7 @@ export class TestAgentNode {
     this.#process!.kill(signal);
   }
 
-  /** Ends the node and every session on its disk, and deletes the folders; a data directory that was given stays. */
+  /** Ends the node and every session on its disk, and deletes its folders, except for a given data directory. */
   async close(): Promise<void> {
     await this.kill();
     await this.proxy?.close();

@@ -1,4 +1,4 @@
-/** An ACP agent as a process, spoken to line by line, for tests: what comes is seen as it was written. */
+/** An ACP agent as a child process, for tests that exchange lines with it. Its lines are kept exactly as it wrote them. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -10,7 +10,7 @@ import type { Json } from './acp-wire.ts';
 const scripted = fileURLToPath(new URL('acp-agent.ts', import.meta.url));
 
 export class AgentProcess {
-  /** Every line so far, without its newline; the last one may have had none. */
+  /** Every line so far, without its newline. The last line may be incomplete. */
   readonly lines: string[] = [];
   readonly stderr: Promise<string>;
   /** Exit code and signal. */
@@ -41,7 +41,7 @@ export class AgentProcess {
     this.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
   }
 
-  /** The next frame that satisfies `wanted`; throws when the output ends before it. */
+  /** The next frame that satisfies `wanted`; throws if the output ends before. */
   async frame(wanted: (frame: Json) => boolean): Promise<Json> {
     for (;;) {
       const { done, value } = await this.#rest.next();
@@ -52,7 +52,7 @@ export class AgentProcess {
     }
   }
 
-  /** The result of a request; throws where the answer is an error. */
+  /** The result of a request; throws if the answer is an error. */
   async call<T = Json>(method: string, params: Json = {}, id: string | number = method): Promise<T> {
     this.send({ id, method, params });
     const { error, result } = await this.frame((frame) => frame.id === id && frame.method === undefined);

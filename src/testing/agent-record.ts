@@ -1,4 +1,4 @@
-/** An agent's record for tests of what shows it. */
+/** An agent record for tests of views. */
 import type { Agent } from '../features/agents/rules.ts';
 
 export const time = '2026-01-02T03:04:05.678Z';

@@ -1,11 +1,11 @@
-/** A plain command that runs scripts for tests, in the environment of an agent's session. */
+/** Runs scripts of a test in the environment of an agent's session. */
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../base/async.ts';
 
 /**
- * Runs the scripts `1`, `2`, … of its workdir as they appear, whether or not a plane is there, and ends with exit code 0
- * when a file `stop` does.
+ * An agent's command. It runs the scripts `1`, `2`, … in its workdir as they appear, with or without a plane, and exits with
+ * code 0 when the file `stop` appears.
  */
 export const SHELL = `n=1
 while [ ! -e stop ]; do
@@ -13,7 +13,7 @@ while [ ! -e stop ]; do
 done`;
 
 export interface Said {
-  /** stdout and stderr, without the newline at its end. */
+  /** stdout and stderr, without trailing white space. */
   said: string;
   exit: number;
 }

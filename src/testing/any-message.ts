@@ -1,4 +1,4 @@
-/** Whatever could be said in a conversation in ACP, in its form or in any other, for tests of properties. */
+/** Arbitrary messages of an ACP conversation, valid and invalid, for property tests. */
 import { AGENT_METHODS, CLIENT_METHODS, PROTOCOL_METHODS } from '@agentclientprotocol/sdk';
 import fc from 'fast-check';
 import type { Message, RequestId } from '../acp/message.ts';
@@ -35,7 +35,7 @@ const property = fc.oneof(
   ),
   anything,
 );
-/** An update with every field that the fold reads. */
+/** An update with any of the fields that the fold reads. */
 export const anyUpdate = fc.record(
   {
     sessionUpdate: fc.oneof(fc.constantFrom(...updates), anything),
@@ -66,7 +66,7 @@ export const anyUpdate = fc.record(
   },
   { requiredKeys: [] },
 );
-/** Every field that the fold looks at, in its form or in any other. */
+/** Any of the fields that the fold reads, with valid or arbitrary values. */
 const fields = fc.record(
   {
     sessionId: fc.oneof(word, anything),

@@ -1,4 +1,4 @@
-/** HTTP requests from another address of this machine. */
+/** Sends HTTP requests, also from another address of this machine. */
 import { request } from 'node:http';
 
 export interface Asked {

@@ -1,6 +1,6 @@
 /**
- * A machine to attack: the real program with a confinement for agents, an honest operator, and two users, of whom one is
- * hostile. Its folders lie outside of the system's temporary folder, which a sandbox empties anyway.
+ * A machine for tests of attacks: the real program with confined agents, an honest operator, and two users, one of them
+ * hostile. Its folders are outside of the system's temporary folder, which is empty in a sandbox.
  */
 import { execFileSync } from 'node:child_process';
 import { chmod, chown, mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
@@ -17,11 +17,11 @@ import { sandboxMissing } from './sandbox.ts';
 export interface Confined {
   run_as: boolean;
   sandbox: boolean;
-  /** On a node of its own, or on the plane's machine. */
+  /** Agents run on a remote node instead of the plane's machine. */
   remote: boolean;
 }
 
-/** Every confinement that the program offers, here and on a node. */
+/** Every confinement that the program offers, on the plane's machine and on a remote node. */
 export const confinements: (Confined & { name: string })[] = [false, true].flatMap((remote) =>
   [
     { run_as: true, sandbox: false },
@@ -35,7 +35,7 @@ function nameOf({ run_as, sandbox, remote }: Confined): string {
   return `${modes.join(' and ')}, ${remote ? 'on a node' : 'on the plane'}`;
 }
 
-/** Why this machine cannot have one of them; null when it can. */
+/** What this machine lacks for the confinement; null if it lacks nothing. */
 export function confinementMissing({ run_as, sandbox }: Confined): string | null {
   if (process.platform !== 'linux') return 'Linux';
   if (run_as && process.getuid?.() !== 0) return 'root';
@@ -45,11 +45,11 @@ export function confinementMissing({ run_as, sandbox }: Confined): string | null
 export class AttackRoom {
   readonly plane: TestPlane;
   readonly node: TestAgentNode | null;
-  /** Of the machine that agents run on. */
+  /** The data directory on the machine on which agents run. */
   readonly data_dir: string;
-  /** A safe path there, which the agents' user owns. */
+  /** A safe path on that machine, which the agents' user owns. */
   readonly work: string;
-  /** Repositories of worktrees, of which agents write no more than git's objects and refs. */
+  /** The folder for repositories of worktrees. Agents can write only to git's objects and refs in them. */
   readonly repos: string;
   readonly home: string;
   readonly user: RunAs | null;
@@ -74,7 +74,7 @@ export class AttackRoom {
     this.#base = parts.base;
   }
 
-  /** `more`: environment of the service that starts the agents. `program`: another `svc` than this tree's. */
+  /** `more`: environment variables of the process that starts agents. `program`: the `svc` to run, if not this source tree's. */
   static async open(
     mode: Confined,
     more: Record<string, string> = {},
@@ -126,7 +126,7 @@ export class AttackRoom {
     return this.node?.id ?? 'main';
   }
 
-  /** A folder in the safe path, as the agents' own. */
+  /** Creates a folder in the safe path that belongs to the agents' user. */
   async folder(name: string): Promise<string> {
     const path = join(this.work, name);
     await mkdir(path);
@@ -134,13 +134,13 @@ export class AttackRoom {
     return path;
   }
 
-  /** Gives a folder, with all that is in it, to the agents' user. */
+  /** Makes the agents' user the owner of a folder and its contents. */
   own(folder: string): void {
     if (!this.user) return;
     execFileSync('chown', ['-R', `${this.user.uid}:${this.user.gid}`, folder]);
   }
 
-  /** Starts an agent of alice's. */
+  /** Starts an agent of alice. */
   start(
     command: string | string[],
     more: { workdir?: string; env?: Record<string, string> } = {},
@@ -154,7 +154,7 @@ export class AttackRoom {
     });
   }
 
-  /** Runs a command as an agent of alice's to its end; answers all that it printed. */
+  /** Runs a command as an agent of alice until it exits; returns its output. */
   async run(command: string | string[], more: Parameters<AttackRoom['start']>[1] = {}): Promise<string> {
     const agent = await this.start(command, more);
     await this.plane.finished(agent.id);

@@ -1,25 +1,25 @@
 /**
- * An authenticator and its browser in software: makes passkeys and signs with them as WebAuthn has it, and does any one
- * thing wrongly where a test says so.
+ * An authenticator and its browser in software: creates passkeys and signs with them according to WebAuthn, with any deviation
+ * that a test requests.
  */
 import { generateKeyPairSync, hash, type KeyObject, randomBytes, sign } from 'node:crypto';
 import type { LoginResponse, RegistrationResponse } from '../features/passkeys/service.ts';
 
 export type Algorithm = 'ES256' | 'EdDSA' | 'RS256' | 'ES512';
 
-/** What is other than it should be. */
+/** Deviations from a valid response. */
 export interface Forgery {
   origin?: string;
   type?: string;
   challenge?: string;
   rp_id?: string;
-  /** Of the authenticator: 1 somebody was there, 4 and was verified. */
+  /** The authenticator's flags: 1 for user presence, 4 for user verification. */
   flags?: number;
   counter?: number;
-  /** More of what the browser says. */
+  /** Additional fields of the browser's client data. */
   client?: Record<string, unknown>;
   user_handle?: string | null;
-  /** Signs with a key of its own. */
+  /** Signs with a different key. */
   other_key?: true;
 }
 
@@ -35,7 +35,7 @@ export class Authenticator {
   readonly #cose: Buffer;
   #user_handle: string | null = null;
 
-  /** `claimed`: the algorithm number in its key, if it lies about it. */
+  /** `claimed`: the algorithm number in its public key, if it differs from the real one. */
   constructor(origin: string, algorithm: Algorithm = 'ES256', claimed?: number) {
     this.#origin = origin;
     this.#algorithm = algorithm;
@@ -44,7 +44,7 @@ export class Authenticator {
     this.#cose = cose;
   }
 
-  /** Keeps the user of these options, and answers what the browser sends. */
+  /** Creates a passkey for the user in the options; returns the browser's response. */
   register(
     options: { challenge: string; rp: { id: string }; user: { id: string } },
     forged: Forgery = {},
@@ -69,7 +69,7 @@ export class Authenticator {
     };
   }
 
-  /** Signs in as the user that it keeps. */
+  /** Signs in as the user of its passkey; returns the browser's response. */
   login(options: { challenge: string; rpId: string }, forged: Forgery = {}): LoginResponse {
     const client = this.#client('webauthn.get', options.challenge, forged);
     const data = this.#head(options.rpId, 0, forged);

@@ -1,16 +1,16 @@
-/** Requests that nobody honest sends, for tests of the listener and of the whole program. */
+/** Malicious requests, for tests of the listener and of the whole program. */
 
 export interface UnclearRequest {
   name: string;
-  /** `HOST` stands for the listener's own. */
+  /** `HOST` stands for the listener's address. */
   lines: string[];
   /** `SMUGGLED` stands for a request that must never be served. */
   body: string;
-  /** Between lines; else as it has to be. */
+  /** The line ending; absent: CRLF. */
   end?: string;
 }
 
-/** Whatever two readers of HTTP might understand in two ways. Each is refused with 400, once, and its connection ends. */
+/** Requests that two HTTP parsers could interpret differently. Each gets one response, 400, and its connection is closed. */
 export function unclearRequests(token: string): UnclearRequest[] {
   const post = 'POST /api/logout HTTP/1.1';
   const auth = `Authorization: Bearer ${token}`;
@@ -47,7 +47,7 @@ export function bytesOf(request: UnclearRequest, host: string, smuggled: string)
   return Buffer.from(`${head}${end}${end}${body.replace('SMUGGLED', smuggled)}`, 'latin1');
 }
 
-/** Names that a listener on this port of loopback is not known by. */
+/** `Host` values that a listener on this port of loopback must reject. */
 export function foreignHosts(port: number): string[] {
   return [
     'evil.example',
@@ -63,7 +63,7 @@ export function foreignHosts(port: number): string[] {
   ];
 }
 
-/** Origins that are not its own, some of which look like it. */
+/** Origins that are not the listener's own, some of which resemble it. */
 export function foreignOrigins(host: string, port: number): string[] {
   return [
     'null',
@@ -78,7 +78,7 @@ export function foreignOrigins(host: string, port: number): string[] {
   ];
 }
 
-/** What no `grpc_target` may lead to, however it is written: link-local, metadata, multicast and unspecified addresses. */
+/** Addresses that are forbidden in a `grpc_target`, in many notations: link-local, metadata, multicast and unspecified ones. */
 export const FORBIDDEN_ADDRESSES = [
   '169.254.169.254',
   '169.254.170.2',

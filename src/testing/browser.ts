@@ -1,6 +1,6 @@
 /**
- * A real browser for tests: Chromium on the screen of a desk or a phone, pages that keep what the browser complained of,
- * and signing in without the form. Tests are not run where there is no Chromium, except in CI, which installs it.
+ * A real browser for tests: Chromium with the screen of a desktop or a phone, pages that record the browser's errors, and
+ * signing in without the form. Without Chromium, tests are skipped, except in CI, which installs it.
  */
 import { existsSync } from 'node:fs';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
@@ -21,24 +21,24 @@ export const screens = {
 } as const satisfies Record<string, BrowserContextOptions>;
 
 const DAY_MS = 86_400_000;
-const TELL_VIOLATIONS = `document.addEventListener('securitypolicyviolation', (event) =>
+const REPORT_VIOLATIONS = `document.addEventListener('securitypolicyviolation', (event) =>
   console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI))`;
 
 export interface WatchedOptions {
   screen?: keyof typeof screens;
   colour_scheme?: 'light' | 'dark';
-  /** Of every request. */
+  /** Additional headers of every request. */
   headers?: Record<string, string>;
-  /** With the page's service worker. What a test does to requests does not reach those that pass through one. */
+  /** Allows the page's service worker. Tests cannot intercept requests that pass through it. */
   service_worker?: boolean;
 }
 
-/** A page in a context of its own, so that no two share storage; `page.context()` has more pages of the same browser user. */
+/** A page in a separate context, so that pages do not share storage. `page.context()` opens more pages with the same storage. */
 export interface Watched {
   page: Page;
-  /** What the browser complained of: scripts that failed, and everything that the policy refused. */
+  /** Errors that the browser reported: script errors, and violations of the content security policy. */
   complaints: string[];
-  /** Requests to another origin than the service's. */
+  /** URLs of requests to other origins. */
   elsewhere: string[];
 }
 
@@ -66,7 +66,7 @@ async function openWatched(browser: Browser, plane: TestPlane, options: WatchedO
   });
   const complaints: string[] = [];
   const elsewhere: string[] = [];
-  // Of the whole context: its other pages and its workers too.
+  // Events of the whole context include those of its other pages and its workers.
   context.on('weberror', (error) => complaints.push(String(error.error())));
   context.on('console', (message) => {
     if (message.type() === 'error') complaints.push(`${message.text()} ${message.location().url}`.trim());
@@ -75,11 +75,11 @@ async function openWatched(browser: Browser, plane: TestPlane, options: WatchedO
     const { origin, protocol } = new URL(request.url());
     if (protocol !== 'data:' && protocol !== 'blob:' && origin !== plane.url) elsewhere.push(request.url());
   });
-  await context.addInitScript(TELL_VIOLATIONS);
+  await context.addInitScript(REPORT_VIOLATIONS);
   return { page: await context.newPage(), complaints, elsewhere };
 }
 
-/** As somebody who has signed in with this browser before, root unless told otherwise; then open any page of the UI. */
+/** Stores a session in the browser, by default root's, as after a sign-in. Afterwards, open any page of the UI. */
 export async function signIn(
   page: Page,
   plane: TestPlane,
@@ -87,7 +87,7 @@ export async function signIn(
 ): Promise<void> {
   const { id, username, role, created_at } = await new Client({ url: plane.url, token }).call('getMe');
   const session = { token, expires_at: Date.now() + DAY_MS, user: { id, username, role, created_at } };
-  // A page of the origin that only this browser knows, to reach the origin's storage.
+  // A page that is not on the server, to get access to the storage of the origin.
   const url = `${origin}/before`;
   const body = '<link rel="icon" href="data:,">';
   await page.route(url, (route) => route.fulfill({ contentType: 'text/html', body }));

@@ -1,4 +1,4 @@
-/** Runs commands of the CLI in this process, with a terminal or a pipe, for tests. */
+/** Runs CLI commands in this process, with a terminal or a pipe, for tests. */
 import { PassThrough } from 'node:stream';
 import type { Context, Io, Local } from '../cli/context.ts';
 import { runCli } from '../cli/main.ts';
@@ -13,10 +13,10 @@ export interface Ran {
 export interface RunOptions {
   env?: Record<string, string>;
   home: string;
-  /** Given to standard input, which then ends; `typed` ones come from a terminal, line by line, as they are asked for. */
+  /** Standard input, which then ends. Lines in `typed` come from a terminal, one at each question. */
   input?: string | Buffer;
   typed?: string[];
-  /** Given to standard input, which stays open. */
+  /** Standard input, which stays open. */
   open_input?: string;
   tty?: boolean;
   local?: Partial<Local>;
@@ -63,7 +63,7 @@ export async function run(argv: string[], options: RunOptions): Promise<Ran> {
   return ran;
 }
 
-/** A machine on which nothing runs and nothing is configured. */
+/** A machine on which nothing is running or configured. */
 function fakeLocal(home: string): Local {
   const refuse = () => Promise.reject(new Error('not in this test'));
   return {

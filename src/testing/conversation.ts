@@ -1,6 +1,6 @@
 /**
- * A conversation with a real agent through a real plane, as a client has it: it bears that the plane dies and comes back,
- * follows the log all the while, and checks at the end that nothing of it is lost, doubled, changed or out of order.
+ * A client's view of a conversation with a real agent through a real plane. It tolerates restarts of the plane, follows the log
+ * continuously, and finally checks that nothing was lost, duplicated, changed or reordered.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -24,7 +24,7 @@ import { expectTrue } from './refold.ts';
 
 const SPOOL_KEPT_BYTES = limits.spool_keep_bytes / 2;
 
-/** Where an agent runs: its sessions are on that disk. */
+/** The machine on which an agent runs, with the files of its sessions. */
 export interface ConversationHome {
   id?: string;
   data_dir: string;
@@ -70,7 +70,7 @@ export class Conversation {
     return this.history.events.map(({ data }) => data as unknown as EventRecord);
   }
 
-  /** Waits until an event of the log satisfies. */
+  /** Waits for an event that satisfies `wanted`. */
   async event(wanted: (event: EventRecord) => boolean): Promise<EventRecord> {
     for (;;) {
       const found = this.events.find(wanted);
@@ -83,12 +83,12 @@ export class Conversation {
     return this.event((event) => event.type === 'error' && event.code === code);
   }
 
-  /** Codes of errors so far. */
+  /** The codes of all errors so far. */
   get errors(): unknown[] {
     return this.events.flatMap(({ type, code }) => (type === 'error' ? [code] : []));
   }
 
-  /** What the agent said in words. */
+  /** The text of all messages of the agent. */
   get words(): string {
     return this.events.map((event) => chunkOf(event)).join('');
   }
@@ -115,7 +115,7 @@ export class Conversation {
     ) as Promise<Prompt[]>;
   }
 
-  /** Waits until no prompt waits, and no turn goes on. */
+  /** Waits until no prompt is queued and no turn is in progress. */
   async silence(): Promise<void> {
     while ((await this.prompts()).length > 0) await sleep(20);
   }
@@ -136,7 +136,7 @@ export class Conversation {
     return (found as Review[]).toReversed();
   }
 
-  /** Waits for so many reviews that nobody has answered; oldest first. */
+  /** Waits until there are `count` pending reviews; returns them oldest first. */
   async pending(count = 1): Promise<Review[]> {
     for (;;) {
       const found = (await this.reviews()).filter(({ status }) => status === 'pending');
@@ -145,7 +145,7 @@ export class Conversation {
     }
   }
 
-  /** All reviews, once no answer is on its way. */
+  /** Waits until every answer is delivered; returns all reviews. */
   async delivered(): Promise<Review[]> {
     for (;;) {
       const found = await this.reviews();
@@ -197,8 +197,8 @@ export class Conversation {
   }
 
   /**
-   * Waits for the newest event, and expects what every follower of a log expects; that rows and log tell the same; and, of a
-   * session whose files are still there, that stdout and stdin are what the log says, byte for byte.
+   * Waits for the newest event. Checks the numbering of the log, that the rows agree with the log, and, for a session whose files
+   * still exist, that stdout and stdin match the log byte for byte.
    */
   async expectTrue(): Promise<void> {
     const { last_seq, session_id } = await this.get();
@@ -219,7 +219,7 @@ export class Conversation {
     const [out, stdin] = await Promise.all([file('out'), file('stdin')]);
     const frames = await this.#frames(last_seq);
     if (out) {
-      // Of a long spool the beginning is given back.
+      // The beginning of a long spool is freed.
       const [said, kept] = [
         bytesOf(frames, session_id!, 'from_agent'),
         Math.min(out.length, SPOOL_KEPT_BYTES),
@@ -230,7 +230,7 @@ export class Conversation {
     if (stdin) expect(bytesOf(frames, session_id!, 'to_agent').toString()).toBe(stdin.toString());
   }
 
-  /** What the agent said, as it is on the wire. */
+  /** The messages of the agent, exactly as it wrote them. */
   async payloads(): Promise<string[]> {
     const { last_seq } = await this.get();
     const frames = await this.#frames(last_seq);
@@ -243,7 +243,7 @@ export class Conversation {
     await this.history.close();
   }
 
-  /** The log again, payloads as they are on the wire. */
+  /** Reads the log again, with payloads exactly as they were written. */
   async #frames(last_seq: number): Promise<RawEvent[]> {
     const params = { agent_id: this.agent_id };
     const stop = new AbortController();
@@ -271,7 +271,7 @@ function rawEvent(json: string): RawEvent {
   return { record, payload: shown ? json.slice(json.indexOf('"payload":') + 10, -1) : null };
 }
 
-/** What a session wrote to stdout, or was told on stdin, as its events say. */
+/** The bytes of a session's stdout or stdin, according to its events. */
 function bytesOf(events: readonly RawEvent[], session_id: string, direction: string): Buffer {
   const parts = events.flatMap(({ record, payload }) => {
     if (record.session_id !== session_id) return [];
@@ -282,14 +282,14 @@ function bytesOf(events: readonly RawEvent[], session_id: string, direction: str
   return Buffer.concat(parts);
 }
 
-/** Words of a message of the agent's. */
+/** The text of a message chunk of the agent; empty for any other event. */
 function chunkOf({ payload }: EventRecord): string {
   const update = (payload as { params?: { update?: Record<string, unknown> } } | undefined)?.params?.update;
   if (update?.sessionUpdate !== 'agent_message_chunk') return '';
   return String((update.content as { text?: unknown } | undefined)?.text ?? '');
 }
 
-/** Until it is answered: the plane may be away for a moment, or on its way out. */
+/** Repeats a call until it is answered, because the plane may be restarting. */
 export async function steadily<T>(call: () => Promise<T>): Promise<T> {
   for (;;) {
     try {

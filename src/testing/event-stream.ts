@@ -1,9 +1,9 @@
-/** An agent's event stream as a test writes it, frame by frame, with a listener that answers it. */
+/** A server that answers requests for an agent's event stream with frames of a test. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Agent } from '../features/agents/rules.ts';
 
-/** A plane that breaks off: each connection to the stream gets the next piece of it, and then ends or is cut. */
+/** Opens a server that interrupts its streams: each connection gets the next piece, which ends or breaks the connection. */
 export async function openStream(agent: Agent, pieces: ((response: ServerResponse) => void)[]) {
   const asked: IncomingMessage[] = [];
   const server = createServer((request, response) => {

@@ -1,18 +1,18 @@
-/** The official SDK's example agent, which needs no model: one turn with a permission, always the same. */
+/** The example agent of the official SDK. It needs no model; its turn is always the same, with one permission request. */
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { expect } from 'vitest';
 import type { EventRecord } from '../core/event.ts';
 import type { Conversation } from './conversation.ts';
 
-/** It waits for a second at every step; here it takes a twentieth of that. */
+/** It waits a second at each step; this makes it 20 times faster. */
 const hurry = 'data:text/javascript,const s=setTimeout;globalThis.setTimeout=(f,ms,...a)=>s(f,ms/20,...a)';
 const program = join(createRequire(import.meta.url).resolve('acp-example'), '../examples/agent.js');
 
-/** As a command. */
+/** The command that runs it. */
 export const EXAMPLE_AGENT = [process.execPath, '--import', hurry, program];
 
-/** What is said in its turn when the permission is given, and by whom. */
+/** All messages of its turn in both directions, if the permission is granted. */
 const WHOLE = [
   'to_agent initialize',
   'from_agent initialize: answer',
@@ -26,7 +26,7 @@ const WHOLE = [
   'from_agent session/prompt: answer',
 ];
 
-/** Expects its turn to have been as if nothing had been on the way. */
+/** Checks that its turn was the same as without any failures. */
 export async function expectWhole(conversation: Conversation): Promise<void> {
   await conversation.expectTrue();
   expect(outline(conversation.events)).toEqual(WHOLE);
@@ -34,12 +34,12 @@ export async function expectWhole(conversation: Conversation): Promise<void> {
   const [review, ...others] = await conversation.delivered();
   expect(others).toEqual([]);
   expect(review).toMatchObject({ status: 'answered', delivery: 'written' });
-  // That a node was away is told, and changes nothing.
+  // The log may report that the node was unreachable, which has no other effect.
   expect(conversation.errors.filter((code) => code !== 'node_unreachable')).toEqual([]);
   expect(await conversation.get()).toMatchObject({ status: 'running', activity: 'idle', session_count: 1 });
 }
 
-/** Each message by its direction and its method, or that of the request that it answers. */
+/** The direction and the method of each message; for an answer, the method of its request. */
 function outline(events: readonly EventRecord[]): string[] {
   const methods = new Map<string, unknown>();
   const other = { to_agent: 'from_agent', from_agent: 'to_agent' };

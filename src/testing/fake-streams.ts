@@ -1,15 +1,15 @@
 /**
- * A plane's event streams without a network, for whoever reads them with a `fetch` of their own: logs of numbered events
- * that grow, break in the middle of a frame, forget their beginning, and are only as fast as their readers.
+ * The event streams of a plane without a network, for clients that accept a `fetch` function. Logs of numbered events can grow
+ * and lose their oldest events, connections can break in the middle of a frame, and no stream is faster than its reader.
  */
 export class FakeStreams {
-  /** Every request for a stream, as `path?query` with the position of its header behind a `#`. */
+  /** Every request for a stream, as `path?query#last-event-id`. */
   readonly asked: string[] = [];
-  /** Nobody answers. */
+  /** Requests get no answer. */
   is_down = false;
-  /** Those that are let in; null: everybody. */
+  /** The accepted tokens; null: all. */
   tokens: Set<string> | null = null;
-  /** Bytes that readers took, by path. */
+  /** The number of bytes that readers have read, by path. */
   readonly taken = new Map<string, number>();
   readonly #logs = new Map<string, { first: number; head: number; wake: () => void; grown: Promise<void> }>();
   readonly #open = new Set<{ path: string; end: (how: 'cut' | 'end') => void }>();
@@ -18,7 +18,7 @@ export class FakeStreams {
     for (const path of ['/api/events', ...agent_ids.map(pathOf)]) this.#makeLog(path);
   }
 
-  /** Paths of the connections that are open now. */
+  /** The paths of all open connections. */
   get open(): string[] {
     return [...this.#open].map(({ path }) => path).sort();
   }
@@ -35,18 +35,18 @@ export class FakeStreams {
     this.#grow('/api/events', count);
   }
 
-  /** The first `count` events are not kept any more. */
+  /** Deletes the first `count` events. */
   forget(agent_id: string, count: number): void {
     this.#logs.get(pathOf(agent_id))!.first = count + 1;
   }
 
-  /** A backup is put back: the log is shorter than it was, and connections are over. */
+  /** Restores a backup: the log becomes shorter, and all connections break. */
   restore(agent_id: string, head: number): void {
     this.#logs.get(pathOf(agent_id))!.head = head;
     this.cut();
   }
 
-  /** Every connection breaks, where there is something to send in the middle of a frame. */
+  /** Breaks every connection, in the middle of a frame if there is something to send. */
   cut(): void {
     for (const { end } of [...this.#open]) end('cut');
   }

@@ -1,7 +1,7 @@
 /**
- * A network that misbehaves, for tests: a TCP proxy on a free port of loopback that delays, slows, holds back or cuts what
- * passes through it. `up` is what the dialling side sends, `down` what it gets. What it holds back is delivered late, in
- * order, as TCP does once packets arrive again; it never changes or drops a byte of a connection that goes on.
+ * An unreliable network for tests: a TCP proxy on a free port of loopback that delays, slows, holds back or cuts connections.
+ * `up` is the direction from the connecting side, `down` the one to it. Bytes that it holds back arrive later and in order, as
+ * with TCP. It never changes or drops a byte of a connection that it does not cut.
  */
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
@@ -10,25 +10,25 @@ import { sleep, Wake } from '../base/async.ts';
 export type Direction = 'up' | 'down';
 
 export interface Weather {
-  /** Asked once per connection: it is cut after so many bytes, both directions together. Null: never. */
+  /** Called once per connection: the number of bytes in both directions after which it is cut. Null: never. */
   cut_after_bytes: (() => number) | null;
-  /** Asked for every piece that passes. */
+  /** Called for every chunk. */
   delay_ms: (() => number) | null;
   bytes_per_second: number | null;
 }
 
-/** What one direction holds of a connection before it reads no more. */
+/** The most bytes that one direction of a connection buffers before it stops reading. */
 const WINDOW_BYTES = 256 * 1024;
 const calm: Weather = { cut_after_bytes: null, delay_ms: null, bytes_per_second: null };
 
 export class FlakyProxy {
-  /** Of new connections the cut, of all others what comes next. */
+  /** A change of `cut_after_bytes` affects new connections; the other fields also affect existing ones. */
   weather: Weather = calm;
-  /** Connections that came so far. */
+  /** The number of connections so far. */
   connections = 0;
-  /** Those that were cut. */
+  /** The number of connections that reached `cut_after_bytes`. */
   cuts = 0;
-  /** Where new connections lead to. */
+  /** The port to which new connections are forwarded. */
   target_port: number;
   readonly #server: net.Server;
   readonly #pairs = new Set<() => void>();
@@ -53,12 +53,12 @@ export class FlakyProxy {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** Nothing passes in these directions until `release`, not even the end of a connection. */
+  /** Holds back everything in these directions until `release`, even the end of a connection. */
   hold(...directions: Direction[]): void {
     for (const direction of directions) this.#held.add(direction);
   }
 
-  /** Everything passes again: what was held back first. */
+  /** Forwards everything again, starting with what was held back. */
   release(): void {
     this.#held.clear();
     for (const wake of this.#wakes) wake.notify();

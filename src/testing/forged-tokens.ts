@@ -1,4 +1,4 @@
-/** Tokens of the internal surface that are wrong in one way each, for tests of the verifier and the servers that use it. */
+/** Invalid tokens of the internal listener, each with one defect, for tests of the verifier and of the servers that use it. */
 import { createHmac, generateKeyPairSync } from 'node:crypto';
 import { type JWTHeaderParameters, SignJWT, UnsecuredJWT } from 'jose';
 import { limits as sharedLimits } from '../base/limits.ts';
@@ -15,7 +15,7 @@ export class TokenForge {
   readonly #claims: Record<string, unknown>;
   #made = 0;
 
-  /** `at`: the time that tokens are made for, Unix seconds. */
+  /** `at`: the time at which the tokens are issued, in Unix seconds. */
   constructor(settings: TokenSettings, at: number, { typ = 'svc-internal+jwt', sub = 'pln_test' } = {}) {
     this.#secret = settings.shared_secret;
     this.#key = new TextEncoder().encode(settings.shared_secret);
@@ -25,20 +25,20 @@ export class TokenForge {
     this.#claims = { iss: settings.issuer, aud: settings.audience, sub, ...times };
   }
 
-  /** A token that is right but for what is changed; a claim that is undefined is left out. */
+  /** A valid token except for the changes. A claim that is set to undefined is omitted. */
   token(changed: Record<string, unknown> = {}, header: Partial<JWTHeaderParameters> = {}): Promise<string> {
     return new SignJWT({ ...this.#fresh(), ...changed })
       .setProtectedHeader({ ...this.#header, ...header })
       .sign(this.#key);
   }
 
-  /** With a header of the sender's, under a key that is the right one unless told. */
+  /** A token with a custom header, signed by default with the right secret. */
   hmac(header: object, secret = this.#secret): string {
     const signed = `${encoded({ ...this.#header, ...header })}.${encoded(this.#fresh())}`;
     return `${signed}.${createHmac('sha256', secret).update(signed).digest('base64url')}`;
   }
 
-  /** Each is to be refused. */
+  /** Tokens that must all be rejected. */
   all(): Forged[] {
     const { typ } = this.#header;
     const at = this.#at;
@@ -59,7 +59,7 @@ export class TokenForge {
       ['another type', () => this.token({}, { typ: 'JWT' })],
       ['no type', () => this.token({}, { typ: undefined as never })],
       ['expired', () => this.token({ iat: at - 100, nbf: at - 100, exp: at - leeway_s - 1 })],
-      // A little later than it has to be: the clock goes on until it is read.
+      // With a margin, because time passes until the token is verified.
       ['not yet valid', () => this.token({ nbf: at + leeway_s + 30, exp: at + life_s + 30 })],
       ['issued in the future', () => this.token({ iat: at + leeway_s + 30 })],
       [
@@ -90,7 +90,7 @@ export class TokenForge {
     ];
   }
 
-  /** Tokens are good for one call: each has an id of its own. */
+  /** Claims with a new id, because a token is valid for one call only. */
   #fresh(): Record<string, unknown> {
     return { ...this.#claims, jti: `forged-${this.#at}-${++this.#made}` };
   }

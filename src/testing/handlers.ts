@@ -1,4 +1,4 @@
-/** Handlers that do nothing but answer 500, to be replaced one by one: for tests of the HTTP floor alone. */
+/** Handlers that only answer 500 and can be replaced individually, for tests of the HTTP layer alone. */
 import { operationIds } from '../api/routes.ts';
 import type { Handlers } from '../server/call.ts';
 

@@ -1,6 +1,6 @@
 /**
- * Follows an agent's log as a client does, across lost connections and restarts, and checks what it got: ordered, unique,
- * complete, resumable.
+ * Follows an agent's log like a client, across lost connections and restarts, and checks that the events are complete, unique and
+ * in order.
  */
 import type { Client, Frame } from '../client/client.ts';
 
@@ -24,7 +24,7 @@ export class History {
     return this.frames.filter((frame) => frame.event !== 'heartbeat');
   }
 
-  /** Bytes of a stream as the events tell them. */
+  /** The bytes of a stream, according to the events. */
   bytes(stream: 'stdout' | 'stderr'): Buffer {
     return Buffer.concat(
       this.events
@@ -33,7 +33,7 @@ export class History {
     );
   }
 
-  /** What is wrong with the numbering; null when nothing is. */
+  /** The first error in the numbering of the events; null if there is none. */
   flaw(): string | null {
     let last = 0;
     for (const { id, data } of this.events) {

@@ -1,4 +1,4 @@
-/** An HTTP listener with fake handlers and two callers, for tests of the HTTP floor alone. */
+/** An HTTP listener with fake handlers and two callers, for tests of the HTTP layer alone. */
 import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { silentLog } from '../base/log.ts';
@@ -105,7 +105,7 @@ export function askerOf(server: () => HttpServer, usual_token: string) {
   };
 }
 
-/** Keeps answers in memory; a second request under way is not awaited. */
+/** Keeps responses in memory. Does not wait for a request in progress with the same key. */
 export function memoryIdempotency(): Idempotency {
   const answers = new Map<string, { hash: string; answer: StoredAnswer }>();
   return {
@@ -129,7 +129,7 @@ export function memoryIdempotency(): Idempotency {
   };
 }
 
-/** Writes bytes to the listener as they are; answers everything that came back until the server closed. */
+/** Writes raw bytes to the listener; returns everything that it sends until it closes the connection. */
 export function rawRequest(url: string, write: (socket: Socket) => void): Promise<string> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {

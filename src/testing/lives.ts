@@ -1,6 +1,6 @@
 /**
- * The features of a plane for tests, wired as in `main/plane.ts`, with a real database and a scripted node. For moments for
- * which real processes are too fast.
+ * The features of a plane for tests, wired as in `main/plane.ts`, with a real database and a scripted node. For states that real
+ * processes leave too quickly.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,11 +1,11 @@
-/** Nodes on this machine for tests: nothing of the disk's real state decides, the guard goes soon after its sessions. */
+/** Local nodes for tests. The free disk space does not matter, and the guard ends soon after the last session. */
 import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import type { Folders } from '../core/node.ts';
 import { type LocalNode, type LocalNodeOptions, openLocalNode } from '../node/node.ts';
 import type { NodeUnderTest } from './node-suite.ts';
 
-/** Sessions need no more of the folders than this; every workdir is allowed. */
+/** The only method that sessions need. It allows every workdir. */
 const folders = {
   resolve: async (path: string) => ({ path, below_worktree_root: false, claimed_by: null }),
 } as Folders;

@@ -1,6 +1,6 @@
 /**
- * Long texts that make a careless expression try every length: what takes milliseconds in linear time would take many
- * minutes in quadratic time, and so end in the time limit of a test.
+ * Long texts for tests that parsing takes linear time, which is milliseconds. With a careless regular expression, it takes
+ * quadratic time, which is many minutes and exceeds the time limit of a test.
  */
 const LENGTH = 300_000;
 const PUMPS = [

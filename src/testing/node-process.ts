@@ -1,6 +1,6 @@
 /**
- * A node in a process of its own, for tests that harm it: `node node-process.ts <data_dir> <launch as JSON> [starve]`
- * starts the session and lives until its stdin ends. `starve`: holds every file descriptor for a while.
+ * A node in a separate process, for tests that kill it: `node node-process.ts <data_dir> <launch as JSON> [starve]` starts the
+ * session and runs until its stdin ends. `starve`: uses up all file descriptors for a while.
  */
 import { closeSync, openSync } from 'node:fs';
 import { sleep } from '../base/async.ts';

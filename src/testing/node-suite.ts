@@ -1,6 +1,6 @@
 /**
  * The tests that every implementation of `Node` must pass: exact bytes, correct ends, no processes left, stdin exactly once.
- * It runs real processes through the interface only. Each implementation has its own tests besides.
+ * They run real processes and use only the interface. Each implementation also has its own tests.
  */
 import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
@@ -182,7 +182,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         expect(actual.digest('hex')).toBe(expected.digest('hex'));
       });
 
-      it('written through /dev/stderr and /dev/stdout truncates nothing', async () => {
+      it('is not truncated by writes to /dev/stderr and /dev/stdout', async () => {
         await writeFile(join(workdir, 'file'), 'copied\n');
         const { id } = await script(
           'echo one; echo x >/dev/stderr; echo y | tee /dev/stderr; cp file /dev/stdout; echo z >/dev/stdout; echo two',
@@ -201,13 +201,13 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
       });
     });
 
-    describe('the end', () => {
+    describe('the end of a session', () => {
       it.each([
         [0, null],
         [3, 'exit_code'],
         [143, 'exit_code'],
         [255, 'exit_code'],
-      ])('tells exit code %i', async (code, reason) => {
+      ])('reports exit code %i', async (code, reason) => {
         const { id } = await script(`exit ${code}`);
         expect((await seen.ended(id)).exit).toEqual({
           exit_code: code,
@@ -230,7 +230,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         },
       );
 
-      it('of a missing program is a failed spawn', async () => {
+      it('is a failed spawn for a missing program', async () => {
         const { id, view } = await start(['no-such-program-here', 'x']);
         expect(view.phase).toBe('ended');
         const { exit } = await seen.ended(id);
@@ -238,14 +238,14 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         expect(exit.message).toContain('no-such-program-here: not found');
       });
 
-      it('of a program that is not executable is a failed spawn', async () => {
+      it('is a failed spawn for a program that is not executable', async () => {
         await writeFile(join(workdir, 'plain'), 'text');
         const { id, view } = await start([join(workdir, 'plain')]);
         expect(view.phase).toBe('ended');
         expect((await seen.ended(id)).exit).toMatchObject({ exit_code: null, reason: 'spawn_failed' });
       });
 
-      it('of a script without its interpreter is a failed spawn', async () => {
+      it('is a failed spawn for a script without its interpreter', async () => {
         await writeFile(join(workdir, 'odd'), '#!/no/such/interpreter\n', { mode: 0o755 });
         const { id } = await start(['./odd']);
         const { exit } = await seen.ended(id);
@@ -253,12 +253,12 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         expect(exit.message).toContain('/no/such/interpreter');
       });
 
-      it('of a missing shell command is exit code 127', async () => {
+      it('has exit code 127 for a missing shell command', async () => {
         const { id } = await script('no-such-program-here');
         expect((await seen.ended(id)).exit).toMatchObject({ exit_code: 127, reason: 'exit_code' });
       });
 
-      it('rejects a workdir that was replaced by a link', async () => {
+      it('is workdir_refused if the workdir was replaced by a link', async () => {
         await mkdir(join(folder, 'elsewhere'));
         await rename(workdir, `${workdir}.moved`);
         await symlink(join(folder, 'elsewhere'), workdir);
@@ -268,12 +268,12 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         await expect(readFile(join(folder, 'elsewhere', 'here'))).rejects.toThrow('ENOENT');
       });
 
-      it('rejects a workdir that is gone', async () => {
+      it('is workdir_refused if the workdir is missing', async () => {
         const { id } = await script('true', { workdir: join(folder, 'never') });
         expect((await seen.ended(id)).exit).toMatchObject({ reason: 'workdir_refused' });
       });
 
-      it('ends what the command left behind', async () => {
+      it('kills the processes that the command left behind', async () => {
         const { id } = await script('sleep 1000 & echo $! >left; echo done');
         const pid = await pidIn('left');
         const end = await seen.ended(id);
@@ -281,7 +281,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         expect(await lives(pid)).toBe(false);
       });
 
-      it('keeps and lists what the command left behind on request', async () => {
+      it('keeps and lists the processes that the command left behind, on request', async () => {
         const { id } = await script('(echo early; exec sleep 1000) & echo $! >left; echo done', {
           on_exit: 'keep',
         });
@@ -295,7 +295,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         process.kill(pid, 'SIGKILL');
       });
 
-      it('of a kept process that continues to write neither blocks it nor grows the spool', async () => {
+      it('does not block a kept process that continues to write, and its output does not grow the spool', async () => {
         const loop = 'i=0; while :; do i=$((i+1)); echo line $i; echo $i >count; done';
         const { id } = await script(`(${loop}) & echo $! >left; echo done`, { on_exit: 'keep' });
         const pid = await pidIn('left');
@@ -348,7 +348,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         started = [];
       });
 
-      it('is nothing if the agent wrote nothing, or left no regular file', async () => {
+      it('is null if the agent wrote nothing, or left no regular file', async () => {
         for (const text of ['true', 'ln -s /etc/passwd "$SVC_STEP_OUTPUT"', 'mkfifo "$SVC_STEP_OUTPUT"']) {
           const { id } = await script(text, { step_input: '{}' });
           await seen.ended(id);
@@ -427,12 +427,12 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         await expect(node.input(id, 5, Buffer.from('x'), false)).rejects.toMatchObject({ code: 'stdin_gap' });
       });
 
-      it('is rejected for an agent without it', async () => {
+      it('is rejected for an agent without stdin', async () => {
         const { id } = await script('sleep 1000');
         await expect(node.input(id, 0, Buffer.from('x'), false)).rejects.toThrow('agent has no stdin');
       });
 
-      it('of many megabytes arrives completely at a slow reader, and then ends', async () => {
+      it('arrives completely at a slow reader, even many megabytes, and then ends', async () => {
         const data = Buffer.alloc(8 * MIB, 'abcdefghijklmnopqrstuvwxyz\n');
         const { id } = await script('sleep 0.3; cat | cat', { stdin: true });
         await node.input(id, 0, data, true);
@@ -535,7 +535,7 @@ time.sleep(1000)`,
         expect(await text(id)).toBe('up\nclean\n');
       });
 
-      it('twice at once is one stop, and after the end returns how it ended', async () => {
+      it('has the same result for concurrent calls, and again after the end', async () => {
         const { id } = await script('sleep 1000');
         const [one, two] = await Promise.all([node.stop(id, 1000), node.stop(id, 1000)]);
         expect(one).toEqual({ cleanup: suite.cleanup, survivors: [] });
@@ -544,7 +544,7 @@ time.sleep(1000)`,
         expect(await node.stop(id, 0)).toEqual(one);
       });
 
-      it('that is interrupted by the node’s end is rejected, and the next node carries it out', async () => {
+      it('is rejected if the node closes, and can be repeated on the next node', async () => {
         const { id } = await script('trap "" TERM; echo up; while :; do sleep 0.05; done');
         await until(async () => (await text(id)) === 'up\n');
         const cut = node.stop(id, 30_000).then(
@@ -575,8 +575,8 @@ time.sleep(1000)`,
       });
     });
 
-    describe('identity', () => {
-      it('is one process for twenty starts with one session id', async () => {
+    describe('a session', () => {
+      it('is one process, even after twenty starts with the same id', async () => {
         const launch = launchOf(workdir, ['/bin/sh', '-c', 'echo $$ >>pids; sleep 1000']);
         started.push(launch.session_id);
         const views = await Promise.all(Array.from({ length: 20 }, () => node.start(launch)));
@@ -587,7 +587,7 @@ time.sleep(1000)`,
         expect(await readFile(join(workdir, 'pids'), 'utf8')).toBe(`${views[0]?.pid}\n`);
       });
 
-      it('and output continue while a node is closed and opened again', async () => {
+      it('keeps running and loses no output while the node is closed and reopened', async () => {
         const { id, view } = await script(
           'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo line $i; done; exit 7',
         );
@@ -601,7 +601,7 @@ time.sleep(1000)`,
         expect(end.sizes.stdout).toBe(lines.length);
       });
 
-      it('includes an unobserved end in the next snapshot, always with the same fact numbers', async () => {
+      it('reports an unobserved end in the next snapshot, always with the same fact numbers', async () => {
         const { id } = await script('until [ -e go ]; do sleep 0.05; done; exit 5');
         await node.detach();
         await writeFile(join(workdir, 'go'), '');
@@ -613,7 +613,7 @@ time.sleep(1000)`,
         expect(seen.of(id)).toEqual(facts);
       });
 
-      it('ends with forget, which is rejected while the session is live', async () => {
+      it('can be forgotten once it has ended', async () => {
         const { id } = await script('until [ -e go ]; do sleep 0.05; done');
         await expect(node.forget(id)).rejects.toThrow('agent is running');
         await writeFile(join(workdir, 'go'), '');
@@ -626,7 +626,7 @@ time.sleep(1000)`,
         expect(seen.sessions).toEqual([]);
       });
 
-      it('and health count the live sessions', async () => {
+      it('counts as live in the health report', async () => {
         await script('sleep 1000');
         const health = await node.health();
         expect(health.sessions_live).toBe(1);
@@ -638,7 +638,7 @@ time.sleep(1000)`,
     describe('programs', () => {
       const question = { program: 'svc', version_argv: ['svc', '--version'], env: [], files: [] };
 
-      it('of agents include svc, which a probe finds as an agent does', async () => {
+      it('include svc, which a probe finds as an agent does', async () => {
         const { id } = await script('command -v svc; svc --version');
         expect((await seen.ended(id)).exit.exit_code).toBe(0);
         const [path, printed] = (await text(id)).split('\n');
@@ -655,7 +655,7 @@ time.sleep(1000)`,
         expect(await node.probe([])).toEqual([]);
       });
 
-      it('with invalid names are rejected', async () => {
+      it('are rejected if their names are invalid', async () => {
         const refusal = { kind: 'invalid', message: 'program must be a plain name' };
         await expect(node.probe([{ ...question, program: '/bin/sh' }])).rejects.toMatchObject(refusal);
       });

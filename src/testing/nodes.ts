@@ -5,7 +5,7 @@ import type { HealthReport } from '../features/nodes/rules.ts';
 import type { LinkState, Links } from '../features/nodes/service.ts';
 
 export class FakeLinks implements Links {
-  /** In order, for example `open a`, `changed a`, `close a`. */
+  /** All calls in order, for example `open a`, `changed a`, `close a`. */
   readonly calls: string[] = [];
   readonly rows = new Map<string, NodeRow>();
   readonly states = new Map<string, Partial<LinkState>>();

@@ -1,6 +1,6 @@
 /**
- * The real program for tests: `svc serve` in a process of its own, with its own data directory and a free port, spoken to
- * as a client would. It can be killed and started again on the same data; closing it ends every agent that it started.
+ * The real program for tests: `svc serve` as a separate process with its own data directory and a free port, used like a client
+ * does. It can be killed and started again with the same data. Closing it ends every agent that it started.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
@@ -22,23 +22,23 @@ export const SVC = fileURLToPath(new URL('../../bin/svc', import.meta.url));
 export const ROOT = { username: 'ana', password: 'correct horse battery' };
 
 export interface PlaneOptions {
-  /** More `SVC_…` variables, or other environment of the service. */
+  /** Additional environment variables of the service. */
   env?: Record<string, string>;
-  /** Where the folder of the test is made; absent: the system's temporary folder, which sandboxes empty. */
+  /** The parent of the test's folder; absent: the system's temporary folder, which is empty in a sandbox. */
   base?: string;
-  /** A prepared data directory, for example on a small file system; else a fresh one. */
+  /** An existing data directory, for example on a small file system; absent: a new one. */
   data_dir?: string;
-  /** Another `svc` than this tree's. */
+  /** The `svc` to run; absent: the one in this source tree. */
   program?: string;
 }
 
-/** Of all tests: each start would compile everything anew. */
+/** The compile cache of all tests; without it, each start would compile everything again. */
 export const COMPILED = join(tmpdir(), `svc-test-compiled-${process.getuid?.()}`);
 
 export class TestPlane {
   readonly folder: string;
   readonly data_dir: string;
-  /** A safe path that workdirs may lie in. */
+  /** A safe path, in which workdirs may be. */
   readonly work: string;
   readonly #env: Record<string, string>;
   readonly #program: string;
@@ -55,7 +55,7 @@ export class TestPlane {
     this.#program = program;
   }
 
-  /** Starts the service and makes the root user. */
+  /** Starts the service and creates the root user. */
   static async open(options: PlaneOptions = {}): Promise<TestPlane> {
     const plane = await TestPlane.prepare(options);
     await plane.start();
@@ -63,7 +63,7 @@ export class TestPlane {
     return plane;
   }
 
-  /** Folders only; nothing runs yet. */
+  /** Creates the folders. Does not start the service. */
   static async prepare(options: PlaneOptions = {}): Promise<TestPlane> {
     const folder = await realpath(await mkdtemp(join(options.base ?? tmpdir(), 'svc-plane-')));
     const work = join(folder, 'work');
@@ -79,7 +79,7 @@ export class TestPlane {
     return this.#process!.pid!;
   }
 
-  /** What the service has logged so far, over all its starts. */
+  /** The output of all processes of this service so far. */
   get log(): string {
     return this.#log;
   }
@@ -88,7 +88,7 @@ export class TestPlane {
     return this.#token!;
   }
 
-  /** As root. */
+  /** A client with root's token. */
   get client(): Client {
     return new Client({ url: this.url, token: this.#token });
   }
@@ -111,7 +111,7 @@ export class TestPlane {
     };
   }
 
-  /** Resolves when the service is ready; rejects with its words when it ends before. The port stays over restarts. */
+  /** Resolves when the service is ready; rejects with its output if it exits before. The port stays the same after restarts. */
   async start(more: Record<string, string> = {}): Promise<void> {
     this.#port ||= await freePort();
     const child = spawn(this.#program, ['serve'], {
@@ -141,7 +141,7 @@ export class TestPlane {
     this.#token = joined.token;
   }
 
-  /** Ends the service; `SIGKILL` as a crash does, `SIGTERM` as an operator does. */
+  /** Ends the service: `SIGKILL` like a crash, `SIGTERM` like an operator. Returns its exit code. */
   async kill(signal: 'SIGKILL' | 'SIGTERM' = 'SIGKILL'): Promise<number | null> {
     const child = this.#process;
     if (!child || child.exitCode !== null || child.signalCode !== null) return child?.exitCode ?? null;
@@ -151,7 +151,7 @@ export class TestPlane {
     return child.exitCode;
   }
 
-  /** Waits for the service to end by itself (a failpoint). */
+  /** Waits until the service exits, for example at a failpoint. */
   async ended(): Promise<void> {
     const child = this.#process!;
     if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
@@ -162,7 +162,7 @@ export class TestPlane {
     return child !== null && child.exitCode === null && child.signalCode === null;
   }
 
-  /** Creates an agent in a folder of its own, and starts it unless told otherwise. */
+  /** Creates an agent, and starts it unless `start` is false. */
   async agent(
     command: string | string[],
     more: Partial<Parameters<typeof this.create>[0]> = {},
@@ -194,7 +194,7 @@ export class TestPlane {
     return this.client.call('getAgent', { params: { agent_id } });
   }
 
-  /** Waits until an agent has a status. */
+  /** Waits until an agent has one of these statuses. */
   async until(agent_id: string, statuses: readonly Agent['status'][]): Promise<Agent> {
     for (;;) {
       const agent = await this.get(agent_id);
@@ -207,7 +207,7 @@ export class TestPlane {
     return this.until(agent_id, ['completed', 'failed', 'cancelled']);
   }
 
-  /** Raw output of a stream of an agent's last session. */
+  /** The raw output of an agent, by default of its last session. */
   async output(
     agent_id: string,
     query: { stream?: 'stdout' | 'stderr'; session_id?: string } = {},
@@ -216,7 +216,7 @@ export class TestPlane {
     return Buffer.from(await response.arrayBuffer());
   }
 
-  /** Frames of an agent's log up to a condition. */
+  /** Follows an agent's log until `enough` returns true; returns the frames. */
   async frames(
     agent_id: string,
     enough: (frames: Frame[]) => boolean,
@@ -235,7 +235,7 @@ export class TestPlane {
     return frames;
   }
 
-  /** Runs the CLI against this service; answers what it printed and its exit code. */
+  /** Runs the CLI with this service; returns its output and exit code. */
   async cli(
     args: string[],
     options: { input?: string; env?: Record<string, string> } = {},
@@ -258,7 +258,7 @@ export class TestPlane {
     return result;
   }
 
-  /** Ends the service and every agent, and deletes the folders; a data directory that was given stays. */
+  /** Ends the service and every agent, and deletes its folders, except for a given data directory. */
   async close(): Promise<void> {
     await this.kill();
     await endSessions(this.data_dir);
@@ -282,7 +282,7 @@ export interface CliResult {
   stderr: string;
 }
 
-/** Ends what still runs of the sessions on a disk, by the product's own means: pid and start time, never by name. */
+/** Ends all live sessions on a disk with the product's own code, which identifies processes by pid and start time. */
 export async function endSessions(data_dir: string): Promise<void> {
   const launcher = new Launcher();
   const node = await openLocalNode({
@@ -309,9 +309,8 @@ export async function endSessions(data_dir: string): Promise<void> {
 }
 
 /**
- * A port that nobody listens on and that nobody else gets by asking for port 0: it is below those that systems give out.
- * What is stopped and started again finds it free. `fetch` and browsers refuse port 10080, the last of the Fetch standard's
- * bad ports.
+ * A free port below the range from which systems assign ports for port 0, so that it is still free when a process is stopped and
+ * started again. It is above 10080, the last of the Fetch standard's bad ports, which `fetch` and browsers refuse.
  */
 export async function freePort(): Promise<number> {
   for (;;) {

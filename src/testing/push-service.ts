@@ -1,7 +1,7 @@
 /**
- * A push service of tests, on loopback, with the devices that it delivers to: it holds every request against what push
- * services ask for (RFC 8030, and 8292 for the sender's word), and opens what was sealed for the device (RFC 8188 and 8291) by
- * means of its own, so that nothing is right only because both sides share a mistake.
+ * A push service for tests on loopback, with its devices. It checks every request against RFC 8030, and the sender's signature
+ * against RFC 8292. It decrypts messages for devices (RFC 8188 and RFC 8291) with a separate implementation, so that tests detect
+ * errors of the sender's library.
  */
 import {
   createDecipheriv,
@@ -22,11 +22,11 @@ import type { PushMessage } from '../features/notifications/rules.ts';
 
 const DAY_S = 86_400;
 
-/** How the push service answers, instead of taking the message. */
+/** The response of the push service to a request. */
 export interface PushAnswer {
   status: number;
   headers?: Record<string, string>;
-  /** Sent before the head: the answer waits for it. */
+  /** The response is sent after this promise resolves. */
   after?: Promise<unknown>;
 }
 
@@ -36,19 +36,19 @@ export interface PushHead {
   topic: string;
 }
 
-/** A browser on a device, as its push service knows it. */
+/** A browser on a device that has subscribed to push messages. */
 export class TestDevice {
   readonly endpoint: string;
   readonly #pair: ECDH = createECDH('prime256v1');
   readonly #secret: Buffer = randomBytes(16);
-  /** The service's key that it was subscribed for; null: none was asked for. */
+  /** The public key for which it subscribed; null: not checked. */
   public_key: string | null = null;
-  /** What arrived, opened, in order. */
+  /** The decrypted messages, in order. */
   readonly messages: PushMessage[] = [];
   readonly heads: PushHead[] = [];
-  /** How the next requests are answered, one each; then they are taken. */
+  /** The responses to the next requests, one each. Later requests are accepted. */
   readonly answers: PushAnswer[] = [];
-  /** Requests so far, taken or not. */
+  /** The number of requests so far, accepted or not. */
   asked = 0;
 
   constructor(endpoint: string) {
@@ -56,7 +56,7 @@ export class TestDevice {
     this.#pair.generateKeys();
   }
 
-  /** As a browser's `PushSubscription` gives them. */
+  /** Its keys, in the form of a browser's `PushSubscription`. */
   get keys(): { p256dh: string; auth: string } {
     return { p256dh: this.#pair.getPublicKey('base64url'), auth: this.#secret.toString('base64url') };
   }
@@ -65,19 +65,19 @@ export class TestDevice {
     return hash('sha256', this.endpoint, 'base64url');
   }
 
-  /** Waits for so many messages; answers the last. */
+  /** Waits until there are exactly `count` messages; returns the last one. */
   async gets(count: number): Promise<PushMessage> {
     await vi.waitFor(() => expect(this.messages.length).toBeGreaterThanOrEqual(count), { timeout: 30_000 });
     expect(this.messages).toHaveLength(count);
     return this.messages.at(-1)!;
   }
 
-  /** Waits for so many requests, taken or not. */
+  /** Waits for `count` requests, accepted or not. */
   async isAsked(count: number): Promise<void> {
     await vi.waitFor(() => expect(this.asked).toBeGreaterThanOrEqual(count), { timeout: 30_000 });
   }
 
-  /** Opens a body that was sealed for this device. */
+  /** Decrypts a body that was encrypted for this device. */
   open(body: Buffer): string {
     const salt = body.subarray(0, 16);
     const record_bytes = body.readUInt32BE(16);
@@ -85,7 +85,7 @@ export class TestDevice {
     const sender = body.subarray(21, 21 + id_bytes);
     const sealed = body.subarray(21 + id_bytes);
     expect(id_bytes).toBe(65);
-    // One record: a push message has no others.
+    // A push message consists of a single record.
     expect(sealed.length).toBeLessThanOrEqual(record_bytes);
     const shared = this.#pair.computeSecret(sender);
     const info = Buffer.concat([Buffer.from('WebPush: info\0'), this.#pair.getPublicKey(), sender]);
@@ -104,7 +104,7 @@ export class TestDevice {
 export class PushService {
   readonly #server: Server;
   readonly #devices = new Map<string, TestDevice>();
-  /** What was wrong with requests. */
+  /** The errors in requests. */
   readonly faults: string[] = [];
   #made = 0;
 
@@ -134,7 +134,7 @@ export class PushService {
     return device;
   }
 
-  /** From now on it does not know the device. */
+  /** Forgets a device: requests for it get 410. */
   forget(device: TestDevice): void {
     this.#devices.delete(new URL(device.endpoint).pathname);
   }
@@ -160,7 +160,7 @@ export class PushService {
     response.writeHead(answer?.status ?? 201, answer?.headers).end();
   }
 
-  /** The sender's word: an ES256 token for this origin, by the key that the device was subscribed for. */
+  /** Checks the VAPID token: ES256, for this origin, signed with the key for which the device subscribed. */
   #checkSender({ headers }: IncomingMessage, device: TestDevice): void {
     const [, token = '', key = ''] = /^vapid t=([^,\s]+), k=(\S+)$/.exec(headers.authorization ?? '') ?? [];
     if (device.public_key !== null) expect(key).toBe(device.public_key);
@@ -189,7 +189,7 @@ export class PushService {
 function headOf({ method, headers }: IncomingMessage, body: Buffer): PushHead {
   expect(method).toBe('POST');
   expect(headers['content-encoding']).toBe('aes128gcm');
-  // What every push service takes.
+  // The size that every push service accepts.
   expect(body.length).toBeLessThanOrEqual(4096);
   expect(headers.ttl).toMatch(/^\d+$/);
   expect(headers.topic).toMatch(/^[A-Za-z0-9_-]{1,32}$/);

@@ -1,6 +1,6 @@
 /**
- * Real coding agents for the tests that are run on demand (`npm run test:agents`): each is installed by npm into a folder
- * of its own, from whatever registry the environment has, and speaks to the scripted model.
+ * Real coding agents for tests that run on demand (`npm run test:agents`). npm installs each in a separate folder, from the
+ * configured registry. They use the scripted model.
  */
 import { execFile } from 'node:child_process';
 import { mkdtemp, realpath, rm } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import type { AgentName } from '../tools/agent-doctor/known-agents.ts';
 const execute = promisify(execFile);
 const INSTALL_MS = 10 * 60_000;
 
-/** The packages, and the presets that run what they install. */
+/** The npm packages, and the presets that run their programs. */
 export const realAgents = {
   '@agentclientprotocol/claude-agent-acp': 'claude',
   '@agentclientprotocol/codex-acp': 'codex',
@@ -24,19 +24,19 @@ export const realAgents = {
 } as const satisfies Record<string, AgentName>;
 export type RealAgentName = keyof typeof realAgents;
 
-/** The registry that npm uses does not have it. */
+/** The registry does not have the package or the version. */
 export class NotInRegistry extends Error {}
 
 export interface RealAgent {
-  /** Where it is installed. */
+  /** The folder in which it is installed. */
   folder: string;
   argv: [string, ...string[]];
-  /** The environment to start it in. */
+  /** The environment for starting it. */
   env: Record<string, string>;
   remove(): Promise<void>;
 }
 
-/** Rejects with npm's words when it cannot be installed, as `NotInRegistry` when it is not there. */
+/** Rejects with npm's error if it cannot be installed, and with `NotInRegistry` if the registry does not have it. */
 export async function installAgent(name: RealAgentName, version: string): Promise<RealAgent> {
   const spec = `${name}@${version}`;
   const [program, ...args] = findPreset(realAgents[name])!.program!.argv;
@@ -59,7 +59,7 @@ export async function installAgent(name: RealAgentName, version: string): Promis
   }
 }
 
-/** As a person has it: npm puts the project's own Node first, which not every agent is made for. */
+/** A user's environment, without npm's changes: npm puts this project's Node first, which some agents do not support. */
 function strangersEnvironment(): Record<string, string> {
   const { PATH = '', ...rest } = process.env as Record<string, string>;
   const folders = PATH.split(delimiter).filter((folder) => !folder.includes('node_modules'));

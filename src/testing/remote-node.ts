@@ -1,4 +1,4 @@
-/** A node behind its server, and the plane's end of a link to it: real TLS on loopback, real sessions, one process. */
+/** A node with its server, and the plane's end of a link to it, in one process: real TLS on loopback, and real sessions. */
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
@@ -11,7 +11,7 @@ import { openTestNode } from './local-node.ts';
 import type { NodeUnderTest } from './node-suite.ts';
 import { testTls } from './tls.ts';
 
-/** A server on a free port that lets everyone in; its places of links live as long as the value. */
+/** Opens a server on a free port that accepts every caller. */
 export async function openTestNodeServer(
   node: LocalNode,
   more: Partial<NodeServerOptions> = {},

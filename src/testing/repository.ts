@@ -1,4 +1,4 @@
-/** Real git repositories in temporary folders, for tests. Everything goes with `remove`. */
+/** Real git repositories in temporary folders, for tests. `remove` deletes everything. */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -14,7 +14,7 @@ export function temporaryFolder(): TemporaryFolder {
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
 }
 
-/** Runs git in a folder, as a person would, apart from the machine's own configuration. */
+/** Runs git in a folder, without the configuration of this machine. */
 export function git(folder: string, ...args: string[]): string {
   return execFileSync('git', ['-C', folder, ...args], {
     encoding: 'utf8',
@@ -32,7 +32,7 @@ export function git(folder: string, ...args: string[]): string {
   }).replace(/\n$/, '');
 }
 
-/** Makes a repository with these files in one commit on `main`; without files it has no commit. */
+/** Creates a repository with these files in one commit on `main`; without files, it has no commit. */
 export function makeRepository(path: string, files: Record<string, string> = {}): string {
   mkdirSync(path, { recursive: true });
   git(path, 'init', '--quiet', '--initial-branch=main');
@@ -40,7 +40,7 @@ export function makeRepository(path: string, files: Record<string, string> = {})
   return path;
 }
 
-/** Writes files and commits them; answers the commit. */
+/** Writes files and commits them; returns the commit. */
 export function commit(path: string, files: Record<string, string>, message: string): string {
   for (const [name, text] of Object.entries(files)) {
     mkdirSync(dirname(join(path, name)), { recursive: true });
@@ -51,7 +51,7 @@ export function commit(path: string, files: Record<string, string>, message: str
   return git(path, 'rev-parse', 'HEAD');
 }
 
-/** A program in a folder that leaves a line in the file `canary` whenever it runs. */
+/** Creates a program that appends a line to the file `canary` whenever it runs. */
 export function makeTrap(folder: string, canary: string): string {
   const path = join(folder, 'trap');
   writeFileSync(path, `#!/bin/sh\necho "$0 $*" >> '${canary}'\ncat\n`);
@@ -59,7 +59,7 @@ export function makeTrap(folder: string, canary: string): string {
   return path;
 }
 
-/** What git would run of a repository's own: hooks, filters, drivers, transports. All of it is the program. A commit of it runs one. */
+/** Configures a program as every hook, filter, driver and transport that git could run in a repository. A commit runs it. */
 export function poison(repo: string, program: string): void {
   for (const hook of ['post-checkout', 'reference-transaction', 'post-index-change', 'pre-commit']) {
     symlinkSync(program, join(repo, '.git/hooks', hook));

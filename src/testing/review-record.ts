@@ -1,4 +1,4 @@
-/** A permission review's record for tests of what shows it. */
+/** A permission review record for tests of views. */
 import type { Review } from '../features/reviews/rules.ts';
 import { time } from './agent-record.ts';
 

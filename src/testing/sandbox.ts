@@ -1,7 +1,7 @@
-/** Whether this machine can make the sandboxes that tests need. */
+/** Whether this machine can create the sandboxes that tests need. */
 import { spawnSync } from 'node:child_process';
 
-/** Why not; null when it can. */
+/** The reason why sandboxes are not possible; null if they are. */
 export function sandboxMissing(): string | null {
   const { error, status, stderr } = spawnSync('bwrap', [
     '--unshare-user',

@@ -1,4 +1,4 @@
-/** An agent that speaks ACP and does what a test says, on a `ScriptedNode`: what it hears comes in the order of its stdin. */
+/** An ACP agent on a `ScriptedNode` that a test scripts. It reads messages in the order of its stdin. */
 import { expect, vi } from 'vitest';
 import { type Message, type RequestId, type RpcError, readMessage, writeMessage } from '../acp/message.ts';
 import type { CreateAgent } from '../features/agents/creation.ts';
@@ -9,7 +9,7 @@ type Heard<K extends Message['kind']> = Extract<Message, { kind: K }>;
 export class ScriptedAcp {
   readonly session_id: string;
   readonly #room: LivesRoom;
-  /** Lines of stdin that were heard. */
+  /** The number of lines of stdin that it has read. */
   #heard = 0;
 
   constructor(room: LivesRoom, session_id: string) {
@@ -17,12 +17,12 @@ export class ScriptedAcp {
     this.session_id = session_id;
   }
 
-  /** Everything that was said to it so far, in order. */
+  /** All lines of its stdin so far. */
   get lines(): string[] {
     return this.#room.node.stdin(this.session_id).toString().split('\n').slice(0, -1);
   }
 
-  /** The next message to it, which has to be of this kind. */
+  /** Waits for the next message to it, which must have this kind and method. */
   async hears<K extends Message['kind']>(kind: K, method?: string): Promise<Heard<K>> {
     const line = await vi.waitFor(() => {
       const next = this.lines[this.#heard];
@@ -43,7 +43,7 @@ export class ScriptedAcp {
     this.writes(writeMessage(message));
   }
 
-  /** Hears a request, and answers it. */
+  /** Waits for a request, and answers it. */
   async answers(method: string, answer: { result?: unknown; error?: RpcError }): Promise<Heard<'request'>> {
     const asked = await this.hears('request', method);
     this.says({ kind: 'response', id: asked.id, ...answer });
@@ -55,7 +55,7 @@ export class ScriptedAcp {
     await this.answers('initialize', { result });
   }
 
-  /** Introduces itself, and opens a new session; `offers`: its modes and options. */
+  /** Answers `initialize` and `session/new`. `offers`: its modes and options. */
   async opens(answer: object = {}, offers: object = {}): Promise<void> {
     await this.introduces(answer);
     await this.answers('session/new', { result: { sessionId: 'acp-1', ...offers } });
@@ -71,7 +71,7 @@ export class ScriptedAcp {
   }
 }
 
-/** A running agent, and who speaks for it. */
+/** Starts an agent; returns its id and its script. */
 export async function startAcp(
   room: LivesRoom,
   more: Partial<CreateAgent> = {},

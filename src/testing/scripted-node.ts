@@ -1,4 +1,4 @@
-/** A node without processes: it knows a session from its start on, and tells of it only what a test says. */
+/** A node without processes: it records the sessions that are started, and reports only what a test scripts. */
 import type { StreamName } from '../core/event.ts';
 import type { Folders, Node, NodeSink, SessionFact, SessionView } from '../core/node.ts';
 import { Problem, problems } from '../core/problem.ts';
@@ -14,9 +14,9 @@ export class ScriptedNode implements Node {
     resolve: async (path: string) => ({ path, below_worktree_root: false, claimed_by: null }),
     createWorktree: async ({ workdir }) => ({ workdir: workdir!, repo: null, branch: null, base: null }),
   } as Folders;
-  /** What sessions left as the output of their steps. */
+  /** The step outputs of sessions. */
   readonly outputs = new Map<string, Buffer>();
-  /** What they were launched with. */
+  /** The launches of sessions. */
   readonly launches = new Map<string, Launch>();
   readonly #stdout = new Map<string, Buffer>();
   readonly #stdin = new Map<string, Buffer>();
@@ -31,7 +31,7 @@ export class ScriptedNode implements Node {
     this.#sink = null;
   }
 
-  /** Makes the next fact of a session. */
+  /** Reports the next fact of a session. */
   tell(session_id: string, body: Body): void {
     const view = this.views.get(session_id)!;
     const fact = { session_id, number: view.facts.length + 1, at_ms: 0, body };
@@ -41,18 +41,18 @@ export class ScriptedNode implements Node {
     this.#sink?.fact(fact);
   }
 
-  /** The session's process is gone, and everything that it wrote is in its spool. */
+  /** Ends the session's process, after everything that it wrote is in its spool. */
   end(session_id: string, exit_code: number | null): void {
     this.tell(session_id, ended(exit_code, this.#stdout.get(session_id)?.length));
   }
 
-  /** The session's process writes to its stdout. */
+  /** Writes to the session's stdout. */
   write(session_id: string, bytes: Uint8Array): void {
     this.#stdout.set(session_id, Buffer.concat([this.#stdout.get(session_id) ?? NOTHING, bytes]));
     this.#sink?.wake(session_id);
   }
 
-  /** What has come to the session's stdin so far. */
+  /** Everything written to the session's stdin so far. */
   stdin(session_id: string): Buffer {
     return this.#stdin.get(session_id) ?? NOTHING;
   }
@@ -79,7 +79,7 @@ export class ScriptedNode implements Node {
     return { cleanup: 'swept' as const, survivors: [] };
   }
 
-  /** Appended once, however often it comes, as a real node does. */
+  /** Appends input once, even if it is sent again, like a real node. */
   input = async (session_id: string, offset: number, data: Uint8Array) => {
     const before = this.stdin(session_id);
     if (offset > before.length) throw new Problem('conflict', 'stdin_gap', `stdin ends at ${before.length}`);

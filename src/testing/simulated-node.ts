@@ -1,6 +1,6 @@
 /**
- * A node beyond a network that never lasts: every connection to it is cut after a random number of bytes, from a seed. It
- * does what a plane does about that: links again, asks again for what was not answered, and passes each fact on once.
+ * A node behind an unreliable network: every connection is cut after a random number of bytes, from a seed. Like a plane, it
+ * links again, repeats unanswered calls, and passes on each fact once.
  */
 import { sleep } from '../base/async.ts';
 import type { StreamName } from '../core/event.ts';
@@ -24,7 +24,7 @@ import type { NodeUnderTest } from './node-suite.ts';
 import { openTestNodeServer, remoteNode } from './remote-node.ts';
 import { random } from './writers.ts';
 
-/** Bytes that a connection lasts for: always more than a link takes to be made, mostly less than a test needs. */
+/** The bytes after which a connection is cut: always enough to open a link, but usually fewer than a test needs. */
 const LASTS_BYTES = { least: 15_000, most: 300_000 };
 
 export function openerOfSimulated(seed: number): (data_dir: string) => Promise<NodeUnderTest> {

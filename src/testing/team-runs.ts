@@ -1,6 +1,6 @@
 /**
- * Teams and runs of tests, put straight into the tables: begun in a `LivesRoom`, with what is known of them afterwards, or
- * as rows alone, where a test is not about how they come to be.
+ * Teams and runs for tests. Either a run is really started in a `LivesRoom`, or only its rows are inserted, for tests that are not
+ * about its execution.
  */
 import { expect, vi } from 'vitest';
 import { newId } from '../base/ids.ts';
@@ -33,7 +33,7 @@ function agentOf(command: string, more: Partial<MemberAgent>): MemberAgent {
   return { permission_mode: 'ask', ...usual, ...place, command, ...more };
 }
 
-/** An agent that speaks ACP, as far as a spec says. */
+/** The definition of an agent that speaks ACP. */
 export const SPEAKS: MemberAgent = agentOf('true', { protocol: 'acp' });
 
 /** A member whose steps run `command`. */
@@ -50,7 +50,7 @@ export interface AskedTeam {
   max_rounds?: number;
 }
 
-/** Begins a run of a new team in the room's folder; answers the run's id. */
+/** Starts a run of a new team, by default in the folder of the room; returns its id. */
 export async function beginRun(room: LivesRoom, asked: AskedTeam): Promise<string> {
   const members = asked.members.map((member) => ({
     ...member,
@@ -81,7 +81,7 @@ export async function beginRun(room: LivesRoom, asked: AskedTeam): Promise<strin
   return id;
 }
 
-/** Makes a user with a name and a role, where there is none. */
+/** Creates the caller's user if it does not exist. */
 export function addUser(tx: Tx, { user_id: id, username, role }: Caller): void {
   const row = { id, username, role, password_hash: '', created_at: 0, updated_at: 0 };
   tx.run(
@@ -92,7 +92,7 @@ export function addUser(tx: Tx, { user_id: id, username, role }: Caller): void {
   );
 }
 
-/** Adds a step as a leader does. */
+/** Adds a step to a run, like a leader. */
 export async function addToRun(
   room: LivesRoom,
   run_id: string,
@@ -133,9 +133,9 @@ export async function untilRun(room: LivesRoom, run_id: string, status: RunRow['
   return runOf(room, run_id);
 }
 
-// --- runs as rows alone: nothing carries them out ----------------------------------------------------------------------
+// --- runs as rows, which nothing executes -------------------------------------------------------------------------------
 
-/** Members by id; null: driven from outside. The first one leads. */
+/** `members`: by id, the first one is the leader; null: an outside member. */
 export function specWith(members: Record<string, MemberAgent | null>): TeamSpec {
   return {
     spec_version: 1,
@@ -150,7 +150,7 @@ export function specWith(members: Record<string, MemberAgent | null>): TeamSpec 
   };
 }
 
-/** A running run in a new team of `owner`'s. */
+/** Inserts a running run of a new team of `owner`. */
 export function addRun(store: Store, owner: Caller, spec: TeamSpec, humans: Caller[] = []): Promise<RunRow> {
   return store.write((tx) => {
     for (const user of [owner, ...humans]) addUser(tx, user);
@@ -185,7 +185,7 @@ export function addRun(store: Store, owner: Caller, spec: TeamSpec, humans: Call
   });
 }
 
-/** What becomes of a run, and that it is told. */
+/** Changes a run, and records the fact. */
 export function changeRun(
   store: Store,
   facts: Facts,

@@ -1,4 +1,4 @@
-/** A team with a run that goes on, as rows, for tests of what hangs on them. */
+/** The rows of a team with an open run, for tests of features that depend on them. */
 
 import { insertRun } from '../features/runs/queries/runs.ts';
 import { insertTask } from '../features/tasks/queries/tasks.ts';
@@ -27,7 +27,7 @@ export interface TeamRows {
   run_num: number;
 }
 
-/** `team_<name>` with one open run, `run_<name>`. */
+/** Inserts the team `team_<name>` with one open run, `run_<name>`. */
 export function addTeam(
   store: Store,
   name: string,
@@ -56,7 +56,7 @@ export function addTeam(
   });
 }
 
-/** Makes an agent the member's. */
+/** Makes an agent that of a member. */
 export async function joinTeam(
   store: Store,
   agent_id: string,

@@ -1,4 +1,4 @@
-/** A key that is no secret: for `localhost`, signed by itself, for tests of TLS listeners alone. */
+/** A self-signed certificate for `localhost` with a public key pair, only for tests of TLS listeners. */
 export const testTls = {
   cert: `-----BEGIN CERTIFICATE-----
 MIIBmjCCAUGgAwIBAgIUJeMOh1yOJvFDwx0nc1iGSVs1baYwCgYIKoZIzj0EAwIw

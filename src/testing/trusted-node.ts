@@ -1,4 +1,4 @@
-/** The two ends of the link's trust, for tests: a node's server that reports only its health, and a plane. */
+/** The two sides of a link's authentication for tests: a node whose server only reports its health, and a plane. */
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import http2 from 'node:http2';
@@ -25,7 +25,7 @@ import { toProblem } from '../link/wire.ts';
 export const BOOTSTRAP = 'a bootstrap token for tests';
 export const SECRET = 'a shared secret of more than 32 bytes';
 
-/** A clock that stands where it is put, at first at the real time. */
+/** A clock that only a test changes. It starts at the real time. */
 export class TestClock implements Clock {
   now_ms = Date.now();
   now(): number {
@@ -33,7 +33,7 @@ export class TestClock implements Clock {
   }
 }
 
-/** A folder that goes with the test. */
+/** A temporary folder that is deleted after the test. */
 export async function testFolder(): Promise<string> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-trust-'));
   onTestFinished(() => rm(folder, { recursive: true, force: true }));
@@ -60,7 +60,7 @@ export interface TrustedNode {
   trust: NodeTrust;
   options: NodeTrustOptions;
   port: number;
-  /** Why peers were refused, as the node's log has it. */
+  /** The reasons in the node's log why peers were rejected. */
   reasons: string[];
 }
 
@@ -131,7 +131,7 @@ export async function openTrustedNode(more: Partial<NodeTrustOptions> = {}): Pro
   return { trust, options, port: (server.address() as AddressInfo).port, reasons };
 }
 
-/** Every refusal is logged: the clock moves by as much as the log wants between two of them, to and fro. */
+/** Collects the reason of every rejection. Moves the clock back and forth, because the log omits rejections that follow too soon. */
 function reasonsTo(reasons: string[], clock: TestClock): Logger {
   let step_ms: number = limits.refusal_log_ms;
   return pino(
@@ -167,7 +167,7 @@ export function joinTo(
   });
 }
 
-/** A certificate for loopback, good for an hour, that names no identity unless told. */
+/** Creates a certificate for loopback that is valid for an hour. By default it does not contain the identity of a plane or node. */
 export async function leafOf(ca: KeyPair, more: Partial<LeafContent> = {}): Promise<Identity> {
   const key = await makeKey();
   const cert = await makeLeaf(ca, key, {
@@ -182,7 +182,7 @@ export async function leafOf(ca: KeyPair, more: Partial<LeafContent> = {}): Prom
   return { ca: ca.cert, cert, key };
 }
 
-/** A connection to a node as the plane makes them. */
+/** Opens a connection to a node like the plane. */
 export async function dial(
   node: { port: number },
   identity: Partial<Identity> & { ca: string },
@@ -200,7 +200,7 @@ export async function dial(
   return connection;
 }
 
-/** What a call on the connection comes to: `ok`, or the message of the Problem. */
+/** The result of a call on the connection: `ok`, or the message of the Problem. */
 export async function outcome(connection: Connection, token: string | null): Promise<string> {
   const headers = token === null ? undefined : { authorization: `Bearer ${token}` };
   try {

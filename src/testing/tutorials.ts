@@ -1,16 +1,16 @@
-/** The tutorials and guides as tests run them: their commands, with changes where a test cannot do what a person does. */
+/** Reads the commands of tutorials and guides, so that tests can run them with small changes. */
 import { readFile } from 'node:fs/promises';
 import { expect } from 'vitest';
 
 /**
- * The code blocks of a section of `docs/tutorials/<page>.md`, or of the whole page. Blocks with a language, such as `sh`, are
- * left out: they start the service.
+ * The code blocks of a section of `docs/tutorials/<page>.md`, or of the whole page. Omits blocks with a language, such as `sh`,
+ * because they start the service.
  */
 export async function tutorialBlocks(page: string, section?: string): Promise<string[]> {
   return blocksOf(`docs/tutorials/${page}.md`, section);
 }
 
-/** Those of a section of the README. */
+/** The same for a section of the README. */
 export function readmeBlocks(section: string): Promise<string[]> {
   return blocksOf('README.md', section);
 }
@@ -28,7 +28,7 @@ async function blocksOf(path: string, section?: string, wanted = ''): Promise<st
   return blocks.flatMap(([, language, block]) => (language === wanted ? [block!] : []));
 }
 
-/** The block with these parts replaced; each of them must be there. */
+/** Replaces parts of a block; each must occur in it. */
 export function put(block: string, changes: Record<string, string>): string {
   return Object.entries(changes).reduce((text, [from, to]) => {
     expect(text).toContain(from);

@@ -1,4 +1,4 @@
-/** Agents that write numbered lines and keep what they wrote, and the check that nothing of it was lost or doubled. */
+/** Agents that write numbered lines and keep a copy, and a check that no output was lost or duplicated. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ import type { TestPlane } from './plane.ts';
 
 const program = fileURLToPath(new URL('../../test/agents/writer.mjs', import.meta.url));
 
-/** Name, pause between lines in ms, longest line. */
+/** Name, pause between lines in ms, maximum length of a line. */
 export type WriterKind = readonly [name: string, pause_ms: string, size: string];
 
 export const MIXED: readonly WriterKind[] = [
@@ -19,7 +19,7 @@ export const MIXED: readonly WriterKind[] = [
   ['long', '20', '2000'],
 ];
 
-/** Repeatable moments from a seed (mulberry32). */
+/** A random number generator with a seed (mulberry32): numbers from 0 (inclusive) to 1 (exclusive). */
 export function random(seed: number): () => number {
   let state = seed;
   return () => {
@@ -37,7 +37,7 @@ export interface Writer {
   history: History;
 }
 
-/** `node` is where they run: its `agent` makes them, `work` is their workdir. */
+/** Where the writers run: `agent` creates one, `work` is their workdir. */
 export interface WritersHome {
   work: string;
   agent(argv: string[]): Promise<{ id: string }>;
@@ -57,7 +57,7 @@ export async function pidOf(plane: TestPlane, agent_id: string): Promise<number>
   return session!.pid;
 }
 
-/** Lets them end, and compares what they wrote with what every reader got: the same bytes once, from the same processes. */
+/** Ends the writers, and checks that every reader received exactly the bytes that they wrote, from the same processes. */
 export async function expectNothingLost(
   plane: TestPlane,
   home: WritersHome,

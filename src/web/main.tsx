@@ -11,7 +11,7 @@ import './style.css';
 
 applyAppearance();
 
-// When the user changes or signs out, nothing that was read before may be shown.
+// When the user changes or signs out, data that was read before must not be shown.
 let user_id = session.get()?.user.id;
 session.subscribe(() => {
   const now = session.get()?.user.id;

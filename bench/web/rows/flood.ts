@@ -1,4 +1,4 @@
-/** An agent that prints faster than anybody reads, followed at the end of its Output. */
+/** Following the end of an agent's output while the agent prints very fast. */
 import { sleep } from '../../../src/base/async.ts';
 import { Child } from '../../child.ts';
 import { type Figure, median, percentile, type Row } from '../../figure.ts';
@@ -7,7 +7,7 @@ import { layoutShift } from '../shifts.ts';
 import { at, type Seen, type Stage, withStage } from '../stage.ts';
 
 const LINES_PER_S = 2_000;
-/** Of the flood before anybody looks. */
+/** The flood starts this long before the measurement. */
 const BEFORE_MS = 1_000;
 
 export const flood: Row = {
@@ -50,7 +50,7 @@ export const flood: Row = {
           what: `${what}: from the end, at most`,
           unit: 'px',
           value: median(from_end),
-          // Zooming and fractions of a pixel are no distance.
+          // Zooming can cause a distance of a fraction of a pixel.
           goal: { of: 'value', at_most: 1 },
         },
         {
@@ -70,7 +70,7 @@ async function openOutput(stage: Stage, agent_id: string): Promise<Seen> {
   return ui;
 }
 
-/** Looks at a page for a while, and an agent of its own prints meanwhile. */
+/** Measures a page while a new agent prints. */
 async function flooded(
   stage: Stage,
   ms: number,

@@ -1,10 +1,10 @@
-/** How soon a page is there that a browser has never seen before, on this machine and on a phone far away. */
+/** The loading time of a page with an empty cache, on this machine and on a distant phone. */
 import { sleep } from '../../../src/base/async.ts';
 import { type Figure, median, type Row } from '../../figure.ts';
 import { silentAgents } from '../../program.ts';
 import { type Seen, type Stage, withStage } from '../stage.ts';
 
-/** As the browser's own tools slow a page down for "Slow 4G". */
+/** The throttling of "Slow 4G" in the browser's developer tools. */
 const SLOW_4G = {
   offline: false,
   latency: 562.5,
@@ -15,9 +15,9 @@ const CPU_SLOWDOWN = 4;
 
 interface Place {
   path: string;
-  /** Signed out, there is only the way in. */
+  /** Without a session, only the sign-in page can be loaded. */
   signed_in: boolean;
-  /** There when the page stands. */
+  /** A text that is visible once the page is complete. */
   words: string;
 }
 
@@ -64,7 +64,7 @@ async function medianOf(rounds: number, measure: () => Promise<number>): Promise
   return median(values);
 }
 
-/** Seconds. */
+/** The time of the largest contentful paint in seconds. */
 async function paintOf(stage: Stage, { path, signed_in, words }: Place, slow: boolean): Promise<number> {
   const screen = slow ? 'phone' : 'desk';
   const seen = await (signed_in ? stage.signedIn({ screen }) : stage.open({ screen }));

@@ -1,4 +1,4 @@
-/** A long Markdown message that comes in small pieces: what each piece costs the page, and whether anything jumps. */
+/** A long Markdown message that arrives in small pieces: the work for each piece, and layout shifts. */
 import { type Figure, median, percentile, type Row } from '../../figure.ts';
 import { FOLLOWED, openFollower } from '../follower.ts';
 import type { Shift } from '../probed.ts';
@@ -9,7 +9,7 @@ import { TRACED, type TraceEvent, workBetween } from '../trace.ts';
 const CHARS = 50_000;
 const PIECE_CHARS = 50;
 const MARK = 'bench: changed';
-/** Slow enough for each piece to be painted alone. */
+/** Slow enough that each piece is painted separately. */
 const PIECES_PER_S = 40;
 export const message: Row = {
   name: 'message',
@@ -65,7 +65,7 @@ export const message: Row = {
     }),
 };
 
-/** Of a page, while an agent of its own says the message. */
+/** The work of a page while a new agent sends the message. */
 async function costOf(
   stage: Stage,
   chars: number,
@@ -94,7 +94,7 @@ function piecesOf(text: string): string[] {
   );
 }
 
-/** So many characters of what agents write: no two parts are the same. */
+/** Markdown with this many characters, in which no two parts are the same. */
 function markdown(chars: number): string {
   let text = '';
   for (let n = 1; text.length < chars; n++) {

@@ -1,4 +1,4 @@
-/** A long output: scrolling through it, what it costs to have it, and finding one line of it. */
+/** A long output: scrolling through it, its memory use, and finding one line of it. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Figure, MB, median, percentile, type Row } from '../../figure.ts';
@@ -73,7 +73,7 @@ async function longOutput(stage: Stage): Promise<Seen> {
   return ui;
 }
 
-/** From the words to the match; then everything is as it was. */
+/** The time from the query to the painted match, in milliseconds. Closes the search afterwards. */
 async function find(ui: Seen): Promise<number> {
   const { page } = ui;
   await page.bringToFront();

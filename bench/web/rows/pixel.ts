@@ -1,4 +1,4 @@
-/** From a line that an agent writes to the pixel that shows it, and from a click to what it was for. */
+/** The time from a line that an agent writes until it is painted, and from a click until its result is painted. */
 import { Child } from '../../child.ts';
 import { type Figure, median, percentile, type Row } from '../../figure.ts';
 import { nowUs } from '../../processes/clock.ts';
@@ -69,7 +69,7 @@ export const pixel: Row = {
     }),
 };
 
-/** Milliseconds of each line. */
+/** The delay of each line in milliseconds. */
 async function delaysOf(
   stage: Stage,
   seconds: number,
@@ -89,7 +89,7 @@ async function delaysOf(
   const lines = await seen.probe('seenLines');
   await seen.close();
   if (lines.length < written * 0.95) throw new Error(`${lines.length} of ${written} lines were seen`);
-  // The same moment on both clocks.
+  // The difference between the two clocks.
   const wall_us = (performance.timeOrigin + performance.now()) * 1000 - nowUs();
   return lines.map(({ written_us, painted_us }) => (painted_us - wall_us - written_us) / 1000);
 }

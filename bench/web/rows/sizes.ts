@@ -1,4 +1,4 @@
-/** How much of it is loaded. */
+/** The sizes of the scripts that pages load. */
 import { readFile } from 'node:fs/promises';
 import { gzipSync } from 'node:zlib';
 import { partsOfTheWeb } from '../../../scripts/web-parts.ts';

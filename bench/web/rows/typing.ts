@@ -5,7 +5,7 @@ import { at, drip, type Seen, type Stage, withStage } from '../stage.ts';
 
 const UPDATES_PER_S = 2_000;
 const WORDS = 'and when you have done that, please look at the tests as well';
-/** For a page that may be slow. */
+/** Fewer keys, for a page that may be slow. */
 const FEW_WORDS = WORDS.slice(0, 20);
 const KEY_MS = 40;
 const BEFORE_MS = 1_000;
@@ -84,7 +84,7 @@ async function flatOut(stage: Stage, open: Open): Promise<number> {
   return inp;
 }
 
-/** INP of the words, put into the only field for them that the page has. */
+/** The INP (interaction to next paint) of typing the words into the only text field of the page. */
 async function typed(seen: Seen, words: string): Promise<number> {
   const field = seen.page.locator('textarea');
   await field.click();
@@ -97,7 +97,7 @@ async function typed(seen: Seen, words: string): Promise<number> {
   return worst[Math.floor(words.length / 50)] ?? REPORTED_MS_MIN;
 }
 
-/** As `/flood` says them, without end. */
+/** An endless sequence of messages like those of `/flood`. */
 function* pieces(said: (text: string) => string): Generator<string> {
   for (let n = 1; ; n++) yield said(`${n} `);
 }

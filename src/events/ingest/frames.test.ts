@@ -67,7 +67,7 @@ function taken(chunks: readonly Uint8Array[], sizes?: FrameSizes): Result[] {
 
 const texts = (...chunks: string[]) => chunks.map((chunk) => Buffer.from(chunk));
 
-test('JSON-RPC lines become frames and other lines output, in order', () => {
+test('JSON-RPC lines become frames and other lines become output, in order', () => {
   const results = taken(texts(`Loading\n${note('a')}\n[1]\n\n${note('b')}\n{"a":1}\n`));
   expect(results).toMatchObject([
     { output: 'Loading\n' },
@@ -296,7 +296,7 @@ test('lines dropped to free memory become output, with every byte exactly once',
         const taker = new Taker();
         for (let n = 0; taker.at < stream.length; n++) {
           const { size, drops } = steps[n % steps.length]!;
-          // Not every time, or a read that is too short for its line would make no progress.
+          // Not every time, because a read that is too short for its line would make no progress.
           if (drops && n % 3 === 0) cutter.drop();
           const from = taker.at + cutter.waiting_bytes;
           const chunk = stream.subarray(from, from + size);

@@ -12,7 +12,7 @@ import type { IngestBatch, Store } from '../../store/store.ts';
 import { Ingest } from './ingest.ts';
 import type { IngestOptions, SessionCursor } from './source.ts';
 
-/** A session's spools and everything that was committed of them, in memory. */
+/** The spools of a session, and everything that was committed from them, in memory. */
 function world(
   spools: Record<StreamName, string | null>,
   commit: (batch: IngestBatch) => Promise<void> = async () => {},

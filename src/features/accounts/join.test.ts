@@ -87,7 +87,7 @@ describe('join', () => {
     expect((await room.audited()).filter((event) => event === 'join_failed')).toHaveLength(5);
   });
 
-  it('lets one of a hundred concurrent joins succeed, and tells the rest that root exists', async () => {
+  it('lets one of a hundred concurrent joins succeed, and rejects the others because root exists', async () => {
     const request = await challenge();
     const answers = await Promise.all(
       Array.from({ length: 100 }, (_, i) =>

@@ -50,7 +50,7 @@ describe('password hashes', () => {
     expect(await passwords.verify('', phc)).toBe(false);
   });
 
-  it('with other parameters can be verified, and are outdated', async () => {
+  it('can be verified if they have other parameters, but are outdated', async () => {
     // The reference implementation's own test vector: `argon2 somesalt -id -t 2 -m 16 -p 1`, password `password`.
     const reference =
       '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc';
@@ -59,7 +59,7 @@ describe('password hashes', () => {
     expect(passwords.outdated(reference)).toBe(true);
   });
 
-  it('of unknown users match nothing', async () => {
+  it('match nothing if the user is unknown', async () => {
     expect(await passwords.verify('anything', undefined)).toBe(false);
     expect(await passwords.verify('', undefined)).toBe(false);
   });

@@ -189,7 +189,7 @@ describe('users', () => {
     );
   });
 
-  it('with role root: the last one can be neither deleted nor demoted, even concurrently', async () => {
+  it('always include a root user: the last one can be neither deleted nor demoted, even concurrently', async () => {
     const last = 'the last root user can be neither deleted nor demoted';
     const { user_id } = root.caller;
     expect(await outcome(room.accounts.delete(root.caller, user_id))).toBe(last);

@@ -206,7 +206,7 @@ test('a holder of the shared secret names the actor; the run is the only open on
   expect(await actsOf(room)).toEqual(['boss@team_x step_added s', 'user:ben step_completed s']);
 });
 
-test('a holder of the shared secret who calls from a session without an actor is its member in its run', async () => {
+test('a holder of the shared secret who calls from a session and names no actor acts as the session’s member', async () => {
   const claims = { session_id: 'ses_hand' };
   const token = await mintToken(settings, '', room.clock, { kind: 'actor', claims });
   const whoami = await actors.call({ method: 'whoami', params: {}, token, node_id: 'main' });

@@ -1,4 +1,4 @@
-/** Agents: their records, their lives, and what they wrote. */
+/** API of agents: their records, lifecycle and output. */
 import { z } from 'zod';
 import {
   bounded,

@@ -1,4 +1,4 @@
-/** Lifecycle of agents on a scripted node, in moments for which real processes are too fast. */
+/** The lifecycle of agents on a scripted node, in states that real processes leave too quickly. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { limits } from '../../base/limits.ts';
 import { problems } from '../../core/problem.ts';

@@ -34,9 +34,9 @@ export const limits = {
   stale_agents_per_write: 100,
   /** Events that `svc logs -n` reads beyond the requested lines. */
   cli_tail_spare_events: 64,
-  /** Factor by which it reads more if the lines were too few. */
+  /** Factor by which `svc logs -n` reads more events if it found too few lines. */
   cli_tail_growth: 8,
-  /** Events that it reads at most. */
+  /** Events that `svc logs -n` reads at most. */
   cli_tail_events_max: 40_000,
   /** Longest prompt in a table. */
   cli_cell_chars: 80,

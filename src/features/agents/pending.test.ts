@@ -29,7 +29,7 @@ function ask(kind: PendingKind, agent_id: string): Promise<unknown> {
   return room.agents[kind](ANA, agent_id, 0, null);
 }
 
-/** Waits until nothing is left to do for the agent. */
+/** Waits until the agent has no pending work. */
 async function settled(agent_id: string) {
   await vi.waitFor(async () => {
     const left = await room.store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()));

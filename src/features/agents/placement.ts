@@ -131,7 +131,7 @@ async function folderCheck(core: AgentCore, row: AgentRow): Promise<() => Promis
 export async function ownsWorktree(core: AgentCore, row: AgentRow): Promise<boolean> {
   const { folders } = core.nodes.get(row.node_id);
   const found = await folders.resolve(row.workdir).catch((error: unknown) => {
-    // What is gone, or was replaced, is for the removal to judge.
+    // The removal decides about a folder that is missing or was replaced.
     if (error instanceof Problem && error.kind === 'invalid') return null;
     throw error;
   });

@@ -73,12 +73,12 @@ export class Reconciler {
     });
   }
 
-  /** An end that no process reached or that no node can tell: refused before the spawn, or lost. */
+  /** Ends a session whose end no node reports: its start was rejected, or the node no longer has it. */
   async reconcileWithoutProcess(session_id: string, exit: Exit): Promise<void> {
     await this.#core.store.write((tx) => this.endWithoutProcess(tx, session_id, exit));
   }
 
-  /** The same inside a transaction. Does nothing for a session that is over, or unknown. */
+  /** Like `reconcileWithoutProcess`, in a transaction. Does nothing for a session that has ended or is unknown. */
   endWithoutProcess(tx: Tx, session_id: string, exit: Exit): void {
     const session = findSession(tx, session_id);
     if (!session || session.state === 'ended') return;

@@ -40,7 +40,7 @@ test('sets the mode that asks, and waits for its confirmation, before the first 
   await room.expectTrue(id);
 });
 
-test('sets it again in a resumed session, whatever that reports', async () => {
+test('sets the mode again in a resumed session, whatever mode the session reports', async () => {
   const { id, acp } = await claude({ prompt: null });
   await acp.opens({}, modes('default'));
   await until(id, { activity: 'idle' });
@@ -148,7 +148,7 @@ test('the record keeps what was observed until the next session starts', async (
   await until(id, { asks: 'unknown' });
 });
 
-test('what a person allowed permanently needs no further request', async () => {
+test('a tool call without a request counts as permitted after a permanent permission', async () => {
   const { id, acp } = await startAcp(room, { prompt: 'Go on.' });
   await acp.opens();
   acp.asks('p1');

@@ -95,7 +95,7 @@ test('a team member is offered its tools if the agent can start such servers its
   expect(await opening('other', {})).toEqual({ cwd: room.folder, mcpServers: [] });
 });
 
-test('the last words of a turn are its last message, as finally sent', async () => {
+test('the last message of a turn has the text that the agent finally sent', async () => {
   const { id, acp } = await startAcp(room, { prompt: 'hello' });
   await acp.opens(hello());
   const prompt = await acp.hears('request', 'session/prompt');

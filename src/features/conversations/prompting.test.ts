@@ -53,7 +53,7 @@ test('turns of an agent without a team are not published to other features', asy
   expect(record.mock.calls.map(([, kind]) => kind)).toEqual(['session_started']);
 });
 
-test('a prompt is found by its id, also after its turn, but only with access', async () => {
+test('a prompt is found by its id, even after its turn, but only with access', async () => {
   const { id, acp } = await startAcp(room, { prompt: 'first' });
   const second = await say(id, 'second');
   await acp.opens();

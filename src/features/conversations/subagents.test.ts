@@ -44,7 +44,7 @@ function events(id: string, wanted: (event: EventRecord) => boolean): Promise<Ev
   }, SOON);
 }
 
-test('a sub-agent’s messages, mode and plan are its own, also after a restart of the plane', async () => {
+test('a sub-agent’s messages, mode and plan are separate, even after a restart of the plane', async () => {
   const { id, acp, prompt_id } = await delegated();
   acp.updates(words('mine'));
   acp.updates(words('its'), 'child-1');

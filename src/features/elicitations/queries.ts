@@ -72,7 +72,7 @@ const pending = built((sql, agent_num: number, session_num: number) =>
     .orderBy('elicitations.num'),
 );
 
-/** Pending ones of one session, oldest first. */
+/** The pending elicitations of a session, oldest first. */
 export function pendingElicitations(
   reader: Reader,
   agent_num: number,
@@ -90,7 +90,7 @@ export function queuedElicitations(reader: Reader, session_num: number): Elicita
   );
 }
 
-/** Of one session, by the agent's id: those not reported as complete. */
+/** The elicitations of a session with this id of the agent that the agent has not reported as complete. */
 export function incompleteElicitations(
   reader: Reader,
   session_num: number,

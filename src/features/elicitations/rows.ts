@@ -88,7 +88,7 @@ export function withdrawElicitations(transaction: AcpTransaction, id: RequestId)
   transaction.touch();
 }
 
-/** Answers all pending ones with `cancel`. `by`: who did it, as shown to people; null: the service. */
+/** Answers all pending elicitations with `cancel`. `by`: who did it, as shown to people; null: the service. */
 export function cancelElicitations(transaction: AcpTransaction, by: string | null): void {
   const { tx, agent, session, core } = transaction;
   for (const row of pendingElicitations(tx, agent.num, session.num)) {

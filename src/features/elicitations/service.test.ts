@@ -102,7 +102,7 @@ test('a form waits for a person, and the input goes only to the agent', async ()
 test.each<[ElicitationAnswer, string]>([
   [{ action: 'decline' }, 'declined'],
   [{ action: 'cancel' }, 'cancelled'],
-])('the answer %j is given without content', async (answer, status) => {
+])('the answer %j is sent without content', async (answer, status) => {
   const { acp } = await prompted();
   elicit(acp);
   const [asked] = await elicitations(1);
@@ -211,7 +211,7 @@ test('elicitations survive restarts, and an answer is delivered once', async () 
   await room.expectTrue(id);
 });
 
-test('one that nobody answers in time expires, and the agent gets cancel', async () => {
+test('an elicitation that nobody answers in time expires, and the agent gets cancel', async () => {
   room.review_timeout_ms = 60_000;
   const { id, acp } = await prompted();
   elicit(acp);
@@ -229,7 +229,7 @@ test('one that nobody answers in time expires, and the agent gets cancel', async
   await room.expectTrue(id);
 });
 
-test('one that the agent withdraws is cancelled', async () => {
+test('an elicitation that the agent withdraws is cancelled', async () => {
   const { id, acp } = await prompted();
   elicit(acp, 1);
   const [asked] = await elicitations(1);
@@ -340,7 +340,7 @@ test.each([
   await room.expectTrue(id);
 });
 
-test('shown texts are redacted; names and values go back as the agent gave them', async () => {
+test('shown texts are redacted; names and values are sent back to the agent unchanged', async () => {
   const env = { KEY: 'k3y-of-mine', MODE: 'fast-and-loose' };
   const { id, acp } = await startAcp(room, { env, prompt: 'go' });
   await acp.opens();
@@ -390,7 +390,7 @@ test('only the agent’s owner and root can see and answer them', async () => {
   expect((await room.elicitations.list(BEN, pending, {})).items).toEqual([]);
 });
 
-test('lists are pages, newest first', async () => {
+test('lists are newest first, in pages', async () => {
   const { acp } = await prompted();
   for (let n = 0; n < 5; n++) elicit(acp, n);
   const ids = (await elicitations(5)).map(({ id }) => id).toReversed();

@@ -165,7 +165,7 @@ test('an actor acknowledges only its own mail, and an agent only that of its run
   expect(await ack('plain')).toMatchObject({ status: 'acknowledged' });
 });
 
-test('ten sends with one key are one message, also concurrently and after its acknowledgement', async () => {
+test('ten sends with one key are one message, even concurrently and after its acknowledgement', async () => {
   const ten = await Promise.all(Array.from({ length: 10 }, () => send('lead', 'helper', { key: 'k' })));
   expect(new Set(ids(ten)).size).toBe(1);
   await room.mailbox.ack(CAT, ten[0]!.id);

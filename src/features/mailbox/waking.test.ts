@@ -184,7 +184,7 @@ test('a prompt for another purpose can name mail, which is delivered once it is 
   expect(named()).toEqual([id]);
 });
 
-test('a withdrawn prompt named nothing', async () => {
+test('a withdrawn prompt counts as naming no mail', async () => {
   await acp.opens();
   await room.prompting.prompt(ANA, agent_id, [{ type: 'text', text: 'work' }], null);
   const turn = await prompted();

@@ -43,7 +43,7 @@ async function tokens(bootstrap: Bootstrap, node_id: string): Promise<string[]> 
   return (await bootstrap.usable(node_id)).map(({ token }) => token);
 }
 
-test('a token stays the same until it is used, also after a restart', async () => {
+test('a token stays the same until it is used, even after a restart', async () => {
   const bootstrap = open();
   expect(await bootstrap.usable('a')).toEqual([]);
   const [first, again] = await Promise.all([bootstrap.show(root), bootstrap.show(root)]);

@@ -77,16 +77,19 @@ test.each([
   ],
   ['auth', problems.nodeUnauthorized, 'unauthorized', 'shared_secret'],
   ['version', () => new Error('secret detail'), 'failed to connect to remote node', 'release'],
-] as const)('a failing %s step ends the test with the words and a hint', async (name, make, error, hint) => {
-  const steps = fine({ [name]: refuse(make) });
-  const report = await test_(steps);
-  expect(report.status).toBe('unreachable');
-  expect(report.checks.at(-1)).toMatchObject({ name, ok: false, error });
-  expect(report.checks.at(-1)!.hint).toContain(hint);
-  expect(report.checks.slice(0, -1).every(({ ok }) => ok)).toBe(true);
-  expect(report.latency_ms === null).toBe(name !== 'version');
-  expect(steps.closed).toBe(1);
-});
+] as const)(
+  'a failing %s step ends the test with its message and a hint',
+  async (name, make, error, hint) => {
+    const steps = fine({ [name]: refuse(make) });
+    const report = await test_(steps);
+    expect(report.status).toBe('unreachable');
+    expect(report.checks.at(-1)).toMatchObject({ name, ok: false, error });
+    expect(report.checks.at(-1)!.hint).toContain(hint);
+    expect(report.checks.slice(0, -1).every(({ ok }) => ok)).toBe(true);
+    expect(report.latency_ms === null).toBe(name !== 'version');
+    expect(steps.closed).toBe(1);
+  },
+);
 
 test('unauthorized because of clocks: the report shows the difference', async () => {
   const behind = await test_(

@@ -21,7 +21,7 @@ export const limits = {
   clock_skew_ms: 30_000,
   /** How long `svc nodes register` waits for the connection. */
   cli_register_wait_ms: 60_000,
-  /** Interval at which it checks. */
+  /** Interval at which `svc nodes register` checks the connection. */
   cli_register_look_ms: 500,
   /** How long `svc stop` waits for the plane. */
   cli_stop_wait_ms: 30_000,

@@ -172,7 +172,7 @@ describe('changing', () => {
     });
   });
 
-  test('without a difference is not audited and opens no connection', async () => {
+  test('is not audited and opens no connection if nothing differs', async () => {
     const made = await registry.register(root, box);
     clock.advance(1000);
     expect(await registry.update(root, 'box', { name: box.name })).toEqual(made);
@@ -247,7 +247,7 @@ describe('link states', () => {
     expect(await again.get('box')).toEqual({ ...record, status: 'connecting' });
   });
 
-  test('of a deleted node are ignored', async () => {
+  test('are ignored if the node was deleted', async () => {
     await registry.linkChanged('none');
     await registry.joined('none');
     await registry.refused('none', 'x');

@@ -13,7 +13,7 @@ export const limits = {
   push_messages_per_subscription: 100,
   /** A message is not sent after this time. */
   push_message_ms: DAY_MS,
-  /** The same for a test. */
+  /** A test message is not sent after this time. */
   push_test_ms: 60_000,
   /** An agent that fails repeatedly is reported at most this often. */
   push_again_ms: 10 * 60 * 1000,
@@ -23,7 +23,7 @@ export const limits = {
   push_send_ms: 10_000,
   /** Requests to push services at the same time. */
   push_sends_at_once: 16,
-  /** The same for one user. */
+  /** Requests to push services at the same time for one user. */
   push_sends_per_user: 4,
   /** First wait after an error of a push service. */
   push_backoff_ms: 10_000,

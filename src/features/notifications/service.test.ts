@@ -135,7 +135,7 @@ describe('an elicitation', () => {
   };
   const form = { mode: 'form', message: 'Which \u202eregion?', requestedSchema: {} };
 
-  test('notifies everybody who may answer it, with the agent’s text only on devices that ask for it', async () => {
+  test('notifies everyone who may answer it, with the agent’s text only on devices that ask for it', async () => {
     const [plain, wordy] = [await subscribe(ANA), await subscribe(ANA, { with_commands: true })];
     const bens = await subscribe(BEN);
     const { id } = await elicit(form);
@@ -203,7 +203,7 @@ describe('a device', () => {
     ['https://[::ffff:169.254.169.254]/x', 'endpoint address is not allowed'],
     ['https://224.0.0.1/x', 'endpoint address is not allowed'],
     ['https://0.0.0.0/x', 'endpoint address is not allowed'],
-  ])('at %s is refused: %s', async (endpoint, message) => {
+  ])('is refused at %s: %s', async (endpoint, message) => {
     const { keys } = service.device();
     await expect(room.push.subscribe(ANA, asked({ endpoint, keys }), null)).rejects.toThrow(message);
   });
@@ -224,7 +224,7 @@ describe('a device', () => {
     }
   });
 
-  test('that subscribes again is the same one, with its new settings and sign-in', async () => {
+  test('stays the same when it subscribes again, with its new settings and sign-in', async () => {
     const device = await subscribe(BEN);
     const later = { ...BEN, token_id: 'tok_later' };
     const again = await room.push.subscribe(later, asked(device, { kinds: ['run_ended'] }), 'newer');
@@ -232,7 +232,7 @@ describe('a device', () => {
     expect(await devicesOf(BEN)).toMatchObject([{ id: device.id, current: false }]);
   });
 
-  test('that another user signs in on belongs to that user; knowing its endpoint is not enough', async () => {
+  test('belongs to another user who signs in on it; knowing its endpoint is not enough', async () => {
     const device = await subscribe(BEN);
     const { keys } = service.device();
     const stolen = room.push.subscribe(EVE, asked({ endpoint: device.endpoint, keys }), null);
@@ -296,7 +296,7 @@ describe('a review', () => {
     for (const other of [eves, zoes]) expect(other.asked).toBe(0);
   });
 
-  test('of other users’ agents notifies root only on devices that ask for that, and never another user', async () => {
+  test('notifies root about other users’ agents only on devices that ask for that, and never another user', async () => {
     const zoes = await subscribe(ZOE, { of_others: true });
     const eves = await subscribe(EVE, { of_others: true });
     expect(await devicesOf(EVE)).toMatchObject([{ of_others: false }]);
@@ -325,7 +325,7 @@ describe('a review', () => {
     expect(await device.gets(1)).toMatchObject({ kind: 'agent_failed' });
   });
 
-  test('that was answered elsewhere replaces the request, with the same tag and topic', async () => {
+  test('replaces its notification with the same tag and topic when it is answered elsewhere', async () => {
     const device = await subscribe(ANA);
     const { review } = await ask();
     await device.gets(1);
@@ -337,7 +337,7 @@ describe('a review', () => {
     expect(device.heads[1]!.topic).toBe(device.heads[0]!.topic);
   });
 
-  test('that is no longer needed says so, also when its agent is gone', async () => {
+  test('replaces its notification when it is no longer needed because its agent is deleted', async () => {
     const device = await subscribe(ANA);
     const { review } = await ask();
     await device.gets(1);
@@ -345,7 +345,7 @@ describe('a review', () => {
     expect(await device.gets(2)).toMatchObject({ kind: 'closed', body: 'No longer needed' });
   });
 
-  test('that was answered before a device was notified is never sent there', async () => {
+  test('is never sent to a device if it is answered before', async () => {
     const device = await subscribe(ANA);
     const { promise: held, resolve: release } = Promise.withResolvers<void>();
     device.answers.push({ status: 201, after: held });
@@ -363,7 +363,7 @@ describe('a review', () => {
     expect(device.messages).toMatchObject([{ tag: `review-${first.review.id}` }]);
   });
 
-  test('that was answered during delivery is sent, and then replaced', async () => {
+  test('is sent and then replaced if it is answered during delivery', async () => {
     const device = await subscribe(ANA);
     const { promise: held, resolve: release } = Promise.withResolvers<void>();
     device.answers.push({ status: 201, after: held });
@@ -375,7 +375,7 @@ describe('a review', () => {
     expect(device.messages).toMatchObject([{ kind: 'review' }, { kind: 'closed', body: 'Answered by ana' }]);
   });
 
-  test('that was routed to a leader is sent to people once the leader’s time is over', async () => {
+  test('is sent to people if the leader to which it was routed does not answer in time', async () => {
     const rows = await team({ review_route: 'leader' });
     const device = await subscribe(BEN);
     const review = await memberAsks(rows);
@@ -385,7 +385,7 @@ describe('a review', () => {
     expect(await device.gets(1)).toMatchObject({ kind: 'review', path: `/approvals?review=${review.id}` });
   });
 
-  test('that is routed to one person notifies that person', async () => {
+  test('notifies the person to whom it is routed', async () => {
     const rows = await team({ review_route: 'leader' });
     const [anas, bens] = [await subscribe(ANA), await subscribe(BEN)];
     const review = await memberAsks(rows);
@@ -396,8 +396,8 @@ describe('a review', () => {
   });
 });
 
-describe('a failure', () => {
-  test('of an agent notifies its owner, with the exit status', async () => {
+describe('a failed agent', () => {
+  test('is reported to its owner, with the exit status', async () => {
     const [anas, bens] = [await subscribe(ANA), await subscribe(BEN)];
     const id = await fails();
     expect(await anas.gets(1)).toEqual({
@@ -408,7 +408,7 @@ describe('a failure', () => {
     expect(bens.asked).toBe(0);
   });
 
-  test('that repeats soon is not sent again, but later it is', async () => {
+  test('is not reported again if it fails again soon, but it is later', async () => {
     const device = await subscribe(ANA);
     const id = await fails();
     await device.gets(1);
@@ -426,7 +426,7 @@ describe('a failure', () => {
     expect(await device.gets(2)).toMatchObject({ body: 'exit code 1' });
   });
 
-  test('of an agent of a run is reported by the run, and a success is not reported', async () => {
+  test('of a run is reported only by the run, and a success is not reported', async () => {
     const rows = await team();
     const device = await subscribe(ANA);
     const { id, session_id } = await room.create({ start: true });
@@ -459,30 +459,27 @@ test('the end of a run notifies its team, whoever started it', async () => {
 });
 
 describe('delivery', () => {
-  test.each([404, 410])(
-    'to a device that its push service does not know (%i) removes the device',
-    async (status) => {
-      const [gone, here] = [await subscribe(ANA), await subscribe(ANA)];
-      gone.answers.push({ status });
-      await fails();
-      await here.gets(1);
-      await settled();
-      expect(await devicesOf(ANA)).toMatchObject([{ id: here.id }]);
-      expect(await audited('push_unsubscribed')).toEqual([
-        {
-          ...{ user_id: null, subscription_id: gone.id, subject_id: 'usr_a' },
-          why: `push service answered ${status}`,
-        },
-      ]);
-    },
-  );
+  test.each([404, 410])('removes a device that its push service does not know (%i)', async (status) => {
+    const [gone, here] = [await subscribe(ANA), await subscribe(ANA)];
+    gone.answers.push({ status });
+    await fails();
+    await here.gets(1);
+    await settled();
+    expect(await devicesOf(ANA)).toMatchObject([{ id: here.id }]);
+    expect(await audited('push_unsubscribed')).toEqual([
+      {
+        ...{ user_id: null, subscription_id: gone.id, subject_id: 'usr_a' },
+        why: `push service answered ${status}`,
+      },
+    ]);
+  });
 
   test.each([
     [503, {}, limits.push_backoff_ms],
     [429, { 'retry-after': '120' }, 120_000],
     [500, { 'retry-after': 'soon' }, limits.push_backoff_ms],
   ])(
-    'that gets %i %j waits %i ms with all newer messages, and then continues',
+    'after the response %i %j waits %i ms with all newer messages, and then continues',
     async (status, headers, wait_ms) => {
       const device = await subscribe(ANA);
       device.answers.push({ status, headers });
@@ -514,7 +511,7 @@ describe('delivery', () => {
     expect(device.asked).toBe(1);
   });
 
-  test('that keeps failing expires the device until it subscribes again', async () => {
+  test('expires a device if it keeps failing, until the device subscribes again', async () => {
     const device = await subscribe(ANA);
     for (let n = 0; n < limits.push_failures_max; n++) {
       device.answers.push({ status: 403 });
@@ -585,7 +582,7 @@ describe('the keys', () => {
     expect(sealed.includes(Buffer.from(privateKey))).toBe(false);
   });
 
-  test('are new if the key that encrypted them is lost', async () => {
+  test('are replaced if the key that encrypted them is lost', async () => {
     const device = await subscribe(ANA);
     const elsewhere = new PushKeys({ ...room, key: new Uint8Array(32).fill(1) });
     const { publicKey } = await elsewhere.current();

@@ -68,7 +68,7 @@ it('adds a passkey, signs in with it, renames and removes it', async () => {
   expect((await ask('GET', '/api/me')).body.passkeys).toEqual([]);
 });
 
-it('tells a page of another origin which origin passkeys have', async () => {
+it('returns the right origin in the error for a page of another origin', async () => {
   const start = (path: string, from: string) =>
     fetch(`${server.url}${path}`, {
       method: 'POST',

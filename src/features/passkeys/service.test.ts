@@ -55,37 +55,40 @@ const lastAudits = async (n: number) => {
 };
 
 describe('a passkey', () => {
-  it.each(['ES256', 'EdDSA', 'RS256'] as const)('of type %s can be added and signs in', async (algorithm) => {
-    const { device, passkey } = await add(new Authenticator(ORIGIN, algorithm));
-    expect(await own()).toEqual([{ ...passkey, name: 'Key', last_used_at: null }]);
-    room.clock.advance(60_000);
-    const signedIn = await login(device);
-    expect(signedIn).toEqual({
-      token: expect.stringMatching(/^svc_/),
-      expires_in: 43_200,
-      user: { id: root.caller.user_id, username: 'root', role: 'root', created_at: expect.any(String) },
-    });
-    const caller = await room.tokens.authenticate(signedIn.token, '10.0.0.1');
-    expect(caller.user_id).toBe(root.caller.user_id);
-    const used_ms = Date.parse((await own())[0]!.last_used_at!) - Date.parse(passkey.created_at);
-    expect(used_ms).toBe(60_000);
-    expect(await lastAudits(2)).toEqual([
-      {
-        event: 'passkey_registered',
-        level: 'info',
-        user_id: root.caller.user_id,
-        ip: '127.0.0.1',
-        details: { passkey_id: passkey.id, name: 'Key' },
-      },
-      {
-        event: 'user_login',
-        level: 'info',
-        user_id: root.caller.user_id,
-        ip: '10.0.0.1',
-        details: { token_id: caller.token_id, passkey_id: passkey.id },
-      },
-    ]);
-  });
+  it.each(['ES256', 'EdDSA', 'RS256'] as const)(
+    'can be added and signs in with the key type %s',
+    async (algorithm) => {
+      const { device, passkey } = await add(new Authenticator(ORIGIN, algorithm));
+      expect(await own()).toEqual([{ ...passkey, name: 'Key', last_used_at: null }]);
+      room.clock.advance(60_000);
+      const signedIn = await login(device);
+      expect(signedIn).toEqual({
+        token: expect.stringMatching(/^svc_/),
+        expires_in: 43_200,
+        user: { id: root.caller.user_id, username: 'root', role: 'root', created_at: expect.any(String) },
+      });
+      const caller = await room.tokens.authenticate(signedIn.token, '10.0.0.1');
+      expect(caller.user_id).toBe(root.caller.user_id);
+      const used_ms = Date.parse((await own())[0]!.last_used_at!) - Date.parse(passkey.created_at);
+      expect(used_ms).toBe(60_000);
+      expect(await lastAudits(2)).toEqual([
+        {
+          event: 'passkey_registered',
+          level: 'info',
+          user_id: root.caller.user_id,
+          ip: '127.0.0.1',
+          details: { passkey_id: passkey.id, name: 'Key' },
+        },
+        {
+          event: 'user_login',
+          level: 'info',
+          user_id: root.caller.user_id,
+          ip: '10.0.0.1',
+          details: { token_id: caller.token_id, passkey_id: passkey.id },
+        },
+      ]);
+    },
+  );
 
   it('is requested with 32 random bytes, user verification and discoverable credentials', async () => {
     const { passkey, device } = await add();
@@ -158,7 +161,7 @@ describe('a registration', () => {
     return said;
   }
 
-  it('with any invalid part is rejected, and nothing is stored', async () => {
+  it('is rejected if any part is invalid, and nothing is stored', async () => {
     const wrong: [string, Forgery][] = [
       ['another origin', { origin: 'https://svc.example.evil' }],
       ['the same name without https', { origin: 'http://svc.example' }],
@@ -176,11 +179,11 @@ describe('a registration', () => {
     expect(await tried({})).toBe('ok');
   });
 
-  it('with an algorithm that was not requested is rejected', async () => {
+  it('is rejected if its algorithm was not requested', async () => {
     expect(await tried({}, new Authenticator(ORIGIN, 'ES512'))).toBe('passkey is not valid');
   });
 
-  it('with malformed data is rejected', async () => {
+  it('is rejected if its data is malformed', async () => {
     const response = new Authenticator(ORIGIN).register(await start());
     const worse = { ...response, response: { ...response.response, attestationObject: 'AAAA' } };
     expect(await outcome(finish(root.caller, worse))).toBe('passkey is not valid');
@@ -251,7 +254,7 @@ describe('a registration', () => {
     expect(await own()).toEqual([]);
   });
 
-  it('of an existing passkey is rejected', async () => {
+  it('is rejected if the passkey already exists', async () => {
     const { device } = await add();
     const ada = await newUser('ada');
     for (const { caller } of [root, ada])
@@ -261,7 +264,7 @@ describe('a registration', () => {
     expect(await own(ada.caller)).toEqual([]);
   });
 
-  it('whose response was lost returns the same passkey for the same id, and another credential does not', async () => {
+  it('returns the same passkey if it is repeated with the same id, but not with another credential', async () => {
     const response = new Authenticator(ORIGIN).register(await start());
     const again = () =>
       room.passkeys.finishRegistration(root.caller, { id: 'pky_key', name: 'Key', response });
@@ -321,7 +324,7 @@ describe('adding and removing', () => {
 });
 
 describe('a login', () => {
-  it('with any invalid part is rejected, and leaves the passkey unchanged', async () => {
+  it('is rejected if any part is invalid, and leaves the passkey unchanged', async () => {
     const wrong: [string, Forgery][] = [
       ['another origin', { origin: 'https://svc.example.evil' }],
       ['the same name without https', { origin: 'http://svc.example' }],
@@ -354,7 +357,7 @@ describe('a login', () => {
     expect(await outcome(login(device))).toBe('ok');
   });
 
-  it('with malformed or modified data is rejected', async () => {
+  it('is rejected if its data is malformed or modified', async () => {
     const { device } = await add();
     const bad: ((of: LoginResponse['response']) => Partial<LoginResponse['response']>)[] = [
       () => ({ signature: 'AAAA' }),
@@ -399,7 +402,7 @@ describe('a login', () => {
     );
   });
 
-  it('can be attempted only once, whatever the result', async () => {
+  it('accepts only one attempt to finish it, whatever the result', async () => {
     const { device } = await add();
     const { login_id, options } = await room.passkeys.startLogin(client, undefined);
     const response = device.login(options);
@@ -433,7 +436,7 @@ describe('a login', () => {
     expect(await outcome(late)).toBe(REFUSED);
   });
 
-  it('with the challenge of a registration is rejected', async () => {
+  it('is rejected if its challenge is that of a registration', async () => {
     const device = new Authenticator(ORIGIN);
     const { challenge } = await start();
     await add(device);
@@ -442,7 +445,7 @@ describe('a login', () => {
     expect(await outcome(room.passkeys.finishLogin(login_id, response, client))).toBe(REFUSED);
   });
 
-  it('whose counter did not increase is rejected and audited, unless it never counts', async () => {
+  it('is rejected and audited if its counter did not increase, unless the authenticator never counts', async () => {
     const { device, passkey } = await add();
     expect(await outcome(login(device))).toBe('ok');
     expect(await outcome(login(device))).toBe('ok');
@@ -490,7 +493,7 @@ describe('a login', () => {
     expect(await outcome(login(device))).toBe('ok');
   });
 
-  it('that is never finished is deleted, and an address can open a limited number', async () => {
+  it('is deleted if it is never finished, and an address can open a limited number', async () => {
     const count = () =>
       room.store.read(
         (reader) => reader.all(reader.sql.selectFrom('passkey_logins').select('network')).length,

@@ -76,7 +76,7 @@ test('a request becomes a review in the agent’s words, and the agent gets its 
   await room.expectTrue(id);
 });
 
-test('the audit record of an answer has the agent, its workdir, and who answered from where', async () => {
+test('the audit record of an answer contains the agent, its workdir, the user and the address', async () => {
   const { id, acp } = await prompted();
   acp.asks('q', [option('y', 'allow_once')]);
   const [review] = await reviews(1);
@@ -341,7 +341,7 @@ test('only the agent’s owner and root can see and answer reviews', async () =>
   expect((await room.reviews.list(BEN, { status: 'answered' }, {})).items).toHaveLength(1);
 });
 
-test('lists are pages, newest first', async () => {
+test('lists are newest first, in pages', async () => {
   const { acp } = await prompted();
   for (let n = 0; n < 5; n++) acp.asks(n);
   const ids = (await reviews(5)).map(({ id }) => id).toReversed();

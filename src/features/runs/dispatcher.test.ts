@@ -354,7 +354,7 @@ test('the outcome of an attempt from before a restart does not affect a new step
   const before = await nextSession(lea.session_id);
   await untilStep(run_id, 'dig', 'running');
   const command = { kind: 'completeStep' } as const;
-  // Its process keeps running.
+  // The process of the step keeps running.
   await say(room, run_id, { kind: 'step_command', step_key: 'dig', command, own: true });
   await say(room, run_id, { kind: 'run_command', command: { kind: 'restartRun' } });
   await addToRun(room, run_id, { step_key: 'dig', member_id: 'bob' });

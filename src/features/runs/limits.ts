@@ -28,8 +28,8 @@ export const limits = {
   step_prompt_outputs_chars: 256 * KIB,
   /** Shortest time between two drawings of `svc runs watch`. */
   cli_redraw_ms: 100,
-  /** Interval at which it updates the times. */
+  /** Interval at which `svc runs watch` updates the times. */
   cli_tick_ms: 1_000,
-  /** Interval at which it looks for reviews. */
+  /** Interval at which `svc runs watch` looks for reviews. */
   cli_review_look_ms: 2_000,
 } as const;

@@ -34,7 +34,7 @@ test('introduces an agent to its role, its team and the commands', () => {
   `);
 });
 
-test('also tells a leader how to add steps', () => {
+test('also explains to a leader how to add steps', () => {
   const text = introduction({ team_name: 'harbour', spec, member: lea });
   expect(text).toContain('You are lea, the leader of the team "harbour".');
   expect(text).toContain('svc actor step-add');

@@ -8,7 +8,7 @@ export const limits = {
   task_messages_max: 10_000,
   /** Messages of the thread that a run gets. */
   task_context_messages_max: 50,
-  /** Their length. */
+  /** Total length of the messages of the thread that a run gets. */
   task_context_chars_max: 32 * KIB,
   /** Size of a message. */
   message_bytes_max: 32 * KIB,

@@ -54,7 +54,7 @@ describe('routing', () => {
       null,
       `text must be at most ${limits.message_bytes_max} bytes as JSON`,
     ],
-  ])('%j, the leader being %j, is refused: %s', async (message, leader_member_id, error) => {
+  ])('%j with the leader %j is refused: %s', async (message, leader_member_id, error) => {
     await room.respec({ leader_member_id });
     await expect(send(message)).rejects.toThrow(error);
     expect(await list()).toEqual([]);
@@ -188,7 +188,7 @@ describe('reading', () => {
     });
   });
 
-  test('pages of newest first reach the first message, also of a search and of a reply thread', async () => {
+  test('pages in newest-first order reach the first message, even of a search or a reply thread', async () => {
     const { id } = await say('a 1');
     for (const text of ['b 1', 'b 2', 'a 2']) {
       await send({ route: 'broadcast', text, ...(text.startsWith('a') && { reply_to: id }) });

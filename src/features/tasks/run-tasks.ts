@@ -3,7 +3,7 @@ import { newId } from '../../base/ids.ts';
 import type { Tx } from '../../store/store.ts';
 import { insertTask } from './queries/tasks.ts';
 
-/** The task is in progress. Returns its num. `now`: Unix ms. */
+/** Inserts a task with the status `in_progress`. Returns its num. `now`: Unix ms. */
 export function createTask(
   tx: Tx,
   { now, ...task }: { team_num: number; title: string; created_by: string; now: number },

@@ -140,7 +140,7 @@ test.each<[task: TaskStatus, run: RunStatus, next: TaskStatus]>([
   ['completed', 'completed', 'completed'],
   ['cancelled', 'completed', 'cancelled'],
   ['cancelled', 'failed', 'cancelled'],
-])('a task that is %s is, once its run is %s, %s', (task, run, next) => {
+])('a task with the status %s, whose run becomes %s, is then %s', (task, run, next) => {
   expect(followRun(task, run)).toBe(next);
 });
 

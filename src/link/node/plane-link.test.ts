@@ -1,4 +1,4 @@
-/** Calls of actors up a link: when the plane answers, is slow, or disconnects. */
+/** Calls of actors that a node sends to the plane: when the plane answers, is slow, or disconnects. */
 import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Node } from '../../core/node.ts';
@@ -16,7 +16,7 @@ import { PlaneLink } from './plane-link.ts';
 
 const unreachable = { code: 'node_unreachable', message: 'failed to connect to remote node' };
 
-/** A link with the test as its plane. */
+/** A link on which the test acts as the plane. */
 class Link {
   readonly plane_link: PlaneLink;
   readonly #responses: AsyncGenerator<AttachResponse>;
@@ -34,7 +34,7 @@ class Link {
     expect((await this.#responses.next()).value.body.case).toBe('snapshot');
   }
 
-  /** The next call that came up. */
+  /** The next call that the node sent. */
   async next(): Promise<Upcall> {
     const { body } = (await this.#responses.next()).value as AttachResponse;
     if (body.case !== 'upcall') throw new Error(`${body.case} came up`);
@@ -66,7 +66,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test('a call goes up with its token, and its own answer comes back', async () => {
+test('a call is sent to the plane with its token, and gets its own answer', async () => {
   const first = link.plane_link.upcall('one', { a: 1 }, 'token');
   const second = link.plane_link.upcall('two', null, 'other');
   const [one, two] = [await link.next(), await link.next()];

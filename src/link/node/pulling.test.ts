@@ -1,4 +1,4 @@
-/** Long-poll reads on the node: streams are strings in memory, the test is the plane. Also once over a real link. */
+/** Long-poll reads on the node. Streams are strings in memory, and the test acts as the plane. One test uses a real link. */
 import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { StreamName } from '../../core/event.ts';

@@ -18,7 +18,7 @@ interface Refusing {
   logged: { level: string; message: string }[];
 }
 
-/** A node with a plane plane_link, and a client that uses that plane's position. */
+/** A node with a link to a plane, and a client that uses that plane's position. */
 async function open(): Promise<Refusing> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-refusing-'));
   const node = await openTestNode(folder);

@@ -1,4 +1,4 @@
-/** Long-poll reads on the plane: the test is the node. */
+/** Long-poll reads on the plane. The test acts as the node. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { beforeEach, expect, test } from 'vitest';
 import { limits } from '../limits.ts';

@@ -1,4 +1,4 @@
-/** What the plane's end of a link sends to a node. */
+/** The calls that the plane's end of a link sends to a node. */
 import { expect, test } from 'vitest';
 import { Wake } from '../../base/async.ts';
 import { systemClock } from '../../base/clock.ts';
@@ -8,7 +8,7 @@ import type { StreamSizes } from '../../core/session.ts';
 import { openTestNodeServer, remoteNode } from '../../testing/remote-node.ts';
 import { limits } from '../limits.ts';
 
-test('acknowledges only if that lets the node do something', async () => {
+test('sends an acknowledgement only for many bytes or a new fact', async () => {
   const acknowledged: [session_id: string, stdout: number, fact: number][] = [];
   const wake = new Wake();
   const local = {
@@ -82,12 +82,12 @@ test('a node rejects a stop that was delayed too long, and accepts the next one 
   }
 });
 
-test('a node that does not know of folders to be made is asked for those that are there', async () => {
+test('with a node that resolves only existing folders, a missing folder is resolved from its parents', async () => {
   const folders = {
     resolve: async (path: string, { to_make = false } = {}) => {
       if (path === '/new')
         return { path: to_make ? '/real/new' : '/', below_worktree_root: true, claimed_by: null };
-      // As a node of before, which does not read the field.
+      // Like a node of an earlier release, which does not read the field.
       throw problems.workdirMissing();
     },
   };

@@ -65,7 +65,7 @@ test('a node without a bootstrap token accepts no join', async () => {
   await expect(joinTo(node, await testPlaneTrust())).rejects.toMatchObject({ code: 'unauthorized' });
 });
 
-test('a bootstrap token works once, also after a restart; a new one allows a new join', async () => {
+test('a bootstrap token works once, even after a restart; a new one allows a new join', async () => {
   const node = await openTrustedNode();
   await joinTo(node, await testPlaneTrust());
   const other = await testPlaneTrust({ plane_id: 'pln_other' });
@@ -260,7 +260,7 @@ test('a join that was interrupted at any file can be repeated', async () => {
   }
 });
 
-test('a join that failed at any file can be repeated, also after a restart', async () => {
+test('a join that failed at any file can be repeated, even after a restart', async () => {
   for (const file of ['ca.pem', 'cert.pem', 'auth.json', 'auth_secret.txt']) {
     const node = await openTrustedNode();
     const plane = await testPlaneTrust();

@@ -26,7 +26,7 @@ test('accepts a handmade token, so each rejection below is due to the change', a
   await verifier().verify(await forge.token());
 });
 
-test.each(forge.all())('refused: %s', async (_name, make) => {
+test.each(forge.all())('rejects a token: %s', async (_name, make) => {
   await expect(verifier().verify(await make())).rejects.toThrow();
 });
 

@@ -142,7 +142,7 @@ test('accepts a worktree record only in a repository that agents cannot have for
   for (const common_dir of made_up) expect(await opened(common_dir)).toBe(false);
 });
 
-test('gives a program that only reads no writable folder and no network', async () => {
+test('gives a read-only program no writable folder and no network', async () => {
   const { argv, release } = await make().folders({ kind: 'look', workdir: join(root, 'safe') });
   await release();
   expect(argv).toContain('--unshare-net');

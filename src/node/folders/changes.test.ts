@@ -304,7 +304,7 @@ test('lists a nested repository as one entry and runs nothing that it configures
   expect(() => execFileSync('test', ['-e', canary])).toThrow();
 });
 
-test('never locks the agent’s own git out', async () => {
+test('never blocks the agent’s own git commands', async () => {
   write('keep.txt', 'x\n');
   const reading = Array.from({ length: 5 }, () => changes());
   for (let round = 0; round < 10; round++) commit(repo, { 'keep.txt': `${round}\n` }, `round ${round}`);

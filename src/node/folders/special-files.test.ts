@@ -58,7 +58,7 @@ test.each([
   expect(existsSync(inRepo(name))).toBe(false);
 });
 
-test('changes that a FIFO blocked succeed the next time', { timeout: 60_000 }, async () => {
+test('if a FIFO blocks a read of the changes, the next read succeeds', { timeout: 60_000 }, async () => {
   const made = await create('agt_one');
   fifo('objects/info/alternates');
   const look = () => folders.changes({ workdir: made.workdir, base: made.base });

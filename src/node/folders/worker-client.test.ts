@@ -68,11 +68,11 @@ async function leaveBehind(run_as: RunAs | null, sandboxed: boolean): Promise<vo
 }
 
 test.runIf(sandboxMissing() === null && as_root)(
-  'what a repository made git run ends with the worker, in a sandbox',
+  'programs that a repository made git run end with the worker, in a sandbox',
   () => leaveBehind(null, true),
 );
 
 test.runIf(delegated && as_root)(
-  'programs that a repository made git run end with the worker of another user, in its cgroup',
+  'programs that a repository made git run end with another user’s worker, in its cgroup',
   async () => leaveBehind(await findUser(directExec, 'nobody'), false),
 );

@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(root, { recursive: true }));
 
-test('keeps every recorded folder, also after a restart', async () => {
+test('keeps every recorded folder, even after a restart', async () => {
   const roots = await WorktreeRoots.open(root);
   await Promise.all(['/trees', '/other', '/trees'].map((path) => roots.note(path)));
   const again = await WorktreeRoots.open(root);

@@ -446,7 +446,7 @@ test('never takes over a folder with other contents', async () => {
   expect(branches()).toEqual(['main']);
 });
 
-test('a repository’s records and branches do not prove whose a folder is', async () => {
+test('a repository’s records and branches do not prove which agent owns a folder', async () => {
   const theirs = await create({ agent_id: 'agt_bob' });
   const empty = await create({ agent_id: 'agt_eve', repo: null });
   for (const { workdir } of [theirs, empty]) writeFileSync(join(workdir, 'notes'), 'precious');

@@ -66,7 +66,7 @@ test('a token waits for the first announcement; if that fails, agents get no var
   expect(files.environment('ses_a')).toEqual({});
 });
 
-test('deletes tokens with their sessions, also of those that ended while the service was down', async () => {
+test('deletes the tokens of ended sessions, including those that ended while the service was down', async () => {
   const files = await open();
   await files.announce(surface);
   for (const id of ['ses_a', 'ses_b', 'ses_c']) await files.keep(id, 'x');

@@ -38,9 +38,12 @@ test('passes on the environment without npm, except for the service’s own vari
 test.each([
   { name: 'as another user', run_as: { name: 'bob', home: '/home/bob', uid: 1, gid: 1 } },
   { name: 'in a sandbox', sandboxed: true },
-])('agents $name are not sent to the folders of the user of the service', ({ name: _, ...confined }) => {
-  const own = { XDG_DATA_HOME: '/home/ana/data', XDG_RUNTIME_DIR: '/run/user/1', XDG_SESSION_TYPE: 'tty' };
-  const env = commonEnvironment({ ...base, ...confined, own }, { XDG_CONFIG_HOME: '/own' });
-  const names = Object.keys(env).filter((name) => name.startsWith('XDG_'));
-  expect(names).toEqual(['XDG_SESSION_TYPE', 'XDG_CONFIG_HOME']);
-});
+])(
+  'agents $name do not get variables that name folders of the service’s user',
+  ({ name: _, ...confined }) => {
+    const own = { XDG_DATA_HOME: '/home/ana/data', XDG_RUNTIME_DIR: '/run/user/1', XDG_SESSION_TYPE: 'tty' };
+    const env = commonEnvironment({ ...base, ...confined, own }, { XDG_CONFIG_HOME: '/own' });
+    const names = Object.keys(env).filter((name) => name.startsWith('XDG_'));
+    expect(names).toEqual(['XDG_SESSION_TYPE', 'XDG_CONFIG_HOME']);
+  },
+);

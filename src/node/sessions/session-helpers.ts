@@ -1,6 +1,6 @@
 /**
  * The helpers of one session: the processes of the service that carry its bytes. Each of them can be killed, so this file
- * looks whether they are alive, replaces the ones that are not, and waits for the pumps at the end of the session.
+ * checks whether they are alive, replaces the ones that are not, and waits for the pumps at the end of the session.
  * `shell-scripts.ts` describes what each helper does.
  */
 import { sleep } from '../../base/async.ts';

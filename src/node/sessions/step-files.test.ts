@@ -29,7 +29,7 @@ const open = (run_as: RunAs | null = null) =>
   });
 const text = (bytes: Uint8Array | null) => bytes && Buffer.from(bytes).toString();
 
-test('deletes folders with their sessions, also of those that were forgotten while the service was down', async () => {
+test('deletes the folders of forgotten sessions, including those forgotten while the service was down', async () => {
   const files = open();
   await files.sweep(new Set());
   for (const id of ['ses_a', 'ses_b', 'ses_c']) await files.make(id, '{}');

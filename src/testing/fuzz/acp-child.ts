@@ -1,6 +1,6 @@
 /**
- * An agent that says `argv[3]` lines of nonsense in ACP, by the seed `argv[2]`: a few at a time, while it hears what is asked of
- * it, and then `_fuzz/last`. It ends when its input ends.
+ * An agent that sends `argv[3]` malformed lines of ACP from the seed `argv[2]`, while it reads the requests to it, and then
+ * `_fuzz/last`. It exits when its input ends.
  */
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';

@@ -1,4 +1,4 @@
-/** What an agent might say that speaks ACP, wrongly: messages of the protocol with whatever in their fields, and lines that are none. */
+/** Malformed output of an ACP agent: messages of the protocol with arbitrary fields, and lines that are not messages. */
 import { AGENT_METHODS, CLIENT_METHODS, PROTOCOL_METHODS } from '@agentclientprotocol/sdk';
 import { anything, Fields, jsonOf, type Malformed, Raw, text } from './malformed.ts';
 import { garbled, type Rng } from './rng.ts';
@@ -25,10 +25,10 @@ const UPDATES = [
 ];
 const KINDS = ['allow_once', 'allow_always', 'reject_once', 'reject_always'];
 const STOPS = ['end_turn', 'max_tokens', 'max_turn_requests', 'refusal', 'cancelled'];
-/** The name of the message that ends what an agent has to say. */
+/** The method of an agent's last message. */
 export const LAST_METHOD = '_fuzz/last';
 
-/** JSON of one line, with its end. `asked`: JSON of the ids of requests to the agent that it has not answered, oldest first. */
+/** One line with its line ending. `asked`: the ids of unanswered requests to the agent as JSON, oldest first. */
 export function line(rng: Rng, asked: string[]): Buffer {
   if (rng.chance(0.03)) return noise(rng);
   const wrong = rng.pick([0, 0, 0.05, 0.2]);
@@ -108,7 +108,7 @@ function error(rng: Rng, make: Make): Malformed {
   ]);
 }
 
-/** Whatever the answer to a request of ours may hold, all in one. */
+/** A result with the fields that answers to any of the service's requests may have. */
 function result(rng: Rng, make: Make): Malformed {
   return new Fields([
     ['protocolVersion', make(1)],

@@ -1,6 +1,6 @@
 /**
- * Agents that say nonsense in ACP to a real plane, while somebody prompts them, answers their questions and cancels their turns.
- * Whatever they say: the log has all of it, what is stored of the conversation is what the log tells, and the agent can be stopped.
+ * Agents that send malformed ACP to a real plane, while a user prompts them, answers their requests and cancels their turns. The
+ * log must be complete, the stored state of the conversation must match it, and the agent can always be stopped.
  */
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -65,7 +65,7 @@ async function converse(plane: TestPlane, seed: number): Promise<void> {
   await client.call('deleteAgent', { params });
 }
 
-/** Says something to one of the agent's questions, if there is one. */
+/** Answers one of the agent's pending requests, if there is one. */
 async function answerOne({ client }: TestPlane, agent_id: string, rng: Rng): Promise<void> {
   const reviews = await client.call('listReviews', { query: { agent_id, status: 'pending', limit: 5 } });
   const [review] = 'items' in reviews ? reviews.items : reviews;
@@ -95,7 +95,7 @@ async function answerElicitation(client: TestPlane['client'], agent_id: string, 
   await tolerant(client.call('respondElicitation', { params: { elicitation_id }, body }));
 }
 
-/** Refusals are fine. */
+/** Ignores a rejection by the service. */
 async function tolerant(call: Promise<unknown>): Promise<void> {
   await call.catch((error: unknown) => {
     if (!(error instanceof Problem)) throw error;
@@ -112,7 +112,7 @@ async function hasSaidAll({ client }: TestPlane, agent_id: string): Promise<bool
   return JSON.stringify(page).includes(`"${LAST_METHOD}"`);
 }
 
-/** The log from its first event, with the text of every frame, against what is stored. */
+/** Compares the whole log, with the text of every frame, with the stored state. */
 async function expectLogTrue(plane: TestPlane, agent_id: string): Promise<void> {
   const { last_seq } = await plane.get(agent_id);
   const log: EventRecord[] = [];

@@ -1,7 +1,7 @@
-/** One way into the service, with somebody at it who sends nonsense. */
+/** A fuzzer for one entry point of the service. */
 export interface EntryPoint {
   name: EntryPointName;
-  /** Sends what the seed says, and answers how many cases it was. Throws a `Finding`. */
+  /** Sends a batch of cases that the seed determines. Returns their number; throws a `Finding`. */
   batch(seed: number): Promise<number>;
   close(): Promise<void>;
 }
@@ -9,7 +9,7 @@ export interface EntryPoint {
 export const entryPointNames = ['http', 'raw', 'grpc', 'acp'] as const;
 export type EntryPointName = (typeof entryPointNames)[number];
 
-/** What must not be, and how to see it again. */
+/** A violated rule, and the command that reproduces it. */
 export class Finding extends Error {
   constructor(entry: EntryPointName, seed: number, what: string) {
     super(`${what}\nagain: npm run fuzz -- --only ${entry} --seed ${seed} --batches 1`);
@@ -17,7 +17,7 @@ export class Finding extends Error {
   }
 }
 
-/** Runs `fn` on every item, some at a time. */
+/** Runs `fn` on every item, at most `at_once` at a time. */
 export async function eachOf<T>(
   items: readonly T[],
   at_once: number,

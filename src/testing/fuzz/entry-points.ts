@@ -1,4 +1,4 @@
-/** Every way into the service, opened on a plane of its own. */
+/** Opens the fuzzers on a new plane. */
 import { WITH_NODES } from '../agent-node.ts';
 import { freePort, TestPlane } from '../plane.ts';
 import { openAcpFuzz } from './acp.ts';

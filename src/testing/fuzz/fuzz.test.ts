@@ -1,4 +1,4 @@
-/** The fuzzers' own rules: a seed is a case for ever, and what is wrong with a program is seen. */
+/** Rules of the fuzzers: a seed always produces the same cases, and faults of a program are detected. */
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { line } from './acp-frames.ts';
@@ -6,7 +6,7 @@ import { anything, Fields, jsonOf, nearly, Raw, shapeOf } from './malformed.ts';
 import { garbled, Rng } from './rng.ts';
 import { Watch } from './watch.ts';
 
-test('the same seed makes the same nonsense, another one other', () => {
+test('the same seed produces the same cases, and another seed different ones', () => {
   const make = (seed: number) => {
     const rng = new Rng(seed);
     const lines = Array.from({ length: 50 }, () => line(rng, ['"a"']).toString('base64'));
@@ -18,7 +18,7 @@ test('the same seed makes the same nonsense, another one other', () => {
   expect(make(1)).not.toBe(make(2));
 });
 
-test('an object may say a key twice, or one that JavaScript takes for something else', () => {
+test('an object may contain a key twice, or a key that is special in JavaScript', () => {
   const odd = new Fields([
     ['a', 1],
     ['a', 2],
@@ -28,7 +28,7 @@ test('an object may say a key twice, or one that JavaScript takes for something 
   expect(jsonOf(odd)).toBe('{"a":1,"a":2,"__proto__":{},"b":1e999}');
 });
 
-test('with nothing wrong, what is made is what the schema asks for', () => {
+test('values match the schema if none are to be wrong', () => {
   const schema = z.object({
     kind: z.enum(['a', 'b']),
     count: z.int().min(3).optional(),
@@ -42,8 +42,8 @@ test('with nothing wrong, what is made is what the schema asks for', () => {
   }
 });
 
-test('a program that ended, does not answer, or tells of a fault is found; an old fault is not told again', async () => {
-  // How large this process is, the tests beside this one say.
+test('detects a program that exited, does not answer or logs a fault, and reports each fault once', async () => {
+  // No process has the pid 0, so its memory use counts as 0.
   const program = { isRunning: true, pid: 0, log: '{"level":"error","message":"long ago"}\n' };
   let answer: Promise<unknown> = Promise.resolve();
   const watch = new Watch(program, () => answer);

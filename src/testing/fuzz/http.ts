@@ -1,6 +1,6 @@
 /**
- * Every route of the contract with parameters, queries, headers and bodies that it would nearly take. Whatever is sent, the answer
- * is one of the contract's: a success in its form, or an error in words; never a fault.
+ * Fuzzes every route with parameters, queries, headers and bodies that almost match its schema. Each answer must match the
+ * contract: a success with the right schema, or an error with a message, but never a server error.
  */
 import { Agent as Connections, type IncomingMessage, request } from 'node:http';
 import type { z } from 'zod';
@@ -29,11 +29,11 @@ const ANSWER_MS = 90_000;
 const ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 const USER = { username: 'eve', password: 'quite a long password' };
 
-/** They would take the ground away from under everything else that is sent: the token, the limits. */
+/** Operations that would break all other cases, because they revoke the token or change the limits. */
 const LEFT_OUT: readonly OperationId[] = ['logout', 'refreshToken', 'updateConfig'];
 const OPERATIONS = operationIds.filter((operation) => !LEFT_OUT.includes(operation));
 
-/** What stands in the service while a batch is sent, by the names of parameters and fields. */
+/** Valid values during a batch, by the names of parameters and fields. */
 type Known = Record<string, readonly string[]>;
 
 interface Case {
@@ -47,11 +47,11 @@ interface Case {
 interface Answer {
   status: number;
   type: string;
-  /** Null where it was not read to its end. */
+  /** Null if it was not read completely. */
   body: string | null;
 }
 
-/** The plane must be one for this alone. */
+/** Nothing else may use the plane. */
 export async function openHttpFuzz(plane: TestPlane): Promise<EntryPoint> {
   const { token } = await plane.client.call('createToken', { body: { name: 'fuzz' } });
   await plane.client.call('createUser', { body: { ...USER, role: 'user' } });
@@ -82,7 +82,7 @@ export async function openHttpFuzz(plane: TestPlane): Promise<EntryPoint> {
   return { name: 'http', batch, close: async () => connections.destroy() };
 }
 
-/** Schemas of queries and bodies, as the description of the API has them. */
+/** The schemas of queries and bodies, from the OpenAPI description. */
 function readShapes(): Map<OperationId, { query: [name: string, shape: Shape][]; body: Shape | null }> {
   const root = openapi() as { paths: Record<string, Record<string, Described>> };
   const found: ReturnType<typeof readShapes> = new Map();
@@ -105,7 +105,7 @@ interface Described {
   requestBody?: { content: { 'application/json': { schema: unknown } } };
 }
 
-/** Something of every kind, so that what is sent can reach it. */
+/** Creates records of every kind; returns their ids and other valid values. */
 async function prepare(plane: TestPlane): Promise<Known> {
   const { client, work } = plane;
   const agents = await Promise.all([
@@ -152,7 +152,7 @@ async function prepare(plane: TestPlane): Promise<Known> {
     current_password: [USER.password],
     token_id: [spare.id],
     workdir: [work, `${work}/none`],
-    // What it says is run: only what does no harm is ever said.
+    // These commands are executed, so they are harmless.
     command: ['true', 'exit 3', 'echo hi'],
     name: ['team', 'still', 'x'],
     version: ['1', '2'],
@@ -168,7 +168,7 @@ async function prepare(plane: TestPlane): Promise<Known> {
   };
 }
 
-/** Ends and deletes what the batch left, so that every batch begins alike. */
+/** Ends and deletes everything that a batch created, so that every batch starts with the same state. */
 async function tidy(plane: TestPlane): Promise<void> {
   const { client } = plane;
   const left: Promise<unknown>[] = [];
@@ -196,7 +196,7 @@ function makeCase(rng: Rng, shapes: ReturnType<typeof readShapes>, known: Known,
   const operation = rng.pick(OPERATIONS);
   const route: Route = routes[operation];
   const shape = shapes.get(operation)!;
-  // Some cases are wrong in one place, some in many.
+  // Some cases are valid, some have one wrong part, and some have many.
   const wrong = rng.pick([0, 0.02, 0.1, 0.4]);
   const words: Words = (name, at) => wordOf(name, at, known);
   const path = pathParams(route.path).reduce(
@@ -279,7 +279,7 @@ function headersOf(rng: Rng, route: Route, token: string, body: Buffer | null, w
   return headers;
 }
 
-/** Of a field or a parameter; undefined where its schema says enough. */
+/** A valid value for a field or parameter; undefined if the schema is sufficient. */
 function wordOf(name: string, rng: Rng, known: Known): Malformed | undefined {
   if (name === 'argv') return rng.pick([['true'], ['echo', 'x'], ['/no/such/program'], ['', '-x']]);
   if (name === 'env' || name === 'labels') return rng.chance(0.5) ? new Fields([['A_B', 'c']]) : undefined;
@@ -295,7 +295,7 @@ function parameter(name: string, rng: Rng, known: Known): string {
   return known[name] ? rng.pick(known[name]) : rng.pick(['none', 'a', '1']);
 }
 
-/** Percent-encoded, halves of characters too. */
+/** Percent-encodes a text, which may contain unpaired surrogates. */
 function encoded(word: string): string {
   return encodeURIComponent(word.toWellFormed());
 }
@@ -339,7 +339,7 @@ async function readAnswer(response: IncomingMessage): Promise<Answer> {
   return { ...answer, body: Buffer.concat(parts).toString() };
 }
 
-/** What is wrong with an answer; null when nothing is. */
+/** How an answer violates the contract; null if it does not. */
 function faultOf(one: Case, { status, type, body }: Answer): string | null {
   const said = `${status} ${body?.slice(0, 500) ?? ''}`;
   if (status >= 500 && status !== 502 && status !== 503) return `a fault: ${said}`;

@@ -1,11 +1,11 @@
 /**
- * Values that a service would rather not get: JSON that is nearly what a schema asks for, and JSON that nobody asks for. An
- * object is a list of fields, so that a key may be there twice, or be one that JavaScript takes for something else.
+ * Malformed JSON values: some almost match a schema, others are arbitrary. An object is a list of fields, so that it can contain
+ * a key twice, or a key that is special in JavaScript.
  */
 import { z } from 'zod';
 import type { Rng } from './rng.ts';
 
-/** JSON as it is written down: a value of its own kind, fields in order, or a piece of text that is taken as it is. */
+/** A JSON value to be written: a plain value, an ordered list of fields, or raw JSON text. */
 export type Malformed = null | boolean | number | string | Malformed[] | Fields | Raw;
 
 export class Fields {
@@ -123,7 +123,7 @@ export function text(rng: Rng): string {
   return String.fromCharCode(...codes);
 }
 
-/** Any JSON at all. */
+/** An arbitrary JSON value. */
 export function anything(rng: Rng, levels = 3): Malformed {
   const kind = rng.below(levels > 0 ? 9 : 6);
   if (kind === 0) return null;
@@ -135,26 +135,26 @@ export function anything(rng: Rng, levels = 3): Malformed {
   return new Fields(rng.some(4, () => [text(rng), anything(rng, levels - 1)]));
 }
 
-/** What would fit at a place with this name, if anything is known of it. */
+/** Returns a valid value for a field with this name; undefined if none is known. */
 export type Words = (name: string, rng: Rng) => Malformed | undefined;
 
 type Json = { [key: string]: unknown };
 
-/** A Zod schema as the plain data that values are made after. */
+/** Converts a Zod schema to a JSON schema. */
 export function shapeOf(schema: z.ZodType): Shape {
   const root = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
   return { root, schema: root };
 }
 
-/** A JSON schema, and the document that its references are in. */
+/** A JSON schema, and the document to which its references point. */
 export interface Shape {
   root: unknown;
   schema: unknown;
 }
 
 /**
- * A value that a schema would nearly take. `wrong`: the share of places that hold something else, and of objects that have a
- * field too many, too few or twice.
+ * Generates a value that almost matches a schema. `wrong`: the share of values that are arbitrary, and of objects with an extra,
+ * missing or duplicate field.
  */
 export function nearly(rng: Rng, shape: Shape, words: Words, wrong: number): Malformed {
   const root = shape.root as Json;
@@ -210,7 +210,7 @@ export function nearly(rng: Rng, shape: Shape, words: Words, wrong: number): Mal
   return make(shape.schema, '', 0);
 }
 
-/** What a shell would be given is never put together by chance. */
+/** An arbitrary value, but never an arbitrary shell command. */
 function odd(rng: Rng, name: string): Malformed {
   return name === 'command' ? new Raw(rng.pick(RAWS)) : anything(rng);
 }

@@ -1,15 +1,15 @@
-/** Messages of a protocol with whatever in their fields, and bytes that are nearly such messages. */
+/** Protobuf messages with arbitrary fields, and bytes that are almost such messages. */
 import { create, type DescField, type DescMessage, ScalarType, toBinary } from '@bufbuild/protobuf';
 import { text } from './malformed.ts';
 import { garbled, type Rng } from './rng.ts';
 
-/** A text that would fit at a field with this name, if any is known. */
+/** Returns a valid text for a field with this name; undefined if none is known. */
 export type FieldWords = (name: string, rng: Rng) => string | undefined;
 
 const WHOLE = [0, 1, 2, 60, 2 ** 31 - 1];
 const LONG = [0n, 1n, 2n ** 31n, 2n ** 53n - 1n, 2n ** 53n, 2n ** 63n - 1n];
 
-/** `wrong`: the share of fields that hold something else than what is known to fit. */
+/** `wrong`: the share of fields with arbitrary values. */
 export function messageBytes(rng: Rng, desc: DescMessage, words: FieldWords, wrong: number): Buffer {
   const bytes = Buffer.from(toBinary(desc, message(rng, desc, words, wrong, 0)));
   if (!rng.chance(wrong)) return bytes;
@@ -21,7 +21,7 @@ export function messageBytes(rng: Rng, desc: DescMessage, words: FieldWords, wro
     case 2:
       return Buffer.concat([unknownField(rng), bytes]);
     case 3:
-      // The beginning of a group, in a group, in a group.
+      // Nested starts of groups.
       return Buffer.concat([bytes, Buffer.alloc(rng.pick([1, 100, 100_000]), 0x7b)]);
     case 4:
       return rng.bytes(rng.below(200));

@@ -1,7 +1,7 @@
 /**
- * Bytes on the sockets of the HTTP listener that are nearly HTTP: requests whose lines are lost, doubled, folded or ended wrongly,
- * lengths that contradict each other, chunks that are none, several requests in one, all of it in pieces. What comes back is answers of
- * the contract or nothing; after an ambiguous length there is one refusal and no further word.
+ * Sends bytes to the HTTP listener that are almost HTTP: requests with missing, repeated or folded lines or wrong line endings,
+ * contradictory lengths, invalid chunks, several requests at once, split into pieces. The listener may only send valid answers, or
+ * none. A request with an ambiguous length gets a single rejection.
  */
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
@@ -13,14 +13,14 @@ import { Watch } from './watch.ts';
 const CASES = 400;
 const AT_ONCE = 40;
 const ANSWER_MS = 60_000;
-/** So long nothing more comes: what was to be said was said. */
+/** After this time without data, the answer counts as complete. */
 const SILENT_MS = 100;
 const MIB = 1024 * 1024;
 
 interface Case {
-  /** Written one after the other. */
+  /** Written one after another. */
   pieces: Buffer[];
-  /** Two ways to tell where the body ends: to be refused. */
+  /** The end of the body is ambiguous, so the request must be rejected. */
   ambiguous: boolean;
 }
 
@@ -51,7 +51,7 @@ function makeCase(rng: Rng, host: string, token: string): Case {
     requestOf(rng, host, token),
   );
   let bytes: Buffer = Buffer.concat(requests.map((one) => one.bytes));
-  // Only of the first one can be said what has to come of it, and only as long as it is left as it is.
+  // The expected answer is known only for the first request, and only if it is sent unchanged.
   const mangled = rng.chance(0.4);
   if (mangled) bytes = garbled(rng, bytes.subarray(0, 64 * 1024));
   else if (rng.chance(0.1)) bytes = bytes.subarray(0, rng.below(bytes.length + 1));
@@ -239,8 +239,8 @@ function oddLine(rng: Rng, host: string): string {
 }
 
 /**
- * Writes a case in its pieces and reads what comes back. After a moment of silence it says that this was all (earlier an answer under
- * way would be dropped), and reads on until the listener ends the connection.
+ * Sends the pieces of a case and reads the answers. After a moment without data it ends its side of the connection (earlier, an
+ * answer in progress would be dropped), and reads until the listener closes the connection.
  */
 function transaction(url: string, { pieces }: Case): Promise<string> {
   const { hostname, port } = new URL(url);
@@ -278,7 +278,7 @@ function faultOf({ ambiguous }: Case, answer: string): string | null {
   const bad = statuses.find((status) => status >= 500 && status !== 502 && status !== 503);
   if (bad !== undefined) return `a fault: ${answer.slice(0, 1_000)}`;
   if (answer !== '' && !answer.startsWith('HTTP/1.1 ')) return `no HTTP: ${answer.slice(0, 500)}`;
-  // What is wrong earlier than the length (431) may be said first.
+  // An earlier error, such as 431, may be reported instead.
   const refused =
     statuses.length === 0 || (statuses.length === 1 && (statuses[0] === 400 || statuses[0] === 431));
   if (ambiguous && !refused) return `an ambiguous length is not refused: ${answer.slice(0, 1_000)}`;

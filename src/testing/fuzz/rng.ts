@@ -1,4 +1,4 @@
-/** Chance that is the same for the same seed (mulberry32): what a fuzzer did can be done again. */
+/** A random number generator with a seed (mulberry32), so that a fuzzer's cases are reproducible. */
 export class Rng {
   #state: number;
 
@@ -6,7 +6,7 @@ export class Rng {
     this.#state = seed | 0;
   }
 
-  /** From 0, below 1. */
+  /** A number from 0 (inclusive) to 1 (exclusive). */
   next(): number {
     this.#state = (this.#state + 0x6d2b79f5) | 0;
     let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
@@ -30,13 +30,13 @@ export class Rng {
     return Buffer.from(Array.from({ length: count }, () => this.below(256)));
   }
 
-  /** So many results of `make`, at most `max`. */
+  /** Between 0 and `max` results of `make`. */
   some<T>(max: number, make: () => T): T[] {
     return Array.from({ length: this.below(max + 1) }, make);
   }
 }
 
-/** Bytes with a few of them changed, lost, doubled or cut off. */
+/** A copy of the bytes in which a few are changed, removed, inserted, repeated or cut off. */
 export function garbled(rng: Rng, bytes: Buffer, changes_max = 4): Buffer {
   let result = Buffer.from(bytes);
   for (let left = 1 + rng.below(changes_max); left > 0; left--) {

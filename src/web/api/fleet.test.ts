@@ -18,8 +18,8 @@ beforeEach(() => {
   queries = new QueryClient();
 });
 
-/** A reading whose answer comes when the test says so. */
-function reading() {
+/** Starts a fetch whose response the test provides later. */
+function startFetch() {
   const answer = Promise.withResolvers<Row[]>();
   const done = queries.fetchQuery({ queryKey: KEY, queryFn: () => answer.promise, staleTime: 0 });
   return { answer: answer.resolve, done };
@@ -27,7 +27,7 @@ function reading() {
 const ids = () => queries.getQueryData<Row[]>(KEY)?.map(({ id, title }) => `${id}${title ?? ''}`);
 const settled = () => new Promise((resolve) => setTimeout(resolve, 5));
 
-test('a change is in the lists that are there, and nothing older takes its place', () => {
+test('a change updates existing lists, and an older one does not overwrite a newer one', () => {
   queries.setQueryData(KEY, [task('a', 1)]);
   applyFrame(queries, frame(task('b', 2)));
   applyFrame(queries, frame(task('a', 3, { title: '!' })));
@@ -36,9 +36,9 @@ test('a change is in the lists that are there, and nothing older takes its place
   expect(queries.getQueryData(['task', 'a'])).toMatchObject({ title: '!' });
 });
 
-test('a change is not lost to a list that was being read when it came', async () => {
+test('a change that arrives while a list is fetched is not lost', async () => {
   queries.setQueryData(KEY, [task('a', 1), task('c', 1)]);
-  const { answer, done } = reading();
+  const { answer, done } = startFetch();
   applyFrame(queries, frame(task('b', 2)));
   applyFrame(queries, frame(task('a', 3, { title: '!' })));
   applyFrame(queries, frame({ id: 'c', team_id: 'tea_1', deleted: true }));
@@ -49,8 +49,8 @@ test('a change is not lost to a list that was being read when it came', async ()
   expect(ids()).toEqual(['b', 'a!']);
 });
 
-test('nor to the first reading of one', async () => {
-  const { answer, done } = reading();
+test('a change that arrives during the first fetch of a list is not lost', async () => {
+  const { answer, done } = startFetch();
   applyFrame(queries, frame(task('b', 2)));
   expect(ids()).toBeUndefined();
   answer([task('a', 1)]);

@@ -6,8 +6,8 @@ const MINUTE = 60_000;
 const user = { id: 'usr_1', username: 'ana', role: 'user', created_at: '2026-01-01T00:00:00.000Z' } as const;
 const session = { token: 't', user, since: 0, expires_at: 12 * HOUR };
 
-describe('a session', () => {
-  it('is renewed when less than half of its time is left', () => {
+describe('renewing a session', () => {
+  it('is due when less than half of its lifetime is left', () => {
     expect([6 * HOUR, 6 * HOUR + 1, 13 * HOUR].map((now) => isDue(session, now))).toEqual([
       false,
       true,
@@ -15,12 +15,12 @@ describe('a session', () => {
     ]);
   });
 
-  it('whose beginning is not known is renewed in its last six hours', () => {
+  it('is due in its last six hours if its start is unknown', () => {
     const { since: _, ...old } = session;
     expect([6 * HOUR, 6 * HOUR + 1].map((now) => isDue(old, now))).toEqual([false, true]);
   });
 
-  it('that renewing does not prolong is not renewed again: its person is asked, ten minutes before', () => {
+  it('is no longer due once it cannot extend the session; the user is asked ten minutes before the end', () => {
     const last = { ...session, last: true };
     const asked = [12 * HOUR - 10 * MINUTE, 12 * HOUR - 9 * MINUTE, 12 * HOUR + 1];
     expect(asked.map((now) => isDue(last, now))).toEqual([false, false, false]);

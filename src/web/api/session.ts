@@ -7,7 +7,7 @@ import type { Answer } from '../../api/route.ts';
 import type { RouteOf } from '../../api/routes.ts';
 import { SESSION_KEY } from './session-key.ts';
 
-/** If a renewal moves the end by less than this, the end is absolute. */
+/** If a renewal extends the session by less than this, the session has reached its absolute limit. */
 const MOVED_MS = 60_000;
 
 type SignedIn = Answer<RouteOf<'login'>>;

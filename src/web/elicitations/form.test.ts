@@ -33,7 +33,7 @@ test('content has the types of the fields, and omits empty ones', () => {
   expect(contentOf(fields, ['', '', '', '', false, '', []])).toEqual({ notify: false });
 });
 
-test('a time is sent with its zone, and reads back the same', () => {
+test('a time is sent with its zone, and parses back to the same instant', () => {
   const at = '2026-02-28T10:00:00.000Z';
   const field = formField('at', { format: 'date-time', default: at });
   expect(contentOf([field], [initialValue(field)])).toEqual({ at });
@@ -52,7 +52,7 @@ test('an error of the service is shown at the field it names', () => {
   expect(problemOf(text, 'elicitation not found')).toBeNull();
 });
 
-test('rules are readable', () => {
+test('describes the rules of a field in words', () => {
   expect(rulesOf(formField('a', { min: 2, max: 20, pattern: '^a' }))).toBe('2 to 20 characters, matches ^a');
   expect(rulesOf(formField('a', { type: 'integer', min: 1 }))).toBe('whole number, at least 1');
   expect(rulesOf(formField('a', { type: 'choices', max: 2 }))).toBe('at most 2 choices');
@@ -60,7 +60,7 @@ test('rules are readable', () => {
   expect(rulesOf(mail)).toBe('email address');
 });
 
-test('a settled elicitation says how it ended', () => {
+test('a settled elicitation shows how it ended', () => {
   const words = (more: Parameters<typeof elicitationRecord>[0]) => settledText(elicitationRecord(more));
   const url = { mode: 'url', status: 'accepted', answered_by: 'ana' } as const;
   expect(words({ status: 'accepted', answered_by: 'ana' })).toBe('Sent · ana');

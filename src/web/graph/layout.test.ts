@@ -3,8 +3,8 @@ import { planOf, shapeOf } from './layout.ts';
 
 const step = (step_key: string, ...depends_on: string[]) => ({ step_key, member_id: 'm', depends_on });
 
-describe('a plan', () => {
-  test('puts each step right of what it depends on, and no two in one place', () => {
+describe('a layout', () => {
+  test('puts each step to the right of its dependencies, and no two steps in one place', () => {
     const { at, arrows } = planOf([step('a'), step('b', 'a'), step('c', 'a'), step('d', 'b', 'c')]);
     expect(at.get('a')!.x).toBeLessThan(at.get('b')!.x);
     expect(at.get('b')!.x).toBeLessThan(at.get('d')!.x);
@@ -12,7 +12,7 @@ describe('a plan', () => {
     expect(arrows).toHaveLength(4);
   });
 
-  test('is made of a graph that is not right yet: unknown steps, a step twice, a circle', () => {
+  test('accepts an incomplete graph with unknown steps, duplicate steps and cycles', () => {
     const { at, arrows } = planOf([step('a', 'b', 'nobody'), step('b', 'a', 'a'), step('b'), step('c', 'c')]);
     expect([...at.keys()]).toEqual(['a', 'b', 'c']);
     expect(arrows).toEqual([
@@ -21,13 +21,13 @@ describe('a plan', () => {
     ]);
   });
 
-  test('takes keys that an object would not', () => {
+  test('accepts step keys that are names of object properties', () => {
     const { at } = planOf([step('__proto__'), step('constructor', '__proto__')]);
     expect(at.get('constructor')!.x).toBeGreaterThan(at.get('__proto__')!.x);
   });
 });
 
-test('a shape is about keys and what they wait for, nothing else', () => {
+test('the shape depends only on step keys and dependencies', () => {
   const before = shapeOf([step('b', 'a')]);
   expect(shapeOf([{ ...step('b', 'a'), member_id: 'other' }])).toBe(before);
   expect(shapeOf([step('b')])).not.toBe(before);

@@ -5,7 +5,7 @@ import { visible } from '../../core/visible.ts';
 import { webAddress } from './links.ts';
 import { Prose } from './markdown.tsx';
 
-test('only addresses of the web are links', () => {
+test('only http and https URLs become links', () => {
   expect(webAddress('https://example.org/a?b#c')).toBe('https://example.org/a?b#c');
   for (const address of [
     'javascript:alert(1)',
@@ -17,7 +17,7 @@ test('only addresses of the web are links', () => {
     expect(webAddress(address), address).toBeNull();
 });
 
-test('what would hide in a command is named', () => {
+test('shows invisible characters in a command by their code points', () => {
   expect(visible('rm \u202e-rf\u001b[2K')).toBe('rm ⟦U+202E⟧-rf⟦U+001B⟧[2K');
   expect(visible('a\tb\nc ü 👩‍💻')).toBe('a\tb\nc ü 👩‍💻');
 });
@@ -25,16 +25,16 @@ test('what would hide in a command is named', () => {
 const shown = (text: string) => renderToStaticMarkup(createElement(Prose, { text }));
 
 test.each([
-  ['lists in each other', '- '.repeat(2_000)],
-  ['numbered lists in each other', '1. '.repeat(20_000)],
-  ['quotes in each other', '>'.repeat(5_000)],
-  ['lists in lists', '- a\n  - '.repeat(20_000)],
+  ['nested lists', '- '.repeat(2_000)],
+  ['nested numbered lists', '1. '.repeat(20_000)],
+  ['nested quotes', '>'.repeat(5_000)],
+  ['alternating nested lists', '- a\n  - '.repeat(20_000)],
   ['empty items', '-\n'.repeat(50_000)],
-  ['emphasis that does not end', '*a_'.repeat(50_000)],
+  ['unclosed emphasis', '*a_'.repeat(50_000)],
   ['a line that only looks like a fence', `\`\`\` \`\n${'*a_'.repeat(50_000)}`],
-  ['brackets that do not match', ']('.repeat(50_000)],
-  ['links in links', '[a]('.repeat(50_000)],
-])('%s, too many to be read in good time, are shown as they are', (_, text) => {
+  ['unmatched brackets', ']('.repeat(50_000)],
+  ['nested links', '[a]('.repeat(50_000)],
+])('shows Markdown that is too slow to parse as plain text: %s', (_, text) => {
   const html = shown(`${text}end`);
   expect(html).toContain('end');
   expect(html).not.toMatch(/<(ul|ol|blockquote|em|strong|a)\b/);

@@ -44,7 +44,7 @@ const item: Permission = {
 
 const says = (fields: Partial<ReviewRecord>, me = 'ana') => settledText(questionOf(review(fields)), me);
 
-test('a settled question says what was chosen, by whom, or that it is no longer needed', () => {
+test('a settled review shows what was chosen and by whom, or that it is no longer needed', () => {
   expect(questionOf(review()).settled).toBeNull();
   const answered = { status: 'answered', option_id: 'a', answered_by: 'ana' } as const;
   expect(says(answered)).toBe('Allow once · ana');
@@ -55,7 +55,7 @@ test('a settled question says what was chosen, by whom, or that it is no longer 
   expect(says({ status: 'expired' })).toMatch(/^No longer needed/);
 });
 
-test('a question is settled if the log or the list says so', () => {
+test('a review is settled if either the log or the list says so', () => {
   const outcome = { type: 'selected', option_id: 'a', option: options[0]! } as const;
   const answered = { ...item, outcome, answered_by: 'leo', settled_ts: 9 };
   expect(questionIn(item, 'agt_1', undefined).settled).toBeNull();
@@ -67,13 +67,13 @@ test('a question is settled if the log or the list says so', () => {
   expect(questionIn(gone, 'agt_1', undefined).settled).toEqual({ type: 'over', why: 'withdrawn' });
 });
 
-test('options stay in the agent’s order, and lasting ones stand apart', () => {
+test('options keep the agent’s order, and permanent ones are in separate groups', () => {
   const groups = optionGroups(options);
   expect(groups.flatMap((group) => group.options)).toEqual(options);
   expect(groups.map(({ lasting }) => lasting)).toEqual([false, true, false]);
 });
 
-test('many questions are answered together only with a one-time option that all have in the same words', () => {
+test('several reviews can be answered together only with a one-time option that has the same name in all of them', () => {
   const question = questionOf(review());
   const other = (names: typeof options) => questionOf(review({ options: names }));
   expect(commonOptions([question, question]).map(({ name }) => name)).toEqual(['Allow once', 'Maybe']);
@@ -83,7 +83,7 @@ test('many questions are answered together only with a one-time option that all 
   expect(commonOptions([])).toEqual([]);
 });
 
-test('the command is found where the agent says it', () => {
+test('reads the command from the input of the tool call', () => {
   const command = (rawInput: unknown) => commandIn(callOf(readToolCall({ toolCallId: '1', rawInput })));
   expect(command({ command: 'ls -l' })).toBe('ls -l');
   expect(command({ command: ['ls', '-l'] })).toBe('ls -l');
@@ -91,7 +91,7 @@ test('the command is found where the agent says it', () => {
   expect(command('ls')).toBeNull();
 });
 
-test('a diff has its lines with their numbers, and a gap between what is far apart', () => {
+test('a diff has numbered lines, and a gap between distant changes', () => {
   const before = Array.from({ length: 30 }, (_, n) => `line ${n + 1}`);
   const after = before.with(1, 'two').with(25, 'twenty-six');
   const lines = diffLines(before.join('\n'), after.join('\n'))!;
@@ -108,14 +108,14 @@ test('a diff has its lines with their numbers, and a gap between what is far apa
   expect(diffLines(null, 'a\nb\n')!.map(({ kind }) => kind)).toEqual(['added', 'added']);
 });
 
-test('a path is short inside the folder, and whole outside it', () => {
+test('a path is relative inside the folder, and complete outside it', () => {
   expect(pathIn('/repo/a/b.ts', '/repo')).toBe('a/b.ts');
   for (const path of ['/reposhop/b.ts', '/etc/passwd', '/repo/../etc/passwd']) {
     expect(pathIn(path, '/repo')).toBe(path);
   }
 });
 
-test('a sub-agent’s question names it, with hidden characters made visible', () => {
+test('a sub-agent’s review names the sub-agent, with hidden characters made visible', () => {
   const asker = { id: 's1', name: 'explo\u202erer', unknown_session: false };
   expect(questionOf(review({ subagent: asker })).asker).toEqual(asker);
   expect(questionIn({ ...item, asker }, 'agt_1', undefined).asker).toEqual(asker);

@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { KeySequence } from './key-sequence.ts';
 import { jumps } from './key-table.ts';
 
-describe('keys', () => {
-  it('jump by g and a letter', () => {
+describe('key sequences', () => {
+  it('open a page with g and a letter', () => {
     for (const [letter, { to }] of Object.entries(jumps)) {
       const keys = new KeySequence();
       expect(keys.press('g', 1000)).toBeNull();
@@ -11,7 +11,7 @@ describe('keys', () => {
     }
   });
 
-  it('forget the g after a while, so that its letter is a key of its own again', () => {
+  it('expire, so that a later letter counts as a single key', () => {
     const keys = new KeySequence();
     keys.press('g', 1000);
     expect(keys.press('a', 2500)).toBeNull();
@@ -19,14 +19,14 @@ describe('keys', () => {
     expect(keys.press('c', 9000)).toEqual({ do: 'new_agent' });
   });
 
-  it('do nothing after a g that no letter of a jump follows, and that letter does nothing else', () => {
+  it('do nothing if the letter after g opens no page', () => {
     const keys = new KeySequence();
     keys.press('g', 1000);
     expect(keys.press('c', 1100)).toBeNull();
     expect(keys.press('c', 1200)).toEqual({ do: 'new_agent' });
   });
 
-  it('mean one thing each', () => {
+  it('are not needed for single keys', () => {
     const keys = new KeySequence();
     expect(['?', '/', 'x', 'a'].map((key) => keys.press(key, 1))).toEqual([
       { do: 'sheet' },

@@ -7,18 +7,18 @@ const things = ['unfix', 'api-fix', 'fix-checkout', 'docs'].map((label, at) => (
 }));
 const labels = (sought: string, max = 9) => find(things, sought, max).map(({ label }) => label);
 
-describe('finding in the palette', () => {
-  it('puts what begins so first, then parts that begin so, then the rest', () => {
+describe('the search of the palette', () => {
+  it('ranks labels that start with the text first, then those with a word that does, then the rest', () => {
     expect(labels('fix')).toEqual(['fix-checkout', 'api-fix', 'unfix']);
   });
-  it('needs every word, in any order and case', () => {
+  it('requires every word, in any order and case', () => {
     expect(labels('CHECK fix')).toEqual(['fix-checkout']);
     expect(labels('fix nothing')).toEqual([]);
   });
-  it('finds by id too', () => {
+  it('also finds ids', () => {
     expect(labels('agt_3')).toEqual(['docs']);
   });
-  it('shows the first ones where nothing is sought, and never more than asked for', () => {
+  it('shows the first entries for an empty text, and never more than the maximum', () => {
     expect(labels('  ', 2)).toEqual(['unfix', 'api-fix']);
     expect(labels('fix', 1)).toEqual(['fix-checkout']);
   });

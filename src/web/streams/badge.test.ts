@@ -11,7 +11,7 @@ function after(...inputs: (BadgeInput | BadgeInput['type'])[]) {
 }
 const interrupted = { type: 'interrupted', next_attempt_at: 5 } as const;
 
-test('each state has the words of the contract', () => {
+test('each state has the text that the contract fixes', () => {
   expect(after()).toBe('Online · SSE idle');
   expect(after('selected')).toBe('Online · SSE connecting');
   expect(after('selected', 'connected')).toBe('Online · SSE connected');
@@ -19,7 +19,7 @@ test('each state has the words of the contract', () => {
   expect(after('offline')).toBe('Offline · SSE disconnected');
 });
 
-test('it goes from state to state as the contract has it', () => {
+test('changes its state as the contract requires', () => {
   expect(after('selected', interrupted)).toBe(badgeTexts.reconnecting);
   expect(after('selected', interrupted, 'connected')).toBe(badgeTexts.connected);
   expect(after('selected', 'connected', 'selected')).toBe(badgeTexts.connecting);
@@ -30,7 +30,7 @@ test('it goes from state to state as the contract has it', () => {
   expect(after('offline', 'online')).toBe(badgeTexts.idle);
 });
 
-test('a refresh is offered to whoever reconnects for a minute, however often that fails', () => {
+test('offers a refresh after a minute of reconnecting, however many attempts fail', () => {
   let badge = step(step(idleBadge(0), { type: 'selected' }, 0), { type: 'connected' }, 0);
   badge = step(badge, interrupted, 1_000);
   badge = step(badge, { type: 'interrupted', next_attempt_at: 90_000 }, 50_000);
@@ -42,7 +42,7 @@ test('a refresh is offered to whoever reconnects for a minute, however often tha
   });
 });
 
-test('whatever happens: offline is disconnected, nothing selected is idle, and only reconnecting waits', () => {
+test('after any inputs, offline is disconnected, no selection is idle, and only reconnecting has a next attempt', () => {
   const types = ['selected', 'deselected', 'connected', 'interrupted', 'offline', 'online'] as const;
   fc.assert(
     fc.property(fc.array(fc.constantFrom(...types)), (inputs) => {

@@ -34,7 +34,7 @@ function open({ is_online = true, is_visible = true } = {}) {
   return { plane, page, texts };
 }
 
-/** Notes the numbers of the events of an agent. */
+/** Watches an agent and records the numbers of its events, and other news by type. */
 function note(page: StreamClient, agent_id: string) {
   const seen: (number | string)[] = [];
   const off = page.watchAgent(agent_id, { after: null }, (news: AgentNews) => {
@@ -134,12 +134,12 @@ describe('the badge', () => {
   });
 });
 
-describe('waits', () => {
+describe('retry delays', () => {
   const cases: [string, (page: StreamClient) => void][] = [
     ['online again', (page) => page.setOnline(true)],
     ['shown again', (page) => page.setVisible(true)],
   ];
-  test.each(cases)('start again at one second when the page is %s', async (_, come) => {
+  test.each(cases)('restart at one second when the page is %s', async (_, come) => {
     const { plane, page } = open();
     plane.is_down = true;
     const { seen } = note(page, 'a');
@@ -168,7 +168,7 @@ test('a page continues with another hub from its position', async () => {
   expect(seen).toEqual([1, 2, 3, 4, 5, 6]);
 });
 
-test('an agent that is gone is reported, and no longer selected', async () => {
+test('a deleted agent is reported, and is no longer selected', async () => {
   const { page, texts } = open();
   const { seen } = note(page, 'x');
   await pass();
@@ -176,7 +176,7 @@ test('an agent that is gone is reported, and no longer selected', async () => {
   expect(texts.at(-1)).toBe('Online · SSE idle');
 });
 
-test('a page with the refused token is signed out; a page with another token sends that', () => {
+test('a page with the rejected token is signed out; a page with another token sends its own', () => {
   const posted: ToHub[] = [];
   let deliver!: (message: ToClient) => void;
   const page = new StreamClient({

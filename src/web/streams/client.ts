@@ -91,8 +91,8 @@ export class StreamClient {
   }
 
   /**
-   * Delivers the events of an agent, each once and in order. The agent is the selected one until another is subscription. Returns
-   * a function that ends the subscription.
+   * Delivers the events of an agent, each once and in order. The agent stays the selected one until another one is watched.
+   * Returns a function that ends the subscription.
    */
   watchAgent(agent_id: string, from: StartPosition, listener: (news: AgentNews) => void): () => void {
     const id = ++this.#last_id;

@@ -34,7 +34,7 @@ class FakePage {
     for (const message of this.#unacked.splice(0)) this.handle.receive(message);
   }
 
-  /** Numbers of the events of a watch, in the order in which they came; reported gaps and resets by name. */
+  /** The numbers of the events of a subscription in the order of arrival, with gaps and resets by their codes. */
   seen(watch: number): (number | string)[] {
     return this.of('events')
       .filter((message) => message.subscription === watch)
@@ -308,7 +308,7 @@ describe('delivery to pages', () => {
               page.resume();
               break;
             case 'stall':
-              // The page is full for longer than other pages wait for it.
+              // The page acknowledges nothing for longer than other pages wait for it.
               page.is_stuck = true;
               plane.append(each.agent_id, 1_200);
               await pass(6_000);
@@ -353,7 +353,7 @@ describe('delivery to pages', () => {
 });
 
 describe('changes', () => {
-  test('lists are read again when the stream begins, and by a page that opens later', async () => {
+  test('lists are reloaded when the stream starts, and by a page that opens later', async () => {
     const { plane, hub } = open();
     const page = new FakePage(hub);
     await pass();
@@ -385,7 +385,7 @@ describe('changes', () => {
     expect(page.of('changes').flatMap(({ frames }) => frames)).toHaveLength(2);
   });
 
-  test('a page that acknowledges nothing delays nobody, and reads its lists again', async () => {
+  test('a page that acknowledges nothing delays no other page, and reloads its lists', async () => {
     const { plane, hub } = open();
     const [stuck, other] = [new FakePage(hub), new FakePage(hub)];
     stuck.is_stuck = true;
@@ -405,7 +405,7 @@ describe('changes', () => {
   });
 });
 
-describe('endings', () => {
+describe('permanent errors', () => {
   test('an invalid token signs all pages out, and nothing is retried', async () => {
     const { plane, hub } = open();
     const pages = [new FakePage(hub), new FakePage(hub)];

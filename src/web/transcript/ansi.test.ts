@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { coloursAfter, plainText, spansOf } from './ansi.ts';
 
-/** Text and what is unusual of it. */
+/** The text of each span, with the attributes that are not the default. */
 function shown(raw: string, carry?: string): unknown[] {
   return spansOf(raw, carry).map(({ text, ...look }) => {
     const unusual = Object.entries(look).filter(([, value]) => value !== null && value !== false);
@@ -16,7 +16,7 @@ describe('colours', () => {
     expect(shown('')).toEqual([]);
   });
 
-  test('the sixteen have names, so that a theme may paint them; all others are what they are', () => {
+  test('the 16 basic colours have names for the theme, and all others are RGB values', () => {
     expect(shown('\x1b[31mred\x1b[0m \x1b[1;92mgo\x1b[39m!')).toEqual([
       ['red', { fg: 'red' }],
       ' ',
@@ -34,40 +34,40 @@ describe('colours', () => {
     ]);
   });
 
-  test('a colour that a line leaves on is on in the next one, until it is taken back', () => {
+  test('a colour continues in the next line until it is reset', () => {
     const carry = coloursAfter('', '\x1b[1mbold \x1b[31mred');
     expect(shown('more', carry)).toEqual([['more', { fg: 'red', bold: true }]]);
     expect(coloursAfter(carry, 'x\x1b[0m')).toBe('');
     expect(shown('x', coloursAfter(carry, '\x1b[0;32m'))).toEqual([['x', { fg: 'green' }]]);
   });
 
-  test('colours that only grow are forgotten at some length', () => {
+  test('the colours that a line takes over are limited in length', () => {
     let carry = '';
     for (let n = 0; n < 1_000; n++) carry = coloursAfter(carry, '\x1b[1m');
     expect(carry.length).toBeLessThan(300);
   });
 });
 
-describe('what a terminal would do', () => {
-  test('of a line that is written over the last writing is seen', () => {
+describe('terminal commands', () => {
+  test('a line that is overwritten shows its last version', () => {
     expect(plainText('10 %\r50 %\r100 %\r')).toBe('100 %');
     expect(shown('\x1b[31m10 %\r50 %')).toEqual([['50 %', { fg: 'red' }]]);
     expect(plainText('windows\r')).toBe('windows');
   });
 
-  test('cursors, titles, links and other commands are taken out, also where the line ends in one', () => {
+  test('cursor movements, titles, links and other commands are removed, even incomplete ones at the end of a line', () => {
     const hostile =
       'a\x1b[2Jb\x1b]0;title\x07c\x1b]8;;http://x\x1b\\d\x1b]8;;\x1b\\e\x1bPq#\x1b\\f\x1b(Bg\x9b5Ch\x1b[12';
     expect(plainText(hostile)).toBe('abcdefgh');
     expect(shown(hostile)).toEqual(['abcdefgh']);
   });
 
-  test('other control characters and marks that reorder text are shown, and do nothing', () => {
+  test('other control characters and marks that reorder text are made visible', () => {
     expect(plainText('bell\x07 nul\0 del\x7f')).toBe('bell\u2407 nul\u2400 del\u2421');
     expect(plainText('abc\u202edcba \u2066x \x85')).toBe('abc<U+202E>dcba <U+2066>x <U+0085>');
   });
 
-  test('whatever is printed is shown with nothing left that could do anything', () => {
+  test('no output keeps a control character or a mark that reorders text', () => {
     const piece = fc.oneof(
       fc.constantFrom(
         '\x1b',

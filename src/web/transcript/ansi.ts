@@ -64,7 +64,7 @@ function colourOnly(sequence: string): string {
   return codes === undefined ? '' : `\x1b[${semicolons(codes)}m`;
 }
 
-/** `38:2::1:2:3` is another spelling of `38;2;1;2;3`, and `4:3` a kind of `4`. */
+/** `38:2::1:2:3` is another form of `38;2;1;2;3`, and `4:3` a variant of `4`. */
 function semicolons(codes: string): string {
   return codes
     .split(';')
@@ -103,7 +103,7 @@ function spanOf(entry: Anser.AnserJsonEntry): Span {
   };
 }
 
-/** The library names 16 colours, numbers 240 more, and says all others as `r, g, b`. */
+/** The library has names for 16 colours, numbers for 240 more, and `r, g, b` for all others. */
 function colourOf(name: string | null, rgb: string | null): string | null {
   if (name === null) return null;
   if (name === 'ansi-truecolor') return rgb === null ? null : hex(rgb.split(',').map(Number));
@@ -111,7 +111,7 @@ function colourOf(name: string | null, rgb: string | null): string | null {
   return palette === undefined ? name.replace(/^ansi-/, '') : hex(paletteColour(Number(palette)));
 }
 
-/** xterm's: a cube of 6 × 6 × 6 colours from 16 on, greys from 232 on. */
+/** The palette of xterm: a cube of 6 × 6 × 6 colours from 16 on, greys from 232 on. */
 function paletteColour(index: number): number[] {
   if (index >= 232) return Array<number>(3).fill(8 + 10 * (index - 232));
   const level = (step: number) => (step === 0 ? 0 : 55 + 40 * step);

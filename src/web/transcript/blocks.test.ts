@@ -42,8 +42,8 @@ function grown(...texts: string[]): MarkdownBlocks {
   return blocks;
 }
 
-describe('a text that grows', () => {
-  test('a block is finished when the next one has begun', () => {
+describe('growing text', () => {
+  test('a block is finished when the next one has started', () => {
     const blocks = grown('First ', 'paragraph.\n', '\nSecond');
     expect(blocks.finished).toEqual([]);
     blocks.update('First paragraph.\n\nSecond one\n');
@@ -56,20 +56,20 @@ describe('a text that grows', () => {
     expect(blocksOf(parts.join(''))).toEqual([...parts.slice(0, -2), `${parts[2]}\n`, 'end\n']);
   });
 
-  test('a line that is not over decides nothing', () => {
+  test('an incomplete line does not finish a block', () => {
     const blocks = grown('one\n\n', 'two\n', '#');
     expect(blocks.tail).toBe('two\n#');
     blocks.update('one\n\ntwo\n#three\n');
     expect(blocks.finished).toEqual(['one\n\n']);
   });
 
-  test('a text that does not go on from before begins anew', () => {
+  test('text that does not continue the earlier text replaces it', () => {
     const blocks = grown('one\n\ntwo\n\n');
     blocks.update('another\n\ntext\n');
     expect(blocks.finished).toEqual(['another\n\n']);
   });
 
-  test('whatever comes: nothing is lost, what is finished stays, and its ends are those of the whole text', () => {
+  test('for any text, nothing is lost, finished blocks stay, and they are those of the whole text', () => {
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
         const blocks = new MarkdownBlocks();
@@ -90,7 +90,7 @@ describe('a text that grows', () => {
     );
   });
 
-  test('a block that is long is read a few times, however many pieces it comes in', () => {
+  test('a long block is parsed only a few times, however many pieces it arrives in', () => {
     let read = 0;
     const blocks = new MarkdownBlocks((source) => {
       read += source.length;
@@ -106,15 +106,15 @@ describe('a text that grows', () => {
   });
 });
 
-describe('a fence that is open', () => {
-  test('its code is shown as it is, until it ends', () => {
+describe('an open code fence', () => {
+  test('shows its code until it is closed', () => {
     expect(openFence('```ts title\nconst a = 1;\n``')).toEqual({ language: 'ts', code: 'const a = 1;\n``' });
     expect(openFence('```ts\nconst a = 1;\n```\n')).toBeNull();
     expect(openFence('````\n```\n')).toEqual({ language: '', code: '```\n' });
     expect(openFence('~~~\na\n```\n')).toEqual({ language: '', code: 'a\n```\n' });
   });
 
-  test('what is no fence is none', () => {
+  test('is not found in other text', () => {
     for (const text of ['text', '``` `x`\n', '```', '    ```\n', '``\n']) expect(openFence(text)).toBeNull();
   });
 });

@@ -22,7 +22,7 @@ function many(count: number, text: (at: number) => string): EventRecord[] {
 }
 
 describe('lines', () => {
-  test('an event holds whole lines, or a part of one that goes on in the next of its stream', () => {
+  test('an event contains whole lines, or a part of a line that continues in the next event of its stream', () => {
     const lines = linesOf(
       printed('one\ntwo\nthr', { partial: true }),
       printed('error\n', { stream: 'stderr' }),
@@ -34,7 +34,7 @@ describe('lines', () => {
     expect(lines.at(4)).toMatchObject({ stream: 'stderr', seq: 2 });
   });
 
-  test('a line that goes on is told so, and is another object once it is longer', () => {
+  test('an incomplete line is marked as open, and becomes a new object when it grows', () => {
     const lines = linesOf(printed('par', { partial: true }));
     const before = lines.at(1)!;
     expect(before).toMatchObject({ raw: 'par', open: true });
@@ -45,7 +45,7 @@ describe('lines', () => {
     expect(lines.version).not.toBe(version);
   });
 
-  test('another process begins on a line of its own, in the usual colours', () => {
+  test('another session starts on a new line, in the default colours', () => {
     const lines = linesOf(
       printed('\x1b[31mcut', { partial: true }),
       printed('new\n', { session_id: 'ses_2' }),
@@ -55,7 +55,7 @@ describe('lines', () => {
     expect(lines.spans(2)).toMatchObject([{ text: 'new', fg: null }]);
   });
 
-  test('bytes that are no text are shown as far as they are, with a mark', () => {
+  test('bytes that are not text are replaced, and their line is marked as binary', () => {
     const lines = linesOf(
       printed(btoa('ok\xff\n'), { encoding: 'base64' }),
       printed('!', { encoding: 'base64' }),
@@ -64,7 +64,7 @@ describe('lines', () => {
     expect(lines.at(2)).toMatchObject({ binary: true });
   });
 
-  test('a colour goes on in the next line of its stream, and not in the other stream', () => {
+  test('a colour continues in the next line of its stream, but not in the other stream', () => {
     const lines = linesOf(
       printed('\x1b[31mred\n'),
       printed('plain\n', { stream: 'stderr' }),
@@ -73,7 +73,7 @@ describe('lines', () => {
     expect([1, 2, 3].map((n) => lines.spans(n)[0]?.fg)).toEqual(['red', null, 'red']);
   });
 
-  test('a line that is too long goes on in the next row, and is copied as one', () => {
+  test('a line that is too long continues in the next row, and is copied as one line', () => {
     const long = 'x'.repeat(2.5 * bounds.line_chars);
     const lines = linesOf(
       printed(long.slice(0, 100_000), { partial: true }),
@@ -83,7 +83,7 @@ describe('lines', () => {
     expect(lines.copy(1, 4)).toBe(`${long}\nend`);
   });
 
-  test('only the newest lines are held, and keep their numbers', () => {
+  test('keeps only the newest lines, with their numbers', () => {
     const lines = new Lines();
     lines.add(many(bounds.lines + 5_000, (at) => `line ${at + 1}`));
     expect(lines.last).toBe(bounds.lines + 5_000);
@@ -96,7 +96,7 @@ describe('lines', () => {
 });
 
 describe('copying', () => {
-  test('a copy of all is what was printed, however the pieces came', () => {
+  test('a copy of all lines is the printed text, however it was split into events', () => {
     const piece = fc.oneof(fc.constantFrom('\n', '\r\n', '\x1b[31m', '\r', 'a'), fc.string({ maxLength: 8 }));
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
@@ -111,7 +111,7 @@ describe('copying', () => {
     );
   });
 
-  test('a range that is not here is as much of it as is here', () => {
+  test('a range beyond the lines copies only those that exist', () => {
     const lines = linesOf(printed('one\ntwo\nthree\n'));
     expect(lines.copy(2, 3)).toBe('two\nthree');
     expect(lines.copy(-5, 99)).toBe('one\ntwo\nthree');
@@ -122,19 +122,19 @@ describe('copying', () => {
 describe('finding', () => {
   const lines = linesOf(printed('Fail: a.ts\n\x1b[31mFa\x1b[1mil\x1b[0m b.ts\n[ok] (1+1)\nfine\n'));
 
-  test('words are found in what is shown, whatever their case and colours', () => {
+  test('searches the visible text, whatever its colours and, by default, its case', () => {
     expect(findLines(lines, 'fail').lines).toEqual([1, 2]);
     expect(findLines(lines, 'fail', { case: true }).lines).toEqual([]);
     expect(findLines(lines, 'Fail', { case: true }).lines).toEqual([1, 2]);
   });
 
-  test('signs are signs unless an expression is asked for', () => {
+  test('the query is plain text unless it is a regular expression', () => {
     expect(findLines(lines, '(1+1)').lines).toEqual([3]);
     expect(findLines(lines, '^f', { regex: true }).lines).toEqual([1, 2, 4]);
     expect(findLines(lines, '\\b[ab]\\.ts$', { regex: true }).lines).toEqual([1, 2]);
   });
 
-  test('an expression that is none says so, and nothing is found of nothing', () => {
+  test('an invalid expression is an error, and an empty query finds nothing', () => {
     expect(findLines(lines, '(', { regex: true })).toEqual({
       lines: [],
       error: expect.stringContaining('('),
@@ -142,11 +142,11 @@ describe('finding', () => {
     expect(findLines(lines, '')).toEqual({ lines: [], error: null });
   });
 
-  test('what came later is looked through by itself', () => {
+  test('the search can start at a later line', () => {
     expect(findLines(lines, 'f', { from: 3 }).lines).toEqual([4]);
   });
 
-  test('of 100,000 coloured lines every match is found', () => {
+  test('finds every match in 100,000 coloured lines', () => {
     const log = new Lines();
     log.add(
       many(100_000, (at) => `\x1b[32m${at}\x1b[0m some words that stand in a line of a log, number ${at}`),

@@ -14,11 +14,11 @@ function blocks(text: string): MarkdownBlocks | null {
 test.each<[string, (text: string) => unknown]>([
   ['a line of output', plainText],
   ['an open code fence', openFence],
-  ['nesting of Markdown', isTooNested],
-  ['marks of Markdown', isTooMarked],
-  ['blocks of Markdown', blocks],
-  ['addresses in a message', pieces],
-])('%s: takes linear time whatever is repeated', (_, apply) => {
+  ['nested Markdown', isTooNested],
+  ['Markdown marks', isTooMarked],
+  ['Markdown blocks', blocks],
+  ['links in a message', pieces],
+])('parses %s in linear time, whatever is repeated', (_, apply) => {
   applyToLongTexts(apply);
   expect(apply('end')).not.toBeUndefined();
 });

@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest';
 import { noticeTone, stopWords } from './words.ts';
 
-test('explains a refusal and a limit; a normal end is plain', () => {
+test('explains a refusal and a limit, and shows a normal end plainly', () => {
   expect(stopWords('end_turn').tone).toBe('plain');
   expect(stopWords('refusal')).toMatchObject({ tone: 'failure', text: expect.stringContaining('refused') });
   expect(stopWords('max_tokens')).toMatchObject({ tone: 'warning', text: expect.stringContaining('tokens') });
 });
 
-test('shows an unknown reason unchanged, even if it is the name of a property', () => {
+test('shows an unknown reason unchanged, even if it is the name of an object property', () => {
   expect(stopWords('tired')).toEqual({ text: 'Turn ended: tired', tone: 'warning' });
   expect(stopWords('toString').text).toBe('Turn ended: toString');
   expect(stopWords(null).text).toContain('no reason');

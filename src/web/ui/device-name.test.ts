@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { deviceName } from './device-name.ts';
 
 describe('the name of a device', () => {
-  it('is browser and system, the more special browser first', () => {
+  it('consists of the most specific browser name and the system', () => {
     const webkit = 'AppleWebKit/537.36 (KHTML, like Gecko)';
     expect(deviceName(`Mozilla/5.0 (X11; Linux x86_64) ${webkit} Chrome/150.0 Safari/537.36`)).toBe(
       'Chrome on Linux',
@@ -14,7 +14,7 @@ describe('the name of a device', () => {
       deviceName(`Mozilla/5.0 (iPhone; CPU iPhone OS 20_0 like Mac OS X) ${webkit} Version/20 Safari/604.1`),
     ).toBe('Safari on iPhone');
   });
-  it('is what a program calls itself', () => {
+  it('is the user agent of any other program', () => {
     expect([deviceName('svc-cli/0.1.0'), deviceName(null)]).toEqual(['svc-cli/0.1.0', 'Unknown']);
   });
 });

@@ -3,16 +3,16 @@ import { placed } from './placed.ts';
 
 const fields = ['username', 'password'] as const;
 
-describe('the words of an error', () => {
-  it('stand beside the field that they begin with', () => {
+describe('an error message', () => {
+  it('is shown at the field whose name it starts with', () => {
     expect(placed(new Error('password must be at least 12 characters'), fields)).toEqual({
       password: 'password must be at least 12 characters',
     });
   });
-  it('stand with the whole where they name no field of it', () => {
+  it('is shown for the whole form if it names no field', () => {
     expect(placed(new Error('passwords differ'), fields)).toEqual({ rest: 'passwords differ' });
   });
-  it('are none where nothing failed', () => {
+  it('is empty without an error', () => {
     expect(placed(null, fields)).toEqual({});
   });
 });

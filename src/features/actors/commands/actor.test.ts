@@ -115,7 +115,7 @@ test('the actor comes from the flag, else from SVC_ACTOR_ID', async () => {
   expect(calls.map(({ params }) => params)).toEqual([{ actor_id: 'user:ana' }, { actor_id: 'user:eve' }]);
 });
 
-test('a configured secret comes first; if the plane rejects it, the agent’s own token follows', async () => {
+test('a configured secret is tried first, and the agent’s own token if the plane rejects the secret', async () => {
   const listener = await openTestListener((token) => token === 'ses_a.secret');
   const env = await agentOf(listener);
   const values = { 'internal_grpc.auth.shared_secret': SECRET, 'internal_grpc.auth.issuer': 'mine' };

@@ -76,7 +76,7 @@ async function open(handlers: Parameters<typeof openFakeHttp>[0]): Promise<Recor
 }
 
 describe('nodes', () => {
-  test('ls prints the registry, get one node', async () => {
+  test('ls prints all nodes, and get prints one', async () => {
     const env = await open({ listAgentNodes: () => ({ items: [box] }), getAgentNode: () => box });
     const { stdout } = await run(['nodes', 'ls'], { home, env });
     expect(stdout).toBe(`box\tThe box\tconnected\t1.2.3\t4\t${time}\n`);
@@ -85,7 +85,7 @@ describe('nodes', () => {
     expect(JSON.parse((await run(['nodes', 'get', 'box', '--json'], { home, env })).stdout)).toEqual(box);
   });
 
-  test('are for root', async () => {
+  test('are available to root only', async () => {
     const env = { ...(await open({})), SVC_TOKEN: USER_TOKEN };
     expect(await run(['nodes', 'ls'], { home, env })).toMatchObject({
       code: 4,
@@ -213,7 +213,7 @@ describe('nodes', () => {
     expect(JSON.parse(json.stdout).token).toBe('new');
   });
 
-  test('their ids are completed', async () => {
+  test('have completion for their ids', async () => {
     const env = await open({ listAgentNodes: () => ({ items: [box, { ...box, id: 'other' }] }) });
     const complete = async (words: string[]) =>
       (await run(['__complete', '--', ...words], { home, env })).stdout.split('\n').filter(Boolean);
@@ -260,7 +260,7 @@ describe('init --node', () => {
     expect(readFileSync(join(home, 'b.toml'), 'utf8')).toContain(token);
   });
 
-  test('rejects what no node could start with, and writes nothing', async () => {
+  test('rejects values with which no node could start, and writes nothing', async () => {
     for (const argv of [
       ['--node', '--id', 'main', '--token', token],
       ['--node', '--id', 'a b', '--token', token],

@@ -46,7 +46,7 @@ describe('presets', () => {
     }
   });
 
-  it('without a program have no question and no result', () => {
+  it('have no question and no result if they have no program', () => {
     expect(questionOf(findPreset('plain')!)).toBeNull();
     const unknown = { command: null, argv: null, installed: null, signed_in: 'unknown' };
     expect(record('plain', null)).toMatchObject({ ...unknown, protocol: 'plain' });

@@ -45,8 +45,8 @@ const board = (steps: Step[], fields: Partial<Board> = {}): Board => ({
   ...fields,
 });
 
-describe('a run on a screen', () => {
-  test('each step stands with its try, its time, and what it waits for or why it ended', () => {
+describe('the board of a run', () => {
+  test('shows each step with its attempt, its time, and what it waits for or why it ended', () => {
     const lines = boardLines(
       board([
         step('a', 'completed', { attempt: 1, started_at: time, ended_at: '2026-01-01T00:00:03.000Z' }),
@@ -70,7 +70,7 @@ describe('a run on a screen', () => {
     ]);
   });
 
-  test('of 2,048 steps those are shown that move or need a look, the rest is counted', () => {
+  test('of 2,048 steps, shows those that are active or need attention, and counts the others', () => {
     const steps = Array.from({ length: 2_048 }, (_, at) =>
       step(`s${at}`, at < 1_000 ? 'completed' : 'pending'),
     );
@@ -93,7 +93,7 @@ describe('a run on a screen', () => {
     ]);
   });
 
-  test('no line is wider than the screen, and there are never more of them, whatever its size', () => {
+  test('never exceeds the width and the height of the screen', () => {
     const steps = Array.from({ length: 30 }, (_, at) =>
       step(`日本${'x'.repeat(90)}${at}`, 'input_required', { error_text: '\x1b[2J'.repeat(50) }),
     );
@@ -107,7 +107,7 @@ describe('a run on a screen', () => {
     }
   });
 
-  test('reviews of its agents stand below, with the answers', () => {
+  test('lists the reviews of its agents below, with the commands that answer them', () => {
     const lines = boardLines(
       board([], { reviews: [review], run: run({ attention: 'look' }) }),
       screen,
@@ -124,7 +124,7 @@ describe('a run on a screen', () => {
     ]);
   });
 
-  test('a run that waits as a whole says how it goes on, one that is over asks for nothing', () => {
+  test('shows how a waiting run can continue, and asks for nothing after its end', () => {
     const waits = run({ status: 'input_required', error: 'no rounds left' });
     expect(boardLines(board([], { run: waits }), screen, now_ms).slice(2)).toEqual([
       'the run waits for an answer: no rounds left',
@@ -150,7 +150,7 @@ describe('drawing in place', () => {
     return drawn;
   }
 
-  test('one write goes up to the first line and leaves nothing of what stood there', async () => {
+  test('one write moves to the first line and erases the previous lines', async () => {
     const drawn = await draw(
       [
         { rows: 24, columns: 80 },
@@ -164,7 +164,7 @@ describe('drawing in place', () => {
     ]);
   });
 
-  test('lines that a narrower terminal has wrapped count as more, up to the whole screen', async () => {
+  test('lines that a narrower terminal has wrapped count as several, up to the height of the screen', async () => {
     const [, narrow] = await draw(
       [
         { rows: 24, columns: 80 },

@@ -28,7 +28,7 @@ function begun(steps: StepShape[], more: Partial<RunShape> = {}) {
 }
 
 describe('a step', () => {
-  test('of a plain member runs in parallel with others up to the limit, one of an ACP member waits for its turn', () => {
+  test('runs in parallel with others up to the limit if its member is plain, and waits for its turn if it is ACP', () => {
     const run = begun([step('x'), step('y'), step('z'), step('1', acp), step('2', acp)]);
     expect(run.first).toEqual(['launch x 1', 'launch y 1', 'launch 1 1']);
     expect(run.completed('x')).toEqual(['launch z 1']);
@@ -43,7 +43,7 @@ describe('a step', () => {
     expect(run.graph.run().error).toBe('step x failed: bad');
   });
 
-  test('with an unknown outcome requires input, and resuming it starts a new attempt', () => {
+  test('requires input if its outcome is unknown, and resuming it starts a new attempt', () => {
     const run = begun([step('x')]);
     run.happen({ kind: 'step_unknown', step_key: 'x', attempt: 1, reason: 'outcome unknown' });
     expect(run.graph.run().status).toBe('input_required');
@@ -53,7 +53,7 @@ describe('a step', () => {
     expect(run.completed('x', 2)).toEqual(['run_ended completed']);
   });
 
-  test('of an outside member is started by a command and keeps its attempt when it is resumed', () => {
+  test('is started by a command if its member is outside, and keeps its attempt when it is resumed', () => {
     const run = begun([step('x', outside)]);
     for (const kind of ['startStep', 'resumeStep'] as const) {
       if (kind === 'resumeStep')
@@ -67,7 +67,7 @@ describe('a step', () => {
     }
   });
 
-  test('that requires input is ended when the run is resumed during its turn', () => {
+  test('starts a new attempt if the run is resumed while it requires input', () => {
     const run = begun([step('x', acp)]);
     run.happen({ kind: 'step_command', step_key: 'x', command: { kind: 'requireStepInput', reason: '?' } });
     const resumed = run.happen({ kind: 'run_command', command: { kind: 'resumeRun' } });
@@ -86,7 +86,7 @@ describe('a leader', () => {
     expect(run.happen({ kind: 'round_ended', round: 2 })).toEqual(['run_ended completed']);
   });
 
-  test('that uses all its rounds requires input, and gets more when the run is resumed', () => {
+  test('requires input once it has used all its rounds, and gets more when the run is resumed', () => {
     const run = begun([], { max_rounds: 1 });
     run.happen({ kind: 'step_added', step: step('x') });
     run.completed('x');
@@ -100,7 +100,7 @@ describe('a leader', () => {
 });
 
 describe('a run', () => {
-  test('that has ended can only be resumed or restarted, and a completed run only restarted', () => {
+  test('can only be resumed or restarted after its end, and only restarted if it is completed', () => {
     const run = begun([step('x')]);
     expect(run.completed('x')).toEqual(['run_ended completed']);
     for (const kind of ['cancelRun', 'completeRun', 'resumeRun'] as const)

@@ -123,7 +123,7 @@ describe('JSON input', () => {
     expect(await input([])).toEqual({});
   });
 
-  test('that is not JSON, or not an object if one is required, is a usage error before any request', async () => {
+  test('causes a usage error before any request if it is not JSON, or not an object where one is required', async () => {
     await open({});
     env.SVC_URL = 'http://127.0.0.1:1';
     expect(await input(['--input', '{"a"'])).toMatch(/^2 svc: --input is not valid JSON: /);
@@ -291,7 +291,7 @@ describe('mail and messages', () => {
     expect((await cli(['mail', 'send', 'dev', '--run', 'run_1'])).code).toBe(2);
   });
 
-  test('of a trigger are a text, which may come from standard input, or a payload', async () => {
+  test('have a text, a text from standard input, or a payload if a trigger sends them', async () => {
     const payloads: unknown[] = [];
     await open({
       setTrigger: ({ body, params }) => {
@@ -328,7 +328,7 @@ describe('mail and messages', () => {
     expect(await cli(['mail', 'ack', '7', '8'])).toMatchObject({ code: 4, stderr: 'svc: invalid token\n' });
   });
 
-  test('about a task go to all, its leader, or one member', async () => {
+  test('go to all members, to the leader or to one member if they are about a task', async () => {
     const routes: unknown[] = [];
     await open({
       listTasks: () => ({ items: [taskRecord] }),

@@ -5,7 +5,7 @@ import { byAttention, chosen, counts, endOf, grouped, programOf } from './order.
 const agent = (name: string, fields: Partial<ReturnType<typeof agentRecord>> = {}) =>
   agentRecord({ id: `agt_${name}`, name, ...fields });
 
-test('what needs a person comes first, then what failed, then what runs', () => {
+test('agents that need a person come first, then failed ones, then running ones', () => {
   const agents = [
     agent('done', { status: 'completed' }),
     agent('works', { status: 'running' }),
@@ -25,7 +25,7 @@ test('what needs a person comes first, then what failed, then what runs', () => 
   expect(counts(agents)).toEqual({ needs_you: 1, running: 2, failed: 1 });
 });
 
-test('every word of the filter must be found, in whatever field', () => {
+test('every word of the filter must occur in one of the fields', () => {
   const agents = [
     agent('api', { node_id: 'gpu-1', command: '/usr/bin/codex --x', argv: null }),
     agent('web', { node_id: 'gpu-1', status: 'running', worktree_branch: 'svc/web' }),
@@ -38,7 +38,7 @@ test('every word of the filter must be found, in whatever field', () => {
   expect(names({ show: 'failed', q: 'gpu' })).toEqual([]);
 });
 
-test('groups keep the order of attention, and name what has none', () => {
+test('groups keep the order of the agents, and agents without a value have a named group', () => {
   const agents = [
     agent('a', { worktree_repo: '/home/ana/code/shop', team_id: 'team_1' }),
     agent('b', { node_id: 'gpu-1' }),
@@ -54,7 +54,7 @@ test('groups keep the order of attention, and name what has none', () => {
   expect(names(undefined)).toEqual([': a,b,c']);
 });
 
-test('a program and an end are said in few words', () => {
+test('describes an agent’s program and its end in a few words', () => {
   expect(programOf({ preset: 'claude', argv: null, command: 'x' })).toBe('claude');
   expect(programOf({ preset: null, argv: ['/opt/bin/agent', 'run'], command: 'x' })).toBe('agent');
   expect(programOf({ preset: null, argv: null, command: ' npm test' })).toBe('npm');

@@ -10,7 +10,7 @@ const operations = operationsOf(api);
 const operation = (id: string) => operations.find((each) => each.id === id)!;
 
 describe('the API explorer', () => {
-  it('knows every operation of the API once, and shows each under a tag', () => {
+  it('lists every operation of the API once, under a tag', () => {
     const ids = operations.map(({ id }) => id);
     expect(ids.length).toBeGreaterThan(80);
     expect(new Set(ids).size).toBe(ids.length);
@@ -18,12 +18,12 @@ describe('the API explorer', () => {
     expect(shown.toSorted()).toEqual(ids.toSorted());
   });
 
-  it('finds operations by words of name, path and summary', () => {
+  it('finds operations by words in their name, path and summary', () => {
     const found = groupsOf(api, operations, 'AUDIT get').flatMap((group) => group.operations);
     expect(found.map(({ id }) => id)).toEqual(['listAudit', 'verifyAudit']);
   });
 
-  it('has a body to begin with for every operation that takes one', () => {
+  it('has an initial body for every operation that takes one', () => {
     for (const each of operations) {
       const schema = bodyOf(each);
       if (schema) expect([each.id, typeof exampleOf(api, schema)]).toEqual([each.id, 'object']);
@@ -31,7 +31,7 @@ describe('the API explorer', () => {
     expect(exampleOf(api, bodyOf(operation('login'))!)).toEqual({ username: '', password: '' });
   });
 
-  it('says types in words', () => {
+  it('describes types in words', () => {
     const types = [
       { type: 'array', items: { $ref: '#/components/schemas/Agent' } },
       { anyOf: [{ type: 'string' }, { type: 'null' }] },
@@ -46,7 +46,7 @@ describe('the API explorer', () => {
     ]);
   });
 
-  it('ends with a type that holds itself', () => {
+  it('stops at a type that contains itself', () => {
     const Node = { type: 'object', required: ['next'], properties: { next: { $ref: '#/Node' } } };
     const endless = { ...api, components: { schemas: { Node }, responses: {} } };
     expect(JSON.stringify(exampleOf(endless, { $ref: '#/Node' }))).toContain('{}');
@@ -54,7 +54,7 @@ describe('the API explorer', () => {
 });
 
 describe('a request', () => {
-  it('puts each parameter where it belongs, and leaves empty ones out', () => {
+  it('puts each parameter where it belongs, and omits empty ones', () => {
     const values = { agent_id: 'a/b', tail: '10', after: '', 'Last-Event-ID': '7' };
     expect(requestOf(operation('followAgent'), { values, body: '' })).toEqual({
       path: '/api/agents/a%2Fb/events?tail=10',
@@ -63,12 +63,12 @@ describe('a request', () => {
     });
   });
 
-  it('is not made of an incomplete path or a body that is no JSON', () => {
+  it('is rejected if the path is incomplete or the body is not JSON', () => {
     expect(() => requestOf(operation('getAgent'), { values: {}, body: '' })).toThrow('agent_id is required');
     expect(() => requestOf(operation('createAgent'), { values: {}, body: '{' })).toThrow();
   });
 
-  it('as a line for a shell says what was written, and no token', () => {
+  it('becomes a shell command with the user’s input and without the token', () => {
     const request = requestOf(operation('login'), { values: {}, body: `{"username":"o'hara"}` });
     expect(curlOf('http://h', 'POST', request)).toBe(
       `curl -N -X POST -H "Authorization: Bearer $SVC_TOKEN" -H 'content-type: application/json' ` +

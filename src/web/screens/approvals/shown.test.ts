@@ -22,14 +22,14 @@ const all = [
   review('b', 4, { team_id: 'team_1' }),
 ];
 
-test('what waits longest comes first; what was settled while somebody looked keeps its place', () => {
+test('the oldest pending request comes first, and one that is settled while it is shown keeps its place', () => {
   expect(ids(shownAsks(all, {}, new Set()))).toEqual(['a', 'b', 'c']);
   expect(ids(shownAsks(all, {}, new Set(['old'])))).toEqual(['old', 'a', 'b', 'c']);
   expect(ids(recentAsks(all, new Set(), 9))).toEqual(['old', 'older']);
   expect(ids(recentAsks(all, new Set(['old']), 9))).toEqual(['older']);
 });
 
-test('filters hold together, and offer what waits and what is chosen', () => {
+test('filters are combined, and offer the values of pending requests and the current choice', () => {
   expect(ids(shownAsks(all, { team: 'team_1', kind: 'edit' }, new Set()))).toEqual(['b']);
   expect(ids(shownAsks(all, { kind: 'other' }, new Set()))).toEqual(['a']);
   const names = { agents: [], teams: new Map([['team_1', 'Shop']]) };
@@ -38,7 +38,7 @@ test('filters hold together, and offer what waits and what is chosen', () => {
   expect(choices.kind.map(({ value }) => value)).toEqual(['', 'edit', 'execute', 'other']);
 });
 
-test('elicitations are listed among the reviews, as their own kind', () => {
+test('elicitations are listed with the reviews, as a separate kind', () => {
   const form = elicitationRecord({ id: 'form', created_at: '2026-11-22T10:03:30.000Z', team_id: 'team_1' });
   const asks = [...all, form];
   expect(ids(shownAsks(asks, {}, new Set()))).toEqual(['a', 'form', 'b', 'c']);

@@ -5,7 +5,7 @@ import { bodyOf, derivedFolder, EMPTY, needsCommand, placed, suggestName } from 
 const demo = { id: 'demo', protocol: 'acp', argv: ['svc', 'demo-agent'] } as PresetRecord;
 const plain = { id: 'plain', protocol: 'plain', argv: null } as PresetRecord;
 
-test('a name comes from what is worked on, with the first number that is free', () => {
+test('suggests the name of the repository, folder or preset, with the first free number', () => {
   const draft = { ...EMPTY, repo: '/home/ana/code/shop/' };
   expect(suggestName(draft, [])).toBe('shop-1');
   expect(suggestName(draft, ['shop-1', 'shop-2'])).toBe('shop-3');
@@ -13,14 +13,14 @@ test('a name comes from what is worked on, with the first number that is free', 
   expect(suggestName({ ...EMPTY, where: 'empty' }, [])).toBe('demo-1');
 });
 
-test('the folder is shown before it is made', () => {
+test('shows the folder before it is created', () => {
   expect(derivedFolder(EMPTY, '/data/worktrees', 'shop-1')).toBe('/data/worktrees/shop-1-…');
   expect(derivedFolder(EMPTY, null, 'shop-1')).toBe(null);
   expect(derivedFolder({ ...EMPTY, workdir: '/w/x' }, '/data', 'shop-1')).toBe('/w/x');
   expect(derivedFolder({ ...EMPTY, where: 'folder', workdir: '/w/x' }, '/data', 'shop-1')).toBe('/w/x');
 });
 
-test('only what belongs to the choice is asked for', () => {
+test('the request contains only the fields that apply to the choices', () => {
   const draft = { ...EMPTY, repo: '/code/shop', ref: ' main ', prompt: 'Go', env: 'A=1\n\nB=x=y' };
   expect(bodyOf(draft, demo, 'shop-1')).toEqual({
     body: {
@@ -62,7 +62,7 @@ test('only what belongs to the choice is asked for', () => {
   expect([needsCommand(demo), needsCommand(plain)]).toEqual([false, true]);
 });
 
-test('a refusal stands at the field that it is about', () => {
+test('an error is shown at the field that it is about', () => {
   expect(placed('workdir is required')).toEqual({ workdir: 'workdir is required' });
   expect(placed('worktree_repo must be within allowed safe paths')).toHaveProperty('repo');
   expect(placed('command is required')).toHaveProperty('command');

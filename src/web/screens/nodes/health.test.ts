@@ -8,7 +8,7 @@ const report = (checks: Check[]): HealthReport => ({
 const failed = (name: Check['name'], error: string): Check => ({ name, ok: false, ms: 1, error });
 const node = { grpc_target: 'https://gpu.lan:8081', tls_server_name: null };
 
-test('steps that a test did not get to are shown as such; a root that is not registered is no step', () => {
+test('shows steps that the test did not reach, and omits the root step if no root is registered', () => {
   const checks = [
     { name: 'dns' as const, ok: true, ms: 1 },
     failed('tcp', 'failed to connect to remote node'),
@@ -24,13 +24,13 @@ test('steps that a test did not get to are shown as such; a root that is not reg
   expect(stepsOf(report([]), { default_worktree_root: '/srv' })).toHaveLength(6);
 });
 
-test('what is wrong with the target is mended there', () => {
+test('a failed connection to the target can be fixed by editing it', () => {
   for (const name of ['dns', 'tcp', 'tls'] as const) {
     expect(fixOf(failed(name, 'failed to connect to remote node'), node)).toMatchObject({ kind: 'edit' });
   }
 });
 
-test('a certificate that does not hold: another TLS name where one was given, else a join', () => {
+test('an invalid certificate can be fixed by removing the TLS name, or by a join if none is set', () => {
   const check = failed('tls', 'certificate verify failed');
   expect(fixOf(check, node)).toMatchObject({ kind: 'join' });
   expect(fixOf(check, { ...node, tls_server_name: 'other.lan' })).toEqual({
@@ -40,17 +40,17 @@ test('a certificate that does not hold: another TLS name where one was given, el
   });
 });
 
-test('a node that says another id can be registered as that', () => {
+test('a node that reports another id can be registered with that id', () => {
   const check = failed('tls', 'node id mismatch: registered gpu-1, node says gpu-2');
   expect(fixOf(check, node)).toMatchObject({ kind: 'register', id: 'gpu-2' });
 });
 
-test('what nobody can mend from here offers nothing', () => {
+test('an error that cannot be fixed here offers no action', () => {
   expect(fixOf(failed('auth', 'unauthorized'), node)).toBe(null);
   expect(fixOf(failed('version', 'version skew'), node)).toBe(null);
 });
 
-test('words of the server stand beside what they are about', () => {
+test('an error of the server is shown at the field that it is about', () => {
   const places = [
     ['agent node id is reserved', 'id'],
     ['agent node id or name already exists', 'id'],

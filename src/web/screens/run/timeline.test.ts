@@ -11,7 +11,7 @@ const span = (from: number, to: number, lane = 'a'): Span => ({
   to_ms: to * MINUTE,
 });
 
-test('time runs evenly where something always goes on', () => {
+test('the scale is linear if something is always running', () => {
   const { x, folds } = scaleOf([span(0, 10), span(5, 20, 'b')], 0, 20 * MINUTE);
   expect(folds).toEqual([]);
   expect(x(0)).toBe(0);
@@ -19,7 +19,7 @@ test('time runs evenly where something always goes on', () => {
   expect(x(20 * MINUTE)).toBeCloseTo(1);
 });
 
-test('a long idle time is folded to little, and what follows keeps its length', () => {
+test('a long idle time is folded, and later times keep their length', () => {
   const { x, folds, ticks } = scaleOf([span(0, 10), span(610, 620)], 0, 620 * MINUTE);
   expect(folds).toHaveLength(1);
   expect(folds[0]).toMatchObject({ from_ms: 10 * MINUTE, to_ms: 610 * MINUTE });
@@ -28,7 +28,7 @@ test('a long idle time is folded to little, and what follows keeps its length', 
   expect(ticks.map(({ ms }) => ms)).toEqual([0, 610 * MINUTE]);
 });
 
-test('moments never go backwards, and stay on the page', () => {
+test('positions never go backwards, and stay on the page', () => {
   const { x } = scaleOf([span(1, 2), span(90, 95), span(3, 4, 'b')], 0, 300 * MINUTE);
   let before = 0;
   for (let minute = -5; minute <= 310; minute++) {
@@ -39,12 +39,12 @@ test('moments never go backwards, and stay on the page', () => {
   }
 });
 
-test('a run that has just begun has a scale', () => {
+test('a run that has just started has a scale', () => {
   const { x } = scaleOf([], 1000, 1000);
   expect(x(1000)).toBe(0);
 });
 
-test('steps that go on reach until now, those that did not begin are not there, and questions wait in the lane of who asks', () => {
+test('running steps extend to now, steps that have not started are omitted, and reviews are in the lane of their member', () => {
   const at = (ms: number) => new Date(ms).toISOString();
   const step = { member_id: 'api', status: 'running', ended_at: null };
   expect(
@@ -77,6 +77,6 @@ test('steps that go on reach until now, those that did not begin are not there, 
   ]);
 });
 
-test('what goes on side by side lies in rows of its own, what follows shares one', () => {
+test('overlapping spans are in separate rows, and consecutive ones share a row', () => {
   expect(rowsOf([span(0, 10), span(5, 8), span(10, 12)]).map((row) => row.length)).toEqual([2, 1]);
 });

@@ -16,7 +16,7 @@ const task = (number: number, more: Partial<TaskRecord> = {}): TaskRecord => ({
 });
 const numbers = (tasks: TaskRecord[]) => tasks.map(({ number }) => number);
 
-test('every task stands in the column of its status, those that changed last first', () => {
+test('every task is in the column of its status, the last changed first', () => {
   const tasks = [task(1), task(2, { status: 'completed' }), task(3), task(4, { status: 'in_review' })];
   const shown = onBoard(tasks).map(({ label, tasks }) => [label, numbers(tasks)]);
   expect(shown).toEqual([
@@ -29,13 +29,13 @@ test('every task stands in the column of its status, those that changed last fir
   expect(numbers(latestFirst([task(1, { updated_at: '2027-01-01T00:00:00Z' }), task(2)]))).toEqual([1, 2]);
 });
 
-test('a step to the right and one to the left lead back; the ends lead nowhere', () => {
+test('moving left and right again returns to the same column, and the ends have no neighbour', () => {
   expect(neighbour('open', -1)).toBe(null);
   expect(neighbour('cancelled', 1)).toBe(null);
   for (const { status } of columns.slice(1)) expect(neighbour(neighbour(status, -1)!, 1)).toBe(status);
 });
 
-test('a filter needs all its words, and knows numbers', () => {
+test('the filter requires all words, and matches task numbers', () => {
   const tasks = [
     task(1, { title: 'Add gift cards' }),
     task(17, { assignee_member_id: 'api', updated_at: '' }),
@@ -48,7 +48,7 @@ test('a filter needs all its words, and knows numbers', () => {
   expect(numbers(matching(tasks, ' '))).toEqual([1, 17, 2]);
 });
 
-test('only questions of the run that wait are counted', () => {
+test('counts only pending reviews of the run', () => {
   const review = (run_id: string | null, status: string) => ({ run_id, status }) as ReviewRecord;
   const reviews = [review('run_1', 'pending'), review('run_1', 'answered'), review('run_2', 'pending')];
   expect(waitingIn([...reviews, review(null, 'pending')], 'run_1')).toBe(1);

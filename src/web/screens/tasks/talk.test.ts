@@ -28,7 +28,7 @@ test('merges pages and streamed messages into one conversation without duplicate
   expect(ids(inOrder(pages, [message(7), message(12)]))).toEqual([2, 4, 7, 9, 12]);
 });
 
-test('a message shows the run that took it, in whatever order its versions arrive', () => {
+test('a message shows the run that received it, in whatever order its versions arrive', () => {
   const waits = message(1);
   const taken = message(1, { run_id: 'run_1' });
   expect(inOrder([[waits]], [taken])).toEqual([taken]);
@@ -42,7 +42,7 @@ test('a search shows only what it found, and a thread only its own messages', ()
   expect(ids(matchingShown(received, [message(4)], { q: 'words' }))).toEqual([4]);
 });
 
-test('actors go by the names that people know', () => {
+test('shows the short names of actors', () => {
   expect([nameOf('dev@team_1'), nameOf('user:ana'), nameOf('user:a@b.c'), nameOf('lead')]).toEqual([
     ...['dev', 'ana', 'a@b.c', 'lead'],
   ]);
@@ -50,7 +50,7 @@ test('actors go by the names that people know', () => {
   expect(receiverOf({ route: 'to_member', to_actor_id: 'dev@team_1' })).toBe('dev');
 });
 
-test('of a payload everything is shown, its text once', () => {
+test('shows the whole payload, and its text only once', () => {
   expect(payloadRest(message(1))).toBe(null);
   expect(payloadRest(message(1, { payload: { text: 'a', n: 1 }, text: 'a' }))).toBe('{\n  "n": 1\n}');
   expect(payloadRest(message(1, { payload: { n: 1 }, text: null }))).toBe('{\n  "n": 1\n}');
@@ -58,7 +58,7 @@ test('of a payload everything is shown, its text once', () => {
   expect(payloadRest(message(1, { payload: { text: 7 }, text: null }))).toBe('{\n  "text": 7\n}');
 });
 
-test('only addresses of the web become links, whole, and no text gets lost', () => {
+test('only http and https URLs become links, without punctuation, and no text is lost', () => {
   const text = 'see https://a.example/b?c=1#d, (http://x.example). javascript:alert(1) https://[ <b>';
   const parts = pieces(text);
   expect(parts.map(({ text }) => text).join('')).toBe(text);
@@ -67,13 +67,13 @@ test('only addresses of the web become links, whole, and no text gets lost', () 
   expect(new Set(parts.map(({ at }) => at)).size).toBe(parts.length);
 });
 
-test('a excerpt is one short line', () => {
+test('an excerpt is one short line', () => {
   expect(excerpt({ text: 'a\n  b', payload: {} })).toBe('a b');
   expect(excerpt({ text: 'x'.repeat(500), payload: {} })).toHaveLength(80);
   expect(excerpt({ text: null, payload: { n: 1 } })).toBe('{"n":1}');
 });
 
-test('words of the server stand beside what they are about', () => {
+test('an error of the server is shown at the field that it is about', () => {
   expect(placeOf('route=to_leader requires a leader member in spec.members')).toBe('route');
   expect(placeOf('to_actor_id is required when route=to_member')).toBe('member');
   expect(placeOf('unknown actor: nobody')).toBe('member');

@@ -27,16 +27,16 @@ const team = (): Doc => ({
 });
 
 describe('a document', () => {
-  test('is what its text says, and its text what it is', () => {
+  test('stays the same when it is written as text and parsed', () => {
     expect(parse(write(team())).doc).toEqual(team());
   });
 
-  test('that is no JSON, or no object, says what is wrong', () => {
+  test('is rejected with a reason if it is not a JSON object', () => {
     expect(parse('{"name": ').fault).not.toBeNull();
     expect(parse('[]').fault).toBe('The definition must be an object.');
   });
 
-  test('is changed in one place; everything else, also what nobody knows, keeps its place', () => {
+  test('changes only in one field; all others, even unknown ones, keep their place', () => {
     const before = { first: 1, name: 'site', __proto__x: [1], spec: { odd: true } };
     const after = put(before, ['name'], 'shop');
     expect(Object.entries(after)).toEqual([
@@ -48,50 +48,50 @@ describe('a document', () => {
     expect(before.name).toBe('site');
   });
 
-  test('makes what is missing on the way, and takes away what has no value', () => {
+  test('gets the missing parents of a new field, and loses a field that is set to undefined', () => {
     const made = put({}, ['spec', 'members', 0, 'member_id'], 'a');
     expect(made).toEqual({ spec: { members: [{ member_id: 'a' }] } });
     expect(put(made, ['spec', 'members', 0], undefined)).toEqual({ spec: { members: [] } });
   });
 });
 
-describe('another name', () => {
-  test('of a member is taken over by its steps and by who leads', () => {
+describe('renaming', () => {
+  test('a member updates its steps and the leader', () => {
     const doc = renameMember(team(), 0, 'chief');
     expect(at(doc, ['spec', 'leader_member_id'])).toBe('chief');
     expect(at(doc, ['spec', 'steps', 1, 'member_id'])).toBe('chief');
     expect(at(doc, ['spec', 'steps', 0, 'member_id'])).toBe('api');
   });
 
-  test('of a step is taken over by what waits for it', () => {
+  test('a step updates the steps that depend on it', () => {
     const doc = renameStep(team(), 0, 'begin');
     expect(drawable(doc).map(({ depends_on }) => depends_on)).toEqual([[], ['begin'], ['begin', 'b']]);
   });
 
-  test('of one of two with one name changes nothing else', () => {
+  test('one of two members with the same name changes nothing else', () => {
     const doc = put(team(), ['spec', 'members', 1, 'member_id'], 'lead');
     expect(at(renameMember(doc, 1, 'api'), ['spec', 'leader_member_id'])).toBe('lead');
   });
 });
 
-test('nothing waits for a step that is taken away', () => {
+test('removing a step also removes it from the dependencies of others', () => {
   expect(drawable(removeStep(team(), 0)).map(({ step_key, depends_on }) => [step_key, depends_on])).toEqual([
     ['b', []],
     ['c', ['b']],
   ]);
 });
 
-test('a new name is one that nobody has', () => {
+test('suggests a name that is not taken', () => {
   expect(freeName('step', ['step-2'])).toBe('step-3');
 });
 
-test('what can be drawn is drawn: steps without a member go to who leads', () => {
+test('draws the valid steps, and assigns steps without a member to the leader', () => {
   expect(
     drawable({ spec: { members: [{ member_id: 'm' }], steps: [{ step_key: 'a' }, 7, { step_key: '' }] } }),
   ).toEqual([{ step_key: 'a', member_id: 'm', depends_on: [] }]);
 });
 
-describe('the place of a message', () => {
+describe('the field of an error', () => {
   test.each<[string, (doc: Doc) => Doc, string]>([
     ['team name is required', (doc) => put(doc, ['name'], ''), 'name'],
     ['team name already exists', (doc) => doc, 'name'],
@@ -136,24 +136,24 @@ describe('the place of a message', () => {
       'spec.steps.1.depends_on',
     ],
     ['spec.leader_member_id must reference a defined member', (doc) => doc, 'spec.leader_member_id'],
-  ])('%s', (message, spoil, place) => {
-    expect(placeOf(message, spoil(team()))?.join('.')).toBe(place);
+  ])('is found for: %s', (message, invalidate, place) => {
+    expect(placeOf(message, invalidate(team()))?.join('.')).toBe(place);
   });
 
-  test('is nowhere for what is not about the definition', () => {
+  test('is null for an error that is not about the definition', () => {
     expect(placeOf('user not found', team())).toBeNull();
     expect(placeOf('team definition changed concurrently; reload and retry', team())).toBeNull();
   });
 });
 
-describe('what is said while somebody types', () => {
-  test('is nothing of a good definition, or of one whose fields are not there yet', () => {
+describe('validation while the user types', () => {
+  test('accepts a valid definition, and one with missing fields', () => {
     expect(faultIn(team())).toBeNull();
     expect(faultIn({ spec: { members: [{}] } })).toBeNull();
     expect(faultIn({})).toBeNull();
   });
 
-  test("is the service's own words, with the place", () => {
+  test('returns the message of the service, with the field', () => {
     expect(faultIn(put(team(), ['spec', 'steps', 0, 'depends_on'], ['c']))).toEqual({
       path: ['spec', 'steps', 0, 'depends_on'],
       message: 'spec.steps must not contain a dependency cycle',

@@ -19,7 +19,7 @@ const change = (diff: string, more: Partial<FileChange> = {}): FileChange => ({
 const simple = change(`${head}@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n`);
 
 describe('a diff', () => {
-  test('is shown as hunks, whose lines have their places', () => {
+  test('is parsed into hunks whose lines have a side and a line number', () => {
     const shown = parsed(simple);
     expect(shown).toMatchObject({ type: 'hunks', lines: 4 });
     if (shown.type !== 'hunks') return;
@@ -33,7 +33,7 @@ describe('a diff', () => {
     expect(changeAt(shown.hunks, { side: 'old', line: 1 })).toBeNull();
   });
 
-  test('of a binary file, of a rename alone and of too much text is told, not shown', () => {
+  test('is not shown for a binary file, a rename without changes, or too much text', () => {
     expect(parsed(change('', { additions: null, deletions: null })).type).toBe('binary');
     const renamed = 'diff --git a/a b/b\nsimilarity index 100%\nrename from a\nrename to b\n';
     expect(parsed(change(renamed, { additions: 0, deletions: 0 })).type).toBe('same');
@@ -45,7 +45,7 @@ describe('a diff', () => {
   });
 });
 
-test('side by side, what came stands beside what went', () => {
+test('the side-by-side view pairs removed lines with added lines', () => {
   const shown = parsed(change(`${head}@@ -1,5 +1,5 @@\n-a\n-b\n-c\n+1\n+2\n same\n+new\n-d\n`));
   if (shown.type !== 'hunks') throw new Error('no hunks');
   const contents = paired(shown.hunks).flatMap(({ changes }) => changes.map((one) => one.content));
@@ -62,7 +62,7 @@ const comment = (line: number, text: string, more: Partial<Comment> = {}): Comme
 });
 
 describe('comments', () => {
-  test('stand in the order of their lines, one for each', () => {
+  test('are sorted by file and line, with one for each line', () => {
     let list = withComment([], comment(9, 'nine'));
     list = withComment(list, comment(2, 'first'));
     list = withComment(list, comment(2, ' second '));
@@ -72,7 +72,7 @@ describe('comments', () => {
     expect(withComment(list, comment(9, ' ')).map(({ text }) => text)).toEqual(['removed', 'second', 'b']);
   });
 
-  test('go to the agent with the place and the line that they are about', () => {
+  test('are sent to the agent with the location and the text of their line', () => {
     const list = [comment(2, 'Why?'), comment(7, 'Keep it.\nPlease.', { side: 'old' })];
     expect(promptOf(list)).toBe(
       '2 comments on your changes:\n\na.ts:2\n> line 2\n\nWhy?\n\na.ts:7 (a line that you removed)\n> line 7\n\nKeep it.\nPlease.',
@@ -80,7 +80,7 @@ describe('comments', () => {
     expect(promptOf(list.slice(0, 1))).toMatch(/^A comment on your changes:\n\na\.ts:2\n/);
   });
 
-  test('are read again as they were kept, and nothing else is', () => {
+  test('are restored from storage without invalid entries', () => {
     const kept = { list: [comment(2, 'Why?')], key: 'k' };
     expect(commentsIn(JSON.stringify(kept))).toEqual(kept);
     expect(commentsIn(JSON.stringify({ list: [null, { path: 1 }, kept.list[0]], key: 'k' }))).toEqual(kept);
@@ -88,7 +88,7 @@ describe('comments', () => {
   });
 });
 
-test('a file stays marked until it changes or the branch moves', () => {
+test('a file stays marked as viewed until it changes or the branch moves', () => {
   const file = { path: '__proto__', additions: 2, deletions: null };
   const marks = withViewed(viewedIn(null, 'h1'), file, true);
   const again = viewedIn(JSON.stringify(marks), 'h1');
@@ -99,12 +99,12 @@ test('a file stays marked until it changes or the branch moves', () => {
   expect(isViewed(withViewed(again, file, false), file)).toBe(false);
 });
 
-describe('changed files', () => {
+describe('the tree of changed files', () => {
   const files = (...paths: string[]) => paths.map((path) => change('', { path }));
   const words = (nodes: ReturnType<typeof treeOf>): unknown[] =>
     nodes.map((node) => (isFolder(node) ? { [node.name]: words(node.children) } : node.path));
 
-  test('stand in their folders, in the order that they are listed in', () => {
+  test('groups files by folder, in their listed order', () => {
     expect(
       words(treeOf(files('a.md', 'src/a.ts', 'src/b/c.ts', 'src/b/d.ts', 'src/e.ts', 'test/x.ts'))),
     ).toEqual([
@@ -115,7 +115,7 @@ describe('changed files', () => {
     expect(treeOf([])).toEqual([]);
   });
 
-  test('of a folder that holds one folder and nothing else stand in one row with it', () => {
+  test('joins a folder that contains only one folder with it', () => {
     const tree = treeOf(files('src/web/ui/a.ts', 'src/web/ui/b.ts', 'src2/x.ts'));
     expect(words(tree)).toEqual([
       { 'src/web/ui': ['src/web/ui/a.ts', 'src/web/ui/b.ts'] },
@@ -126,7 +126,7 @@ describe('changed files', () => {
   });
 });
 
-test('a language is known by the name of the file', () => {
+test('the file name determines the language', () => {
   expect(['a/b.ts', 'x.test.TSX', 'Dockerfile', 'a.b/Makefile', 'run.sh'].map(languageOf)).toEqual([
     ...['typescript', 'tsx', 'docker', 'makefile', 'bash'],
   ]);

@@ -25,7 +25,7 @@ function tool(seq: number, kind: string, status: Tool['status'] = 'completed'): 
 const at = { ts: 9, turn: 1, subagent: null };
 const stop: Item = { kind: 'stop', key: '9', seq: 9, ...at, reason: 'end_turn', seconds: 1 };
 
-test('reads that follow on each other are one row; what runs, failed or stands alone is its own', () => {
+test('consecutive completed reads share one row, and every other item has its own', () => {
   const items = [
     tool(1, 'read'),
     tool(2, 'read'),
@@ -41,7 +41,7 @@ test('reads that follow on each other are one row; what runs, failed or stands a
   expect(sameRow(more[0]!, rows[0]!)).toBe(false);
 });
 
-test('an event is found in the item that it is part of', () => {
+test('finds the item that contains an event', () => {
   const items = [tool(3, 'edit'), tool(7, 'edit'), stop];
   expect(itemAt(items, 8)?.seq).toBe(7);
   expect(itemAt(items, 100)).toBe(stop);
@@ -49,7 +49,7 @@ test('an event is found in the item that it is part of', () => {
   expect([seqIn('#e1843'), seqIn('e7'), seqIn('#L3'), seqIn('')]).toEqual([1843, 7, null, null]);
 });
 
-test('a window on the newest items moves on; one that somebody has opened stays, whatever is dropped before it', () => {
+test('the window follows the newest items, until the user extends it; then dropped items do not move it', () => {
   expect(startOf(null, { left_out: 0, total: 20 })).toBe(0);
   expect(startOf(null, { left_out: 5, total: PAGE + 20 })).toBe(20);
   expect(startOf(40, { left_out: 0, total: 500 })).toBe(40);
@@ -57,7 +57,7 @@ test('a window on the newest items moves on; one that somebody has opened stays,
   expect(startOf(40, { left_out: 60, total: 500 })).toBe(0);
 });
 
-test('the failure next to an event is found, and from nowhere the first or the newest', () => {
+test('finds the next or previous failure from an event, or the first or newest one without an event', () => {
   const status: Item = {
     ...{ kind: 'status', key: '20', seq: 20, ts: 20, turn: null, subagent: null, status: 'failed' },
     ...{ session_id: null, exit_code: 3, exit_signal: null, reason: null },
@@ -92,7 +92,7 @@ const ask = (seq: number, outcome: { type: 'withdrawn' } | null = null): Item =>
   ...{ undeliverable: false, too_large: null },
 });
 
-/** Item numbers; those of a sub-agent in a nested list after its row. */
+/** The numbers of the items. Those of a sub-agent are in a nested list, after the number of its row. */
 function tree(rows: readonly Row[]): unknown[] {
   return rows.map((row) => {
     if (row.type === 'item') return row.item.seq;
@@ -102,7 +102,7 @@ function tree(rows: readonly Row[]): unknown[] {
   });
 }
 
-test('a sub-agent’s items are below its row, with those of its own sub-agents', () => {
+test('a sub-agent’s items are below its row, including those of its own sub-agents', () => {
   const items = [
     tool(1, 'edit'),
     head(2, 'a'),
@@ -129,12 +129,12 @@ test('a sub-agent’s items are below its row, with those of its own sub-agents'
   expect(sameRow(rowsOf(changed)[1]!, group!)).toBe(false);
 });
 
-test('a sub-agent’s pending question is found', () => {
+test('finds a sub-agent’s pending review', () => {
   const items = [head(1, 'a'), head(2, 'b', 'a'), by('b', ask(3)), by('a', ask(4, { type: 'withdrawn' }))];
   expect(rowsOf(items).flatMap(waitingIn).map(itemOf)).toEqual([items[2]]);
 });
 
-test('every item is in exactly one place, however sub-agents are nested', () => {
+test('every item appears exactly once, however sub-agents are nested', () => {
   const id = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g');
   const item = fc.oneof(fc.record({ id, subagent: fc.option(id) }), fc.record({ subagent: fc.option(id) }));
   const seqs = (rows: readonly Row[]): number[] =>

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { commandsFor, filesFor, fileWordAt } from './suggest.ts';
 
-test('a command is offered while its name is written, and no longer', () => {
+test('suggests commands only while the user types the name of a command', () => {
   const commands = ['plan', 'explain', 'clear'].map((name) => ({ name, description: name }));
   const labels = (text: string) => commandsFor(text, commands).map(({ label }) => label);
   expect(labels('/')).toEqual(['/plan', '/explain', '/clear']);
@@ -10,14 +10,14 @@ test('a command is offered while its name is written, and no longer', () => {
   expect(commandsFor('/cl', commands)[0]).toMatchObject({ note: 'clear', text: '/clear ', caret: 7 });
 });
 
-test('a file is offered where an @ begins a word, up to the caret', () => {
+test('suggests files for a word that starts with @, up to the caret', () => {
   expect(fileWordAt('@', 1)).toEqual({ from: 0, word: '' });
   expect(fileWordAt('see\n@src/ca', 11)).toEqual({ from: 4, word: 'src/ca' });
   expect(fileWordAt('see @cart now', 8)).toEqual({ from: 4, word: 'car' });
   for (const text of ['ana@cart', '@cart ', 'cart']) expect(fileWordAt(text, text.length)).toBeNull();
 });
 
-test('a chosen file takes the place of what was written, and one writes on after it', () => {
+test('a chosen file replaces the typed word, and the caret is after it', () => {
   const text = 'see @CAR now';
   const [file, spaced, ...others] = filesFor(text, 8, fileWordAt(text, 8)!, [
     'src/cart.ts',

@@ -20,8 +20,8 @@ const events = (first: number, last: number) =>
   );
 const seqs = (stretch: { events: readonly { seq: number }[] }) => stretch.events.map(({ seq }) => seq);
 
-describe('a stretch of a log', () => {
-  test('grows at both ends, and holds nothing twice', () => {
+describe('the loaded part of a log', () => {
+  test('grows at both ends without duplicates', () => {
     let stretch = withNewer(nothing, events(10, 12), true);
     stretch = withOlder(stretch, events(7, 10), true);
     stretch = withNewer(stretch, events(12, 14), false);
@@ -29,7 +29,7 @@ describe('a stretch of a log', () => {
     expect(stretch).toMatchObject({ older: true, newer: false });
   });
 
-  test('gives up the other end where it grows too long, and knows that it did', () => {
+  test('drops events at the other end if it is too long, and records that it did', () => {
     const full = withNewer(nothing, events(101, 100 + EVENTS_MAX), false);
     const back = withOlder(full, events(91, 100), false);
     expect([seqs(back)[0], seqs(back).at(-1), back.events.length]).toEqual([91, 90 + EVENTS_MAX, EVENTS_MAX]);
@@ -40,7 +40,7 @@ describe('a stretch of a log', () => {
   });
 });
 
-describe('an event in one line', () => {
+describe('the summary of an event', () => {
   test.each([
     ['output', printed('one\ntwo\n', { stream: 'stderr' }), 'stderr', null, 'one ⏎ two'],
     [
@@ -67,7 +67,13 @@ describe('an event in one line', () => {
       'from_agent',
       'unknown session s1 · Hi',
     ],
-    ['a question', wants('rev_1', { title: 'Run it' }), 'session/request_permission', 'from_agent', 'Run it'],
+    [
+      'a permission request',
+      wants('rev_1', { title: 'Run it' }),
+      'session/request_permission',
+      'from_agent',
+      'Run it',
+    ],
     [
       'a response',
       answers({ result: { stopReason: 'end_turn' } }),
@@ -75,28 +81,28 @@ describe('an event in one line', () => {
       'from_agent',
       'end_turn',
     ],
-  ])('%s', (_, fields, what, direction, text) => {
+  ])('is one line for %s', (_, fields, what, direction, text) => {
     expect(summaryOf(numbered([fields])[0]!)).toEqual({ what, direction, text });
   });
 
-  test('whatever an agent sends', () => {
+  test('accepts any message from an agent', () => {
     for (const payload of [null, 7, 'x', [], {}, { method: 7 }, { method: 'session/update', params: [] }]) {
       expect(summaryOf(numbered([fromAgent(payload)])[0]!).direction).toBe('from_agent');
     }
   });
 
-  test('without anything that moves a cursor or reorders text', () => {
+  test('removes terminal commands and shows marks that reorder text', () => {
     const [event] = numbered([printed('a\x1b]52;c;aGk=\x07b\u202ec\x1b[31md\n')]);
     expect(summaryOf(event!).text).toBe('ab<U+202E>cd');
   });
 
-  test('cut where it is long', () => {
+  test('is truncated if it is too long', () => {
     const [event] = numbered([printed('x'.repeat(10_000))]);
     expect(summaryOf(event!).text).toBe(`${'x'.repeat(300)}…`);
   });
 });
 
-test('the JSON of an event is JSON, and reads in its own order', () => {
+test('the JSON of an event is valid, with characters that reorder text escaped', () => {
   const [event] = numbered([printed('\u202e\u2066\u0085')]);
   const text = jsonOf(event!);
   expect(text).toContain('\\u202e\\u2066\\u0085');

@@ -22,7 +22,7 @@ describe('colours of output', () => {
     },
   );
 
-  test('the named ones stay as the themes have them', () => {
+  test('keep the theme’s values if they are named', () => {
     for (const theme of [themes.light, themes.dark]) {
       for (const [name, colour] of Object.entries(theme.named)) {
         expect([name, colours({ fg: name, bg: null, dim: false }, theme).fg]).toEqual([name, colour]);
@@ -30,21 +30,21 @@ describe('colours of output', () => {
     }
   });
 
-  test('text without any is left to the page', () => {
+  test('are not set for text without colours', () => {
     expect(styleOf({ ...usual, fg: null, bg: null })).toBeUndefined();
     expect(colours({ fg: null, bg: null, dim: false }, themes.light)).toEqual({ fg: null, bg: null });
   });
 
-  test('what is no colour is none', () => {
+  test('are ignored if they are invalid', () => {
     expect(colours({ fg: 'url(https://example.com/)', bg: null, dim: false }, themes.dark).fg).toBeNull();
   });
 
-  test('black and white are as far apart as can be', () => {
+  test('have a contrast of 21 for black and white, and of 1 if they are equal', () => {
     expect(contrast('#000000', '#ffffff')).toBeCloseTo(21);
     expect(contrast('#777777', '#777777')).toBe(1);
   });
 
-  test('both themes are said in one style', () => {
+  test('are one style that covers both themes', () => {
     const style = styleOf({ ...usual, fg: 'red', bg: null, bold: true, underline: true });
     expect(style).toEqual({
       color: `light-dark(${themes.light.named.red}, ${themes.dark.named.red})`,

@@ -16,8 +16,8 @@ function printing() {
 const wanted = { text: 'needle', regex: false, exact: false };
 const spans = (...texts: string[]) => texts.map((text) => ({ text }) as Span);
 
-describe('looking for words', () => {
-  test('finds what was there, and what comes later', () => {
+describe('the finder', () => {
+  test('finds matches in existing and in new lines', () => {
     const { lines, print } = printing();
     print('a needle\nhay\nNEEDLE\n');
     const finder = new Finder(lines, wanted);
@@ -27,7 +27,7 @@ describe('looking for words', () => {
     expect(finder.update().lines).toEqual([1, 3, 5]);
   });
 
-  test('a line that grows is looked at again', () => {
+  test('searches a line again when it grows', () => {
     const { lines, print } = printing();
     print('nee', { partial: true });
     print('needle on stderr\n', { stream: 'stderr' });
@@ -39,7 +39,7 @@ describe('looking for words', () => {
     expect(finder.update().lines).toEqual([1, 2, 3]);
   });
 
-  test('lines that the page no longer holds are not found any more', () => {
+  test('drops matches in lines that the page no longer has', () => {
     const { lines, print } = printing();
     print('needle\n');
     const finder = new Finder(lines, wanted);
@@ -49,7 +49,7 @@ describe('looking for words', () => {
     expect(finder.update().lines).toEqual([]);
   });
 
-  test('upper and lower case differ where that is wanted, and a pattern may be one', () => {
+  test('supports case-sensitive search and regular expressions', () => {
     const { lines, print } = printing();
     print('Needle 12\nneedle ab\n');
     expect(new Finder(lines, { ...wanted, exact: true }).update().lines).toEqual([2]);
@@ -57,7 +57,7 @@ describe('looking for words', () => {
     expect(new Finder(lines, { text: '(', regex: true, exact: false }).update().error).toContain('(');
   });
 
-  test('the next match follows the line, and after the last one comes the first', () => {
+  test('goes to the next or previous match, and wraps around', () => {
     expect(step([3, 8, 20], 3, 1)).toBe(8);
     expect(step([3, 8, 20], 20, 1)).toBe(3);
     expect(step([3, 8, 20], 8, -1)).toBe(3);
@@ -67,7 +67,7 @@ describe('looking for words', () => {
 });
 
 describe('matches in a line', () => {
-  test('are all of them', () => {
+  test('are all found', () => {
     expect(matchesIn('a needle, a Needle', /needle/i)).toEqual([
       [2, 8],
       [12, 18],
@@ -75,7 +75,7 @@ describe('matches in a line', () => {
     expect(matchesIn('abc', /x*/)).toEqual([]);
   });
 
-  test('go over changes of colour', () => {
+  test('can extend across changes of colour', () => {
     const cut = piecesOf(spans('a nee', 'dle b'), /needle/);
     expect(cut.map(({ text, hit }) => [text, hit])).toEqual([
       ['a ', false],
@@ -85,7 +85,7 @@ describe('matches in a line', () => {
     ]);
   });
 
-  test('take nothing from the text', () => {
+  test('do not change the text', () => {
     const line = spans('one two', ' two', '', ' three');
     expect(
       piecesOf(line, /two/)

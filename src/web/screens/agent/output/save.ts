@@ -8,7 +8,7 @@ export function save(content: Blob, name: string): void {
   document.body.append(link);
   link.click();
   link.remove();
-  // By then the browser has started to read it.
+  // By then the browser has started to read the URL.
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 

@@ -11,20 +11,20 @@ const model: SessionConfigOption = {
   options: [{ group: 'g', name: 'Large', options: [{ value: 'l1', name: 'One' }] }],
 };
 
-test('what can be set keeps the agent’s order, with the mode before it', () => {
+test('settings keep the agent’s order, after the mode', () => {
   const thinks: SessionConfigOption = { id: 'thinks', name: 'Thinks', type: 'boolean', currentValue: true };
   const settings = settingsOf(modes, [model, thinks]);
   expect(settings.map(({ option_id }) => option_id)).toEqual([null, 'model', 'thinks']);
   expect(settings[2]!.control).toEqual({ type: 'switch', on: true });
 });
 
-test('a mode that is an option is there once', () => {
+test('a mode that is also an option is listed once', () => {
   const mode: SessionConfigOption = { ...model, id: 'mode', category: 'mode' };
   expect(settingsOf(modes, [mode]).map(({ option_id }) => option_id)).toEqual(['mode']);
   expect(settingsOf(null, [])).toEqual([]);
 });
 
-test('groups are named, and a value that is not offered stays in sight', () => {
+test('choices include the names of their groups, and a current value that is not offered', () => {
   expect(settingsOf(null, [model])[0]!.control).toEqual({
     type: 'choice',
     value: 'gone',
@@ -35,7 +35,7 @@ test('groups are named, and a value that is not offered stays in sight', () => {
   });
 });
 
-test('what is set of a model stands with the model, and by itself where there is none', () => {
+test('the settings of a model are listed with it, or separately if there is no model', () => {
   const effort: SessionConfigOption = {
     ...{ id: 'effort', name: 'Effort', type: 'boolean', currentValue: true },
     category: 'model_config',

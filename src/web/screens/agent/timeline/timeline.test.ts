@@ -15,7 +15,7 @@ import type { EventRecord } from '../../../../core/event.ts';
 import { type Entry, entriesOf } from './entries.ts';
 import { rowsOf, scaleOf } from './scale.ts';
 
-/** Each event with its time. */
+/** The view of a transcript whose events have these times. */
 function viewAt(...timed: [number, Record<string, unknown>][]) {
   const transcript = new Transcript();
   const events = numbered(timed.map(([, fields]) => fields));
@@ -34,8 +34,8 @@ const entry = (lane: Entry['lane'], from: number, to: number): Entry => ({
   failed: false,
 });
 
-describe('bars of a life', () => {
-  test('are its sessions, turns, tools, waits and warnings, each with the event that began it', () => {
+describe('the bars of a timeline', () => {
+  test('show sessions, turns, tools, waits and warnings, each with its first event', () => {
     const view = viewAt(
       [10, { type: 'status', status: 'running', previous_status: 'created' }],
       [20, prompts('Do it')],
@@ -57,15 +57,15 @@ describe('bars of a life', () => {
     expect(entriesOf(view, 100)[0]?.label).toBe('Session 1 · failed, exit 3');
   });
 
-  test('last until now while they are open', () => {
+  test('extend to now while they are open', () => {
     const view = viewAt([10, prompts('Do it')], [11, says('I am')]);
     const turn = entriesOf(view, 50).find(({ lane }) => lane === 'turns');
     expect(turn).toMatchObject({ from: 10, to: 50, open: true });
   });
 });
 
-describe('the line of time', () => {
-  test('folds what is longer than half a minute and has nothing in it', () => {
+describe('the time scale', () => {
+  test('folds times of more than half a minute without activity', () => {
     const scale = scaleOf(
       [entry('turns', 0, 1000), entry('tools', 0, 20), entry('tools', 980, 1000)],
       [],
@@ -80,7 +80,7 @@ describe('the line of time', () => {
     expect([0, 10, 20, 500, 980, 1000].map(scale.at)).toEqual([0, 200, 400, 420, 440, 840]);
   });
 
-  test('does not fold a tool that takes long, nor a pause with words in it', () => {
+  test('does not fold a long tool call, or a pause with messages in it', () => {
     expect(scaleOf([entry('tools', 0, 600)], [], 800).segments.map(({ folded }) => folded)).toEqual([false]);
     const words = [25, 50, 75];
     expect(scaleOf([entry('turns', 0, 100)], words, 800).segments.map(({ folded }) => folded)).toEqual([
@@ -89,7 +89,7 @@ describe('the line of time', () => {
     expect(scaleOf([entry('turns', 0, 100)], [], 800).segments.map(({ folded }) => folded)).toEqual([true]);
   });
 
-  test('folds the time for which a tool waits for somebody', () => {
+  test('folds the time in which a tool waits for a person', () => {
     const scale = scaleOf([entry('tools', 0, 640), entry('waits', 20, 620)], [], 840);
     expect(scale.segments.map(({ from, to, folded }) => [from, to, folded])).toEqual([
       [0, 20, false],
@@ -98,12 +98,12 @@ describe('the line of time', () => {
     ]);
   });
 
-  test('keeps the length of sessions where nothing else is known', () => {
+  test('keeps the length of sessions if nothing else is known', () => {
     const scale = scaleOf([entry('sessions', 0, 600), entry('sessions', 6000, 6600)], [], 840);
     expect(scale.segments.map(({ folded }) => folded)).toEqual([false, true, false]);
   });
 
-  test('is there for a single instant, and for nothing at all', () => {
+  test('exists for a single instant, and without any bars', () => {
     expect(scaleOf([entry('warnings', 5, 5)], [], 500)).toMatchObject({ width: 500 });
     expect(scaleOf([], [], 500)).toMatchObject({ width: 0, segments: [] });
     expect(scaleOf([], [], 500).at(7)).toBe(0);
@@ -122,7 +122,7 @@ describe('the line of time', () => {
   });
 });
 
-test('bars that overlap stand in rows of their own', () => {
+test('overlapping bars are in separate rows', () => {
   const bars = [
     { x: 0, width: 10 },
     { x: 5, width: 10 },
