@@ -1,4 +1,4 @@
-/** The start time of the service, and its memory when idle, from source and as the built package. */
+/** The start time of the service, and its memory when idle. */
 import { copyFile, mkdir, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import { root, run } from '../../scripts/run.ts';
@@ -6,7 +6,7 @@ import { sleep } from '../../src/base/async.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { openSqlite } from '../../src/store/sqlite.ts';
 import { addAgent, addSession, batch } from '../../src/store/testing.ts';
-import { SVC, type TestPlane } from '../../src/testing/plane.ts';
+import type { TestPlane } from '../../src/testing/plane.ts';
 import { type Figure, median, type Row } from '../figure.ts';
 import { rssMib } from '../machine.ts';
 import { endProgram, logLine, prepareProgram, withFolder } from '../program.ts';
@@ -18,15 +18,11 @@ export const start: Row = {
     'The goal for memory is missed by a few MiB: the store’s second thread and all modules are loaded from the start.',
   how:
     'From the start of `bin/svc serve` to the first 200 of `/readyz`; median of several starts after a first one, so that ' +
-    'Node’s compile cache is warm. Once from `src/`, as after `npm ci && npm start`, and once from the built package, as ' +
-    'after `npm i -g`; what is installed counts, so the goals are beside the built one. The million events are rows of a ' +
-    'hundred agents. Idle memory is the resident set ten seconds after an empty start.',
+    'Node’s compile cache is warm. The program is the bundle, as after `npm start` or `npm i -g`. The million events are rows ' +
+    'of a hundred agents. Idle memory is the resident set ten seconds after an empty start.',
   run: async ({ quick }) => {
     const events = quick ? 50_000 : 1_000_000;
-    return withFolder(async (folder) => [
-      ...(await measure('built', await built(folder), events, quick)),
-      ...(await measure('source', SVC, events, quick)),
-    ]);
+    return withFolder(async (folder) => measure(await built(folder), events, quick));
   },
 };
 
@@ -43,10 +39,9 @@ async function built(folder: string): Promise<string> {
   return join(folder, 'bin/svc');
 }
 
-async function measure(kind: 'built' | 'source', program: string, events: number, quick: boolean) {
+async function measure(program: string, events: number, quick: boolean) {
   const plane = await prepareProgram({ program });
-  const counts = kind === 'built';
-  const goal = (at_most: number): Pick<Figure, 'goal'> => (counts ? { goal: { of: 'value', at_most } } : {});
+  const goal = (at_most: number): Pick<Figure, 'goal'> => ({ goal: { of: 'value', at_most } });
   try {
     await plane.start();
     await plane.join();
@@ -64,13 +59,12 @@ async function measure(kind: 'built' | 'source', program: string, events: number
     await plane.start();
     await plane.kill('SIGKILL');
     const crashed_s = await starts(plane, rounds, 'SIGKILL');
-    const what = `start, ${kind}`;
     const held = events.toLocaleString('en-US');
     return [
-      { what: `${what}, empty`, unit: 's', value: empty_s, ...goal(0.6) },
-      { what: `${what}, ${held} events`, unit: 's', value: full_s, ...goal(1) },
-      { what: `${what}, ${held} events, after kill -9`, unit: 's', value: crashed_s, ...goal(1) },
-      { what: `idle memory, ${kind}`, unit: 'MiB', value: idle_mib, ...goal(120) },
+      { what: 'start, empty', unit: 's', value: empty_s, ...goal(0.6) },
+      { what: `start, ${held} events`, unit: 's', value: full_s, ...goal(1) },
+      { what: `start, ${held} events, after kill -9`, unit: 's', value: crashed_s, ...goal(1) },
+      { what: 'idle memory', unit: 'MiB', value: idle_mib, ...goal(120) },
     ] satisfies Figure[];
   } finally {
     await endProgram(plane);
