@@ -2,6 +2,22 @@ import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
 import { SlowestFirst } from './test/slowest-first.ts';
 
+/** Floods and long waits, for `npm run test:long` alone. */
+const long = ['test/link-silence.test.ts', 'test/many-sessions.test.ts'];
+/** `npm test` runs some tests or cases of these, and `npm run test:long` all: `src/testing/long.ts`. */
+const partly_long = [
+  'acp-kills',
+  'crash',
+  'elicitations',
+  'faults',
+  'link-kills',
+  'link-network',
+  'team-faults',
+  'team-kills',
+  'team-runs',
+  'unreachable-node',
+].map((name) => `test/${name}.test.ts`);
+
 /** Tests of the whole program, with real processes. */
 const whole = {
   exclude: ['test/architecture/**', 'test/real-agents/**'],
@@ -29,15 +45,19 @@ export default defineConfig({
           expect: { poll: { timeout: 20_000 } },
         },
       },
-      { test: { ...whole, name: 'whole', include: ['test/**/*.test.ts'] } },
       {
-        // Every case of the tests that `npm test` runs in part: `src/testing/long.ts`.
+        test: {
+          ...whole,
+          name: 'whole',
+          include: ['test/**/*.test.ts'],
+          exclude: [...whole.exclude, ...long],
+        },
+      },
+      {
         test: {
           ...whole,
           name: 'long',
-          include: ['acp-kills', 'crash', 'elicitations', 'link-kills', 'team-kills', 'team-runs'].map(
-            (name) => `test/${name}.test.ts`,
-          ),
+          include: [...long, ...partly_long],
           env: { SVC_TEST_LONG: '1' },
         },
       },

@@ -9,6 +9,7 @@ import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import type { Agent } from '../src/features/agents/rules.ts';
 import { History } from '../src/testing/history.ts';
+import { is_long, longTest } from '../src/testing/long.ts';
 import { SVC, TestPlane } from '../src/testing/plane.ts';
 
 const MIB = 1024 * 1024;
@@ -40,7 +41,7 @@ async function digest(agent_id: string): Promise<{ bytes: number; sha256: string
 }
 
 /** To test a line of 1 GiB: `SVC_TEST_LINE_MIB=1024 npx vitest run test/faults.test.ts`. */
-const LINE_MIB = Number(process.env.SVC_TEST_LINE_MIB ?? 384);
+const LINE_MIB = Number(process.env.SVC_TEST_LINE_MIB ?? (is_long ? 384 : 96));
 
 test.runIf(LINUX)(
   'a very long line without a newline is stored without loss, and memory stays flat',
@@ -64,7 +65,7 @@ test.runIf(LINUX)(
   },
 );
 
-test('ten million empty lines are stored without loss', { timeout: 300_000 }, async () => {
+longTest('ten million empty lines are stored without loss', { timeout: 300_000 }, async () => {
   plane = await TestPlane.open();
   const agent = await plane.agent(`yes '' | head -n 10000000`);
   expect((await plane.finished(agent.id)).status).toBe('completed');
@@ -99,7 +100,7 @@ test('binary data, NUL and characters split by a flush are stored unchanged', as
   expect(texts.join('')).not.toContain('\ufffd');
 });
 
-test('three hundred concurrent agents survive a kill of the plane', { timeout: 300_000 }, async () => {
+longTest('three hundred concurrent agents survive a kill of the plane', { timeout: 300_000 }, async () => {
   plane = await TestPlane.open();
   const agents = await Promise.all(
     Array.from({ length: 300 }, (_, n) => plane.agent(`echo up ${n}; exec sleep 600`, { name: `a${n}` })),
@@ -123,23 +124,27 @@ test('three hundred concurrent agents survive a kill of the plane', { timeout: 3
   expect(stopped.every(({ status }) => status === 'cancelled')).toBe(true);
 });
 
-test('clients that never read neither slow down an agent nor fill memory', { timeout: 300_000 }, async () => {
-  plane = await TestPlane.open();
-  const agent = await plane.create({ command: `head -c ${200 * MIB} /dev/zero | tr '\\0' y | fold -w 99` });
-  const sockets = Array.from({ length: 30 }, () => {
-    const socket = connect(Number(new URL(plane.url).port), '127.0.0.1');
-    socket.on('error', () => {});
-    socket.write(
-      `GET /api/agents/${agent.id}/events HTTP/1.1\r\nHost: ${new URL(plane.url).host}\r\nAuthorization: Bearer ${plane.token}\r\n\r\n`,
-    );
-    return socket.pause();
-  });
-  const before = LINUX ? peak() : 0;
-  await plane.client.call('startAgent', { params: { agent_id: agent.id } });
-  expect((await plane.finished(agent.id)).status).toBe('completed');
-  if (LINUX) expect(peak() - before).toBeLessThan(200 * MIB);
-  for (const socket of sockets) socket.destroy();
-});
+longTest(
+  'clients that never read neither slow down an agent nor fill memory',
+  { timeout: 300_000 },
+  async () => {
+    plane = await TestPlane.open();
+    const agent = await plane.create({ command: `head -c ${200 * MIB} /dev/zero | tr '\\0' y | fold -w 99` });
+    const sockets = Array.from({ length: 30 }, () => {
+      const socket = connect(Number(new URL(plane.url).port), '127.0.0.1');
+      socket.on('error', () => {});
+      socket.write(
+        `GET /api/agents/${agent.id}/events HTTP/1.1\r\nHost: ${new URL(plane.url).host}\r\nAuthorization: Bearer ${plane.token}\r\n\r\n`,
+      );
+      return socket.pause();
+    });
+    const before = LINUX ? peak() : 0;
+    await plane.client.call('startAgent', { params: { agent_id: agent.id } });
+    expect((await plane.finished(agent.id)).status).toBe('completed');
+    if (LINUX) expect(peak() - before).toBeLessThan(200 * MIB);
+    for (const socket of sockets) socket.destroy();
+  },
+);
 
 const disk = test.runIf(LINUX && ROOT_USER);
 

@@ -9,6 +9,7 @@ import { sleep } from '../src/base/async.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import type { Weather } from '../src/testing/flaky-proxy.ts';
 import { requesterOf } from '../src/testing/http.ts';
+import { firstOf } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { expectNothingLost, random, startWriters } from '../src/testing/writers.ts';
 
@@ -30,11 +31,13 @@ const cuts = { cut_after_bytes: () => Math.floor(next() * (next() < 0.25 ? 12_00
 const lossy = { delay_ms: () => next() * 30 + (next() < 0.3 ? 200 : 0) };
 const trickle = { bytes_per_second: 100_000 };
 
-test.each<[name: string, weather: Partial<Weather>, ms: number]>([
+const links: readonly [name: string, weather: Partial<Weather>, ms: number][] = [
   ['cut after random numbers of bytes', cuts, 8_000],
   ['delayed, with a third of all chunks late', lossy, 4_000],
   ['as slow as a modem', trickle, 3_000],
-])(
+];
+
+test.each(firstOf(1, links))(
   'a link that is %s neither loses nor repeats anything',
   { timeout: 120_000 },
   async (_name, weather, ms) => {

@@ -14,6 +14,7 @@ import type { Run, Step } from '../src/features/runs/rules/run.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { steadily } from '../src/testing/conversation.ts';
 import { FlakyProxy } from '../src/testing/flaky-proxy.ts';
+import { longTest } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 const AGENT = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
@@ -220,40 +221,44 @@ test('a plane that is killed between a message and its prompt sends the prompt o
   await plane.client.call('cancelRun', { params: run.params });
 });
 
-test('the hop limit stops two agents that write to each other in every turn, and the run shows it', {
-  timeout: 240_000,
-}, async () => {
-  const writes = (to: string) => ['calls', `svc actor send --to ${to} --payload '{"text":"and you?"}'`];
-  const run = await begin({
-    members: [speaker('ping', ...writes('pong')), speaker('pong', ...writes('ping')), outside],
-    steps: [
-      { step_key: 'a', member_id: 'ping' },
-      { step_key: 'b', member_id: 'pong' },
-      { step_key: 'c', member_id: 'outside' },
-    ],
-  });
-  const agents = await Promise.all(
-    ['a', 'b'].map(async (key) => (await untilStep(run, key, 'completed')).agent_id!),
-  );
-  const isQuiet = async () => {
-    const mail = await mailOf(run);
-    const activities = await Promise.all(agents.map(async (id) => (await plane.get(id)).activity));
-    return (
-      mail.at(-1)?.status === 'dead_letter' &&
-      mail.every(({ status }) => status !== 'pending') &&
-      activities.every((activity) => activity === 'idle')
+longTest(
+  'the hop limit stops two agents that write to each other in every turn, and the run shows it',
+  {
+    timeout: 240_000,
+  },
+  async () => {
+    const writes = (to: string) => ['calls', `svc actor send --to ${to} --payload '{"text":"and you?"}'`];
+    const run = await begin({
+      members: [speaker('ping', ...writes('pong')), speaker('pong', ...writes('ping')), outside],
+      steps: [
+        { step_key: 'a', member_id: 'ping' },
+        { step_key: 'b', member_id: 'pong' },
+        { step_key: 'c', member_id: 'outside' },
+      ],
+    });
+    const agents = await Promise.all(
+      ['a', 'b'].map(async (key) => (await untilStep(run, key, 'completed')).agent_id!),
     );
-  };
-  while (!(await isQuiet())) await sleep(100);
-  const { status, attention } = await runOf(run);
-  expect(status).toBe('running');
-  expect(attention).toMatch(/^message \d+ from p.ng@\S+ to p.ng@\S+ was not delivered: hop budget spent$/);
-  const dead = (await mailOf(run)).filter((mail) => mail.status === 'dead_letter');
-  for (const { reason } of dead) expect(reason).toBe('hop budget spent');
-  // Each of the two agents starts a chain with its step.
-  expect((await mailOf(run)).length).toBeLessThanOrEqual(2 * (mailboxLimits.mail_hops_max + 2));
-  expect((await plane.client.call('cancelRun', { params: run.params })).status).toBe('cancelled');
-});
+    const isQuiet = async () => {
+      const mail = await mailOf(run);
+      const activities = await Promise.all(agents.map(async (id) => (await plane.get(id)).activity));
+      return (
+        mail.at(-1)?.status === 'dead_letter' &&
+        mail.every(({ status }) => status !== 'pending') &&
+        activities.every((activity) => activity === 'idle')
+      );
+    };
+    while (!(await isQuiet())) await sleep(100);
+    const { status, attention } = await runOf(run);
+    expect(status).toBe('running');
+    expect(attention).toMatch(/^message \d+ from p.ng@\S+ to p.ng@\S+ was not delivered: hop budget spent$/);
+    const dead = (await mailOf(run)).filter((mail) => mail.status === 'dead_letter');
+    for (const { reason } of dead) expect(reason).toBe('hop budget spent');
+    // Each of the two agents starts a chain with its step.
+    expect((await mailOf(run)).length).toBeLessThanOrEqual(2 * (mailboxLimits.mail_hops_max + 2));
+    expect((await plane.client.call('cancelRun', { params: run.params })).status).toBe('cancelled');
+  },
+);
 
 test('a trigger that is missed while the plane is down fires once', async () => {
   const run = await begin({ members: [outside] });
@@ -273,7 +278,7 @@ test('a trigger that is missed while the plane is down fires once', async () => 
   }
 });
 
-test('two hundred concurrent runs complete, each with its own output', async () => {
+longTest('two hundred concurrent runs complete, each with its own output', async () => {
   const spec = { members: [outside], steps: [{ step_key: 'a' }, { step_key: 'b', depends_on: ['a'] }] };
   const { params } = await begin(spec);
   const runs = await Promise.all(
@@ -299,7 +304,7 @@ test('two hundred concurrent runs complete, each with its own output', async () 
   );
 });
 
-test('a run of 2,048 steps completes, half of them in parallel and half in a chain', async () => {
+longTest('a run of 2,048 steps completes, half of them in parallel and half in a chain', async () => {
   const half = limits.team_steps_max / 2;
   const chain = (n: number) => ({ step_key: `c${n}`, depends_on: n === 0 ? [] : [`c${n - 1}`] });
   const fan = (n: number) => ({ step_key: `f${n}`, depends_on: [`c${half - 1}`] });

@@ -12,6 +12,7 @@ import type { AuditRecord } from '../src/features/audit/rules/audit.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { askAway } from '../src/testing/away.ts';
 import { requesterOf } from '../src/testing/http.ts';
+import { longTest } from '../src/testing/long.ts';
 import { hasNamespaces } from '../src/testing/namespaces.ts';
 import { freePort, TestPlane } from '../src/testing/plane.ts';
 
@@ -88,122 +89,126 @@ interface Place {
 const setTarget = (node: TestAgentNode, grpc_target: string) =>
   plane.client.call('updateAgentNode', { params: { node_id: node.id }, body: { grpc_target } });
 
-test('a hundred requests for unreachable nodes are answered in time, and only the last one for each agent is carried out', {
-  timeout: 240_000,
-}, async () => {
-  plane = await TestPlane.open({ env: WITH_NODES });
-  const never = await open('never');
-  const killed = await open('killed');
-  const frozen = await open('frozen');
-  const apart = await open('apart', true);
-  const suspect = await open('suspect', true);
-  const nowhere = `https://127.0.0.1:${await freePort()}`;
-  const places: Place[] = [
-    {
-      node: never,
-      leave: () => setTarget(never, nowhere),
-      comeBack: () => setTarget(never, never.target),
-    },
-    { node: killed, leave: () => killed.kill(), comeBack: () => killed.start() },
-    {
-      node: frozen,
-      leave: () => frozen.signal('SIGSTOP'),
-      comeBack: () => frozen.signal('SIGCONT'),
-    },
-    {
-      node: apart,
-      leave: () => apart.proxy!.hold('up', 'down'),
-      comeBack: () => apart.proxy!.release(),
-    },
-    {
-      node: suspect,
-      leave: async () => {
-        suspect.proxy!.hold('up', 'down');
-        await suspect.until('suspect');
+longTest(
+  'a hundred requests for unreachable nodes are answered in time, and only the last one for each agent is carried out',
+  {
+    timeout: 240_000,
+  },
+  async () => {
+    plane = await TestPlane.open({ env: WITH_NODES });
+    const never = await open('never');
+    const killed = await open('killed');
+    const frozen = await open('frozen');
+    const apart = await open('apart', true);
+    const suspect = await open('suspect', true);
+    const nowhere = `https://127.0.0.1:${await freePort()}`;
+    const places: Place[] = [
+      {
+        node: never,
+        leave: () => setTarget(never, nowhere),
+        comeBack: () => setTarget(never, never.target),
       },
-      comeBack: () => suspect.proxy!.release(),
-    },
-  ];
-  const agents = await Promise.all(
-    places.map(async ({ node }) => ({
-      restarted: await node.agent(LASTING, { name: 'restarted', stdin: true }),
-      stopped: await node.agent(LASTING, { name: 'stopped', stdin: true }),
-      started: await node.agent(LASTING, { name: 'started', stdin: true, start: false }),
-      withdrawn: await node.agent(LASTING, { name: 'withdrawn', stdin: true }),
-    })),
-  );
-  await suspect.until('connected');
-  for (const { leave } of places.filter(({ node }) => node !== suspect)) await leave();
-  // Meanwhile, requests for the other nodes are sent.
-  const silent = places.find(({ node }) => node === suspect)!.leave();
-  const before = await Promise.all(agents.map(({ withdrawn }) => plane.get(withdrawn.id)));
-
-  await Promise.all(
-    places.map(async ({ node }, at) => {
-      const { restarted, stopped, started, withdrawn } = agents[at]!;
-      if (node === suspect) await silent;
-      const asked: [Request, Agent][] = [
-        ['stop', restarted],
-        ['restart', restarted],
-        ['stop', restarted],
-        ['input', restarted],
-        ['delete', restarted],
-        ['start', stopped],
-        ['restart', stopped],
-        ['input', stopped],
-        ['stop', stopped],
-        ['stop', stopped],
-        ['start', started],
-        ['stop', started],
-        ['stop', started],
-        ['delete', started],
-        ['start', started],
-        ['restart', withdrawn],
-        ['start', withdrawn],
-        ['stop', withdrawn],
-      ];
-      for (const [request, { id }] of asked) await expectUnreachable(request, id);
-      // Concurrent requests, while other ones are pending.
-      const many = [expectUnreachable('restart', restarted.id), expectUnreachable('stop', stopped.id)];
-      await Promise.all(many);
-      expect((await http('DELETE', `/api/agents/${withdrawn.id}/pending`)).status).toBe(204);
-    }),
-  );
-  for (const [at, { restarted, stopped, started, withdrawn }] of agents.entries()) {
-    expect(await plane.get(restarted.id)).toMatchObject({ status: 'running', pending: 'restart' });
-    expect(await plane.get(stopped.id)).toMatchObject({ status: 'running', pending: 'stop' });
-    expect(await plane.get(started.id)).toMatchObject({ status: 'created', pending: 'start' });
-    const { status, session_id } = before[at]!;
-    expect(await plane.get(withdrawn.id)).toMatchObject({ status, session_id, pending: null });
-  }
-
-  // Pending requests survive a restart of the plane.
-  await plane.kill();
-  await plane.start();
-  // A link that was never established behaves like a broken one.
-  await Promise.all(agents.map(({ restarted }) => expectUnreachable('restart', restarted.id)));
-  for (const { comeBack } of places) await comeBack();
-  for (const [at, { node }] of places.entries()) {
-    const { restarted, stopped, started, withdrawn } = agents[at]!;
-    expect(await untilNotPending(restarted)).toMatchObject({ session_count: 2 });
-    await plane.until(restarted.id, ['running']);
-    expect((await plane.finished(stopped.id)).status).toBe('cancelled');
-    await untilNotPending(started);
-    expect(await plane.until(started.id, ['running'])).toMatchObject({ session_count: 1 });
-    expect(await plane.get(withdrawn.id)).toMatchObject({ status: 'running', session_count: 1 });
-    const counts: [Agent, number, number][] = [
-      [restarted, 2, 1],
-      [stopped, 1, 0],
-      [started, 1, 1],
-      [withdrawn, 1, 1],
+      { node: killed, leave: () => killed.kill(), comeBack: () => killed.start() },
+      {
+        node: frozen,
+        leave: () => frozen.signal('SIGSTOP'),
+        comeBack: () => frozen.signal('SIGCONT'),
+      },
+      {
+        node: apart,
+        leave: () => apart.proxy!.hold('up', 'down'),
+        comeBack: () => apart.proxy!.release(),
+      },
+      {
+        node: suspect,
+        leave: async () => {
+          suspect.proxy!.hold('up', 'down');
+          await suspect.until('suspect');
+        },
+        comeBack: () => suspect.proxy!.release(),
+      },
     ];
-    for (const [agent, begun, alive] of counts) {
-      while ((await pidsOf(node, agent)).length < begun) await sleep(20);
-      const pids = await pidsOf(node, agent);
-      expect([agent.name, pids.length, pids.filter(isAlive).length]).toEqual([agent.name, begun, alive]);
+    const agents = await Promise.all(
+      places.map(async ({ node }) => ({
+        restarted: await node.agent(LASTING, { name: 'restarted', stdin: true }),
+        stopped: await node.agent(LASTING, { name: 'stopped', stdin: true }),
+        started: await node.agent(LASTING, { name: 'started', stdin: true, start: false }),
+        withdrawn: await node.agent(LASTING, { name: 'withdrawn', stdin: true }),
+      })),
+    );
+    await suspect.until('connected');
+    for (const { leave } of places.filter(({ node }) => node !== suspect)) await leave();
+    // Meanwhile, requests for the other nodes are sent.
+    const silent = places.find(({ node }) => node === suspect)!.leave();
+    const before = await Promise.all(agents.map(({ withdrawn }) => plane.get(withdrawn.id)));
+
+    await Promise.all(
+      places.map(async ({ node }, at) => {
+        const { restarted, stopped, started, withdrawn } = agents[at]!;
+        if (node === suspect) await silent;
+        const asked: [Request, Agent][] = [
+          ['stop', restarted],
+          ['restart', restarted],
+          ['stop', restarted],
+          ['input', restarted],
+          ['delete', restarted],
+          ['start', stopped],
+          ['restart', stopped],
+          ['input', stopped],
+          ['stop', stopped],
+          ['stop', stopped],
+          ['start', started],
+          ['stop', started],
+          ['stop', started],
+          ['delete', started],
+          ['start', started],
+          ['restart', withdrawn],
+          ['start', withdrawn],
+          ['stop', withdrawn],
+        ];
+        for (const [request, { id }] of asked) await expectUnreachable(request, id);
+        // Concurrent requests, while other ones are pending.
+        const many = [expectUnreachable('restart', restarted.id), expectUnreachable('stop', stopped.id)];
+        await Promise.all(many);
+        expect((await http('DELETE', `/api/agents/${withdrawn.id}/pending`)).status).toBe(204);
+      }),
+    );
+    for (const [at, { restarted, stopped, started, withdrawn }] of agents.entries()) {
+      expect(await plane.get(restarted.id)).toMatchObject({ status: 'running', pending: 'restart' });
+      expect(await plane.get(stopped.id)).toMatchObject({ status: 'running', pending: 'stop' });
+      expect(await plane.get(started.id)).toMatchObject({ status: 'created', pending: 'start' });
+      const { status, session_id } = before[at]!;
+      expect(await plane.get(withdrawn.id)).toMatchObject({ status, session_id, pending: null });
     }
-  }
-});
+
+    // Pending requests survive a restart of the plane.
+    await plane.kill();
+    await plane.start();
+    // A link that was never established behaves like a broken one.
+    await Promise.all(agents.map(({ restarted }) => expectUnreachable('restart', restarted.id)));
+    for (const { comeBack } of places) await comeBack();
+    for (const [at, { node }] of places.entries()) {
+      const { restarted, stopped, started, withdrawn } = agents[at]!;
+      expect(await untilNotPending(restarted)).toMatchObject({ session_count: 2 });
+      await plane.until(restarted.id, ['running']);
+      expect((await plane.finished(stopped.id)).status).toBe('cancelled');
+      await untilNotPending(started);
+      expect(await plane.until(started.id, ['running'])).toMatchObject({ session_count: 1 });
+      expect(await plane.get(withdrawn.id)).toMatchObject({ status: 'running', session_count: 1 });
+      const counts: [Agent, number, number][] = [
+        [restarted, 2, 1],
+        [stopped, 1, 0],
+        [started, 1, 1],
+        [withdrawn, 1, 1],
+      ];
+      for (const [agent, begun, alive] of counts) {
+        while ((await pidsOf(node, agent)).length < begun) await sleep(20);
+        const pids = await pidsOf(node, agent);
+        expect([agent.name, pids.length, pids.filter(isAlive).length]).toEqual([agent.name, begun, alive]);
+      }
+    }
+  },
+);
 
 test.runIf(hasNamespaces())(
   'stops, restarts and deletions for a node that is suspended, killed, cut off or was never there are answered',

@@ -97,7 +97,7 @@ browserTest('root creates and changes users, and errors appear next to their fie
   await dialog.getByRole('button', { name: 'Delete user' }).click();
   await page.getByRole('row', { name: /^leonie/ }).waitFor({ state: 'detached' });
 
-  await act('ana', 'Make an ordinary user');
+  await act('ana', 'Make ordinary user');
   await dialog.getByRole('button', { name: 'Make ordinary user' }).click();
   await dialog.getByText('the last root user can be neither deleted nor demoted').waitFor();
   // Her role and her sign-in are unchanged.
@@ -173,7 +173,7 @@ browserTest('root can verify the audit log, and sees which record breaks the cha
   await page.goto(`${plane.url}/audit`);
   await page.getByRole('button', { name: 'Verify' }).click();
   const found = page.getByRole('status').filter({ hasText: 'Head' });
-  await found.getByText(/Chain intact: \d+ records\./).waitFor();
+  await found.getByText(/Intact: \d+ records\./).waitFor();
   const { head } = await plane.client.call('verifyAudit');
   expect(await found.locator('code').textContent()).toBe(head);
   await page.route('**/api/admin/audit/verify', (route) =>

@@ -1,10 +1,14 @@
 /**
- * Tests that repeat one idea, such as a kill at each of many places, run a few of their cases in `npm test`. `npm run test:long`,
- * which runs before a release, runs all of them.
+ * Tests that repeat one idea, such as a kill at each of many places, run a few of their cases in `npm test`, and floods and long
+ * waits none. `npm run test:long`, which runs before a release, runs all of them.
  */
+import { type TestAPI, test } from 'vitest';
 
 /** Whether this is `npm run test:long`. */
 export const is_long = process.env.SVC_TEST_LONG === '1';
+
+/** A test that only the long run knows. */
+export const longTest = (is_long ? test : () => {}) as TestAPI;
 
 /** All cases in the long run, otherwise only the first `count`: put the most telling ones first. */
 export function firstOf<T>(count: number, cases: readonly T[]): readonly T[] {
