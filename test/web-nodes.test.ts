@@ -37,7 +37,7 @@ const steps = async (page: Page) => {
   const test = page.getByRole('region', { name: 'Test connection' });
   await test.getByRole('button', { name: 'Test again' }).waitFor();
   const lines = await test.locator('ol > li').allTextContents();
-  return lines.map((line) => /^[A-Za-z ]+? (?:fine|failed|not tried)/.exec(line)?.[0]);
+  return lines.map((line) => /^[A-Za-z ]+? (?:passed|failed|not tested)/.exec(line)?.[0]);
 };
 
 browserTest('only root sees nodes', async () => {
@@ -84,7 +84,7 @@ browserTest(
     await page.keyboard.press('Escape');
 
     // Errors appear at their fields, and the input survives a reload.
-    await page.getByRole('button', { name: 'Register node', exact: true }).click();
+    await page.getByRole('button', { name: 'Register node', exact: true }).first().click();
     const dialog = page.getByRole('dialog');
     const submit = dialog.getByRole('button', { name: 'Register node', exact: true });
     await dialog.getByLabel('Id').fill('main');
@@ -106,8 +106,8 @@ browserTest(
     await page.getByRole('heading', { name: 'Test connection' }).waitFor();
     await dialog.getByText('failed to connect to remote node').waitFor();
     await dialog.getByText('nothing answers there: is svc running on the node').waitFor();
-    const left = ['TLS not tried', 'Auth not tried', 'Version not tried', 'Worktree root not tried'];
-    expect(await steps(page)).toEqual(['DNS fine', 'TCP failed', ...left]);
+    const left = ['TLS not tested', 'Auth not tested', 'Version not tested', 'Worktree root not tested'];
+    expect(await steps(page)).toEqual(['DNS passed', 'TCP failed', ...left]);
     await dialog.getByRole('button', { name: 'Edit target' }).waitFor();
 
     await node.start({ SVC_INTERNAL_GRPC_BOOTSTRAP_TOKEN: token });
@@ -115,7 +115,7 @@ browserTest(
     await dialog.getByRole('button', { name: 'Test again' }).click();
     // One click fixes what the test found.
     await dialog.getByRole('button', { name: 'Use the root configured on the node' }).click();
-    const all = ['DNS fine', 'TCP fine', 'TLS fine', 'Auth fine', 'Version fine'];
+    const all = ['DNS passed', 'TCP passed', 'TLS passed', 'Auth passed', 'Version passed'];
     await expect.poll(() => steps(page), { timeout: 20_000 }).toEqual(all);
     expect((await node.record()).default_worktree_root).toBe(null);
 

@@ -224,16 +224,16 @@ browserTest('a device that cannot get notifications shows the reason and what to
   const cases: [script: string, said: string][] = [
     [
       "Object.defineProperty(window, 'isSecureContext', { value: false })",
-      'Notifications need a safe connection.',
+      'Notifications need a secure connection.',
     ],
     [
       "Object.defineProperty(Notification, 'permission', { get: () => 'denied' })",
-      'Notifications of this page are blocked.',
+      'Notifications from this page are blocked.',
     ],
     ['delete window.PushManager', 'This browser cannot show notifications.'],
     [
       "Object.defineProperty(Navigator.prototype, 'userAgent', { get: () => 'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) Safari/604.1' })",
-      'Put this page on the home screen first.',
+      'Add this page to the home screen first.',
     ],
   ];
   const { page: first } = await browser.open(plane);

@@ -100,7 +100,7 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
     await room.alice.call('getChanges', { params: { agent_id: (await idle()).id } });
     const table = new Map(readAllStats().map((stat) => [stat.pid, stat]));
     const ways = [...table.values()]
-      .filter((stat) => stat.name !== 'bwrap' && commandLine(stat).includes('/worker.ts'))
+      .filter((stat) => stat.name !== 'bwrap' && /folders[/-]worker\.[jt]s/.test(commandLine(stat)))
       .map((stat) => {
         const way: ProcessStat[] = [];
         for (let at = stat; at; at = table.get(at.ppid)!) {
