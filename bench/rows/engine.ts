@@ -55,7 +55,8 @@ async function withEngine<T>(fn: (engine: Engine) => Promise<T>): Promise<T> {
     const facts = new Facts({ ...common, store });
     // There are no agents, so effects need not be carried out.
     const publisher = new RunPublisher({ ...common, feed });
-    const scheduler = new Scheduler({ ...common, facts, publisher, execute: () => {} });
+    const scheduler = new Scheduler({ ...common, facts, publisher });
+    scheduler.open(() => {});
     try {
       return await fn({ store, scheduler });
     } finally {

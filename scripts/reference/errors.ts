@@ -14,7 +14,7 @@ import {
 import { code, page, table } from './page.ts';
 
 const FORM = `An error response is \`{"error": "<message>"}\`. Its code is in the header \`X-Error-Code\`, and the id of the request in \`X-Request-Id\`. Codes
-and fixed messages are part of the API. \`<…>\` stands for a value. The CLI exits with 4 for 401, with 5 if the node of an agent does not
+and fixed messages are part of the API. \`<…>\` is a placeholder for a value. The CLI exits with 4 for 401, with 5 if the node of an agent does not
 answer, and with 1 for other errors.`;
 
 /** Its handler sets the status, because no kind of error has it. */

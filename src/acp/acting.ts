@@ -20,7 +20,7 @@ interface OpenCall {
 export interface Acting {
   /** At least one permission request was made. */
   requested: boolean;
-  /** The title of the first call that acted without a request; null if there is none. */
+  /** The title of the first call that acted without a request; null if none exists. */
   unasked: string | null;
   /** A kind of action was allowed permanently, so a call without a request proves nothing. */
   allowed_always: boolean;

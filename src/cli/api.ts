@@ -82,7 +82,7 @@ export class Api {
   }
 }
 
-/** Returns a client with the stored or given token; fails with exit code 4 if there is none. */
+/** Returns a client with the stored or given token; fails with exit code 4 if none exists. */
 export async function connect(context: Context, options: ApiOptions): Promise<Api> {
   const url = await planeUrl(context, options);
   const { io } = context;
@@ -138,7 +138,7 @@ export async function findAgent(api: Api, ref: string) {
 }
 export type AgentRecord = Awaited<ReturnType<typeof findAgent>>;
 
-/** Finds the one item with this name; throws if there is none, or more than one. */
+/** Finds the one item with this name; throws if none exists, or more than one. */
 export function onlyNamed<T extends { id: string; name: string }>(
   listed: readonly T[],
   ref: string,

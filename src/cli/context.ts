@@ -45,7 +45,7 @@ export interface Local {
   /** The file that `svc init` writes without `--config`. */
   defaultConfigFile(): string;
   loadConfig(flags: LocalFlags): Config;
-  /** Runs the plane until it is told to stop; returns the exit code. */
+  /** Runs the plane until it is stopped; returns the exit code. */
   serve(flags: LocalFlags): Promise<number>;
   holderOf(data_dir: string): PlaneHolder | null;
   /** Signals the process that holds the data directory, after checking that the pid still belongs to it. */

@@ -28,7 +28,7 @@ function hints(): Hint[] {
   );
 }
 
-/** The arguments after `svc`. An interpolated value stands for one argument. */
+/** The arguments after `svc`. Each interpolated value is one argument. */
 function argvOf(text: string): string[] {
   const words = text.replaceAll(/\$\{[^}]*\}/g, 'VALUE').match(/'[^']*'|\S+/g) ?? [];
   return words.slice(1).map((word) => word.replace(/^'(.*)'$/, '$1'));

@@ -83,7 +83,7 @@ export function withoutEscapes(text: string): string {
 
 const UNDECIDED = -1;
 
-/** Where the sequence at `at` ends (ECMA-48, 5.4), exclusive; 0 if there is none, UNDECIDED if the bytes end first. */
+/** Where the sequence at `at` ends (ECMA-48, 5.4), exclusive; 0 if none exists, UNDECIDED if the bytes end first. */
 function endOfSequence(data: Buffer, at: number): number {
   const end = data.length;
   let next = at + 1;

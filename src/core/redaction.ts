@@ -265,7 +265,7 @@ class Search {
     return null;
   }
 
-  /** The first position at or after `from` where an unfinished pattern begins; the end if there is none. */
+  /** The first position at or after `from` where an unfinished pattern begins; the end if none exists. */
   open(data: Buffer, from: number): number {
     const end = data.length;
     for (let at = Math.max(from, end - this.#longest + 1); at < end; at++) {

@@ -50,7 +50,7 @@ export interface Exit {
   exit_signal: string | null;
   /** Null for exit code 0. */
   reason: EndReason | null;
-  /** Human-readable message, for example the shell's error; null if there is none. */
+  /** Human-readable message, for example the shell's error; null if none exists. */
   message: string | null;
 }
 

@@ -89,7 +89,7 @@ interface Place {
   left: number;
 }
 
-/** The requested part of an event's bytes; null if there is none. */
+/** The requested part of an event's bytes; null if none exists. */
 function take(bytes: Buffer, place: Place): Buffer | null {
   if (place.skip >= bytes.length) {
     place.skip -= bytes.length;
@@ -112,7 +112,7 @@ class Walk {
     this.#target = target;
   }
 
-  /** Offset of the first byte of a stream that is kept; its committed length if there is none. */
+  /** Offset of the first byte of a stream that is kept; its committed length if none exists. */
   async firstKept(stream: StreamName): Promise<number> {
     const committed = this.#target.committed[stream];
     if (committed === 0) return 0;

@@ -11,7 +11,7 @@ import { limits } from './limits.ts';
 
 const JSON_TYPE = /^application\/json[\t ]*(;[\t ]*charset="?utf-8"?[\t ]*)?$/i;
 
-/** The raw body, or null if there is none. */
+/** The raw body, or null if none exists. */
 export async function readBody(request: IncomingMessage, bytes_max: number): Promise<Buffer | null> {
   const { headers } = request;
   const length = headers['content-length'];

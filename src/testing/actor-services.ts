@@ -22,7 +22,8 @@ export function actorServices({ store, clock, audit, idempotency }: AccountsRoom
   const common = { store, clock, log: silentLog };
   const [feed, facts, timers] = [new Feed(common), new Facts(common), new Timers(common)];
   const publisher = new RunPublisher({ clock, feed });
-  const scheduler = new Scheduler({ clock, facts, publisher, execute: () => {} });
+  const scheduler = new Scheduler({ clock, facts, publisher });
+  scheduler.open(() => {});
   const runs = new Runs({
     ...{ store, clock, audit, scheduler, idempotency },
     extensions: {

@@ -33,7 +33,7 @@ export class History {
     );
   }
 
-  /** The first error in the numbering of the events; null if there is none. */
+  /** The first error in the numbering of the events; null if none exists. */
   flaw(): string | null {
     let last = 0;
     for (const { id, data } of this.events) {

@@ -113,7 +113,7 @@ export class Facts {
     }
   }
 
-  /** Handles one fact; false if there is none. */
+  /** Handles one fact; false if none exists. */
   #step(tx: Tx, name: string, handlers: FactHandlers): boolean {
     const row = nextFact(tx, name);
     if (!row) return false;

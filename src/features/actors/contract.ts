@@ -73,7 +73,7 @@ export const actorMethods = {
     }),
     result: z.custom<{ messages: Mail[] }>(),
   },
-  /** Like `inbox`, but waits for mail if there is none. */
+  /** Like `inbox`, but waits for mail if the mailbox is empty. */
   receive: {
     params: z.object({ ...inRun, limit: z.int().min(1).max(limits.actor_inbox_items_max).optional() }),
     result: z.custom<{ messages: Mail[] }>(),

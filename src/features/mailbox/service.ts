@@ -254,7 +254,7 @@ export class Mailbox {
   }
 
   /**
-   * Text that names an actor's mail, for a prompt of any purpose; null if there is none. New mail is delivered once
+   * Text that names an actor's mail, for a prompt of any purpose; null if none exists. New mail is delivered once
    * the prompt is sent; mail that was named before and is still unacknowledged is named once more.
    */
   pendingMail(tx: Tx, run: RunRow, actor_id: string, prompt_id: string): string | null {

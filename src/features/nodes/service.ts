@@ -45,7 +45,7 @@ export interface LinkState {
   last_seen_at_ms: number | null;
   error: string | null;
   has_default_root: boolean | null;
-  /** Problem with the registry's root; null if there is none, or it is not known. */
+  /** Problem with the registry's root; null if none exists, or it is not known. */
   worktree_root_problem: string | null;
 }
 

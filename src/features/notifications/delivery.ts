@@ -105,7 +105,7 @@ export class Delivery {
     });
   }
 
-  /** The message to send now, marked as attempted; null if there is none, or the device must not be contacted yet. */
+  /** The message to send now, marked as attempted; null if none exists, or the device must not be contacted yet. */
   #take(
     tx: Tx,
     subscription_id: string,

@@ -58,7 +58,7 @@ export function mustDecide(
 const kindOf: Record<Decision, string> = { allow: 'allow_once', deny: 'reject_once' };
 
 /**
- * The option that a plain decision chooses; null if there is none or more than one. It never chooses a permanent
+ * The option that a plain decision chooses; null if none exists or more than one. It never chooses a permanent
  * option, which must be named.
  */
 export function optionFor(decision: Decision, options: readonly ReviewOption[]): ReviewOption | null {

@@ -24,14 +24,10 @@ export interface RunEngine {
 export function openRunEngine(core: AgentCore, lifecycle: Lifecycle): RunEngine {
   const { clock, feed, facts } = core;
   const publisher = new RunPublisher({ clock, feed });
-  const scheduler = new Scheduler({
-    clock,
-    facts,
-    publisher,
-    execute: (tx, run, effects) => dispatcher.execute(tx, run, effects),
-  });
+  const scheduler = new Scheduler({ clock, facts, publisher });
   const attempts = new Attempts(core, lifecycle, scheduler);
   const dispatcher = new Dispatcher(core, attempts);
+  scheduler.open((tx, run, effects) => dispatcher.execute(tx, run, effects));
   const launcher = new Launcher(core, lifecycle, attempts);
   const outcomes = new Outcomes(core, attempts, publisher);
   return {

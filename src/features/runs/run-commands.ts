@@ -25,12 +25,12 @@ export interface Commander {
   actor_id: string;
 }
 
-/** A command to a run as requested. `output`: any JSON value; absent if there is none. */
+/** A command to a run as requested. `output`: any JSON value; absent if none exists. */
 export type RunRequest =
   | { kind: 'completeRun'; output?: unknown }
   | Exclude<RunCommand, { kind: 'completeRun' }>;
 
-/** A command to a step as requested. `output` and `input`: any JSON value; absent if there is none. */
+/** A command to a step as requested. `output` and `input`: any JSON value; absent if none exists. */
 export type StepRequest =
   | { kind: 'completeStep'; output?: unknown }
   | { kind: 'resumeStep'; input?: unknown }

@@ -17,18 +17,27 @@ export interface SchedulerOptions {
   clock: Clock;
   facts: Facts;
   publisher: RunPublisher;
-  /**
-   * Carries out effects in the same transaction. Called twice for a restart: first for what ends, with the run before its new
-   * attempt, then for what starts.
-   */
-  execute(tx: Tx, run: RunRow, effects: Effect[]): void;
 }
+
+/**
+ * Carries out effects in the same transaction. Called twice for a restart: first for what ends, with the run before its new
+ * attempt, then for what starts.
+ */
+export type ExecuteEffects = (tx: Tx, run: RunRow, effects: Effect[]) => void;
 
 export class Scheduler {
   readonly #options: SchedulerOptions;
+  #execute: ExecuteEffects = () => {
+    throw new Error('the scheduler is not open');
+  };
 
   constructor(options: SchedulerOptions) {
     this.#options = options;
+  }
+
+  /** Must be called before the first event. What carries out effects applies events itself, so it is made later. */
+  open(execute: ExecuteEffects): void {
+    this.#execute = execute;
   }
 
   /**
@@ -51,7 +60,7 @@ export class Scheduler {
     const effects = advance(graph, event, limits.run_plain_steps_max);
     const restarts = event.kind === 'run_command' && event.command.kind === 'restartRun';
     if (restarts) this.#restart(tx, before, effects);
-    else if (effects.length > 0) this.#options.execute(tx, refreshed(tx, before), effects);
+    else if (effects.length > 0) this.#execute(tx, refreshed(tx, before), effects);
     const ended = effects.find((effect) => effect.kind === 'run_ended');
     if (ended?.status === 'completed') this.#complete(tx, before, output);
     const continues =
@@ -61,15 +70,14 @@ export class Scheduler {
   }
 
   #restart(tx: Tx, before: RunRow, effects: readonly Effect[]): void {
-    const { execute, clock } = this.#options;
     const isEnd = ({ kind }: Effect) => kind === 'end_attempt' || kind === 'end_round';
     const ends = effects.filter(isEnd);
-    if (ends.length > 0) execute(tx, refreshed(tx, before), ends);
+    if (ends.length > 0) this.#execute(tx, refreshed(tx, before), ends);
     const attempt = before.attempt + 1;
     const nothing = { output: null, attention: null, attention_at: null };
-    updateRun(tx, before.num, { attempt, ...nothing, started_at: clock.now() });
+    updateRun(tx, before.num, { attempt, ...nothing, started_at: this.#options.clock.now() });
     dropAnswers(tx, before.num);
-    execute(
+    this.#execute(
       tx,
       refreshed(tx, before),
       effects.filter((effect) => !isEnd(effect)),

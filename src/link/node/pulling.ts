@@ -117,7 +117,7 @@ class Pull {
     if (this.#failure) throw this.#failure;
   }
 
-  /** As many small answers as are pending, or one large chunk; null if there is none, or no more may be sent. */
+  /** As many small answers as are pending, or one large chunk; null if none exists, or no more may be sent. */
   async #answer(): Promise<PullResponse | null> {
     const chunks: MessageInitShape<typeof ChunkSchema>[] = [];
     const refused: MessageInitShape<typeof RefusedSchema>[] = [];

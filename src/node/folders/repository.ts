@@ -46,7 +46,7 @@ export async function isInRepository(git: Git, folder: string, roots: readonly s
   return isInside(top, folder) && roots.some((root) => isInside(root, top));
 }
 
-/** The commit that `ref` names (null: HEAD). Throws `git_refused` if there is none. */
+/** The commit that `ref` names (null: HEAD). Throws `git_refused` if none exists. */
 export async function commitOf(git: Git, place: GitPlace, ref: string | null): Promise<string> {
   const result = await revParse(git, place, ref ?? 'HEAD');
   if (result.code === 0) return result.stdout.toString().trim();
@@ -56,7 +56,7 @@ export async function commitOf(git: Git, place: GitPlace, ref: string | null): P
   );
 }
 
-/** The commit that `ref` names; null if there is none. */
+/** The commit that `ref` names; null if none exists. */
 export async function commitOrNull(git: Git, place: GitPlace, ref: string): Promise<string | null> {
   const result = await revParse(git, place, ref);
   return result.code === 0 ? result.stdout.toString().trim() : null;

@@ -14,7 +14,7 @@ const PREFIX = 'svc-';
 /** The name for a folder worker: pid and start time of its service, and a random part. */
 const WORKER_NAME = /^svc-worker-(\d+)-(\d+)-[0-9a-f]+$/;
 
-/** The folder in which this process may create cgroups; null if there is none. */
+/** The folder in which this process may create cgroups; null if none exists. */
 export async function findCgroupParent(): Promise<string | null> {
   if (!hasProc) return null;
   try {

@@ -60,7 +60,7 @@ export class SessionProcesses {
     this.#closed = true;
   }
 
-  /** The cgroup that all processes of the command are in; null if there is none. */
+  /** The cgroup that all processes of the command are in; null if none exists. */
   get cgroup(): string | null {
     const folder = this.#recorded_cgroup;
     if (!folder || this.#handle?.no_cgroup || !isCgroupOf(folder, this.#session_id)) return null;

@@ -458,7 +458,7 @@ export class LocalSession {
     await this.#record({ kind: 'trouble', code, error, details });
   }
 
-  /** The last recorded warning that has one of these codes; null if there is none. */
+  /** The last recorded warning that has one of these codes; null if none exists. */
   lastWarning(codes: readonly WarningCode[]): WarningCode | null {
     const matches = (fact: SessionFact) => fact.body.kind === 'trouble' && codes.includes(fact.body.code);
     const body = this.facts.findLast(matches)?.body;

@@ -27,7 +27,7 @@ export function oldestEvents(reader: Reader, agent_num: number, seq: number, lim
   return rows.map(({ seq, ts, length }) => ({ seq, ts_ms: ts, bytes: length + limits.event_row_bytes }));
 }
 
-/** When the newest event that is a row was written (Unix milliseconds); 0 if there is none. */
+/** When the newest event that is a row was written (Unix milliseconds); 0 if none exists. */
 export function newestTs(reader: Reader, agent_num: number): number {
   const newest = reader.sql.selectFrom('events').select('ts').where('agent_num', '=', agent_num);
   return reader.get(newest.orderBy('seq', 'desc').limit(1))?.ts ?? 0;

@@ -20,7 +20,7 @@ export interface EventsTables {
   heads: {
     agent_num: number;
     last_seq: number;
-    /** Oldest event that is kept; last_seq + 1 if there is none. */
+    /** Oldest event that is kept; last_seq + 1 if none exists. */
     first_seq: number;
     /** Bytes of kept events, in rows and segments. */
     bytes: number;

@@ -32,7 +32,7 @@ export function ability(): Ability {
   return Notification.permission === 'denied' ? 'denied' : 'able';
 }
 
-/** The browser's subscription; null if there is none. */
+/** The browser's subscription; null if none exists. */
 export async function subscriptionHere(): Promise<PushSubscription | null> {
   if (ability() !== 'able') return null;
   const worker = await navigator.serviceWorker.getRegistration();

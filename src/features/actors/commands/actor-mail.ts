@@ -26,7 +26,7 @@ export function addActorMail(surface: ActorSurface): void {
     });
 
   surface
-    .commandInRun('receive', 'like inbox, but wait for a message if there is none')
+    .commandInRun('receive', 'like inbox, but wait for a message if the mailbox is empty')
     .option('--wait <duration>', 'how long to wait, for example 90s or 10m', timeLimit, 60_000)
     .option('--limit <n>', 'maximum number of messages', wholeNumber)
     .action(async ({ wait, limit, ...options }: InboxOptions & { wait: number }) => {

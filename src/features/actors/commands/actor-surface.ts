@@ -100,7 +100,7 @@ export function readJson(text: string, flag: string): unknown {
   }
 }
 
-/** JSON if the text parses, else the text itself; null if there is none. */
+/** JSON if the text parses, else the text itself; null if none exists. */
 export function readOutput(text: string | undefined): unknown {
   if (text === undefined) return null;
   try {

@@ -19,7 +19,7 @@ const tools: Partial<Record<ActorMethod, string>> = {
   'team-members': 'Who is in your team: actor ids, roles, descriptions and skills.',
   'run-members': 'How the members of your run are doing.',
   inbox: 'Your messages that you have not acknowledged, oldest first.',
-  receive: 'Your messages; waits a few seconds if there is none.',
+  receive: 'Your messages; waits a few seconds if the mailbox is empty.',
   ack: 'Acknowledge a message once you have dealt with it; until then it stays in your inbox.',
   send: 'Write to a member (its member_id), to `leader`, or to `user`. The payload is a JSON object, for example {"text": "…"}.',
   'step-list': 'The steps of your run. With step_key: that one with its prompt, input and output.',

@@ -14,7 +14,7 @@ export interface FileVerdict {
   first_id: number;
   /** The first record that does not follow from the one before it, which may be missing; null: all do. */
   broken_id: number | null;
-  /** Hash of the last valid record, hex; empty if there is none. */
+  /** Hash of the last valid record, hex; empty if none exists. */
   head: string;
   /** Whether a valid record has the requested hash; null if none was requested. */
   holds_head: boolean | null;

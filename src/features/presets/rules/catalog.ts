@@ -344,7 +344,7 @@ export const presets: readonly Preset[] = [
   },
 ];
 
-/** The preset with this id; null if there is none. */
+/** The preset with this id; null if none exists. */
 export function findPreset(id: string): Preset | null {
   return presets.find((preset) => preset.id === id) ?? null;
 }

@@ -84,7 +84,7 @@ export function questionOf({ program }: Preset): ProgramQuestion | null {
   return { program: argv[0], version_argv, env: sign_in?.env ?? [], files: sign_in?.files ?? [] };
 }
 
-/** `found`: the node's answer; null if there is none. */
+/** `found`: the node's answer; null if none exists. */
 export function presetRecord(preset: Preset, found: ProgramFinding | null): PresetRecord {
   const { id, name, description, protocol, program, permission, notes } = preset;
   const argv = program ? [...program.argv] : null;

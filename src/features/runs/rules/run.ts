@@ -34,7 +34,7 @@ export interface Run {
   /** The team's spec when the run was created. */
   spec: ShownSpec;
   input: Record<string, unknown>;
-  /** Any JSON value; null if there is none (yet). */
+  /** Any JSON value; null if none exists (yet). */
   output: unknown;
   error: string | null;
   attempt: number;

@@ -22,7 +22,7 @@ export interface Message {
   /** Null for a broadcast. */
   to_actor_id: string | null;
   payload: Record<string, unknown>;
-  /** `payload.text`; null if there is none. */
+  /** `payload.text`; null if none exists. */
   text: string | null;
   reply_to: number | null;
   /** The first message of its reply thread. */

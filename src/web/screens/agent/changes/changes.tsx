@@ -200,7 +200,7 @@ function sumOf(files: ChangesProps['changes']['files'], key: 'additions' | 'dele
   return files.reduce((sum, file) => sum + (file[key] ?? 0), 0);
 }
 
-/** Scrolls to the next or previous hunk of the shown file; false if there is none. */
+/** Scrolls to the next or previous hunk of the shown file; false if none exists. */
 function hunkBeside(scroller: HTMLElement | null, direction: 1 | -1): boolean {
   if (!scroller) return false;
   const top = scroller.getBoundingClientRect().top;
