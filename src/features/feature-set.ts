@@ -122,6 +122,7 @@ export class FeatureSet {
     },
     participantsOf: (...args) => this.#extensions('participantsOf')[0]?.(...args) ?? null,
     hasOpenRuns: (...args) => this.#extensions('hasOpenRuns').some((extension) => extension(...args)),
+    mayUseWorktree: (...args) => this.#extensions('mayUseWorktree').some((extension) => extension(...args)),
     createTask: (...args) => {
       const [create] = this.#extensions('createTask');
       if (!create) throw new Error('no feature creates tasks');

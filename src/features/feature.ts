@@ -162,6 +162,12 @@ export interface Extensions {
   ): { team: Selectable<Tables['teams']>; spec: TeamSpec; user_id: string } | null;
   /** Whether a run of the team has not ended. */
   hasOpenRuns(reader: Reader, team_num: number): boolean;
+  /** Whether an agent of a run may work in the worktree of another agent. */
+  mayUseWorktree(
+    reader: Reader,
+    agent: { run_num: number | null },
+    other: { team_num: number | null; owner_id: string },
+  ): boolean;
   /** Creates the task of a run that is created without one. Returns its num. `now`: Unix ms. */
   createTask(tx: Tx, task: { team_num: number; title: string; created_by: string; now: number }): number;
   /** Publishes a task whose run has changed. */

@@ -3,7 +3,7 @@
  * member's agents keep their state. Starting the run gives access to neither.
  */
 import { existsSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sleep } from '../../src/base/async.ts';
 import { Client } from '../../src/client/client.ts';
@@ -103,6 +103,41 @@ describe.each(modes)('with $name', (mode) => {
     await update(room.bob, 2, spec('cat notes.txt; echo planted >planted ', { workdir }), []);
     expect((await runOf(room.bob, team.id)).run.status).toBe('failed');
     expect(existsSync(join(workdir, 'planted'))).toBe(false);
+  });
+
+  attack('an agent of a run of root cannot start in a worktree created there since', async () => {
+    const workdir = join(dirname(await worktreeOf(room.alice)), 'reused');
+    const own = { worktree_mode: 'create_worktree', worktree_repo: repo, workdir };
+    const member = (member_id: string, command: string, more: object) => ({
+      member_id,
+      agent: { command, node_id: room.node_id, ...more },
+    });
+    const given = {
+      members: [member('first', 'echo own >notes.txt', own), member('second', 'cat notes.txt', { workdir })],
+      steps: [
+        { step_key: 'a', member_id: 'first' },
+        { step_key: 'b', member_id: 'second', depends_on: ['a'] },
+      ],
+    };
+    const team = await teamOf(room.alice, 'root-run', given, []);
+    const { run, printed } = await runOf(room.plane.client, team.id);
+    expect([run.status, printed]).toEqual(['completed', 'own\n']);
+    const agents = await room.plane.client.call('listAgents', { query: { team_id: team.id } });
+    const listed = Array.isArray(agents) ? agents : agents.items;
+    const idOf = (member_id: string) => listed.find(({ labels }) => labels.member === member_id)!.id;
+    const [first, second] = [idOf('first'), idOf('second')];
+    await room.alice.call('deleteAgent', {
+      params: { agent_id: first },
+      query: { delete_worktree: true, force: true },
+    });
+    const made = await agent(room.bob, `echo '${PRIVATE}' >notes.txt`, {
+      ...{ worktree_mode: 'create_worktree', worktree_repo: repo, workdir },
+    });
+    await room.plane.finished(made.id);
+    const started = room.alice.call('startAgent', { params: { agent_id: second } });
+    await started.catch(() => {});
+    await room.plane.finished(second);
+    expect(await room.printed(second)).toBe('own\n');
   });
 
   // `nobody` has no home directory that an agent could keep state in.

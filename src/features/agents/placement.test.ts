@@ -5,8 +5,8 @@ import { problems } from '../../core/problem.ts';
 import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
 import { ended, type ScriptedNode } from '../../testing/scripted-node.ts';
 import type { CreateAgent } from './creation.ts';
-import { mayShare, place } from './placement.ts';
-import { type AgentRow, updateAgent } from './queries/agents.ts';
+import { place } from './placement.ts';
+import { updateAgent } from './queries/agents.ts';
 
 let room: LivesRoom;
 let node: ScriptedNode;
@@ -166,15 +166,6 @@ test('changes are withheld if the worktree gets another owner while they are rea
     return { files: [{ path: 'secret' }] } as never;
   };
   await expect(room.agents.changes(BEN, agent.id)).rejects.toMatchObject(REFUSED);
-});
-
-test('agents of one owner or one team may share a worktree', () => {
-  const row = (owner_id: string, team_num: number | null) => ({ owner_id, team_num }) as AgentRow;
-  expect(mayShare(row('usr_b', null), row('usr_b', null))).toBe(true);
-  expect(mayShare(row('usr_b', 1), row('usr_a', 1))).toBe(true);
-  for (const other of [row('usr_a', null), row('usr_a', 2)]) {
-    expect([mayShare(row('usr_b', null), other), mayShare(row('usr_b', 1), other)]).toEqual([false, false]);
-  }
 });
 
 test('a repeated request returns its agent, even if an earlier release created it', async () => {

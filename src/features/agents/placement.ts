@@ -120,7 +120,7 @@ async function folderCheck(core: AgentCore, row: AgentRow): Promise<() => Promis
     core.store.read((reader) => {
       // A worktree of a deleted agent may be another agent's by now.
       if (findAgent(reader, row.id)?.num !== row.num) throw problems.agentNotFound();
-      if (is_foreign) mustStillBeTheirs(reader, row, path);
+      if (is_foreign) mustStillBeTheirs(core, reader, row, path);
     });
 }
 
@@ -161,15 +161,11 @@ async function workdirOf(core: AgentCore, row: AgentRow) {
   return { ...found, is_foreign: found.below_worktree_root && !is_own };
 }
 
-function mustStillBeTheirs(reader: Reader, row: AgentRow, path: string): void {
-  if (areRoot(reader, [row.owner_id])) return;
-  mustBeTheirs(reader, row.node_id, path, (_, other) => mayShare(row, other));
-}
-
-/** Whether an agent may use the worktree of another: they have the same owner or the same team. */
-export function mayShare(
-  { owner_id, team_num }: Pick<AgentRow, 'owner_id' | 'team_num'>,
-  other: AgentRow,
-): boolean {
-  return other.owner_id === owner_id || (team_num !== null && other.team_num === team_num);
+/** Root's own agents work anywhere; but not those of a run, which may follow another user's definition. */
+function mustStillBeTheirs({ extensions }: AgentCore, reader: Reader, row: AgentRow, path: string): void {
+  const is_of_run = row.team_num !== null;
+  if (!is_of_run && areRoot(reader, [row.owner_id])) return;
+  const mayUse = (_: Reader, other: AgentRow) =>
+    is_of_run ? extensions.mayUseWorktree(reader, row, other) : other.owner_id === row.owner_id;
+  mustBeTheirs(reader, row.node_id, path, mayUse);
 }

@@ -11,6 +11,7 @@ import { RunEvents } from './run-events.ts';
 import type { Scheduler } from './scheduler.ts';
 import { Runs } from './service.ts';
 import { stepContextOf } from './step-context.ts';
+import { mayUseWorktree } from './worktree-rights.ts';
 
 export interface RunsFeature extends Feature {
   runs: Runs;
@@ -35,6 +36,6 @@ export function openRuns(
     timers: engine.timers,
     intents: engine.intents,
     session: { environment: stepContextOf, onExit: engine.ended },
-    extensions: { participantsOf: participantsOfAgent, hasOpenRuns },
+    extensions: { participantsOf: participantsOfAgent, hasOpenRuns, mayUseWorktree },
   };
 }

@@ -10,7 +10,6 @@ import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Worktree } from '../../core/node.ts';
 import { invalid, isOutOfReach, Problem, problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
-import { areRoot } from '../../store/users.ts';
 import type { Intent } from '../../work/outbox.ts';
 import { actorIdOf } from '../actors/rules/actor.ts';
 import { AcpTransaction } from '../agents/acp-transaction.ts';
@@ -22,7 +21,7 @@ import { loadAcpState } from '../agents/queries/acp-state.ts';
 import { type AgentRow, findAgent, findSession } from '../agents/queries/agents.ts';
 import { sendNext } from '../conversations/driver.ts';
 import { queuePrompt } from '../conversations/queries.ts';
-import { editorsOf, teamOfNum } from '../teams/queries.ts';
+import { teamOfNum } from '../teams/queries.ts';
 import { type Member, memberKind, type TeamSpec } from '../teams/rules/team.ts';
 import type { Attempts } from './attempts.ts';
 import { limits } from './limits.ts';
@@ -33,6 +32,7 @@ import { findStep } from './queries/steps.ts';
 import { isRunOver } from './rules/run.ts';
 import { inputOf, roundInput, stepInput } from './step-io.ts';
 import { introduction, roundPrompt, stepPrompt } from './step-prompts.ts';
+import { runMayUseWorktree } from './worktree-rights.ts';
 
 /** What an attempt needs to start. */
 interface Launch {
@@ -113,8 +113,7 @@ export class Launcher {
     const rights = {
       all: false,
       owner: run.created_by,
-      mayOperate: (reader: Reader, row: AgentRow) =>
-        row.team_num === run.team_num || mayUseWorktree(reader, row, run),
+      mayOperate: (reader: Reader, row: AgentRow) => runMayUseWorktree(reader, run, row),
       shares: (row: AgentRow) => sharesWorktree(row, { run_num: run.num, member_id }),
     };
     return this.#worktrees.run(shared, () => place(this.#core, shared, { ...request, name }, rights, give));
@@ -159,16 +158,6 @@ export class Launcher {
     const owner = { user_id: run.created_by, principal: SERVICE };
     return insertNew(this.#core, tx, attempt.agent_id, owner, request, worktree, membership);
   }
-}
-
-/**
- * Whether the run may use the worktree of this agent: the agent belongs to the creator of the run, and everybody who edited the
- * team's definition may operate it. Otherwise a definition could do to a person's worktree what its author may not.
- */
-function mayUseWorktree(reader: Reader, row: AgentRow, run: RunRow): boolean {
-  if (row.owner_id !== run.created_by) return false;
-  const others = editorsOf(teamOfNum(reader, run.team_num)!).filter((id) => id !== row.owner_id);
-  return areRoot(reader, others);
 }
 
 /** Null if the attempt has ended, or was given to its agent before. */

@@ -1,0 +1,31 @@
+/** Which worktrees of other agents the agents of a run may work in. */
+import type { Reader } from '../../store/store.ts';
+import { areRoot } from '../../store/users.ts';
+import type { AgentRow } from '../agents/queries/agents.ts';
+import { editorsOf, teamOfNum } from '../teams/queries.ts';
+import { type RunRow, runOfNum } from './queries/runs.ts';
+
+/** Whether an agent of a run may work in the worktree of another agent. */
+export function mayUseWorktree(
+  reader: Reader,
+  { run_num }: Pick<AgentRow, 'run_num'>,
+  other: Pick<AgentRow, 'team_num' | 'owner_id'>,
+): boolean {
+  const run = run_num === null ? undefined : runOfNum(reader, run_num);
+  return run !== undefined && runMayUseWorktree(reader, run, other);
+}
+
+/**
+ * Whether the run may use the worktree of an agent: one of its team, or of the run's creator, if everybody who edited the team's
+ * definition may operate that agent. Otherwise a definition could do to a person's worktree what its author may not.
+ */
+export function runMayUseWorktree(
+  reader: Reader,
+  run: RunRow,
+  { team_num, owner_id }: Pick<AgentRow, 'team_num' | 'owner_id'>,
+): boolean {
+  if (team_num === run.team_num) return true;
+  if (owner_id !== run.created_by) return false;
+  const others = editorsOf(teamOfNum(reader, run.team_num)!).filter((id) => id !== owner_id);
+  return areRoot(reader, others);
+}
