@@ -74,10 +74,10 @@ test('the tutorial on talking to an agent works as written', async () => {
   await seen('svc reviews allow rev_');
   const answered = await bash(answer!);
   expect(answered).toMatch(
-    /^rev_\w+\tasks\t\d+s\tWrite a note into svc-demo\.md\tdemo-once, demo-always, demo-reject$/m,
+    /^rev_\w+\tasks\t\d+s\tAdd a note to svc-demo\.md\tdemo-once, demo-always, demo-reject$/m,
   );
   expect(answered).toMatch(/^\+- .*Tidy the notes/m);
-  expect(answered).toMatch(/^rev_\w+ {2}Allow: Write a note into svc-demo\.md$/m);
+  expect(answered).toMatch(/^rev_\w+ {2}Allow: Add a note to svc-demo\.md$/m);
   await seen('┃ turn     ended: end_turn\n');
   const { id, workdir } = JSON.parse((await plane.cli(['agents', 'get', 'asks', '--json'])).stdout);
   expect(await readFile(join(workdir, 'svc-demo.md'), 'utf8')).toContain('Tidy the notes');

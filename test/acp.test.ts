@@ -215,7 +215,9 @@ test('an agent of an unsupported ACP version accepts no prompts', async () => {
     error: 'the agent speaks ACP version 2, this service version 1',
   });
   await talk.until('needs_you');
-  await expect(talk.prompt('Hello?')).rejects.toThrow('agent cannot be talked to');
+  await expect(talk.prompt('Hello?')).rejects.toThrow(
+    'conversation with the agent has failed; see the error in its log',
+  );
 });
 
 test('a prompt waits until the agent is signed in', async () => {

@@ -84,11 +84,11 @@ browserTest(
     const { page, complaints, elsewhere } = await openPage({ authorization: `Bearer ${plane.token}` });
     await page.goto(`${plane.url}/api/openapi/docs`);
     await page.locator('a[href*="operation=listAgents"]').click();
-    await page.getByRole('heading', { name: 'Agents, newest first' }).waitFor();
+    await page.getByRole('heading', { name: 'List agents, newest first' }).waitFor();
     await page.getByRole('button', { name: 'Send' }).click();
     await page.getByText('200 OK').waitFor();
     await page.reload();
-    await page.getByRole('heading', { name: 'Agents, newest first' }).waitFor();
+    await page.getByRole('heading', { name: 'List agents, newest first' }).waitFor();
     expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
     await page.close();
   },

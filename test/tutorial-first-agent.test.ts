@@ -54,7 +54,7 @@ test('the tour of the README works as written', async () => {
   await run(create!);
   await run(put(follow!, { 'svc logs hello -f ': 'timeout -s INT 3 svc logs hello -f || test $? = 124 ' }));
   while ((await run('svc reviews ls')).stdout === '') await sleep(100);
-  expect((await run(allow!)).stderr).toContain('Write a note into svc-demo.md');
+  expect((await run(allow!)).stderr).toContain('Add a note to svc-demo.md');
   await run(kill!);
   await plane.ended();
   await plane.start();

@@ -248,7 +248,7 @@ test('the CLI reports that a request is pending, and can withdraw it', { timeout
   const stop = await plane.cli(['agents', 'stop', 'looper']);
   expect(stop).toMatchObject({ code: 5, stdout: '' });
   expect(stop.stderr).toBe(
-    'svc: failed to connect to remote node; the stop is kept, and carried out once the node answers\n' +
+    'svc: failed to connect to remote node; svc keeps the stop and carries it out when the node answers\n' +
       'svc: to withdraw it: svc agents withdraw looper\n',
   );
   expect(await plane.cli(['agents', 'withdraw', 'looper'])).toMatchObject({
@@ -274,7 +274,7 @@ test('a command for several agents continues after one on an unreachable node, a
   const [a, b] = [await near('a'), await near('b')];
   await node.kill();
   const kept =
-    'svc: far: failed to connect to remote node; the stop is kept, and carried out once the node answers';
+    'svc: far: failed to connect to remote node; svc keeps the stop and carries it out when the node answers';
   const stop = await plane.cli(['agents', 'stop', '--grace', '0', 'a', 'far', 'b']);
   expect(stop).toMatchObject({
     code: 5,

@@ -65,7 +65,7 @@ browserTest('root creates and changes users, and errors appear next to their fie
   await dialog.getByLabel('Username').fill('Léo');
   await dialog.getByLabel('Password').fill('short');
   await dialog.getByRole('button', { name: 'Create user' }).click();
-  await dialog.getByText('username must be 1 to 64 of a-z, 0-9, ".", "_" and "-"').waitFor();
+  await dialog.getByText('username must be 1 to 64 characters from a-z, 0-9, ".", "_" and "-"').waitFor();
   await dialog.getByLabel('Username').fill('leo');
   await dialog.getByRole('button', { name: 'Create user' }).click();
   await dialog.getByText('password must be at least 12 characters').waitFor();

@@ -153,7 +153,7 @@ browserTest(
     ];
     const page = await look();
     for (const title of ['one', 'two']) await page.getByRole('checkbox', { name: `Select ${title}` }).check();
-    const many = page.getByRole('region', { name: 'Answer together' });
+    const many = page.getByRole('region', { name: 'Answer the selected requests' });
     const names = await many.locator('bdi').evaluateAll((all) => all.map((one) => one.textContent));
     expect(names).toEqual(['Allow once', 'Reject']);
     await many.getByRole('button', { name: 'Allow once' }).click();

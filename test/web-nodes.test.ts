@@ -105,7 +105,7 @@ browserTest(
     // Nothing runs there yet, so the test reports which step fails and what to check.
     await page.getByRole('heading', { name: 'Test connection' }).waitFor();
     await dialog.getByText('failed to connect to remote node').waitFor();
-    await dialog.getByText('nothing answers there: is svc running on the node').waitFor();
+    await dialog.getByText('nothing answers there: check that svc runs on the node').waitFor();
     const left = ['TLS not tested', 'Auth not tested', 'Version not tested', 'Worktree root not tested'];
     expect(await steps(page)).toEqual(['DNS passed', 'TCP failed', ...left]);
     await dialog.getByRole('button', { name: 'Edit target' }).waitFor();
@@ -170,7 +170,7 @@ browserTest(
 
     await page.goto(`${plane.url}/nodes?node=gpu-1`);
     await page.getByRole('button', { name: 'Forget…' }).click();
-    await page.getByRole('list', { name: 'Left behind' }).getByText('further').waitFor();
+    await page.getByRole('list', { name: 'Left on the machine' }).getByText('further').waitFor();
     await page.getByRole('button', { name: 'Forget', exact: true }).click();
     await page.getByText('No other nodes.').waitFor();
     await expect(plane.get(other.id)).rejects.toThrow('agent not found');

@@ -44,10 +44,10 @@ export const name = z
 
 export const username = z
   .string()
-  .regex(USERNAME, { error: 'must be 1 to 64 of a-z, 0-9, ".", "_" and "-"' });
+  .regex(USERNAME, { error: 'must be 1 to 64 characters from a-z, 0-9, ".", "_" and "-"' });
 export const nodeId = z
   .string()
-  .regex(NODE_ID, { error: 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"' });
+  .regex(NODE_ID, { error: 'must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-"' });
 export const password = bounded(limits.password_chars_max);
 
 /** An object that another specification defines: unknown fields are accepted and dropped. */

@@ -8,7 +8,7 @@ export const metaRoutes = {
     path: '/api/openapi.json',
     action: 'api.describe',
     tag: 'Description',
-    summary: 'The API description',
+    summary: 'Get the API description',
     answers: { 200: z.record(z.string(), z.unknown()) },
   }),
   getDocs: route({
@@ -16,7 +16,7 @@ export const metaRoutes = {
     path: '/api/openapi/docs',
     action: 'api.describe',
     tag: 'Description',
-    summary: 'The API description as an interactive page',
+    summary: 'Get the API description as an interactive page',
     answers: { 200: z.string() },
     raw: 'html',
   }),

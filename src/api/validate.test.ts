@@ -50,12 +50,12 @@ describe('creating an agent', () => {
     [
       'a bad label',
       { ...agent, labels: { 'a b': '1' } },
-      'labels.a b must be 1 to 64 of letters, digits, ".", "_", "/" and "-"',
+      'labels.a b must be 1 to 64 characters: letters, digits, ".", "_", "/" and "-"',
     ],
     [
       'a bad node id',
       { ...agent, node_id: '../x' },
-      'node_id must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"',
+      'node_id must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-"',
     ],
   ])('rejects %s with a one-line message', (_what, body, message) => {
     expect(ofAgent(body)?.message).toBe(message);

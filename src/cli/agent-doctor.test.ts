@@ -54,7 +54,7 @@ test.concurrent('prints one object with --json, which includes the requests to t
     number: 15,
     name: 'model',
     grade: 'weak',
-    detail: 'no request: it does not speak to the scripted model',
+    detail: 'no request: it did not use the scripted model',
     duration_ms: null,
   });
 });
@@ -70,7 +70,7 @@ test.concurrent('an agent that acts without asking fails with its preset, and is
   expect((await doctor([], ['eager'])).code).toBe(0);
   const { code, stdout } = await doctor(['--preset', 'gemini'], ['eager']);
   expect(code).toBe(1);
-  expect(stdout).toContain('wrote eager.txt without asking, although its preset promises to ask');
+  expect(stdout).toContain('wrote eager.txt without asking, although its preset guarantees that it asks');
 });
 
 test.concurrent('rejects unknown values', async () => {

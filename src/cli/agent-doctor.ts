@@ -33,10 +33,14 @@ const columns: Column<Row>[] = [
 
 export function addAgentDoctor(agents: Command, context: Context): void {
   const { io } = context;
-  leaf(agents, 'doctor [program...]', 'examine an ACP agent by its command (after --), without a plane')
+  leaf(
+    agents,
+    'doctor [program...]',
+    'check whether an ACP agent works with svc, without a plane; its command follows --',
+  )
     .option('--model <name>', 'scripted: use a scripted model, which needs no API key and no network')
-    .option('--agent <name>', 'which agent the command runs, if svc cannot tell')
-    .option('--preset <id>', 'run it as agents of this preset; without a command, use the preset’s')
+    .option('--agent <name>', 'which agent this is, if the command does not make it clear')
+    .option('--preset <id>', 'run it as an agent of this preset; without a command, run the preset’s command')
     .option('--mode <id>', 'the mode to set on its session')
     .option('--prompt <text>', 'the prompt to send; it should make the agent ask for permission')
     .option('--timeout <duration>', 'time limit of each check (default: 60s)', timeLimit)

@@ -23,11 +23,11 @@ export function addDemoAgent(program: Command, io: Io): void {
   program
     .command('demo-agent')
     .description('run a scripted agent that speaks ACP on standard input and output')
-    .option('--seed <n>', 'random seed; a different seed gives different texts', wholeNumber, 1)
+    .option('--seed <n>', 'random seed; a different seed gives different text', wholeNumber, 1)
     .option('--speed <x>', 'speed factor: 2 is twice as fast, 0 does not wait at all', speedOf, 1)
     .addOption(new Option('--mode <mode>', 'initial mode of its sessions').choices(modeIds).default('ask'))
     .option('--input-required <question>', 'in a team, a question to ask a person in each step', questionOf)
-    .option('--auth', 'open no session before the user has signed in')
+    .option('--auth', 'refuse to open a session until the user has signed in')
     .option('--state <dir>', 'where to keep its sessions (default: $XDG_STATE_HOME/svc-demo)')
     .action(async ({ seed, speed, mode, inputRequired, auth = false, state }: Options) => {
       const { serveDemo } = await import('../tools/demo-agent/serve.ts');

@@ -156,7 +156,7 @@ export const problems = {
   commandRequired: fixed('invalid', 'command_required', 'command is required'),
   promptNeedsAcp: fixed('invalid', 'prompt_needs_acp', 'prompt needs an agent that speaks ACP'),
   agentNotAcp: fixed('invalid', 'agent_not_acp', 'agent does not speak ACP'),
-  agentSpeaksAcp: fixed('invalid', 'agent_speaks_acp', 'agent speaks ACP: send a prompt'),
+  agentSpeaksAcp: fixed('invalid', 'agent_speaks_acp', 'agent speaks ACP; send it a prompt instead'),
   optionIdRequired: fixed('invalid', 'option_id_required', 'option_id is required'),
   unknownOption: fixed('invalid', 'unknown_option_id', 'unknown option_id'),
   workerReviewToWorker: fixed(
@@ -164,7 +164,7 @@ export const problems = {
     'worker_review_to_worker',
     'worker-originated permission review cannot route to worker',
   ),
-  ownReview: fixed('invalid', 'own_review', 'a leader cannot decide on its own permission review'),
+  ownReview: fixed('invalid', 'own_review', 'a leader cannot answer its own permission review'),
   optionMismatch: fixed('invalid', 'option_id_mismatch', 'option_id does not match the decision'),
   unknownAuthMethod: fixed('invalid', 'unknown_method_id', 'unknown method_id'),
   workdirRequired: fixed('invalid', 'workdir_required', 'workdir is required'),
@@ -177,7 +177,7 @@ export const problems = {
   usernameInvalid: fixed(
     'invalid',
     'username_invalid',
-    'username must be 1 to 64 of a-z, 0-9, ".", "_" and "-"',
+    'username must be 1 to 64 characters from a-z, 0-9, ".", "_" and "-"',
   ),
   teamNameRequired: fixed('invalid', 'team_name_required', 'team name is required'),
   versionRequired: fixed('invalid', 'version_required', 'version is required'),
@@ -199,7 +199,7 @@ export const problems = {
   pushKeysInvalid: fixed(
     'invalid',
     'push_keys_invalid',
-    'keys must be a P-256 public key and a secret of 16 bytes',
+    'keys must be a P-256 public key and a 16-byte secret',
   ),
   nodeIdReserved: fixed('invalid', 'node_id_reserved', 'agent node id is reserved'),
   grpcTargetInvalid: fixed('invalid', 'grpc_target_invalid', 'grpc_target must be https://<host>:<port>'),
@@ -222,11 +222,15 @@ export const problems = {
   tooManyTriggers: fixed('conflict', 'too_many_triggers', 'too many triggers in the run'),
   runOver: fixed('conflict', 'run_over', 'run is over'),
   tooManyPrompts: fixed('conflict', 'too_many_prompts', 'too many prompts are waiting'),
-  promptSent: fixed('conflict', 'prompt_sent', 'prompt is already sent'),
+  promptSent: fixed('conflict', 'prompt_sent', 'prompt was already sent'),
   noTurn: fixed('conflict', 'no_turn', 'no turn is running'),
   acpNotReady: fixed('conflict', 'acp_not_ready', 'agent is not ready yet'),
   acpSilent: fixed('conflict', 'acp_silent', 'agent has not answered yet'),
-  acpFailed: fixed('conflict', 'acp_failed', 'agent cannot be talked to'),
+  acpFailed: fixed(
+    'conflict',
+    'acp_failed',
+    'conversation with the agent has failed; see the error in its log',
+  ),
   noSignIn: fixed('conflict', 'no_sign_in', 'agent is not waiting for a sign-in'),
   reviewCancelled: fixed('conflict', 'review_over', 'permission review is already cancelled'),
   elicitationCancelled: fixed('conflict', 'elicitation_over', 'elicitation is already cancelled'),
@@ -289,7 +293,7 @@ export const problems = {
   tooManyFolderJobs: fixed(
     'unavailable',
     'too_many_folder_jobs',
-    "too many requests wait for agents' folders; try again later",
+    "too many requests are waiting for agents' folders; try again later",
   ),
   tooManyPatches: fixed(
     'rate_limited',

@@ -128,7 +128,8 @@ function nodeRefusals(config: Config): string[] {
   if (id === null)
     found.push('server.role "node" needs server.node_id, the id registered on the control plane');
   else if (id === MAIN_NODE) found.push('server.node_id "main" is reserved for the control plane’s own node');
-  else if (!NODE_ID.test(id)) found.push('server.node_id must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"');
+  else if (!NODE_ID.test(id))
+    found.push('server.node_id must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-"');
   if (!config.get('internal_grpc.enabled')) {
     found.push('server.role "node" needs internal_grpc.enabled = true: a node serves nothing else');
   }

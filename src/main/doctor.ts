@@ -185,7 +185,7 @@ async function listenerCheck(config: Config, key: ListenerKey, holder: Holder | 
 }
 
 async function planeCheck({ url, pid, since }: Holder): Promise<DoctorCheck> {
-  if (url === null) return bad('plane', `pid ${pid} is starting since ${since}`);
+  if (url === null) return bad('plane', `pid ${pid} has been starting since ${since}`);
   try {
     const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(limits.doctor_wait_ms) });
     return response.ok
@@ -198,7 +198,7 @@ async function planeCheck({ url, pid, since }: Holder): Promise<DoctorCheck> {
 
 /** Whether the node listens. It answers only its control plane. */
 async function runningNodeCheck({ url, pid, since }: Holder): Promise<DoctorCheck> {
-  if (url === null) return bad('agent node', `pid ${pid} is starting since ${since}`);
+  if (url === null) return bad('agent node', `pid ${pid} has been starting since ${since}`);
   const { hostname, port } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, '');
   const everywhere: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' };

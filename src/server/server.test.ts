@@ -274,7 +274,10 @@ describe('errors', () => {
   test.each([
     ['{}', 'username is required'],
     ['{"username":5}', 'username must be a string'],
-    ['{"username":"A b","password":"x"}', 'username must be 1 to 64 of a-z, 0-9, ".", "_" and "-"'],
+    [
+      '{"username":"A b","password":"x"}',
+      'username must be 1 to 64 characters from a-z, 0-9, ".", "_" and "-"',
+    ],
     ['{"username":"bob","password":"x","role":"king"}', 'role must be one of: root, user'],
     ['[]', 'body must be an object'],
     ['null', 'body must be an object'],

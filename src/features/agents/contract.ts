@@ -35,7 +35,7 @@ import {
 
 const permissionMode = z.enum(permissionModes).meta({
   description:
-    '`ask`: what makes the agent ask before it acts (see its preset) is applied to each session before its first prompt. `agent`: it starts in its own mode.',
+    '`ask`: before the first prompt of each session, svc applies the settings of the preset that make the agent ask before it acts. `agent`: the agent starts in its own mode.',
 });
 
 export const agentRecord = z
@@ -43,14 +43,16 @@ export const agentRecord = z
     id,
     name: z.string(),
     workdir: z.string().meta({ description: 'Absolute path on the node.' }),
-    command: z.string().meta({ description: 'Run by `/bin/sh -c`; with `argv` the quoted form of it.' }),
+    command: z
+      .string()
+      .meta({ description: 'Run by `/bin/sh -c`. If `argv` is set: `argv`, quoted for display.' }),
     argv: z.array(z.string()).nullable(),
     protocol: z.enum(protocols),
     preset: z.string().nullable(),
     permission_mode: permissionMode,
     asks: z.enum(observedAsks).meta({
       description:
-        'What was observed of the newest session of an agent that speaks ACP. `asks`: it requests permission before it acts. `acts`: it wrote, ran or fetched something without a request, or reports a mode in which it does. `unknown`: it has not acted yet.',
+        'Whether the agent asked before it acted in its latest session; only for agents that speak ACP. `asks`: it requested permission first. `acts`: it wrote, ran or fetched something without a request, or reports a mode in which it does. `unknown`: it has not acted yet.',
     }),
     worktree_mode: z.enum(worktreeModes),
     worktree_repo: z.string().nullable(),
@@ -59,7 +61,10 @@ export const agentRecord = z
     node_id: z.string(),
     owner_id: id,
     status: z.enum(agentStatuses),
-    activity: z.enum(activities).nullable().meta({ description: 'Only while running.' }),
+    activity: z
+      .enum(activities)
+      .nullable()
+      .meta({ description: 'What the agent is doing; null if it is not running.' }),
     exit_code: z.int().nullable(),
     exit_signal: z.string().nullable(),
     reason: z
@@ -71,18 +76,20 @@ export const agentRecord = z
     labels: z.record(z.string(), z.string()),
     env_keys: z
       .array(z.string())
-      .meta({ description: 'Names of the own variables; values are never shown.' }),
+      .meta({ description: "Names of the agent's own variables; values are never returned." }),
     restart_policy: z.enum(restartPolicies),
-    team_id: id.nullable().meta({ description: 'Of a team: the team, its run and the member that it is.' }),
+    team_id: id.nullable().meta({
+      description: 'For an agent of a team: the team. `run_id` and `member_id` are its run and its member.',
+    }),
     run_id: id.nullable(),
     member_id: z.string().nullable(),
     pending_reviews: z.int(),
     pending_elicitations: z.int(),
-    last_seq: z.int().meta({ description: "The number of the log's newest event; 0 while there is none." }),
-    last_event_at: time.nullable().meta({ description: "When the log's newest event was written." }),
+    last_seq: z.int().meta({ description: 'The number of the newest event in the log; 0 if there is none.' }),
+    last_event_at: time.nullable().meta({ description: 'When the newest event was written to the log.' }),
     stale_since: time
       .nullable()
-      .meta({ description: 'Last contact with the node, when it cannot be reached.' }),
+      .meta({ description: 'If the node cannot be reached: the time of the last contact.' }),
     created_at: time,
     updated_at: time,
     started_at: time.nullable(),
@@ -91,12 +98,13 @@ export const agentRecord = z
     on_exit: z.enum(onExits),
     leftovers: z
       .array(z.object({ pid: z.int(), command: z.string() }))
-      .meta({ description: 'What the command left running, with `on_exit: keep`.' }),
+      .meta({ description: 'With `on_exit: keep`: the processes that the command left running.' }),
     cleanup: z.enum(cleanups).nullable().meta({
       description: '`proven`: the cgroup was seen empty. `swept`: two scans found no process.',
     }),
     pending: z.enum(pendingKinds).nullable().meta({
-      description: 'Asked for while the node did not answer: carried out once it does, unless withdrawn.',
+      description:
+        'A request that was made while the node did not answer. svc carries it out when the node is back, unless it is withdrawn.',
     }),
   })
   .meta({ id: 'Agent' });
@@ -113,10 +121,10 @@ export const leftBehindRecord = z
     worktree_branch: z.string().nullable(),
     sessions: z
       .array(z.object({ id, pid: z.int().nullable() }))
-      .meta({ description: 'Sessions that are not known to be over.' }),
+      .meta({ description: 'Sessions that may still be running.' }),
     leftovers: z.array(z.object({ pid: z.int(), command: z.string() })),
   })
-  .meta({ id: 'LeftBehind', description: 'What remains on the node of an agent that was forgotten.' });
+  .meta({ id: 'LeftBehind', description: 'What a forgotten agent leaves on its node.' });
 
 export const sessionRecord = z
   .object({
@@ -136,7 +144,10 @@ export const sessionRecord = z
     stdout_bytes: z.int(),
     stderr_bytes: z.int(),
   })
-  .meta({ id: 'Session', description: "One launch of an agent's process, start to exit." });
+  .meta({
+    id: 'Session',
+    description: 'One execution of an agent, from its start to the end of its last process.',
+  });
 
 export const eventRecord = z
   .looseObject({
@@ -182,7 +193,7 @@ export const fileChangeRecord = changedFile
 export const foundFilesRecord = z
   .object({
     git: z.boolean(),
-    paths: z.array(z.string()).meta({ description: 'From the workdir on, the best match first.' }),
+    paths: z.array(z.string()).meta({ description: 'Relative to the workdir, best match first.' }),
     truncated: z.boolean(),
   })
   .meta({ id: 'FoundFiles' });
@@ -209,7 +220,7 @@ export const envKey = z
 export const env = dictionary(envKey, bounded(sharedLimits.env_value_chars_max), sharedLimits.env_items_max);
 const labels = dictionary(
   z.string().regex(/^[A-Za-z0-9._/-]{1,64}$/, {
-    error: 'must be 1 to 64 of letters, digits, ".", "_", "/" and "-"',
+    error: 'must be 1 to 64 characters: letters, digits, ".", "_", "/" and "-"',
   }),
   bounded(sharedLimits.label_chars_max),
   limits.label_items_max,
@@ -223,37 +234,41 @@ export const createAgentBody = z
     argv: argv
       .nullable()
       .default(null)
-      .meta({ description: 'A program and its arguments, run as they are.' }),
+      .meta({ description: 'A program and its arguments, run without a shell.' }),
     preset: bounded(sharedLimits.preset_id_chars_max).nullable().default(null).meta({
       description:
-        'An agent of `GET /api/presets`: its command and protocol where none are given, and its variables.',
+        'The id of a preset (see `GET /api/presets`). It sets variables, and the command and protocol if you give none.',
     }),
     permission_mode: permissionMode.default('ask'),
     workdir: optionalText.meta({ description: 'Absolute path inside the safe paths.' }),
     worktree_mode: z.enum(worktreeModes).default('use_existing'),
     worktree_repo: optionalText.meta({
-      description: 'Git repository for `create_worktree`; none: an empty folder.',
+      description: 'Git repository for `create_worktree`; without one, the agent gets an empty folder.',
     }),
-    worktree_ref: optionalText.meta({ description: 'Where the branch starts; default `HEAD`.' }),
+    worktree_ref: optionalText.meta({ description: 'The commit where the branch starts; default: `HEAD`.' }),
     node_id: nodeId.default(MAIN_NODE).meta({ description: 'The node that executes the agent.' }),
     env: env.default({}).meta({
       description:
-        'Own variables. Values are never returned, and are taken out of its events (`events.redact_env`).',
+        "The agent's own variables. Values are never returned, and are redacted in its events (see `events.redact_env`).",
     }),
     protocol: z.enum(protocols).default('auto').meta({
-      description: '`acp`: it speaks the Agent Client Protocol on stdin and stdout. Nothing is ever probed.',
+      description:
+        '`acp`: the agent speaks the Agent Client Protocol on stdin and stdout. `auto`: the protocol of the preset, otherwise `plain`; svc never probes the program.',
     }),
     labels: labels.default({}),
     restart_policy: z.enum(restartPolicies).default('never'),
-    stdin: z.boolean().default(false).meta({ description: 'An open stdin; otherwise it is `/dev/null`.' }),
+    stdin: z
+      .boolean()
+      .default(false)
+      .meta({ description: 'Keep stdin open; otherwise stdin is `/dev/null`.' }),
     on_exit: z.enum(onExits).default('kill').meta({
-      description: 'What becomes of processes that the command leaves behind.',
+      description: 'What to do with processes that the command leaves behind.',
     }),
     prompt: bounded(sharedLimits.prompt_chars_max)
       .nullable()
       .default(null)
-      .meta({ description: 'Said first to an agent that speaks ACP.' }),
-    start: z.boolean().default(false).meta({ description: 'Start at once.' }),
+      .meta({ description: 'The first prompt, for an agent that speaks ACP.' }),
+    start: z.boolean().default(false).meta({ description: 'Start the agent immediately.' }),
   })
   .refine((body) => body.command?.trim() || body.argv || body.preset, {
     error: problems.commandRequired().message,
@@ -271,12 +286,14 @@ const labelFilter = z
   })
   .refine((pairs) => pairs.every((pair) => pair.indexOf('=') > 0), { error: 'must be <name>=<value>' })
   .meta({
-    description: '`<name>=<value>`; given several times, agents must have all of these labels.',
+    description: '`<name>=<value>`. If given several times, agents must have all of these labels.',
     wire: { type: 'array', items: { type: 'string' } },
   });
 
 const streamQuery = {
-  after: position.optional().meta({ description: 'Like the header `Last-Event-ID`, which wins.' }),
+  after: position
+    .optional()
+    .meta({ description: 'Like the header `Last-Event-ID`, which takes precedence.' }),
 };
 
 const one = '/api/agents/{agent_id}' as const;
@@ -287,24 +304,24 @@ export const agentRoutes = {
     path: '/api/agents',
     action: 'agents.list',
     tag: 'Agents',
-    summary: 'Agents, newest first',
-    description: `Root sees all agents, a user the own ones and those of the own teams. Filters do not change the answer's form; an agent must match all that are given. A plain array holds the newest ${limits.plain_list_items_max}; when there are more, \`X-Next-Cursor\` is the cursor of the rest.`,
+    summary: 'List agents, newest first',
+    description: `Root sees all agents; other users see their own and those of their teams. An agent must match all given filters. A plain array has at most the newest ${limits.plain_list_items_max} agents; if there are more, \`X-Next-Cursor\` has the cursor of the next page.`,
     query: z.object({
       ...pageQuery,
       status: z.enum(agentStatuses).optional(),
       node_id: z.string().optional(),
-      name: z.string().optional().meta({ description: 'Agents of exactly this name.' }),
+      name: z.string().optional().meta({ description: 'Only agents with exactly this name.' }),
       label: labelFilter.optional(),
       owner: z.string().optional().meta({ description: 'A username, or the id of a user.' }),
       team_id: z.string().optional(),
-      repo: z.string().optional().meta({ description: 'Agents whose `worktree_repo` is this one.' }),
+      repo: z.string().optional().meta({ description: 'Only agents with this `worktree_repo`.' }),
       q: bounded(sharedLimits.search_chars_max).optional().meta({
         description:
-          'Words that all occur in the id, name, command, workdir or labels, in upper or lower case.',
+          'Only agents with all of these words in their id, name, command, workdir or labels. Case does not matter.',
       }),
     }),
     answer_headers: {
-      'X-Next-Cursor': 'Of a plain array that does not hold all: the cursor of the page that follows it.',
+      'X-Next-Cursor': 'If a plain array is incomplete: the cursor of the next page.',
     },
     answers: { 200: list(agentRecord) },
   }),
@@ -314,17 +331,18 @@ export const agentRoutes = {
     action: 'agents.create',
     tag: 'Agents',
     summary: 'Create an agent',
-    description: 'Checks the workdir, or makes the worktree, at once. Needs `command`, `argv` or `preset`.',
+    description:
+      'Checks the workdir, or creates the worktree, before it responds. Needs `command`, `argv` or `preset`.',
     query: z.object({
       replace: queryFlag.optional().meta({
         description:
-          "Delete the caller's other agents of this name first, except those of teams; worktrees with unsaved work are kept. 409 while one of them runs.",
+          "First delete the caller's other agents with this name, except those of teams. Worktrees with unsaved work are kept. 409 if one of these agents is running.",
       }),
     }),
     body: createAgentBody,
     unknown_fields: 'ignored',
     answers: { 201: agentRecord },
-    answer_headers: { 'X-Warning': 'That the owner has other agents of this name, and which.' },
+    answer_headers: { 'X-Warning': 'Names the other agents of the owner that have the same name.' },
     errors: [
       'agentRunning',
       'nameRequired',
@@ -346,14 +364,14 @@ export const agentRoutes = {
     path: one,
     action: 'agent.read',
     tag: 'Agents',
-    summary: 'One agent',
+    summary: 'Get an agent',
     description:
-      'With `wait` and `until` the answer comes once the agent is so, once it has ended, or when the time is up, with the record as it is then.',
+      'With `wait` and `until`, responds when the agent reaches that state, when it has ended, or when the time is up. The response is the record at that time.',
     query: z
       .object({
         wait: queryInteger(0, limits.agent_wait_s_max)
           .optional()
-          .meta({ description: 'Seconds to wait at most.' }),
+          .meta({ description: 'Maximum number of seconds to wait.' }),
         until: z.enum(agentMilestones).optional().meta({
           description: '`ended`: completed, failed or cancelled. `idle` and `needs_you`: its `activity`.',
         }),
@@ -370,9 +388,9 @@ export const agentRoutes = {
     path: one,
     action: 'agent.change',
     tag: 'Agents',
-    summary: 'Change an agent',
+    summary: 'Update an agent',
     description:
-      'Name and labels at any time; command, argv, env, restart policy and permission mode while it is not running.',
+      'You can change the name and labels at any time, and everything else only while the agent is not running.',
     body: z.object({
       name: name.optional(),
       labels: labels.optional(),
@@ -393,13 +411,15 @@ export const agentRoutes = {
     tag: 'Agents',
     summary: 'Delete an agent',
     description:
-      'A worktree that holds uncommitted or unpushed work is kept, and the answer is then 200 and says so. With `forget` (root) the record of an agent whose machine is gone is removed without its node; the answer lists what is left there. Sessions of it are ended if the node comes back.',
+      'A worktree with uncommitted or unpushed work is kept; the response is then 200 and names the worktree. With `forget`, root can delete the record of an agent whose machine is gone, without contacting the node; the response lists what stays on the machine. If the node comes back, svc ends the sessions of the agent there.',
     query: z.object({
-      force: queryFlag.optional().meta({ description: 'Stop it first when it is running.' }),
-      delete_worktree: queryFlag.optional().meta({ description: 'Delete the worktree whatever it holds.' }),
+      force: queryFlag.optional().meta({ description: 'Stop the agent first if it is running.' }),
+      delete_worktree: queryFlag
+        .optional()
+        .meta({ description: 'Delete the worktree even if it has unsaved work.' }),
       forget: queryFlag
         .optional()
-        .meta({ description: 'Without the node, which must be out of reach. Root only.' }),
+        .meta({ description: 'Delete only the record. The node must be unreachable. Root only.' }),
     }),
     answers: {
       204: null,
@@ -419,7 +439,7 @@ export const agentRoutes = {
     action: 'agent.drive',
     tag: 'Agents',
     summary: 'Start an agent',
-    description: 'Answers once the process is known to run, or to have failed (then the record says so).',
+    description: 'Responds when the process runs or has failed; the record shows which.',
     answers: { 200: agentRecord },
     errors: ['agentNotFound', 'agentAlreadyRunning', 'diskSpace', 'nodeUnreachable'],
     idempotent: true,
@@ -429,8 +449,9 @@ export const agentRoutes = {
     path: `${one}/stop`,
     action: 'agent.drive',
     tag: 'Agents',
-    summary: 'Stop an agent with everything that it started',
-    description: 'TERM, and KILL after the grace. Answers when the whole process tree is gone.',
+    summary: 'Stop an agent and everything that it started',
+    description:
+      'Sends SIGTERM, and SIGKILL after the grace period. Responds when the whole process tree is gone.',
     body: z.object({ grace_seconds: graceSeconds() }),
     unknown_fields: 'ignored',
     answers: { 200: agentRecord },
@@ -453,9 +474,9 @@ export const agentRoutes = {
     path: `${one}/pending`,
     action: 'agent.drive',
     tag: 'Agents',
-    summary: "Withdraw what waits for the agent's node",
+    summary: "Withdraw a request that waits for the agent's node",
     description:
-      'A start, stop or restart that is `pending` in the record is not carried out any more. Without one nothing changes.',
+      'Withdraws the start, stop or restart that the record shows as `pending`. If nothing is pending, nothing changes.',
     answers: { 204: null },
     errors: ['agentNotFound'],
   }),
@@ -488,7 +509,7 @@ export const agentRoutes = {
     path: `${one}/sessions`,
     action: 'agent.read',
     tag: 'Agents',
-    summary: "An agent's sessions, newest first",
+    summary: "List an agent's sessions, newest first",
     query: z.object(pageQuery),
     answers: { 200: list(sessionRecord) },
     errors: ['agentNotFound'],
@@ -498,9 +519,9 @@ export const agentRoutes = {
     path: `${one}/output`,
     action: 'agent.read',
     tag: 'Output',
-    summary: 'The raw bytes that an agent wrote',
+    summary: 'Get the raw output of an agent',
     description:
-      'Takes `Range`. Without `session_id` the latest session, without `stream` stdout and stderr in the order of arrival. Of an agent that speaks ACP, what is no message of its conversation.',
+      'Supports `Range`. Without `session_id`: the latest session. Without `stream`: stdout and stderr in the order in which they arrived. For an agent that speaks ACP, the messages of its conversation are left out.',
     query: z.object({
       session_id: z.string().optional(),
       stream: z.enum(streamNames).optional(),
@@ -515,8 +536,8 @@ export const agentRoutes = {
     path: `${one}/log`,
     action: 'agent.read',
     tag: 'Output',
-    summary: "A part of an agent's log, oldest first",
-    description: `At most ${sharedLimits.page_items_max} events. From the start, after \`after\`, or the ones right before \`before\`.`,
+    summary: "List events of an agent's log, oldest first",
+    description: `At most ${sharedLimits.page_items_max} events: the first ones, those that follow \`after\`, or those right before \`before\`.`,
     query: z.object({
       ...pageQuery,
       after: queryInteger(0).optional(),
@@ -539,7 +560,8 @@ export const agentRoutes = {
     action: 'agent.read',
     tag: 'Output',
     summary: 'Search what an agent wrote, said and did',
-    description: 'The index is built in the background and may be seconds behind.',
+    description:
+      'The index is updated in the background, so the newest events may be missing for a few seconds.',
     query: z.object({
       ...pageQuery,
       q: bounded(sharedLimits.search_chars_max).refine((text) => text.trim() !== '', {
@@ -554,8 +576,8 @@ export const agentRoutes = {
     path: `${one}/changes`,
     action: 'agent.read',
     tag: 'Changes',
-    summary: "What differs in an agent's workdir from its base commit",
-    description: `With \`Accept: text/x-diff\`: one patch for \`git apply\` in a checkout of the base, including binary and new files, at most ${sharedLimits.patch_bytes_max / MIB} MiB. Paths are relative to the top of the repository. Ignored files and repositories within the workdir are left out.`,
+    summary: "List what changed in an agent's workdir since its base commit",
+    description: `With \`Accept: text/x-diff\`: one patch for \`git apply\` on a checkout of the base commit, including binary and new files, at most ${sharedLimits.patch_bytes_max / MIB} MiB. Paths are relative to the top of the repository. Ignored files and repositories within the workdir are left out.`,
     answers: { 200: changesRecord },
     also: 'text/x-diff',
     errors: [
@@ -572,7 +594,7 @@ export const agentRoutes = {
     path: `${one}/changes/{path*}`,
     action: 'agent.read',
     tag: 'Changes',
-    summary: 'The unified diff of one changed file',
+    summary: 'Get the unified diff of one changed file',
     answers: { 200: fileChangeRecord },
     errors: ['agentNotFound', 'baseMissing', 'fileNotFound', 'nodeUnreachable', 'tooManyFolderJobs'],
   }),
@@ -581,8 +603,8 @@ export const agentRoutes = {
     path: `${one}/files`,
     action: 'agent.read',
     tag: 'Changes',
-    summary: "Find files in an agent's workdir by their names",
-    description: `Those that git has and new ones that it does not ignore, at most ${sharedLimits.found_files_max}: paths that have every word of \`q\` in them.`,
+    summary: "Find files in an agent's workdir by name",
+    description: `Searches the files that git tracks, and new files that it does not ignore. Returns at most ${sharedLimits.found_files_max} paths that contain every word of \`q\`.`,
     query: z.object({ q: bounded(sharedLimits.search_chars_max).optional() }),
     answers: { 200: foundFilesRecord },
     errors: ['agentNotFound', 'nodeUnreachable', 'tooManyFolderJobs'],
@@ -592,12 +614,14 @@ export const agentRoutes = {
     path: `${one}/events`,
     action: 'agent.read',
     tag: 'Events',
-    summary: "An agent's log as a stream, from where the client was, then live",
+    summary: "Stream an agent's log",
     description:
-      'Server-Sent Events. Each frame has `id` (the number of the event), `event` (its type) and one line of JSON. Without a position the whole retained log comes first. `HEAD` answers the headers only.',
+      'Server-Sent Events. Each frame has `id` (the number of the event), `event` (its type) and one line of JSON. The stream starts after the given position, or with the oldest stored event, and continues with new events. `HEAD` returns only the headers.',
     query: z.object({
       ...streamQuery,
-      tail: queryInteger(0).optional().meta({ description: 'Start this many events before the newest.' }),
+      tail: queryInteger(0)
+        .optional()
+        .meta({ description: 'Start this many events before the end of the log.' }),
     }),
     answers: { 200: eventRecord },
     errors: ['agentNotFound', 'invalidLastEventId'],
@@ -608,9 +632,9 @@ export const agentRoutes = {
     path: '/api/events',
     action: 'agents.list',
     tag: 'Events',
-    summary: 'A stream of every change that the caller may see, without output',
+    summary: 'Stream all changes that the caller may see, without output',
     description:
-      'Server-Sent Events: `agent`, `review`, `elicitation`, `run`, `step`, `task`, `message` and `node` frames with the record as it is after the change, under a numbering of their own, kept 24 hours. Older positions get a `reset`: reload, then follow.',
+      'Server-Sent Events: `agent`, `review`, `elicitation`, `run`, `step`, `task`, `message` and `node` frames with the record as it is after the change. The frames have their own numbering and are kept for 24 hours. If the position is older, the stream begins with a `reset`: load the records again, then continue.',
     query: z.object(streamQuery),
     answers: { 200: z.looseObject({ type: z.string() }).meta({ id: 'Change' }) },
     errors: ['invalidLastEventId'],

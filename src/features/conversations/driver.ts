@@ -114,7 +114,7 @@ const reactions: Reactions = {
   permission_requested: (transaction, { request, permission, asker }, options) =>
     openReview(transaction, { request, permission, asker }, options.review_timeout_ms(), options.routing),
   permission_unreadable: (transaction, { request }) => {
-    const message = 'the agent asked for a permission in a form that is not valid ACP';
+    const message = 'the agent sent a permission request that is not valid ACP';
     transaction.error('permission_unreadable', message);
     transaction.respond(request.id, { error: rpcErrors.invalidParams });
   },

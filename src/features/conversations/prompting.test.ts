@@ -83,7 +83,7 @@ test('a queued prompt can be changed and withdrawn, and is sent as last changed'
     room.prompting.edit(ANA, id, prompt_id, text('late')),
     room.prompting.remove(ANA, id, prompt_id),
   ];
-  await allRefused(changes(String(sent.id)), 'prompt is already sent');
+  await allRefused(changes(String(sent.id)), 'prompt was already sent');
   await allRefused(changes(third.prompt_id), 'prompt not found');
   acp.says({ kind: 'response', id: sent.id, result: { stopReason: 'end_turn' } });
   expect((await ends(acp)).params).toMatchObject({ prompt: text('better') });

@@ -62,7 +62,7 @@ test('reports an agent with another version, which cannot be prompted', async ()
     error: 'the agent speaks ACP version 2, this service version 1',
   });
   const prompt = room.prompting.prompt(ANA, id, [{ type: 'text', text: 'hello' }], null);
-  await expect(prompt).rejects.toThrow('agent cannot be talked to');
+  await expect(prompt).rejects.toThrow('conversation with the agent has failed; see the error in its log');
   await expect(room.prompting.configure(ANA, id, { mode_id: 'x' })).rejects.toThrow('agent is not ready yet');
   expect(acp.lines).toHaveLength(1);
   expect(await room.agents.stop(ANA, id, 0)).toMatchObject({ status: 'cancelled' });

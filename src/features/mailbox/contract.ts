@@ -95,7 +95,7 @@ export const mailRoutes = {
     path: mailbox,
     action: 'mailbox.read',
     tag: 'Mailbox',
-    summary: "An actor's inbox, oldest first",
+    summary: "List an actor's inbox, oldest first",
     description: `${actors} Lists unacknowledged mail, unless \`status\` says otherwise. Listing by its owner marks it as delivered.`,
     query: z.object({
       run_id: runId.optional(),
@@ -107,7 +107,7 @@ export const mailRoutes = {
       status: z.enum(['all', ...mailStatuses]).optional(),
       wait: queryInteger(0, limits.mail_wait_s_max)
         .optional()
-        .meta({ description: 'Seconds to wait for mail of which its owner was not notified yet.' }),
+        .meta({ description: 'Seconds to wait for mail that its owner has not been notified of yet.' }),
     }),
     answers: { 200: z.array(mailRecord) },
     errors: ['runNotFound', 'tooManyWaiting'],

@@ -66,7 +66,7 @@ test('skips the root step if the registry has no root', async () => {
 
 test.each([
   ['dns', problems.nodeUnreachable, 'failed to connect to remote node', 'spelling'],
-  ['dns', problems.targetRefused, 'grpc_target address is not allowed', 'never connected to'],
+  ['dns', problems.targetRefused, 'grpc_target address is not allowed', 'never connects to'],
   ['tcp', problems.nodeUnreachable, 'failed to connect to remote node', 'firewall'],
   ['tls', problems.certificateVerifyFailed, 'certificate verify failed', 'tls_server_name'],
   [
@@ -76,7 +76,7 @@ test.each([
     'server.node_id',
   ],
   ['auth', problems.nodeUnauthorized, 'unauthorized', 'shared_secret'],
-  ['version', () => new Error('secret detail'), 'failed to connect to remote node', 'release'],
+  ['version', () => new Error('secret detail'), 'failed to connect to remote node', 'upgrade'],
 ] as const)(
   'a failing %s step ends the test with its message and a hint',
   async (name, make, error, hint) => {

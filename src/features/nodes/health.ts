@@ -122,31 +122,31 @@ function isSkewed(skew_ms: number | null): boolean {
 }
 
 const hints: Record<HealthCheckName, string> = {
-  dns: 'the host of grpc_target has no address here: check its spelling and the DNS of the control plane',
-  tcp: 'nothing answers there: is svc running on the node, does its internal_grpc.listen name an address that the control plane reaches, is a firewall between them?',
-  tls: 'something answers, but not TLS as a node speaks it: is grpc_target the internal_grpc.listen of the node?',
-  auth: 'the connection stands, but the call failed: the log of the node says more',
-  version: 'bring the older of the two to the release of the other',
+  dns: 'the control plane cannot resolve the host of grpc_target: check its spelling and DNS',
+  tcp: 'nothing answers there: check that svc runs on the node, that the control plane can reach the address in internal_grpc.listen, and that no firewall blocks it',
+  tls: 'something answers, but not with TLS as a node would: check that grpc_target is the internal_grpc.listen address of the node',
+  auth: 'the connection works, but the call failed: see the log of the node',
+  version: 'upgrade the older of the two',
   worktree_root:
     'default_worktree_root must be a folder that svc on the node can write to or create: in its safe_paths or, if it has agents.sandbox, in its worktree.default_root',
 };
 
 const hintsByCode: Record<string, string> = {
   grpc_target_refused:
-    'link-local, metadata, multicast and unspecified addresses are never connected to: give another host',
+    'svc never connects to link-local, metadata, multicast or unspecified addresses: use another host',
   certificate_verify_failed:
-    'either the node has not joined (is the bootstrap token in its configuration still good?), or its certificate is for another name (tls_server_name) or of another authority (ca.pem)',
-  node_id_mismatch: 'server.node_id on the node must be the id that it is registered under',
+    'either the node has not joined (check whether the bootstrap token in its configuration is still valid), or its certificate has another name (tls_server_name) or comes from another authority (ca.pem)',
+  node_id_mismatch: 'server.node_id on the node must match the id that you registered',
   version_skew: hints.version,
   unauthorized:
-    'internal_grpc.auth.shared_secret, issuer and audience must be the same on both sides; the log of the node says what it refused',
+    'internal_grpc.auth.shared_secret, issuer and audience must be the same on both sides; the log of the node has the reason',
 };
 
 function hintFor(name: HealthCheckName, code: string, skew_ms: number | null): string {
   if (code === 'unauthorized' && isSkewed(skew_ms)) {
     const seconds = Math.round(Math.abs(skew_ms!) / 1000);
     const side = skew_ms! > 0 ? 'ahead of' : 'behind';
-    return `the clock of the node is ${seconds} s ${side} the control plane's: set both by NTP`;
+    return `the clock of the node is ${seconds} s ${side} the control plane's: synchronize both with NTP`;
   }
   return (Object.hasOwn(hintsByCode, code) && hintsByCode[code]) || hints[name];
 }

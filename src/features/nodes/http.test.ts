@@ -82,7 +82,11 @@ test('reports invalid input with the messages of the contract', async () => {
   const post = (fields: object) => ask('POST', NODES, { ...box, ...fields });
   const form = 'grpc_target must be https://<host>:<port>';
   await refused(400, 'id is required', post({ id: undefined }));
-  await refused(400, 'id must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"', post({ id: 'a b' }));
+  await refused(
+    400,
+    'id must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-"',
+    post({ id: 'a b' }),
+  );
   await refused(400, 'agent node id is reserved', post({ id: 'main' }));
   await refused(400, 'name is required', post({ name: '' }));
   await refused(400, 'grpc_target is required', post({ grpc_target: undefined }));

@@ -48,7 +48,7 @@ export const pushRoutes = {
     path: '/api/push/key',
     action: 'self.read',
     tag: 'Notifications',
-    summary: 'Get the key with which browsers subscribe',
+    summary: 'Get the key that browsers subscribe with',
     answers: { 200: pushKey },
   }),
   listPushSubscriptions: route({
@@ -56,7 +56,7 @@ export const pushRoutes = {
     path: '/api/push/subscriptions',
     action: 'self.list',
     tag: 'Notifications',
-    summary: "The caller's devices",
+    summary: "List the caller's devices",
     query: z.object(pageQuery),
     answers: { 200: list(pushSubscription) },
   }),
@@ -116,7 +116,7 @@ export const pushRoutes = {
     summary: "Send a test notification to the caller's devices",
     description: 'Responds once their push services have responded. Only one test runs at a time.',
     body: z.object({
-      subscription_id: id.optional().meta({ description: 'Only this one.' }),
+      subscription_id: id.optional().meta({ description: 'Test only this device.' }),
     }),
     unknown_fields: 'ignored',
     answers: {

@@ -220,7 +220,7 @@ describe('a device', () => {
     ];
     for (const each of wrong) {
       const made = room.push.subscribe(ANA, asked({ endpoint, keys: each }), null);
-      await expect(made).rejects.toThrow('keys must be a P-256 public key and a secret of 16 bytes');
+      await expect(made).rejects.toThrow('keys must be a P-256 public key and a 16-byte secret');
     }
   });
 

@@ -56,7 +56,7 @@ export const reviewRoutes = {
     tag: 'Reviews',
     summary: 'List permission reviews, newest first',
     description:
-      'Those that the caller may answer. Without `limit` and `cursor`: all pending ones, and the newest 200 of the others.',
+      'Lists those that the caller may answer. Without `limit` and `cursor`: all pending ones, and the newest 200 of the others.',
     query: z.object({
       ...pageQuery,
       status: z.enum(reviewStatuses).optional(),

@@ -134,7 +134,7 @@ test('a leader’s own review is for people, and no member of the team decides o
     await expect(room.reviews.respondAs(member(id), review.id, allow)).rejects.toThrow('not allowed');
   }
   const to_itself = room.reviews.route(ANA, review.id, 'leader');
-  await expect(to_itself).rejects.toThrow('a leader cannot decide on its own permission review');
+  await expect(to_itself).rejects.toThrow('a leader cannot answer its own permission review');
 });
 
 test('a review whose leader does not answer in time goes to people, visibly', async () => {

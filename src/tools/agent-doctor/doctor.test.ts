@@ -60,7 +60,7 @@ test.concurrent('an agent without defects passes every check', async () => {
   expect(said(report, 'permission')).toBe(
     'ok: yes (allow_once), ever (allow_always), never (reject_once); chosen: yes',
   );
-  expect(said(report, 'cancel')).toMatch(/^ok: cancelled by itself, \d+ ms$/);
+  expect(said(report, 'cancel')).toMatch(/^ok: cancelled at once, \d+ ms$/);
   expect(said(report, 'load after KILL')).toBe('ok: load: context kept, nothing is replayed');
   const permission = report.checks.find(({ name }) => name === 'permission')!;
   expect(permission.facts).toMatchObject({
@@ -74,9 +74,7 @@ test.concurrent("the SDK's example agent works, and says end_turn for a cancelle
   const report = await examineAgent({ argv, env: process.env, signal: new AbortController().signal });
   expect(grades(report)).toEqual({ ...sound, cancel: 'weak', 'load after KILL': 'skipped' });
   expect(said(report, 'turn')).toBe('ok: end_turn; 3 agent_message_chunk, 2 tool_call, 2 tool_call_update');
-  expect(said(report, 'cancel')).toMatch(
-    /^weak: end_turn once the request was answered cancelled, \d+ ms; should/,
-  );
+  expect(said(report, 'cancel')).toMatch(/^weak: end_turn after the request was answered, \d+ ms; should/);
 });
 
 test.concurrent('an agent that ignores TERM is killed, and graded weak', async () => {
@@ -122,7 +120,7 @@ test.concurrent('reports another version of ACP', async () => {
 
 test.concurrent('reports a required sign-in with its methods', async () => {
   const report = await examine(['signed-out']);
-  expect(said(report, 'sign-in')).toBe("failed: needed, with the agent's own program (ways: A key)");
+  expect(said(report, 'sign-in')).toBe("failed: needed, with the agent's own program (methods: A key)");
   expect(grades(report).session).toBe('skipped');
 });
 
@@ -150,7 +148,7 @@ test.concurrent('reports the last output of an agent that exits during its turn'
 test.concurrent('a missing permission request, or one without a choice, is a finding', async () => {
   const [eager, no_options] = await Promise.all([examine(['eager']), examine(['no-options'])]);
   expect(said(eager, 'permission')).toBe('weak: wrote eager.txt without asking');
-  expect(said(eager, 'cancel')).toBe('skipped: it asked nothing this time (end_turn)');
+  expect(said(eager, 'cancel')).toBe('skipped: it did not ask this time (end_turn)');
   expect(said(no_options, 'permission')).toBe('failed: no option allows it: no options');
 });
 
@@ -158,7 +156,7 @@ const promises: Preset = {
   ...findPreset('acp')!,
   permission: { guarantee: 'ask', apply: [{ session_mode: 'plan' }], acting_modes: [], note: '' },
 };
-const BROKEN = ', although its preset promises to ask';
+const BROKEN = ', although its preset guarantees that it asks';
 
 test.concurrent('an agent whose preset promises to ask, and that asks, passes every check', async () => {
   const report = await examine(['modes'], 30_000, null, promises);
@@ -188,8 +186,8 @@ test.concurrent('distinguishes a cancelled turn that waits, ends wrongly or does
     examine(['wrong-end']),
     examine(['hangs'], 10_000),
   ]);
-  expect(said(waits, 'cancel')).toMatch(/^ok: cancelled once the request was answered cancelled, \d+ ms$/);
-  expect(said(wrong, 'cancel')).toMatch(/^weak: end_turn once .*; should be cancelled$/);
+  expect(said(waits, 'cancel')).toMatch(/^ok: cancelled after the request was answered, \d+ ms$/);
+  expect(said(wrong, 'cancel')).toMatch(/^weak: end_turn after .*; should be cancelled$/);
   expect(said(hangs, 'cancel')).toBe('failed: no answer within 10 s');
   expect(grades(hangs)['second prompt']).toBe('skipped');
 });

@@ -175,7 +175,7 @@ export class Examination {
   }
 
   async #asksFirst(prompt: string, answer: typeof firstAllowed): Promise<Finding> {
-    if (!this.#options.promised) return skipped('no preset that promises to ask');
+    if (!this.#options.promised) return skipped('no preset that guarantees that it asks');
     if (!this.#idle) return skipped('no idle session');
     const agent = this.#agent!;
     const watch = agent.watch();
@@ -201,7 +201,7 @@ export class Examination {
         return `an error (${error.message})`;
       });
       const first = await Promise.race([asked.promise, turn]);
-      if (first !== 'asked') return skipped(`it asked nothing this time (${first})`);
+      if (first !== 'asked') return skipped(`it did not ask this time (${first})`);
       let since = performance.now();
       await agent.cancel(this.#session!.sessionId);
       const by_itself = (await this.#within(turn, limits.doctor_cancel_ms)) !== LATE;

@@ -22,7 +22,7 @@ export function judgeStart({ protocolVersion, agentInfo, agentCapabilities }: In
 
 export function judgeSignIn(needed: boolean, { authMethods }: InitializeResponse): Finding {
   const ways = (authMethods ?? []).map(({ id, name }) => name ?? id);
-  const offered = ways.length > 0 ? `ways: ${ways.join(', ')}` : 'no ways';
+  const offered = ways.length > 0 ? `methods: ${ways.join(', ')}` : 'no methods';
   return needed
     ? failed(`needed, with the agent's own program (${offered})`, { needed, ways })
     : ok(`not needed (${offered})`, { needed, ways });
@@ -56,7 +56,7 @@ export function judgeTurn({ updates, text, asked }: Watch, stop_reason: string):
 /** `after_ms`: time since the cancellation, or since the open request was answered. */
 export function judgeCancel(stop_reason: string, by_itself: boolean, after_ms: number): Finding {
   const facts = { stop_reason, by_itself, after_ms };
-  const how = by_itself ? 'by itself' : 'once the request was answered cancelled';
+  const how = by_itself ? 'at once' : 'after the request was answered';
   const detail = `${stop_reason} ${how}, ${after_ms} ms`;
   return stop_reason === 'cancelled' ? ok(detail, facts) : weak(`${detail}; should be cancelled`, facts);
 }
@@ -107,5 +107,5 @@ export function judgeModel(requests: readonly ModelRequest[]): Finding {
   ];
   const detail = parts.join(', ') || 'no request';
   const spoke = requests.some(({ status, model }) => status === 200 && model !== undefined);
-  return spoke ? ok(detail) : weak(`${detail}: it does not speak to the scripted model`);
+  return spoke ? ok(detail) : weak(`${detail}: it did not use the scripted model`);
 }

@@ -28,7 +28,7 @@ function unaskedIn({ asked, acting }: Watch, files: readonly string[]): string |
 export function judgeAsked(watch: Watch): Finding {
   const unasked = unaskedIn(watch, []);
   const facts = { requests: watch.asked.length };
-  if (unasked !== null) return failed(`${unasked}, although its preset promises to ask`, facts);
+  if (unasked !== null) return failed(`${unasked}, although its preset guarantees that it asks`, facts);
   const title = watch.asked[0]?.toolCall?.title;
   if (watch.asked.length > 0) return ok(`asks first: ${title ?? 'something without a title'}`, facts);
   return skipped('it did not use a tool');
@@ -38,7 +38,7 @@ export function judgeAsked(watch: Watch): Finding {
 export function judgePermission(watch: Watch, files: readonly string[], promised: boolean): Finding {
   const unasked = unaskedIn(watch, files);
   if (unasked !== null && promised) {
-    return failed(`${unasked}, although its preset promises to ask`, { files });
+    return failed(`${unasked}, although its preset guarantees that it asks`, { files });
   }
   const { asked, updates } = watch;
   const request = asked[0];

@@ -23,7 +23,7 @@ export function commandOf(prompt: string): Command | null {
 
 export async function runCommand(output: TurnOutput, { name, count }: Command): Promise<StopReason> {
   if (name === 'fail') {
-    await output.say('No: this is what I was asked to say.');
+    await output.say('No. You asked me to refuse, so I do.');
     return 'refusal';
   }
   const { max } = commands[name];
@@ -76,7 +76,7 @@ const run: Record<Exclude<CommandName, 'fail'>, (output: TurnOutput, count: numb
   },
 
   async sleep(output, count) {
-    await output.say(`Good night, for ${count} s.`);
+    await output.say(`Good night. I’ll sleep for ${count} s.`);
     await sleep(count * 1_000, output.signal);
     output.signal.throwIfAborted();
     await output.say('Good morning.');

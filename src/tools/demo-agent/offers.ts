@@ -33,9 +33,9 @@ export const permissionOptions: PermissionOption[] = [
 
 /** Commands with a number: its meaning, and its maximum. */
 export const commands = {
-  fail: { description: 'ends the turn with refusal', hint: null, max: 0 },
+  fail: { description: 'ends the turn with a refusal', hint: null, max: 0 },
   ask: { description: 'asks for permission N times in a row', hint: 'N', max: limits.demo_asks_max },
-  flood: { description: 'N updates, as fast as they go', hint: 'N', max: limits.demo_updates_max },
+  flood: { description: 'N updates, as fast as possible', hint: 'N', max: limits.demo_updates_max },
   long: { description: 'one message of N KiB', hint: 'N', max: limits.demo_message_kib_max },
   sleep: { description: 'a pause of N seconds', hint: 'N', max: limits.demo_sleep_seconds_max },
 } as const satisfies Record<string, { description: string; hint: string | null; max: number }>;

@@ -8,14 +8,14 @@ import { type Ending, quoteOf, report } from './texts.ts';
 export function planText(rng: Rng, subject: string, workers: number): string {
   const whom = workers === 1 ? 'one worker' : `${workers} workers`;
   return rng.pick([
-    `I lead, so I plan ${subject}: a step for each of ${whom}, and a hint for each by mail.`,
+    `I’m the leader, so I plan ${subject} for ${whom}: each gets a step, and a hint by mail.`,
     `${subject} goes to ${whom}: each gets a hint by mail, then a step.`,
   ]);
 }
 
 export function hintText(rng: Rng, subject: string, from: string): string {
   return rng.pick([
-    `${from} here: for ${subject} one short note will do.`,
+    `${from} here: one short note about ${subject} is enough.`,
     `${from} here: keep to your part of ${subject}, and tell me what you did.`,
   ]);
 }
@@ -27,8 +27,8 @@ export function assignmentText(handed: string[]): string {
 export function stepOpening(rng: Rng, quote: string, hints: number): string {
   const read = hints === 0 ? '' : ` I have read ${countOf(hints, 'message')}.`;
   return rng.pick([
-    `“${quote}” is my step.${read} I look first, then write one short note.`,
-    `I take “${quote}”.${read} One note, then I report.`,
+    `“${quote}” is my step.${read} I’ll look around first, then write one short note.`,
+    `I’ll take “${quote}”.${read} I’ll write one note, then report back.`,
   ]);
 }
 
@@ -52,7 +52,7 @@ export function replyText(member_id: string, payload: TeamMail['payload']): stri
 }
 
 export function receiptText(mail: TeamMail[]): string {
-  return `I have read ${mail.map((one) => `“${textOf(one.payload)}” of ${senderOf(one)}`).join(' and ')}.`;
+  return `I have read ${mail.map((one) => `“${textOf(one.payload)}” from ${senderOf(one)}`).join(' and ')}.`;
 }
 
 function senderOf({ from_actor_id }: TeamMail): string {

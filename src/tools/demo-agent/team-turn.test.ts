@@ -233,7 +233,7 @@ test('mail is acknowledged and answered, unless a demo agent wrote it', async ()
     'ack --message-id 1 --message-id 2 --message-id 3',
     'send --to user:ann --payload {"type":"answer","text":"lead has read “How far are you?”.","to":2}',
   ]);
-  expect(lastMessage(demo)).toContain('“done” of red');
+  expect(lastMessage(demo)).toContain('“done” from red');
 });
 
 test('a step that is over, or another member’s, is not taken', async () => {

@@ -14,7 +14,7 @@ export async function plan(output: TurnOutput, quote: string, statuses: Statuses
     entries: [
       { content: `Look at ${NOTE}`, priority: 'high', status: look },
       { content: `Write a note about “${quote}”`, priority: 'high', status: write },
-      { content: 'Say what was done', priority: 'low', status: report },
+      { content: 'Report what was done', priority: 'low', status: report },
     ],
   });
 }
@@ -65,7 +65,7 @@ async function change(output: TurnOutput, quote: string, before: string | null):
   const after = noted(before, line.note, line.next);
   const call: ToolCall = {
     toolCallId: `${state.turns}-edit`,
-    title: `Write a note into ${NOTE}`,
+    title: `Add a note to ${NOTE}`,
     kind: 'edit',
     locations: [{ path }],
     content: [{ type: 'diff', path, oldText: before, newText: after }],

@@ -50,7 +50,9 @@ export async function turnOn(
   before: PushSubscription | null = null,
 ): Promise<DeviceRecord> {
   if ((await Notification.requestPermission()) !== 'granted') {
-    throw new Error('The browser may not show notifications. Allow them in its settings for this page.');
+    throw new Error(
+      'This browser does not let svc show notifications. Allow them in the browser’s settings for this site.',
+    );
   }
   await navigator.serviceWorker.register('/sw.js');
   const worker = await navigator.serviceWorker.ready;

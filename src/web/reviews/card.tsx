@@ -212,7 +212,7 @@ function Where({ question, agent, team }: Pick<ReviewCardProps, 'question' | 'ag
       {member !== null && (
         <span>
           member {member}
-          {team_id !== null && ` of ${team ?? team_id}`}
+          {team_id !== null && ` of team ${team ?? team_id}`}
         </span>
       )}
       {asker !== null && (

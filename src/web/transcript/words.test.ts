@@ -4,7 +4,10 @@ import { noticeTone, stopWords } from './words.ts';
 test('explains a refusal and a limit, and shows a normal end plainly', () => {
   expect(stopWords('end_turn').tone).toBe('plain');
   expect(stopWords('refusal')).toMatchObject({ tone: 'failure', text: expect.stringContaining('refused') });
-  expect(stopWords('max_tokens')).toMatchObject({ tone: 'warning', text: expect.stringContaining('tokens') });
+  expect(stopWords('max_tokens')).toMatchObject({
+    tone: 'warning',
+    text: expect.stringContaining('token limit'),
+  });
 });
 
 test('shows an unknown reason unchanged, even if it is the name of an object property', () => {

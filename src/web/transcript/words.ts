@@ -11,9 +11,9 @@ export interface Words {
 const stops: Record<StopReason, Words> = {
   end_turn: { text: 'Turn ended', tone: 'plain' },
   cancelled: { text: 'Turn cancelled', tone: 'plain' },
-  max_tokens: { text: 'Stopped: the model reached its limit of tokens for one answer', tone: 'warning' },
+  max_tokens: { text: 'Stopped: the model reached its token limit for one answer', tone: 'warning' },
   max_turn_requests: {
-    text: 'Stopped: the turn reached its limit of requests to the model',
+    text: 'Stopped: the turn reached its limit of model requests',
     tone: 'warning',
   },
   refusal: {

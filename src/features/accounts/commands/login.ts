@@ -36,7 +36,7 @@ function addSignIn(program: Command, context: Context): void {
   const { io } = context;
   withLocal(leaf(program, 'login [url]', 'sign in to a plane; the token is stored for your local user'))
     .option('-u, --username <name>', 'user to sign in')
-    .option('--password-file <file>', 'file with the password in its first line (-: stdin)')
+    .option('--password-file <file>', 'file with the password on its first line (-: stdin)')
     .option('--with-token', 'read an API token from stdin instead')
     .action(async (url: string | undefined, options: LoginOptions) => {
       const target = url === undefined ? await planeUrl(context, options) : baseUrl(url);
@@ -51,25 +51,27 @@ function addSignIn(program: Command, context: Context): void {
 
 function addLogout(program: Command, context: Context): void {
   const { io } = context;
-  remote(program, 'logout', 'revoke the token and delete it here').action(async (options: Options) => {
-    const url = await planeUrl(context, options);
-    // Not the token in SVC_TOKEN, which svc does not store.
-    const kept = (await readCredentials(io)).hosts[url];
-    if (!kept) throw failed(`not signed in to ${url}`);
-    const ended = await new Api(url, kept.token, io).call('logout', {}).then(
-      () => true,
-      (error) => {
-        if (error instanceof Problem && error.kind === 'unauthenticated') return true;
-        // An API token may lack the scope to revoke itself.
-        if (error instanceof Problem && error.kind === 'forbidden') return false;
-        throw error;
-      },
-    );
-    await dropCredential(io, url);
-    say(io, `signed out of ${url}`);
-    if (!ended)
-      say(io, 'the API token is still valid; to revoke it, run svc tokens delete with another token');
-  });
+  remote(program, 'logout', 'revoke the stored token and delete it from this machine').action(
+    async (options: Options) => {
+      const url = await planeUrl(context, options);
+      // Not the token in SVC_TOKEN, which svc does not store.
+      const kept = (await readCredentials(io)).hosts[url];
+      if (!kept) throw failed(`not signed in to ${url}`);
+      const ended = await new Api(url, kept.token, io).call('logout', {}).then(
+        () => true,
+        (error) => {
+          if (error instanceof Problem && error.kind === 'unauthenticated') return true;
+          // An API token may lack the scope to revoke itself.
+          if (error instanceof Problem && error.kind === 'forbidden') return false;
+          throw error;
+        },
+      );
+      await dropCredential(io, url);
+      say(io, `signed out of ${url}`);
+      if (!ended)
+        say(io, 'the API token is still valid; to revoke it, run svc tokens delete with another token');
+    },
+  );
 }
 
 function addWhoami(program: Command, context: Context): void {
@@ -85,11 +87,11 @@ function addJoin(program: Command, context: Context): void {
   remote(program, 'join', 'create the root user with the PIN from the first start')
     .option(
       '--link-file <file>',
-      'file with the join link in its first line; default: the link of this machine',
+      'file with the join link on its first line; default: the link of this machine',
     )
     .option('-u, --username <name>', 'name of the root user')
-    .option('--password-file <file>', 'file with the password in its first line (-: stdin)')
-    .option('--pin-file <file>', 'file with the PIN in its first line; default: prompt for it')
+    .option('--password-file <file>', 'file with the password on its first line (-: stdin)')
+    .option('--pin-file <file>', 'file with the PIN on its first line; default: prompt for it')
     .action(async (options: JoinOptions) => {
       const { url, token } = await joinLink(context, options);
       const { pinFile } = options;
@@ -109,7 +111,7 @@ function addJoinLink(program: Command, context: Context): void {
   remote(
     program,
     'join-link',
-    'show the link and PIN for creating the root user; run it as the user of the service',
+    'show the link and PIN for creating the root user; run this as the user of the service',
   ).action(async (options: Options) => {
     const named = options.url ?? (io.env.SVC_URL || undefined);
     const open = await connectOpen(context, { ...options, url: named ?? localUrl(context, options) });

@@ -36,7 +36,7 @@ export function addUsers(program: Command, context: Context): void {
 
   remote(users, 'create <username>', 'create a user')
     .option('--role <role>', 'user or root', 'user')
-    .option('--password-file <file>', 'file with the password in its first line (-: stdin)')
+    .option('--password-file <file>', 'file with the password on its first line (-: stdin)')
     .action(async (username: string, options: Options) => {
       const role = roleOf(options.role);
       const api = await connect(context, options);
@@ -55,7 +55,7 @@ export function addUsers(program: Command, context: Context): void {
   );
 
   remote(users, 'set-password <username>', 'set the password of a user and revoke their tokens')
-    .option('--password-file <file>', 'file with the password in its first line (-: stdin)')
+    .option('--password-file <file>', 'file with the password on its first line (-: stdin)')
     .action(async (username: string, options: Options) => {
       const api = await connect(context, options);
       const params = { user_id: await userId(api, username) };

@@ -1,4 +1,5 @@
 /** `svc actor inbox|receive|ack|send`: the mailbox. */
+import { Option } from 'commander';
 import { sleep } from '../../../base/async.ts';
 import { collectNumbers, timeLimit, wholeNumber } from '../../../cli/options.ts';
 import { limits } from '../limits.ts';
@@ -27,7 +28,11 @@ export function addActorMail(surface: ActorSurface): void {
 
   surface
     .commandInRun('receive', 'like inbox, but wait for a message if the mailbox is empty')
-    .option('--wait <duration>', 'how long to wait, for example 90s or 10m', timeLimit, 60_000)
+    .addOption(
+      new Option('--wait <duration>', 'how long to wait, for example 90s or 10m')
+        .argParser(timeLimit)
+        .default(60_000, '60s'),
+    )
     .option('--limit <n>', 'maximum number of messages', wholeNumber)
     .action(async ({ wait, limit, ...options }: InboxOptions & { wait: number }) => {
       await surface.print(await receive(surface, options, wait, limit));

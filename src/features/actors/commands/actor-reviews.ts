@@ -33,7 +33,7 @@ export function addActorReviews(surface: ActorSurface): void {
       if ((requestId === undefined) === (permissionId === undefined))
         throw usage('give either --request-id or --permission-id');
       if ((outcome === undefined) === (decision === undefined && optionId === undefined))
-        throw usage('give one of --decision, --option-id and --outcome');
+        throw usage('give --decision or --option-id (or both), or --outcome');
       const answer = {
         ...(decision !== undefined && { decision }),
         ...(optionId !== undefined && { option_id: optionId }),

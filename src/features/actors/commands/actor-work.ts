@@ -133,7 +133,7 @@ function addTriggers(surface: ActorSurface): void {
     .requiredOption('--payload <json>', 'the message: a JSON object')
     .action(async ({ at, everySeconds, cron, timezone, payload, ...options }: TriggerOptions) => {
       if ([at, everySeconds, cron].filter((given) => given !== undefined).length !== 1)
-        throw usage('give one of --at, --every-seconds and --cron');
+        throw usage('give exactly one of --at, --every-seconds and --cron');
       await surface.print(
         await surface.ask(options, 'time-trigger-set', {
           ...(at !== undefined && { at }),

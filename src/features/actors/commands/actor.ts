@@ -13,7 +13,7 @@ import { addActorWork } from './actor-work.ts';
 export function addActor(program: Command, context: Context): void {
   const actor = program.command('actor').description('call the plane as an agent or another actor');
   const surface = new ActorSurface(actor, context);
-  surface.command('whoami', 'show the actor that you are').action(async (options: ActorOptions) => {
+  surface.command('whoami', 'show which actor you are').action(async (options: ActorOptions) => {
     await surface.print(await surface.ask(options, 'whoami', {}));
   });
   addActorWork(surface);

@@ -27,7 +27,7 @@ const tools: Partial<Record<ActorMethod, string>> = {
   'step-complete': 'Complete one of your steps, with its output.',
   'step-fail': 'Fail one of your steps, with the reason.',
   'step-input-required':
-    'Ask the people for what one of your steps needs, then end your turn. The answer starts a new turn.',
+    'Ask a person for what one of your steps needs, then end your turn. The answer starts a new turn.',
   'run-complete': 'Leaders: complete the run with its result.',
   'run-fail': 'Leaders: fail the run, with the reason.',
   'time-trigger-list': 'Your time triggers.',

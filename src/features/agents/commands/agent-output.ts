@@ -59,7 +59,7 @@ function addInput(agents: Command, context: Context): void {
 
 function addSessions(agents: Command, context: Context): void {
   const { io } = context;
-  remote(agents, 'sessions <agent>', 'list the launches of an agent, newest first').action(
+  remote(agents, 'sessions <agent>', 'list the sessions of an agent, newest first').action(
     async (ref: string, options: Options) => {
       const api = await connect(context, options);
       const { id } = await findAgent(api, ref);
@@ -153,7 +153,7 @@ function addChanges(agents: Command, context: Context): void {
 
 function addFiles(agents: Command, context: Context): void {
   const { io } = context;
-  remote(agents, 'files <agent> [words...]', "find files in an agent's workdir by their names").action(
+  remote(agents, 'files <agent> [words...]', "find files in an agent's workdir by name").action(
     async (ref: string, words: string[], options: Options) => {
       const api = await connect(context, options);
       const { id } = await findAgent(api, ref);
@@ -184,7 +184,7 @@ function addDiff(agents: Command, context: Context): void {
         else if (change.diff === '') await print(io, `${visible(change.path)}: binary, ${change.status}\n`);
         else await print(io, clean ? filter.write(change.diff) : change.diff);
         if (change.truncated && !options.json)
-          say(io, visible(`${change.path}: the diff is longer than what is shown`));
+          say(io, visible(`${change.path}: only the beginning of the diff is shown`));
       }
     });
 }

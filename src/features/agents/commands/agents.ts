@@ -130,7 +130,7 @@ function addCreate(agents: Command, context: Context): void {
       .option('-p, --preset <id>', 'an agent that svc knows by name (svc presets ls)')
       .option('-w, --workdir <dir>', 'the folder that it works in; default: a new empty folder')
       .option('--repo <dir>', 'create a git worktree of this repository (at --workdir, if given)')
-      .option('--ref <ref>', 'where the branch of the worktree starts; default: HEAD')
+      .option('--ref <ref>', 'commit where the branch of the worktree starts; default: HEAD')
       .option('--node <id>', 'the node that runs it')
       .option(
         '-e, --env <name[=value]>',
@@ -306,7 +306,7 @@ async function orKept<T>(ref: string, answer: Promise<T>): Promise<T> {
   } catch (error) {
     if (!(error instanceof Problem) || error.pending === undefined) throw error;
     const lines = [
-      `${error.message}; the ${error.pending} is kept, and carried out once the node answers`,
+      `${error.message}; svc keeps the ${error.pending} and carries it out when the node answers`,
       `to withdraw it: svc agents withdraw ${ref}`,
     ];
     throw new Failure(exitCodes.unreachable, lines.join('\n'));

@@ -3,7 +3,7 @@ import type { LeftBehind } from '../rules.ts';
 
 /** Lines of text. They contain unfiltered text of agents. */
 export function leftBehindLines(all: readonly LeftBehind[]): string[] {
-  return all.length === 0 ? ['no agent is left behind'] : all.flatMap(linesOf);
+  return all.length === 0 ? ['nothing is left behind'] : all.flatMap(linesOf);
 }
 
 function linesOf(left: LeftBehind): string[] {

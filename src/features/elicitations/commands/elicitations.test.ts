@@ -185,7 +185,9 @@ test('a URL takes no fields; without an id, exactly one must be pending', async 
   expect((await cli('answer', 'eli_2', '--set', 'a=b')).code).toBe(2);
   expect(await cli('decline')).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('2 elicitations are pending: name one\nsvc: eli_1  one  Where to?'),
+    stderr: expect.stringContaining(
+      '2 elicitations are pending: pass the id of one\nsvc: eli_1  one  Where to?',
+    ),
   });
   await server?.drain();
   await open([]);

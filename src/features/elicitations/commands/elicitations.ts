@@ -35,7 +35,7 @@ function addLs(group: Command, context: Context): void {
   const { io } = context;
   remote(group, 'ls', 'list pending elicitations, newest first')
     .alias('list')
-    .option('--all', 'include settled elicitations')
+    .option('--all', 'include elicitations that are no longer pending')
     .option('--agent <agent>', 'only elicitations of one agent')
     .action(async (options: Options & { all?: boolean; agent?: string }) => {
       const api = await connect(context, options);
@@ -182,7 +182,7 @@ async function onlyOne(api: Api): Promise<string> {
   const lines = waiting.map(
     (one) => `${one.id}  ${names.get(one.agent_id) ?? one.agent_id}  ${summaryOf(one)}`,
   );
-  throw failed([`${waiting.length} elicitations are pending: name one`, ...lines].join('\n'));
+  throw failed([`${waiting.length} elicitations are pending: pass the id of one`, ...lines].join('\n'));
 }
 
 /** Names of the agents that ask, by id. */

@@ -79,9 +79,9 @@ export const elicitationRoutes = {
     path: '/api/elicitations',
     action: 'reviews.list',
     tag: 'Elicitations',
-    summary: 'Elicitations, newest first',
+    summary: 'List elicitations, newest first',
     description:
-      'Those that the caller may answer. Without `limit` and `cursor`: all that are pending, and the newest 200 of the others.',
+      'Lists those that the caller may answer. Without `limit` and `cursor`: all pending ones, and the newest 200 of the others.',
     query: z.object({
       ...pageQuery,
       status: z.enum(elicitationStatuses).optional(),
@@ -94,7 +94,7 @@ export const elicitationRoutes = {
     path: one,
     action: 'review.read',
     tag: 'Elicitations',
-    summary: 'One elicitation',
+    summary: 'Get an elicitation',
     answers: { 200: elicitationRecord },
     errors: ['elicitationNotFound'],
   }),

@@ -51,7 +51,7 @@ export function addTriggers(program: Command, context: Context): void {
   const set = remote(
     triggers,
     'set [text...]',
-    'schedule mail from an actor to itself, until the run is over; - reads the text from stdin',
+    'schedule mail from an actor to itself, until the run ends; - reads the text from stdin',
   )
     .requiredOption('--run <run>', 'the run')
     .option('--actor <actor>', 'the actor (default: you)')

@@ -33,7 +33,7 @@ export function nodeConfig(options: { node_id: string; token: string; listen?: s
   const { node_id, token, listen } = options;
   if (node_id === MAIN_NODE) throw usage(problems.nodeIdReserved().message);
   if (!NODE_ID.test(node_id)) {
-    throw usage(`--id ${node_id}: must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"`);
+    throw usage(`--id ${node_id}: must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-"`);
   }
   if (listen !== undefined && parseAddress(listen) === null) {
     throw usage(`--listen ${listen}: must be <host>:<port>`);

@@ -46,7 +46,7 @@ function addServe(program: Command, context: Context): void {
 
 function addInit(program: Command, context: Context): void {
   const { io, local } = context;
-  leaf(program, 'init', 'write a first configuration for this machine')
+  leaf(program, 'init', 'write a configuration file for this machine')
     .option('--config <file>', 'the file to write (default: where svc looks for it)')
     .option('--node', 'configure a remote node of a control plane on another machine')
     .option('--id <id>', 'with --node: its id on the control plane (default: the name of this machine)')
@@ -87,7 +87,7 @@ function addStop(program: Command, context: Context): void {
 
 function addDoctor(program: Command, context: Context): void {
   const { io, local } = context;
-  withLocal(leaf(program, 'doctor', 'check what svc needs on this machine')).action(
+  withLocal(leaf(program, 'doctor', 'check that this machine has what svc needs')).action(
     async (options: Options) => {
       const checks = await local.doctor(localFlags(options));
       if (options.json) await printJson(io, checks);
@@ -101,7 +101,11 @@ function addDoctor(program: Command, context: Context): void {
 function addBackup(program: Command, context: Context): void {
   const { io, local } = context;
   withLocal(
-    leaf(program, 'backup <file>', 'back up database and log to one file; svc may be running'),
+    leaf(
+      program,
+      'backup <file>',
+      'back up the database and the logs to one file; works while svc is running',
+    ),
   ).action(async (file: string, options: Options) => {
     const data_dir = local.loadConfig(localFlags(options)).get('data_dir');
     const made = await local.backup(data_dir, resolve(io.cwd, file));

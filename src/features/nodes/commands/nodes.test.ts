@@ -169,7 +169,7 @@ describe('nodes', () => {
       '✓ tcp            1 ms',
       '✓ clock          3 ms off',
       '✓ disk           5.0 GiB free at /d',
-      'ok (svc 1.2.3, 1 agents run)',
+      'ok (svc 1.2.3, running agents: 1)',
       '',
     ]);
     report = bad;

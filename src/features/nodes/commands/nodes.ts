@@ -1,6 +1,6 @@
 /** `svc nodes …`, for root: the registry of remote nodes, the connection test, and the bootstrap token. */
 import { styleText } from 'node:util';
-import type { Command } from 'commander';
+import { type Command, Option } from 'commander';
 import { sleep } from '../../../base/async.ts';
 import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
@@ -79,12 +79,11 @@ function addRegister(nodes: Command, context: Context): void {
     .requiredOption('--target <url>', 'address of the node: https://<host>:<port>')
     .option('--name <name>', 'display name (default: the id)')
     .option('--tls-server-name <name>', 'the name in its certificate, if it differs from the host')
-    .option('--default-worktree-root <dir>', 'base directory of derived workdirs on the node')
-    .option(
-      '--timeout <duration>',
-      'how long to wait for the connection',
-      duration,
-      limits.cli_register_wait_ms,
+    .option('--default-worktree-root <dir>', 'default folder for new worktrees on the node')
+    .addOption(
+      new Option('--timeout <duration>', 'how long to wait for the connection')
+        .argParser(duration)
+        .default(limits.cli_register_wait_ms, '60s'),
     )
     .option('--no-wait', 'do not wait for the connection')
     .action(async (id: string, options: RegisterOptions) => {
@@ -108,7 +107,7 @@ function addSet(nodes: Command, context: Context): void {
     .option('--target <url>', 'address of the node: https://<host>:<port>')
     .option('--name <name>', 'display name')
     .option('--tls-server-name <name>', 'the name in its certificate, if it differs from the host')
-    .option('--default-worktree-root <dir>', 'base directory of derived workdirs on the node')
+    .option('--default-worktree-root <dir>', 'default folder for new worktrees on the node')
     .option('--accept-disk', 'accept the disk that connects next; agents that are not on it are lost')
     .action(async (node_id: string, options: FieldOptions & { acceptDisk?: boolean }) => {
       const { name, target, tlsServerName, defaultWorktreeRoot, acceptDisk } = options;
@@ -156,7 +155,7 @@ function addDelete(nodes: Command, context: Context): void {
 
 function addToken(nodes: Command, context: Context): void {
   const { io } = context;
-  remote(nodes, 'token', 'print the bootstrap token and the configuration with which a node joins')
+  remote(nodes, 'token', 'print the bootstrap token and the configuration that a node needs to join')
     .option('--rotate', 'create a new token; earlier ones become invalid')
     .option('--toml', 'print only the configuration')
     .action(async (options: Options & { rotate?: boolean; toml?: boolean }) => {
@@ -234,7 +233,9 @@ function reportLines(report: HealthReport, coloured: boolean): string {
   const { clock_skew_ms, disk, version, agents } = report;
   if (clock_skew_ms !== null) {
     const ok = Math.abs(clock_skew_ms) <= limits.clock_skew_ms;
-    lines.push(line(ok, 'clock', `${clock_skew_ms} ms off`, ok ? undefined : 'set both clocks by NTP'));
+    lines.push(
+      line(ok, 'clock', `${clock_skew_ms} ms off`, ok ? undefined : 'synchronize both clocks with NTP'),
+    );
   }
   if (disk !== null) {
     const free = `${(disk.free_bytes / 1024 ** 3).toFixed(1)} GiB free at ${disk.path}`;
@@ -242,6 +243,6 @@ function reportLines(report: HealthReport, coloured: boolean): string {
       line(disk.starts_allowed, 'disk', free, disk.starts_allowed ? undefined : 'too little to start agents'),
     );
   }
-  const more = [version && `svc ${version}`, agents !== null && `${agents} agents run`].filter(Boolean);
+  const more = [version && `svc ${version}`, agents !== null && `running agents: ${agents}`].filter(Boolean);
   return `${lines.join('')}${report.status}${more.length > 0 ? ` (${visible(more.join(', '))})` : ''}\n`;
 }

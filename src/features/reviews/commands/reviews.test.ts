@@ -143,7 +143,7 @@ test('requires an id if several are pending, or none', async () => {
   expect(await cli('allow')).toMatchObject({
     code: 1,
     stderr:
-      'svc: 2 reviews are pending: name one\nsvc: rev_1  one  npm publish\nsvc: rev_2  one  npm publish\n',
+      'svc: 2 reviews are pending: pass the id of one\nsvc: rev_1  one  npm publish\nsvc: rev_2  one  npm publish\n',
   });
   await server?.drain();
   await open([review({ status: 'answered' })]);

@@ -21,7 +21,7 @@ export function addReviews(program: Command, context: Context): void {
 
   remote(reviews, 'ls', 'list pending reviews, newest first')
     .alias('list')
-    .option('--all', 'include settled reviews')
+    .option('--all', 'include reviews that are no longer pending')
     .option('--agent <agent>', 'only reviews of one agent')
     .action(async (options: Options & { all?: boolean; agent?: string }) => {
       const api = await connect(context, options);
@@ -103,7 +103,7 @@ async function onlyOne(api: Api): Promise<string> {
   const lines = waiting.map(
     ({ id, agent_id, tool_call }) => `${id}  ${names.get(agent_id) ?? agent_id}  ${titleOf(tool_call)}`,
   );
-  throw failed([`${waiting.length} reviews are pending: name one`, ...lines].join('\n'));
+  throw failed([`${waiting.length} reviews are pending: pass the id of one`, ...lines].join('\n'));
 }
 
 /** Names of the agents that ask, by id. */

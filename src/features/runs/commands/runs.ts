@@ -37,7 +37,7 @@ export function addRuns(program: Command, context: Context): void {
     'resume',
     'continue a failed, cancelled or waiting run with the steps that did not complete',
   );
-  addRunCommand(runs, context, 'restartRun', 'restart', 'repeat a whole run');
+  addRunCommand(runs, context, 'restartRun', 'restart', 'run all steps of a run again, from the beginning');
   addComplete(runs, context);
   addFail(runs, context);
   addMail(runs, context);
@@ -123,7 +123,7 @@ function addShow(runs: Command, context: Context): void {
 }
 
 function addWatch(runs: Command, context: Context): void {
-  remote(runs, 'watch <run>', 'show a run until it ends; exit code 3 if it failed or was cancelled')
+  remote(runs, 'watch <run>', 'watch a run until it ends; exit code 3 if it failed or was cancelled')
     .option('--timeout <duration>', 'time limit (exit code 124)', timeLimit)
     .action(async (ref: string, options: Options) => {
       const api = await connect(context, options);

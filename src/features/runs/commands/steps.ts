@@ -65,7 +65,7 @@ function addShow(steps: Command, context: Context): void {
 function addAdd(steps: Command, context: Context): void {
   const { io } = context;
   const add = remote(steps, 'add <run> <step>', 'add a step to a run that has not ended')
-    .requiredOption('-m, --member <member>', 'the member that does it')
+    .requiredOption('-m, --member <member>', 'the member that works on it')
     .option('--needs <step>', 'a step that must end first (repeatable)', collect)
     .option('--when <condition>', 'on_success, or always: even if a step that it needs failed')
     .option('--prompt <text>', 'what the member should do')

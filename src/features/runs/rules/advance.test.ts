@@ -93,7 +93,7 @@ describe('a leader', () => {
     run.happen({ kind: 'round_ended', round: 1 });
     expect(run.graph.run()).toMatchObject({
       status: 'input_required',
-      error: 'the leader has had its 1 rounds',
+      error: 'the leader has used its 1 rounds',
     });
     expect(run.happen({ kind: 'run_command', command: { kind: 'resumeRun' } })).toEqual(['start_round 2']);
   });

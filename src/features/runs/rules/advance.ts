@@ -324,7 +324,7 @@ function concludeRound(graph: RunGraph, run: RunState, effects: Effect[]): void 
   if (run.leader === 'unclear') graph.putRun({ ...run, status: 'input_required' });
   else if (run.leader === 'answered' && total === run.steps_seen) finish(graph, 'completed', null, effects);
   else if (run.rounds - run.rounds_before >= run.max_rounds) {
-    const error = `the leader has had its ${run.max_rounds} rounds`;
+    const error = `the leader has used its ${run.max_rounds} rounds`;
     graph.putRun({ ...run, status: 'input_required', error });
   } else {
     const round = run.rounds + 1;

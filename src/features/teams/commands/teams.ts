@@ -58,7 +58,7 @@ export function addTeams(program: Command, context: Context): void {
     .requiredOption('-f, --file <file>', file)
     .option(
       '--version <n>',
-      'only if the team still has this version (default: as the file says)',
+      'only if the team still has this version (default: the version in the file)',
       wholeNumber,
     )
     .action(async (ref: string, options: FileOptions & { version?: number }) => {

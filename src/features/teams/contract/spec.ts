@@ -28,7 +28,7 @@ function integer(min: number, max: number) {
 export const memberId = z
   .string()
   .min(1, { error: 'is required' })
-  .regex(MEMBER_ID, { error: 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"' });
+  .regex(MEMBER_ID, { error: 'must be 1 to 64 characters from A-Z, a-z, 0-9, ".", "_" and "-"' });
 
 export const stepKey = z
   .string({ error: problems.stepKeyRequired().message })
@@ -44,17 +44,17 @@ const dependsOn = z
   })
   .transform((keys) => withoutRepeats(keys as string[]))
   .meta({
-    description: 'Steps that must be over first.',
+    description: 'Steps that must end first.',
     wire: { type: 'array', items: { type: 'string' } },
   });
 
-export const anyJson = z.unknown().meta({ description: 'Any JSON.' });
+export const anyJson = z.unknown().meta({ description: 'Any JSON value.' });
 
 /** The fields of a step except its member, for definitions and for added steps. */
 export const stepFields = {
   depends_on: dependsOn.default([]),
   when: z.enum(stepConditions).default('on_success').meta({
-    description: '`always`: starts once everything it depends on is over, whatever the outcome.',
+    description: '`always`: starts when everything that it depends on has ended, whatever the outcome.',
   }),
   prompt: bounded(sharedLimits.prompt_chars_max).default('').meta({
     description: 'The work for its member; sent as a prompt to an agent that speaks ACP.',

@@ -35,7 +35,7 @@ const description = bounded(sharedLimits.team_text_chars_max);
 const humans = z
   .array(username)
   .max(limits.team_humans_max, { error: `must have at most ${limits.team_humans_max} entries` })
-  .meta({ description: 'Names of users who can see and change the team and its runs.' });
+  .meta({ description: 'Usernames of people who can see and change the team and its runs.' });
 
 const one = '/api/teams/{team_id}' as const;
 
@@ -45,7 +45,7 @@ export const teamRoutes = {
     path: '/api/teams',
     action: 'teams.list',
     tag: 'Teams',
-    summary: 'Teams, newest first',
+    summary: 'List teams, newest first',
     description:
       'Root sees all teams; other users see their own and those that list them in `human_members`.',
     query: z.object(pageQuery),
@@ -85,7 +85,7 @@ export const teamRoutes = {
     path: one,
     action: 'team.read',
     tag: 'Teams',
-    summary: 'One team',
+    summary: 'Get a team',
     answers: { 200: teamRecord },
     errors: ['teamNotFound'],
   }),
@@ -114,7 +114,7 @@ export const teamRoutes = {
     action: 'team.delete',
     tag: 'Teams',
     summary: 'Delete a team with its tasks, task threads and runs',
-    description: 'Only for its creator and root. Agents that its runs created stay.',
+    description: 'Only for its creator and root. Agents that its runs created are kept.',
     answers: { 204: null },
     errors: ['teamNotFound', 'notAllowed', 'teamHasRuns'],
   }),

@@ -3,7 +3,7 @@ import type { PermissionMode, Protocol, WorktreeMode } from '../../agents/rules.
 import type { ReviewRoute } from '../../reviews/rules.ts';
 
 export const stepConditions = ['on_success', 'always'] as const;
-/** `always`: starts once everything it depends on is over, whatever the outcome. */
+/** `always`: starts when everything that it depends on has ended, whatever the outcome. */
 export type StepCondition = (typeof stepConditions)[number];
 
 /** How a member's agent is created. One of `command`, `argv` and `preset` says what it runs. */

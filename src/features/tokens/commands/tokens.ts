@@ -68,7 +68,7 @@ export function addTokens(program: Command, context: Context): void {
     .action(async (ref: string, options: Options) => {
       const api = await connect(context, options);
       const found = (await api.all('listTokens', {})).filter(({ id, name }) => id === ref || name === ref);
-      if (found.length > 1) throw failed(`${found.length} tokens are called ${ref}: use an id`);
+      if (found.length > 1) throw failed(`${found.length} tokens are named ${ref}: use an id`);
       if (!found[0]) throw failed(`token not found: ${ref}`);
       await api.call('deleteToken', { params: { token_id: found[0].id } });
       if (options.json) await printRecord(io, { id: found[0].id }, options);

@@ -21,7 +21,7 @@ export function ForgetAgent({ agent, onClose }: { agent: AgentRecord; onClose: (
       name={agent.name}
       about={`Use this only if the machine of node ${agent.node_id} is permanently gone. The agent’s record, log and conversation are deleted without contacting the node.`}
       left={<LeftBehindList agents={[agent]} />}
-      returning="If the node comes back, its sessions of this agent are stopped and recorded in the audit log."
+      returning="If the node comes back, svc stops this agent’s sessions on it and records that in the audit log."
       act={forget}
       onClose={onClose}
     />

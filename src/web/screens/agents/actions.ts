@@ -30,7 +30,9 @@ export function useAgentAct(agent: Pick<AgentRecord, 'id' | 'name'>) {
       const kept = error instanceof Problem && error.pending;
       showToast(
         agent.name,
-        kept ? `${errorMessage(error)}; the ${kept} happens when the node is back` : errorMessage(error),
+        kept
+          ? `${errorMessage(error)}; svc will ${kept} the agent when the node is back`
+          : errorMessage(error),
       );
     },
   });

@@ -4,7 +4,7 @@ import type { AgentRecord } from '../../api/queries.ts';
 /** Lists what the records name. The audit log keeps the list when the agents are forgotten. */
 export function LeftBehindList({ agents }: { agents: readonly AgentRecord[] }) {
   return (
-    <ul aria-label="Left behind" className="flex max-h-60 flex-col gap-2 overflow-y-auto">
+    <ul aria-label="Left on the machine" className="flex max-h-60 flex-col gap-2 overflow-y-auto">
       {agents.map((agent) => (
         <li key={agent.id}>
           <p className="break-words font-medium">{agent.name}</p>

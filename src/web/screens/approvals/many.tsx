@@ -25,7 +25,7 @@ export function AnswerMany({ questions, onDone }: { questions: readonly Question
   if (questions.length < 2 && !answer.isPending && !answer.isError) return null;
   return (
     <section
-      aria-label="Answer together"
+      aria-label="Answer the selected requests"
       className="sticky bottom-0 z-10 flex flex-wrap items-center gap-2 border-line border-t bg-raised px-3 py-2 md:px-4"
     >
       <span>{questions.length} selected</span>

@@ -28,8 +28,8 @@ function Verdict({ records, broken_id, head }: Answered<'verifyAudit'>) {
     <>
       <Icon aria-hidden className={`mr-1 inline size-4 ${sound ? 'text-completed' : 'text-failed'}`} />
       {sound
-        ? `Intact: ${records} records.`
-        : `Record ${broken_id} was changed, or records before it are missing. The ${records} records before it are intact.`}{' '}
+        ? `Chain intact: ${records} records.`
+        : `Record ${broken_id} was changed, or records before it are missing. The first ${records} records are intact.`}{' '}
       <span className="break-all text-muted">
         Head <code>{head}</code>
       </span>

@@ -32,7 +32,7 @@ export function Join() {
   const proceed = () => void navigate({ to: '/agents/new', replace: true });
   if (created !== null) {
     return (
-      <EntryPage title={`You are signed in, ${created}`}>
+      <EntryPage title={`You are signed in as ${created}`}>
         <Offer onDone={proceed} />
       </EntryPage>
     );
@@ -58,8 +58,8 @@ function IncompleteLink() {
     <>
       <p className="mb-3">
         This link is incomplete. Open the complete link that the service printed. To print it again, run
-        <code className="mx-1 rounded bg-surface px-1 font-mono">svc join-link</code> on the machine of the
-        service, as the user that runs it.
+        <code className="mx-1 rounded bg-surface px-1 font-mono">svc join-link</code> on the machine that runs
+        svc, as the same user as svc.
       </p>
       <Link to="/login" search={{}} className={buttonClass()}>
         Sign in instead
@@ -147,8 +147,8 @@ function JoinError({ message }: { message: string }) {
       {message}
       {ENDED.includes(message) && (
         <span className="block text-muted">
-          Run <code className="font-mono">svc join-link</code> on the machine of the service, as the user that
-          runs it, to get a valid link.
+          Run <code className="font-mono">svc join-link</code> on the machine that runs svc, as the same user
+          as svc, to get a valid link.
         </span>
       )}
     </p>

@@ -138,7 +138,7 @@ export function FolderNote({ form }: { form: FormState }) {
           Works in <code className="font-mono">{folder}</code>
         </>
       ) : node?.has_default_root ? (
-        'Works in a new folder in the worktree root of the node'
+        'Works in a new folder in the node’s worktree root'
       ) : (
         'This node has no worktree root. Enter a workdir that exists on it.'
       )}

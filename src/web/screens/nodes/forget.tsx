@@ -32,7 +32,7 @@ export function ForgetNode({
       name={node.id}
       about={`Use this only if the machine is permanently gone. The node and ${records} are deleted without contacting it.`}
       left={agents.length > 0 && <LeftBehindList agents={agents} />}
-      returning="If the node is registered again, its sessions of these agents are stopped and recorded in the audit log."
+      returning="If the node is registered again, svc stops these agents’ sessions on it and records that in the audit log."
       act={forget}
       onClose={onClose}
     />

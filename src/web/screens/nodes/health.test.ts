@@ -54,7 +54,7 @@ test('an error of the server is shown at the field that it is about', () => {
   const places = [
     ['agent node id is reserved', 'id'],
     ['agent node id or name already exists', 'id'],
-    ['id must be 1 to 64 of a-z', 'id'],
+    ['id must be 1 to 64 characters from a-z', 'id'],
     ['grpc_target must be https://<host>:<port>', 'grpc_target'],
     ['tls_server_name must be a host name', 'tls_server_name'],
     ['default_worktree_root must be an absolute path', 'default_worktree_root'],

@@ -113,7 +113,9 @@ function RotateToken() {
       <Refused error={rotate.error} />
       {asked ? (
         <div className="flex flex-wrap items-center gap-2">
-          <span>This invalidates all earlier tokens, including one that a node is joining with.</span>
+          <span>
+            This invalidates all earlier tokens, including any that a node is using to join right now.
+          </span>
           <Button look="danger" busy={rotate.isPending} onClick={() => rotate.mutate()}>
             Rotate token
           </Button>

@@ -76,7 +76,7 @@ export function RunButtons({ run, steps, ready }: { run: RunRecord; steps: numbe
         open={confirming === 'cancel'}
         onClose={() => setConfirming(null)}
         title={`Cancel run ${run.number}?`}
-        description="This stops its running steps. You can resume it later from the steps that are not completed."
+        description="This stops its running steps. You can resume it later from the steps that did not complete."
       >
         <div className="flex flex-col gap-3">
           <Refused error={act.error} />

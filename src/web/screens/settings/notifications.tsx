@@ -169,7 +169,7 @@ function Keys() {
         open={asked}
         onClose={() => setAsked(false)}
         title="Rotate keys?"
-        description="No device of any user is notified until svc is opened on it again."
+        description="This affects all users: a device gets no notifications until svc is opened on it again."
       >
         <ActForm
           act="Rotate keys"

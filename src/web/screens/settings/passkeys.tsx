@@ -31,7 +31,7 @@ export function Passkeys() {
   return (
     <Section
       title="Passkeys"
-      about="Sign in with a fingerprint, a face or the PIN of a device. Your password keeps working."
+      about="Sign in with your fingerprint, your face or a device PIN. Your password keeps working."
       actions={
         place &&
         !unavailable && (
@@ -191,7 +191,7 @@ function useAct(options: {
         <TextField
           label="Current password"
           error={of_password && message}
-          hint="Enter it again: you last did more than ten minutes ago."
+          hint="Enter it again: it has been more than ten minutes since you last did."
           type="password"
           autoComplete="current-password"
           required
@@ -217,7 +217,7 @@ function NameField({
     <TextField
       label="Name"
       error={error}
-      hint="Helps you to recognize it"
+      hint="Helps you recognize it"
       required
       autoComplete="off"
       value={value}

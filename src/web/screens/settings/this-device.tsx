@@ -51,8 +51,8 @@ export const obstacles: Record<Ability, ReactNode> = {
   able: null,
   insecure: (
     <Obstacle title="Notifications need a secure connection.">
-      Open svc with <b>https</b>, or at <b>localhost</b> on its own machine. To enable https, use a proxy with
-      a certificate, or set <code>server.tls.cert</code> and <code>server.tls.key</code>.
+      Open svc with <b>https</b>, or at <b>localhost</b> on the machine that runs it. To enable https, use a
+      proxy with a certificate, or set <code>server.tls.cert</code> and <code>server.tls.key</code>.
     </Obstacle>
   ),
   install: (

@@ -2,7 +2,7 @@
 import type { Scope } from '../../../core/grant.ts';
 
 const meanings: Record<Scope, string> = {
-  read: 'look at records, logs and streams',
+  read: 'view records, logs and streams',
   operate: 'start and stop agents, send input, prompts and mail, answer approvals',
   manage: 'create, change and delete agents, teams and tasks',
   admin: 'users, nodes, configuration and the audit log',

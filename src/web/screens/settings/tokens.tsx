@@ -39,7 +39,7 @@ export function Tokens() {
   return (
     <Section
       title="API tokens"
-      about="A token can do what its scopes allow, and never more than you. Give each program its own token, so that you can revoke it separately."
+      about="A token can do what its scopes allow, and never more than you can do yourself. Give each program its own token, so that you can revoke it separately."
       actions={newToken}
     >
       {created && <CreatedToken token={created} onDone={() => setCreated(null)} />}
@@ -47,7 +47,7 @@ export function Tokens() {
         {(tokens) =>
           tokens.length === 0 ? (
             <Empty
-              title="No API tokens yet. A token lets a program use the API in your name."
+              title="No API tokens yet. A token lets a program use the API on your behalf."
               cli="svc tokens create NAME"
             />
           ) : (

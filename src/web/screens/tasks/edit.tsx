@@ -135,7 +135,7 @@ export function EditTask({
       >
         {theirs && (
           <div className="rounded-md border border-line bg-surface p-2">
-            <p className="text-sm">Somebody else changed this task:</p>
+            <p className="text-sm">Someone else changed this task:</p>
             <p className="break-words font-medium">{theirs.title}</p>
             <p className="max-h-40 overflow-y-auto whitespace-pre-wrap break-words">{theirs.description}</p>
             <p className="text-muted text-sm">

@@ -206,7 +206,7 @@ export function Editor({
             className={cx('min-w-0 rounded-md border border-line', pane === 'json' && 'max-lg:hidden')}
           >
             {steps.length === 0 ? (
-              <p className="px-3 py-6 text-center text-muted">No steps: the leader plans the work.</p>
+              <p className="px-3 py-6 text-center text-muted">No steps yet.</p>
             ) : steps.length > GRAPH_STEPS_MAX ? (
               <p className="px-3 py-6 text-center text-muted">{steps.length} steps are too many to draw.</p>
             ) : (

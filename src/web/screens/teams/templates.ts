@@ -36,7 +36,7 @@ export const templates: readonly Template[] = [
           {
             member_id: 'reviewer',
             description: 'Reviews the text and suggests improvements',
-            prompt: 'You review what the writer wrote. Name what is wrong, and what is good.',
+            prompt: 'You review what the writer wrote. Point out what is wrong and what is good.',
             agent: autonomous(),
           },
         ],

@@ -52,7 +52,7 @@ export function UserDialog({ act, onClose }: { act: UserAct; onClose: () => void
           <TextField
             label="Username"
             error={wrong.username}
-            hint="1 to 64 of a-z, 0-9, “.”, “_” and “-”"
+            hint="1 to 64 characters from a-z, 0-9, “.”, “_” and “-”"
             required
             autoComplete="off"
             autoCapitalize="none"
@@ -125,7 +125,7 @@ function otherRole({ role }: UserRecord): UserRecord['role'] {
 function textsFor(act: UserAct): { title: string; does: string; description?: string } {
   if (act.kind === 'create') return { title: 'New user', does: 'Create user' };
   const { username, role } = act.user;
-  const ends = `This signs ${username} out everywhere and revokes all API tokens of ${username}.`;
+  const ends = `This signs ${username} out everywhere and revokes all their API tokens.`;
   switch (act.kind) {
     case 'rename':
       return { title: `Rename ${username}`, does: 'Rename' };
@@ -143,7 +143,7 @@ function textsFor(act: UserAct): { title: string; does: string; description?: st
       return {
         title: `Delete ${username}?`,
         does: 'Delete user',
-        description: `This revokes all tokens of ${username}. A user who has agents or teams cannot be deleted.`,
+        description: `This revokes all tokens of ${username}. You cannot delete a user who still has agents or teams.`,
       };
   }
 }

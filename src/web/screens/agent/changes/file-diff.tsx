@@ -78,7 +78,7 @@ function Lines({ change, ...props }: FileDiffProps & { change: FileChange }) {
 
 const why_not = {
   binary: 'This is a binary file.',
-  same: 'No line of this file has changed.',
+  same: 'No lines in this file have changed.',
   large: 'This diff is too large to show. Download it to see all of it.',
 };
 

@@ -46,7 +46,7 @@ export function PartView({ part, grows = false }: { part: Part; grows?: boolean 
         <CodeBlock text={part.text} language={part.uri} />
       );
     case 'unknown':
-      return <RawView label="unrecognised content" value={part.raw.value} cut={part.raw.cut} />;
+      return <RawView label="unrecognized content" value={part.raw.value} cut={part.raw.cut} />;
   }
 }
 

@@ -54,7 +54,7 @@ export function UnknownRow({ item }: { item: Unknown }) {
   return (
     <div>
       <RawView
-        label={`unrecognised update: ${visible(item.label)}`}
+        label={`unrecognized update: ${visible(item.label)}`}
         value={item.raw.value}
         cut={item.raw.cut}
       />

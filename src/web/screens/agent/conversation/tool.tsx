@@ -192,7 +192,7 @@ function Content({ content, folder, done }: { content: CallContent; folder: Fold
     case 'terminal':
       return <TerminalView terminal={content} />;
     case 'unknown':
-      return <RawView label="unrecognised content" value={content.raw.value} cut={content.raw.cut} />;
+      return <RawView label="unrecognized content" value={content.raw.value} cut={content.raw.cut} />;
   }
 }
 

@@ -12,7 +12,7 @@ export function ChosenBar({ lines, range, onClear }: { lines: Lines; range: Rang
     <div className="flex flex-wrap items-center gap-2 border-line border-b bg-marked px-3 py-1">
       <span className="min-w-0 flex-1">
         {from === to ? `Line ${from}` : `Lines ${from} to ${to}`}
-        {is_gone && ` · this page has lines from ${lines.first} on; download the output for the rest`}
+        {is_gone && ` · this page starts at line ${lines.first}; download the output for the rest`}
       </span>
       <Copy key={`text ${fragmentOf(range)}`} text={lines.copy(from, to)} label="Copy lines" />
       <Copy
