@@ -1,7 +1,7 @@
 /**
  * The mounts of a sandbox: their order, bubblewrap's arguments for them, and what the check inside the sandbox must find.
  */
-import { readdir, realpath, stat } from 'node:fs/promises';
+import { lstat, readdir, realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { isInside } from '../folders/paths.ts';
 
@@ -49,13 +49,14 @@ export function mountArguments({ path, kind, from = path }: Mount): string[] {
 
 /** Arguments that mount, read-only over `/proc`, what root could write there without any capability. */
 export async function kernelSettings(): Promise<string[]> {
-  const found = await readdir('/proc', { withFileTypes: true });
   const kept: string[] = [];
-  for (const entry of found) {
-    const path = join('/proc', entry.name);
-    if (/^\d+$/.test(entry.name) || entry.isSymbolicLink()) continue;
-    const info = entry.isDirectory() ? null : await stat(path).catch(() => null);
-    if (entry.isDirectory() || ((info?.mode ?? 0) & 0o222) !== 0) kept.push('--ro-bind', path, path);
+  // Without the types of the entries: to find them, `readdir` would fail over a process that ends meanwhile.
+  for (const name of await readdir('/proc')) {
+    if (/^\d+$/.test(name)) continue;
+    const path = join('/proc', name);
+    const info = await lstat(path).catch(() => null);
+    if (!info || info.isSymbolicLink()) continue;
+    if (info.isDirectory() || (info.mode & 0o222) !== 0) kept.push('--ro-bind', path, path);
   }
   return kept;
 }
