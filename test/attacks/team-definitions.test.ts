@@ -50,21 +50,25 @@ describe.each(modes)('with $name', (mode) => {
     return client.call('createTeam', { body: { name, human_members, spec: given as never } });
   }
 
-  /** Starts a run, waits for its end, and returns it with everything that its agents printed. */
-  async function runOf(client: Client, team_id: string): Promise<{ run: Run; printed: string }> {
-    const { id } = (await client.call('createRun', { params: { team_id }, body: { input: {} } })) as Run;
+  async function ended(client: Client, team_id: string, run_id: string): Promise<Run> {
     for (;;) {
-      const run = (await client.call('getRun', { params: { team_id, run_id: id } })) as Run;
-      if (['completed', 'failed', 'canceled'].includes(run.status)) {
-        const agents = await room.plane.client.call('listAgents', { query: {} });
-        const own = (Array.isArray(agents) ? agents : agents.items).filter(
-          ({ labels }) => labels.run !== undefined,
-        );
-        const theirs = own.filter((each) => each.team_id === team_id);
-        return { run, printed: (await Promise.all(theirs.map((each) => room.printed(each.id)))).join('') };
-      }
+      const run = (await client.call('getRun', { params: { team_id, run_id } })) as Run;
+      if (['completed', 'failed', 'canceled'].includes(run.status)) return run;
       await sleep(50);
     }
+  }
+
+  async function agentsOf(team_id: string) {
+    const agents = await room.plane.client.call('listAgents', { query: { team_id } });
+    return Array.isArray(agents) ? agents : agents.items;
+  }
+
+  /** Starts a run, waits for its end, and returns it with everything that the team's agents printed. */
+  async function runOf(client: Client, team_id: string): Promise<{ run: Run; printed: string }> {
+    const { id } = (await client.call('createRun', { params: { team_id }, body: { input: {} } })) as Run;
+    const run = await ended(client, team_id, id);
+    const printed = (await agentsOf(team_id)).map((each) => room.printed(each.id));
+    return { run, printed: (await Promise.all(printed)).join('') };
   }
 
   attack('a definition cannot access a worktree of the user who starts the run', async () => {
@@ -113,7 +117,10 @@ describe.each(modes)('with $name', (mode) => {
       agent: { command, node_id: room.node_id, ...more },
     });
     const given = {
-      members: [member('first', 'echo own >notes.txt', own), member('second', 'cat notes.txt', { workdir })],
+      members: [
+        member('first', 'echo own >notes.txt', own),
+        member('second', 'cat notes.txt; exit 1', { workdir }),
+      ],
       steps: [
         { step_key: 'a', member_id: 'first' },
         { step_key: 'b', member_id: 'second', depends_on: ['a'] },
@@ -121,12 +128,11 @@ describe.each(modes)('with $name', (mode) => {
     };
     const team = await teamOf(room.alice, 'root-run', given, []);
     const { run, printed } = await runOf(room.plane.client, team.id);
-    expect([run.status, printed]).toEqual(['completed', 'own\n']);
-    const agents = await room.plane.client.call('listAgents', { query: { team_id: team.id } });
-    const listed = Array.isArray(agents) ? agents : agents.items;
-    const idOf = (member_id: string) => listed.find(({ labels }) => labels.member === member_id)!.id;
+    expect([run.status, printed]).toEqual(['failed', 'own\n']);
+    const agents = await agentsOf(team.id);
+    const idOf = (member_id: string) => agents.find(({ labels }) => labels.member === member_id)!.id;
     const [first, second] = [idOf('first'), idOf('second')];
-    await room.alice.call('deleteAgent', {
+    await room.plane.client.call('deleteAgent', {
       params: { agent_id: first },
       query: { delete_worktree: true, force: true },
     });
@@ -134,10 +140,11 @@ describe.each(modes)('with $name', (mode) => {
       ...{ worktree_mode: 'create_worktree', worktree_repo: repo, workdir },
     });
     await room.plane.finished(made.id);
-    const started = room.alice.call('startAgent', { params: { agent_id: second } });
-    await started.catch(() => {});
-    await room.plane.finished(second);
-    expect(await room.printed(second)).toBe('own\n');
+    await room.alice.call('resumeRun', { params: { team_id: team.id, run_id: run.id } });
+    await ended(room.plane.client, team.id, run.id);
+    expect(await room.printed(second)).toBe('');
+    const refused = await room.plane.client.call('getAgent', { params: { agent_id: second } });
+    expect(refused).toMatchObject({ reason: 'workdir_refused', session_count: 2 });
   });
 
   // `nobody` has no home directory that an agent could keep state in.
