@@ -16,8 +16,10 @@ export interface ProcessStat extends ProcessRef {
   ppid: number;
   pgrp: number;
   sid: number;
-  /** `Z` and `X` mean dead. */
+  /** As in `ps`: `S` sleeping, `T` stopped, `Z` zombie. A zombie may still run in other threads: see `is_dead`. */
   state: string;
+  /** No thread of it is left. */
+  is_dead: boolean;
   name: string;
 }
 
@@ -31,17 +33,23 @@ export function parseStat(text: string): ProcessStat | null {
   const close = text.lastIndexOf(')');
   if (open < 0 || close < open) return null;
   const fields = text.slice(close + 2).split(' ');
-  const start = fields[19];
+  const [state = '?', threads, start] = [fields[0], fields[17], fields[19]];
   if (!start) return null;
   return {
     pid: Number(text.slice(0, open)),
     name: text.slice(open + 1, close),
-    state: fields[0] ?? '?',
+    state,
+    // A process whose main thread has ended is a zombie, but its other threads may run on.
+    is_dead: isZombie(state) && Number(threads) <= 1,
     ppid: Number(fields[1]),
     pgrp: Number(fields[2]),
     sid: Number(fields[3]),
     start,
   };
+}
+
+function isZombie(state: string): boolean {
+  return state === 'Z' || state === 'X';
 }
 
 const statBuffer = Buffer.alloc(4096);
@@ -89,10 +97,10 @@ function lookUp(pid: number): ProcessStat | null {
   return table.stats.get(pid) ?? null;
 }
 
-/** False for a zombie, and for a pid that now belongs to another process. */
+/** False for a process that has ended but was not reaped, and for a pid that now belongs to another process. */
 export function isAlive(ref: ProcessRef): boolean {
   const stat = lookUp(ref.pid);
-  return stat !== null && stat.start === ref.start && stat.state !== 'Z' && stat.state !== 'X';
+  return stat !== null && stat.start === ref.start && !stat.is_dead;
 }
 
 /** Whether the process is stopped by a signal (SIGSTOP). */
@@ -120,6 +128,23 @@ export function commandLine(stat: ProcessStat): string {
   }
   const printable = text.replace(/[\x00-\x1f\x7f-\x9f]+/g, ' ').trim();
   return (printable || stat.name).slice(0, 200);
+}
+
+/**
+ * The id of a thread that still runs: of a process whose main thread has ended, another one's. In `/proc`, it stands for the
+ * process, whose own entry shows neither environment nor files then.
+ */
+export function runningThread({ pid, state }: ProcessStat): number {
+  if (!isZombie(state)) return pid;
+  try {
+    return (
+      readdirSync(`/proc/${pid}/task`)
+        .map(Number)
+        .find((id) => id !== pid) ?? pid
+    );
+  } catch {
+    return pid;
+  }
 }
 
 /** Reads a variable of a process's initial environment; null if it is unset, unreadable, or there is no /proc. */
@@ -156,13 +181,15 @@ function parsePs(text: string): ProcessStat[] {
       line,
     );
     if (!match) continue;
-    const [, pid, ppid, pgrp, session, state, start, name] = match;
+    const [, pid, ppid, pgrp, session, states, start, name] = match;
+    const state = states?.[0] ?? '?';
     stats.push({
       pid: Number(pid),
       ppid: Number(ppid),
       pgrp: Number(pgrp),
       sid: Number(session) || Number(pgrp),
-      state: state?.[0] ?? '?',
+      state,
+      is_dead: isZombie(state),
       start: start?.replace(/\s+/g, ' ') ?? '',
       name: name ?? '',
     });

@@ -30,6 +30,21 @@ export interface NodeSuite {
 
 const WAIT_MS = 60_000;
 
+/** Python: a detached child ignores TERM and continues in a second thread while its first one is a zombie. */
+const MAIN_THREAD_ENDED = `import ctypes, os, signal, threading, time
+EXIT_THREAD = {'x86_64': 60, 'aarch64': 93}[os.uname().machine]
+def work():
+    while ') Z' not in open('/proc/%d/stat' % os.getpid()).read():
+        time.sleep(0.01)
+    open('a', 'w').write(str(os.getpid()))
+    time.sleep(1000)
+if os.fork() == 0:
+    os.setsid()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    threading.Thread(target=work).start()
+    ctypes.CDLL(None).syscall(EXIT_THREAD, 0)
+time.sleep(1000)`;
+
 /** Collects what a node reports. */
 export class Listener implements NodeSink {
   readonly facts: SessionFact[] = [];
@@ -104,8 +119,10 @@ export async function lives(pid: number): Promise<boolean> {
   } catch {
     return false;
   }
-  const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => null);
-  return stat === null ? process.platform !== 'linux' : !/\) [ZX]/.test(stat);
+  if (process.platform !== 'linux') return true;
+  const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
+  const stats = threads.map((id) => readFile(`/proc/${pid}/task/${id}/stat`, 'latin1').catch(() => null));
+  return (await Promise.all(stats)).some((stat) => stat !== null && !/\) [ZX]/.test(stat));
 }
 
 export function nodeSuite(name: string, suite: NodeSuite): void {
@@ -481,6 +498,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
              setInterval(() => {}, 1000)`,
           ],
         ],
+        ['a detached process whose main thread has ended', ['python3', '-c', MAIN_THREAD_ENDED]],
         [
           'Python that daemonises',
           [

@@ -10,7 +10,14 @@ import { dirname } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { sleep } from '../../base/async.ts';
-import { isAlive, type ProcessRef, readAllStats, readStat, readVariable } from '../../base/proc.ts';
+import {
+  isAlive,
+  type ProcessRef,
+  readAllStats,
+  readStat,
+  readVariable,
+  runningThread,
+} from '../../base/proc.ts';
 import { entryPoint } from '../../base/program-files.ts';
 import { Problem, problems } from '../../core/problem.ts';
 import { asUser, type RunAs } from '../confinement/run-as.ts';
@@ -340,7 +347,7 @@ async function ended(init: ProcessRef): Promise<void> {
 async function endMarked(mark: string): Promise<void> {
   const begun = performance.now();
   do {
-    const found = readAllStats().filter(({ pid }) => readVariable(pid, MARK) === mark);
+    const found = readAllStats().filter((stat) => readVariable(runningThread(stat), MARK) === mark);
     if (found.length === 0) return;
     for (const { pid } of found) kill(pid);
     await sleep(20);

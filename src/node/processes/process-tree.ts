@@ -20,6 +20,7 @@ import {
   readAllStats,
   readStat,
   readVariable,
+  runningThread,
   TICKS_PER_SECOND,
 } from '../../base/proc.ts';
 import { killCgroup } from './cgroup.ts';
@@ -209,7 +210,7 @@ function findTree(
   return {
     session_id: request.session_id,
     members: [...members.values()]
-      .filter((stat) => stat.state !== 'Z' && stat.state !== 'X')
+      .filter((stat) => !stat.is_dead)
       .map((stat) => ({ pid: stat.pid, start: stat.start, ppid: stat.ppid, command: commandLine(stat) })),
     terminated: [],
     populated: isPopulated(request.cgroup),
@@ -253,11 +254,12 @@ function readTraces(table: Map<number, ProcessStat>, requests: TreeRequest[]): T
   const folders = new Set(requests.map((request) => request.pipes));
   const keepers = new Set(requests.flatMap((request) => request.helpers.map((ref) => ref.pid)));
   for (const stat of table.values()) {
-    // Kernel threads and zombies have neither environment nor files.
-    if (stat.ppid === 2 || stat.pid === 2 || stat.state === 'Z') continue;
-    const session_id = readVariable(stat.pid, 'SVC_SESSION_ID');
+    // Kernel threads and dead processes have neither environment nor files.
+    if (stat.ppid === 2 || stat.pid === 2 || stat.is_dead) continue;
+    const task = runningThread(stat);
+    const session_id = readVariable(task, 'SVC_SESSION_ID');
     if (session_id && sessions.has(session_id)) push(traces.by_variable, session_id, stat.pid);
-    for (const [fd, folder] of heldPipes(stat.pid)) {
+    for (const [fd, folder] of heldPipes(task)) {
       if (!folders.has(folder)) continue;
       if (fd.endsWith('in') && fd.startsWith('1 ') && stat.name === 'cat' && !keepers.has(stat.pid)) {
         traces.feeding.add(folder);

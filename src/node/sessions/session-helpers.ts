@@ -87,7 +87,7 @@ export class SessionHelpers {
       pumps = handle ? Object.values(handle.pumps) : [];
       const states = pumps.map((ref) => {
         const stat = readStat(ref.pid);
-        return stat?.start === ref.start && stat.state !== 'Z' ? stat.state : null;
+        return stat?.start === ref.start && !stat.is_dead ? stat.state : null;
       });
       const over = states.every((state) => state === null) && !(handle && isAlive(handle.keeper));
       if (over || processes.closed) return;

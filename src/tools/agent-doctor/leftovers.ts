@@ -11,6 +11,7 @@ import {
   readAllStats,
   readStat,
   readVariable,
+  runningThread,
 } from '../../base/proc.ts';
 import { limits } from '../limits.ts';
 
@@ -43,12 +44,15 @@ export class Leftovers {
       this.#leaders.filter(({ pid, start }) => (starts.get(pid) ?? start) === start).map(({ pid }) => pid),
     );
     return all.filter(
-      ({ pid, pgrp, sid, state }) =>
-        state !== 'Z' &&
-        state !== 'X' &&
-        pid !== process.pid &&
-        (groups.has(pgrp) || groups.has(sid) || (hasProc && readVariable(pid, COOKIE) === this.#cookie)),
+      (stat) =>
+        !stat.is_dead &&
+        stat.pid !== process.pid &&
+        (groups.has(stat.pgrp) || groups.has(stat.sid) || (hasProc && this.#hasCookie(stat))),
     );
+  }
+
+  #hasCookie(stat: ProcessStat): boolean {
+    return readVariable(runningThread(stat), COOKIE) === this.#cookie;
   }
 
   /** The processes that remain after a short time in which they may exit on their own. */
