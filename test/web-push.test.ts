@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import type { CDPSession, Page, Worker } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import type { PushMessage } from '../src/features/notifications/rules.ts';
-import { browserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
+import { fullBrowserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
 import { Conversation } from '../src/testing/conversation.ts';
 import { ROOT, SVC, TestPlane } from '../src/testing/plane.ts';
 import { PushService, type TestDevice } from '../src/testing/push-service.ts';
@@ -20,7 +20,7 @@ const opened: Page[] = [];
 beforeAll(async () => {
   service = await PushService.open();
   plane = await TestPlane.open({ env: { SVC_PUSH_ORIGINS: service.origin } });
-  browser = await openBrowser();
+  browser = await openBrowser({ full: true });
 });
 afterEach(async () => {
   for (const page of opened.splice(0)) await page.context().close();
@@ -122,7 +122,7 @@ function asks(): Promise<Conversation> {
   return Conversation.start(plane, argv, { prompt: 'Write a note' });
 }
 
-browserTest('a review of an agent appears on the phone, and a tap opens it', async () => {
+fullBrowserTest('a review of an agent appears on the phone, and a tap opens it', async () => {
   const mine = await phone();
   const { page } = mine;
   const device = await turnOn(mine);
@@ -154,7 +154,7 @@ browserTest('a review of an agent appears on the phone, and a tap opens it', asy
   await talk.close();
 });
 
-browserTest('an answer from elsewhere replaces the notification silently', async () => {
+fullBrowserTest('an answer from elsewhere replaces the notification silently', async () => {
   const mine = await phone();
   const { page } = mine;
   const device = await turnOn(mine);
@@ -174,7 +174,7 @@ browserTest('an answer from elsewhere replaces the notification silently', async
   await talk.close();
 });
 
-browserTest('a device chooses its notifications, and subscribes again after a key rotation', async () => {
+fullBrowserTest('a device chooses its notifications, and subscribes again after a key rotation', async () => {
   const mine = await phone();
   const { page, devices } = mine;
   const first = await turnOn(mine);
@@ -203,7 +203,7 @@ browserTest('a device chooses its notifications, and subscribes again after a ke
   expect(first.messages).toEqual([]);
 });
 
-browserTest('signing out removes the subscription from the browser and from the service', async () => {
+fullBrowserTest('signing out removes the subscription from the browser and from the service', async () => {
   const { token } = await plane.client.call('login', { body: ROOT });
   const mine = await phone(token);
   const { page } = mine;
@@ -220,7 +220,7 @@ browserTest('signing out removes the subscription from the browser and from the 
   await expect.poll(known).toBe(false);
 });
 
-browserTest('a device that cannot get notifications shows the reason and what to do', async () => {
+fullBrowserTest('a device that cannot get notifications shows the reason and what to do', async () => {
   const cases: [script: string, said: string][] = [
     [
       "Object.defineProperty(window, 'isSecureContext', { value: false })",

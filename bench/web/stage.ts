@@ -142,7 +142,7 @@ export async function withStage<T>(
 ): Promise<T> {
   const probe = await probeScript();
   return withProgram(async (plane) => {
-    const browser = await openBrowser();
+    const browser = await openBrowser({ full: true });
     try {
       return await fn(new Stage(plane, browser, probe));
     } finally {

@@ -9,11 +9,14 @@ import { Client } from '../client/client.ts';
 import { SESSION_KEY } from '../web/api/session-key.ts';
 import type { TestPlane } from './plane.ts';
 
-/** Path of the browser on this machine, if it has one. */
-export const browserPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
-  (path) => existsSync(path),
+const fullBrowserPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
+  existsSync,
 );
+/** Path of the browser on this machine, if it has one. The headless shell needs half of the processor time. */
+export const browserPath = ['/usr/bin/chromium-headless-shell'].find(existsSync) ?? fullBrowserPath;
 export const browserTest = test.runIf(browserPath !== undefined || Boolean(process.env.CI));
+/** For tests that need the full browser: the headless shell has no notifications. */
+export const fullBrowserTest = test.runIf(fullBrowserPath !== undefined || Boolean(process.env.CI));
 
 export const screens = {
   desk: { viewport: { width: 1280, height: 800 } },
@@ -47,9 +50,11 @@ export interface TestBrowser {
   close(): Promise<void>;
 }
 
-export async function openBrowser(): Promise<TestBrowser> {
+/** `full`: Chromium itself, even if its headless shell is installed. */
+export async function openBrowser({ full = false } = {}): Promise<TestBrowser> {
   // Without its sandbox, because tests may run as root.
-  const browser = await chromium.launch({ executablePath: browserPath!, args: ['--no-sandbox'] });
+  const executablePath = full ? fullBrowserPath! : browserPath!;
+  const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
   return {
     open: (plane, options = {}) => openWatched(browser, plane, options),
     close: () => browser.close(),
