@@ -1,12 +1,12 @@
 /** `svc demo-agent`: a scripted ACP agent that needs no model, no network and no account. */
 import { isAbsolute, join, resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { bare, runProgram } from '../features/runs/commands/run.ts';
 import { type ModeId, modeIds } from '../tools/demo-agent/offers.ts';
 import { limits } from '../tools/limits.ts';
 import type { Context } from './context.ts';
 import { exitCodes, Failure } from './failure.ts';
 import { wholeNumber } from './options.ts';
+import { createProgram, runProgram } from './program.ts';
 
 interface Options {
   seed: number;
@@ -41,7 +41,7 @@ export function addDemoAgent(program: Command, io: Io): void {
 
 /** Only this command, without the modules of the others, so that the agent starts quickly. */
 export function runDemoAgent(argv: readonly string[], io: Io): Promise<number> {
-  const program = bare(io);
+  const program = createProgram(io);
   addDemoAgent(program, io);
   return runProgram(program, argv, io);
 }

@@ -8,4 +8,6 @@ export const limits = {
   completion_wait_ms: 1_500,
   /** Teams whose runs completion lists. */
   completion_teams_max: 10,
+  /** How long `svc stop` waits for the plane. */
+  stop_wait_ms: 30_000,
 } as const;

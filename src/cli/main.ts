@@ -14,11 +14,9 @@ import { addAudit } from '../features/audit/commands/audit.ts';
 import { addElicitations } from '../features/elicitations/commands/elicitations.ts';
 import { addMail } from '../features/mailbox/commands/mail.ts';
 import { addTriggers } from '../features/mailbox/commands/triggers.ts';
-import { addMachine } from '../features/nodes/commands/machine.ts';
 import { addNodes } from '../features/nodes/commands/nodes.ts';
 import { addPresets } from '../features/presets/commands/presets.ts';
 import { addReviews } from '../features/reviews/commands/reviews.ts';
-import { bare, runProgram } from '../features/runs/commands/run.ts';
 import { addRuns } from '../features/runs/commands/runs.ts';
 import { addSteps } from '../features/runs/commands/steps.ts';
 import { addConfig } from '../features/settings/commands/config.ts';
@@ -28,10 +26,12 @@ import { addTokens } from '../features/tokens/commands/tokens.ts';
 import { addCompletion } from './completion.ts';
 import type { Context } from './context.ts';
 import { addDemoAgent } from './demo-agent.ts';
+import { addMachine } from './machine.ts';
+import { createProgram, runProgram } from './program.ts';
 
 export function program(context: Context): Command {
   const { io, local } = context;
-  const svc = bare(io).version(local.version, '-V, --version');
+  const svc = createProgram(io).version(local.version, '-V, --version');
   addMachine(svc, context);
   addLogin(svc, context);
   addAgents(svc, context);

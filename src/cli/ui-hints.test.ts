@@ -3,9 +3,9 @@ import { globSync, readFileSync } from 'node:fs';
 import { PassThrough } from 'node:stream';
 import type { Command } from 'commander';
 import { expect, test } from 'vitest';
-import { runProgram } from '../features/runs/commands/run.ts';
 import type { Context, Io } from './context.ts';
 import { program } from './main.ts';
+import { runProgram } from './program.ts';
 
 const WEB = new URL('../web/', import.meta.url).pathname;
 

@@ -23,6 +23,4 @@ export const limits = {
   cli_register_wait_ms: 60_000,
   /** Interval at which `svc nodes register` checks the connection. */
   cli_register_look_ms: 500,
-  /** How long `svc stop` waits for the plane. */
-  cli_stop_wait_ms: 30_000,
 } as const;

@@ -1,10 +1,10 @@
 /** Creates the program without commands, and runs one command of it. */
 import { Command, CommanderError } from 'commander';
-import type { Io } from '../../../cli/context.ts';
-import { asFailure, exitCodes } from '../../../cli/failure.ts';
-import { visible } from '../../../cli/terminal.ts';
+import type { Io } from './context.ts';
+import { asFailure, exitCodes } from './failure.ts';
+import { visible } from './terminal.ts';
 
-export function bare(io: Io): Command {
+export function createProgram(io: Io): Command {
   return new Command('svc')
     .description('Self-hosted control plane that runs and supervises agent processes')
     .enablePositionalOptions()

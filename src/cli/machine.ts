@@ -4,19 +4,19 @@ import { resolve } from 'node:path';
 import { styleText } from 'node:util';
 import type { Command } from 'commander';
 import { closest, distance } from 'fastest-levenshtein';
-import { sleep } from '../../../base/async.ts';
-import { type Api, type ApiOptions, connect, findAgent, localUrl, planeUrl } from '../../../cli/api.ts';
-import type { Context, PlaneHolder } from '../../../cli/context.ts';
-import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
-import { collect, type LocalOptions, leaf, localFlags, remote, withLocal } from '../../../cli/options.ts';
-import { colours, print, printJson, printRecord, say } from '../../../cli/output.ts';
-import { secretOf } from '../../../cli/prompt.ts';
-import { visible } from '../../../cli/terminal.ts';
-import { parseAddress } from '../../../core/config.ts';
-import { NODE_LISTEN } from '../../../core/node-toml.ts';
-import { Problem } from '../../../core/problem.ts';
-import { limits } from '../limits.ts';
+import { sleep } from '../base/async.ts';
+import { parseAddress } from '../core/config.ts';
+import { NODE_LISTEN } from '../core/node-toml.ts';
+import { Problem } from '../core/problem.ts';
+import { type Api, type ApiOptions, connect, findAgent, localUrl, planeUrl } from './api.ts';
+import type { Context, PlaneHolder } from './context.ts';
+import { exitCodes, Failure, failed, usage } from './failure.ts';
 import { init, nodeConfig } from './init.ts';
+import { limits } from './limits.ts';
+import { collect, type LocalOptions, leaf, localFlags, remote, withLocal } from './options.ts';
+import { colours, print, printJson, printRecord, say } from './output.ts';
+import { secretOf } from './prompt.ts';
+import { visible } from './terminal.ts';
 
 type Options = LocalOptions & { json?: boolean };
 
@@ -185,7 +185,7 @@ async function stopAgent(api: Api, agent_id: string): Promise<void> {
 
 async function untilGone(context: Context, data_dir: string, holder: PlaneHolder): Promise<void> {
   const { io, local } = context;
-  const deadline = Date.now() + limits.cli_stop_wait_ms;
+  const deadline = Date.now() + limits.stop_wait_ms;
   for (;;) {
     const now = local.holderOf(data_dir);
     if (now === null || now.pid !== holder.pid) return;

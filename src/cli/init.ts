@@ -1,13 +1,13 @@
 /** `svc init`: writes a first configuration, for one machine or for a remote node. It never overwrites a file. */
 import { mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
-import { newSecret } from '../../../base/ids.ts';
-import { limits } from '../../../base/limits.ts';
-import { failed, usage } from '../../../cli/failure.ts';
-import { parseAddress } from '../../../core/config.ts';
-import { MAIN_NODE, NODE_ID } from '../../../core/node.ts';
-import { nodeToml } from '../../../core/node-toml.ts';
-import { problems } from '../../../core/problem.ts';
+import { newSecret } from '../base/ids.ts';
+import { limits } from '../base/limits.ts';
+import { parseAddress } from '../core/config.ts';
+import { MAIN_NODE, NODE_ID } from '../core/node.ts';
+import { nodeToml } from '../core/node-toml.ts';
+import { problems } from '../core/problem.ts';
+import { failed, usage } from './failure.ts';
 
 export function firstConfig(secret: string): string {
   return `# svc on one machine. All keys: svc config show
