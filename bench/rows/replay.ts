@@ -84,7 +84,7 @@ async function fill(plane: TestPlane, total: number, seal: boolean): Promise<voi
       log: silentLog,
       sealing: { from_bytes: 1, keep_bytes: 0, idle_from_bytes: 1 },
     });
-    await log.keep();
+    await log.runMaintenance();
     await log.close();
   }
   await store.close();

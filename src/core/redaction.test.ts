@@ -81,16 +81,16 @@ test('maps output positions to input positions', () => {
   const shown = Buffer.from(answer.bytes).toString();
   expect(shown).toBe('one [redacted:KEY]\ntwo [redacted:KEY]\nthree');
   for (const word of ['one', 'two', 'three', '\nthree']) {
-    expect(answer.given(shown.indexOf(word))).toBe(given.indexOf(word));
+    expect(answer.sourceBytes(shown.indexOf(word))).toBe(given.indexOf(word));
   }
-  expect(answer.given(shown.length)).toBe(given.length);
+  expect(answer.sourceBytes(shown.length)).toBe(given.length);
 });
 
 test('redacts the rest of a secret whose beginning is already in the output', () => {
   const redactor = Redactor.of([KEY])!;
   const answer = redactor.take(bytes('k3yk3y-of-mine, k3y-of-mine'), { shown: 6, last: false });
   expect(Buffer.from(answer.bytes).toString()).toBe('[redacted:KEY], [redacted:KEY]');
-  expect(answer.given(answer.bytes.length)).toBe('-of-mine, k3y-of-mine'.length);
+  expect(answer.sourceBytes(answer.bytes.length)).toBe('-of-mine, k3y-of-mine'.length);
   expect(redactor.isHarmless(bytes('k3y-o'))).toBe(true);
   expect(redactor.isHarmless(bytes('k3y-of'))).toBe(false);
   expect(redactor.shownAtEnd(bytes('and k3y-o'))).toBe(5);

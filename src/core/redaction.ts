@@ -30,7 +30,7 @@ export interface Redacted {
   /** How many bytes at the end are not in `bytes` because a secret may begin in them. */
   held: number;
   /** How many input bytes the first `count` output bytes represent; a mark counts once it is complete. */
-  given(count: number): number;
+  sourceBytes(count: number): number;
 }
 
 export interface RedactOptions {
@@ -94,7 +94,7 @@ export class Redactor {
     return {
       bytes: edits.length === 0 ? data.subarray(shown, Math.max(open, shown)) : Buffer.concat(parts, out),
       held: data.length - open,
-      given: (count) =>
+      sourceBytes: (count) =>
         edits.reduce((sum, { out_end, more }) => (out_end <= count ? sum + more : sum), count),
     };
   }

@@ -12,6 +12,6 @@ const events = openEventLog({
   log: silentLog,
   sealing: { from_bytes: 1, keep_bytes: 0, idle_from_bytes: 1 },
 });
-await events.keep();
+await events.runMaintenance();
 await events.close();
 await store.close();

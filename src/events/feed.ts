@@ -32,7 +32,7 @@ export interface FeedOptions {
 }
 
 /** Newest deleted entry: positions below it have lost entries. */
-const TRIMMED = 'feed_trimmed';
+const TRIMMED_POSITION_KEY = 'feed_trimmed';
 
 const newEntries = built(
   (
@@ -165,7 +165,7 @@ export class Feed {
       tx.run(
         tx.sql
           .insertInto('meta')
-          .values({ key: TRIMMED, value })
+          .values({ key: TRIMMED_POSITION_KEY, value })
           .onConflict((conflict) => conflict.column('key').doUpdateSet({ value })),
       );
       return old.at(-1)!.id === up_to;
@@ -235,7 +235,8 @@ export function entryFrame(id: number, ts_ms: number, kind: string, record: stri
 function readBounds(reader: Reader): { head: number; trimmed: number } {
   const newest = reader.get(reader.sql.selectFrom('feed').select('id').orderBy('id', 'desc').limit(1));
   const trimmed = Number(
-    reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', TRIMMED))?.value ?? 0,
+    reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', TRIMMED_POSITION_KEY))
+      ?.value ?? 0,
   );
   return { head: Math.max(newest?.id ?? 0, trimmed), trimmed };
 }

@@ -44,7 +44,7 @@ export interface EventLogOptions {
 
 export class EventLog {
   readonly #store: Store;
-  readonly #following: FollowDeps;
+  readonly #follow_deps: FollowDeps;
   readonly #redactor: NonNullable<EventLogOptions['redactor']>;
   readonly #history: History;
   readonly #folder: string;
@@ -61,7 +61,7 @@ export class EventLog {
     this.#redactor = options.redactor ?? (() => null);
     this.#folder = join(options.data_dir, 'log');
     this.#history = new History(options.store, this.#folder);
-    this.#following = {
+    this.#follow_deps = {
       store: options.store,
       history: this.#history,
       clock: options.clock,
@@ -100,7 +100,7 @@ export class EventLog {
   }
 
   /** Runs sealing and retention for all logs now; resolves when it is done. */
-  keep(): Promise<void> {
+  runMaintenance(): Promise<void> {
     return this.#maintenance.pass();
   }
 
@@ -169,7 +169,7 @@ export class EventLog {
     const agent = await this.#find(agent_id);
     const tail = this.#tail(agent);
     try {
-      yield* new Follower(this.#following, agent, tail).frames(position, signal);
+      yield* new Follower(this.#follow_deps, agent, tail).frames(position, signal);
     } finally {
       if (tail.followers === 0 && this.#tails.get(agent_id) === tail) this.#tails.delete(agent_id);
     }

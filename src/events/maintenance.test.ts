@@ -85,7 +85,7 @@ test('a replay is identical before and after sealing', async () => {
   await output(['to stderr\n'], 'stderr');
   await output(Array.from({ length: 5_000 }, (_, i) => `line ${i} ${'y'.repeat(100)}\n`));
   const before = await replay(0, 5_005);
-  await events.keep();
+  await events.runMaintenance();
   expect(await rowSeqs()).toEqual([1]);
   expect(await segmentFiles()).toHaveLength(1);
   expect(await replay(0, 5_005)).toEqual(before);
@@ -94,9 +94,9 @@ test('a replay is identical before and after sealing', async () => {
 
 test('a replay goes from segments to rows to live events without gaps or duplicates', async () => {
   await output(range(1, 100).map(String));
-  await events.keep();
+  await events.runMaintenance();
   await output(range(101, 150).map(String));
-  await events.keep();
+  await events.runMaintenance();
   await events.close();
   events = open({});
   await output(range(151, 180).map(String));
@@ -110,7 +110,7 @@ test('followers keep their position during sealing', async () => {
   const following = Promise.all([replay(0, total), replay(0, total)]);
   for (let i = 0; i < total; i += 100) {
     await output(range(1, 100).map((n) => `${i + n}`.padEnd(500)));
-    if (i % 500 === 0) await events.keep();
+    if (i % 500 === 0) await events.runMaintenance();
   }
   for (const frames of await following) expect(ids(frames)).toEqual(range(1, total));
 });
@@ -118,7 +118,7 @@ test('followers keep their position during sealing', async () => {
 test('pages include sealed events, in both directions and by type', async () => {
   await status('running');
   await output(['2', '3', '4']);
-  await events.keep();
+  await events.runMaintenance();
   await output(['5', '6']);
   await status('completed');
   const seqs = async (options: Parameters<EventLog['page']>[1]) =>
@@ -140,7 +140,7 @@ test('output returns the exact bytes, in ranges, across segments and rows', asyn
     if (bytes.length === 0) continue;
     pieces.push({ stream, bytes });
     await output([bytes], stream);
-    if (i === 150 || i === 300) await events.keep();
+    if (i === 150 || i === 300) await events.runMaintenance();
   }
   for (const stream of ['stdout', 'stderr', null] as const) {
     const expected = Buffer.concat(
@@ -180,7 +180,7 @@ test('retention by bytes deletes the oldest first, keeps status events and repor
   await status('running');
   await output(range(2, 50).map((n) => `${n}`.padEnd(1000)));
   await status('completed');
-  await events.keep();
+  await events.runMaintenance();
   await output(range(52, 60).map((n) => `${n}`.padEnd(1000)));
   retention = { bytes_per_agent: 12_000 };
   // The compressed segment is small; set its size to the original.
@@ -188,7 +188,7 @@ test('retention by bytes deletes the oldest first, keeps status events and repor
     tx.run(tx.sql.updateTable('segments').set({ bytes: 50_000 }));
     tx.run(tx.sql.updateTable('heads').set((eb) => ({ bytes: eb('bytes', '+', 49_000) })));
   });
-  await events.keep();
+  await events.runMaintenance();
   const frames = await replay(0, 60);
   expect(ids(frames)).toEqual([1, 50, 51, ...range(52, 60)]);
   expect(frames[1]!.data).toMatchObject({ type: 'error', code: 'events_truncated', first_available: 51 });
@@ -203,7 +203,7 @@ test('retention by bytes deletes rows if nothing is sealed', async () => {
   events = open({ from_bytes: 1e9, idle_from_bytes: 1e9 });
   for (let i = 0; i < 20; i++) await output(range(1, 100).map((n) => `${n}`.padEnd(100)));
   retention = { bytes_per_agent: 50_000 };
-  await events.keep();
+  await events.runMaintenance();
   const rows = await rowSeqs();
   expect(rows).toEqual(range(2_001 - Math.floor(50_000 / 148), 2_000));
   const head = await store.read((r) => r.get(r.sql.selectFrom('heads').selectAll()));
@@ -214,11 +214,11 @@ test('retention by bytes deletes rows if nothing is sealed', async () => {
 test('retention by age deletes old segments and rows', async () => {
   retention = { days: 1 };
   await output(['old', 'old']);
-  await events.keep();
+  await events.runMaintenance();
   now += 23 * HOUR;
   await output(['young']);
   now += 2 * HOUR;
-  await events.keep();
+  await events.runMaintenance();
   expect(await segmentFiles()).toHaveLength(1);
   expect(ids(await replay(0, 3))).toEqual([2, 3]);
   await events.close();
@@ -226,7 +226,7 @@ test('retention by age deletes old segments and rows', async () => {
   await output(['a row']);
   now += 48 * HOUR;
   await output(['new']);
-  await events.keep();
+  await events.runMaintenance();
   expect(await rowSeqs()).toEqual([5]);
   expect(await segmentFiles()).toEqual([]);
 });
@@ -235,20 +235,20 @@ test('total retention deletes the oldest segment of any agent', async () => {
   const other = await addAgent(store, 'agt_2');
   await addSession(store, other, 'ses_2');
   await store.ingest(batch('agt_2', 'ses_2', 0, ['x'.repeat(5_000)], { ts_ms: now }));
-  await events.keep();
+  await events.runMaintenance();
   now += HOUR;
   await output(['y'.repeat(5_000)]);
-  await events.keep();
+  await events.runMaintenance();
   const sizes = await store.read((r) => r.all(r.sql.selectFrom('segments').select('bytes').orderBy('id')));
   retention = { bytes_total: sizes[1]!.bytes };
-  await events.keep();
+  await events.runMaintenance();
   const left = await store.read((r) => r.all(r.sql.selectFrom('segments').select('agent_num')));
   expect(left).toEqual([{ agent_num: num }]);
 });
 
 test('deleting an agent ends its followers and deletes its rows and files', async () => {
   await output(['1', '2']);
-  await events.keep();
+  await events.runMaintenance();
   await output(['3']);
   const following = replay(0, 99);
   await new Promise((resolve) => setTimeout(resolve, 20));
@@ -257,7 +257,7 @@ test('deleting an agent ends its followers and deletes its rows and files', asyn
     tx.run(tx.sql.deleteFrom('agents').where('num', '=', num));
   });
   expect(ids(await following)).toEqual([1, 2, 3]);
-  await events.keep();
+  await events.runMaintenance();
   expect(await rowSeqs()).toEqual([]);
   expect(await segmentFiles()).toEqual([]);
   expect(await store.read((r) => r.all(r.sql.selectFrom('log_drops').selectAll()))).toEqual([]);
@@ -266,7 +266,7 @@ test('deleting an agent ends its followers and deletes its rows and files', asyn
 test('a start deletes files without a record and rows that a segment replaces', async () => {
   await output(range(1, 10).map(String));
   const rows = await store.read((r) => r.all(r.sql.selectFrom('events').selectAll()));
-  await events.keep();
+  await events.runMaintenance();
   // As after a kill between recording the segment and deleting the rows.
   await store.write((tx) => {
     for (const row of rows) tx.run(tx.sql.insertInto('events').values(row));
@@ -282,7 +282,7 @@ test('a start deletes files without a record and rows that a segment replaces', 
 
 test('reports a missing or damaged segment file as a gap', async () => {
   await output(range(1, 5).map(String));
-  await events.keep();
+  await events.runMaintenance();
   await output(['6']);
   const [name] = await segmentFiles();
   await writeFile(join(folder, 'log', name!), 'garbage garbage garbage garbage garbage');
@@ -321,7 +321,7 @@ test('search finds output within seconds, newest first', async () => {
 
 test('search works after sealing, rebuilds a missing or broken index, and forgets deleted agents', async () => {
   await output(['needle one\n']);
-  await events.keep();
+  await events.runMaintenance();
   await output(['needle two\n']);
   events.start();
   const seqs = async () =>
@@ -341,9 +341,9 @@ test('a failed pass does not stop log maintenance', async () => {
   let fails = 100;
   store.read = (fn) =>
     fails-- > 0 ? Promise.reject(new Error('no answer')) : (read.call(store, fn) as never);
-  await events.keep();
+  await events.runMaintenance();
   fails = 0;
-  await events.keep();
+  await events.runMaintenance();
   store.read = read;
   const segments = await store.read((reader) => reader.all(reader.sql.selectFrom('segments').select('id')));
   expect(segments).toHaveLength(1);
@@ -365,7 +365,7 @@ test('close does not wait for the index or for rows that the next start deletes'
   store.write = write;
   expect(await left()).toBeGreaterThan(0);
   events = open(everything);
-  await events.keep();
+  await events.runMaintenance();
   expect(await left()).toBe(0);
 });
 
@@ -393,7 +393,7 @@ test('the search index shrinks with retention, and never returns events of anoth
 
   now += 40 * 24 * HOUR;
   await output(['nothing\n']);
-  await events.keep();
+  await events.runMaintenance();
   await output(['nothing\n']);
   const words = () => {
     const db = new DatabaseSync(join(folder, 'search.db'), { readOnly: true });

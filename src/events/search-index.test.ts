@@ -80,7 +80,7 @@ test('finds sealed events and rows, newest first', async () => {
   await addSession(store, num, 'ses_1');
   const first = batch('agt_1', 'ses_1', 0, ['needle one\n', 'straw\n', 'needle two\n']);
   await store.ingest(first);
-  await events.keep();
+  await events.runMaintenance();
   await store.ingest(batch('agt_1', 'ses_1', first.to, ['needle three\n'], { ts_ms: 1 }));
   const options = { store, data_dir: folder, clock: { now: () => 1 }, log: silentLog };
   await events.close();

@@ -41,7 +41,7 @@ export const LINK_HEADER = 'svc-link';
 export const TIME_HEADER = 'svc-time';
 
 /** Options for the adapters of the listeners: gRPC only, and no other protocol that the library supports. */
-export const GRPC_ALONE = { connect: false, grpcWeb: false } as const;
+export const GRPC_ONLY = { connect: false, grpcWeb: false } as const;
 
 const PROTOCOL = 1;
 const PROTOCOL_MIN = 1;
@@ -121,7 +121,7 @@ export function fromRefusal(
   kinds: readonly ProblemKind[] = nodesKinds,
 ): Problem {
   const known = kinds.find((each) => each === kind);
-  if (!known || !WORD.test(code)) return problems.nodeUnreachable();
+  if (!known || !CODE_PATTERN.test(code)) return problems.nodeUnreachable();
   const allowed_paths = allowedPaths.slice(0, limits.allowed_paths_max).filter(isPath);
   return new Problem(known, code, message.slice(0, limits.link_text_chars_max), {
     ...(allowed_paths.length > 0 && { allowed_paths }),
@@ -145,7 +145,7 @@ const nodesKinds = [
   'unavailable',
 ] as const satisfies readonly ProblemKind[];
 /** A code, or the name of a detail. */
-const WORD = /^[a-z][a-z0-9_]{0,63}$/;
+const CODE_PATTERN = /^[a-z][a-z0-9_]{0,63}$/;
 /** Ids in the plane's format; no other text is safe in a URL path. */
 const SESSION_ID = /^ses_\w{1,60}$/;
 const AGENT_ID = /^agt_\w{1,60}$/;
@@ -204,7 +204,7 @@ export function viewFromWire(view: WireSessionView): SessionView {
     },
     phase,
     pid: wholeOrNull(view.pid),
-    started_at_ms: view.startedAtMs === undefined ? null : moment(view.startedAtMs),
+    started_at_ms: view.startedAtMs === undefined ? null : timeMs(view.startedAtMs),
     end: view.end ? endFromWire(view.end) : null,
     stdin_bytes: whole(view.stdinBytes),
     facts: view.facts.map(factFromWire),
@@ -238,7 +238,7 @@ export function factFromWire(fact: WireFact): SessionFact {
   return {
     session_id: fact.sessionId,
     number: whole(fact.number),
-    at_ms: moment(fact.atMs),
+    at_ms: timeMs(fact.atMs),
     body: factBody(fact.body),
   };
 }
@@ -246,12 +246,12 @@ export function factFromWire(fact: WireFact): SessionFact {
 function factBody(body: WireFact['body']): SessionFact['body'] {
   switch (body.case) {
     case 'started':
-      return { kind: 'started', pid: whole(body.value.pid), started_at_ms: moment(body.value.startedAtMs) };
+      return { kind: 'started', pid: whole(body.value.pid), started_at_ms: timeMs(body.value.startedAtMs) };
     case 'ended':
       return { kind: 'ended', end: endFromWire(body.value) };
     case 'trouble': {
       const { code, error, details } = body.value;
-      if (!WORD.test(code)) throw new ProtocolError('a warning without a code');
+      if (!CODE_PATTERN.test(code)) throw new ProtocolError('a warning without a code');
       return {
         kind: 'trouble',
         code: code as WarningCode,
@@ -267,7 +267,7 @@ function factBody(body: WireFact['body']): SessionFact['body'] {
 function endToWire(end: SessionEnd): MessageInitShape<typeof SessionEndSchema> {
   const { exit } = end;
   return {
-    ...present({
+    ...withoutNulls({
       exitCode: exit.exit_code,
       exitSignal: exit.exit_signal,
       reason: exit.reason,
@@ -294,7 +294,7 @@ function endFromWire(end: WireSessionEnd): SessionEnd {
     sizes: { stdout: whole(end.stdoutBytes), stderr: whole(end.stderrBytes) },
     cleanup: cleanupFromWire(end.cleanup),
     leftovers: end.leftovers.map(({ pid, command }) => ({ pid: whole(pid), command })),
-    ended_at_ms: moment(end.endedAtMs),
+    ended_at_ms: timeMs(end.endedAtMs),
   };
 }
 
@@ -318,7 +318,7 @@ function parseDetails(text: string): Record<string, unknown> {
 const reserved = new Set(['type', 'agent_id', 'session_id', 'seq', 'ts', 'code', 'error']);
 
 function isDetail([name, value]: [string, unknown]): boolean {
-  if (!WORD.test(name) || reserved.has(name)) return false;
+  if (!CODE_PATTERN.test(name) || reserved.has(name)) return false;
   if (typeof value === 'string') return value.length <= limits.link_text_chars_max;
   return value === null || typeof value === 'boolean' || typeof value === 'number';
 }
@@ -327,7 +327,7 @@ function isDetail([name, value]: [string, unknown]): boolean {
 
 export function changedFileToWire(file: ChangedFile): MessageInitShape<typeof ChangedFileSchema> {
   const { path, from, status, additions, deletions } = file;
-  return { path, status, ...present({ from, additions, deletions }) };
+  return { path, status, ...withoutNulls({ from, additions, deletions }) };
 }
 
 export function changedFileFromWire(file: WireChangedFile): ChangedFile {
@@ -350,7 +350,7 @@ export function findingToWire({
   env_set,
   files_found,
 }: ProgramFinding): MessageInitShape<typeof ProgramFindingSchema> {
-  return { envSet: env_set, filesFound: files_found, ...present({ path, version }) };
+  return { envSet: env_set, filesFound: files_found, ...withoutNulls({ path, version }) };
 }
 
 /** Converts a node's findings. Throws a ProtocolError unless there is exactly one for each question. */
@@ -374,7 +374,7 @@ export function findingsFromWire(
 // --- values -----------------------------------------------------------------------------------------------------------
 
 /** Removes null fields, which are absent in the protocol. */
-export function present<T extends Record<string, unknown>>(
+export function withoutNulls<T extends Record<string, unknown>>(
   values: T,
 ): { [K in keyof T]?: Exclude<T[K], null | undefined> } {
   return Object.fromEntries(
@@ -397,12 +397,12 @@ export function folder(path: string): string {
 }
 
 /** Text, truncated to what is shown on one line. */
-export function lineOrNull(text: string | undefined): string | null {
+export function truncatedOrNull(text: string | undefined): string | null {
   return text?.slice(0, limits.link_text_chars_max) ?? null;
 }
 
 /** A time that can be formatted as a date. */
-function moment(value: bigint): number {
+function timeMs(value: bigint): number {
   const at_ms = whole(value);
   if (at_ms < 0 || at_ms > TIME_MS_MAX) throw new ProtocolError('a time out of range');
   return at_ms;

@@ -201,7 +201,7 @@ export class FrameCutter implements WaitingLine {
       pieces.push({ kind: 'output', bytes: shown.subarray(at, end), partial: partial[i]! });
       at = end;
     }
-    return redacted?.given(used) ?? used;
+    return redacted?.sourceBytes(used) ?? used;
   }
 
   #with(more: Uint8Array): Uint8Array {

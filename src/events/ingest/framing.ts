@@ -49,16 +49,16 @@ export function cut(chunk: Uint8Array, options: CutOptions): Cut {
 
 /** End of the event that begins at `from`; `from` itself if its bytes should wait. */
 function eventEnd(bytes: Buffer, from: number, max: number, options: CutOptions): number {
-  const window = Math.min(bytes.length, from + max);
-  // Search only the window: without a newline, each event would search back to the beginning.
-  const line_end = from + bytes.subarray(from, window).lastIndexOf(NEWLINE) + 1;
-  const full = window === from + max;
-  if (line_end > from && (full || line_end === window)) return line_end;
+  const limit = Math.min(bytes.length, from + max);
+  // Search only up to the limit: without a newline, each event would search back to the beginning.
+  const line_end = from + bytes.subarray(from, limit).lastIndexOf(NEWLINE) + 1;
+  const full = limit === from + max;
+  if (line_end > from && (full || line_end === limit)) return line_end;
   if (!full) {
     if (options.more) return line_end;
-    if (options.last) return window;
+    if (options.last) return limit;
   }
-  return characterEnd(bytes, from, window);
+  return characterEnd(bytes, from, limit);
 }
 
 /** `end`, or up to 3 bytes less if it would split a UTF-8 character. */

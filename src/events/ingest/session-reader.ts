@@ -116,7 +116,7 @@ export class SessionReader {
 
   /** Reads both streams in parallel, to save a round trip. */
   async #readStreams(): Promise<boolean> {
-    const reads = await Promise.allSettled(this.#streams.map((stream) => stream.readOn()));
+    const reads = await Promise.allSettled(this.#streams.map((stream) => stream.commitNext()));
     let progress = false;
     for (const read of reads) {
       if (read.status === 'rejected') throw read.reason;

@@ -50,13 +50,13 @@ interface Start {
   output: number;
 }
 
-/** A chunk as it may be stored. */
-interface Shown {
+/** A chunk after redaction, as it may be stored. */
+interface RedactedChunk {
   bytes: Uint8Array;
-  /** How many bytes of the chunk the first `count` shown bytes represent. */
-  given(count: number): number;
-  /** How many bytes at the end may begin a secret. */
-  beginning: number;
+  /** How many bytes of the chunk the first `count` redacted bytes represent. */
+  sourceBytes(count: number): number;
+  /** How many bytes at the end of the chunk may be the beginning of a secret. */
+  possible_secret_bytes: number;
 }
 
 /** A possible beginning of a secret at the end of the bytes read. */
@@ -79,13 +79,13 @@ export class StreamReader {
   #busy = false;
   /** Bytes being committed while the stream is read on. */
   #pending: Pending | null = null;
-  /** The spool is shorter than the reported end, which no longer applies. */
+  /** The spool lost bytes, so it never reaches the size in the `ended` fact. */
   #lost = false;
   #held: Held | null = null;
   /** How many committed bytes at the end may be the harmless beginning of a secret. */
-  #shown = 0;
-  /** Holds nothing back, because no more bytes will come. */
-  #released = false;
+  #committed_prefix_bytes = 0;
+  /** Commits held-back bytes too, because no more bytes will come. */
+  #flush_held = false;
   /** For the stdout of an agent that speaks ACP. */
   #frames: FrameCutter | null = null;
 
@@ -100,7 +100,7 @@ export class StreamReader {
     this.#cursor = cursor;
     this.#verified = false;
     this.#held = null;
-    this.#shown = cursor.redactor()?.shownAtEnd(this.#committed.tail) ?? 0;
+    this.#committed_prefix_bytes = cursor.redactor()?.shownAtEnd(this.#committed.tail) ?? 0;
     this.#cutFramesFrom(cursor.acp?.spilling ?? false);
   }
 
@@ -132,7 +132,7 @@ export class StreamReader {
    * Commits the next piece; false if nothing more is known to be there. For a stream that writes continuously, it reads ahead
    * while the last piece is being committed.
    */
-  async readOn(): Promise<boolean> {
+  async commitNext(): Promise<boolean> {
     const { buffers } = this.#options;
     const cursor = this.#cursor;
     const buffer = this.#busy ? buffers.take() : undefined;
@@ -158,7 +158,7 @@ export class StreamReader {
       await before?.done;
       const full = this.#busy;
       if (!full) await this.committed();
-      // A wake follows anything written after a read that reached the end.
+      // The node sends a wake for anything written later, so stop here.
       return full || this.#session.facts.length > 0;
     } finally {
       const give = () => buffers.give(buffer);
@@ -166,11 +166,11 @@ export class StreamReader {
     }
   }
 
-  /** The session's end counts `size` bytes, and no more can be read: gives up bytes that the spool no longer has. */
+  /** The session ended with `size` bytes, but fewer can be read: stops waiting for the rest. */
   async giveUpLost(size: number): Promise<void> {
     if (this.isComplete(size)) return;
-    if (this.#held && !this.#released) {
-      this.#released = true;
+    if (this.#held && !this.#flush_held) {
+      this.#flush_held = true;
       return;
     }
     if (this.#frames) {
@@ -204,13 +204,14 @@ export class StreamReader {
     this.#cursor.streams[this.name] = { offset: piece.to, base, tail: piece.tail, output: piece.output };
   }
 
+  /** Continues at the committed offset after the spool was truncated. */
   async #rebase(): Promise<void> {
     await this.#options.rebase(this.#cursor.session_id, this.name);
     const state = this.#committed;
     state.base = state.offset;
     state.tail = new Uint8Array();
     this.#held = null;
-    this.#shown = 0;
+    this.#committed_prefix_bytes = 0;
     this.#cutFramesFrom(false);
   }
 
@@ -238,46 +239,49 @@ export class StreamReader {
       return piece ?? (frames.drops === drops ? null : this.#next(buffer));
     }
     const redactor = this.#cursor.redactor();
-    const shown = redactor
+    const redacted = redactor
       ? this.#redact(redactor, start, chunk, last)
-      : { bytes: chunk, given: (count: number) => count, beginning: 0 };
-    return this.#cutLines(start, chunk, shown, { more: full, last });
+      : { bytes: chunk, sourceBytes: (count: number) => count, possible_secret_bytes: 0 };
+    return this.#cutLines(start, chunk, redacted, { more: full, last });
   }
 
   /** Redacts a chunk and notes what is held back. */
-  #redact(redactor: Redactor, start: Start, chunk: Uint8Array, last: boolean): Shown {
-    const shown = this.#shown;
+  #redact(redactor: Redactor, start: Start, chunk: Uint8Array, last: boolean): RedactedChunk {
+    const shown = this.#committed_prefix_bytes;
     const data = shown === 0 ? chunk : Buffer.concat([lastOf(start.before, shown), chunk]);
-    const redacted = redactor.take(data, { shown, last: last || this.#released });
+    const redacted = redactor.take(data, { shown, last: last || this.#flush_held });
     const { held } = redacted;
     if (held === 0) {
       this.#held = null;
-      return { ...redacted, beginning: 0 };
+      return { ...redacted, possible_secret_bytes: 0 };
     }
     const end = start.from + chunk.length;
     const since = this.#held?.end === end ? this.#held.since : performance.now();
     const is_harmless = redactor.isHarmless(lastOf(data, held));
     this.#held = { end, since, is_harmless };
-    if (!is_harmless || this.holdMs() > 0) return { ...redacted, beginning: 0 };
+    if (!is_harmless || this.holdMs() > 0) return { ...redacted, possible_secret_bytes: 0 };
     this.#held = null;
-    return { ...redactor.take(data, { shown, last: true }), beginning: held };
+    return { ...redactor.take(data, { shown, last: true }), possible_secret_bytes: held };
   }
 
   #cutLines(
     start: Start,
     chunk: Uint8Array,
-    shown: Shown,
+    redacted: RedactedChunk,
     { more, last }: { more: boolean; last: boolean },
   ): Piece | null {
-    if (shown.bytes.length === 0) return null;
-    const { used, ends, partial, is_text } = cut(shown.bytes, { more, last });
+    if (redacted.bytes.length === 0) return null;
+    const { used, ends, partial, is_text } = cut(redacted.bytes, { more, last });
     if (used === 0) return null;
-    const given = shown.given(used);
-    this.#shown = Math.max(0, shown.beginning - (chunk.length - given));
+    const source_bytes = redacted.sourceBytes(used);
+    this.#committed_prefix_bytes = Math.max(
+      0,
+      redacted.possible_secret_bytes - (chunk.length - source_bytes),
+    );
     const batch: IngestBatch = {
-      ...this.#rangeOf(start, chunk.subarray(0, given)),
+      ...this.#rangeOf(start, chunk.subarray(0, source_bytes)),
       stream: this.name,
-      bytes: shown.bytes.subarray(0, used),
+      bytes: redacted.bytes.subarray(0, used),
       output_from: start.output,
       ends,
       partial,

@@ -23,7 +23,7 @@ import type { Grown } from './pulling.ts';
 export class PlaneLink implements NodeSink {
   readonly position: LinkPosition;
   /** Whether the byte connection itself reports that a session has grown. */
-  grown: Grown = () => false;
+  onSpoolGrew: Grown = () => false;
   readonly #node: Node;
   readonly #wake = new Wake();
   readonly #facts: SessionFact[] = [];
@@ -49,7 +49,7 @@ export class PlaneLink implements NodeSink {
   }
 
   wake(session_id: string): void {
-    if (this.grown(session_id)) return;
+    if (this.onSpoolGrew(session_id)) return;
     this.#wakes.add(session_id);
     this.#wake.notify();
   }

@@ -1,7 +1,7 @@
 /**
  * The gRPC listener of a node: makes the sessions of this machine available to the plane. The caller is authenticated
  * before a handler runs, and only the latest link may send commands. An earlier plane, or an earlier incarnation of
- * the same one, is rejected and told which link replaced it.
+ * the same one, is rejected with the position of the link that replaced it.
  */
 import { once } from 'node:events';
 import http2 from 'node:http2';
@@ -30,12 +30,11 @@ import {
   COMMAND_EXPIRED,
   changedFileToWire,
   findingToWire,
-  GRPC_ALONE,
+  GRPC_ONLY,
   isBefore,
   LINK_HEADER,
   type LinkPosition,
   ProtocolError,
-  present,
   showPosition,
   TIME_HEADER,
   toConnectError,
@@ -43,6 +42,7 @@ import {
   versionMismatch,
   viewToWire,
   whole,
+  withoutNulls,
 } from '../wire.ts';
 import { PlaneLink } from './plane-link.ts';
 import { servePull } from './pulling.ts';
@@ -81,7 +81,7 @@ const socketKey = createContextKey<Socket | null>(null);
 export async function openNodeServer(options: NodeServerOptions): Promise<NodeServer> {
   const handlers = new Handlers(options);
   const adapter = connectNodeAdapter({
-    ...GRPC_ALONE,
+    ...GRPC_ONLY,
     acceptCompression: [],
     readMaxBytes: limits.link_message_bytes_max,
     interceptors: [guard(options)],
@@ -146,13 +146,15 @@ function makeServer(
  */
 function guard({ authorize, clock, log }: NodeServerOptions): Interceptor {
   const refusal = (error: unknown, method: string): ConnectError => {
-    const broken = error instanceof ProtocolError;
-    if (broken) {
+    const is_protocol_error = error instanceof ProtocolError;
+    if (is_protocol_error) {
       log.warn({ reason: error.message, method }, 'plane breaks the protocol');
     } else if (!(error instanceof ConnectError) && !(error instanceof Problem) && !isHungUp(error)) {
       log.error({ err: error, method }, 'a call of the plane failed');
     }
-    const refused = broken ? new ConnectError(error.message, Code.InvalidArgument) : toConnectError(error);
+    const refused = is_protocol_error
+      ? new ConnectError(error.message, Code.InvalidArgument)
+      : toConnectError(error);
     refused.metadata.set(TIME_HEADER, String(clock.now()));
     return refused;
   };
@@ -214,8 +216,8 @@ class Handlers implements ServiceImpl<typeof NodeService> {
     if (first.done || first.value.body.case !== 'hello')
       throw new ConnectError('the first message is not a hello');
     const hello = first.value.body.value;
-    const wrong = versionMismatch(hello.speaks, { us: `node ${node.id}`, them: 'this plane' });
-    if (wrong) throw new Problem('bad_gateway', 'version_skew', wrong);
+    const mismatch = versionMismatch(hello.speaks, { us: `node ${node.id}`, them: 'this plane' });
+    if (mismatch) throw new Problem('bad_gateway', 'version_skew', mismatch);
     if (hello.nodeId !== node.id) {
       const message = `node id mismatch: registered ${hello.nodeId}, node says ${node.id}`;
       throw new Problem('bad_gateway', 'node_id_mismatch', message);
@@ -263,8 +265,8 @@ class Handlers implements ServiceImpl<typeof NodeService> {
 
   pull: ServiceImpl<typeof NodeService>['pull'] = (requests, context) => {
     const plane_link = this.#mustBeLatest(context);
-    return servePull(this.#options.node, requests, (grown) => {
-      plane_link.grown = grown;
+    return servePull(this.#options.node, requests, (onSpoolGrew) => {
+      plane_link.onSpoolGrew = onSpoolGrew;
     });
   };
 
@@ -283,7 +285,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
       env: { ...request.env },
       stdin: request.stdin,
       on_exit: request.onExit === 'keep' ? 'keep' : 'kill',
-      ...present({
+      ...withoutNulls({
         actor_token: request.actorToken,
         step_input: request.stepInput,
         preset: request.preset,
@@ -298,7 +300,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
     // The command was delayed in transit or in a queue, and the plane may have withdrawn it.
     if (notAfterMs !== undefined && this.#options.clock.now() > whole(notAfterMs)) throw tooLate();
     const { cleanup, survivors } = await this.#options.node.stop(sessionId, graceMs);
-    return { ...present({ cleanup }), survivors: survivors.map(BigInt) };
+    return { ...withoutNulls({ cleanup }), survivors: survivors.map(BigInt) };
   };
 
   input: ServiceImpl<typeof NodeService>['input'] = async ({ sessionId, offset, data, eof }, context) => {
@@ -310,14 +312,14 @@ class Handlers implements ServiceImpl<typeof NodeService> {
     this.#mustBeLatest(context);
     const bounded = Math.min(max, sharedLimits.step_output_bytes_max + 1);
     const output = await this.#options.node.stepOutput(sessionId, bounded);
-    return present({ output: output as Uint8Array<ArrayBuffer> | null });
+    return withoutNulls({ output: output as Uint8Array<ArrayBuffer> | null });
   };
 
   forget: ServiceImpl<typeof NodeService>['forget'] = async ({ sessionId }, context) => {
     const plane_link = this.#mustBeLatest(context);
     await this.#options.node.forget(sessionId);
-    // Reject what is still pending.
-    plane_link.grown(sessionId);
+    // Ends the open long-poll reads of this session.
+    plane_link.onSpoolGrew(sessionId);
     return {};
   };
 
@@ -351,7 +353,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
       recorded: request.recorded,
     });
     const { workdir, repo, branch, base } = worktree;
-    return { worktree: { workdir, ...present({ repo, branch, base }) } };
+    return { worktree: { workdir, ...withoutNulls({ repo, branch, base }) } };
   };
 
   removeWorktree: ServiceImpl<typeof NodeService>['removeWorktree'] = async (
@@ -364,7 +366,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
       worktreeFromWire(worktree),
       { force, owner },
     );
-    return { removed, ...present({ keptBecause: kept_because }) };
+    return { removed, ...withoutNulls({ keptBecause: kept_because }) };
   };
 
   getChanges: ServiceImpl<typeof NodeService>['getChanges'] = async ({ workdir, base, owner }, context) => {
@@ -373,7 +375,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
     const { git, branch, head, files, truncated } = changes;
     return {
       git,
-      ...present({ branch, base: changes.base, head }),
+      ...withoutNulls({ branch, base: changes.base, head }),
       files: files.map(changedFileToWire),
       truncated,
     };
@@ -419,7 +421,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
       },
       timeMs: BigInt(clock.now()),
       hasDefaultRoot: has_default_root(),
-      ...present({
+      ...withoutNulls({
         worktreeRootProblem: worktreeRoot === undefined ? null : await worktree_root_problem(worktreeRoot),
       }),
     };

@@ -15,7 +15,7 @@ interface LongPollRead {
   stream: StreamName;
   /** The offset of the first buffered byte, or of the next one to arrive. */
   from: number;
-  kept: Uint8Array[];
+  buffered: Uint8Array[];
   /** Bytes that it may still deliver; 0: it has ended. */
   left: number;
   /** Its remaining bytes are ignored. */
@@ -23,7 +23,7 @@ interface LongPollRead {
 }
 
 /** The buffered bytes from an offset. */
-interface Kept {
+interface Buffered {
   bytes: Uint8Array;
   /** The node will report what follows; nothing else is known to exist. */
   open: boolean;
@@ -53,7 +53,7 @@ export class LongPollReads {
     if (streams.has(stream) || !this.#understood || this.#ended.has(session_id)) return null;
     if (this.#reads.size >= limits.long_polls_max) return null;
     const max = limits.long_poll_bytes_max;
-    const read = { id, session_id, stream, from, kept: [], left: max, dropped: false };
+    const read = { id, session_id, stream, from, buffered: [], left: max, dropped: false };
     this.#sessions.set(session_id, streams.set(stream, read));
     this.#reads.set(id, read);
     const range = { sessionId: session_id, stream, from: BigInt(from), max };
@@ -61,18 +61,18 @@ export class LongPollReads {
   }
 
   /** Up to `max` buffered bytes from that offset. If the offset differs, drops the read and returns null. */
-  take(session_id: string, stream: StreamName, from: number, max: number): Kept | null {
+  take(session_id: string, stream: StreamName, from: number, max: number): Buffered | null {
     const read = this.#sessions.get(session_id)?.get(stream);
     if (!read) return null;
     if (read.from !== from) {
       this.#drop(read);
       return null;
     }
-    const kept = read.kept.length === 1 ? read.kept[0]! : Buffer.concat(read.kept);
-    const bytes = kept.subarray(0, max);
+    const buffered = read.buffered.length === 1 ? read.buffered[0]! : Buffer.concat(read.buffered);
+    const bytes = buffered.subarray(0, max);
     read.from += bytes.length;
-    read.kept = bytes.length < kept.length ? [kept.subarray(bytes.length)] : [];
-    const open = read.left > 0 || read.kept.length > 0;
+    read.buffered = bytes.length < buffered.length ? [buffered.subarray(bytes.length)] : [];
+    const open = read.left > 0 || read.buffered.length > 0;
     if (!open) this.#drop(read);
     return { bytes, open };
   }
@@ -84,10 +84,10 @@ export class LongPollReads {
     read.left = last ? 0 : read.left - data.length;
     if (!read.dropped) {
       // Copied, because a view would keep the whole message in memory.
-      if (data.length > 0) read.kept.push(Buffer.from(data));
+      if (data.length > 0) read.buffered.push(Buffer.from(data));
       else if (last) this.#understood = false;
     }
-    if (read.left === 0 && read.kept.length === 0) this.#drop(read);
+    if (read.left === 0 && read.buffered.length === 0) this.#drop(read);
     // Even if the bytes are ignored: because of this read, the node may have sent no wake.
     if (data.length > 0) this.#wake(read.session_id);
   }
@@ -116,7 +116,7 @@ export class LongPollReads {
     if (left === 0) this.#reads.delete(id);
     if (read.dropped) return;
     read.dropped = true;
-    read.kept = [];
+    read.buffered = [];
     const streams = this.#sessions.get(session_id)!;
     streams.delete(stream);
     if (streams.size === 0) this.#sessions.delete(session_id);

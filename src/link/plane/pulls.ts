@@ -19,7 +19,7 @@ import {
 import { fromRefusal, ProtocolError } from '../wire.ts';
 import { LongPollReads } from './long-poll-reads.ts';
 
-interface Reading {
+interface PendingRead {
   session_id: string;
   stream: StreamName;
   from: number;
@@ -32,13 +32,13 @@ interface Reading {
 }
 
 export class Pulls {
-  readonly #readings = new Map<number, Reading>();
+  readonly #pending_reads = new Map<number, PendingRead>();
   readonly #requested: Read[] = [];
   readonly #long_poll: LongPollReads;
   readonly #wake = new Wake();
   #credit = 0;
   #last_id = 0;
-  #over = false;
+  #has_ended = false;
 
   /** `wake`: the session has bytes that it did not ask for yet. */
   constructor(wake: (session_id: string) => void) {
@@ -53,16 +53,16 @@ export class Pulls {
     max: number,
     into?: Uint8Array,
   ): Promise<Uint8Array> {
-    if (this.#over) return Promise.reject(problems.nodeUnreachable());
-    const kept = this.#long_poll.take(session_id, stream, from, max);
-    if (kept && (kept.open || kept.bytes.length === max)) return Promise.resolve(kept.bytes);
+    if (this.#has_ended) return Promise.reject(problems.nodeUnreachable());
+    const buffered = this.#long_poll.take(session_id, stream, from, max);
+    if (buffered && (buffered.open || buffered.bytes.length === max)) return Promise.resolve(buffered.bytes);
     const id = this.#nextId();
     return new Promise((resolve, reject) => {
-      const reading = { session_id, stream, from, max, into, parts: [], length: 0, resolve, reject };
-      this.#readings.set(id, reading);
-      if (kept) append(reading, kept.bytes);
-      const [rest, left] = [from + reading.length, max - reading.length];
-      this.#ask(create(ReadSchema, { id, sessionId: session_id, stream, from: BigInt(rest), max: left }));
+      const pending = { session_id, stream, from, max, into, parts: [], length: 0, resolve, reject };
+      this.#pending_reads.set(id, pending);
+      if (buffered) append(pending, buffered.bytes);
+      const [rest, left] = [from + pending.length, max - pending.length];
+      this.#enqueue(create(ReadSchema, { id, sessionId: session_id, stream, from: BigInt(rest), max: left }));
     });
   }
 
@@ -114,55 +114,55 @@ export class Pulls {
 
   /** Completes every read in progress with the bytes that it has; fails reads without any, and later ones. */
   end(): void {
-    this.#over = true;
-    for (const reading of this.#readings.values()) {
-      if (reading.length > 0) reading.resolve(bytesOf(reading));
-      else reading.reject(problems.nodeUnreachable());
+    this.#has_ended = true;
+    for (const pending of this.#pending_reads.values()) {
+      if (pending.length > 0) pending.resolve(bytesOf(pending));
+      else pending.reject(problems.nodeUnreachable());
     }
-    this.#readings.clear();
+    this.#pending_reads.clear();
     this.#wake.notify();
   }
 
-  #ask(read: Read): void {
+  #enqueue(read: Read): void {
     this.#requested.push(read);
     this.#wake.notify();
   }
 
   #add({ id, data, last }: Chunk): void {
-    const reading = this.#readings.get(id);
-    if (!reading || reading.length + data.length > reading.max)
+    const pending = this.#pending_reads.get(id);
+    if (!pending || pending.length + data.length > pending.max)
       throw new ProtocolError('bytes that were not requested');
-    append(reading, data);
+    append(pending, data);
     if (!last) return;
-    this.#answered(id).resolve(bytesOf(reading));
-    const { session_id, stream, from, length, max } = reading;
+    this.#answered(id).resolve(bytesOf(pending));
+    const { session_id, stream, from, length, max } = pending;
     if (length === max) return;
     const long_poll = this.#long_poll.set(this.#nextId(), session_id, stream, from + length);
-    if (long_poll) this.#ask(long_poll);
+    if (long_poll) this.#enqueue(long_poll);
   }
 
-  #answered(id: number): Reading {
-    const reading = this.#readings.get(id);
-    if (!reading) throw new ProtocolError('an answer to an unknown read');
-    this.#readings.delete(id);
-    return reading;
+  #answered(id: number): PendingRead {
+    const pending = this.#pending_reads.get(id);
+    if (!pending) throw new ProtocolError('an answer to an unknown read');
+    this.#pending_reads.delete(id);
+    return pending;
   }
 
   /** Ids have 32 bits and wrap around; an id that is still in use is skipped. */
   #nextId(): number {
     do this.#last_id = (this.#last_id + 1) >>> 0;
-    while (this.#readings.has(this.#last_id) || this.#long_poll.has(this.#last_id));
+    while (this.#pending_reads.has(this.#last_id) || this.#long_poll.has(this.#last_id));
     return this.#last_id;
   }
 }
 
-function append(reading: Reading, bytes: Uint8Array): void {
-  if (reading.into) reading.into.set(bytes, reading.length);
-  else reading.parts.push(bytes);
-  reading.length += bytes.length;
+function append(pending: PendingRead, bytes: Uint8Array): void {
+  if (pending.into) pending.into.set(bytes, pending.length);
+  else pending.parts.push(bytes);
+  pending.length += bytes.length;
 }
 
-function bytesOf({ into, parts, length }: Reading): Uint8Array {
+function bytesOf({ into, parts, length }: PendingRead): Uint8Array {
   if (into) return into.subarray(0, length);
   return parts.length === 1 ? parts[0]! : Buffer.concat(parts, length);
 }

@@ -36,11 +36,11 @@ import {
   cleanupFromWire,
   findingsFromWire,
   folder,
-  lineOrNull,
-  present,
   toProblem,
+  truncatedOrNull,
   viewFromWire,
   whole,
+  withoutNulls,
 } from '../wire.ts';
 import { Attachment, type AttachmentOptions, type NodeIdentity } from './attachment.ts';
 import type { Connection } from './connection.ts';
@@ -145,7 +145,7 @@ export class RemoteNode implements Node {
           env: launch.env,
           stdin: launch.stdin,
           onExit: launch.on_exit,
-          ...present({ actorToken: launch.actor_token, stepInput: launch.step_input }),
+          ...withoutNulls({ actorToken: launch.actor_token, stepInput: launch.step_input }),
           ...(launch.preset != null && { preset: launch.preset }),
           ...(launch.team_id != null && { teamId: launch.team_id }),
         },
@@ -159,7 +159,7 @@ export class RemoteNode implements Node {
   async stop(session_id: string, grace_ms: number): Promise<StopReport> {
     const { cleanup, survivors } = await this.#call(({ commands }, options) =>
       commands.stop(
-        { sessionId: session_id, graceMs: grace_ms, ...this.#givenUpAt() },
+        { sessionId: session_id, graceMs: grace_ms, ...this.#commandExpiry() },
         { ...options, timeoutMs: grace_ms + limits.link_start_ms },
       ),
     ).catch(async (error: unknown) => {
@@ -255,7 +255,7 @@ export class RemoteNode implements Node {
   }
 
   /** The node's clock (Unix ms) at which a command sent now expires; undefined while the clock is unknown. */
-  #givenUpAt(): { notAfterMs?: bigint } {
+  #commandExpiry(): { notAfterMs?: bigint } {
     if (this.#clock === null) return {};
     const { node_ms, read_at } = this.#clock;
     const not_after_ms = node_ms + performance.now() - read_at + sharedLimits.node_answer_ms;
@@ -314,7 +314,7 @@ class RemoteFolders implements Folders {
       const { workdir: path, belowWorktreeRoot, claimedBy } = await commands.resolveWorkdir(asked, options);
       return { path: folder(path), belowWorktreeRoot, claimed_by: claimedBy || null };
     }).catch((error: unknown) => {
-      // A node of before `to_make` looks for the folder. It refuses links to worktrees by itself once that is there.
+      // Nodes that do not know `to_make` report a missing folder. They check links into worktrees once it exists.
       const missing = error instanceof Problem && error.code === problems.workdirMissing().code;
       if (!to_make || !missing) throw error;
       return { path: plain(workdir), belowWorktreeRoot: false, claimed_by: null };
@@ -334,7 +334,7 @@ class RemoteFolders implements Folders {
       throw problems.workdirNotSafe();
     return await this.#call(async ({ commands }, options) => {
       const { worktree } = await commands.createWorktree(
-        { agentId: agent_id, name, ...present({ workdir, repo, ref, root, owner, recorded }) },
+        { agentId: agent_id, name, ...withoutNulls({ workdir, repo, ref, root, owner, recorded }) },
         { ...options, timeoutMs: sharedLimits.git_checkout_timeout_ms + limits.link_call_ms },
       );
       if (!worktree) throw problems.nodeUnreachable();
@@ -354,7 +354,7 @@ class RemoteFolders implements Folders {
     const { workdir, repo, branch, base } = worktree;
     const { removed, keptBecause } = await this.#call(({ commands }, options) =>
       commands.removeWorktree(
-        { worktree: { workdir, ...present({ repo, branch, base }) }, force, ...present({ owner }) },
+        { worktree: { workdir, ...withoutNulls({ repo, branch, base }) }, force, ...withoutNulls({ owner }) },
         options,
       ),
     );
@@ -364,12 +364,12 @@ class RemoteFolders implements Folders {
   async changes({ workdir, base, owner }: ChangesRequest): Promise<Changes> {
     return await this.#call(async ({ commands }, options) => {
       const asked = { ...options, timeoutMs: limits.link_start_ms };
-      const changes = await commands.getChanges({ workdir, ...present({ base, owner }) }, asked);
+      const changes = await commands.getChanges({ workdir, ...withoutNulls({ base, owner }) }, asked);
       return {
         git: changes.git,
-        branch: lineOrNull(changes.branch),
-        base: lineOrNull(changes.base),
-        head: lineOrNull(changes.head),
+        branch: truncatedOrNull(changes.branch),
+        base: truncatedOrNull(changes.base),
+        head: truncatedOrNull(changes.head),
         files: changes.files.slice(0, sharedLimits.changed_files_max).map(changedFileFromWire),
         truncated: changes.truncated || changes.files.length > sharedLimits.changed_files_max,
       };
@@ -379,7 +379,7 @@ class RemoteFolders implements Folders {
   async change({ workdir, base, owner }: ChangesRequest, path: string): Promise<FileChange> {
     return await this.#call(async ({ commands }, options) => {
       const asked = { ...options, timeoutMs: limits.link_start_ms };
-      const request = { workdir, path, ...present({ base, owner }) };
+      const request = { workdir, path, ...withoutNulls({ base, owner }) };
       const { file, diff, truncated } = await commands.getChange(request, asked);
       if (!file) throw problems.nodeUnreachable();
       return { ...changedFileFromWire(file), diff, truncated };
@@ -390,7 +390,7 @@ class RemoteFolders implements Folders {
     return this.#call(async ({ commands }, options) => {
       const pieces: Uint8Array[] = [];
       let left = sharedLimits.patch_bytes_max;
-      const request = { workdir, ...present({ base, owner }) };
+      const request = { workdir, ...withoutNulls({ base, owner }) };
       const asked = { ...options, timeoutMs: limits.link_start_ms };
       for await (const { data } of commands.getPatch(request, asked)) {
         left -= data.length;
@@ -404,7 +404,7 @@ class RemoteFolders implements Folders {
   async files(workdir: string, words: string, { owner }: OwnerOfTurn = {}): Promise<FoundFiles> {
     const { git, paths, truncated } = await this.#call(({ commands }, options) =>
       commands.findFiles(
-        { workdir, words, ...present({ owner }) },
+        { workdir, words, ...withoutNulls({ owner }) },
         { ...options, timeoutMs: limits.link_start_ms },
       ),
     );

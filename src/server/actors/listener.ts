@@ -10,7 +10,7 @@ import type { AddressInfo, Socket } from 'node:net';
 import { createContextValues } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { KIB, limits as sharedLimits } from '../../base/limits.ts';
-import { GRPC_ALONE } from '../../link/wire.ts';
+import { GRPC_ONLY } from '../../link/wire.ts';
 import { limits } from './limits.ts';
 import { type ActorSurface, actorRoutes, callerAddress, isOperator } from './service.ts';
 
@@ -41,7 +41,7 @@ export interface ActorListener {
 export async function openActorListener(options: ActorListenerOptions): Promise<ActorListener> {
   const { host, port, certificate, log } = options;
   const adapter = connectNodeAdapter({
-    ...GRPC_ALONE,
+    ...GRPC_ONLY,
     acceptCompression: [],
     readMaxBytes: limits.actor_params_bytes_max + 4 * KIB,
     routes: actorRoutes(options),
