@@ -246,7 +246,7 @@ class MachineNode implements LocalNode {
         await file.close();
       }
       if (eof) await session.files.mark('stdin.eof');
-      await session.fed(length);
+      await session.stdinGrew(length);
       return length;
     });
   }

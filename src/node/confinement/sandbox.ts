@@ -51,7 +51,7 @@ export interface AgentView extends AgentIdentity {
  */
 export type FolderView =
   | { kind: 'programs' }
-  | { kind: 'look' | 'fill'; workdir: string }
+  | { kind: 'look' | 'checkout'; workdir: string }
   | { kind: 'records'; common_dir: string | null; workdir: string | null };
 
 /** The argv in front of a command, and what the command's first program must check before it does anything else. */
@@ -210,7 +210,7 @@ export class Sandbox {
           ...own,
           ...(await this.#machine.outsideWritable([{ path: view.workdir, kind: 'write' }, ...repository])),
         ];
-        return view.kind === 'fill' ? mounts : mounts.map(readOnly);
+        return view.kind === 'checkout' ? mounts : mounts.map(readOnly);
       },
       {
         // Nothing in it outlives the service.

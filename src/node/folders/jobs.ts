@@ -71,15 +71,17 @@ export const jobs = {
 
   prepareWorktree: (context: JobContext, place: worktrees.WorktreePlace & { is_agents: boolean }) =>
     worktrees.prepare(context, place),
-  linkWorktree: (context: JobContext, place: worktrees.WorktreePlace & worktrees.Start) =>
-    worktrees.link(context, place),
-  fillWorktree: (context: JobContext, { repository, workdir }: { repository: Repository; workdir: string }) =>
-    worktrees.fill(context, repository, workdir),
-  finishWorktree: (
+  addWorktreeRecord: (context: JobContext, place: worktrees.WorktreePlace & worktrees.WorktreeBase) =>
+    worktrees.addRecord(context, place),
+  checkOutWorktree: (
     context: JobContext,
     { repository, workdir }: { repository: Repository; workdir: string },
-  ) => worktrees.finish(context, repository, workdir),
-  undoWorktree: (context: JobContext, place: worktrees.WorktreePlace & worktrees.Start) =>
+  ) => worktrees.checkOut(context, repository, workdir),
+  unlockWorktree: (
+    context: JobContext,
+    { repository, workdir }: { repository: Repository; workdir: string },
+  ) => worktrees.unlock(context, repository, workdir),
+  undoWorktree: (context: JobContext, place: worktrees.WorktreePlace & worktrees.WorktreeBase) =>
     worktrees.undo(context, place),
   clearRepository: (_: JobContext, repository: Repository) => worktrees.clearRepository(repository),
   inspectWorktree: (context: JobContext, place: worktrees.WorktreePlace) => worktrees.inspect(context, place),

@@ -22,7 +22,7 @@ export interface WorktreePlace {
   branch: string | null;
 }
 
-export interface Start {
+export interface WorktreeBase {
   /** The commit that the worktree starts from. */
   base: string;
   /** False: its branch already exists. */
@@ -38,31 +38,32 @@ export interface Drop {
 /**
  * Cleans up after an earlier attempt. `is_agents`: the folder is known to belong to this agent. The repository does not prove
  * that, because agents can write its records. The contents of any other folder stay, and cause `workdir_not_empty`. Returns
- * `made` if nothing is left to do, and the commit of the branch as `tip` if it exists.
+ * `is_complete` if nothing is left to do, and the commit of the branch if it exists.
  */
 export async function prepare(
   context: JobContext,
   { repository, workdir, branch, is_agents }: WorktreePlace & { is_agents: boolean },
-): Promise<{ made: boolean; tip: string | null }> {
+): Promise<{ is_complete: boolean; branch_commit: string | null }> {
   const { git } = context;
   if (!is_agents && !(await isVacant(workdir))) throw workdirNotEmpty();
   await git.idle(repository.common_dir);
   await clearObstacles(context, repository, workdir, branch, is_agents);
-  const tip = await commitOrNull(git, gitDirOf(repository), `refs/heads/${branch}`);
+  const branch_commit = await commitOrNull(git, gitDirOf(repository), `refs/heads/${branch}`);
   const entries = (await listWorktrees(git, repository)).filter(({ path }) => path === workdir);
-  const whole = entries.some((each) => each.branch === branch && !each.incomplete);
-  if (is_agents && whole && tip && (await isFolder(workdir))) return { made: true, tip };
-  const begun = whole || entries.some(({ incomplete }) => incomplete);
-  if (begun && is_agents && (whole || (await isIncomplete(repository, workdir)))) {
+  const is_complete_entry = entries.some((each) => each.branch === branch && !each.incomplete);
+  if (is_agents && is_complete_entry && branch_commit && (await isFolder(workdir)))
+    return { is_complete: true, branch_commit };
+  const begun = is_complete_entry || entries.some(({ incomplete }) => incomplete);
+  if (begun && is_agents && (is_complete_entry || (await isIncomplete(repository, workdir)))) {
     await discard(context, repository, workdir);
   } else if (begun && (await isVacant(workdir))) await forgetRecords(context, repository, workdir);
-  return { made: false, tip };
+  return { is_complete: false, branch_commit };
 }
 
-/** Creates branch and record without checking out files. The record stays locked, as git locks incomplete ones, until `finish`. */
-export async function link(
+/** Creates branch and record without checking out files. The record stays locked, as git locks incomplete ones, until `unlock`. */
+export async function addRecord(
   { git }: JobContext,
-  { repository, workdir, branch, base, new_branch }: WorktreePlace & Start,
+  { repository, workdir, branch, base, new_branch }: WorktreePlace & WorktreeBase,
 ): Promise<null> {
   const what = new_branch ? ['-b', branch!, '--', workdir, base] : ['--', workdir, branch!];
   const options = ['--no-checkout', '--no-guess-remote', '--lock', '--reason', 'initializing'];
@@ -74,7 +75,11 @@ export async function link(
 }
 
 /** Checks out the commit that the worktree starts from. */
-export async function fill({ git }: JobContext, { common_dir }: Repository, workdir: string): Promise<null> {
+export async function checkOut(
+  { git }: JobContext,
+  { common_dir }: Repository,
+  workdir: string,
+): Promise<null> {
   await git.ask(workdir, ['reset', '--hard', '--no-recurse-submodules', '--quiet'], {
     timeout_ms: limits.git_checkout_timeout_ms,
     lock: common_dir,
@@ -83,27 +88,27 @@ export async function fill({ git }: JobContext, { common_dir }: Repository, work
 }
 
 /** Unlocks the record: from here on the worktree is complete. */
-export async function finish(context: JobContext, repository: Repository, workdir: string): Promise<null> {
+export async function unlock(context: JobContext, repository: Repository, workdir: string): Promise<null> {
   const removeTree = (path: string) => mustRemove(context, path);
   await clearForged({ common_dir: repository.common_dir, workdir, removeTree });
   await context.git.ask(gitDirOf(repository), ['worktree', 'unlock', '--', workdir], { filters_off: false });
   return null;
 }
 
-/** Removes what a failed attempt created. Returns whether that attempt created the branch. */
+/** Removes what a failed attempt created. Returns whether that included the branch. */
 export async function undo(
   context: JobContext,
-  { repository, workdir, branch, base, new_branch }: WorktreePlace & Start,
-): Promise<{ branched: boolean }> {
+  { repository, workdir, branch, base, new_branch }: WorktreePlace & WorktreeBase,
+): Promise<{ deleted_branch: boolean }> {
   const { git } = context;
   await git.idle(repository.common_dir);
   await clearObstacles(context, repository, workdir, branch, true);
   if (await ownEntry(git, repository, workdir, branch)) await discard(context, repository, workdir);
   const name = `refs/heads/${branch}`;
   const git_dir = gitDirOf(repository);
-  const branched = new_branch && (await commitOrNull(git, git_dir, name)) !== null;
-  if (branched) await git.run(git_dir, ['update-ref', '-d', name, base], { filters_off: false });
-  return { branched };
+  const deleted_branch = new_branch && (await commitOrNull(git, git_dir, name)) !== null;
+  if (deleted_branch) await git.run(git_dir, ['update-ref', '-d', name, base], { filters_off: false });
+  return { deleted_branch };
 }
 
 /** Cleans up after git has waited too long while it read a repository. */

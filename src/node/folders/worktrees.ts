@@ -238,26 +238,27 @@ async function addWorktree(
     await mustBeEmpty(workdir);
   }
   const before = await records(options, repository, workdir);
-  const { made, tip } = await run(before, 'prepareWorktree', { ...place, is_agents });
-  if (made && tip !== null) return answer(tip);
+  const { is_complete, branch_commit } = await run(before, 'prepareWorktree', { ...place, is_agents });
+  if (is_complete && branch_commit !== null) return answer(branch_commit);
   const { path } = repository;
-  const base = tip ?? (await run({ kind: 'look', workdir: path }, 'commitOf', { path, ref: request.ref }));
-  const start = { base, new_branch: tip === null };
+  const base =
+    branch_commit ?? (await run({ kind: 'look', workdir: path }, 'commitOf', { path, ref: request.ref }));
+  const start = { base, new_branch: branch_commit === null };
 
   const fresh = await locateInside(workdir, await options.workdir_roots(), problems.workdirNotSafe);
   const folder = await makeFolder(options, fresh, true);
   await claims.add(request.agent_id, workdir);
   const view = await records(options, repository, workdir);
   try {
-    await run(view, 'linkWorktree', { ...place, ...start });
-    await run({ kind: 'fill', workdir }, 'fillWorktree', { repository, workdir });
-    await run(view, 'finishWorktree', { repository, workdir });
+    await run(view, 'addWorktreeRecord', { ...place, ...start });
+    await run({ kind: 'checkout', workdir }, 'checkOutWorktree', { repository, workdir });
+    await run(view, 'unlockWorktree', { repository, workdir });
     return answer(base);
   } catch (error) {
-    const { branched } = await run(view, 'undoWorktree', { ...place, ...start });
+    const { deleted_branch } = await run(view, 'undoWorktree', { ...place, ...start });
     if (folder !== null) await removeEmptyFolder(options, workdir);
     // A launcher that is killed runs the request twice, and the second run finds the branch of the first.
-    const twice = branched && error instanceof Problem && error.kind === 'invalid';
+    const twice = deleted_branch && error instanceof Problem && error.kind === 'invalid';
     if (twice && again) return addWorktree(options, repository, target, name, request, false);
     throw error;
   }

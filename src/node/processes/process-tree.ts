@@ -111,17 +111,17 @@ function terminate(members: TreeMember[], before: Terminated[]): Terminated[] {
   const terminated = new Map(
     before.filter(({ pid, start }) => living.get(pid)?.start === start).map((ref) => [ref.pid, ref]),
   );
-  const news = members.filter(({ pid }) => !terminated.has(pid));
+  const new_members = members.filter(({ pid }) => !terminated.has(pid));
   const cleaning = new Set(
-    news.filter(
+    new_members.filter(
       ({ ppid, start }) => Number(start) >= (terminated.get(ppid)?.from_tick ?? Number.POSITIVE_INFINITY),
     ),
   );
-  const children = Map.groupBy(news, ({ ppid }) => ppid);
+  const children = Map.groupBy(new_members, ({ ppid }) => ppid);
   for (const { pid } of cleaning) for (const child of children.get(pid) ?? []) cleaning.add(child);
   return [
     ...terminated.values(),
-    ...news.map((member) => {
+    ...new_members.map((member) => {
       const { pid, start } = member;
       if (cleaning.has(member)) return { pid, start, from_tick: 0 };
       const from_tick = hasProc ? Math.floor(uptime() * TICKS_PER_SECOND) : null;
@@ -150,15 +150,15 @@ function findTrees(requests: TreeRequest[]): TreeAnswer[] {
     if (siblings) siblings.push(stat);
     else children.set(stat.ppid, [stat]);
   }
-  const traces = readTraces(table, requests);
-  return requests.map((request) => findTree(request, table, children, traces));
+  const evidence = readEvidence(table, requests);
+  return requests.map((request) => findTree(request, table, children, evidence));
 }
 
 function findTree(
   request: TreeRequest,
   table: Map<number, ProcessStat>,
   children: Map<number, ProcessStat[]>,
-  traces: Traces,
+  evidence: ProcessEvidence,
 ): TreeAnswer {
   const present = (ref: ProcessRef | null) => {
     const stat = ref && table.get(ref.pid);
@@ -166,15 +166,15 @@ function findTree(
   };
   const main = present(request.main);
   const helpers = new Set<number>([0, 1, process.pid, process.ppid]);
-  const ours = request.helpers.flatMap((ref) => present(ref) ?? []);
+  const helper_queue = request.helpers.flatMap((ref) => present(ref) ?? []);
   const init = present(request.init);
   // Both of bubblewrap's processes, even if the wrapper that started them has ended.
   if (init) for (const pid of [init.pid, init.ppid]) helpers.add(pid);
-  for (let stat = ours.pop(); stat; stat = ours.pop()) {
+  for (let stat = helper_queue.pop(); stat; stat = helper_queue.pop()) {
     helpers.add(stat.pid);
     if (stat === init) continue;
     for (const child of children.get(stat.pid) ?? []) {
-      if (child.pid !== request.main?.pid && !helpers.has(child.pid)) ours.push(child);
+      if (child.pid !== request.main?.pid && !helpers.has(child.pid)) helper_queue.push(child);
     }
   }
 
@@ -190,8 +190,8 @@ function findTree(
   if (init) for (const child of children.get(init.pid) ?? []) add(child);
   for (const ref of request.known) add(present(ref));
   for (const pid of cgroupPids(request.cgroup)) add(table.get(pid));
-  for (const pid of traces.by_variable.get(request.session_id) ?? []) add(table.get(pid));
-  for (const pid of traces.holders.get(request.pipes) ?? []) add(table.get(pid));
+  for (const pid of evidence.by_variable.get(request.session_id) ?? []) add(table.get(pid));
+  for (const pid of evidence.holders.get(request.pipes) ?? []) add(table.get(pid));
   // The kernel does not reuse a pid that is the id of a session or group, but may reuse it once the last member has ended.
   // So either the leader still exists, or the process must have started before the leader ended.
   const own = request.main?.pid;
@@ -200,8 +200,9 @@ function findTree(
   for (const stat of table.values()) {
     if (wrapper !== undefined && (stat.sid === wrapper || stat.pgrp === wrapper)) add(stat);
     if (own === undefined || (stat.sid !== own && stat.pgrp !== own)) continue;
-    const older = hasProc && ended_ticks !== null && !table.has(own) && Number(stat.start) <= ended_ticks;
-    if (main || older) add(stat);
+    const started_before_exit =
+      hasProc && ended_ticks !== null && !table.has(own) && Number(stat.start) <= ended_ticks;
+    if (main || started_before_exit) add(stat);
   }
   for (let stat = queue.pop(); stat; stat = queue.pop()) {
     for (const child of children.get(stat.pid) ?? []) add(child);
@@ -214,7 +215,7 @@ function findTree(
       .map((stat) => ({ pid: stat.pid, start: stat.start, ppid: stat.ppid, command: commandLine(stat) })),
     terminated: [],
     populated: isPopulated(request.cgroup),
-    feeding: traces.feeding.has(request.pipes),
+    feeding: evidence.feeding.has(request.pipes),
   };
 }
 
@@ -238,7 +239,7 @@ function isPopulated(folder: string | null): boolean | null {
   }
 }
 
-interface Traces {
+interface ProcessEvidence {
   /** By session id: processes with that id in their environment. */
   by_variable: Map<string, number[]>;
   /** By FIFO folder: processes that hold one of its agent-side FIFOs. */
@@ -247,27 +248,27 @@ interface Traces {
   feeding: Set<string>;
 }
 
-function readTraces(table: Map<number, ProcessStat>, requests: TreeRequest[]): Traces {
-  const traces: Traces = { by_variable: new Map(), holders: new Map(), feeding: new Set() };
-  if (!hasProc) return traces;
+function readEvidence(table: Map<number, ProcessStat>, requests: TreeRequest[]): ProcessEvidence {
+  const evidence: ProcessEvidence = { by_variable: new Map(), holders: new Map(), feeding: new Set() };
+  if (!hasProc) return evidence;
   const sessions = new Set(requests.map((request) => request.session_id));
   const folders = new Set(requests.map((request) => request.pipes));
-  const keepers = new Set(requests.flatMap((request) => request.helpers.map((ref) => ref.pid)));
+  const helper_pids = new Set(requests.flatMap((request) => request.helpers.map((ref) => ref.pid)));
   for (const stat of table.values()) {
     // Kernel threads and dead processes have neither environment nor files.
     if (stat.ppid === 2 || stat.pid === 2 || stat.is_dead) continue;
     const task = runningThread(stat);
     const session_id = readVariable(task, 'SVC_SESSION_ID');
-    if (session_id && sessions.has(session_id)) push(traces.by_variable, session_id, stat.pid);
+    if (session_id && sessions.has(session_id)) push(evidence.by_variable, session_id, stat.pid);
     for (const [fd, folder] of heldPipes(task)) {
       if (!folders.has(folder)) continue;
-      if (fd.endsWith('in') && fd.startsWith('1 ') && stat.name === 'cat' && !keepers.has(stat.pid)) {
-        traces.feeding.add(folder);
+      if (fd.endsWith('in') && fd.startsWith('1 ') && stat.name === 'cat' && !helper_pids.has(stat.pid)) {
+        evidence.feeding.add(folder);
       }
-      push(traces.holders, folder, stat.pid);
+      push(evidence.holders, folder, stat.pid);
     }
   }
-  return traces;
+  return evidence;
 }
 
 function push(map: Map<string, number[]>, key: string, pid: number): void {

@@ -24,7 +24,7 @@ export interface SessionHelpersOptions {
   /** The disk is nearly full and the guard has stopped the pumps. */
   isPaused(): boolean;
   /** The state of the session may have changed. */
-  poke(): void;
+  scheduleUpdate(): void;
   /** Records a warning as a fact of the session. */
   warn(code: WarningCode, message: string, details: Record<string, unknown>): Promise<void>;
 }
@@ -42,14 +42,14 @@ export class SessionHelpers {
 
   /** Replaces a killed keeper, pump or feeder, and reports a killed wrapper. */
   async replaceKilled(handle: HandleFile): Promise<void> {
-    const { files, processes, isPaused, poke } = this.#options;
+    const { files, processes, isPaused, scheduleUpdate } = this.#options;
     const { main, wrapper, keeper, pumps, feeder } = handle;
     const needed = [main, wrapper, keeper, pumps.stdout, pumps.stderr, ...(feeder ? [feeder] : [])];
     if (needed.every(isAlive)) return;
-    if (!isAlive(wrapper)) poke();
+    if (!isAlive(wrapper)) scheduleUpdate();
     if (!isAlive(main) || (await files.has('exit'))) {
       await this.#endBlockedInit(main);
-      return poke();
+      return scheduleUpdate();
     }
     if (!isAlive(keeper)) await this.#restartKeeper(handle);
     for (const stream of streamNames) {

@@ -59,6 +59,14 @@ interface Outcome {
   processes: boolean;
 }
 
+/** What is known about the wrapper before it has claimed the session. */
+type LaunchState =
+  /** This process is not starting it, or the launcher could not. */
+  | { kind: 'none' }
+  /** The launcher has not answered yet. */
+  | { kind: 'spawning' }
+  | { kind: 'spawned'; wrapper: ProcessRef };
+
 export class LocalSession {
   readonly id: string;
   readonly files: SessionFiles;
@@ -68,19 +76,18 @@ export class LocalSession {
   readonly #processes: SessionProcesses;
   readonly #helpers: SessionHelpers;
   #spawn: SpawnFile | null = null;
-  /** True while the launcher starts the wrapper; then the wrapper, until it has claimed the session. */
-  #launching: boolean | ProcessRef = false;
+  #launch_state: LaunchState = { kind: 'none' };
   #launch_error: string | null = null;
   #wrapper_gone = false;
   #finishing = false;
   #stop: Promise<StopReport> | null = null;
   #watch: FSWatcher | null = null;
   #watch_failed = false;
-  #run: Promise<void> | null = null;
-  #again = false;
+  #updating: Promise<void> | null = null;
+  #update_requested = false;
   #closed = false;
   #stdin_bytes = 0;
-  #seen: Record<StreamName, number | null> = { stdout: null, stderr: null };
+  #last_sizes: Record<StreamName, number | null> = { stdout: null, stderr: null };
   #waiters: (() => void)[] = [];
   #recording: Promise<void> = Promise.resolve();
 
@@ -99,7 +106,7 @@ export class LocalSession {
       tools,
       drain_ms,
       isPaused: () => host.isPaused(),
-      poke: () => this.poke(),
+      scheduleUpdate: () => this.scheduleUpdate(),
       warn: (code, message, details) => this.warn(code, message, details),
     });
   }
@@ -129,7 +136,7 @@ export class LocalSession {
 
   /** This process started it, and its wrapper may not have claimed it yet. */
   get launching(): boolean {
-    return this.#launching !== false && this.phase === 'starting';
+    return this.#launch_state.kind !== 'none' && this.phase === 'starting';
   }
 
   /** The wrapper is gone, so that nothing reports the end of the main process: it has to be polled. */
@@ -153,18 +160,18 @@ export class LocalSession {
 
   /** Watches the directory and reads it once. `launching`: this process is starting the session. */
   async open(launching: boolean, watches: boolean): Promise<void> {
-    this.#launching = launching;
+    if (launching) this.#launch_state = { kind: 'spawning' };
     this.#stdin_bytes = await this.files.size('stdin');
     if (this.end) return;
     if (watches) this.#openWatch();
-    this.poke();
+    this.scheduleUpdate();
   }
 
   /** The launcher has answered; null: it could not start the wrapper. */
   launched(wrapper: ProcessRef | null, error?: Error): void {
-    this.#launching = wrapper ?? false;
+    this.#launch_state = wrapper ? { kind: 'spawned', wrapper } : { kind: 'none' };
     this.#launch_error = error?.message ?? null;
-    this.poke();
+    this.scheduleUpdate();
   }
 
   /** Stops watching. No process is touched. */
@@ -174,15 +181,15 @@ export class LocalSession {
     this.#watch?.close();
     this.#watch = null;
     this.#notify();
-    await this.#run;
+    await this.#updating;
   }
 
   /** Something may have changed: reads the files, now or when the current reading has ended. */
-  poke(): void {
-    this.#again = true;
-    if (this.#run || this.#closed || this.end) return;
-    this.#run = this.#update().finally(() => {
-      this.#run = null;
+  scheduleUpdate(): void {
+    this.#update_requested = true;
+    if (this.#updating || this.#closed || this.end) return;
+    this.#updating = this.#update().finally(() => {
+      this.#updating = null;
     });
   }
 
@@ -199,15 +206,16 @@ export class LocalSession {
     if (this.end) return;
     const stdout = this.files.sizeNow('out');
     const stderr = this.files.sizeNow('err');
-    if (stdout !== this.#seen.stdout || stderr !== this.#seen.stderr) {
-      this.#seen = { stdout, stderr };
+    if (stdout !== this.#last_sizes.stdout || stderr !== this.#last_sizes.stderr) {
+      this.#last_sizes = { stdout, stderr };
       this.#host.wake(this.id);
     }
-    if (this.phase === 'starting' || this.#wrapper_gone || this.files.sizeNow('exit') !== null) this.poke();
+    if (this.phase === 'starting' || this.#wrapper_gone || this.files.sizeNow('exit') !== null)
+      this.scheduleUpdate();
   }
 
   /** The stdin journal has grown to `length` bytes. Wakes the feeder. */
-  async fed(length: number): Promise<void> {
+  async stdinGrew(length: number): Promise<void> {
     this.#stdin_bytes = length;
     await this.files.sendLine('wake', '');
   }
@@ -223,7 +231,7 @@ export class LocalSession {
     }
   }
 
-  /** The limit of watches is reached, or the file system has none: the session is polled from now on. */
+  /** The limit of watches is reached, or the file system does not support watches: the session is polled from now on. */
   #watchLost(error?: unknown): void {
     this.#watch?.close();
     this.#watch = null;
@@ -237,10 +245,10 @@ export class LocalSession {
 
   #changed(name: string | Buffer | null): void {
     if (name === 'out' || name === 'err') this.#host.wake(this.id);
-    else if (name === 'exit' || name === 'handle' || name === 'spawn') this.poke();
+    else if (name === 'exit' || name === 'handle' || name === 'spawn') this.scheduleUpdate();
     else if (name === null) {
       this.#host.wake(this.id);
-      this.poke();
+      this.scheduleUpdate();
     }
   }
 
@@ -255,8 +263,8 @@ export class LocalSession {
   }
 
   async #update(): Promise<void> {
-    while (this.#again && !this.#closed && !this.end) {
-      this.#again = false;
+    while (this.#update_requested && !this.#closed && !this.end) {
+      this.#update_requested = false;
       try {
         await this.#updateOnce();
       } catch (error) {
@@ -293,14 +301,15 @@ export class LocalSession {
     if (!(await this.files.exist())) return this.#updateWithoutFiles(handle);
     if (await this.files.isAliveHeld()) return;
     if (handle) return this.#updateWithoutWrapper(handle);
-    if (this.#launching === true) return;
-    if (this.#launching && isAlive(this.#launching)) {
+    const launch = this.#launch_state;
+    if (launch.kind === 'spawning') return;
+    if (launch.kind === 'spawned' && isAlive(launch.wrapper)) {
       await sleep(5);
-      this.#again = true;
+      this.#update_requested = true;
       return;
     }
-    if (this.#launching && (await this.files.readHandle())) {
-      this.#again = true;
+    if (launch.kind === 'spawned' && (await this.files.readHandle())) {
+      this.#update_requested = true;
       return;
     }
     await this.#endUnstarted();
@@ -308,9 +317,11 @@ export class LocalSession {
 
   /** Somebody has deleted the directory: no `exit` will ever appear there. */
   async #updateWithoutFiles(handle: HandleFile | null): Promise<void> {
-    if (this.#launching === true) return;
+    const launch = this.#launch_state;
+    if (launch.kind === 'spawning') return;
     this.#wrapper_gone = true;
-    if (handle ? isAlive(handle.main) : this.#launching && isAlive(this.#launching)) return;
+    const waits_for = handle?.main ?? (launch.kind === 'spawned' ? launch.wrapper : null);
+    if (waits_for && isAlive(waits_for)) return;
     const exit = failed('session_lost', 'the session directory is gone');
     await this.#finish({ ...this.#withoutProcesses(exit), processes: handle !== null });
   }
@@ -318,7 +329,7 @@ export class LocalSession {
   /** There is a handle and no exit, and nobody holds `alive`: the wrapper was killed. */
   async #updateWithoutWrapper(handle: HandleFile): Promise<void> {
     if (await this.files.has('exit')) {
-      this.#again = true;
+      this.#update_requested = true;
       return;
     }
     this.#wrapper_gone = true;
@@ -339,7 +350,7 @@ export class LocalSession {
       // The wrapper died between claim and handle; what it had started must not continue unseen.
       await this.#processes.end(0, { with_helpers: true });
       if (await this.files.readHandle()) {
-        this.#again = true;
+        this.#update_requested = true;
         return;
       }
     }
@@ -407,7 +418,7 @@ export class LocalSession {
   }
 
   /** Lists the process tree, so that a member that later hides its descent is known. */
-  async note(): Promise<void> {
+  async recordProcesses(): Promise<void> {
     if (this.#processes.handle && !this.end && !this.#finishing) await this.#processes.list();
   }
 
@@ -420,7 +431,7 @@ export class LocalSession {
     if (end) return Promise.resolve({ cleanup: end.cleanup ?? 'swept', survivors: [] });
     this.#stop ??= this.#stopNow(grace_ms).finally(() => {
       this.#stop = null;
-      this.poke();
+      this.scheduleUpdate();
     });
     return this.#stop;
   }
@@ -446,7 +457,7 @@ export class LocalSession {
     this.poll();
     const same_boot = handle?.boot_id === this.#host.boot_id;
     if (handle && same_boot && !this.#host.isPaused()) continueStopped(handle);
-    if (!handle || this.#finishing || !same_boot) return this.poke();
+    if (!handle || this.#finishing || !same_boot) return this.scheduleUpdate();
     await this.#helpers.replaceKilled(handle);
   }
 

@@ -34,6 +34,21 @@ st() {
   fi
 }`;
 
+/**
+ * The keeper's functions, for the wrapper and for a keeper that replaces a killed one. Their variables:
+ *
+ * | variable | meaning |
+ * |---|---|
+ * | `w` `k` `f` `m` | pids of wrapper, keeper, feeder and main process |
+ * | `po` `pe` | pids of the pumps of stdout and stderr |
+ * | `i` | pid of the init of the main process's pid namespace |
+ * | `wt` `kt` `ft` `mt` `pot` `pet` `it` | their start times: with another start time, a pid belongs to another process |
+ * | `t` | what `st` returns: a start time; empty if there is no such process |
+ * | `p` | what `pump` returns: the pid of the new pump; elsewhere a pid that is only compared |
+ * | `n` | what `copied` returns: how many bytes `dd` copied |
+ *
+ * A pid is empty if there is no such process.
+ */
 const KEEPER = `${START_TIME}
 pump() {
   if [ -e "$1.piece" ]; then
