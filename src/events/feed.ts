@@ -5,8 +5,8 @@
  */
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
-import { built } from '../store/built.ts';
-import { listed } from '../store/listed.ts';
+import { jsonArrayTable } from '../store/json-array-table.ts';
+import { preparedQuery } from '../store/prepared-query.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { connectionError, heartbeatFrame, retryFrame } from './frame.ts';
 import { limits } from './limits.ts';
@@ -34,7 +34,7 @@ export interface FeedOptions {
 /** Newest deleted entry: positions below it have lost entries. */
 const TRIMMED_POSITION_KEY = 'feed_trimmed';
 
-const newEntries = built(
+const newEntries = preparedQuery(
   (
     builder,
     ts: number,
@@ -49,7 +49,7 @@ const newEntries = built(
       .columns(['ts', 'kind', 'owner_id', 'team_num', 'agent_id', 'record'])
       .expression((eb) =>
         eb
-          .selectFrom(listed(records).as('each'))
+          .selectFrom(jsonArrayTable(records).as('each'))
           .select([eb.val(ts).as('ts'), eb.val(kind).as('kind'), eb.val(owner_id).as('owner_id')])
           .select([eb.val(team_num).as('team_num'), eb.val(agent_id).as('agent_id'), 'each.value'])
           .orderBy('each.key'),

@@ -12,9 +12,9 @@ import { WorkerCalls } from '../base/worker-calls.ts';
 import type { EventBody, EventRecord, StreamName } from '../core/event.ts';
 import { problems } from '../core/problem.ts';
 import type { Redactor } from '../core/redaction.ts';
-import { built } from '../store/built.ts';
 import { createHead, deleteHead } from '../store/event-rows/heads.ts';
 import { appendEvents, type NewEvent } from '../store/event-rows/write.ts';
+import { preparedQuery } from '../store/prepared-query.ts';
 import type { Appended, Reader, Store, Tx } from '../store/store.ts';
 import type { AgentRef } from './agent-ref.ts';
 import { type FollowDeps, Follower } from './follow.ts';
@@ -228,7 +228,9 @@ export function openEventLog(options: EventLogOptions): EventLog {
   return new EventLog(options);
 }
 
-const agentNum = built((sql, id: string) => sql.selectFrom('agents').select('num').where('id', '=', id));
+const agentNum = preparedQuery((sql, id: string) =>
+  sql.selectFrom('agents').select('num').where('id', '=', id),
+);
 
 function eventOf(body: EventBody, redactor: () => Redactor | null): NewEvent {
   const { type, ts_ms, session_id } = body;

@@ -70,16 +70,16 @@ export function openReader(source: Store['source']): {
   return { read, close: () => reader.close() };
 }
 
-interface Item {
+interface QueuedWrite {
   run(): unknown;
   /** Runs in a savepoint, so that its throw does not affect the group. */
-  guarded: boolean;
+  in_savepoint: boolean;
   bytes: number;
   resolve(value: unknown): void;
   reject(error: unknown): void;
 }
 
-type Outcome = { item: Item; value: unknown } | { item: Item; error: unknown };
+type Outcome = { item: QueuedWrite; value: unknown } | { item: QueuedWrite; error: unknown };
 
 /** A committed group with the answers to its callers. */
 interface Group {
@@ -100,7 +100,7 @@ class SqliteStore implements Store {
   readonly #checkpoints: Checkpoints;
   /** A separate worker: a check may take minutes, while the writer may have to wait for a checkpoint. */
   readonly #checker: WorkerCalls<StoreTasks>;
-  #queue: Item[] = [];
+  #queue: QueuedWrite[] = [];
   #queued_bytes = 0;
   /** True from just before a group runs until it is answered. */
   #busy = false;
@@ -140,7 +140,7 @@ class SqliteStore implements Store {
       if (value instanceof Promise) throw new Error('the body of a transaction must not be asynchronous');
       return value;
     };
-    return this.#enqueue({ run, guarded: true, bytes: 0 }) as Promise<T>;
+    return this.#enqueue({ run, in_savepoint: true, bytes: 0 }) as Promise<T>;
   }
 
   ingest(batch: IngestBatch): Promise<Appended> {
@@ -152,7 +152,7 @@ class SqliteStore implements Store {
       return appended;
     };
     // Fails only if something is wrong; then the group is rolled back and each item is tried alone.
-    return this.#enqueue({ run, guarded: false, bytes: batch.bytes.length }) as Promise<Appended>;
+    return this.#enqueue({ run, in_savepoint: false, bytes: batch.bytes.length }) as Promise<Appended>;
   }
 
   onIngested(listener: (batch: IngestBatch, appended: Appended) => void): () => void {
@@ -165,7 +165,7 @@ class SqliteStore implements Store {
       this.#writer.db.exec(`PRAGMA incremental_vacuum(${Math.trunc(pages_max)})`);
       return Number(this.#writer.db.prepare('PRAGMA freelist_count').get()!.freelist_count);
     };
-    return this.#enqueue({ run, guarded: true, bytes: 0 }) as Promise<number>;
+    return this.#enqueue({ run, in_savepoint: true, bytes: 0 }) as Promise<number>;
   }
 
   async backup(path: string): Promise<void> {
@@ -204,7 +204,7 @@ class SqliteStore implements Store {
     this.#writer.close();
   }
 
-  #enqueue(work: Pick<Item, 'run' | 'guarded' | 'bytes'>): Promise<unknown> {
+  #enqueue(work: Pick<QueuedWrite, 'run' | 'in_savepoint' | 'bytes'>): Promise<unknown> {
     if (this.#closing !== null) return Promise.reject(new Error('the store is closed'));
     return new Promise((resolve, reject) => {
       this.#queue.push({ ...work, resolve, reject });
@@ -231,7 +231,7 @@ class SqliteStore implements Store {
     }
   }
 
-  #next(): Item | undefined {
+  #next(): QueuedWrite | undefined {
     const item = this.#queue.shift();
     this.#queued_bytes -= item?.bytes ?? 0;
     return item;
@@ -242,27 +242,27 @@ class SqliteStore implements Store {
    * for the next group, the answers are sent during that group's sync: handling them takes about as long as the disk.
    */
   async #runGroups(): Promise<void> {
-    let synced: Group | null = null;
+    let unanswered_group: Group | null = null;
     do {
       this.#reader.pin();
       const group = this.#commitGroup();
       const syncing = this.#sync(group);
-      if (synced !== null) {
+      if (unanswered_group !== null) {
         // A separate turn of the event loop: the commit and the handling of the answers each take long enough for one.
         await nextTurn();
-        this.#answer(synced);
+        this.#answer(unanswered_group);
       }
       await syncing;
       this.#reader.release();
-      synced = group;
+      unanswered_group = group;
       const copied = this.#checkpoints.afterGroup();
       if (copied !== null) {
-        this.#answer(synced);
-        synced = null;
+        this.#answer(unanswered_group);
+        unanswered_group = null;
         await copied;
       }
     } while (this.#queued_bytes >= limits.group_now_bytes);
-    if (synced !== null) this.#answer(synced);
+    if (unanswered_group !== null) this.#answer(unanswered_group);
     this.#busy = false;
     if (this.#queue.length === 0) this.#idle?.();
     else this.#schedule();
@@ -309,8 +309,8 @@ class SqliteStore implements Store {
   }
 
   /** Commits the next items as one group. If that fails, commits each of them alone, so that small ones succeed. */
-  #commit(next: () => Item | undefined): Outcome[] {
-    const group: Item[] = [];
+  #commit(next: () => QueuedWrite | undefined): Outcome[] {
+    const group: QueuedWrite[] = [];
     const callbacks = this.#callbacks.length;
     try {
       return this.#transaction(next, group);
@@ -328,7 +328,7 @@ class SqliteStore implements Store {
     }
   }
 
-  #transaction(next: () => Item | undefined, group: Item[]): Outcome[] {
+  #transaction(next: () => QueuedWrite | undefined, group: QueuedWrite[]): Outcome[] {
     const { db } = this.#writer;
     const outcomes: Outcome[] = [];
     const end_ms = performance.now() + limits.group_run_ms_max;
@@ -337,7 +337,7 @@ class SqliteStore implements Store {
       for (let item = next(); item; item = next()) {
         group.push(item);
         if (group.length === 1) this.#writer.statement('BEGIN IMMEDIATE').run();
-        outcomes.push(item.guarded ? this.#savepoint(item) : { item, value: item.run() });
+        outcomes.push(item.in_savepoint ? this.#savepoint(item) : { item, value: item.run() });
         bytes += item.bytes;
         if (bytes >= limits.group_bytes_max || performance.now() >= end_ms) break;
       }
@@ -354,7 +354,7 @@ class SqliteStore implements Store {
   }
 
   /** Runs one item. Its throw rolls back this item only, unless SQLite rolled back the whole transaction. */
-  #savepoint(item: Item): Outcome {
+  #savepoint(item: QueuedWrite): Outcome {
     const callbacks = this.#callbacks.length;
     this.#writer.statement('SAVEPOINT item').run();
     try {

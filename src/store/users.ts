@@ -1,13 +1,15 @@
 /** Queries about users. Here and not in a feature, because agents, teams, reviews and tokens look users up too. */
 import type { Insertable, Selectable, Updateable } from 'kysely';
-import { built } from './built.ts';
+import { preparedQuery } from './prepared-query.ts';
 import type { Reader, Tx } from './store.ts';
 import type { Tables } from './tables.ts';
 
 export type UserRow = Selectable<Tables['users']>;
 
-const byId = built((sql, id: string) => sql.selectFrom('users').selectAll().where('id', '=', id));
-const byName = built((sql, name: string) => sql.selectFrom('users').selectAll().where('username', '=', name));
+const byId = preparedQuery((sql, id: string) => sql.selectFrom('users').selectAll().where('id', '=', id));
+const byName = preparedQuery((sql, name: string) =>
+  sql.selectFrom('users').selectAll().where('username', '=', name),
+);
 
 export function findUser(reader: Reader, id: string): UserRow | undefined {
   return reader.get(byId(reader, id));
@@ -17,7 +19,7 @@ export function findUserByName(reader: Reader, username: string): UserRow | unde
   return reader.get(byName(reader, username));
 }
 
-const rootsByAge = built((sql, limit: number) =>
+const rootsByAge = preparedQuery((sql, limit: number) =>
   sql
     .selectFrom('users')
     .selectAll()

@@ -1,7 +1,7 @@
 /** Query conditions for what a caller may see. They match what the policy lets the caller read. */
 import { type Expression, expressionBuilder, type SqlBool } from 'kysely';
 import type { View } from '../core/policy.ts';
-import { built } from './built.ts';
+import { preparedQuery } from './prepared-query.ts';
 import type { Reader } from './store.ts';
 import type { Tables } from './tables.ts';
 
@@ -37,7 +37,7 @@ function teamsOf({ sql }: Pick<Reader, 'sql'>, user_id: string) {
     .union(sql.selectFrom('team_humans').select('team_num as num').where('user_id', '=', user_id));
 }
 
-const humanIds = built((sql, num: number) =>
+const humanIds = preparedQuery((sql, num: number) =>
   sql
     .selectFrom('teams')
     .select('created_by as user_id')

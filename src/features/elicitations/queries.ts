@@ -2,7 +2,7 @@
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
 import type { View } from '../../core/policy.ts';
-import { built } from '../../store/built.ts';
+import { preparedQuery } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 import { agentInView } from '../../store/views.ts';
@@ -64,7 +64,7 @@ export function listElicitations(reader: Reader, filter: ElicitationFilter): Eli
   return reader.all(query);
 }
 
-const pending = built((sql, agent_num: number, session_num: number) =>
+const pending = preparedQuery((sql, agent_num: number, session_num: number) =>
   elicitationQuery(sql)
     .where('elicitations.agent_num', '=', agent_num)
     .where('elicitations.session_num', '=', session_num)

@@ -2,7 +2,7 @@
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import { rfc3339 } from '../../base/clock.ts';
 import type { View } from '../../core/policy.ts';
-import { built } from '../../store/built.ts';
+import { preparedQuery } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 import { teamsInView } from '../../store/views.ts';
@@ -11,19 +11,21 @@ import type { Team } from './rules/team.ts';
 
 export type TeamRow = Selectable<Tables['teams']>;
 
-const teamById = built((sql, id: string) => sql.selectFrom('teams').selectAll().where('id', '=', id));
+const teamById = preparedQuery((sql, id: string) => sql.selectFrom('teams').selectAll().where('id', '=', id));
 
 export function findTeam(reader: Reader, id: string): TeamRow | undefined {
   return reader.get(teamById(reader, id)) as TeamRow | undefined;
 }
 
-const teamByNum = built((sql, num: number) => sql.selectFrom('teams').selectAll().where('num', '=', num));
+const teamByNum = preparedQuery((sql, num: number) =>
+  sql.selectFrom('teams').selectAll().where('num', '=', num),
+);
 
 export function teamOfNum(reader: Reader, num: number): TeamRow | undefined {
   return reader.get(teamByNum(reader, num));
 }
 
-const creatorByNum = built((sql, num: number) =>
+const creatorByNum = preparedQuery((sql, num: number) =>
   sql.selectFrom('teams').select('created_by').where('num', '=', num),
 );
 

@@ -1,13 +1,13 @@
 /** Queries about tokens: sign-ins and API tokens. */
 import type { Selectable } from 'kysely';
-import { built } from '../../store/built.ts';
+import { preparedQuery } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 
 export type TokenRow = Selectable<Tables['tokens']>;
 export type TokenKind = TokenRow['kind'];
 
-const byId = built((sql, id: string) => sql.selectFrom('tokens').selectAll().where('id', '=', id));
+const byId = preparedQuery((sql, id: string) => sql.selectFrom('tokens').selectAll().where('id', '=', id));
 
 export function findToken(reader: Reader, id: string): TokenRow | undefined {
   return reader.get(byId(reader, id));

@@ -1,13 +1,13 @@
 /** Heads: where each agent's log begins and ends, and how many bytes it has. */
 import type { Selectable } from 'kysely';
 import { problems } from '../../core/problem.ts';
-import { built } from '../built.ts';
+import { preparedQuery } from '../prepared-query.ts';
 import type { Reader, Writer } from '../store.ts';
 import type { Tables } from '../tables.ts';
 
 export type Head = Selectable<Tables['heads']>;
 
-const headByAgent = built((sql, agent_num: number) =>
+const headByAgent = preparedQuery((sql, agent_num: number) =>
   sql.selectFrom('heads').selectAll().where('agent_num', '=', agent_num),
 );
 
@@ -51,7 +51,7 @@ export function deleteHead(writer: Writer, agent_num: number): void {
   writer.run(writer.sql.deleteFrom('heads').where('agent_num', '=', agent_num));
 }
 
-const growth = built((sql, agent_num: number, events: number, bytes: number) =>
+const growth = preparedQuery((sql, agent_num: number, events: number, bytes: number) =>
   sql
     .updateTable('heads')
     .set((eb) => ({ last_seq: eb('last_seq', '+', events), bytes: eb('bytes', '+', bytes) }))
@@ -60,13 +60,13 @@ const growth = built((sql, agent_num: number, events: number, bytes: number) =>
 );
 
 /** Assigns the next numbers; returns the last of them. Throws `agent not found` if the log does not exist. */
-export function growHead(writer: Writer, agent_num: number, events: number, bytes: number): number {
+export function allocateSeqs(writer: Writer, agent_num: number, events: number, bytes: number): number {
   const head = writer.get(growth(writer, agent_num, events, bytes));
   if (!head) throw problems.agentNotFound();
   return head.last_seq;
 }
 
-/** Leaves out the numbers up to `last_seq`: the next event gets the one after it. */
+/** Sets the last number, so that the next event gets the one after it. */
 export function skipTo(writer: Writer, agent_num: number, last_seq: number): void {
   writer.run(writer.sql.updateTable('heads').set({ last_seq }).where('agent_num', '=', agent_num));
 }

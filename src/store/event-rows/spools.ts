@@ -1,14 +1,14 @@
 /** Spools: how far each stream of a session is committed. */
 import type { Selectable } from 'kysely';
 import { type StreamName, streamNames } from '../../core/event.ts';
-import { built } from '../built.ts';
+import { preparedQuery } from '../prepared-query.ts';
 import { type Reader, StaleBatch, type Writer } from '../store.ts';
 import type { Tables } from '../tables.ts';
 import { streamNumber } from './numbers.ts';
 
 export type SpoolRow = Selectable<Tables['spools']>;
 
-const spoolsBySession = built((sql, session_num: number) =>
+const spoolsBySession = preparedQuery((sql, session_num: number) =>
   sql.selectFrom('spools').selectAll().where('session_num', '=', session_num),
 );
 
@@ -53,7 +53,7 @@ export interface SpoolMove {
   output: number;
 }
 
-const move = built(
+const move = preparedQuery(
   (
     sql,
     session_num: number,

@@ -5,9 +5,9 @@
 import { limits } from '../../base/limits.ts';
 import type { EventType, StreamName } from '../../core/event.ts';
 import { problems } from '../../core/problem.ts';
-import { built } from '../built.ts';
+import { preparedQuery } from '../prepared-query.ts';
 import type { Appended, IngestBatch, Writer } from '../store.ts';
-import { growHead } from './heads.ts';
+import { allocateSeqs } from './heads.ts';
 import { BINARY, PARTIAL, streamNumber, typeNumber } from './numbers.ts';
 import type { EventContent } from './read.ts';
 import { moveSpool } from './spools.ts';
@@ -36,7 +36,7 @@ interface Row {
 }
 
 /** The statement for one row; `insertRows` has its parameters, in this order. */
-const insertion = built((sql) =>
+const insertion = preparedQuery((sql) =>
   sql.insertInto('events').values({
     ...{ agent_num: 0, seq: 0, ts: 0, type: 0 },
     ...{ session_num: 0, stream: 0, offset: 0, flags: 0, data: new Uint8Array() },
@@ -50,7 +50,7 @@ function rowBytes(data_bytes: number): number {
 
 function insertRows(writer: Writer, agent_num: number, rows: readonly Row[]): Grown {
   const bytes = rows.reduce((sum, { data }) => sum + rowBytes(data.length), 0);
-  const last_seq = growHead(writer, agent_num, rows.length, bytes);
+  const last_seq = allocateSeqs(writer, agent_num, rows.length, bytes);
   const first_seq = last_seq - rows.length + 1;
   const sets = rows.map((row, i) => [
     agent_num,
@@ -92,7 +92,7 @@ function flagsOf(partial: boolean, is_text: boolean): number {
   return (partial ? PARTIAL : 0) | (is_text ? 0 : BINARY);
 }
 
-const sessionById = built((sql, id: string) =>
+const sessionById = preparedQuery((sql, id: string) =>
   sql.selectFrom('sessions').select(['num', 'agent_num']).where('id', '=', id),
 );
 

@@ -1,6 +1,6 @@
 /** Queries about facts and the cursors of their consumers. */
 import { type Insertable, type Selectable, sql } from 'kysely';
-import { built } from '../../store/built.ts';
+import { preparedQuery } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 
@@ -23,10 +23,10 @@ export function putConsumers(tx: Tx, names: readonly string[]): void {
   }
 }
 
-const cursorOf = built((sql, consumer: string) =>
+const cursorOf = preparedQuery((sql, consumer: string) =>
   sql.selectFrom('fact_cursors').select('fact_id').where('consumer', '=', consumer),
 );
-const factAfter = built((sql, id: number) =>
+const factAfter = preparedQuery((sql, id: number) =>
   sql.selectFrom('facts').selectAll().where('id', '>', id).orderBy('id').limit(1),
 );
 

@@ -1,12 +1,12 @@
 /** SQL for the state of ACP sessions. */
 import { type AcpState, beginning } from '../../../acp/state.ts';
-import { built } from '../../../store/built.ts';
+import { preparedQuery } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 
-const stateOf = built((sql, session_num: number) =>
+const stateOf = preparedQuery((sql, session_num: number) =>
   sql.selectFrom('acp_states').select('state').where('session_num', '=', session_num),
 );
-const keep = built((sql, session_num: number, state: string) =>
+const keep = preparedQuery((sql, session_num: number, state: string) =>
   sql
     .insertInto('acp_states')
     .values({ session_num, state })

@@ -4,8 +4,8 @@ import { rfc3339, rfc3339OrNull } from '../../../base/clock.ts';
 import type { StreamName } from '../../../core/event.ts';
 import type { View } from '../../../core/policy.ts';
 import type { Session } from '../../../core/session.ts';
-import { built } from '../../../store/built.ts';
 import { createSpools, type SpoolRow } from '../../../store/event-rows/spools.ts';
+import { preparedQuery } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
 import { idsOfUser } from '../../../store/users.ts';
@@ -65,7 +65,7 @@ function pendingElicitations(eb: ExpressionBuilder<Tables, 'agents'>) {
     .where('elicitations.status', '=', sql.lit('pending'));
 }
 
-const agentById = built((sql, id: string) => agentQuery(sql).where('agents.id', '=', id));
+const agentById = preparedQuery((sql, id: string) => agentQuery(sql).where('agents.id', '=', id));
 
 export function findAgent(reader: Reader, id: string): AgentRow | undefined {
   return reader.get(agentById(reader, id)) as AgentRow | undefined;
@@ -285,7 +285,7 @@ function sessionQuery(sql: Reader['sql']) {
     .select('agents.id as agent_id');
 }
 
-const sessionById = built((sql, id: string) => sessionQuery(sql).where('sessions.id', '=', id));
+const sessionById = preparedQuery((sql, id: string) => sessionQuery(sql).where('sessions.id', '=', id));
 
 export function findSession(reader: Reader, id: string): SessionRow | undefined {
   return reader.get(sessionById(reader, id));

@@ -2,7 +2,7 @@
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../../../base/clock.ts';
 import type { View } from '../../../core/policy.ts';
-import { built } from '../../../store/built.ts';
+import { preparedQuery } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
 import { teamsInView } from '../../../store/views.ts';
@@ -27,8 +27,8 @@ function mailQuery(builder: Reader['sql']) {
 /** Literals, because the partial index of inboxes covers only these. */
 const unacknowledged = sql<boolean>`mail.status IN ('pending', 'delivered')`;
 
-const mailByNum = built((builder, num: number) => mailQuery(builder).where('mail.num', '=', num));
-const mailByKey = built((builder, from_actor_id: string, key: string) =>
+const mailByNum = preparedQuery((builder, num: number) => mailQuery(builder).where('mail.num', '=', num));
+const mailByKey = preparedQuery((builder, from_actor_id: string, key: string) =>
   mailQuery(builder).where('mail.from_actor_id', '=', from_actor_id).where('mail.idempotency_key', '=', key),
 );
 
@@ -126,7 +126,7 @@ export function listMailOfRun(reader: Reader, run_num: number, after_num: number
   return reader.all(limit === undefined ? query : query.limit(limit));
 }
 
-const countOfRun = built((builder, run_num: number) =>
+const countOfRun = preparedQuery((builder, run_num: number) =>
   builder
     .selectFrom('mail')
     .select(({ fn }) => fn.countAll<number>().as('count'))

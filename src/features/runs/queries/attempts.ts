@@ -3,7 +3,7 @@
  * step with the empty key; only this file knows that.
  */
 import { type Selectable, sql } from 'kysely';
-import { built } from '../../../store/built.ts';
+import { preparedQuery } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
 import type { AttemptTarget } from '../rules/graph.ts';
@@ -68,7 +68,7 @@ export function endAttempt(tx: Tx, num: number, ended_at: number): void {
   tx.run(tx.sql.updateTable('run_attempts').set({ over: 1, ended_at }).where('num', '=', num));
 }
 
-const attemptByNum = built((builder, num: number) =>
+const attemptByNum = preparedQuery((builder, num: number) =>
   builder.selectFrom('run_attempts').selectAll().where('num', '=', num),
 );
 
@@ -76,7 +76,7 @@ export function attemptOfNum(reader: Reader, num: number): Attempt | undefined {
   return decoded(reader.get(attemptByNum(reader, num)) as AttemptRow | undefined);
 }
 
-const attemptByKey = built(
+const attemptByKey = preparedQuery(
   (builder, run_num: number, run_attempt: number, step_key: string, attempt: number) =>
     builder
       .selectFrom('run_attempts')
@@ -98,7 +98,7 @@ export function findAttempt(
   );
 }
 
-const attemptsByPrompt = built((builder, prompt_id: string) =>
+const attemptsByPrompt = preparedQuery((builder, prompt_id: string) =>
   builder.selectFrom('run_attempts').selectAll().where('prompt_id', '=', prompt_id),
 );
 
@@ -106,7 +106,7 @@ export function attemptOfPrompt(reader: Reader, prompt_id: string): Attempt | un
   return decoded(reader.get(attemptsByPrompt(reader, prompt_id)) as AttemptRow | undefined);
 }
 
-const openAttemptsByAgent = built((builder, agent_id: string) =>
+const openAttemptsByAgent = preparedQuery((builder, agent_id: string) =>
   builder
     .selectFrom('run_attempts')
     .selectAll()
@@ -132,7 +132,7 @@ export function hasReceivedAttempt(reader: Reader, session_id: string): boolean 
   return reader.get(query.limit(1)) !== undefined;
 }
 
-const attemptsBySession = built((builder, session_id: string) =>
+const attemptsBySession = preparedQuery((builder, session_id: string) =>
   builder.selectFrom('run_attempts').selectAll().where('session_id', '=', session_id).orderBy('num'),
 );
 
@@ -141,7 +141,7 @@ export function attemptsOfSession(reader: Reader, session_id: string): Attempt[]
   return (reader.all(attemptsBySession(reader, session_id)) as AttemptRow[]).map(toAttempt);
 }
 
-const newestAgent = built((builder, run_num: number, run_attempt: number, step_key: string) =>
+const newestAgent = preparedQuery((builder, run_num: number, run_attempt: number, step_key: string) =>
   builder
     .selectFrom('run_attempts')
     .select('agent_id')

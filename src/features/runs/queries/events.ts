@@ -1,18 +1,18 @@
 /** Queries about the events of runs. */
 import type { Selectable } from 'kysely';
 import { limits } from '../../../base/limits.ts';
-import { built } from '../../../store/built.ts';
-import { listed } from '../../../store/listed.ts';
+import { jsonArrayTable } from '../../../store/json-array-table.ts';
+import { preparedQuery } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
 
-const newEvents = built((builder, run_num: number, ts: number, type: string, records: string) =>
+const newEvents = preparedQuery((builder, run_num: number, ts: number, type: string, records: string) =>
   builder
     .insertInto('run_events')
     .columns(['run_num', 'ts', 'type', 'data'])
     .expression((eb) =>
       eb
-        .selectFrom(listed(records).as('each'))
+        .selectFrom(jsonArrayTable(records).as('each'))
         .select([eb.val(run_num).as('run_num'), eb.val(ts).as('ts'), eb.val(type).as('type'), 'each.value'])
         .orderBy('each.key'),
     ),
@@ -29,7 +29,7 @@ export function insertRunEvents(
   tx.run(newEvents(tx, run_num, ts, type, JSON.stringify(records)));
 }
 
-const eventsAfter = built((builder, run_num: number, after: number) =>
+const eventsAfter = preparedQuery((builder, run_num: number, after: number) =>
   builder
     .selectFrom('run_events')
     .selectAll()

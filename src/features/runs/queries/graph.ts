@@ -1,6 +1,6 @@
 /** The graph of a run, read from and written to its tables. The state machine in `rules.ts` works on it. */
 import { sql } from 'kysely';
-import { built } from '../../../store/built.ts';
+import { preparedQuery } from '../../../store/prepared-query.ts';
 import type { Tx } from '../../../store/store.ts';
 import { limits } from '../limits.ts';
 import type { RunGraph, RunState, StepState } from '../rules/graph.ts';
@@ -8,7 +8,7 @@ import { isRunOver, isStepOver, type StepStatus } from '../rules/run.ts';
 import { type RunRow, specOf, updateRun } from './runs.ts';
 import { countSteps, findStep, type StepRow, stepsOf } from './steps.ts';
 
-const waitingPlain = built((builder, run_num: number, count: number) =>
+const waitingPlain = preparedQuery((builder, run_num: number, count: number) =>
   builder
     .selectFrom('run_steps')
     .selectAll()
@@ -20,7 +20,7 @@ const waitingPlain = built((builder, run_num: number, count: number) =>
     .limit(count),
 );
 
-const waitingAcp = built((builder, run_num: number) =>
+const waitingAcp = preparedQuery((builder, run_num: number) =>
   builder
     .selectFrom('run_steps')
     .select(({ fn }) => ['member_id', fn.min('num').as('num')])
@@ -32,11 +32,11 @@ const waitingAcp = built((builder, run_num: number) =>
     .orderBy(sql.ref('num')),
 );
 
-const stepByNum = built((builder, num: number) =>
+const stepByNum = preparedQuery((builder, num: number) =>
   builder.selectFrom('run_steps').selectAll().where('num', '=', num),
 );
 
-const launchedMembers = built((builder, run_num: number) =>
+const launchedMembers = preparedQuery((builder, run_num: number) =>
   builder
     .selectFrom('run_steps')
     .select(['member_id', 'kind'])
@@ -44,7 +44,7 @@ const launchedMembers = built((builder, run_num: number) =>
     .where('launched', '=', sql.lit(1)),
 );
 
-const dependents = built((builder, run_num: number, step_key: string) =>
+const dependents = preparedQuery((builder, run_num: number, step_key: string) =>
   builder
     .selectFrom('run_steps as needed')
     .innerJoin('run_edges', 'run_edges.needs_num', 'needed.num')
@@ -55,7 +55,7 @@ const dependents = built((builder, run_num: number, step_key: string) =>
     .orderBy('run_steps.num'),
 );
 
-const stepsWith = built((builder, run_num: number, status: StepStatus) =>
+const stepsWith = preparedQuery((builder, run_num: number, status: StepStatus) =>
   builder
     .selectFrom('run_steps')
     .select('num')
@@ -168,7 +168,7 @@ function needsOf({ num, depends_on: json }: StepRow): string[] {
   return keys;
 }
 
-const stepPut = built(
+const stepPut = preparedQuery(
   (
     builder,
     run_num: number,

@@ -1,7 +1,7 @@
 /** Queries about runs. A run has a row for its state, and one for its spec, which never changes. */
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../../../base/clock.ts';
-import { built } from '../../../store/built.ts';
+import { preparedQuery } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
 import { shownSpec } from '../../teams/rules/env.ts';
@@ -22,10 +22,10 @@ function runQuery(builder: Reader['sql']) {
     .select(['run_specs.spec', 'teams.id as team_id', 'tasks.id as task_id']);
 }
 
-const runById = built((builder, id: string) => runQuery(builder).where('runs.id', '=', id));
-const runByNum = built((builder, num: number) => runQuery(builder).where('runs.num', '=', num));
+const runById = preparedQuery((builder, id: string) => runQuery(builder).where('runs.id', '=', id));
+const runByNum = preparedQuery((builder, num: number) => runQuery(builder).where('runs.num', '=', num));
 
-const headByNum = built((builder, num: number) =>
+const headByNum = preparedQuery((builder, num: number) =>
   builder
     .selectFrom('runs')
     .select([
@@ -123,7 +123,7 @@ export function insertRun(tx: Tx, { spec, ...row }: NewRun): number {
   return num;
 }
 
-const versionPut = built((builder, num: number, version: number) =>
+const versionPut = preparedQuery((builder, num: number, version: number) =>
   builder.updateTable('runs').set({ version }).where('num', '=', num),
 );
 

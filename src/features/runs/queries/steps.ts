@@ -1,7 +1,7 @@
 /** Queries about the steps of runs. */
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import { rfc3339OrNull } from '../../../base/clock.ts';
-import { built } from '../../../store/built.ts';
+import { preparedQuery } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
 import type { Step } from '../rules/run.ts';
@@ -33,7 +33,7 @@ export function insertSteps(tx: Tx, run_num: number, rows: readonly Omit<NewStep
     tx.run(tx.sql.insertInto('run_edges').values(edges.slice(from, from + ROWS)));
 }
 
-const stepByKey = built((builder, run_num: number, step_key: string) =>
+const stepByKey = preparedQuery((builder, run_num: number, step_key: string) =>
   builder.selectFrom('run_steps').selectAll().where('run_num', '=', run_num).where('step_key', '=', step_key),
 );
 

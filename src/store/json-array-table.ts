@@ -2,6 +2,6 @@
 import { type RawBuilder, sql } from 'kysely';
 
 /** A table expression with the strings in a JSON array; `key` is the index. */
-export function listed(json: string): RawBuilder<{ key: number; value: string }> {
+export function jsonArrayTable(json: string): RawBuilder<{ key: number; value: string }> {
   return sql`json_each(${json})`;
 }

@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
-import { built } from './built.ts';
 import { kysely } from './connection.ts';
+import { preparedQuery } from './prepared-query.ts';
 
 const reader = { sql: kysely };
 
 test('builds a query once and runs it with the parameters of each call', () => {
   let builds = 0;
-  const ask = built((sql, id: string, seq: number | null) => {
+  const ask = preparedQuery((sql, id: string, seq: number | null) => {
     builds++;
     return sql
       .updateTable('heads')

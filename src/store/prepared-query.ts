@@ -32,7 +32,7 @@ class Filled<Row> implements Compilable<Row> {
 }
 
 /** `build` is called once, with placeholders: it may only pass them to the query, not read them. */
-export function built<Params extends unknown[], Row>(
+export function preparedQuery<Params extends unknown[], Row>(
   build: (sql: Kysely<Tables>, ...params: Params) => Compilable<Row>,
 ): (reader: Pick<Reader, 'sql'>, ...params: Params) => Compilable<Row> {
   let query: CompiledQuery<Row> | undefined;
