@@ -12,7 +12,7 @@ import { streams } from './streams.ts';
 
 /** Older events are not read; users can search or download them. */
 const EVENTS_MAX = 200_000;
-const LOGS_KEPT = 5;
+const RECENT_LOGS_MAX = 5;
 const FRAME_MS = 16;
 
 export class AgentLog {
@@ -97,15 +97,15 @@ export class AgentLog {
   }
 }
 
-const kept = new Map<string, AgentLog>();
+const recent_logs = new Map<string, AgentLog>();
 
 function logOf(agent_id: string): AgentLog {
-  const log = kept.get(agent_id) ?? new AgentLog(agent_id);
-  kept.delete(agent_id);
-  kept.set(agent_id, log);
-  for (const old of kept.keys()) {
-    if (kept.size <= LOGS_KEPT) break;
-    kept.delete(old);
+  const log = recent_logs.get(agent_id) ?? new AgentLog(agent_id);
+  recent_logs.delete(agent_id);
+  recent_logs.set(agent_id, log);
+  for (const old of recent_logs.keys()) {
+    if (recent_logs.size <= RECENT_LOGS_MAX) break;
+    recent_logs.delete(old);
   }
   return log;
 }
@@ -116,20 +116,20 @@ function logOf(agent_id: string): AgentLog {
  */
 export function useAgentLog(agent_id: string): AgentLog {
   const log = useMemo(() => logOf(agent_id), [agent_id]);
-  const [drawing, begin] = useReducer((n: number) => n + 1, 0);
+  const [render_count, startRender] = useReducer((n: number) => n + 1, 0);
   const version = log.version();
-  const under_way = useRef(false);
-  const draw = useCallback(() => {
-    if (under_way.current) return;
-    under_way.current = true;
-    startTransition(begin);
+  const is_rendering = useRef(false);
+  const requestRender = useCallback(() => {
+    if (is_rendering.current) return;
+    is_rendering.current = true;
+    startTransition(startRender);
   }, []);
-  useEffect(() => log.subscribe(draw), [log, draw]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: at the end of each drawing, with what it showed
+  useEffect(() => log.subscribe(requestRender), [log, requestRender]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: at the end of each render, with the version that it showed
   useEffect(() => {
-    under_way.current = false;
-    if (log.version() !== version) draw();
-  }, [log, drawing]);
+    is_rendering.current = false;
+    if (log.version() !== version) requestRender();
+  }, [log, render_count]);
   return log;
 }
 
@@ -137,6 +137,6 @@ export function useAgentLog(agent_id: string): AgentLog {
 let user_id = session.get()?.user.id;
 session.subscribe(() => {
   const now = session.get()?.user.id;
-  if (now !== user_id) kept.clear();
+  if (now !== user_id) recent_logs.clear();
   user_id = now;
 });

@@ -57,7 +57,7 @@ export class FleetStream {
   }
 
   /** Sends the current state to a new page. */
-  greet({ post }: FleetReader): void {
+  sendCurrentState({ post }: FleetReader): void {
     this.#batches.flush();
     post({ type: 'fleet_state', state: this.#state });
     if (this.#state === 'connected') post({ type: 'reload' });

@@ -90,7 +90,7 @@ export class StreamHub {
     this.#clients.add(client);
     client.post({ type: 'welcome' });
     if (this.#token === null) this.#setToken(token);
-    else this.#fleet?.greet(client.reader);
+    else this.#fleet?.sendCurrentState(client.reader);
   }
 
   #leave(client: HubClient): void {
@@ -165,7 +165,7 @@ export class StreamHub {
       stream.close();
       this.#streams.delete(agent_id);
     }
-    for (const [agent_id, those] of wanted) {
+    for (const [agent_id, agent_subscriptions] of wanted) {
       let stream = this.#streams.get(agent_id);
       if (!stream) {
         stream = new AgentStream({
@@ -176,7 +176,8 @@ export class StreamHub {
         });
         this.#streams.set(agent_id, stream);
       }
-      for (const subscription of those) if (!stream.has(subscription)) stream.join(subscription);
+      for (const subscription of agent_subscriptions)
+        if (!stream.has(subscription)) stream.join(subscription);
     }
   }
 

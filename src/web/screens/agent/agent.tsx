@@ -13,7 +13,7 @@ import { AgentStatus } from '../../ui/status.tsx';
 import { Clock } from '../../ui/time.tsx';
 import { Branch, NodeName } from '../agents/facts.tsx';
 import { endOf, programOf } from '../agents/order.ts';
-import { Acts } from './acts.tsx';
+import { AgentActions } from './agent-actions.tsx';
 import { PendingRequest } from './pending.tsx';
 import { viewOf } from './views.ts';
 
@@ -56,7 +56,7 @@ function Shown({ agent }: { agent: AgentRecord }) {
           )}
         </span>
       }
-      actions={<Acts agent={agent} />}
+      actions={<AgentActions agent={agent} />}
       toolbar={
         <>
           <nav aria-label="Views" className="flex max-w-full gap-1 overflow-x-auto">

@@ -181,7 +181,7 @@ function NoAgents() {
 function Groups({ groups, cards }: { groups: readonly Group[]; cards: boolean }) {
   const { data: reviews = [] } = useQuery(reviewsQuery);
   const { data: elicitations = [] } = useQuery(elicitationsQuery);
-  const asks = [...elicitations, ...reviews];
+  const requests = [...elicitations, ...reviews];
   return groups.map((group) => (
     <section key={group.name} aria-label={group.name || 'Agents'}>
       {group.name && (
@@ -190,10 +190,10 @@ function Groups({ groups, cards }: { groups: readonly Group[]; cards: boolean })
         </h2>
       )}
       <div className={cards ? 'hidden' : 'hidden md:block'}>
-        <AgentRows agents={group.agents} asks={asks} />
+        <AgentRows agents={group.agents} requests={requests} />
       </div>
       <div className={cards ? '' : 'md:hidden'}>
-        <AgentCards agents={group.agents} asks={asks} />
+        <AgentCards agents={group.agents} requests={requests} />
       </div>
     </section>
   ));

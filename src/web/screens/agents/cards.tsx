@@ -1,16 +1,22 @@
 import { Link } from '@tanstack/react-router';
 import type { AgentRecord } from '../../api/queries.ts';
-import type { Ask } from '../../reviews/ask.ts';
+import type { AgentRequest } from '../../reviews/agent-request.ts';
 import { Asks } from '../../ui/permission-mode.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
-import { askOf, Branch, NextStep, NodeName, Now, Since } from './facts.tsx';
+import { Branch, NextStep, NodeName, pendingRequestOf, Since, StatusLine } from './facts.tsx';
 import { programOf } from './order.ts';
 
-export function AgentCards({ agents, asks }: { agents: AgentRecord[]; asks: readonly Ask[] }) {
+export function AgentCards({
+  agents,
+  requests,
+}: {
+  agents: AgentRecord[];
+  requests: readonly AgentRequest[];
+}) {
   return (
     <ul className="grid gap-2 p-2 sm:grid-cols-2 md:p-3 lg:grid-cols-3">
       {agents.map((agent) => {
-        const ask = askOf(agent, asks);
+        const request = pendingRequestOf(agent, requests);
         return (
           <li
             key={agent.id}
@@ -31,7 +37,7 @@ export function AgentCards({ agents, asks }: { agents: AgentRecord[]; asks: read
               <span className="truncate">{agent.name}</span>
             </Link>
             <p className="line-clamp-2 break-words text-sm">
-              <Now agent={agent} ask={ask} />
+              <StatusLine agent={agent} request={request} />
             </p>
             <p className="flex min-w-0 flex-wrap items-center gap-x-2 text-muted text-sm">
               <span>{programOf(agent)}</span>
@@ -40,7 +46,7 @@ export function AgentCards({ agents, asks }: { agents: AgentRecord[]; asks: read
               <Branch agent={agent} />
             </p>
             <div className="mt-1 flex justify-end gap-2">
-              <NextStep agent={agent} ask={ask} />
+              <NextStep agent={agent} request={request} />
             </div>
           </li>
         );

@@ -2,7 +2,7 @@
 import { Link } from '@tanstack/react-router';
 import { GitBranch } from 'lucide-react';
 import type { AgentRecord } from '../../api/queries.ts';
-import type { Ask } from '../../reviews/ask.ts';
+import type { AgentRequest } from '../../reviews/agent-request.ts';
 import { Button, buttonClass } from '../../ui/button.tsx';
 import { needsYou } from '../../ui/status.tsx';
 import { Ago, Clock, Duration, useNow } from '../../ui/time.tsx';
@@ -12,16 +12,19 @@ import { endOf } from './order.ts';
 const QUIET_MS = 10 * 60_000;
 
 /** The agent's pending request, if it has one. */
-export function askOf(agent: AgentRecord, asks: readonly Ask[]): Ask | undefined {
-  return asks.findLast((ask) => ask.agent_id === agent.id && ask.status === 'pending');
+export function pendingRequestOf(
+  agent: AgentRecord,
+  requests: readonly AgentRequest[],
+): AgentRequest | undefined {
+  return requests.findLast((request) => request.agent_id === agent.id && request.status === 'pending');
 }
 
 /** The first line of a request, in the agent's words. */
-export function askText(ask: Ask): string {
-  if (!('tool_call' in ask)) {
-    return (ask.message || (ask.mode === 'form' ? 'a form' : 'a link')).split('\n')[0]!.slice(0, 200);
+export function requestText(request: AgentRequest): string {
+  if (!('tool_call' in request)) {
+    return (request.message || (request.mode === 'form' ? 'a form' : 'a link')).split('\n')[0]!.slice(0, 200);
   }
-  const { title, kind } = ask.tool_call;
+  const { title, kind } = request.tool_call;
   const text = typeof title === 'string' ? title : typeof kind === 'string' ? kind : 'something';
   return text.split('\n')[0]!.slice(0, 200);
 }
@@ -71,11 +74,11 @@ function Quiet({ since }: { since: string }) {
 }
 
 /** One line about the agent: its pending request, or how it ended. */
-export function Now({ agent, ask }: { agent: AgentRecord; ask: Ask | undefined }) {
-  if (ask) {
+export function StatusLine({ agent, request }: { agent: AgentRecord; request: AgentRequest | undefined }) {
+  if (request) {
     return (
       <span className="text-needs">
-        asks: {askText(ask)} <Ago at={ask.created_at} suffix="" />
+        asks: {requestText(request)} <Ago at={request.created_at} suffix="" />
       </span>
     );
   }
@@ -88,16 +91,16 @@ export function Now({ agent, ask }: { agent: AgentRecord; ask: Ask | undefined }
 }
 
 /** The button for the most likely next action. */
-export function NextStep({ agent, ask }: { agent: AgentRecord; ask: Ask | undefined }) {
+export function NextStep({ agent, request }: { agent: AgentRecord; request: AgentRequest | undefined }) {
   const act = useAgentAct(agent);
-  if (ask) {
+  if (request) {
     return (
       <Link
         to="/approvals"
-        search={'tool_call' in ask ? { review: ask.id } : { elicitation: ask.id }}
+        search={'tool_call' in request ? { review: request.id } : { elicitation: request.id }}
         className={buttonClass('primary')}
       >
-        {'tool_call' in ask ? 'Review' : 'Answer'}
+        {'tool_call' in request ? 'Review' : 'Answer'}
         <span className="sr-only"> {agent.name}</span>
       </Link>
     );

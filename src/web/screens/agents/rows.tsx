@@ -1,12 +1,18 @@
 import { Link } from '@tanstack/react-router';
 import type { AgentRecord } from '../../api/queries.ts';
-import type { Ask } from '../../reviews/ask.ts';
+import type { AgentRequest } from '../../reviews/agent-request.ts';
 import { Asks } from '../../ui/permission-mode.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
-import { askOf, Branch, NextStep, NodeName, Now, Since } from './facts.tsx';
+import { Branch, NextStep, NodeName, pendingRequestOf, Since, StatusLine } from './facts.tsx';
 import { programOf } from './order.ts';
 
-export function AgentRows({ agents, asks }: { agents: AgentRecord[]; asks: readonly Ask[] }) {
+export function AgentRows({
+  agents,
+  requests,
+}: {
+  agents: AgentRecord[];
+  requests: readonly AgentRequest[];
+}) {
   return (
     <table className="w-full table-fixed border-collapse">
       <colgroup>
@@ -29,7 +35,7 @@ export function AgentRows({ agents, asks }: { agents: AgentRecord[]; asks: reado
       </thead>
       <tbody>
         {agents.map((agent) => {
-          const ask = askOf(agent, asks);
+          const request = pendingRequestOf(agent, requests);
           return (
             <tr
               key={agent.id}
@@ -49,7 +55,7 @@ export function AgentRows({ agents, asks }: { agents: AgentRecord[]; asks: reado
                   {agent.name}
                 </Link>
                 <span className="block truncate text-sm">
-                  <Now agent={agent} ask={ask} />
+                  <StatusLine agent={agent} request={request} />
                 </span>
               </th>
               <td className="text-muted">
@@ -69,7 +75,7 @@ export function AgentRows({ agents, asks }: { agents: AgentRecord[]; asks: reado
               </td>
               <td className="pr-4!">
                 <div className="flex justify-end gap-1">
-                  <NextStep agent={agent} ask={ask} />
+                  <NextStep agent={agent} request={request} />
                 </div>
               </td>
             </tr>

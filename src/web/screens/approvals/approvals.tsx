@@ -15,7 +15,7 @@ import {
   teamsQuery,
 } from '../../api/queries.ts';
 import { ElicitationCard } from '../../elicitations/card.tsx';
-import { type Ask, isReview } from '../../reviews/ask.ts';
+import { type AgentRequest, isReview } from '../../reviews/agent-request.ts';
 import { ReviewCard } from '../../reviews/card.tsx';
 import { type Question, questionOf } from '../../reviews/question.ts';
 import { appearance } from '../../shell/appearance.ts';
@@ -24,7 +24,7 @@ import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty, Reading } from '../../ui/states.tsx';
 import { AnswerMany } from './many.tsx';
-import { choicesOf, recentAsks, shownAsks, type Wanted } from './shown.ts';
+import { choicesOf, recentRequests, shownRequests, type Wanted } from './shown.ts';
 
 const RECENT = 20;
 const filters = ['team', 'agent', 'kind'] as const;
@@ -34,12 +34,12 @@ export function Approvals() {
   const search = useSearch({ from: '/app/approvals' });
   const read = useQuery(reviewsQuery);
   const asked = useQuery(elicitationsQuery);
-  const asks = useWithLinked(read.data, asked.data, search);
+  const requests = useWithLinked(read.data, asked.data, search);
   const names = useNames();
   return (
-    <Screen title="Approvals" toolbar={<Filters asks={asks} names={names} />}>
+    <Screen title="Approvals" toolbar={<Filters requests={requests} names={names} />}>
       <Reading read={read}>
-        {() => <Reading read={asked}>{() => <AskList asks={asks} names={names} />}</Reading>}
+        {() => <Reading read={asked}>{() => <RequestList requests={requests} names={names} />}</Reading>}
       </Reading>
     </Screen>
   );
@@ -59,10 +59,19 @@ function useNames(): Names {
 }
 
 /** A filter with a single choice is not shown. */
-function Filters({ asks, names: { agents, teams } }: { asks: readonly Ask[]; names: Names }) {
+function Filters({
+  requests,
+  names: { agents, teams },
+}: {
+  requests: readonly AgentRequest[];
+  names: Names;
+}) {
   const search = useSearch({ from: '/app/approvals' });
   const navigate = useNavigate({ from: '/approvals' });
-  const choices = useMemo(() => choicesOf(asks, search, { agents, teams }), [asks, search, agents, teams]);
+  const choices = useMemo(
+    () => choicesOf(requests, search, { agents, teams }),
+    [requests, search, agents, teams],
+  );
   const change = (next: Wanted) => {
     void navigate({
       search: (old) => ({ ...old, ...next, review: undefined, elicitation: undefined }),
@@ -83,12 +92,12 @@ function Filters({ asks, names: { agents, teams } }: { asks: readonly Ask[]; nam
     ));
 }
 
-function AskList({ asks, names }: { asks: readonly Ask[]; names: Names }) {
+function RequestList({ requests, names }: { requests: readonly AgentRequest[]; names: Names }) {
   const search = useSearch({ from: '/app/approvals' });
   const linked = search.elicitation ?? search.review;
-  const seen = useSeen(asks, linked);
-  const shown = useMemo(() => shownAsks(asks, search, seen), [asks, search, seen]);
-  const recent = useMemo(() => recentAsks(asks, seen, RECENT), [asks, seen]);
+  const seen = useSeen(requests, linked);
+  const shown = useMemo(() => shownRequests(requests, search, seen), [requests, search, seen]);
+  const recent = useMemo(() => recentRequests(requests, seen, RECENT), [requests, seen]);
   const questionFor = useQuestions();
   const { selected, toggle, clear } = useSelection();
   const list = useRef<HTMLUListElement>(null);
@@ -98,8 +107,13 @@ function AskList({ asks, names }: { asks: readonly Ask[]; names: Names }) {
     .filter(isReview)
     .map(questionFor)
     .filter(({ settled }) => settled === null);
-  const card = (ask: Ask, className?: string) => (
-    <AskCard ask={ask} names={names} questionFor={questionFor} {...(className && { className })} />
+  const card = (request: AgentRequest, className?: string) => (
+    <RequestCard
+      request={request}
+      names={names}
+      questionFor={questionFor}
+      {...(className && { className })}
+    />
   );
   return (
     <>
@@ -107,23 +121,23 @@ function AskList({ asks, names }: { asks: readonly Ask[]; names: Names }) {
       {shown.every(({ status }) => status !== 'pending') && (
         <Empty
           title="Nothing needs you. Agents’ permission requests and forms appear here."
-          {...(asks.length === 0 && { cli: 'svc reviews ls' })}
+          {...(requests.length === 0 && { cli: 'svc reviews ls' })}
         />
       )}
       <ul ref={list} aria-label="Waiting" className="mx-auto flex max-w-4xl flex-col gap-3 p-3 md:px-4">
-        {shown.map((ask) => (
-          <li key={ask.id} className="flex min-w-0 items-start gap-2">
-            {open.length > 1 && isReview(ask) && (
+        {shown.map((request) => (
+          <li key={request.id} className="flex min-w-0 items-start gap-2">
+            {open.length > 1 && isReview(request) && (
               <input
                 type="checkbox"
-                aria-label={`Select ${questionFor(ask).call.title}`}
-                checked={selected.has(ask.id) && ask.status === 'pending'}
-                disabled={ask.status !== 'pending'}
-                onChange={() => toggle(ask.id)}
+                aria-label={`Select ${questionFor(request).call.title}`}
+                checked={selected.has(request.id) && request.status === 'pending'}
+                disabled={request.status !== 'pending'}
+                onChange={() => toggle(request.id)}
                 className="mt-3 size-6 shrink-0 max-sm:hidden"
               />
             )}
-            {card(ask, 'flex-1')}
+            {card(request, 'flex-1')}
           </li>
         ))}
       </ul>
@@ -132,8 +146,8 @@ function AskList({ asks, names }: { asks: readonly Ask[]; names: Names }) {
         <section className="mx-auto max-w-4xl px-3 pb-6 md:px-4">
           <h2 className="py-2 font-medium text-muted">Recent decisions</h2>
           <ul className="flex flex-col gap-1">
-            {recent.map((ask) => (
-              <li key={ask.id}>{card(ask)}</li>
+            {recent.map((request) => (
+              <li key={request.id}>{card(request)}</li>
             ))}
           </ul>
         </section>
@@ -142,22 +156,22 @@ function AskList({ asks, names }: { asks: readonly Ask[]; names: Names }) {
   );
 }
 
-function AskCard({
-  ask,
+function RequestCard({
+  request,
   names,
   questionFor,
   className,
 }: {
-  ask: Ask;
+  request: AgentRequest;
   names: Names;
   questionFor: (review: ReviewRecord) => Question;
   className?: string;
 }) {
-  const agent = names.agents.find(({ id }) => id === ask.agent_id);
+  const agent = names.agents.find(({ id }) => id === request.agent_id);
   const rest = { named: true, ...(className && { className }) };
-  if (!isReview(ask)) return <ElicitationCard elicitation={ask} agent={agent} {...rest} />;
-  const team = ask.team_id === null ? undefined : names.teams.get(ask.team_id);
-  return <ReviewCard question={questionFor(ask)} agent={agent} team={team} {...rest} />;
+  if (!isReview(request)) return <ElicitationCard elicitation={request} agent={agent} {...rest} />;
+  const team = request.team_id === null ? undefined : names.teams.get(request.team_id);
+  return <ReviewCard question={questionFor(request)} agent={agent} team={team} {...rest} />;
 }
 
 /** The ids of the reviews that are selected for a common answer. */
@@ -200,8 +214,8 @@ function useWithLinked(
     review: review_id,
     elicitation: elicitation_id,
   }: { review?: string | undefined; elicitation?: string | undefined },
-): readonly Ask[] {
-  const lacks = (rows: readonly Ask[] | undefined, id: string | undefined) =>
+): readonly AgentRequest[] {
+  const lacks = (rows: readonly AgentRequest[] | undefined, id: string | undefined) =>
     rows !== undefined && id !== undefined && !rows.some((row) => row.id === id);
   const { data: review } = useQuery({
     queryKey: keys.review(review_id),
@@ -213,16 +227,16 @@ function useWithLinked(
     enabled: lacks(elicitations, elicitation_id),
   });
   return useMemo(() => {
-    const listed: Ask[] = [...(reviews ?? []), ...(elicitations ?? [])];
+    const listed: AgentRequest[] = [...(reviews ?? []), ...(elicitations ?? [])];
     const linked = [review, elicitation].filter((one) => one !== undefined);
     return [...listed, ...linked.filter(({ id }) => !listed.some((row) => row.id === id))];
   }, [reviews, elicitations, review, elicitation]);
 }
 
 /** The ids that were pending while the page was open, and the linked one: they stay visible when settled. */
-function useSeen(asks: readonly Ask[], linked: string | undefined): ReadonlySet<string> {
+function useSeen(requests: readonly AgentRequest[], linked: string | undefined): ReadonlySet<string> {
   const [seen, setSeen] = useState<ReadonlySet<string>>(new Set());
-  const fresh = asks.filter(({ id, status }) => (status === 'pending' || id === linked) && !seen.has(id));
+  const fresh = requests.filter(({ id, status }) => (status === 'pending' || id === linked) && !seen.has(id));
   if (fresh.length > 0) setSeen(new Set([...seen, ...fresh.map(({ id }) => id)]));
   return seen;
 }
@@ -261,7 +275,7 @@ function useStepping(list: RefObject<HTMLUListElement | null>): void {
 function useLinked(
   list: RefObject<HTMLUListElement | null>,
   linked: string | undefined,
-  shown: readonly Ask[],
+  shown: readonly AgentRequest[],
 ): void {
   const done = useRef<string>(undefined);
   useEffect(() => {

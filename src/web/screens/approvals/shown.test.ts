@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { elicitationRecord } from '../../../testing/elicitation-record.ts';
 import { reviewRecord } from '../../../testing/review-record.ts';
 import type { ReviewRecord } from '../../api/queries.ts';
-import { choicesOf, recentAsks, shownAsks } from './shown.ts';
+import { choicesOf, recentRequests, shownRequests } from './shown.ts';
 
 const review = (id: string, minute: number, fields: Partial<ReviewRecord> = {}) =>
   reviewRecord({
@@ -23,15 +23,15 @@ const all = [
 ];
 
 test('the oldest pending request comes first, and one that is settled while it is shown keeps its place', () => {
-  expect(ids(shownAsks(all, {}, new Set()))).toEqual(['a', 'b', 'c']);
-  expect(ids(shownAsks(all, {}, new Set(['old'])))).toEqual(['old', 'a', 'b', 'c']);
-  expect(ids(recentAsks(all, new Set(), 9))).toEqual(['old', 'older']);
-  expect(ids(recentAsks(all, new Set(['old']), 9))).toEqual(['older']);
+  expect(ids(shownRequests(all, {}, new Set()))).toEqual(['a', 'b', 'c']);
+  expect(ids(shownRequests(all, {}, new Set(['old'])))).toEqual(['old', 'a', 'b', 'c']);
+  expect(ids(recentRequests(all, new Set(), 9))).toEqual(['old', 'older']);
+  expect(ids(recentRequests(all, new Set(['old']), 9))).toEqual(['older']);
 });
 
 test('filters are combined, and offer the values of pending requests and the current choice', () => {
-  expect(ids(shownAsks(all, { team: 'team_1', kind: 'edit' }, new Set()))).toEqual(['b']);
-  expect(ids(shownAsks(all, { kind: 'other' }, new Set()))).toEqual(['a']);
+  expect(ids(shownRequests(all, { team: 'team_1', kind: 'edit' }, new Set()))).toEqual(['b']);
+  expect(ids(shownRequests(all, { kind: 'other' }, new Set()))).toEqual(['a']);
   const names = { agents: [], teams: new Map([['team_1', 'Shop']]) };
   const choices = choicesOf(all, { kind: 'execute' }, names);
   expect(choices.team.map(({ label }) => label)).toEqual(['All teams', 'Shop']);
@@ -40,10 +40,10 @@ test('filters are combined, and offer the values of pending requests and the cur
 
 test('elicitations are listed with the reviews, as a separate kind', () => {
   const form = elicitationRecord({ id: 'form', created_at: '2026-11-22T10:03:30.000Z', team_id: 'team_1' });
-  const asks = [...all, form];
-  expect(ids(shownAsks(asks, {}, new Set()))).toEqual(['a', 'form', 'b', 'c']);
-  expect(ids(shownAsks(asks, { team: 'team_1' }, new Set()))).toEqual(['form', 'b']);
-  expect(ids(shownAsks(asks, { kind: 'input' }, new Set()))).toEqual(['form']);
-  const { kind } = choicesOf(asks, {}, { agents: [], teams: new Map() });
+  const requests = [...all, form];
+  expect(ids(shownRequests(requests, {}, new Set()))).toEqual(['a', 'form', 'b', 'c']);
+  expect(ids(shownRequests(requests, { team: 'team_1' }, new Set()))).toEqual(['form', 'b']);
+  expect(ids(shownRequests(requests, { kind: 'input' }, new Set()))).toEqual(['form']);
+  const { kind } = choicesOf(requests, {}, { agents: [], teams: new Map() });
   expect(kind.map(({ value }) => value)).toEqual(['', 'edit', 'input', 'other']);
 });

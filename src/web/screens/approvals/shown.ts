@@ -1,6 +1,6 @@
 /** Which reviews and elicitations are shown, longest pending first (pure); those settled meanwhile keep their place. */
 import type { AgentRecord } from '../../api/queries.ts';
-import { type Ask, isReview } from '../../reviews/ask.ts';
+import { type AgentRequest, isReview } from '../../reviews/agent-request.ts';
 import type { Choice } from '../../ui/select.tsx';
 
 export interface Wanted {
@@ -10,39 +10,47 @@ export interface Wanted {
 }
 
 /** `seen`: ids that were pending while the page was open. */
-export function shownAsks(asks: readonly Ask[], wanted: Wanted, seen: ReadonlySet<string>): Ask[] {
-  return asks
+export function shownRequests(
+  requests: readonly AgentRequest[],
+  wanted: Wanted,
+  seen: ReadonlySet<string>,
+): AgentRequest[] {
+  return requests
     .filter(({ id, status }) => status === 'pending' || seen.has(id))
     .filter(
-      (ask) =>
-        (!wanted.team || ask.team_id === wanted.team) &&
-        (!wanted.agent || ask.agent_id === wanted.agent) &&
-        (!wanted.kind || kindOf(ask) === wanted.kind),
+      (request) =>
+        (!wanted.team || request.team_id === wanted.team) &&
+        (!wanted.agent || request.agent_id === wanted.agent) &&
+        (!wanted.kind || kindOf(request) === wanted.kind),
     )
     .sort((a, b) => a.created_at.localeCompare(b.created_at) || a.id.localeCompare(b.id));
 }
 
 /** The newest decisions first. */
-export function recentAsks(asks: readonly Ask[], seen: ReadonlySet<string>, count: number): Ask[] {
-  return asks
+export function recentRequests(
+  requests: readonly AgentRequest[],
+  seen: ReadonlySet<string>,
+  count: number,
+): AgentRequest[] {
+  return requests
     .filter(({ id, status }) => status !== 'pending' && !seen.has(id))
     .sort((a, b) => (b.answered_at ?? '').localeCompare(a.answered_at ?? ''))
     .slice(0, count);
 }
 
-export function kindOf(ask: Ask): string {
-  if (!isReview(ask)) return 'input';
-  const { tool_call } = ask;
+export function kindOf(request: AgentRequest): string {
+  if (!isReview(request)) return 'input';
+  const { tool_call } = request;
   return typeof tool_call.kind === 'string' ? tool_call.kind : 'other';
 }
 
 /** Filter options: those of the pending ones, plus the current choice. */
 export function choicesOf(
-  asks: readonly Ask[],
+  requests: readonly AgentRequest[],
   wanted: Wanted,
   names: { agents: readonly AgentRecord[]; teams: ReadonlyMap<string, string> },
 ): Record<keyof Wanted, Choice[]> {
-  const waiting = asks.filter(({ status }) => status === 'pending');
+  const waiting = requests.filter(({ status }) => status === 'pending');
   const list = (all: string, values: (string | null | undefined)[], nameOf: (value: string) => string) => {
     const distinct = [...new Set(values)].filter((value) => typeof value === 'string' && value !== '');
     const choices = distinct.map((value) => ({ value: value!, label: nameOf(value!) }));

@@ -32,10 +32,11 @@ interface Piece {
   folded: boolean;
 }
 
-/** A gap is folded if it is longer than this, and than a part of the busy time. */
-const FOLD_MS = 60_000;
-const FOLD_PART = 0.2;
-const FOLDED_PART = 0.04;
+/** A gap is folded if it is longer than this time, and than this share of the busy time. */
+const FOLD_MIN_MS = 60_000;
+const FOLD_MIN_SHARE = 0.2;
+/** Width of a folded gap, as a share of the width of the rest. */
+const FOLDED_WIDTH_SHARE = 0.04;
 
 export function scaleOf(
   spans: readonly Pick<Span, 'from_ms' | 'to_ms'>[],
@@ -48,7 +49,7 @@ export function scaleOf(
   const pieces: Piece[] = [];
   const put = (from_ms: number, to_ms: number, idle: boolean) => {
     if (to_ms <= from_ms) return;
-    const folded = idle && to_ms - from_ms > Math.max(FOLD_MS, busy_ms * FOLD_PART);
+    const folded = idle && to_ms - from_ms > Math.max(FOLD_MIN_MS, busy_ms * FOLD_MIN_SHARE);
     pieces.push({ from_ms, to_ms, folded, width: folded ? 0 : to_ms - from_ms });
   };
   let at = start_ms;
@@ -59,7 +60,7 @@ export function scaleOf(
   }
   put(at, last, true);
   const shown = pieces.reduce((sum, { width }) => sum + width, 0) || 1;
-  for (const piece of pieces) if (piece.folded) piece.width = shown * FOLDED_PART;
+  for (const piece of pieces) if (piece.folded) piece.width = shown * FOLDED_WIDTH_SHARE;
   const total = pieces.reduce((sum, { width }) => sum + width, 0) || 1;
 
   const x = (ms: number) => {

@@ -19,9 +19,9 @@ import { DeleteAgent } from './delete.tsx';
 import { ForgetAgent } from './forget.tsx';
 
 /** The second key press must follow within this time. */
-const TWICE_MS = 1_500;
+const DOUBLE_PRESS_MS = 1_500;
 
-export function Acts({ agent }: { agent: AgentRecord }) {
+export function AgentActions({ agent }: { agent: AgentRecord }) {
   const act = useAgentAct(agent);
   const turn = useCancelTurn(agent);
   const [dialog, setDialog] = useState<'change' | 'delete' | 'forget' | null>(null);
@@ -33,7 +33,7 @@ export function Acts({ agent }: { agent: AgentRecord }) {
     if (turn.open) turn.cancel();
     else if (running && !act.isPending) act.mutate('stop');
   }, [turn, running, act]);
-  const once = useTwice(running, stop);
+  const once = useDoublePress(running, stop);
   return (
     <>
       {turn.open ? (
@@ -138,7 +138,7 @@ function useCancelTurn(agent: AgentRecord) {
 }
 
 /** Runs `act` after `.` is pressed twice; the first press only shows a hint. Returns whether the hint is shown. */
-function useTwice(enabled: boolean, act: () => void): boolean {
+function useDoublePress(enabled: boolean, act: () => void): boolean {
   const [once, setOnce] = useState(false);
   const latest = useRef(act);
   latest.current = act;
@@ -150,11 +150,11 @@ function useTwice(enabled: boolean, act: () => void): boolean {
       if (event.key !== '.' || event.repeat || hasModifier(event) || isTyping(event)) return;
       if (!appearance().shortcuts) return;
       clearTimeout(timer);
-      const second = first.current > 0 && event.timeStamp - first.current < TWICE_MS;
+      const second = first.current > 0 && event.timeStamp - first.current < DOUBLE_PRESS_MS;
       first.current = second ? 0 : event.timeStamp;
       setOnce(!second);
       if (second) latest.current();
-      else timer = setTimeout(() => setOnce(false), TWICE_MS);
+      else timer = setTimeout(() => setOnce(false), DOUBLE_PRESS_MS);
     };
     document.addEventListener('keydown', onKey);
     return () => {
