@@ -35,7 +35,7 @@ export class MemoryGraph implements RunGraph {
       rounds: 0,
       rounds_before: 0,
       max_rounds: shape.max_rounds,
-      leader: 'unasked',
+      round_state: 'unasked',
       steps_seen: 0,
       error: null,
     };
@@ -78,7 +78,7 @@ export class MemoryGraph implements RunGraph {
   waitingAcp(): StepState[] {
     const busy = new Set(this.steps().flatMap(({ launched, member_id }) => (launched ? [member_id] : [])));
     const { leader_member_id } = this.#shape;
-    if (this.#run.leader === 'asking' && leader_member_id !== null) busy.add(leader_member_id);
+    if (this.#run.round_state === 'asking' && leader_member_id !== null) busy.add(leader_member_id);
     return this.#waiting('acp').filter(({ member_id }) => !busy.has(member_id) && busy.add(member_id));
   }
   tally(): Tally {
@@ -110,7 +110,7 @@ function unbegun(step: StepShape): StepState {
     waits_for: step.depends_on.length,
     upstream_failed: false,
     attempt: 0,
-    tries: 0,
+    tries_since_resume: 0,
     launched: false,
     error_text: null,
   };

@@ -40,9 +40,10 @@ export class AcpTransaction {
   readonly #before: AcpState;
   readonly #bodies: EventBody[] = [];
   #state: AcpState;
-  #out = '';
-  /** Whether the agent's record changed in a way that the state does not show. */
-  #touched = false;
+  /** Lines to write to the agent's stdin. */
+  #stdin_lines = '';
+  /** The agent's record changed in a way that the state does not show. */
+  #publish_at_end = false;
 
   private constructor(core: AgentCore, tx: Tx, session: SessionRow) {
     this.core = core;
@@ -53,17 +54,17 @@ export class AcpTransaction {
     this.#state = this.#before;
   }
 
-  /** Runs `talk` and stores its effects. Returns null, without running it, if the session has ended or does not speak ACP. */
+  /** Runs `body` and stores its effects. Returns null, without running it, if the session has ended or does not speak ACP. */
   static run<T>(
     core: AgentCore,
     tx: Tx,
     session_id: string,
-    talk: (transaction: AcpTransaction) => T,
+    body: (transaction: AcpTransaction) => T,
   ): T | null {
     const session = findSession(tx, session_id);
     if (!session || session.state === 'ended' || session.protocol !== 'acp') return null;
     const transaction = new AcpTransaction(core, tx, session);
-    const result = talk(transaction);
+    const result = body(transaction);
     transaction.#finish();
     return result;
   }
@@ -82,7 +83,7 @@ export class AcpTransaction {
 
   /** The length of stdin in bytes, once everything that was sent so far is written. */
   get stdin_end(): number {
-    return this.session.stdin_bytes + Buffer.byteLength(this.#out);
+    return this.session.stdin_bytes + Buffer.byteLength(this.#stdin_lines);
   }
 
   output(body: Omit<EventBody & { type: 'output' }, 'type' | 'session_id' | 'ts_ms' | 'stream'>): void {
@@ -95,7 +96,7 @@ export class AcpTransaction {
     });
   }
 
-  /** Redacts the session's secrets, for text outside the agent's log; the log redacts by itself. */
+  /** Redacts the session's secrets, for text outside the agent's log, which redacts what it stores. */
   redact(text: string): string {
     return this.#redactor?.text(text) ?? text;
   }
@@ -119,16 +120,16 @@ export class AcpTransaction {
     const folded = foldFrame(this.#state, 'from_agent', frame.message);
     const { state, replay, source, events, accepted } = folded;
     this.#state = state;
-    const asks = events.find((one) => one.kind === 'permission_requested');
-    const input = events.find((one) => one.kind === 'input_requested');
+    const permission_event = events.find((one) => one.kind === 'permission_requested');
+    const input_event = events.find((one) => one.kind === 'input_requested');
     this.#log('from_agent', frame, {
       ...(replay && { replay }),
       ...(source && { subagent: this.redact(source.id) }),
       ...(source?.by === 'unknown' && { unknown_session: true }),
       ...(accepted && { accepted }),
       ...(state.protocol_version === PREVIEW && turnEnd(events)),
-      ...(asks && { review_id: this.reviewId(asks.request.number) }),
-      ...(input && { elicitation_id: this.elicitationId(input.request.number) }),
+      ...(permission_event && { review_id: this.reviewId(permission_event.request.number) }),
+      ...(input_event && { elicitation_id: this.elicitationId(input_event.request.number) }),
     });
     return events;
   }
@@ -164,9 +165,9 @@ export class AcpTransaction {
     if (this.#state.spilling !== spilling) this.#state = { ...this.#state, spilling };
   }
 
-  /** Publishes the agent's record at the end, because its reviews or elicitations changed. */
-  touch(): void {
-    this.#touched = true;
+  /** Publishes the agent's record at the end of the transaction, because its reviews or elicitations changed. */
+  publishAtEnd(): void {
+    this.#publish_at_end = true;
   }
 
   #nextId(): string {
@@ -182,7 +183,7 @@ export class AcpTransaction {
     const size = Buffer.byteLength(line);
     const text = size > limits.acp_payload_bytes_max ? null : line.trimEnd();
     this.#log('to_agent', { message, text, size }, fields);
-    this.#out += line;
+    this.#stdin_lines += line;
   }
 
   #log(direction: Direction, { message, text, size }: Frame, more: object): void {
@@ -200,27 +201,27 @@ export class AcpTransaction {
   #finish(): void {
     const { tx, core, session, agent } = this;
     if (this.#bodies.length > 0) core.events.append(tx, agent.id, this.#bodies);
-    if (this.#out !== '') {
-      const data = Buffer.from(this.#out).toString('base64');
+    if (this.#stdin_lines !== '') {
+      const data = Buffer.from(this.#stdin_lines).toString('base64');
       const payload = { offset: session.stdin_bytes, data, eof: false };
       core.outbox.enqueue(tx, session.node_id, session.id, 'input', payload);
       updateSession(tx, session.num, { stdin_bytes: this.stdin_end });
     }
-    if (this.#state === this.#before && !this.#touched) return;
+    if (this.#state === this.#before && !this.#publish_at_end) return;
     storeAcpState(tx, session.num, this.#state);
     const activity = this.#activity();
     const { acp_session_id } = this.#state;
     const opened = this.#state.phase === 'ready' && acp_session_id !== agent.acp_session_id;
-    const asks = this.#asks();
+    const asks = this.#observedAsks();
     const shown = activity !== agent.activity || asks !== agent.asks;
     if (shown || opened) {
       updateAgent(tx, agent.num, { activity, asks, ...(opened && { acp_session_id }), updated_at: this.now });
     }
-    if (shown || this.#touched) core.records.publish(tx, agent.id);
+    if (shown || this.#publish_at_end) core.records.publish(tx, agent.id);
   }
 
   /** Derived from the agent's tool calls and from the mode that it reports. */
-  #asks(): Asks {
+  #observedAsks(): Asks {
     const mode = currentMode(this.#state);
     const is_acting = mode !== null && this.preset?.permission.acting_modes.includes(mode);
     return is_acting ? 'acts' : asksOf(this.#state.acting);

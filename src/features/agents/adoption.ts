@@ -50,7 +50,7 @@ async function adopt(
     if (known && known.node_id !== node_id) {
       log.error(
         { session_id: view.session_id, node_id },
-        'a node shows a session of another node; it is passed over',
+        "a node reported another node's session; ignoring it",
       );
       continue;
     }

@@ -57,7 +57,7 @@ export class Forgetting {
     throw problems.nodeAnswers();
   }
 
-  handlers(): Pick<IntentHandlers, 'discard' | 'forget_owner'> {
+  intentHandlers(): Pick<IntentHandlers, 'discard' | 'forget_owner'> {
     return {
       discard: (intent) => this.#discard(intent),
       forget_owner: async ({ node_id, payload: { owner_id } }) => {

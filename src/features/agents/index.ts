@@ -66,7 +66,7 @@ export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeat
     },
     facts: { 'agent-restarts': restartFacts(own) },
     timers: restartTimers(own, lifecycle),
-    intents: { ...lifecycle.handlers(), ...pending.handlers(), ...forgetting.handlers() },
+    intents: { ...lifecycle.intentHandlers(), ...pending.intentHandlers(), ...forgetting.intentHandlers() },
     start: () => main.attach(sink),
     close: async () => {
       await main.detach();

@@ -45,7 +45,7 @@ export class Lifecycle {
   }
 
   /** Inserts a session and the intent to start it. Throws `agent is already running`. */
-  begin(
+  enqueueStart(
     tx: Tx,
     row: AgentRow,
     principal: Principal,
@@ -82,12 +82,16 @@ export class Lifecycle {
   }
 
   /**
-   * Starts an agent and waits until its process runs or has failed, at most `limits.settle_ms` after the node's answer.
+   * Starts an agent and waits until its process runs or has failed, at most `limits.status_wait_ms` after the node's answer.
    * `session_id`: derived from an idempotency key; a repetition waits for the same session. Throws `node_unreachable` if the
    * node stops answering; the intent is kept.
    */
-  async start(find: (reader: Reader) => AgentRow, principal: Principal, session_id?: string): Promise<void> {
-    const spare = newId('ses');
+  async startAndWait(
+    find: (reader: Reader) => AgentRow,
+    principal: Principal,
+    session_id?: string,
+  ): Promise<void> {
+    const generated_id = newId('ses');
     const begun = await this.#core.store.write((tx) => {
       const row = find(tx);
       const { node_id } = row;
@@ -97,8 +101,8 @@ export class Lifecycle {
       if (row.pending !== null && this.isUnanswered(tx, row, 'start'))
         return { node_id, session_id: row.session_id!, intent_id: null };
       updateAgent(tx, row.num, { restart_count: 0 });
-      const fresh = session_id !== undefined && !findSession(tx, session_id) ? session_id : spare;
-      return { node_id, ...this.begin(tx, row, principal, fresh) };
+      const fresh = session_id !== undefined && !findSession(tx, session_id) ? session_id : generated_id;
+      return { node_id, ...this.enqueueStart(tx, row, principal, fresh) };
     });
     const { outbox } = this.#core;
     if (begun.intent_id === null) outbox.retryNow(begun.node_id);
@@ -108,7 +112,7 @@ export class Lifecycle {
       this.#core.waits.until(
         begun.session_id,
         (reader) => !isStarting(reader, begun.session_id),
-        limits.settle_ms,
+        limits.status_wait_ms,
       ),
     );
   }
@@ -130,24 +134,28 @@ export class Lifecycle {
    * Stops all processes of the agent, and waits until they are gone and the last byte is committed. `grace_ms`: between TERM
    * and KILL. Throws `agent is not running`, and `agent_processes_survived` if a process cannot be ended.
    */
-  async stop(find: (reader: Reader) => AgentRow, principal: Principal, grace_ms: number): Promise<void> {
+  async stopAndWait(
+    find: (reader: Reader) => AgentRow,
+    principal: Principal,
+    grace_ms: number,
+  ): Promise<void> {
     const { store } = this.#core;
     const row = await store.read(find);
     const session_id = liveSession(row);
     let stop = this.#stops.get(session_id);
     if (!stop) {
-      stop = this.#beginStop(find, principal, grace_ms, session_id).finally(() =>
+      stop = this.#stopOnNode(find, principal, grace_ms, session_id).finally(() =>
         this.#stops.delete(session_id),
       );
       this.#stops.set(session_id, stop);
     }
     const { survivors } = await this.whileReachable(row.node_id, stop);
     if (survivors.length > 0) throw agentProcessesSurvived(survivors);
-    await this.whileReachable(row.node_id, this.untilEnded(session_id, limits.settle_ms));
+    await this.whileReachable(row.node_id, this.untilEnded(session_id, limits.status_wait_ms));
   }
 
   /** Stops the agent if it runs, and starts it. A repeated request does not stop it again. */
-  async restart(
+  async restartAndWait(
     find: (reader: Reader) => AgentRow,
     principal: Principal,
     grace_ms: number,
@@ -159,8 +167,8 @@ export class Lifecycle {
       const starts = row.pending !== null && this.isUnanswered(reader, row, 'start');
       return !isLive(row) || repeated || starts;
     });
-    if (!needs_no_stop) await this.stop(find, principal, grace_ms).catch(unlessNotRunning);
-    await this.start(find, principal, session_id);
+    if (!needs_no_stop) await this.stopAndWait(find, principal, grace_ms).catch(unlessNotRunning);
+    await this.startAndWait(find, principal, session_id);
   }
 
   /** Resolves to whether the session ends within the time. */
@@ -190,7 +198,7 @@ export class Lifecycle {
     updateSession(tx, findSession(tx, row.session_id!)!.num, { stopping: 0 });
   }
 
-  async #beginStop(
+  async #stopOnNode(
     find: (reader: Reader) => AgentRow,
     principal: Principal,
     grace_ms: number,
@@ -200,13 +208,13 @@ export class Lifecycle {
     const intent_id = await store.write((tx) => {
       const row = find(tx);
       if (liveSession(row) !== session_id) throw problems.agentNotRunning();
-      return this.end(tx, row, principal, grace_ms);
+      return this.enqueueStop(tx, row, principal, grace_ms);
     });
     return (await outbox.outcome(intent_id)) as StopReport;
   }
 
   /** Records the intent to stop a running agent, and returns its id. Throws `agent is not running`. */
-  end(tx: Tx, row: AgentRow, principal: Principal, grace_ms: number): number {
+  enqueueStop(tx: Tx, row: AgentRow, principal: Principal, grace_ms: number): number {
     const session_id = liveSession(row);
     this.#core.session.beforeStop(tx, session_id);
     updateSession(tx, findSession(tx, session_id)!.num, { stopping: 1 });
@@ -215,8 +223,8 @@ export class Lifecycle {
     return this.#core.outbox.enqueue(tx, row.node_id, session_id, 'stop', { grace_ms });
   }
 
-  /** Carry out the intents on the node. */
-  handlers(): Pick<IntentHandlers, 'start' | 'stop' | 'input' | 'forget'> {
+  /** They carry out the intents on the node. */
+  intentHandlers(): Pick<IntentHandlers, 'start' | 'stop' | 'input' | 'forget'> {
     return {
       start: (intent) => this.#dispatchStart(intent.lane),
       stop: (intent) => this.#dispatchStop(intent.lane, intent.payload.grace_ms),

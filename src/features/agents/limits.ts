@@ -16,8 +16,8 @@ export const limits = {
   agent_wait_s_max: 60,
   /** Requests that wait for agents at the same time. */
   agent_waiters_max: 1_000,
-  /** How long a kept stop waits for the end of the session. */
-  settle_ms: 60_000,
+  /** How long a start or a stop waits for the agent's new status after the node's answer. */
+  status_wait_ms: 60_000,
   /** First wait of the restart policy. */
   restart_backoff_ms: 10_000,
   /** Longest wait of the restart policy. */

@@ -90,7 +90,7 @@ export class Pending {
     });
   }
 
-  handlers(): Pick<IntentHandlers, 'pursue'> {
+  intentHandlers(): Pick<IntentHandlers, 'pursue'> {
     return { pursue: ({ lane: agent_id }) => this.#pursue(agent_id) };
   }
 
@@ -164,7 +164,7 @@ export class Pending {
       if (stop_id === null) continue;
       const report = (await outbox.outcome(stop_id)) as StopReport;
       if (report.survivors.length > 0) return this.#giveUp(agent_id, report.survivors);
-      await this.#lifecycle.untilEnded(row.session_id!, limits.settle_ms);
+      await this.#lifecycle.untilEnded(row.session_id!, limits.status_wait_ms);
     }
   }
 
@@ -176,15 +176,15 @@ export class Pending {
       throw new Error(`the stop of ${row.session_id} has not been carried out yet`);
     }
     if (lives && kind === 'restart') {
-      const intent_id = this.#lifecycle.end(tx, row, principal, grace_ms);
+      const intent_id = this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);
       updateAgent(tx, row.num, { pending: kind, pending_request: row.pending_request });
       return intent_id;
     }
     updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
-    if (lives && kind === 'stop') this.#lifecycle.end(tx, row, principal, grace_ms);
+    if (lives && kind === 'stop') this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);
     if (!lives && kind !== 'stop') {
       const fresh = session_id !== undefined && !findSession(tx, session_id) ? session_id : undefined;
-      this.#lifecycle.begin(tx, row, principal, fresh);
+      this.#lifecycle.enqueueStart(tx, row, principal, fresh);
     }
     this.#core.records.publish(tx, row.id);
     return null;

@@ -33,7 +33,7 @@ export function restartTimers(core: AgentCore, lifecycle: Lifecycle): Pick<Timer
       if (!row || !session || session.state !== 'ended' || row.session_id !== session.id) return;
       // A later request takes precedence.
       if (row.pending !== null) return;
-      lifecycle.begin(tx, row, SERVICE);
+      lifecycle.enqueueStart(tx, row, SERVICE);
       core.records.publish(tx, row.id);
     },
   };

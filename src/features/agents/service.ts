@@ -236,14 +236,18 @@ export class Agents {
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
     const find = this.#driven(caller, agent_id);
     const asked = { kind: 'start', principal: principalOf(caller), grace_ms: 0, session_id } as const;
-    await this.#pending.request(find, asked, () => this.#lifecycle.start(find, asked.principal, session_id));
+    await this.#pending.request(find, asked, () =>
+      this.#lifecycle.startAndWait(find, asked.principal, session_id),
+    );
     return this.#record(caller, 'agent.drive', agent_id);
   }
 
   async stop(caller: Caller, agent_id: string, grace_ms: number): Promise<Agent> {
     const find = this.#driven(caller, agent_id);
     const asked = { kind: 'stop', principal: principalOf(caller), grace_ms } as const;
-    await this.#pending.request(find, asked, () => this.#lifecycle.stop(find, asked.principal, grace_ms));
+    await this.#pending.request(find, asked, () =>
+      this.#lifecycle.stopAndWait(find, asked.principal, grace_ms),
+    );
     return this.#record(caller, 'agent.drive', agent_id);
   }
 
@@ -256,7 +260,7 @@ export class Agents {
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
     const find = this.#driven(caller, agent_id);
     const asked = { kind: 'restart', principal: principalOf(caller), grace_ms, session_id } as const;
-    const carryOut = () => this.#lifecycle.restart(find, asked.principal, grace_ms, session_id);
+    const carryOut = () => this.#lifecycle.restartAndWait(find, asked.principal, grace_ms, session_id);
     await this.#pending.request(find, asked, carryOut);
     return this.#record(caller, 'agent.drive', agent_id);
   }
@@ -333,7 +337,7 @@ export class Agents {
     if (isLive(row)) {
       const find = (reader: Reader) => this.#core.records.find(reader, caller, 'agent.delete', agent_id);
       await this.#lifecycle
-        .stop(find, principalOf(caller), sharedLimits.stop_grace_ms)
+        .stopAndWait(find, principalOf(caller), sharedLimits.stop_grace_ms)
         .catch(unlessNotRunning);
     }
     return this.#deletions.run(agent_id, () =>

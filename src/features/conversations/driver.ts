@@ -35,7 +35,7 @@ export interface DriverOptions {
 }
 
 /** The first message of a session; `newest`: the ACP version to offer. */
-export function introduce(transaction: AcpTransaction, newest: number): void {
+export function initializeAgent(transaction: AcpTransaction, newest: number): void {
   if (transaction.state.phase !== 'starting') return;
   const info = { name: 'svc', title: 'svc', version };
   const elicitation = { form: {}, url: {} };
@@ -52,11 +52,11 @@ export function introduce(transaction: AcpTransaction, newest: number): void {
       subagents: {},
     },
   });
-  awaitAnswer(transaction);
+  setSilenceTimer(transaction);
 }
 
-/** An agent is reported as silent if it does not answer what it must answer before its first prompt. */
-export function awaitAnswer({ tx, core, session, now }: AcpTransaction): void {
+/** Reports the agent as silent if it does not answer what it must answer before its first prompt. */
+export function setSilenceTimer({ tx, core, session, now }: AcpTransaction): void {
   core.timers.set(tx, 'acp_silent', session.id, now + limits.acp_silent_ms, {});
 }
 
@@ -70,7 +70,7 @@ type Reactions = {
 
 const reactions: Reactions = {
   initialized: (transaction) => {
-    heard(transaction);
+    clearSilenceTimer(transaction);
     open(transaction);
   },
   authenticated: (transaction) => {
@@ -80,15 +80,15 @@ const reactions: Reactions = {
   open_failed: (transaction, { method, error }) => openFailed(transaction, method, error.message),
   opened: (transaction) => {
     applyPermissionMode(transaction);
-    if (isApplying(transaction)) awaitAnswer(transaction);
+    if (isApplying(transaction)) setSilenceTimer(transaction);
     else ready(transaction);
   },
   auth_required: (transaction) => {
     const methods = transaction.state.auth_methods;
-    waits(transaction, 'auth_required', 'the agent requires a sign-in first', { methods });
+    reportBlocked(transaction, 'auth_required', 'the agent requires a sign-in first', { methods });
   },
   failed: (transaction, { code, message }) => {
-    heard(transaction);
+    clearSilenceTimer(transaction);
     transaction.error(code, message);
     const { tx, core, session, agent } = transaction;
     const failed = { agent_id: agent.id, session_id: session.id, error: transaction.redact(message) };
@@ -149,16 +149,16 @@ function permissionModeAnswered(transaction: AcpTransaction, error: RpcError | n
     transaction.error('permission_mode_refused', message);
   }
   if (isApplying(transaction)) return;
-  heard(transaction);
+  clearSilenceTimer(transaction);
   ready(transaction);
 }
 
-function heard({ tx, core, session }: AcpTransaction): void {
+function clearSilenceTimer({ tx, core, session }: AcpTransaction): void {
   core.timers.clear(tx, 'acp_silent', session.id);
 }
 
 /** Reports why the agent accepts no prompts yet: in its log and, for a team's member, to its run. */
-export function waits(
+export function reportBlocked(
   transaction: AcpTransaction,
   code: string,
   reason: string,
@@ -211,7 +211,7 @@ export function endTurn(transaction: AcpTransaction, by: string | null): { promp
     const result = { outcome: { outcome: 'cancelled' } };
     transaction.respond(JSON.parse(row.request_id), { result }, { review_id: row.id, answered_by: by });
     closeReview(core, tx, row, { status: 'cancelled', answered_by: by });
-    transaction.touch();
+    transaction.publishAtEnd();
   }
   cancelElicitations(transaction, by);
   if (state.turn === null && !state.work.busy) return null;
@@ -226,31 +226,32 @@ function open(transaction: AcpTransaction): void {
   if (before === null) openNew(transaction);
   else if (resume) reopen(transaction, AGENT_METHODS.session_resume, before);
   else if (load) reopen(transaction, AGENT_METHODS.session_load, before);
-  else lost(transaction, 'the agent can neither resume nor load a session');
+  else openWithoutContext(transaction, 'the agent can neither resume nor load a session');
 }
 
 function openFailed(transaction: AcpTransaction, method: string, reason: string): void {
   const before = transaction.agent.acp_session_id;
   if (method === AGENT_METHODS.session_resume && transaction.state.capabilities.load && before !== null) {
     reopen(transaction, AGENT_METHODS.session_load, before);
-  } else if (method !== AGENT_METHODS.session_new) lost(transaction, reason);
+  } else if (method !== AGENT_METHODS.session_new) openWithoutContext(transaction, reason);
 }
 
-function lost(transaction: AcpTransaction, reason: string): void {
+/** Starts a new session, because the previous one cannot be continued. */
+function openWithoutContext(transaction: AcpTransaction, reason: string): void {
   transaction.error('context_lost', `the agent starts a new session without the earlier context: ${reason}`);
   openNew(transaction);
 }
 
 function openNew(transaction: AcpTransaction): void {
-  transaction.request(AGENT_METHODS.session_new, placeOf(transaction));
+  transaction.request(AGENT_METHODS.session_new, sessionParams(transaction));
 }
 
 function reopen(transaction: AcpTransaction, method: string, sessionId: string): void {
-  transaction.request(method, { sessionId, ...placeOf(transaction) });
+  transaction.request(method, { sessionId, ...sessionParams(transaction) });
 }
 
-/** The agent's folder, and its MCP servers: a team's member gets the one with which it calls the team. */
-function placeOf({ agent, session, core, state }: AcpTransaction): {
+/** Parameters that open a session: the folder, and the MCP servers. A team's member gets one with which it calls the team. */
+function sessionParams({ agent, session, core, state }: AcpTransaction): {
   cwd: string;
   mcpServers: McpServer[];
 } {

@@ -15,7 +15,14 @@ import { findAgent, findSession, updateAgent } from '../agents/queries/agents.ts
 import { pendingElicitations } from '../elicitations/queries.ts';
 import { abandonElicitations } from '../elicitations/rows.ts';
 import { abandonReviews } from '../reviews/rows.ts';
-import { awaitAnswer, type DriverOptions, endTurn, introduce, react, waits } from './driver.ts';
+import {
+  type DriverOptions,
+  endTurn,
+  initializeAgent,
+  react,
+  reportBlocked,
+  setSilenceTimer,
+} from './driver.ts';
 import { isApplying } from './permission-mode.ts';
 import { sentPrompts, updatePrompt } from './queries.ts';
 
@@ -50,7 +57,7 @@ export class Conversations {
       session_started: (tx, { payload }) => {
         const newest = this.#options.acp_version();
         AcpTransaction.run(this.#core, tx, payload.session_id, (transaction) =>
-          introduce(transaction, newest),
+          initializeAgent(transaction, newest),
         );
       },
       session_ended: (tx, { payload }) => this.#ended(tx, payload.agent_id, payload.session_id),
@@ -64,13 +71,17 @@ export class Conversations {
           const applying = isApplying(transaction);
           if (transaction.state.phase !== 'initializing' && !applying) return;
           // An unreachable node cannot deliver an answer.
-          if (transaction.agent.stale_since !== null) return awaitAnswer(transaction);
+          if (transaction.agent.stale_since !== null) return setSilenceTimer(transaction);
           // The agent asks for input before it responds, and waits for a person.
           if (pendingElicitations(tx, transaction.agent.num, transaction.session.num).length > 0) {
-            return awaitAnswer(transaction);
+            return setSilenceTimer(transaction);
           }
-          if (applying) return waits(transaction, 'permission_mode_unconfirmed', UNCONFIRMED);
-          waits(transaction, 'acp_silent', 'the agent has not introduced itself: it may not speak ACP');
+          if (applying) return reportBlocked(transaction, 'permission_mode_unconfirmed', UNCONFIRMED);
+          reportBlocked(
+            transaction,
+            'acp_silent',
+            'the agent has not introduced itself: it may not speak ACP',
+          );
         });
       },
       turn_cancel: (tx, { ref, payload }) => {

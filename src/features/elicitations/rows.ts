@@ -40,7 +40,7 @@ export function openElicitation(
   });
   if (expires_at !== null) core.timers.set(tx, 'elicitation_deadline', id, expires_at, {});
   core.facts.record(tx, 'elicitation_opened', id, { elicitation_id: id });
-  transaction.touch();
+  transaction.publishAtEnd();
   publishElicitation(core, tx, id);
 }
 
@@ -85,7 +85,7 @@ export function withdrawElicitations(transaction: AcpTransaction, id: RequestId)
     transaction.error(...undeliverable(row));
     markUndeliverable(core, tx, row, 'the agent withdrew the request');
   }
-  transaction.touch();
+  transaction.publishAtEnd();
 }
 
 /** Answers all pending elicitations with `cancel`. `by`: who did it, as shown to people; null: the service. */
@@ -95,7 +95,7 @@ export function cancelElicitations(transaction: AcpTransaction, by: string | nul
     const about = { elicitation_id: row.id, answered_by: by };
     transaction.respond(JSON.parse(row.request_id), { result: { action: 'cancel' } }, about);
     closeElicitation(core, tx, row, { status: 'cancelled', answered_by: by });
-    transaction.touch();
+    transaction.publishAtEnd();
   }
 }
 

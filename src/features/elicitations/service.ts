@@ -104,7 +104,7 @@ export class Elicitations {
       const { stdin_end } = transaction;
       const changes = { status: statusOf[action], answered_by, delivery: 'queued', stdin_end } as const;
       closeElicitation(this.#core, tx, row, changes);
-      transaction.touch();
+      transaction.publishAtEnd();
       return true;
     });
     if (done === null) throw problems.elicitationCancelled();
@@ -145,7 +145,7 @@ export class Elicitations {
           transaction.respond(JSON.parse(row.request_id), { result: { action: 'cancel' } }, about);
           const { stdin_end } = transaction;
           closeElicitation(this.#core, tx, row, { status: 'expired', delivery: 'queued', stdin_end });
-          transaction.touch();
+          transaction.publishAtEnd();
         });
       },
     };

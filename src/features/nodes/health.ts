@@ -100,10 +100,10 @@ function report(
   clock_skew_ms: number | null,
 ): HealthReport {
   const failed = checks.find(({ ok }) => !ok)?.name;
-  const limps =
+  const is_degraded =
     failed === 'worktree_root' || health?.disk.starts_allowed === false || isSkewed(clock_skew_ms);
   const status =
-    failed !== undefined && failed !== 'worktree_root' ? 'unreachable' : limps ? 'degraded' : 'ok';
+    failed !== undefined && failed !== 'worktree_root' ? 'unreachable' : is_degraded ? 'degraded' : 'ok';
   return {
     node_id,
     status,

@@ -46,7 +46,7 @@ export function openReview(
   if (expires_at !== null) core.timers.set(tx, 'review_deadline', id, expires_at, {});
   if (first.routed_to !== null) awaitLeader(core, routing, tx, findReview(tx, id)!);
   core.facts.record(tx, 'review_opened', id, { review_id: id, agent_id: agent.id });
-  transaction.touch();
+  transaction.publishAtEnd();
   publishReview(core, tx, id);
 }
 
@@ -65,7 +65,7 @@ export function withdrawReviews(transaction: AcpTransaction, id: RequestId): voi
     transaction.error(...undeliverable(row));
     markUndeliverable(core, tx, row, 'the agent withdrew the question');
   }
-  transaction.touch();
+  transaction.publishAtEnd();
 }
 
 /** The session is over, so no review waits for an answer. */

@@ -197,7 +197,7 @@ export class Reviews {
         delivery: 'queued',
         stdin_end: transaction.stdin_end,
       });
-      transaction.touch();
+      transaction.publishAtEnd();
       return transaction.stdin_end;
     });
     if (stdin_end === null) throw problems.reviewCancelled();
@@ -276,7 +276,7 @@ export class Reviews {
           transaction.respond(JSON.parse(row.request_id), { result }, review);
           const { stdin_end } = transaction;
           closeReview(this.#core, tx, row, { status: 'expired', delivery: 'queued', stdin_end });
-          transaction.touch();
+          transaction.publishAtEnd();
         });
       },
     };

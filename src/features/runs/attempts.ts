@@ -100,7 +100,7 @@ export class Attempts {
     const row = findAgent(tx, agent_id);
     if (!row?.session_id || row.session_state === 'ended') return;
     if (findSession(tx, row.session_id)!.stopping === 1) return;
-    this.#lifecycle.end(tx, row, SERVICE, limits.stop_grace_ms);
+    this.#lifecycle.enqueueStop(tx, row, SERVICE, limits.stop_grace_ms);
   }
 
   /** Fails an attempt that exceeded the time limit of its step. */

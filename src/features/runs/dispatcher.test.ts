@@ -355,7 +355,7 @@ test('the outcome of an attempt from before a restart does not affect a new step
   await untilStep(run_id, 'dig', 'running');
   const command = { kind: 'completeStep' } as const;
   // The process of the step keeps running.
-  await say(room, run_id, { kind: 'step_command', step_key: 'dig', command, own: true });
+  await say(room, run_id, { kind: 'step_command', step_key: 'dig', command, by_own_member: true });
   await say(room, run_id, { kind: 'run_command', command: { kind: 'restartRun' } });
   await addToRun(room, run_id, { step_key: 'dig', member_id: 'bob' });
   expect(await step(run_id, 'dig')).toMatchObject({ status: 'ready', attempt: 1 });

@@ -92,7 +92,7 @@ export class Launcher {
     });
     if (memberKind(member) === 'acp' && takes_prompts) return;
     const find = (reader: Reader) => this.#core.records.mustFind(reader, agent.id);
-    await this.#lifecycle.stop(find, SERVICE, sharedLimits.stop_grace_ms).catch((error: unknown) => {
+    await this.#lifecycle.stopAndWait(find, SERVICE, sharedLimits.stop_grace_ms).catch((error: unknown) => {
       // It has ended in the meantime.
       if (!(error instanceof Problem) || error.code !== problems.agentNotRunning().code) throw error;
     });
@@ -139,7 +139,7 @@ export class Launcher {
     }
     updateAttempt(tx, attempt.num, { prompt_id });
     if (fresh) {
-      const { session_id } = this.#lifecycle.begin(tx, row, SERVICE);
+      const { session_id } = this.#lifecycle.enqueueStart(tx, row, SERVICE);
       if (!acp) updateAttempt(tx, attempt.num, { session_id });
     } else AcpTransaction.run(this.#core, tx, row.session_id!, sendNext);
     this.#core.records.publish(tx, row.id);

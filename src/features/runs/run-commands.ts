@@ -92,7 +92,12 @@ export class RunCommands {
     if (request.kind === 'resumeStep') updateStep(tx, step.num, { answer: json(request.input) });
     try {
       const own = by.actor_id === actorIdOf(step.member_id, run.team_id);
-      this.#options.scheduler.apply(tx, run.num, { kind: 'step_command', step_key, command: request, own });
+      this.#options.scheduler.apply(tx, run.num, {
+        kind: 'step_command',
+        step_key,
+        command: request,
+        by_own_member: own,
+      });
     } catch (error) {
       if (!(error instanceof IllegalTransition)) throw error;
       throw new Problem('conflict', 'step_status', `step is ${error.status}`);

@@ -50,6 +50,7 @@ export class Scheduler {
     const before = runOfNum(tx, run_num);
     if (!before) return;
     const graph = graphOf(tx, before, this.#options.clock.now());
+    // Records which steps change visibly.
     const changed = new Set<string>();
     const all_steps = event.kind === 'begun' || event.kind === 'step_added';
     const { putStep } = graph;

@@ -69,7 +69,16 @@ export function graphOf(tx: Tx, row: RunRow, now: number): RunGraph {
   const { num } = row;
   const { leader_member_id, max_rounds } = specOf(row);
   const { status, mode, rounds, rounds_before, leader, steps_seen, error } = row;
-  let run: RunState = { status, mode, rounds, rounds_before, max_rounds, leader, steps_seen, error };
+  let run: RunState = {
+    status,
+    mode,
+    rounds,
+    rounds_before,
+    max_rounds,
+    round_state: leader,
+    steps_seen,
+    error,
+  };
   /** Steps that were read or written. Nothing else changes them during the transaction. */
   const known = new Map<string, StepState>();
   const read = (found: StepRow): StepState => {
@@ -80,11 +89,11 @@ export function graphOf(tx: Tx, row: RunRow, now: number): RunGraph {
   return {
     run: () => run,
     putRun: (next) => {
-      const { max_rounds: _, ...columns } = next;
+      const { max_rounds: _, round_state, ...columns } = next;
       const begins = run.status === 'pending' && next.status !== 'pending';
       run = next;
       const ended_at = isRunOver(next) ? now : null;
-      updateRun(tx, num, { ...columns, ended_at, ...(begins && { started_at: now }) });
+      updateRun(tx, num, { ...columns, leader: round_state, ended_at, ...(begins && { started_at: now }) });
     },
     step: (step_key) => {
       const found = known.has(step_key) ? undefined : findStep(tx, num, step_key);
@@ -117,7 +126,7 @@ export function graphOf(tx: Tx, row: RunRow, now: number): RunGraph {
       const waiting = tx.all(waitingAcp(tx, num));
       if (waiting.length === 0) return [];
       const busy = new Set(tx.all(launchedMembers(tx, num)).map(({ member_id }) => member_id));
-      if (run.leader === 'asking' && leader_member_id !== null) busy.add(leader_member_id);
+      if (run.round_state === 'asking' && leader_member_id !== null) busy.add(leader_member_id);
       const free = waiting.filter(({ member_id }) => !busy.has(member_id));
       return free.map((first) => read(tx.get(stepByNum(tx, first.num))!));
     },
@@ -148,7 +157,7 @@ function toState(row: StepRow): StepState {
     waits_for: row.waits_for,
     upstream_failed: row.upstream_failed === 1,
     attempt: row.attempt,
-    tries: row.tries,
+    tries_since_resume: row.tries,
     launched: row.launched === 1,
     error_text: row.error_text,
   };
@@ -204,7 +213,7 @@ const stepPut = preparedQuery(
 );
 
 function putStep(tx: Tx, run_num: number, step: StepState, now: number): void {
-  const { status, waits_for, attempt, tries, error_text, step_key } = step;
+  const { status, waits_for, attempt, tries_since_resume: tries, error_text, step_key } = step;
   const ended_at = isStepOver(step) ? now : null;
   // The output of an earlier attempt is not shown with the next one.
   const fresh = status === 'pending' || (status === 'ready' && !step.launched) ? 1 : 0;

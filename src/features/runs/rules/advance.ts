@@ -41,7 +41,7 @@ import { isRunOver, isStepOver, type RunStatus, type StepStatus } from './run.ts
  */
 export function advance(graph: RunGraph, event: GraphEvent, plain_max: number): Effect[] {
   const effects: Effect[] = [];
-  if (apply(graph, event, effects)) proceed(graph, plain_max, effects);
+  if (apply(graph, event, effects)) continueRun(graph, plain_max, effects);
   return effects;
 }
 
@@ -85,7 +85,8 @@ function applyAttemptEvent(graph: RunGraph, event: AttemptEvent): boolean {
       return true;
     case 'step_failed':
       if (step.status === 'input_required') return keepWaiting(graph, step);
-      if (event.final !== true && step.tries < step.max_attempts) tryAgain(graph, step, event.error_text);
+      if (event.final !== true && step.tries_since_resume < step.max_attempts)
+        tryAgain(graph, step, event.error_text);
       else endStep(graph, step, 'failed', event.error_text);
       return true;
     case 'step_unknown':
@@ -140,15 +141,16 @@ function resolvePending(step: StepState): StepState {
 
 function applyStepCommand(
   graph: RunGraph,
-  { step_key, command, own = false }: Extract<GraphEvent, { kind: 'step_command' }>,
+  { step_key, command, by_own_member = false }: Extract<GraphEvent, { kind: 'step_command' }>,
   effects: Effect[],
 ): boolean {
   const step = graph.step(step_key)!;
   const run = graph.run();
   if (isRunOver(run)) throw new IllegalTransition(isStepOver(step) ? step.status : run.status);
-  const live = step.launched && step.kind !== 'outside';
+  const has_running_agent = step.launched && step.kind !== 'outside';
   const end = () => {
-    if (live && !own) effects.push({ kind: 'end_attempt', step_key, attempt: step.attempt });
+    if (has_running_agent && !by_own_member)
+      effects.push({ kind: 'end_attempt', step_key, attempt: step.attempt });
   };
   const must = (...legal: StepStatus[]) => {
     if (!legal.includes(step.status)) throw new IllegalTransition(step.status);
@@ -177,7 +179,7 @@ function applyStepCommand(
     case 'resumeStep':
       must('input_required');
       end();
-      if (step.kind !== 'outside') tryAgain(graph, { ...step, tries: 0 }, null);
+      if (step.kind !== 'outside') tryAgain(graph, { ...step, tries_since_resume: 0 }, null);
       else
         graph.putStep({
           ...(step.launched ? step : withNextAttempt(step)),
@@ -220,12 +222,12 @@ function applyRunCommand(graph: RunGraph, command: RunCommand, effects: Effect[]
 const ending = { completeRun: 'completed', failRun: 'failed', cancelRun: 'cancelled' } as const;
 
 function restarted(run: RunState): RunState {
-  return { ...run, status: 'running', error: null, leader: 'unasked', rounds_before: run.rounds };
+  return { ...run, status: 'running', error: null, round_state: 'unasked', rounds_before: run.rounds };
 }
 
 /** Cancels every step and round that has not ended. */
 function cancelOpen(graph: RunGraph, run: RunState, effects: Effect[]): void {
-  if (run.leader === 'asking') effects.push({ kind: 'end_round', round: run.rounds });
+  if (run.round_state === 'asking') effects.push({ kind: 'end_round', round: run.rounds });
   for (const step of graph.steps()) {
     if (isStepOver(step)) continue;
     const { step_key, attempt } = step;
@@ -241,7 +243,13 @@ export function reset(graph: RunGraph, which: (step: StepState) => boolean): voi
   for (const step of steps) {
     if (!open.has(step.step_key)) continue;
     const waits_for = step.depends_on.filter((key) => open.has(key)).length;
-    const cleared = { waits_for, upstream_failed: false, tries: 0, launched: false, error_text: null };
+    const cleared = {
+      waits_for,
+      upstream_failed: false,
+      tries_since_resume: 0,
+      launched: false,
+      error_text: null,
+    };
     graph.putStep(resolvePending({ ...step, ...cleared, status: 'pending' }));
   }
 }
@@ -264,7 +272,7 @@ function addStep(graph: RunGraph, spec: Extract<GraphEvent, { kind: 'step_added'
     waits_for: needs.filter((need) => !isStepOver(need)).length,
     upstream_failed: needs.some((need) => isStepOver(need) && need.status !== 'completed'),
     attempt: 0,
-    tries: 0,
+    tries_since_resume: 0,
     launched: false,
     error_text: null,
   };
@@ -274,19 +282,20 @@ function addStep(graph: RunGraph, spec: Extract<GraphEvent, { kind: 'step_added'
 
 function endRound(graph: RunGraph, round: number): boolean {
   const run = graph.run();
-  if (run.leader !== 'asking' || run.rounds !== round || isRunOver(run)) return false;
-  graph.putRun({ ...run, leader: 'answered' });
+  if (run.round_state !== 'asking' || run.rounds !== round || isRunOver(run)) return false;
+  graph.putRun({ ...run, round_state: 'answered' });
   return true;
 }
 
 function suspendRound(graph: RunGraph, round: number, reason: string): boolean {
   const run = graph.run();
-  if (run.leader !== 'asking' || run.rounds !== round || isRunOver(run)) return false;
-  graph.putRun({ ...run, leader: 'unclear', error: reason });
+  if (run.round_state !== 'asking' || run.rounds !== round || isRunOver(run)) return false;
+  graph.putRun({ ...run, round_state: 'unclear', error: reason });
   return true;
 }
 
-function proceed(graph: RunGraph, plain_max: number, effects: Effect[]): void {
+/** Launches what is ready. If nothing can continue, concludes the run or its round. */
+function continueRun(graph: RunGraph, plain_max: number, effects: Effect[]): void {
   const run = graph.run();
   if (run.status === 'pending' || isRunOver(run)) return;
   const free = Math.max(0, plain_max - graph.plainLive());
@@ -302,7 +311,12 @@ function launch(graph: RunGraph, step: StepState, effects: Effect[]): void {
 }
 
 function withNextAttempt(step: StepState): StepState {
-  return { ...step, attempt: step.attempt + 1, tries: step.tries + 1, launched: true };
+  return {
+    ...step,
+    attempt: step.attempt + 1,
+    tries_since_resume: step.tries_since_resume + 1,
+    launched: true,
+  };
 }
 
 /** If no step can continue: ends the run, asks its leader for the next round, or waits for input. */
@@ -310,7 +324,7 @@ function conclude(graph: RunGraph, effects: Effect[]): void {
   const run = graph.run();
   const tally = graph.tally();
   if (tally.open) {
-    const status = !tally.active && run.leader !== 'asking' ? 'input_required' : 'running';
+    const status = !tally.active && run.round_state !== 'asking' ? 'input_required' : 'running';
     if (status !== run.status) graph.putRun({ ...run, status });
   } else if (run.mode === 'steps') {
     finish(graph, tally.failed ? 'failed' : 'completed', tally.failed ? firstFailure(graph) : null, effects);
@@ -320,22 +334,22 @@ function conclude(graph: RunGraph, effects: Effect[]): void {
 
 function concludeRound(graph: RunGraph, run: RunState, effects: Effect[]): void {
   const total = graph.size();
-  if (run.leader === 'asking') return;
-  if (run.leader === 'unclear') graph.putRun({ ...run, status: 'input_required' });
-  else if (run.leader === 'answered' && total === run.steps_seen) finish(graph, 'completed', null, effects);
+  if (run.round_state === 'asking') return;
+  if (run.round_state === 'unclear') graph.putRun({ ...run, status: 'input_required' });
+  else if (run.round_state === 'answered' && total === run.steps_seen)
+    finish(graph, 'completed', null, effects);
   else if (run.rounds - run.rounds_before >= run.max_rounds) {
     const error = `the leader has used its ${run.max_rounds} rounds`;
     graph.putRun({ ...run, status: 'input_required', error });
   } else {
     const round = run.rounds + 1;
-    graph.putRun({ ...run, status: 'running', leader: 'asking', rounds: round, steps_seen: total });
+    graph.putRun({ ...run, status: 'running', round_state: 'asking', rounds: round, steps_seen: total });
     effects.push({ kind: 'start_round', round });
   }
 }
 
 function finish(graph: RunGraph, status: RunStatus, error: string | null, effects: Effect[]): void {
-  const leader = 'unasked';
-  graph.putRun({ ...graph.run(), status, error, leader });
+  graph.putRun({ ...graph.run(), status, error, round_state: 'unasked' });
   effects.push({ kind: 'run_ended', status });
 }
 

@@ -11,8 +11,8 @@ export interface RunState {
   /** Rounds before the run was last started or resumed. `max_rounds` limits the rounds since then. */
   rounds_before: number;
   max_rounds: number;
-  /** State of the latest round. `unclear`: its outcome is unknown. */
-  leader: 'unasked' | 'asking' | 'answered' | 'unclear';
+  /** State of the latest round: no prompt yet, prompted, answered, or `unclear` if its outcome is unknown. */
+  round_state: 'unasked' | 'asking' | 'answered' | 'unclear';
   /** Number of steps when the latest round began. */
   steps_seen: number;
   error: string | null;
@@ -34,7 +34,7 @@ export interface StepState {
   /** Attempts so far. Never decreases, not even when the run restarts. */
   attempt: number;
   /** Attempts since the step was last started or resumed; limited by `max_attempts`. */
-  tries: number;
+  tries_since_resume: number;
   /** The current attempt was handed to the member and has not ended. */
   launched: boolean;
   error_text: string | null;
@@ -83,13 +83,19 @@ export type GraphEvent =
   | { kind: 'step_failed'; step_key: string; attempt: number; error_text: string; final?: boolean }
   /** The outcome of the attempt is unknown, or its member needs input. */
   | { kind: 'step_unknown'; step_key: string; attempt: number; reason: string }
-  /** `own`: the command comes from the step's own member, whose turn or process is not interrupted. */
-  | { kind: 'step_command'; step_key: string; command: StepCommand; own?: boolean }
+  /** `by_own_member`: the command comes from the step's own member, whose turn or process is not interrupted. */
+  | { kind: 'step_command'; step_key: string; command: StepCommand; by_own_member?: boolean }
   | {
       kind: 'step_added';
       step: Omit<
         StepState,
-        'status' | 'waits_for' | 'upstream_failed' | 'attempt' | 'tries' | 'launched' | 'error_text'
+        | 'status'
+        | 'waits_for'
+        | 'upstream_failed'
+        | 'attempt'
+        | 'tries_since_resume'
+        | 'launched'
+        | 'error_text'
       >;
     }
   /** The leader's turn or process has ended. */
