@@ -62,7 +62,7 @@ function readArguments() {
   const sound =
     chosen.every(Boolean) && every.length > 0 && Number.isInteger(n) && n > 0 && Number.isInteger(seed);
   if (!sound || (values.write && !all)) {
-    console.error(sound ? '--write takes all rows' : USAGE);
+    console.error(sound ? '--write needs all rows' : USAGE);
     process.exit(2);
   }
   return { every, n: values.n === undefined ? null : n, seed, write: values.write };
@@ -80,7 +80,9 @@ async function perform(row: FaultRow, n: number, seed: number): Promise<Done> {
   try {
     return { row, outcome: await row.run(n, seed), seconds: seconds() };
   } catch (error) {
-    const short = [`the row broke off: ${String((error as Error).stack ?? error).slice(0, 1_500)}`];
+    const short = [
+      `the row stopped with an error: ${String((error as Error).stack ?? error).slice(0, 1_500)}`,
+    ];
     return { row, outcome: { n: 0, short, measured: [] }, seconds: seconds() };
   } finally {
     await endChildren();
@@ -91,25 +93,25 @@ async function perform(row: FaultRow, n: number, seed: number): Promise<Done> {
 function show({ row, outcome, seconds }: Done): void {
   const { n, short, measured } = outcome;
   console.log(`\n${row.number}. ${row.fault}`);
-  console.log(`    promised: ${row.promised}`);
+  console.log(`    expected: ${row.expected}`);
   console.log(
-    `    ${n.toLocaleString('en-US')} cases, ${seconds.toFixed(0)} s: ${short.length === 0 ? 'ok' : 'falls short'}`,
+    `    ${n.toLocaleString('en-US')} cases, ${seconds.toFixed(0)} s: ${short.length === 0 ? 'ok' : 'failed'}`,
   );
-  for (const what of short) console.log(`    short: ${what}`);
+  for (const what of short) console.log(`    failed: ${what}`);
   for (const what of measured) console.log(`    ${what}`);
 }
 
 function chapter(done: readonly Done[], seed: number): string {
   const about =
-    'Made by `npm run faults -- all --write`: the real program, with a data directory of its own, and what its enemies would do to it. ' +
-    `Seed ${seed}. One row alone, or more often: \`npm run faults -- <row> [--n N]\`.`;
-  const head = ['', 'fault or bad input', 'promised', 'cases', 'came of it', 'measured'];
+    '`npm run faults -- all --write` writes this section. It injects faults and hostile input into the real program, which has its ' +
+    `own data directory. Seed ${seed}. To run one row, or to repeat it more often: \`npm run faults -- <row> [--n N]\`.`;
+  const head = ['', 'fault or bad input', 'expected', 'cases', 'result', 'measured'];
   const lines = done.map(({ row, outcome: { n, short, measured } }) => [
     String(row.number),
     row.fault,
-    row.promised,
+    row.expected,
     n.toLocaleString('en-US'),
-    short.length === 0 ? 'ok' : `falls short: ${short.join('; ')}`,
+    short.length === 0 ? 'ok' : `failed: ${short.join('; ')}`,
     measured.join('; '),
   ]);
   const table = [head, head.map(() => '---'), ...lines].map(
@@ -127,7 +129,7 @@ for (const row of every) {
 }
 const short = done.filter(({ outcome }) => outcome.short.length > 0);
 const cases = done.reduce((sum, { outcome }) => sum + outcome.n, 0).toLocaleString('en-US');
-console.log(`\n${done.length} rows, ${cases} cases, ${short.length} short`);
+console.log(`\n${done.length} rows, ${cases} cases, ${short.length} failed`);
 if (write) {
   await writeChapter('faults', chapter(done, seed));
   console.log('written to docs/reference/figures.md');

@@ -23,10 +23,10 @@ export function table(figures: readonly Figure[]): string {
 export function page(measured: readonly Measured[]): string {
   return `${[
     '# Figures',
-    'Made by `npm run bench`, which measures the real program with real agents and writes this page; do not edit it. Where a ' +
-      'machine’s speed matters, the goal is a share of what the same machine can do at all, measured in the same run. One ' +
-      'row alone: `npm run bench -- <row>`, those with a node: `npm run bench -- remote`; a fast look that measures little: `npm run bench -- --quick`. It needs Linux, and ' +
-      'a machine that does nothing else meanwhile.',
+    '`npm run bench` measures the real program with real agents and writes this page; do not edit it. Where the speed of the machine ' +
+      'matters, a goal is a share of what the same machine can do at all, measured in the same run. To run one row: ' +
+      '`npm run bench -- <row>`; all rows with a node: `npm run bench -- remote`; a short test that measures little: ' +
+      '`npm run bench -- --quick`. It needs Linux, and a machine that does nothing else at the same time.',
     machine(),
     summary(measured),
     ...sections(measured, '##'),
@@ -36,7 +36,7 @@ export function page(measured: readonly Measured[]): string {
 export function machine(): string {
   return (
     `Machine: ${describeMachine()}. Service, agents, clients and limits share its processors. ` +
-    `Its load average before the run was ${load_before.toFixed(1)}: everything above about 0.5 is other work that was in the way.`
+    `Its load average before the run was ${load_before.toFixed(1)}: a value above about 0.5 means that other work disturbed the run.`
   );
 }
 
@@ -44,7 +44,7 @@ export function summary(measured: readonly Measured[]): string {
   const short = measured.flatMap(({ figures }) => figures).filter((figure) => isShort(figure));
   return short.length === 0
     ? 'Every goal is met.'
-    : `Short of their goal: ${short.map((figure) => figure.what).join('; ')}.`;
+    : `Missed goals: ${short.map((figure) => figure.what).join('; ')}.`;
 }
 
 /** A section for each row with its figures, with headings of this level. */
@@ -68,7 +68,7 @@ function cells(figure: Figure): string[] {
     `${number(figure.value)} ${figure.unit}`,
     figure.limit === undefined ? '' : `${number(figure.limit)} ${figure.unit} (${figure.limit_is})`,
     ratio === null ? '' : ratio.toFixed(2),
-    short === null ? '' : short ? 'short' : 'held',
+    short === null ? '' : short ? 'missed' : 'met',
   ];
 }
 

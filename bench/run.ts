@@ -41,7 +41,7 @@ export async function runRows(rows: readonly Row[]): Promise<Measured[] | null> 
   const figures = measured.flatMap((one) => one.figures);
   console.log(table(figures));
   const short = figures.filter((figure) => isShort(figure)).length;
-  console.log(`\n${short === 0 ? 'every goal is met' : `${short} short of their goal`}`);
+  console.log(`\n${short === 0 ? 'every goal is met' : `${short} goals missed`}`);
   return measured.length === rows.length && !values.quick ? measured : null;
 }
 
@@ -53,5 +53,5 @@ function means(asked: string, name: string): boolean {
 /** Rejects after a time that no row may take, however slow the machine. */
 async function tooLong(): Promise<never> {
   await sleep(ROW_MS_MAX, undefined, { ref: false });
-  throw new Error(`given up after ${ROW_MS_MAX / 1000} s`);
+  throw new Error(`the row took more than ${ROW_MS_MAX / 1000} s`);
 }

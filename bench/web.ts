@@ -16,10 +16,10 @@ import { typing } from './web/rows/typing.ts';
 
 const rows: Row[] = [output, flood, typing, message, pixel, loading, sizes];
 const ABOUT =
-  'Made by `npm run bench:web`: the built web UI of a real service in Chromium, on the screen of a desk, and everything on one machine. What a ' +
-  'page can do at all on it is measured in the same run, on a page that holds next to nothing. One row alone: `npm run ' +
-  'bench:web -- <row>`; a fast look that measures little: `npm run bench:web -- --quick`. It needs Chromium, and a machine that does ' +
-  'nothing else meanwhile.';
+  '`npm run bench:web` writes this section. It measures the built web UI of a real service in Chromium, with the screen size of a ' +
+  'desktop; everything runs on one machine. The limits are measured in the same run, on an almost empty page. To run one row: ' +
+  '`npm run bench:web -- <row>`; a short test that measures little: `npm run bench:web -- --quick`. It needs Chromium, and a ' +
+  'machine that does nothing else at the same time.';
 
 const measured = await runRows(rows);
 if (measured) {

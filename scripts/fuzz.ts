@@ -49,7 +49,7 @@ async function fuzz({ seed, minutes, batches, only }: Asked): Promise<void> {
   let peak_mib = 0;
   const show = () => {
     const counts = entries.map(({ name }) => `${name} ${cases.get(name) ?? 0}`).join(', ');
-    console.log(`${counts}; resident now ${peak_mib.toFixed(0)} MiB at most`);
+    console.log(`${counts}; resident memory at most ${peak_mib.toFixed(0)} MiB`);
   };
   try {
     for (let done = 0; done < batches && performance.now() < until_ms; done++) {

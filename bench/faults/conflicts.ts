@@ -8,8 +8,8 @@ import { counts, type FaultRow, outcomeOf, Tally, upTo } from './row.ts';
 
 export const conflicts: FaultRow = {
   number: 33,
-  fault: 'as many starts, team updates, steps, names and joins at the same time',
-  promised: 'one winner, the rest the exact conflict',
+  fault: 'concurrent starts, team updates, steps, names and joins that conflict',
+  expected: 'one succeeds, all others get the exact conflict error',
   usual: 100,
   run: async (n) => {
     const tally = new Tally();
@@ -78,7 +78,7 @@ async function teams(tally: Tally, plane: TestPlane, n: number): Promise<void> {
   );
   judge(tally, 'team update', updated, 'team definition changed concurrently; reload and retry');
   const { version } = await client.call('getTeam', { params });
-  tally.must(version === 2, `team update: version ${version} after it`);
+  tally.must(version === 2, `team update: version ${version} afterwards`);
   const run = await client.call('createRun', { params });
   const about = { ...params, run_id: run.id };
   const added = await Promise.all(

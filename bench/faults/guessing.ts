@@ -18,7 +18,7 @@ const WRONG = 'invalid username or password';
 export const force: FaultRow = {
   number: 41,
   fault: `guessing of passwords from ${ADDRESSES} addresses, and of the PIN`,
-  promised: 'slowed down, the PIN burned at the fifth try, the user gets in all the same',
+  expected: 'slowed down; the PIN is invalidated at the fifth try; the user can still sign in',
   usual: 10_000,
   run: async (n) => {
     const tally = new Tally();
@@ -47,16 +47,16 @@ async function passwords(tally: Tally, plane: TestPlane, n: number): Promise<voi
   const minutes = Math.ceil((performance.now() - begun_ms) / 60_000);
   const looked_at = answers.filter((status) => status === '401').length;
   const bound = ADDRESSES * LOOKED_AT_MAX * minutes;
-  tally.must(looked_at <= bound, `${looked_at} guesses were looked at, more than ${bound}`);
+  tally.must(looked_at <= bound, `${looked_at} guesses were checked, more than ${bound}`);
   tally.measure(`${counts(answers)} in ${((performance.now() - begun_ms) / 1000).toFixed(0)} s`);
   const home = await login('127.0.0.77', 'ada', PASSWORD);
-  tally.must(home.status === 200, `who is signed in elsewhere at this address is answered ${home.status}`);
+  tally.must(home.status === 200, `a sign-in from an address with a session got ${home.status}`);
   const away = await login('127.0.2.1', 'ben', PASSWORD);
   tally.measure(
-    `signing in meanwhile, where one is signed in already: ${home.status}; anew, at another address: ${away.status}`,
+    `sign-in during the attack, from an address with a session: ${home.status}; from a new address: ${away.status}`,
   );
   const root = await login('127.0.2.2', ROOT.username, ROOT.password);
-  tally.must(root.status === 200, `somebody who is not attacked is answered ${root.status}`);
+  tally.must(root.status === 200, `the sign-in of a user who is not attacked got ${root.status}`);
 }
 
 /** Of many concurrent wrong PINs, five are checked. After that, the right one is not accepted either. */
@@ -82,10 +82,10 @@ async function pin(tally: Tally, n: number): Promise<void> {
     tally.n += n;
     const tried = answers.filter((answer) => answer === 'invalid pin').length;
     tally.must(tried === 5, `${tried} PINs were tried`);
-    tally.must(!answers.includes('ok'), 'a wrong PIN got in');
+    tally.must(!answers.includes('ok'), 'a wrong PIN was accepted');
     const late = await outcomeOf(anybody.call('join', { body: body(right) }));
-    tally.must(late === 'join token expired', `the right PIN after them: ${late}`);
-    tally.measure(`PIN: ${counts(answers)}; the right one after them: ${late}`);
+    tally.must(late === 'join token expired', `the right PIN afterwards: ${late}`);
+    tally.measure(`PIN: ${counts(answers)}; the right one afterwards: ${late}`);
   } finally {
     await endProgram(plane);
   }
@@ -100,8 +100,9 @@ const TRIMMED = 0.05;
 
 export const timing: FaultRow = {
   number: 42,
-  fault: 'the time of an answer: a known user or none, a PIN that is wrong early or late',
-  promised: `no significant difference (|t| of the pairs below ${T_MAX})`,
+  fault:
+    'response times for an existing and an unknown user, and for a PIN with the first or the last digit wrong',
+  expected: `no significant difference (|t| of the pairs below ${T_MAX})`,
   usual: 300,
   run: async (n, seed) => {
     const tally = new Tally();
@@ -143,7 +144,7 @@ async function users(tally: Tally, plane: TestPlane, n: number, rng: Rng): Promi
       ),
     );
   }
-  compare(tally, 'known user and none', pairs);
+  compare(tally, 'existing and unknown user', pairs);
 }
 
 /** Uses a new challenge after four wrong PINs. */
@@ -177,7 +178,7 @@ async function prefixes(tally: Tally, n: number, rng: Rng): Promise<void> {
         ),
       );
     }
-    compare(tally, 'PIN wrong in its first digit and in its last', pairs);
+    compare(tally, 'PIN with the first or the last digit wrong', pairs);
   } finally {
     await endProgram(plane);
   }

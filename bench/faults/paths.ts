@@ -17,8 +17,9 @@ const OUTSIDE = 'workdir path must be within allowed safe paths';
 export const folders: FaultRow = {
   number: 43,
   fault:
-    'workdirs that lead out: dots, NUL, neighbours, links, endless names; and one that is swapped for a link all the time',
-  promised: 'refused, or inside',
+    'workdirs that lead outside: dots, NUL, siblings, links, overlong names; and one that is constantly ' +
+    'swapped for a link',
+  expected: 'rejected, or inside',
   usual: 1_000,
   run: (n) =>
     withProgram(async (plane) => {
@@ -62,7 +63,7 @@ async function names(tally: Tally, plane: TestPlane): Promise<void> {
     words.push(said);
     tally.case(said.startsWith('workdir'), `${JSON.stringify(workdir.slice(0, 60))}: ${said}`);
   }
-  tally.must(words.includes(OUTSIDE), 'none was said to be outside');
+  tally.must(words.includes(OUTSIDE), 'no workdir was rejected as outside');
   tally.measure(`${asked.length} names: ${counts(words)}`);
 }
 
@@ -94,10 +95,10 @@ async function swapped(tally: Tally, plane: TestPlane, n: number): Promise<void>
   tally.must(where.length > 0, 'no agent ran at all');
   tally.must(
     ends.some((end) => end !== 'completed'),
-    'nothing was refused',
+    'nothing was rejected',
   );
   tally.measure(
-    `swapped ${swaps} times under ${ends.length} starts: ${counts(ends)}; ran ${where.length} times, outside ${where.filter((one) => !one.startsWith(path)).length} times`,
+    `swapped ${swaps} times during ${ends.length} starts: ${counts(ends)}; ran ${where.length} times, outside ${where.filter((one) => !one.startsWith(path)).length} times`,
   );
 }
 
@@ -112,8 +113,9 @@ async function launch(plane: TestPlane, agent_id: string): Promise<string> {
 export const repositories: FaultRow = {
   number: 44,
   fault:
-    'git: references that are options, hooks, fsmonitor, filters, drivers, transports, submodules that climb out',
-  promised: 'nothing of a repository runs, nothing is written outside',
+    'git: references that are options, hooks, fsmonitor, filters, drivers, transports, submodules outside the ' +
+    'repository',
+  expected: 'nothing of a repository is executed, and nothing is written outside',
   usual: 20,
   run: async (n) => {
     const tally = new Tally();
@@ -169,12 +171,12 @@ export const repositories: FaultRow = {
           await plane.client.call('getChange', { params: { ...params, path } });
         await plane.client.call('deleteAgent', { params, query: { delete_worktree: true } });
         const inside = agent.workdir.startsWith(join(plane.data_dir, 'worktrees'));
-        tally.case(inside, `a worktree lies in ${agent.workdir}`);
+        tally.case(inside, `a worktree is in ${agent.workdir}`);
       }
       const ran = (await readFile(canary, 'utf8')) !== before;
-      tally.must(!ran, 'something of the repository ran');
+      tally.must(!ran, 'a program of the repository ran');
       tally.measure(
-        `${refs.length} references refused; ${n + 5} worktrees made, looked at and removed; canary ${ran ? 'sang' : 'silent'}`,
+        `${refs.length} references rejected; ${n + 5} worktrees created, inspected and removed; canary ${ran ? 'triggered' : 'not triggered'}`,
       );
     });
     await runTests(

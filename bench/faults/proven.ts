@@ -4,8 +4,8 @@ import { runTests } from './tests.ts';
 
 export const kills: FaultRow = {
   number: 34,
-  fault: 'a plane that is killed while it carries out runs, at random and at each place where it commits',
-  promised: 'no step is lost, no attempt is there twice',
+  fault: 'a plane that is killed while it executes runs, at random times and at each commit',
+  expected: 'no step is lost, and no attempt exists twice',
   usual: 20,
   run: async (n, seed) => {
     const tally = new Tally();
@@ -24,8 +24,8 @@ export const kills: FaultRow = {
 
 export const access: FaultRow = {
   number: 46,
-  fault: 'every route by every role, on what is one’s own and what is not, by every way in',
-  promised: '403 or 404 as the contract says',
+  fault: 'every route by every role, on the user’s own and other users’ resources, at every entry point',
+  expected: '403 or 404, as in the contract',
   usual: 1,
   run: async () => {
     const tally = new Tally();
@@ -42,8 +42,8 @@ export const access: FaultRow = {
 
 export const escapes: FaultRow = {
   number: 48,
-  fault: 'terminal sequences, OSC 52, HTML and line ends in names and output',
-  promised: 'inert in the web UI, on a terminal and in the log',
+  fault: 'terminal sequences, OSC 52, HTML and line endings in names and output',
+  expected: 'harmless in the web UI, on a terminal and in the log',
   usual: 1,
   run: async () => {
     const tally = new Tally();

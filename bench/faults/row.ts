@@ -4,7 +4,7 @@ export interface FaultRow {
   number: number;
   fault: string;
   /** The expected behavior. */
-  promised: string;
+  expected: string;
   /** The default number of repetitions. */
   usual: number;
   run(n: number, seed: number): Promise<Outcome>;

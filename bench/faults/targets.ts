@@ -18,8 +18,9 @@ const WORDS = [
 export const targets: FaultRow = {
   number: 47,
   fault:
-    'a `grpc_target` that is a metadata or link-local address, no https, or a server that redirects; a node that sends without end',
-  promised: 'refused or bounded; the words are always the same few',
+    'a `grpc_target` that is a metadata or link-local address, is not https, or is a server that redirects; a ' +
+    'node that sends endlessly',
+  expected: 'rejected or bounded; the error is always one of a few fixed messages',
   usual: 1,
   run: async () => {
     const tally = new Tally();
@@ -90,7 +91,7 @@ async function elsewhere(
         errors.length > 0 && errors.every((error) => WORDS.includes(error)),
         `${id}: ${errors.join(', ')}`,
       );
-      tally.case(!JSON.stringify(health).includes('secret'), `${id}: what the server said is shown`);
+      tally.case(!JSON.stringify(health).includes('secret'), `${id}: the answer of the server is shown`);
       tally.measure(`a server that ${id}: ${health.status}, ${counts(errors)}`);
       await plane.client.call('deleteAgentNode', { params });
     }

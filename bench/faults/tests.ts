@@ -17,7 +17,7 @@ export async function runTests(
   words: readonly string[] = [],
 ): Promise<void> {
   const missing = files.filter((file) => !existsSync(join(root, file)));
-  tally.must(missing.length === 0, `no tests: ${missing.join(', ')}`);
+  tally.must(missing.length === 0, `missing test files: ${missing.join(', ')}`);
   const there = files.filter((file) => !missing.includes(file));
   if (there.length === 0) return;
   await withFolder(async (folder) => {
@@ -26,14 +26,14 @@ export async function runTests(
     const ran = await run(['vitest', 'run', ...there, ...named, '--reporter=json', `--outputFile=${path}`]);
     const text = await readFile(path, 'utf8').catch(() => null);
     if (text === null) {
-      tally.must(false, `the tests could not be run: ${ran.output.slice(-500)}`);
+      tally.must(false, `cannot run the tests: ${ran.output.slice(-500)}`);
       return;
     }
     const results = (JSON.parse(text) as Report).testResults.flatMap((file) => file.assertionResults);
     const tried = results.filter(({ status }) => status === 'passed' || status === 'failed');
-    for (const { fullName, status } of tried) tally.case(status === 'passed', `fails: ${fullName}`);
-    tally.must(tried.length > 0, 'no test was run');
-    tally.must(ran.ok, 'the tests did not end well');
+    for (const { fullName, status } of tried) tally.case(status === 'passed', `failed: ${fullName}`);
+    tally.must(tried.length > 0, 'no test ran');
+    tally.must(ran.ok, 'the test run failed');
     tally.measure(`${tried.length} tests of ${there.join(', ')}, ${ran.seconds.toFixed(0)} s`);
   });
 }

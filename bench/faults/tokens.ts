@@ -22,8 +22,9 @@ const PASSWORD = 'quite a long password';
 export const forged: FaultRow = {
   number: 39,
   fault:
-    'tokens of the internal surface: none, another algorithm, key, issuer, audience, type or time, used twice; at both listeners',
-  promised: '`unauthorized`, always',
+    'tokens of the internal gRPC interface: none, with another algorithm, key, issuer, audience, type or ' +
+    'time, or used twice; at both listeners',
+  expected: 'always `unauthorized`',
   usual: 20,
   run: async (n) => {
     const tally = new Tally();
@@ -122,8 +123,9 @@ interface User {
 export const ended: FaultRow = {
   number: 40,
   fault:
-    'a bearer token after logout, change of the password or the role, end of the sign-in, deletion of the user; with streams open',
-  promised: '401 at once; the streams end within 30 s',
+    'a bearer token after logout, a change of the password or role, the end of the sign-in, or deletion of ' +
+    'the user; with open streams',
+  expected: '401 at once; the streams end within 30 s',
   usual: 10,
   run: (n) =>
     withProgram(async (plane) => {
@@ -165,9 +167,9 @@ export const ended: FaultRow = {
           closed.push(performance.now() - begun_ms);
         });
         const last = Math.max(...closed);
-        tally.must(last <= ENDS_MS_MAX, `${way}: a stream goes on for ${ms(last)}`);
+        tally.must(last <= ENDS_MS_MAX, `${way}: a stream stays open for ${ms(last)}`);
         tally.measure(
-          `${way}: 401 after ${ms(percentile(refused, 99))}, streams end after ${ms(last)} (longest)`,
+          `${way}: 401 after ${ms(percentile(refused, 99))}, streams closed after at most ${ms(last)}`,
         );
       }
       return tally.outcome();

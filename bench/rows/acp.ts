@@ -24,11 +24,12 @@ const UPDATES = 100_000;
 export const acp: Row = {
   name: 'acp',
   how:
-    'Real sessions whose standard output is read as ACP. At a steady rate one process writes updates of some 200 bytes in ' +
-    'turn into the standard outputs of fifty agents, as in the row `latency`. Flat out an agent is `cat` of a file of a ' +
-    'hundred thousand such updates, one client follows, and counted is from the first to the last at the client; the ' +
-    'stalls are those of the event loop meanwhile, measured as in the row `stall`; memory is the resident set of the service ' +
-    'before and after it, and its peak meanwhile. Medians of the runs.',
+    'Real sessions whose standard output is read as ACP. At a steady rate, one process writes updates of ' +
+    'about 200 bytes in turn to the standard outputs of fifty agents, as in the row `latency`. Flat out, an ' +
+    'agent is `cat` of a file with a hundred thousand such updates, and one client follows; the rate counts ' +
+    'from the first to the last update at the client. The stalls are those of the event loop during that ' +
+    'time, measured as in the row `stall`. Memory is the growth of the service’s resident set, at the end and ' +
+    'at its peak. Medians of the runs.',
   run: async ({ quick }) => [...(await steady(quick)), ...(await flatOut(quick))],
 };
 
@@ -44,7 +45,7 @@ async function steady(quick: boolean): Promise<Figure[]> {
     return [
       { what: `${what}, p50`, unit: 'ms', value: p50_ms },
       { what: `${what}, p99`, unit: 'ms', value: p99_ms },
-      { what: `${what}: processor time of the service for an update`, unit: 'µs', value: cpu_us },
+      { what: `${what}: processor time of the service per update`, unit: 'µs', value: cpu_us },
     ];
   });
 }
@@ -75,8 +76,16 @@ async function flatOut(quick: boolean): Promise<Figure[]> {
     return [
       { what: `${what}, committed, to one client`, unit: 'updates/s', value: median(rates) },
       { what: `${what}: longest stall of the event loop`, unit: 'ms', value: median(stalls) },
-      { what: `${what}: the service grew by`, unit: 'MiB', value: median(memory.map(({ grown }) => grown)) },
-      { what: `${what}: at its peak by`, unit: 'MiB', value: median(memory.map(({ peak }) => peak)) },
+      {
+        what: `${what}: memory growth of the service`,
+        unit: 'MiB',
+        value: median(memory.map(({ grown }) => grown)),
+      },
+      {
+        what: `${what}: memory growth at the peak`,
+        unit: 'MiB',
+        value: median(memory.map(({ peak }) => peak)),
+      },
     ];
   });
 }

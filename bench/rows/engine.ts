@@ -26,15 +26,17 @@ import { rawRows } from './commits.ts';
 export const engine: Row = {
   name: 'engine',
   bottleneck:
-    'The words of a chain come one at a time, so each is a group commit of its own: to begin, write and sync one costs about a ' +
-    'millisecond of the processor more than where several share it, as in a fan.',
+    'The commands of a chain come one at a time, so each needs its own group commit. To begin, write and sync ' +
+    'one costs about a millisecond of processor time more than when several commands share it, as in a fan.',
   how:
-    'The run engine and the store in the bench’s own process: runs whose one member is driven from outside, so that a step is ' +
-    'two words, `start` and `complete`, each a transaction of its own with its events, as the engine commits them for an agent’s ' +
-    'step. A chain is said step by step, so its steps wait for the disk: the limit is two bare commits of one row, one after the ' +
-    'other. A fan (one step, the others after it side by side, one after all of these) is said sixteen at a time. Processor time is ' +
-    'that of the whole process, threads included. Stalls are those from the beginning of the run on: the whole graph is stored in ' +
-    'one transaction, and the end of the fan’s first step makes all but one of the others ready in one.',
+    'The run engine and the store in the process of the benchmark. The runs have one member that is ' +
+    'controlled from outside, so a step takes two commands, `start` and `complete`. Each command is a ' +
+    'transaction with its events, as the engine commits them for an agent’s step. A chain is completed step ' +
+    'by step, so its steps wait for the disk; the limit is two plain commits of one row, one after the other. ' +
+    'A fan (one step, then many parallel steps, then one step after all of these) is completed sixteen steps ' +
+    'at a time. Processor time is that of the whole process, including its threads. Stalls are measured from ' +
+    'the creation of the run: one transaction stores the whole graph, and when the first step of a fan ends, ' +
+    'one transaction makes all but one of the other steps ready.',
   run: async ({ quick }) => {
     const figures: Figure[] = [];
     for (const shape of shapes) figures.push(...(await measure(shape, quick ? 256 : limits.team_steps_max)));
@@ -93,13 +95,13 @@ async function measure(shape: Shape, count: number): Promise<Figure[]> {
     delay.disable();
     const after = await engine.store.read((reader) => runOfNum(reader, run_num));
     if (after?.status !== 'completed') throw new Error(`the run is ${after?.status}`);
-    const limit = { limit: 2 * (await bareCommitMs()), limit_is: 'two bare commits' };
+    const limit = { limit: 2 * (await bareCommitMs()), limit_is: 'two plain commits' };
     const what = `${shape} of ${count.toLocaleString('en-US')} steps`;
     const goal = { of: 'value', at_most: 2 } as const;
     return [
-      { what: `${what}: a step`, unit: 'ms', value: wall_ms / count, ...(shape === 'chain' && limit) },
-      { what: `${what}: processor time of a step`, unit: 'ms', value: (user + system) / 1000 / count, goal },
-      { what: `${what}: longest loop stall meanwhile`, unit: 'ms', value: delay.max / 1e6 },
+      { what: `${what}: time per step`, unit: 'ms', value: wall_ms / count, ...(shape === 'chain' && limit) },
+      { what: `${what}: processor time per step`, unit: 'ms', value: (user + system) / 1000 / count, goal },
+      { what: `${what}: longest event loop stall`, unit: 'ms', value: delay.max / 1e6 },
     ];
   });
 }

@@ -14,12 +14,14 @@ const CLIENTS = 1_000;
 export const fanOut: Row = {
   name: 'fan-out',
   bottleneck:
-    'A line to a thousand clients is a thousand system calls, some 5 µs each, while the client process needs the other processor.',
+    'A line to a thousand clients takes a thousand system calls of about 5 µs each, while the client process ' +
+    'needs the other processor.',
   how:
-    'A thousand raw sockets in one client process follow one agent, a `cat` of log text. The limit is a bare Node server ' +
-    '(`node:net`) that writes the same bytes from memory to the same client, in pieces of 1 MiB as the service does, each socket as fast as ' +
-    'it takes them; it runs in turns with the service. (The goal speaks of a C server; Node’s is what a machine without ' +
-    'a compiler has.) The latency is measured as in the row `latency`, on every fiftieth socket.',
+    'A thousand raw sockets in one client process follow one agent, a `cat` of log text. The limit is a bare ' +
+    'Node server (`node:net`) that writes the same bytes from memory to the same client, in pieces of 1 MiB ' +
+    'as the service does, to each socket as fast as it accepts them. The two alternate. (The goal was set for ' +
+    'a C server; a Node server needs no compiler.) The latency is measured as in the row `latency`, on every ' +
+    'fiftieth socket.',
   run: async ({ quick }) => {
     const clients = quick ? 100 : CLIENTS;
     return withProgram(async (plane) => {

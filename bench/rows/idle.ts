@@ -16,13 +16,15 @@ const MIB = 1024 * 1024;
 export const idle: Row = {
   name: 'idle',
   bottleneck:
-    'Every session’s directory is read by many small asynchronous operations that wait for the thread pool in turn.',
+    'Every session’s directory is read with many small asynchronous operations, which queue for the thread ' +
+    'pool.',
   how:
-    'Live agents (`sleep`), each a real session. Memory is the proportional set size of all processes of the sessions ' +
-    '(command, wrapper, keeper, pumps), and what the service itself grew by. Processor time is that of the service and of ' +
-    'all of these processes, of one processor, while nothing happens. Then the service is killed with SIGKILL, every agent ' +
-    'writes a line, and the service is started again: the time runs from its start to its readiness with all sessions ' +
-    'adopted, and to the moment when the last of these lines is committed.',
+    'Live agents (`sleep`), each a real session. Memory is the proportional set size of all processes of the ' +
+    'sessions (command, wrapper, keeper, pumps), plus the growth of the service itself. Processor time is ' +
+    'that of the service and all these processes, as a share of one processor, while nothing happens. Then ' +
+    'the service is killed with SIGKILL, every agent writes a line, and the service is started again. The ' +
+    'times run from that start until the service is ready with all sessions adopted, and until the last of ' +
+    'these lines is committed.',
   run: async ({ quick }) =>
     withProgram(async (plane) => {
       const count = quick ? 50 : 1_000;

@@ -11,12 +11,13 @@ import { follow, type Home, portOf, silentAgents, stdoutOf, withProgram } from '
 export const latency: Row = {
   name: 'latency',
   bottleneck:
-    'A line that comes alone is a commit, a wake and a write of its own, about 50 µs; twenty thousand of them a second are all that one processor gives, beside the writer and the client on the other.',
+    'Each single line needs its own commit, wake-up and write, about 50 µs. Twenty thousand of them a second ' +
+    'use all of one processor, while the writer and the client use the other.',
   how:
-    'Every agent is a real session; one process writes lines in turn into their standard outputs (the FIFOs that the ' +
-    'agents have as theirs), each with the time of the monotonic clock right before the write; a client process follows ' +
-    'every agent on a raw socket of its own and looks at the clock when the line is there. Percentiles of windows of ' +
-    'some seconds, after one for warming up; the median window.',
+    'Every agent is a real session. One process writes lines in turn to the FIFOs that are the agents’ ' +
+    'standard outputs, each with the time of the monotonic clock right before the write. A client process ' +
+    'follows every agent on its own raw socket and reads the clock when a line arrives. The percentiles are ' +
+    'those of windows of a few seconds, after one window to warm up; the figures are from the median window.',
   run: async ({ quick }) => {
     const seconds = quick ? 1 : 4;
     const rounds = quick ? 1 : 3;
@@ -32,7 +33,7 @@ export const latency: Row = {
         { what: `${what}, p99`, unit: 'ms', value: slow.p99_ms, goal: { of: 'value', at_most: 6 } },
         { what: `${what_fast}, p50`, unit: 'ms', value: fast.p50_ms },
         { what: `${what_fast}, p99`, unit: 'ms', value: fast.p99_ms, goal: { of: 'value', at_most: 25 } },
-        { what: `${what_fast}: processor time of the service for a line`, unit: 'µs', value: fast.cpu_us },
+        { what: `${what_fast}: processor time of the service per line`, unit: 'µs', value: fast.cpu_us },
       ] satisfies Figure[];
     });
   },

@@ -16,10 +16,12 @@ const SENDERS = 16;
 export const mail: Row = {
   name: 'mail',
   how:
-    `${SENDERS} senders at a time. Over HTTP with kept connections, as root for members driven from outside: each message is sent, found ` +
-    'in the inbox and acknowledged, three calls and two to three commits. Then by an agent that is a step of a run and calls as `svc actor` ' +
-    'does, over gRPC with a connection and a TLS handshake for each call: it sends so many messages, then finds as many in its inbox, some ' +
-    'at a time, and acknowledges each. On the plane’s machine, and on a node that joined over loopback, whose calls go through the node.',
+    `${SENDERS} senders at a time. The first figure uses HTTP with keep-alive connections, as root for ` +
+    'members that are controlled from outside: each message is sent, found in the inbox and acknowledged, ' +
+    'which takes three calls and two to three commits. The other figures are from an agent that is a step of ' +
+    'a run and calls as `svc actor` does, over gRPC with a new connection and TLS handshake for each call. It ' +
+    'sends the messages, then lists as many in its inbox, several at a time, and acknowledges each. One agent ' +
+    'is on the plane’s machine, the other on a node that joined over loopback, which forwards its calls.',
   run: async ({ quick }) =>
     withNode(async (plane, node) => {
       const count = quick ? 64 : 512;

@@ -6,12 +6,13 @@ import { windows } from './latency.ts';
 export const remoteLatency: Row = {
   name: 'remote-latency',
   bottleneck:
-    'A line that comes alone is a look at both streams and one message up, then a commit, a wake and a write as without a ' +
-    'network: about half a millisecond of the plane’s processor and a quarter of the node’s where nothing can be gathered. ' +
-    'With the writer and the client that is more than two processors give at twenty thousand lines a second.',
+    'A single line needs a check of both streams and one message to the plane, then a commit, a wake-up and a ' +
+    'write as without a network. If nothing can be batched, that takes about half a millisecond of processor ' +
+    'time on the plane and a quarter on the node. With the writer and the client, twenty thousand lines a ' +
+    'second need more than two processors.',
   how:
-    'As the row `latency`, with all agents on a node that joined over loopback: another process with its own data ' +
-    'directory, behind mutual TLS.',
+    'Like the row `latency`, with all agents on a node that joined over loopback: another process with its ' +
+    'own data directory, connected with mutual TLS.',
   run: async ({ quick }) => {
     const seconds = quick ? 1 : 4;
     const rounds = quick ? 1 : 3;
@@ -32,8 +33,8 @@ export const remoteLatency: Row = {
         { what: `${what}, p99`, unit: 'ms', value: slow.p99_ms, goal: { of: 'value', at_most: 8 } },
         { what: `${what_fast}, p50`, unit: 'ms', value: fast.p50_ms },
         { what: `${what_fast}, p99`, unit: 'ms', value: fast.p99_ms, goal: { of: 'value', at_most: 40 } },
-        { what: `${what_fast}: processor time of the plane for a line`, unit: 'µs', value: fast.cpu_us },
-        { what: `${what_fast}: processor time of the node for a line`, unit: 'µs', value: fast.home_cpu_us },
+        { what: `${what_fast}: processor time of the plane per line`, unit: 'µs', value: fast.cpu_us },
+        { what: `${what_fast}: processor time of the node per line`, unit: 'µs', value: fast.home_cpu_us },
       ] satisfies Figure[];
     });
   },

@@ -9,10 +9,10 @@ import { silentAgents, stdoutOf, withNode } from '../program.ts';
 export const remoteMemory: Row = {
   name: 'remote-memory',
   how:
-    'Live agents, each a real session on one node that joined over loopback; each writes a line every second for some ' +
-    'seconds, so that every stream has been read. Memory is what the resident sets of plane and node then are, and what ' +
-    'each grew by since before the first agent, per agent. Processor time is that of both, of one processor, while all ' +
-    'agents write on at that rate.',
+    'Live agents, each a real session on one node that joined over loopback. Each writes a line every second ' +
+    'for some seconds, so that every stream has been read. Memory is then the resident set of the plane and ' +
+    'of the node, and the growth of each per agent since before the first agent. Processor time is that of ' +
+    'both, as a share of one processor, while all agents continue to write at that rate.',
   run: async ({ quick }) =>
     withNode(async (plane, node) => {
       const count = quick ? 50 : 500;
@@ -42,14 +42,14 @@ export const remoteMemory: Row = {
           return [
             { what: `${all}: memory of the ${name}`, unit: 'MiB', value: mib },
             {
-              what: `${all}: what the ${name} grew by, each`,
+              what: `${all}: growth of the ${name} per agent`,
               unit: 'KiB',
               value: ((mib - empty_mib[name]) / count) * 1024,
             },
           ];
         }),
         ...names.map((name, at) => ({
-          what: `${all}, a line a second each: processor of the ${name}`,
+          what: `${all}, each writing a line a second: processor of the ${name}`,
           unit: '%',
           value: cpu[at]!,
         })),

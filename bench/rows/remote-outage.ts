@@ -11,10 +11,11 @@ import { follow, LAST_LINE, portOf, textFile, withFolder, withNode } from '../pr
 export const remoteOutage: Row = {
   name: 'remote-outage',
   how:
-    'A node behind a TCP proxy of the bench’s own, and a client that follows an agent there. The proxy becomes a black ' +
-    'hole: connections stay, new ones are accepted, and nothing passes. The agent then writes 100 MB of log text. After ' +
-    '60 seconds the proxy passes everything again, what it held back first; times run from that moment to the first and ' +
-    'to the last of these bytes at the client. The wait before the first is that for the next try to connect.',
+    'A node behind a TCP proxy of the benchmark, and a client that follows an agent there. The proxy becomes ' +
+    'a black hole: connections stay open, new ones are accepted, and nothing passes. The agent then writes ' +
+    '100 MB of log text. After 60 seconds, the proxy passes everything again, beginning with what it held ' +
+    'back. The times run from that moment to the first and to the last of these bytes at the client. The ' +
+    'first byte waits for the next attempt to connect.',
   run: async ({ quick }) =>
     withFolder(async (folder) => {
       const size = quick ? 20 * MB : 100 * MB;
@@ -46,7 +47,7 @@ export const remoteOutage: Row = {
           const taken = await client.next<Taken>();
           await client.end();
           if (taken.bytes < size) throw new Error(`the client got ${taken.bytes} bytes for ${size}`);
-          const after = `after ${outage_s} s of outage with ${size / MB} MB waiting`;
+          const after = `after an outage of ${outage_s} s with ${size / MB} MB waiting`;
           const first_s = (taken.first_us - released_us) / 1e6;
           const last_s = (taken.last_us - released_us) / 1e6;
           return [

@@ -7,12 +7,12 @@ import { oneRun, rawPath } from './throughput.ts';
 export const remoteThroughput: Row = {
   name: 'remote-throughput',
   bottleneck:
-    'Node, plane, sealing, search, pump and client share two processors, of which the limit has one for itself. The node ' +
-    'uses a third of what the plane does; of the plane’s own thread a third is the store, as without a network, and a ' +
-    'sixth the gRPC library with its decoding and copies.',
+    'Node, plane, sealing, search, pump and client share two processors; the limit has one of them for ' +
+    'itself. The node uses a third of what the plane uses. Of the plane’s own thread, a third is the store, ' +
+    'as without a network, and a sixth is the gRPC library with its decoding and copying.',
   how:
-    'As the row `throughput`, with the agent on a node that joined over loopback (mutual TLS, its own process and data ' +
-    'directory). The limit is the same raw path of one machine, without a network.',
+    'Like the row `throughput`, with the agent on a node that joined over loopback (mutual TLS, its own ' +
+    'process and data directory). The limit is the same raw path on one machine, without a network.',
   run: async ({ quick }) =>
     withFolder(async (folder) => {
       const file = await textFile(folder, 'log', quick ? 20 * MB : 150 * MB);

@@ -17,10 +17,11 @@ import { asEnded } from './fill.ts';
 export const replay: Row = {
   name: 'replay',
   how:
-    'A log of 100,000 events of 35 bytes each, written into the stopped service’s database by its own store (a real ' +
-    'agent’s lines would be gathered into larger events), then read from the beginning over one raw socket. Counted are ' +
-    'the bytes of the stream. The limit is a bare Node server that sends the same bytes from memory. Memory is how much ' +
-    'the resident set of the service grew at its peak over all runs, after one run for warming up.',
+    'A log of 100,000 events of 35 bytes each. While the service is stopped, its own store writes them into ' +
+    'the database (from a real agent, the service would combine such lines into larger events). Then one raw ' +
+    'socket reads the log from the beginning. The figure counts the bytes of the stream. The limit is a bare ' +
+    'Node server that sends the same bytes from memory. Memory is the peak growth of the service’s resident ' +
+    'set over all runs, after one run to warm up.',
   run: async ({ quick }) => {
     const total = quick ? 20_000 : 100_000;
     return [...(await readLog(total, 'rows')), ...(await readLog(total, 'sealed'))];

@@ -8,13 +8,15 @@ import { portOf, request, withProgram } from '../program.ts';
 export const requests: Row = {
   name: 'requests',
   bottleneck:
-    'A record costs a token, a query over three tables and its shaping; the constant answer costs none of these.',
+    'A record needs a check of the token, a query over three tables, and formatting; the constant answer ' +
+    'needs none of these.',
   how:
-    '`GET /api/agents/{id}` with a token, one request at a time on each of 32 kept connections, from raw sockets in a ' +
-    'process of their own. The limit is the same server’s bare JSON handler, `/healthz`: the same host check, headers and ' +
-    'counting, no token and no database. Beside it, without a goal, a bare Fastify in another process that answers the ' +
-    'same object. They run in turns; medians. The time of the processor is what the serving process used for one request: ' +
-    'a share that the client’s own speed does not touch.',
+    '`GET /api/agents/{id}` with a token, one request at a time on each of 32 keep-alive connections, from ' +
+    'raw sockets in another process. The limit is the same server’s simplest JSON handler, `/healthz`: it has ' +
+    'the same host check, headers and metrics, but no token and no database. For comparison, without a goal, ' +
+    'a bare Fastify in another process answers with the same object. They alternate; the figures are medians. ' +
+    'Processor time is what the serving process used for one request, so it does not depend on the client’s ' +
+    'speed.',
   run: async ({ quick }) =>
     withProgram(async (plane) => {
       const agent = await plane.agent(['/bin/true']);
@@ -44,14 +46,14 @@ export const requests: Row = {
           goal: { of: 'ratio', at_least: 0.6 },
         },
         {
-          what: 'GET /api/agents/{id}, beside a bare Fastify',
+          what: 'GET /api/agents/{id}, compared with a bare Fastify',
           unit: 'requests/s',
           value: medians(product, 'requests_per_s'),
           limit: medians(bare, 'requests_per_s'),
           limit_is: 'bare Fastify',
         },
         {
-          what: 'GET /api/agents/{id}, time of the processor',
+          what: 'GET /api/agents/{id}, processor time',
           unit: 'µs',
           value: medians(product, 'cpu_us'),
           limit: medians(bare, 'cpu_us'),

@@ -42,13 +42,15 @@ interface Side {
 export const sandbox: Row = {
   name: 'sandbox',
   how:
-    'Four services run at once (with SVC_BENCH_OTHER=<path of another svc> also four of that version): without confinement of agents, with `agents.run_as`, with `agents.sandbox`, and with both. ' +
-    'They are measured in turns; medians; the limit is the service without confinement. A start is `POST …/start` of an ' +
-    'agent (`sleep`), which answers when the process runs. Processor time is that of the service and its descendants, ended ' +
-    'ones included, from before the start until 0.3 s after the stop, in steps of 10 ms; it leaves out processes of the ' +
-    'session that are no longer descendants. A worktree is made for an agent that is not started, of a repository with one ' +
-    'file. Changes are those of one changed file in a worktree of 20,000 files: the first request for an agent, and later ' +
-    'ones. Needs root and bubblewrap.',
+    'Four services run at the same time: without confinement of agents, with `agents.run_as`, with ' +
+    '`agents.sandbox`, and with both. With `SVC_BENCH_OTHER=<path of another svc>`, four of that version run ' +
+    'too. They are measured in turns; the figures are medians; the limit is the service without confinement. ' +
+    'A start is `POST …/start` of an agent (`sleep`), which answers once the process runs. Processor time is ' +
+    'that of the service and its descendants, including ended ones, from before the start until 0.3 s after ' +
+    'the stop, in steps of 10 ms. It does not include processes of the session that are no longer ' +
+    'descendants. A worktree is created for an agent that is not started, from a repository with one file. ' +
+    'Changes are those of one changed file in a worktree of 20,000 files: the first request for an agent, and ' +
+    'later ones. The row needs root and bubblewrap.',
   run: async ({ quick }) => {
     const sides = await withFolder(async (folder) => {
       const large = await largeRepository(join(folder, 'large'));

@@ -14,12 +14,12 @@ import { asEnded } from './fill.ts';
 
 export const start: Row = {
   name: 'start',
-  bottleneck:
-    'The goal for memory is missed by a few MiB: the store’s second thread and all modules are loaded from the start.',
+  bottleneck: 'Memory: the store’s second thread and all modules are loaded at the start.',
   how:
-    'From the start of `bin/svc serve` to the first 200 of `/readyz`; median of several starts after a first one, so that ' +
-    'Node’s compile cache is warm. The program is the bundle, as after `npm start` or `npm i -g`. The million events are rows ' +
-    'of a hundred agents. Idle memory is the resident set ten seconds after an empty start.',
+    'The time from the start of `bin/svc serve` to the first 200 from `/readyz`: the median of several starts ' +
+    'after a first one, which warms Node’s compile cache. The program is the bundle, as after `npm start` or ' +
+    '`npm i -g`. The million events are rows of a hundred agents. Idle memory is the resident set ten seconds ' +
+    'after an empty start.',
   run: async ({ quick }) => {
     const events = quick ? 50_000 : 1_000_000;
     return withFolder(async (folder) => measure(await built(folder), events, quick));

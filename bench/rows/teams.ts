@@ -18,9 +18,10 @@ const NOTHING = '/bin/true';
 export const teams: Row = {
   name: 'teams',
   how:
-    `One run whose steps are real agents that do nothing (\`true\`): each is a record, a session with its keeper and pumps, a log and a ` +
-    `committed outcome, ${AT_ONCE} at once. Beside the same graph as a Makefile, made by \`make -j${AT_ONCE}\`, which starts one process for ` +
-    'a step and keeps nothing: no goal, for what a step costs more than a process.',
+    `One run whose steps are real agents that do nothing (\`true\`), ${AT_ONCE} at a time. Each step has a ` +
+    'record, a session with its keeper and pumps, a log, and a committed outcome. For comparison, `make ' +
+    `-j${AT_ONCE}\` builds the same graph from a Makefile; it starts one process for each step and stores ` +
+    'nothing. There is no goal, because the row shows what a step costs beyond its process.',
   run: async ({ quick }) => {
     const figures: Figure[] = [];
     for (const shape of shapes) figures.push(...(await besideMake(shape, quick ? 32 : 256)));
@@ -31,8 +32,9 @@ export const teams: Row = {
 export const runsAtOnce: Row = {
   name: 'runs-at-once',
   how:
-    'Runs that are begun together, each a chain of three steps that are real agents that do nothing: from the first request to the end ' +
-    'of the last run. Memory is what the service’s resident set grew by, at the end and at its peak.',
+    'Runs that are started together, each a chain of three steps whose agents do nothing, from the first ' +
+    'request to the end of the last run. Memory is the growth of the service’s resident set, at the end and ' +
+    'at its peak.',
   run: ({ quick }) => manyRuns(quick ? 20 : 200),
 };
 
@@ -49,12 +51,13 @@ async function besideMake(shape: Shape, count: number): Promise<Figure[]> {
     const limit = { limit: (made_ms ?? 0) / count, limit_is: `make -j${AT_ONCE}` };
     return [
       {
-        what: made_ms === null ? `${what}: a step (no make on this machine)` : `${what}: a step`,
+        what:
+          made_ms === null ? `${what}: time per step (no make on this machine)` : `${what}: time per step`,
         unit: 'ms',
         value,
         ...(made_ms !== null && limit),
       },
-      { what: `${what}: processor time of the service for a step`, unit: 'ms', value: cpu_ms },
+      { what: `${what}: processor time of the service per step`, unit: 'ms', value: cpu_ms },
     ];
   });
 }
@@ -83,15 +86,15 @@ async function manyRuns(count: number): Promise<Figure[]> {
     await finish(plane, team_id, count);
     const seconds = (performance.now() - begun_ms) / 1000;
     figures.push(
-      { what: `${what}: all done`, unit: 's', value: seconds },
+      { what: `${what}: time until all are completed`, unit: 's', value: seconds },
       { what: `${what}: memory at the end`, unit: 'MiB', value: rssMib(plane.pid) - empty_mib },
       { what: `${what}: memory at the peak`, unit: 'MiB', value: peakMib(plane.pid) - empty_mib },
     );
   });
   return [
     ...figures,
-    { what: `${what}: p99 of loop stalls meanwhile`, unit: 'ms', value: stalls.p99_ms },
-    { what: `${what}: longest loop stall meanwhile`, unit: 'ms', value: stalls.max_ms },
+    { what: `${what}: p99 of event loop stalls`, unit: 'ms', value: stalls.p99_ms },
+    { what: `${what}: longest event loop stall`, unit: 'ms', value: stalls.max_ms },
   ];
 }
 

@@ -14,12 +14,15 @@ import { follow, type Home, LAST_LINE, portOf, textFile, withFolder, withProgram
 export const throughput: Row = {
   name: 'throughput',
   bottleneck:
-    'Reading, committing and encoding share one thread, and with sealing, search, the pumps and the client two processors; on `yes` half of that thread’s time is the escaping of a newline for every other byte.',
+    'Reading, committing and encoding share one thread; together with sealing, search, the pumps and the ' +
+    'client, they share two processors. For `yes`, half of that thread’s time is spent escaping newlines, ' +
+    'because every other byte is one.',
   how:
-    'An agent is `cat` of a file in the page cache; a client in a process of its own reads its stream from a raw socket. ' +
-    'Counted are the bytes that the agent wrote, from the first to the last one at the client. The limit runs in turns ' +
-    'with it: the same file, read by one process, inserted into SQLite as 64 KiB rows (`synchronous = FULL`, same pages, ' +
-    'log and size of transactions), and then sent as it is. Median of the runs.',
+    'An agent is `cat` of a file in the page cache. A client in another process reads its stream from a raw ' +
+    'socket. The figure counts the bytes that the agent wrote, from the first to the last one at the client. ' +
+    'The limit alternates with it: the same file, read by one process, inserted into SQLite as 64 KiB rows ' +
+    '(`synchronous = FULL`, with the same pages, log and transaction size), and then sent unchanged. Median ' +
+    'of the runs.',
   run: async ({ quick }) => {
     const figures: Figure[] = [];
     for (const kind of ['log', 'yes'] as const) figures.push(await flatOut(kind, quick));
@@ -32,9 +35,10 @@ export const stall: Row = {
   bottleneck:
     'The longest stall is a commit of a full batch followed by its encoding in one turn of the loop.',
   how:
-    'The longest and the 99th percentile of the stalls of the service’s event loop while an agent writes log text flat ' +
-    'out and one client follows, by `monitorEventLoopDelay` with a resolution of 1 ms, loaded into the program before ' +
-    'its own code. `/metrics` tells the same all the time, with a resolution of 10 ms. Median of the runs’ longest.',
+    'The longest stall, and the 99th percentile of the stalls, of the service’s event loop while an agent ' +
+    'writes log text flat out and one client follows. `monitorEventLoopDelay` measures them with a resolution ' +
+    'of 1 ms; it is loaded before the program’s own code. `/metrics` always reports the same, with a ' +
+    'resolution of 10 ms. Median of the longest stalls of the runs.',
   run: ({ quick }) => measureStalls(quick),
 };
 

@@ -79,10 +79,11 @@ afterAll(async () => {
   await writeChapter('real agents', `${ABOUT}\n\n${HEAD}\n${cells.join('\n')}`);
 });
 const ABOUT =
-  'Made by `npm run test:agents`: real agents, installed by npm for it, against the scripted model. What `svc agents doctor` says of ' +
-  'them, and a turn with a permission through the HTTP API, with the plane killed (SIGKILL) while the question waits.';
+  '`npm run test:agents` writes this section. It installs real agents with npm and tests them against the scripted model: ' +
+  '`svc agents doctor`, and a turn with a permission request through the HTTP API, with the plane killed (SIGKILL) while the ' +
+  'request is pending.';
 const HEAD =
-  '| agent | doctor | options of the permission | a turn through the plane |\n| --- | --- | --- | --- |';
+  '| agent | doctor | options of the permission request | a turn through the plane |\n| --- | --- | --- | --- |';
 
 for (const { name, version, preset } of cases) {
   const { others, varies, options } = expected[name];
@@ -153,7 +154,7 @@ for (const { name, version, preset } of cases) {
       expect(await plane.get(id)).toMatchObject({ activity: 'idle', pending_reviews: 0, asks: 'asks' });
       await plane.client.call('stopAgent', { params: { agent_id: id }, body: { grace_seconds: 5 } });
       rows[key]!.plane =
-        `${seconds(to_question_ms)} to the question, the plane killed and started, ${seconds(to_end_ms)} from the answer to \`end_turn\``;
+        `${seconds(to_question_ms)} to the request; plane killed and restarted; ${seconds(to_end_ms)} from the answer to \`end_turn\``;
     });
 
     test('it starts in a sandbox, asks, and writes into its worktree', async ({ skip }) => {

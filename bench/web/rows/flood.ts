@@ -13,9 +13,10 @@ const BEFORE_MS = 1_000;
 export const flood: Row = {
   name: 'flood',
   how:
-    'Two thousand lines a second are written into the standard output of an agent whose Output is open at its end. Measured are the ' +
-    'frames of four seconds, and after each frame how far the last line was from being seen, and the layout shift of that time (CLS). The limit is an empty page, while ' +
-    'another agent prints as much that nobody follows. Medians of the runs, which go in turns.',
+    'Two thousand lines a second are written to the standard output of an agent whose Output is open at its ' +
+    'end. During four seconds, the row measures the frames, after each frame how far the last line is from ' +
+    'being visible, and the layout shift (CLS). The limit is an empty page, while another agent that nobody ' +
+    'follows prints as much. Medians of the runs, which alternate.',
   run: ({ quick }) =>
     withStage(async (stage) => {
       const ms = quick ? 1_000 : 4_000;
@@ -47,7 +48,7 @@ export const flood: Row = {
           goal: { of: 'value', at_most: 20 },
         },
         {
-          what: `${what}: from the end, at most`,
+          what: `${what}: largest distance from the end`,
           unit: 'px',
           value: median(from_end),
           // Zooming can cause a distance of a fraction of a pixel.

@@ -30,13 +30,15 @@ const BARE: Place = { path: '/healthz', signed_in: false, words: '{' };
 export const loading: Row = {
   name: 'loading',
   how:
-    'The largest contentful paint (LCP) of a page that a browser opens with nothing loaded before; a dozen agents live. Once from this machine, and once on ' +
-    `the screen of a phone with a processor ${CPU_SLOWDOWN} times slower and the network that the browser’s tools call slow 4G (562 ms for every request, 1.44 Mbit/s). ` +
-    'The limit is `/healthz`, the service’s constant answer, as the browser shows it. Medians.',
+    'The largest contentful paint (LCP) of a page that a browser opens with an empty cache, with a dozen live ' +
+    'agents. One measurement is on this machine. The other has the screen of a phone, a processor ' +
+    `${CPU_SLOWDOWN} times slower, and the network that the browser’s developer tools call Slow 4G (562 ms ` +
+    'for every request, 1.44 Mbit/s). The limit is `/healthz`, the service’s constant answer, as the browser ' +
+    'shows it. Medians.',
   bottleneck:
-    'A request costs 562 ms on that network, and the page, its scripts and what they ask for come one after the other; the scripts take 0.7 s to come ' +
-    'and half a second to run. At 127.0.0.1, where this is measured, the sign-in page says below its form that passkeys work at localhost, once it ' +
-    'has asked.',
+    'A request takes 562 ms on that network, and the page, its scripts and their requests come one after the ' +
+    'other. The scripts take 0.7 s to load and half a second to run. At 127.0.0.1, where this is measured, ' +
+    'the sign-in page shows one more text below its form after a request: passkeys work at localhost.',
   run: ({ quick }) =>
     withStage(async (stage) => {
       await silentAgents(stage.plane, 12);

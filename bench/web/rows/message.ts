@@ -14,14 +14,16 @@ const PIECES_PER_S = 40;
 export const message: Row = {
   name: 'message',
   how:
-    `The demo agent, in a turn, says a message of ${CHARS.toLocaleString('en-US')} characters of Markdown (headings, lists, code, tables, links) in pieces of ` +
-    `${PIECE_CHARS}, ${PIECES_PER_S} a second, and its conversation is open at the end. Counted from the browser’s trace is all work of the page’s thread from one ` +
-    'change of the conversation to the next: reading the piece, Markdown, layout, paint. The limit is a page of its own that follows ' +
-    'the same agent and puts what comes into the page as text. Layout shift is that of the same conversation ' +
-    'while it comes (CLS).',
+    `In one turn, the demo agent sends a message of ${CHARS.toLocaleString('en-US')} characters of Markdown ` +
+    `(headings, lists, code, tables, links) in pieces of ${PIECE_CHARS}, ${PIECES_PER_S} a second. Its ` +
+    'conversation is open at the end. The figure is all work of the page’s main thread from one change of the ' +
+    'conversation to the next, from the browser’s trace: reading the piece, Markdown, layout and paint. The ' +
+    'limit is another page that follows the same agent and shows what arrives as plain text. The layout shift ' +
+    '(CLS) is that of the same conversation while the message arrives.',
   bottleneck:
-    'Of ten ms three are scripts (React and the Markdown of the last block), one layout; the rest is the browser’s own: compositing and painting a page ' +
-    'that holds a box that scrolls for each table and piece of code.',
+    'Of ten ms, three are scripts (React and the Markdown of the last block), and one is layout. The rest is ' +
+    'the browser’s own work: compositing and painting a page that has a scrollable box for each table and ' +
+    'block of code.',
   run: ({ quick }) =>
     withStage(async (stage) => {
       const chars = quick ? CHARS / 5 : CHARS;
@@ -51,7 +53,7 @@ export const message: Row = {
           goal: { of: 'value', at_most: 25 },
         },
         {
-          what: `${what}: changes of the page for a piece`,
+          what: `${what}: page changes per piece`,
           unit: 'changes',
           value: cost.work.length / (chars / PIECE_CHARS),
         },

@@ -11,11 +11,13 @@ const NEEDLE = 'here it is';
 export const output: Row = {
   name: 'output',
   how:
-    'An agent printed 100,000 lines of log text, and its Output is open. Each frame moves what is seen on, so that five seconds ' +
-    'lead from the first line to the last and every frame shows other lines; the limit is an empty page that counts its ' +
-    'frames. Elements are those of the whole page, at most while it scrolls; memory is the page’s JavaScript heap after ' +
-    'a collection, with all lines loaded (the worker that reads the streams is not in it). Find runs from the input of the words ' +
-    'to the painted match and count, with the match in line 3 and the last line in sight. Medians of the runs, which go in turns.',
+    'An agent printed 100,000 lines of log text, and its Output is open. Each frame scrolls further, so that ' +
+    'it takes five seconds from the first line to the last and every frame shows other lines. The limit is an ' +
+    'empty page that counts its frames. Elements are the most that the whole page has while it scrolls. ' +
+    'Memory is the page’s JavaScript heap after a garbage collection, with all lines loaded; it does not ' +
+    'include the worker that reads the streams. The time to find a line runs from the input of the search ' +
+    'text to the painted match and count; the match is in line 3 while the last line is visible. Medians of ' +
+    'the runs, which alternate.',
   run: ({ quick }) =>
     withStage(async (stage) => {
       const seconds = quick ? 1 : 5;
@@ -51,7 +53,7 @@ export const output: Row = {
         },
         { what: `${what}: memory`, unit: 'MB', value: heap, goal: { of: 'value', at_most: 60 } },
         {
-          what: `find in ${LINES.toLocaleString('en-US')} lines, in the third`,
+          what: `find in ${LINES.toLocaleString('en-US')} lines, match in line 3`,
           unit: 'ms',
           value: median(finds),
           goal: { of: 'value', at_most: 300 },

@@ -12,12 +12,15 @@ const HELLO = 'hello from the agent';
 export const pixel: Row = {
   name: 'pixel',
   how:
-    `Another process writes ${LINES_PER_S} lines a second into the standard output of an agent, each with its time; the page looks at the clock when the frame ` +
-    'that has the line in it is painted. The limit is a page of its own that follows the same agent and puts what comes into the ' +
-    'page as text. The clicks are those on “Start agent” by somebody who opens the form for the first time, nothing loaded before; from the event to the ' +
-    'painted conversation, or to the painted first line of `echo`, with making the agent, its folder, its session and its process in between. Their ' +
-    'limit is a click that puts an element into an empty page. Medians of the clicks.',
-  bottleneck: 'The agent and its folder are made in 30 ms; the rest is drawing its page for the first time.',
+    `Another process writes ${LINES_PER_S} lines a second to the standard output of an agent, each with its ` +
+    'time. The page reads the clock when the frame that contains the line is painted. The limit is another ' +
+    'page that follows the same agent and shows what arrives as plain text. The clicks are on “Start agent” ' +
+    'by a user who opens the form for the first time, with an empty cache. They are measured from the event ' +
+    'to the painted conversation, or to the painted first line of `echo`; in between, the agent, its folder, ' +
+    'its session and its process are created. Their limit is a click that adds an element to an empty page. ' +
+    'Medians of the clicks.',
+  bottleneck:
+    'The agent and its folder are created in 30 ms; the rest is rendering its page for the first time.',
   run: ({ quick }) =>
     withStage(async (stage) => {
       const seconds = quick ? 2 : 10;

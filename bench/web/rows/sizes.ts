@@ -7,8 +7,9 @@ import type { Figure, Row } from '../../figure.ts';
 export const sizes: Row = {
   name: 'sizes',
   how:
-    'The scripts of each part of the built web UI, compressed (gzip), with everything that they load before they run; a part with `+` is what comes on top of Agents. ' +
-    '`npm run check` holds each of them below its goal or lower.',
+    'The compressed size (gzip) of the scripts of each part of the built web UI, with everything that they ' +
+    'load before they run. A part with `+` is what it adds to Agents. `npm run check` keeps each of them at ' +
+    'or below its goal.',
   run: async () =>
     Promise.all(
       partsOfTheWeb().map(async ({ name, paths, budget_kb }): Promise<Figure> => {

@@ -15,10 +15,13 @@ const REPORTED_MS_MIN = 16;
 export const typing: Row = {
   name: 'typing',
   how:
-    `Some sixty keys, one every ${KEY_MS} ms, into the composer of a conversation in which the agent says ${UPDATES_PER_S.toLocaleString('en-US')} pieces ` +
-    'of a message a second, and then into that of one in which the demo agent obeys `/flood`, as fast as machine and service let it. Measured is each key, from ' +
-    'the press to the frame that shows it, by the browser’s own event timing, in steps of 8 ms and none below 16; the figure is INP, of so many keys the ' +
-    'second worst, of the twenty keys of `/flood` the worst. The limit is a text field in an empty page, while an agent says as much that nobody follows. Medians of the runs, which go in turns.',
+    `About sixty keys, one every ${KEY_MS} ms, are typed into the prompt of a conversation while its agent ` +
+    `sends ${UPDATES_PER_S.toLocaleString('en-US')} pieces of a message a second, and then into that of one ` +
+    'where the demo agent runs `/flood`, as fast as the machine and the service allow. Each key is measured ' +
+    'from the press to the frame that shows it, with the browser’s event timing, in steps of 8 ms and not ' +
+    'below 16 ms. The figure is the INP: the second slowest of these keys, and the slowest of the twenty keys ' +
+    'for `/flood`. The limit is a text field in an empty page, while an agent that nobody follows sends as ' +
+    'much. Medians of the runs, which alternate.',
   run: ({ quick }) =>
     withStage(async (stage) => {
       const rounds = quick ? 1 : 2;
@@ -30,7 +33,7 @@ export const typing: Row = {
       }
       return [
         {
-          what: `typing while the agent says ${UPDATES_PER_S.toLocaleString('en-US')} pieces/s, INP`,
+          what: `typing while the agent sends ${UPDATES_PER_S.toLocaleString('en-US')} pieces/s, INP`,
           unit: 'ms',
           value: median(inps),
           limit: median(bare_inps),
@@ -38,7 +41,7 @@ export const typing: Row = {
           goal: { of: 'value', at_most: 100 },
         },
         {
-          what: 'typing while the agent talks flat out, INP',
+          what: 'typing while the agent sends flat out, INP',
           unit: 'ms',
           value: await flatOut(stage, (agent_id) => openConversation(stage, agent_id)),
           limit: await flatOut(stage, () => stage.empty('<textarea></textarea>')),

@@ -31,7 +31,7 @@ export async function openAcpFuzz(plane: TestPlane): Promise<EntryPoint> {
       await Promise.all(Array.from({ length: AGENTS }, (_, n) => converse(plane, seed * AGENTS + n)));
       await watch.check();
     } catch (error) {
-      throw new Finding('acp', seed, plane.isRunning ? String((error as Error).stack) : 'the program ended');
+      throw new Finding('acp', seed, plane.isRunning ? String((error as Error).stack) : 'the program exited');
     }
     return AGENTS * LINES;
   };
@@ -56,11 +56,12 @@ async function converse(plane: TestPlane, seed: number): Promise<void> {
         client.call('setAgentConfig', { params, body: { mode_id: rng.pick(['ask', 'auto', '__proto__']) } }),
       );
     if (await hasSaidAll(plane, id)) break;
-    if (Date.now() > until) throw new Error(`agent ${seed} has not said everything in ${SAID_MS / 1000} s`);
+    if (Date.now() > until)
+      throw new Error(`agent ${seed} did not send all its lines within ${SAID_MS / 1000} s`);
     await sleep(LOOK_MS);
   }
   const stopped = await client.call('stopAgent', { params, body: { grace_seconds: 0 } });
-  if (stopped.status !== 'cancelled') throw new Error(`a stopped agent is ${stopped.status}`);
+  if (stopped.status !== 'cancelled') throw new Error(`a stopped agent has the status ${stopped.status}`);
   await expectLogTrue(plane, id);
   await client.call('deleteAgent', { params });
 }
@@ -121,7 +122,7 @@ async function expectLogTrue(plane: TestPlane, agent_id: string): Promise<void> 
     onEvent: ({ data }) => {
       const event = JSON.parse(data) as EventRecord;
       if ((event.type as string) === 'heartbeat') return;
-      if (event.seq !== log.length + 1) throw new Error(`event ${event.seq} comes after ${log.length}`);
+      if (event.seq !== log.length + 1) throw new Error(`event ${event.seq} follows event ${log.length}`);
       log.push(event);
       texts.set(event, data.slice(data.indexOf('"payload":') + 10, -1));
     },

@@ -9,10 +9,10 @@ export interface EntryPoint {
 export const entryPointNames = ['http', 'raw', 'grpc', 'acp'] as const;
 export type EntryPointName = (typeof entryPointNames)[number];
 
-/** A violated rule, and the command that reproduces it. */
+/** What went wrong, and the command that reproduces it. */
 export class Finding extends Error {
   constructor(entry: EntryPointName, seed: number, what: string) {
-    super(`${what}\nagain: npm run fuzz -- --only ${entry} --seed ${seed} --batches 1`);
+    super(`${what}\nreproduce it: npm run fuzz -- --only ${entry} --seed ${seed} --batches 1`);
     this.name = 'Finding';
   }
 }

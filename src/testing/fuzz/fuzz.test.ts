@@ -55,7 +55,7 @@ test('detects a program that exited, does not answer or logs a fault, and report
     '    at f (file.ts:1:2)',
   ]) {
     program.log += `${line}\n`;
-    await expect(watch.check()).rejects.toThrow('the log tells of a fault');
+    await expect(watch.check()).rejects.toThrow('the log reports an error');
     await watch.check();
   }
   answer = Promise.reject(new Error('no answer'));

@@ -45,7 +45,7 @@ interface Call {
   headers: Record<string, string>;
   body: Buffer;
   /** The listener must reject the call, whatever it contains. */
-  stranger: boolean;
+  unauthorized: boolean;
   /** A stream that may stay open. */
   open: boolean;
 }
@@ -73,8 +73,9 @@ export async function openGrpcFuzz(plane: TestPlane, actor_port: number): Promis
         body: framed(Buffer.alloc(0)),
         open: false,
       };
-      const answer = await node_peer.ask({ ...health, headers: await usual(trust), stranger: false });
-      if (answer.grpc !== '0') throw new Error(`the node says ${answer.grpc} of its health`);
+      const answer = await node_peer.ask({ ...health, headers: await usual(trust), unauthorized: false });
+      if (answer.grpc !== '0')
+        throw new Error(`the node answered a health check with gRPC status ${answer.grpc}`);
     }),
   ];
 
@@ -133,7 +134,7 @@ async function commands(rng: Rng, node: TestAgentNode, trust: Trust, entry: Peer
       path: pathOf(NodeService.typeName, 'Attach'),
       headers: await usual(trust),
       body: rng.chance(0.3) ? garbled(rng, body) : body,
-      stranger: false,
+      unauthorized: false,
       open: true,
     };
     expectFine(await entry.ask(call), call, n);
@@ -178,7 +179,7 @@ async function attach(
   stream.write(framed(helloBytes(node.id, place)));
   await new Promise<void>((resolve, reject) => {
     stream.once('data', () => resolve());
-    stream.once('close', () => reject(new Error('the node refuses a link')));
+    stream.once('close', () => reject(new Error('the node rejects the link')));
   });
   stream.resume();
   return stream;
@@ -214,7 +215,7 @@ function planOf(rng: Rng, node: TestAgentNode, place: LinkPosition): (trust: Tru
     path: pathOf(service.typeName, unknown ? 'None' : method.name),
     headers: { ...(await usual(trust, token)), 'content-type': type, [LINK_HEADER]: link, ...more },
     body,
-    stranger: token !== 'good' || service === JoinService,
+    unauthorized: token !== 'good' || service === JoinService,
     open: method.methodKind !== 'unary',
   });
 }
@@ -304,7 +305,7 @@ async function actorCalls(rng: Rng, plane: TestPlane, trust: Trust, port: number
             path: pathOf(ActorService.typeName, 'Call'),
             headers,
             body,
-            stranger: kind !== 'actor',
+            unauthorized: kind !== 'actor',
             open: false,
           };
           expectFine(await lane.ask(call), call, i);
@@ -449,7 +450,7 @@ class Peer {
     session.on('error', () => {});
     await new Promise<void>((resolve, reject) => {
       session.once('connect', () => resolve());
-      session.once('close', () => reject(new Error('the entry takes no connection')));
+      session.once('close', () => reject(new Error('the listener accepts no connection')));
     });
     return session;
   }
@@ -459,7 +460,8 @@ function expectFine({ http, grpc }: Answer, call: Call, i: number): void {
   if (http >= 500 && http !== 503 && http !== 502) throw new Error(`call ${i}: ${show(call)}\nHTTP ${http}`);
   const plain = /^application\/(json|proto)$/.test(call.headers['content-type'] ?? '');
   const served = grpc === '0' || (plain && http === 200);
-  if (call.stranger && served) throw new Error(`call ${i}: ${show(call)}\na stranger was served`);
+  if (call.unauthorized && served)
+    throw new Error(`call ${i}: ${show(call)}\nan unauthorized call succeeded`);
 }
 
 function show({ path, headers, body }: Call): string {

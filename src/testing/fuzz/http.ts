@@ -66,7 +66,7 @@ export async function openHttpFuzz(plane: TestPlane): Promise<EntryPoint> {
     await eachOf(cases, AT_ONCE, async (one, i) => {
       const wrong = await send(plane.url, connections, one).then(
         (answer) => faultOf(one, answer),
-        (error: Error) => (plane.isRunning ? error.message : 'the program ended'),
+        (error: Error) => (plane.isRunning ? error.message : 'the program exited'),
       );
       if (wrong !== null) throw new Finding('http', seed, `case ${i}: ${show(one)}\n${wrong}`);
     });
@@ -342,22 +342,24 @@ async function readAnswer(response: IncomingMessage): Promise<Answer> {
 /** How an answer violates the contract; null if it does not. */
 function faultOf(one: Case, { status, type, body }: Answer): string | null {
   const said = `${status} ${body?.slice(0, 500) ?? ''}`;
-  if (status >= 500 && status !== 502 && status !== 503) return `a fault: ${said}`;
+  if (status >= 500 && status !== 502 && status !== 503) return `a server error: ${said}`;
   if (body === null || one.method === 'HEAD' || one.method === 'OPTIONS') return null;
   if (status >= 400) {
     const parsed = json(body) as { error?: unknown } | undefined;
     const fine = typeof parsed?.error === 'string' && Object.keys(parsed).length === 1;
-    return fine ? null : `an error in no words: ${said}`;
+    return fine ? null : `an error without a message: ${said}`;
   }
   const route: Route = routes[one.operation];
   if (route.raw || one.method !== route.method) return null;
   const answers = route.answers as Record<number, z.ZodType | null>;
-  if (!(status in answers)) return `a success that the contract does not know: ${said}`;
+  if (!(status in answers)) return `a success status that the contract does not define: ${said}`;
   const schema = answers[status];
-  if (!schema) return body === '' ? null : `a body where none should be: ${said}`;
-  if (!type.startsWith('application/json')) return `a body of the type ${type}: ${said}`;
+  if (!schema) return body === '' ? null : `an unexpected body: ${said}`;
+  if (!type.startsWith('application/json')) return `an unexpected content type ${type}: ${said}`;
   const checked = schema.safeParse(json(body));
-  return checked.success ? null : `an answer in another form, ${checked.error.message}: ${said}`;
+  return checked.success
+    ? null
+    : `an answer that does not match the schema, ${checked.error.message}: ${said}`;
 }
 
 function json(body: string): unknown {

@@ -254,7 +254,11 @@ function transaction(url: string, { pieces }: Case): Promise<string> {
     });
     socket.setTimeout(ANSWER_MS, () => {
       socket.destroy();
-      reject(new Error(`the connection stands after ${ANSWER_MS / 1000} s; so far: ${text.slice(0, 500)}`));
+      reject(
+        new Error(
+          `the connection is still open after ${ANSWER_MS / 1000} s; received: ${text.slice(0, 500)}`,
+        ),
+      );
     });
     socket.on('error', (error: NodeJS.ErrnoException) => {
       if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') reject(error);
@@ -276,12 +280,12 @@ function transaction(url: string, { pieces }: Case): Promise<string> {
 function faultOf({ ambiguous }: Case, answer: string): string | null {
   const statuses = [...answer.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status));
   const bad = statuses.find((status) => status >= 500 && status !== 502 && status !== 503);
-  if (bad !== undefined) return `a fault: ${answer.slice(0, 1_000)}`;
-  if (answer !== '' && !answer.startsWith('HTTP/1.1 ')) return `no HTTP: ${answer.slice(0, 500)}`;
+  if (bad !== undefined) return `a server error: ${answer.slice(0, 1_000)}`;
+  if (answer !== '' && !answer.startsWith('HTTP/1.1 ')) return `not HTTP: ${answer.slice(0, 500)}`;
   // An earlier error, such as 431, may be reported instead.
   const refused =
     statuses.length === 0 || (statuses.length === 1 && (statuses[0] === 400 || statuses[0] === 431));
-  if (ambiguous && !refused) return `an ambiguous length is not refused: ${answer.slice(0, 1_000)}`;
+  if (ambiguous && !refused) return `an ambiguous length is not rejected: ${answer.slice(0, 1_000)}`;
   return null;
 }
 

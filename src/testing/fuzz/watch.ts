@@ -27,15 +27,15 @@ export class Watch {
   /** Throws an error that describes what is wrong. */
   async check(): Promise<void> {
     const program = this.#program;
-    if (!program.isRunning) throw new Error(`the program ended: ${program.log.slice(-2_000)}`);
+    if (!program.isRunning) throw new Error(`the program exited: ${program.log.slice(-2_000)}`);
     await this.#answers();
     const said = program.log.slice(this.#seen);
     this.#seen = program.log.length;
     const fault = said.split('\n').find((line) => FAULTS.test(line));
-    if (fault !== undefined) throw new Error(`the log tells of a fault: ${fault.slice(0, 2_000)}`);
+    if (fault !== undefined) throw new Error(`the log reports an error: ${fault.slice(0, 2_000)}`);
     // Garbage collection may take a while.
     for (let tries = 20; (await rssMib(program.pid)) > RSS_MIB_MAX; tries--) {
-      if (tries === 0) throw new Error(`more than ${RSS_MIB_MAX} MiB are resident`);
+      if (tries === 0) throw new Error(`the resident memory is above ${RSS_MIB_MAX} MiB`);
       await sleep(500);
     }
   }
