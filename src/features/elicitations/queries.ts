@@ -1,12 +1,12 @@
 /** Queries about elicitations. Rules are in `features/elicitations/service.ts`. */
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
-import type { View } from '../../core/policy.ts';
 import { preparedQuery } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 import { agentInView } from '../../store/views.ts';
 import { actorIdOf } from '../actors/rules/actor.ts';
+import type { AgentRequestFilter } from '../reviews/agent-requests.ts';
 import type { Elicitation, ElicitationForm, ElicitationStatus } from './rules.ts';
 
 export type ElicitationRow = Selectable<Tables['elicitations']> & {
@@ -44,14 +44,7 @@ export function findElicitation(reader: Reader, id: string): ElicitationRow | un
   return reader.get(elicitationQuery(reader.sql).where('elicitations.id', '=', id));
 }
 
-export interface ElicitationFilter {
-  /** Only of these agents; absent: of all. */
-  view?: View | undefined;
-  status?: ElicitationStatus | undefined;
-  agent_id?: string | undefined;
-  before_num?: number | undefined;
-  limit?: number | undefined;
-}
+export type ElicitationFilter = AgentRequestFilter<ElicitationStatus>;
 
 /** Newest first. */
 export function listElicitations(reader: Reader, filter: ElicitationFilter): ElicitationRow[] {

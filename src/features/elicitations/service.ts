@@ -4,8 +4,7 @@
  * the agent, so it is delivered even if the service restarts. The input is stored only in that message.
  */
 import { failpoint } from '../../base/failpoint.ts';
-import { limits } from '../../base/limits.ts';
-import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import type { Page, PageRequest } from '../../core/page.ts';
 import { type Action, authorize, viewOf } from '../../core/policy.ts';
 import { invalid, Problem, problems } from '../../core/problem.ts';
 import { reviewResource } from '../../store/resources.ts';
@@ -15,9 +14,9 @@ import type { Caller } from '../accounts/rules.ts';
 import { AcpTransaction } from '../agents/acp-transaction.ts';
 import type { AgentCore } from '../agents/core.ts';
 import { findSession } from '../agents/queries/agents.ts';
+import { markDelivered, pageOfRequests } from '../reviews/agent-requests.ts';
 import { checkedContent } from './content.ts';
 import {
-  type ElicitationFilter,
   type ElicitationRow,
   findElicitation,
   formOf,
@@ -49,16 +48,10 @@ export class Elicitations {
     request: PageRequest,
   ): Promise<Page<Elicitation>> {
     authorize(caller, 'reviews.list');
-    const limit = request.limit ?? limits.page_items_default;
-    const before_num = readCursor(request.cursor, 'number')?.[0];
     const seen = { view: viewOf(caller), ...filter };
-    return this.#core.store.read((reader) => {
-      if (request.limit === undefined && request.cursor === undefined) {
-        return { items: pendingAndNewest(reader, seen).map(toElicitation) };
-      }
-      const rows = listElicitations(reader, { ...seen, before_num, limit: limit + 1 });
-      return page(rows, limit, toElicitation, (row) => [row.num]);
-    });
+    return this.#core.store.read((reader) =>
+      pageOfRequests((one) => listElicitations(reader, one), seen, request, toElicitation),
+    );
   }
 
   get(caller: Caller, elicitation_id: string): Promise<Elicitation> {
@@ -123,15 +116,13 @@ export class Elicitations {
   }
 
   /** This many bytes of the session's stdin have been written: answers up to there are delivered. */
-  async written(session_id: string, length: number): Promise<void> {
-    const { store } = this.#core;
-    const arrived = (reader: Reader) => arrivedElicitations(reader, session_id, length);
-    if ((await store.read(arrived)).length === 0) return;
-    await store.write((tx) => {
-      for (const row of arrived(tx)) {
+  written(session_id: string, length: number): Promise<void> {
+    return markDelivered(this.#core, session_id, length, {
+      queued: queuedElicitations,
+      mark: (tx, row) => {
         updateElicitation(tx, row.num, { delivery: 'written' });
         publishElicitation(this.#core, tx, row.id);
-      }
+      },
     });
   }
 
@@ -168,22 +159,6 @@ function contentOf(
   if (action === 'accept' && form !== null) return checkedContent(form, content ?? {});
   if (content !== undefined) throw invalid('content is only for action accept of a form');
   return null;
-}
-
-/** All that are pending, and a page of the newest others. */
-function pendingAndNewest(reader: Reader, filter: Omit<ElicitationFilter, 'limit'>): ElicitationRow[] {
-  const newest = listElicitations(reader, { ...filter, limit: limits.page_items_max });
-  if (filter.status !== undefined && filter.status !== 'pending') return newest;
-  const last_num = newest.length < limits.page_items_max ? 0 : newest.at(-1)!.num;
-  return [...newest, ...listElicitations(reader, { ...filter, status: 'pending', before_num: last_num })];
-}
-
-function arrivedElicitations(reader: Reader, session_id: string, length: number): ElicitationRow[] {
-  const session = findSession(reader, session_id);
-  if (!session) return [];
-  return queuedElicitations(reader, session.num).filter(
-    ({ stdin_end }) => stdin_end !== null && stdin_end <= length,
-  );
 }
 
 function over({ status, answered_by }: ElicitationRow): Problem {

@@ -1,10 +1,10 @@
 /** SQL for permission reviews. The rules are in `features/reviews/service.ts`. */
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
-import type { View } from '../../core/policy.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 import { agentInView } from '../../store/views.ts';
+import type { AgentRequestFilter } from './agent-requests.ts';
 import type { Review, ReviewStatus } from './rules.ts';
 
 export type ReviewRow = Selectable<Tables['reviews']> & {
@@ -44,15 +44,9 @@ export function findReview(reader: Reader, id: string): ReviewRow | undefined {
   return reader.get(reviewQuery(reader).where('reviews.id', '=', id));
 }
 
-export interface ReviewFilter {
-  /** Only of agents in this view; absent: of all. */
-  view?: View | undefined;
+export interface ReviewFilter extends AgentRequestFilter<ReviewStatus> {
   /** Only those that were routed to this actor. */
   routed_to?: string | undefined;
-  status?: ReviewStatus | undefined;
-  agent_id?: string | undefined;
-  before_num?: number | undefined;
-  limit?: number | undefined;
 }
 
 /** Newest first. */

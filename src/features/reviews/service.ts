@@ -3,8 +3,7 @@
  * it is committed together with the message to the agent, so that it is delivered even after a restart.
  */
 import { failpoint } from '../../base/failpoint.ts';
-import { limits } from '../../base/limits.ts';
-import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import type { Page, PageRequest } from '../../core/page.ts';
 import { type Action, authorize, decide, viewOf } from '../../core/policy.ts';
 import { invalid, Problem, problems } from '../../core/problem.ts';
 import { reviewResource } from '../../store/resources.ts';
@@ -17,15 +16,8 @@ import { AcpTransaction } from '../agents/acp-transaction.ts';
 import type { AgentCore } from '../agents/core.ts';
 import { findSession } from '../agents/queries/agents.ts';
 import { type Actor, resolveActor } from '../teams/participants.ts';
-import {
-  findReview,
-  listReviews,
-  queuedReviews,
-  type ReviewFilter,
-  type ReviewRow,
-  toReview,
-  updateReview,
-} from './queries.ts';
+import { markDelivered, pageOfRequests } from './agent-requests.ts';
+import { findReview, listReviews, queuedReviews, type ReviewRow, toReview, updateReview } from './queries.ts';
 import { awaitLeader, partyOf, passToHumans, type ReviewRouting } from './routing.ts';
 import { closeReview, publishReview } from './rows.ts';
 import {
@@ -88,16 +80,10 @@ export class Reviews {
     request: PageRequest,
   ): Promise<Page<Review>> {
     authorize(caller, 'reviews.list');
-    const limit = request.limit ?? limits.page_items_default;
-    const before_num = readCursor(request.cursor, 'number')?.[0];
     const seen = { view: viewOf(caller), ...filter };
-    return this.#core.store.read((reader) => {
-      if (request.limit === undefined && request.cursor === undefined) {
-        return { items: pendingAndNewest(reader, seen).map(toReview) };
-      }
-      const rows = listReviews(reader, { ...seen, before_num, limit: limit + 1 });
-      return page(rows, limit, toReview, (row) => [row.num]);
-    });
+    return this.#core.store.read((reader) =>
+      pageOfRequests((one) => listReviews(reader, one), seen, request, toReview),
+    );
   }
 
   get(caller: Caller, review_id: string): Promise<Review> {
@@ -247,15 +233,13 @@ export class Reviews {
   // --- automatic changes -----------------------------------------------------------------------------------------
 
   /** This many bytes of the session's stdin have been written: answers up to there are delivered. */
-  async written(session_id: string, length: number): Promise<void> {
-    const { store } = this.#core;
-    const arrived = (reader: Reader) => arrivedReviews(reader, session_id, length);
-    if ((await store.read(arrived)).length === 0) return;
-    await store.write((tx) => {
-      for (const row of arrived(tx)) {
+  written(session_id: string, length: number): Promise<void> {
+    return markDelivered(this.#core, session_id, length, {
+      queued: queuedReviews,
+      mark: (tx, row) => {
         updateReview(tx, row.num, { delivery: 'written' });
         publishReview(this.#core, tx, row.id);
-      }
+      },
     });
   }
 
@@ -306,22 +290,6 @@ function mustBeHuman(reader: Reader, row: ReviewRow, asked: string, username: st
 
 function partyOfActor(actor: Actor | null): ReviewParty {
   return actor?.kind === 'member' ? actor.role : 'human';
-}
-
-/** All pending ones, and at most one page of the others. */
-function pendingAndNewest(reader: Reader, filter: Omit<ReviewFilter, 'limit'>): ReviewRow[] {
-  const newest = listReviews(reader, { ...filter, limit: limits.page_items_max });
-  if (filter.status !== undefined && filter.status !== 'pending') return newest;
-  const last_num = newest.length < limits.page_items_max ? 0 : newest.at(-1)!.num;
-  return [...newest, ...listReviews(reader, { ...filter, status: 'pending', before_num: last_num })];
-}
-
-function arrivedReviews(reader: Reader, session_id: string, length: number): ReviewRow[] {
-  const session = findSession(reader, session_id);
-  if (!session) return [];
-  return queuedReviews(reader, session.num).filter(
-    ({ stdin_end }) => stdin_end !== null && stdin_end <= length,
-  );
 }
 
 function chosen(row: ReviewRow, { decision, option_id }: ReviewAnswer): Review['options'][number] {

@@ -61,5 +61,5 @@ test('detects a program that exited, does not answer or logs a fault, and report
   answer = Promise.reject(new Error('no answer'));
   await expect(watch.check()).rejects.toThrow('no answer');
   program.isRunning = false;
-  await expect(watch.check()).rejects.toThrow('the program ended');
+  await expect(watch.check()).rejects.toThrow('the program exited');
 });

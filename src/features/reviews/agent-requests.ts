@@ -1,0 +1,62 @@
+/**
+ * What permission reviews and elicitations have in common: both are requests of an agent, which wait in a table until a user
+ * answers them, and whose answers are written to the agent's stdin.
+ */
+import { limits } from '../../base/limits.ts';
+import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import type { View } from '../../core/policy.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { AgentCore } from '../agents/core.ts';
+import { findSession } from '../agents/queries/agents.ts';
+
+export interface AgentRequestFilter<Status> {
+  /** Only of agents in this view; absent: of all. */
+  view?: View | undefined;
+  status?: Status | undefined;
+  agent_id?: string | undefined;
+  before_num?: number | undefined;
+  limit?: number | undefined;
+}
+
+/**
+ * A page of requests, newest first. Without a limit and a cursor: all that are pending, and at most one page of the others.
+ * `list` returns rows, newest first.
+ */
+export function pageOfRequests<Status extends string, Row extends { num: number }, Item>(
+  list: (filter: AgentRequestFilter<Status | 'pending'>) => Row[],
+  filter: AgentRequestFilter<Status>,
+  request: PageRequest,
+  shape: (row: Row) => Item,
+): Page<Item> {
+  if (request.limit !== undefined || request.cursor !== undefined) {
+    const limit = request.limit ?? limits.page_items_default;
+    const before_num = readCursor(request.cursor, 'number')?.[0];
+    return page(list({ ...filter, before_num, limit: limit + 1 }), limit, shape, (row) => [row.num]);
+  }
+  const newest = list({ ...filter, limit: limits.page_items_max });
+  if (filter.status !== undefined && filter.status !== 'pending') return { items: newest.map(shape) };
+  const last_num = newest.length < limits.page_items_max ? 0 : newest.at(-1)!.num;
+  const older = list({ ...filter, status: 'pending', before_num: last_num });
+  return { items: [...newest, ...older].map(shape) };
+}
+
+/**
+ * Marks answers as delivered: `length` bytes of the session's stdin have been written. `queued` returns the answers of a
+ * session that are not delivered yet.
+ */
+export async function markDelivered<Row extends { stdin_end: number | null }>(
+  { store }: AgentCore,
+  session_id: string,
+  length: number,
+  { queued, mark }: { queued(reader: Reader, session_num: number): Row[]; mark(tx: Tx, row: Row): void },
+): Promise<void> {
+  const arrived = (reader: Reader) => {
+    const session = findSession(reader, session_id);
+    const rows = session ? queued(reader, session.num) : [];
+    return rows.filter(({ stdin_end }) => stdin_end !== null && stdin_end <= length);
+  };
+  if ((await store.read(arrived)).length === 0) return;
+  await store.write((tx) => {
+    for (const row of arrived(tx)) mark(tx, row);
+  });
+}
