@@ -1,4 +1,4 @@
-/** The graph of a run, read from and written to its tables. The state machine in `rules.ts` works on it. */
+/** The graph of a run, read from and written to its tables. The state machine in `rules/advance.ts` works on it. */
 import { sql } from 'kysely';
 import { preparedQuery } from '../../../store/prepared-query.ts';
 import type { Tx } from '../../../store/store.ts';
