@@ -1,5 +1,5 @@
 import { describe, expect, it, test } from 'vitest';
-import { type Acting, asksOf, isReading, nothingObserved, seeCall, seeRequest } from './acting.ts';
+import { type Acting, asksOf, isHarmless, nothingObserved, seeCall, seeRequest } from './acting.ts';
 import { limits } from './limits.ts';
 
 const seen = (acting: Acting, ...updates: Record<string, unknown>[]) => updates.reduce(seeCall, acting);
@@ -70,8 +70,10 @@ test.each([
   'grep -r x . 2>/dev/null; wc -l a',
   '/bin/bash -lc "git diff HEAD"',
   "bash -c 'pwd'",
-])('%s is read-only', (command) => {
-  expect(isReading(command)).toBe(true);
+  'svc actor inbox --limit 5',
+  `svc actor send --to leader --payload '{"text": "a; b > c, it'\\''s $(d)"}'`,
+])('%s is harmless', (command) => {
+  expect(isHarmless(command)).toBe(true);
 });
 
 test.each([
@@ -87,7 +89,13 @@ test.each([
   'FOO=1 ls',
   'cat < x',
   'ls; npm test',
+  'svc actor inbox; rm x',
+  'svc actor send "$(rm x)"',
+  'svc actor inbox > x',
+  "svc actor 'a' & rm x",
+  'svc actorx',
+  'svc agents rm x',
   '/bin/bash -lc "echo \'hello\' > a.txt"',
-])('%s is not known to be read-only', (command) => {
-  expect(isReading(command)).toBe(false);
+])('%s is not known to be harmless', (command) => {
+  expect(isHarmless(command)).toBe(false);
 });

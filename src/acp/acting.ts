@@ -1,7 +1,7 @@
 /**
  * Determines from an agent's frames whether it asks before it acts (pure). Acting means writing, running or fetching: a tool
  * call of such a kind that completes without a permission request for it. Read-only commands do not count, because agents
- * that ask run those without a request.
+ * that ask run those without a request. Nor does `svc actor`, whose commands svc itself authorizes.
  */
 import { limits } from './limits.ts';
 import { shortened, textOf } from './message.ts';
@@ -12,7 +12,7 @@ interface OpenCall {
   id: string;
   kind: string;
   title: string;
-  /** The command is read-only. */
+  /** The command is read-only, or one of `svc actor`. */
   reads: boolean;
   requested: boolean;
 }
@@ -72,7 +72,7 @@ function readCall({ calls }: Acting, value: unknown): OpenCall | null {
     id,
     kind: shortened(report.tool_kind ?? known?.kind ?? 'other'),
     title: (report.title ?? known?.title ?? '').slice(0, limits.acting_title_chars_max),
-    reads: command === null ? (known?.reads ?? false) : isReading(command),
+    reads: command === null ? (known?.reads ?? false) : isHarmless(command),
     requested: known?.requested ?? false,
   };
 }
@@ -87,10 +87,13 @@ const READERS = new Set(
     ' ',
   ),
 );
+/** One command of `svc actor`: words without special characters, or in single quotes. */
+const ACTOR_COMMAND = /^svc actor (?: |[\w%+,./:=@-]|'[^']*'|\\')*$/;
 const GIT_READERS = new Set(['blame', 'diff', 'log', 'ls-files', 'rev-parse', 'show', 'status']);
 
-/** Whether a shell command is known to be read-only. */
-export function isReading(command: string): boolean {
+/** Whether a shell command is known to be read-only, or to be one of `svc actor`. */
+export function isHarmless(command: string): boolean {
+  if (ACTOR_COMMAND.test(command)) return true;
   // Redirections, substitutions and background jobs can hide anything, except those that only silence output.
   const bare = command
     .replace(/^\S*sh -l?c (["']?)(.*)\1$/s, '$2')

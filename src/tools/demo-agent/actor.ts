@@ -96,11 +96,12 @@ export class Actor {
   async #call<T>(answer: z.ZodType<T>, ...args: string[]): Promise<T> {
     const output = this.#output;
     const argv = ['svc', 'actor', ...args];
+    const command = showArgv(argv);
     const call: ToolCall = {
       toolCallId: `${output.session.state.turns}-svc-${++this.#calls}`,
-      title: showArgv(argv),
+      title: command,
       kind: 'execute',
-      rawInput: { argv },
+      rawInput: { command },
     };
     let printed: Printed = { ok: false, stdout: '', stderr: '' };
     await output.tool(call, async () => {
