@@ -121,9 +121,9 @@ async function openFeatures(shared: OpenedCore, features: FeatureSet, opened: Cl
   const accounts = features.add(openAccounts(core, tokens));
   features.add(openPasskeys(core, { accounts, tokens }));
   const runs = features.add(openRuns(core, { agents, tokens }));
+  features.add(openActorMethods(core, { reviews, runs }));
   const mailbox = features.add(openMailbox(core, { agents, runs }));
   features.add(openNotifications(core));
-  features.add(openActorMethods(core, { reviews, runs, mailbox }));
   features.add(openTasks(core, { runs, mailbox, tokens }));
 
   if (trust && actors) {

@@ -1,7 +1,10 @@
 /** The services that actor methods use, with the database of a test. The effects of runs are not carried out. */
 import { silentLog } from '../base/log.ts';
 import { Feed } from '../events/feed.ts';
-import type { TeamMethodsOptions } from '../features/actors/team-methods.ts';
+import { type TeamMethodsOptions, teamMethods } from '../features/actors/team-methods.ts';
+import { ActorTransactions } from '../features/actors/transactions.ts';
+import type { ActorMethods } from '../features/feature.ts';
+import { mailMethods, triggerMethods } from '../features/mailbox/actor.ts';
 import { countUnacknowledged } from '../features/mailbox/queries/mail.ts';
 import { Mailbox } from '../features/mailbox/service.ts';
 import { Triggers } from '../features/mailbox/triggers.ts';
@@ -14,7 +17,9 @@ import { Facts } from '../work/facts.ts';
 import { Timers } from '../work/timers.ts';
 import type { AccountsRoom } from './accounts.ts';
 
-export interface ActorServices extends Omit<TeamMethodsOptions, 'reviews'> {
+export interface ActorServices {
+  runs: Runs;
+  methods(reviews: TeamMethodsOptions['reviews']): ActorMethods;
   close(): Promise<void>;
 }
 
@@ -34,7 +39,13 @@ export function actorServices({ store, clock, audit, idempotency }: AccountsRoom
   });
   const mailbox = new Mailbox({ store, clock, facts, timers, audit, publisher });
   const triggers = new Triggers({ store, clock, timers, audit, idempotency }, mailbox);
-  return { store, runs, mailbox, triggers, close: async () => feed.close() };
+  const transactions = new ActorTransactions(store);
+  const methods = (reviews: TeamMethodsOptions['reviews']) => ({
+    ...teamMethods({ store, runs, reviews }),
+    ...mailMethods(store, transactions, mailbox),
+    ...triggerMethods(store, transactions, triggers),
+  });
+  return { runs, methods, close: async () => feed.close() };
 }
 
 /** The actions of actors in runs, from the audit log, oldest first: `<actor> <event> <step or run>`. */

@@ -37,7 +37,7 @@ export const features = [
     'tokens',
     'streams',
   ],
-  ...['conversations', 'accounts', 'passkeys', 'runs', 'mailbox', 'notifications', 'actors', 'tasks'],
+  ...['conversations', 'accounts', 'passkeys', 'runs', 'actors', 'mailbox', 'notifications', 'tasks'],
 ];
 
 /** What a feature is. Every feature imports it; of the features, it knows the two that belong to the core. */

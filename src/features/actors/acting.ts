@@ -3,12 +3,11 @@
  * a holder of the shared secret names both.
  */
 
-import type { View } from '../../core/policy.ts';
+import { type View, viewOf } from '../../core/policy.ts';
 import { invalid, problems } from '../../core/problem.ts';
 import type { Reader } from '../../store/store.ts';
 import { findUserByName, oldestRoots } from '../../store/users.ts';
 import type { Caller } from '../accounts/rules.ts';
-import { ofTeams } from '../mailbox/addresses.ts';
 import { participantsOf } from '../runs/participants.ts';
 import { findRun, openRuns, type RunRow, runOfNum } from '../runs/queries/runs.ts';
 import { type Actor, memberActor, resolveActor } from '../teams/participants.ts';
@@ -86,6 +85,14 @@ export function inboxOf(acting: Acting): Inbox {
   const { actor_id, run } = acting;
   const of_all = run === null && acting.kind === 'human';
   return { actor_id, run_num: run?.num ?? null, ...(of_all && ofTeams(acting.caller, acting)) };
+}
+
+/**
+ * A person is the same actor in every team, even in one that they no longer belong to, or that the current token does
+ * not cover.
+ */
+export function ofTeams(caller: Caller, { kind }: Pick<Actor, 'kind'>): { view?: View } {
+  return kind === 'human' ? { view: viewOf(caller) } : {};
 }
 
 function teamAndRunOf(

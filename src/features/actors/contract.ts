@@ -1,32 +1,18 @@
 /**
  * The methods that actors can call on the plane (`svc actor …`), as data: each method's parameters and result. The
- * plane's validation and the CLI's types derive from it. `actor.proto` defines the single RPC that carries all of
- * them.
+ * plane's validation, the CLI's types and the tools of `svc mcp --actor` derive from it; `tool` is what a model reads about the
+ * method. `actor.proto` defines the single RPC that carries all of them.
  */
 import { z } from 'zod';
 import { bounded, id } from '../../api/fields.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
-import { isOneTime, severalTimes, triggerTimes } from '../mailbox/contract.ts';
-import type { Mail } from '../mailbox/rules/mail.ts';
-import type { Trigger } from '../mailbox/rules/trigger.ts';
+import { mailActorMethods } from '../mailbox/contract.ts';
 import { decisions, type Review } from '../reviews/rules.ts';
 import type { Run, RunMembers, Step } from '../runs/rules/run.ts';
 import { limits } from './limits.ts';
+import { asActor, given, inRun } from './rules/params.ts';
 import { type ActorRole, actorRoles } from './rules/rights.ts';
 
-const actorId = bounded(sharedLimits.actor_id_chars_max).min(1, { error: 'must not be empty' });
-const given = bounded(sharedLimits.name_chars_max).min(1, { error: 'must not be empty' });
-const object = z.record(z.string(), z.unknown());
-
-const as = {
-  /** The actor to act as; absent: the caller's own. */
-  actor_id: actorId.optional(),
-};
-const inRun = {
-  ...as,
-  /** Absent: the run of the caller's session, else the only open one. */
-  run_id: given.optional(),
-};
 const answer = {
   decision: z.enum(decisions).optional(),
   option_id: bounded(sharedLimits.acp_text_chars_max).optional(),
@@ -47,7 +33,8 @@ export type StepHead = Omit<Step, 'input' | 'output' | 'prompt'>;
 export const actorMethods = {
   /** The identity of the caller, as the plane sees it. */
   whoami: {
-    params: z.object(as),
+    tool: 'Who you are: your actor id, your role in the team, the team and the run.',
+    params: z.object(asActor),
     result: z.object({
       actor_id: z.string().nullable(),
       agent_id: id.nullable(),
@@ -61,43 +48,28 @@ export const actorMethods = {
   },
 
   /** Everyone who can receive mail. */
-  'team-members': { params: z.object(inRun), result: z.custom<{ members: TeamMember[] }>() },
+  'team-members': {
+    tool: 'Who is in your team: actor ids, roles, descriptions and skills.',
+    params: z.object(inRun),
+    result: z.custom<{ members: TeamMember[] }>(),
+  },
   /** Their state, as in `GET /api/teams/runs/{run_id}/members`. */
-  'run-members': { params: z.object(inRun), result: z.custom<RunMembers>() },
+  'run-members': {
+    tool: 'How the members of your run are doing.',
+    params: z.object(inRun),
+    result: z.custom<RunMembers>(),
+  },
 
-  inbox: {
-    params: z.object({
-      ...inRun,
-      limit: z.int().min(1).max(limits.actor_inbox_items_max).optional(),
-      status: z.literal('all', { error: 'must be all' }).optional(),
-    }),
-    result: z.custom<{ messages: Mail[] }>(),
-  },
-  /** Like `inbox`, but waits for mail if the mailbox is empty. */
-  receive: {
-    params: z.object({ ...inRun, limit: z.int().min(1).max(limits.actor_inbox_items_max).optional() }),
-    result: z.custom<{ messages: Mail[] }>(),
-  },
-  ack: {
-    params: z.object({ ...as, message_id: z.int().min(0) }),
-    result: z.custom<Mail>(),
-  },
-  send: {
-    params: z.object({
-      ...inRun,
-      to: actorId,
-      payload: object,
-      idempotency_key: bounded(sharedLimits.idempotency_key_chars_max).min(1).optional(),
-    }),
-    result: z.custom<Mail>(),
-  },
+  ...mailActorMethods,
 
   /** With `step_key`, that step with all its fields. */
   'step-list': {
+    tool: 'The steps of your run. With step_key: that one with its prompt, input and output.',
     params: z.object({ ...inRun, step_key: given.optional() }),
     result: z.custom<{ steps: (StepHead | Step)[] }>(),
   },
   'step-add': {
+    tool: 'Leaders: add a step for a member. It starts when the steps in depends_on are done.',
     params: z.object({
       ...inRun,
       step_key: given,
@@ -109,15 +81,18 @@ export const actorMethods = {
     result: z.custom<Step>(),
   },
   'step-complete': {
+    tool: 'Complete one of your steps, with its output.',
     params: z.object({ ...inRun, step_key: given, output: z.unknown().optional() }),
     result: z.custom<Step>(),
   },
   'step-fail': {
+    tool: 'Fail one of your steps, with the reason.',
     params: z.object({ ...inRun, step_key: given, error_text: bounded(limits.actor_error_chars_max) }),
     result: z.custom<Step>(),
   },
   /** The step waits for a person's answer; its agent ends its turn, and gets the answer with a new one. */
   'step-input-required': {
+    tool: 'Ask a person for what one of your steps needs, then end your turn. The answer starts a new turn.',
     params: z.object({
       ...inRun,
       step_key: given,
@@ -128,39 +103,29 @@ export const actorMethods = {
     result: z.custom<Step>(),
   },
   'run-complete': {
+    tool: 'Leaders: complete the run with its result.',
     params: z.object({ ...inRun, output: z.unknown().optional() }),
     result: z.custom<Run>(),
   },
   'run-fail': {
+    tool: 'Leaders: fail the run, with the reason.',
     params: z.object({ ...inRun, error_text: bounded(limits.actor_error_chars_max) }),
     result: z.custom<Run>(),
   },
 
-  'time-trigger-list': { params: z.object(inRun), result: z.custom<{ triggers: Trigger[] }>() },
-  /** One of `at` (RFC 3339), `every_seconds` and `cron`. */
-  'time-trigger-set': {
-    params: z
-      .object({
-        ...inRun,
-        ...triggerTimes,
-        payload: object,
-      })
-      .refine(isOneTime, severalTimes),
-    result: z.custom<Trigger>(),
-  },
-  'time-trigger-cancel': {
-    params: z.object({ ...as, trigger_id: given }),
-    result: z.custom<Trigger>(),
-  },
-
   /** Reviews that wait for the caller's answer. */
-  'permission-review-list': { params: z.object(as), result: z.custom<{ reviews: Review[] }>() },
+  'permission-review-list': {
+    tool: 'Leaders: permission requests of workers that wait for your answer.',
+    params: z.object(asActor),
+    result: z.custom<{ reviews: Review[] }>(),
+  },
   /** By one of `decision`, `option_id` and `outcome`. */
   'permission-review-respond': {
-    params: z.object({ ...as, review_id: given, ...answer }),
+    tool: 'Leaders: answer a permission review by decision (allow or deny, once), by option_id, or by outcome cancelled.',
+    params: z.object({ ...asActor, review_id: given, ...answer }),
     result: z.custom<Review>(),
   },
-} as const satisfies Record<string, { params: z.ZodObject; result: z.ZodType }>;
+} as const satisfies Record<string, { params: z.ZodObject; result: z.ZodType; tool: string }>;
 
 export type ActorMethod = keyof typeof actorMethods;
 export type ActorParams<M extends ActorMethod> = z.input<(typeof actorMethods)[M]['params']>;

@@ -10,10 +10,6 @@ export const limits = {
   actor_needs_max: 2_048,
   /** Longest error text of a call. */
   actor_error_chars_max: 64 * KIB,
-  /** Messages that `inbox` returns. */
-  actor_inbox_items_max: 40,
-  /** How long one call of `receive` waits on the plane. */
-  actor_receive_ms: 5_000,
   /** Attempts of a call. */
   actor_tries: 3,
   /** Wait between attempts. */

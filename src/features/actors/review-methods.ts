@@ -1,11 +1,11 @@
 /** Actor methods about permission reviews. */
 import { invalid } from '../../core/problem.ts';
 import type { Store } from '../../store/store.ts';
+import type { ActorMethods } from '../feature.ts';
 import type { MemberAnswerer, Reviews } from '../reviews/service.ts';
 import { type Acting, actAsOperator, inboxOf } from './acting.ts';
-import type { TeamMethods } from './team-methods.ts';
 
-type ReviewMethods = Pick<TeamMethods, 'permission-review-list' | 'permission-review-respond'>;
+export type ReviewMethods = Pick<ActorMethods, 'permission-review-list' | 'permission-review-respond'>;
 
 export function reviewMethods(
   store: Store,

@@ -11,7 +11,6 @@ import type { AttemptTarget } from '../runs/rules/graph.ts';
 import type { ActorMethod } from './contract.ts';
 import { Actors } from './service.ts';
 import { SessionTokens } from './session-tokens.ts';
-import { teamMethods } from './team-methods.ts';
 
 const session_tokens = new SessionTokens(new Uint8Array(32).fill(7));
 
@@ -23,7 +22,7 @@ beforeEach(async () => {
   room = await AccountsRoom.open();
   const { store, clock } = room;
   services = actorServices(room);
-  const methods = teamMethods({ ...services, reviews: {} as never });
+  const methods = services.methods({} as never);
   const settings = () => ({ shared_secret: 'x', issuer: 'x', audience: 'x' });
   actors = new Actors({ store, clock, log: silentLog, session_tokens, settings });
   actors.open(methods);

@@ -1,6 +1,7 @@
 /** Actor methods about steps and runs. They follow the same rules as people's commands. */
 import { invalid, problems } from '../../core/problem.ts';
 import type { Store, Tx } from '../../store/store.ts';
+import type { ActorMethods } from '../feature.ts';
 import { findStep } from '../runs/queries/steps.ts';
 import type { Step } from '../runs/rules/run.ts';
 import { type Commander, type StepRequest, stepsOfRun } from '../runs/run-commands.ts';
@@ -10,11 +11,10 @@ import type { StepHead } from './contract.ts';
 import type { ActorCaller } from './rules/actor.ts';
 import { mustHaveRight } from './rules/rights.ts';
 import { mustBeCurrentInStep } from './stale-attempts.ts';
-import type { TeamMethods } from './team-methods.ts';
 import type { ActorTransactions } from './transactions.ts';
 
-type StepMethods = Pick<
-  TeamMethods,
+export type StepMethods = Pick<
+  ActorMethods,
   | 'step-list'
   | 'step-add'
   | 'step-complete'

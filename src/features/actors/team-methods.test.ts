@@ -15,7 +15,6 @@ import type { MemberAnswerer } from '../reviews/service.ts';
 import type { ActorMethod } from './contract.ts';
 import { Actors } from './service.ts';
 import { SessionTokens } from './session-tokens.ts';
-import { teamMethods } from './team-methods.ts';
 
 const settings: TokenSettings = {
   shared_secret: 'a shared secret of more than 32 bytes',
@@ -47,7 +46,7 @@ beforeEach(async () => {
     respondAs: (who: MemberAnswerer) => heard(who),
   };
   const { store, clock } = room;
-  const methods = teamMethods({ ...services, reviews });
+  const methods = services.methods(reviews);
   const common = { store, clock, log: silentLog, session_tokens };
   actors = new Actors({ ...common, settings: () => settings });
   actors.open(methods);

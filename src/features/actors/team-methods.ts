@@ -1,33 +1,25 @@
 /** The actor methods in a team. The caller is authenticated, and each change is one transaction. */
 import type { Reader, Store } from '../../store/store.ts';
 import { findUser } from '../../store/users.ts';
-import type { Mailbox } from '../mailbox/service.ts';
-import type { Triggers } from '../mailbox/triggers.ts';
+import type { ActorMethods } from '../feature.ts';
 import type { Reviews } from '../reviews/service.ts';
 import type { Runs } from '../runs/service.ts';
 import { humansOf } from '../teams/queries.ts';
 import { type Asked, actAs, actInRun, peersOf, specOf } from './acting.ts';
-import type { ActorMethod, ActorRequest, ActorResult } from './contract.ts';
-import { mailMethods, triggerMethods } from './mail-methods.ts';
-import { reviewMethods } from './review-methods.ts';
+import { type ReviewMethods, reviewMethods } from './review-methods.ts';
 import { type ActorCaller, humanActorId } from './rules/actor.ts';
-import { stepMethods } from './step-methods.ts';
+import { type StepMethods, stepMethods } from './step-methods.ts';
 import { ActorTransactions } from './transactions.ts';
 
-export type TeamMethod = Exclude<ActorMethod, 'whoami'>;
-export type TeamMethods = {
-  [M in TeamMethod]: (caller: ActorCaller, params: ActorRequest<M>) => Promise<ActorResult<M>>;
-};
+export type TeamMethods = Pick<ActorMethods, 'team-members' | 'run-members'> & StepMethods & ReviewMethods;
 
 export interface TeamMethodsOptions {
   store: Store;
   runs: Pick<Runs, 'commands' | 'membersOf'>;
   reviews: Pick<Reviews, 'list' | 'listFor' | 'respond' | 'respondAs'>;
-  mailbox: Pick<Mailbox, 'post' | 'take' | 'acknowledge' | 'awaitNew'>;
-  triggers: Pick<Triggers, 'add' | 'drop'>;
 }
 
-export function teamMethods({ store, runs, reviews, mailbox, triggers }: TeamMethodsOptions): TeamMethods {
+export function teamMethods({ store, runs, reviews }: TeamMethodsOptions): TeamMethods {
   const transactions = new ActorTransactions(store);
   return {
     'team-members': (caller, asked) =>
@@ -45,9 +37,7 @@ export function teamMethods({ store, runs, reviews, mailbox, triggers }: TeamMet
         const { team, run } = actInRun(reader, caller, asked);
         return runs.membersOf(reader, team, run);
       }),
-    ...mailMethods(store, transactions, mailbox),
     ...stepMethods(store, transactions, runs),
-    ...triggerMethods(store, transactions, triggers),
     ...reviewMethods(store, reviews),
   };
 }

@@ -1,11 +1,12 @@
 /** Resolves the actor for whose mail a user asks, and checks the user's rights. */
 
-import { type Action, decide, type View, viewOf } from '../../core/policy.ts';
+import { type Action, decide, type View } from '../../core/policy.ts';
 import { invalid, notAllowedAs } from '../../core/problem.ts';
 import { teamResource } from '../../store/resources.ts';
 import type { Reader } from '../../store/store.ts';
 import { findUserByName } from '../../store/users.ts';
 import type { Caller } from '../accounts/rules.ts';
+import { ofTeams } from '../actors/acting.ts';
 import { usernameOf } from '../actors/rules/actor.ts';
 import { mustFindRun } from '../runs/access.ts';
 import { participantsOf } from '../runs/participants.ts';
@@ -56,14 +57,6 @@ function acting(caller: Caller, actor: Actor): Pick<Acting, 'actor_id' | 'own'> 
   const as = actedAs(actor);
   if (!mayActAs(caller, as)) throw notAllowedAs(actor_id);
   return { actor_id, own: isOwn(caller, as) };
-}
-
-/**
- * A person is the same actor in every team, even in one that they no longer belong to, or that the current token does
- * not cover.
- */
-export function ofTeams(caller: Caller, { kind }: Pick<Actor, 'kind'>): { view?: View } {
-  return kind === 'human' ? { view: viewOf(caller) } : {};
 }
 
 function actedAs(actor: Actor): ActedAs {

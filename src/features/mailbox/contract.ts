@@ -3,8 +3,10 @@ import { z } from 'zod';
 import { bounded, id, list, pageQuery, queryInteger, time } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
+import { actorName, asActor, given, inRun } from '../actors/rules/params.ts';
 import { limits } from './limits.ts';
-import { mailStatuses } from './rules/mail.ts';
+import { type Mail, mailStatuses } from './rules/mail.ts';
+import type { Trigger } from './rules/trigger.ts';
 
 const mailHead = z
   .object({
@@ -182,3 +184,60 @@ export const mailRoutes = {
     errors: ['triggerNotFound', 'runNotFound'],
   }),
 };
+
+/** Methods of actors (`svc actor`) about mail and triggers. */
+export const mailActorMethods = {
+  inbox: {
+    tool: 'Your messages that you have not acknowledged, oldest first.',
+    params: z.object({
+      ...inRun,
+      limit: z.int().min(1).max(limits.actor_inbox_items_max).optional(),
+      status: z.literal('all', { error: 'must be all' }).optional(),
+    }),
+    result: z.custom<{ messages: Mail[] }>(),
+  },
+  /** Like `inbox`, but waits for mail if the mailbox is empty. */
+  receive: {
+    tool: 'Your messages; waits a few seconds if the mailbox is empty.',
+    params: z.object({ ...inRun, limit: z.int().min(1).max(limits.actor_inbox_items_max).optional() }),
+    result: z.custom<{ messages: Mail[] }>(),
+  },
+  ack: {
+    tool: 'Acknowledge a message once you have dealt with it; until then it stays in your inbox.',
+    params: z.object({ ...asActor, message_id: z.int().min(0) }),
+    result: z.custom<Mail>(),
+  },
+  send: {
+    tool: 'Write to a member (its member_id), to `leader`, or to `user`. The payload is a JSON object, for example {"text": "…"}.',
+    params: z.object({
+      ...inRun,
+      to: actorName,
+      payload,
+      idempotency_key: bounded(sharedLimits.idempotency_key_chars_max).min(1).optional(),
+    }),
+    result: z.custom<Mail>(),
+  },
+
+  'time-trigger-list': {
+    tool: 'Your time triggers.',
+    params: z.object(inRun),
+    result: z.custom<{ triggers: Trigger[] }>(),
+  },
+  /** One of `at` (RFC 3339), `every_seconds` and `cron`. */
+  'time-trigger-set': {
+    tool: 'Schedule a message to yourself: one of at (RFC 3339), every_seconds and cron.',
+    params: z
+      .object({
+        ...inRun,
+        ...triggerTimes,
+        payload,
+      })
+      .refine(isOneTime, severalTimes),
+    result: z.custom<Trigger>(),
+  },
+  'time-trigger-cancel': {
+    tool: 'Cancel a time trigger.',
+    params: z.object({ ...asActor, trigger_id: given }),
+    result: z.custom<Trigger>(),
+  },
+} as const;

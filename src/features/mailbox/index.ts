@@ -1,8 +1,10 @@
 /** The mailboxes of actors, and triggers, which send mail at scheduled times. */
+import { ActorTransactions } from '../actors/transactions.ts';
 import type { AgentsFeature } from '../agents/index.ts';
 import type { Core, Feature } from '../feature.ts';
 import type { RunsFeature } from '../runs/index.ts';
 import { runOfNum } from '../runs/queries/runs.ts';
+import { mailMethods, triggerMethods } from './actor.ts';
 import { mailHandlers } from './http.ts';
 import { countUnacknowledged } from './queries/mail.ts';
 import { Mailbox } from './service.ts';
@@ -20,10 +22,15 @@ export function openMailbox(
 ): MailboxFeature {
   const mailbox = new Mailbox({ ...core, publisher: runs.publisher });
   const triggers = new Triggers(core, mailbox);
+  const transactions = new ActorTransactions(core.store);
   const waking = new Waking(agents.core, mailbox);
   return {
     name: 'mailbox',
     ...{ mailbox, triggers },
+    actor_methods: {
+      ...mailMethods(core.store, transactions, mailbox),
+      ...triggerMethods(core.store, transactions, triggers),
+    },
     routes: mailHandlers(mailbox, triggers),
     facts: { mail: waking.facts(), triggers: triggers.facts() },
     timers: { ...waking.timers(), ...triggers.timers() },

@@ -10,6 +10,10 @@ export const limits = {
   mail_hops_max: 32,
   /** Messages that an inbox returns. */
   mail_inbox_items: 50,
+  /** Messages that `svc actor inbox` returns. */
+  actor_inbox_items_max: 40,
+  /** How long one call of `svc actor receive` waits on the plane. */
+  actor_receive_ms: 5_000,
   /** Unacknowledged messages that a prompt names. */
   mail_named_max: 20,
   /** Part of a payload that a prompt shows. */

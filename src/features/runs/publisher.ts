@@ -5,7 +5,6 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Feed } from '../../events/feed.ts';
 import type { Tx } from '../../store/store.ts';
-import type { MailHead } from '../mailbox/rules/mail.ts';
 import { creatorOf } from '../teams/queries.ts';
 import { agentsOfSteps } from './queries/attempts.ts';
 import { insertRunEvents } from './queries/events.ts';
@@ -69,7 +68,7 @@ export class RunPublisher {
   }
 
   /** Adds an event about mail to the run. The fleet feed does not carry these. */
-  publishMail(tx: Tx, run_num: number, record: MailHead): void {
+  publishMail(tx: Tx, run_num: number, record: object): void {
     insertRunEvents(tx, run_num, this.#options.clock.now(), 'mail', [JSON.stringify(record)]);
     this.#wake(tx, run_num);
   }

@@ -74,6 +74,7 @@ test('the tools are those of an actor, and none has a parameter for actor or run
   const tools = listed!.result.tools as { name: string; description: string; inputSchema: object }[];
   expect(tools.map(({ name }) => name)).toEqual([
     ...['whoami', 'team_members', 'run_members', 'inbox', 'receive', 'ack', 'send'],
+    ...['time_trigger_list', 'time_trigger_set', 'time_trigger_cancel'],
     ...[
       'step_list',
       'step_add',
@@ -83,7 +84,6 @@ test('the tools are those of an actor, and none has a parameter for actor or run
       'run_complete',
       'run_fail',
     ],
-    ...['time_trigger_list', 'time_trigger_set', 'time_trigger_cancel'],
     ...['permission_review_list', 'permission_review_respond'],
   ]);
   for (const { inputSchema, description } of tools) {

@@ -2,10 +2,10 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ANA, LivesRoom } from '../../testing/lives.ts';
 import { addRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
+import type { ActorCaller } from '../actors/rules/actor.ts';
+import { ActorTransactions } from '../actors/transactions.ts';
 import { insertRun, type RunRow } from '../runs/queries/runs.ts';
-import { mailMethods, triggerMethods } from './mail-methods.ts';
-import type { ActorCaller } from './rules/actor.ts';
-import { ActorTransactions } from './transactions.ts';
+import { mailMethods, triggerMethods } from './actor.ts';
 
 let room: LivesRoom;
 beforeEach(async () => {

@@ -1,26 +1,25 @@
 /** Actor methods about mail and time triggers. */
-
 import type { Store } from '../../store/store.ts';
-import { toMail } from '../mailbox/queries/mail.ts';
-import { listTriggers, toTrigger } from '../mailbox/queries/triggers.ts';
-import type { Mail } from '../mailbox/rules/mail.ts';
-import { scheduleOf } from '../mailbox/schedule.ts';
-import type { Mailbox } from '../mailbox/service.ts';
-import type { Triggers } from '../mailbox/triggers.ts';
+import { actAs, type Inbox, inboxOf } from '../actors/acting.ts';
+import type { ActorRequest } from '../actors/contract.ts';
+import type { ActorCaller } from '../actors/rules/actor.ts';
+import { runAttemptOf } from '../actors/stale-attempts.ts';
+import type { ActorTransactions } from '../actors/transactions.ts';
+import type { ActorMethods } from '../feature.ts';
 import { participantsOf } from '../runs/participants.ts';
 import { resolveActor } from '../teams/participants.ts';
-import { actAs, type Inbox, inboxOf } from './acting.ts';
-import type { ActorRequest } from './contract.ts';
 import { limits } from './limits.ts';
-import type { ActorCaller } from './rules/actor.ts';
-import { runAttemptOf } from './stale-attempts.ts';
-import type { TeamMethods } from './team-methods.ts';
-import type { ActorTransactions } from './transactions.ts';
+import { toMail } from './queries/mail.ts';
+import { listTriggers, toTrigger } from './queries/triggers.ts';
+import type { Mail } from './rules/mail.ts';
+import { scheduleOf } from './schedule.ts';
+import type { Mailbox } from './service.ts';
+import type { Triggers } from './triggers.ts';
 
 /** Never aborts: `receive` answers within its time limit. */
 const never = new AbortController().signal;
 
-type MailMethods = Pick<TeamMethods, 'inbox' | 'receive' | 'ack' | 'send'>;
+type MailMethods = Pick<ActorMethods, 'inbox' | 'receive' | 'ack' | 'send'>;
 
 export function mailMethods(
   store: Store,
@@ -57,7 +56,7 @@ export function mailMethods(
   };
 }
 
-type TriggerMethods = Pick<TeamMethods, 'time-trigger-list' | 'time-trigger-set' | 'time-trigger-cancel'>;
+type TriggerMethods = Pick<ActorMethods, 'time-trigger-list' | 'time-trigger-set' | 'time-trigger-cancel'>;
 
 export function triggerMethods(
   store: Store,
