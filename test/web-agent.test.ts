@@ -309,7 +309,7 @@ browserTest(
     const { page, complaints } = await look(agent);
     await field(page).fill('Look at ');
     await field(page).pressSequentially('@CART');
-    const options = page.getByRole('listbox', { name: 'Files of the agent' }).getByRole('option');
+    const options = page.getByRole('listbox', { name: 'Files in the agent’s folder' }).getByRole('option');
     await expect
       .poll(() => options.allTextContents(), SOON)
       .toEqual(['cart.tssrc', 'cart.test.tssrc', 'a la carte.md']);

@@ -136,7 +136,7 @@ browserTest('a review can be read while offline, with disabled buttons and the r
   const button = card(page, 'npm test').getByRole('button', { name: 'Allow once' });
   await button.waitFor();
   await page.context().setOffline(true);
-  await card(page, 'You are offline. Answer when you are connected again.').waitFor();
+  await card(page, 'You are offline. Answer when you are back online.').waitFor();
   expect(await button.isDisabled()).toBe(true);
   await page.context().setOffline(false);
   await expect.poll(() => button.isEnabled(), SOON).toBe(true);

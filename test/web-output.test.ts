@@ -62,7 +62,7 @@ browserTest('a search covers all of a hundred thousand lines, of which few are r
   await page.locator('mark').first().waitFor();
   await page.getByRole('button', { name: 'Match case' }).click();
   await page.getByLabel('Find in output').fill('RARE needle');
-  await page.getByText('No line matches').waitFor();
+  await page.getByText('No matching lines').waitFor();
 
   await page.evaluate(`${SCROLLER}.scrollTop = ${SCROLLER}.scrollHeight / 2`);
   await line(page, 50_000).waitFor();

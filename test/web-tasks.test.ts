@@ -1,6 +1,6 @@
 /**
- * Tasks in the web UI: moving cards with keys and the menu, conflicts, task threads that open at their end and do not move a
- * reader, and messages that are neither lost nor sent twice.
+ * Tasks in the web UI: moving cards with keys and the menu, conflicts, task threads that open at the end and keep the reader's
+ * scroll position, and messages that are neither lost nor sent twice.
  */
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';

@@ -61,7 +61,7 @@ function OpenCard({ elicitation, agent, named, className }: ElicitationCardProps
       </p>
       {form !== null && <FormBody elicitation={elicitation} reply={reply} online={online} />}
       {url !== null && <UrlBody url={url} reply={reply} online={online} />}
-      {!online && <p className="text-muted">You are offline. Answer when you are connected again.</p>}
+      {!online && <p className="text-muted">You are offline. Answer when you are back online.</p>}
     </article>
   );
 }

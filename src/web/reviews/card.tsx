@@ -89,7 +89,7 @@ function OpenCard({ question, agent, team, named, className, ref }: ReviewCardPr
       )}
       <Evidence call={call} workdir={agent?.workdir} />
       <Options options={options} disabled={!online || answer.isPending} onChoose={give} />
-      {!online && <p className="text-muted">You are offline. Answer when you are connected again.</p>}
+      {!online && <p className="text-muted">You are offline. Answer when you are back online.</p>}
       <Refused error={answer.error} />
       <footer className="flex flex-wrap items-center justify-between gap-2 border-line border-t pt-1 text-muted text-sm">
         <span>{answer.isPending ? 'Answering…' : <KeysHint count={options.length} />}</span>

@@ -101,7 +101,7 @@ function RequestList({ requests, names }: { requests: readonly AgentRequest[]; n
   const questionFor = useQuestions();
   const { selected, toggle, clear } = useSelection();
   const list = useRef<HTMLUListElement>(null);
-  useStepping(list);
+  useCardKeys(list);
   useLinked(list, linked, shown);
   const open = shown
     .filter(isReview)
@@ -252,7 +252,7 @@ function useQuestions(): (review: ReviewRecord) => Question {
 }
 
 /** `j` and `k` move the focus between cards. */
-function useStepping(list: RefObject<HTMLUListElement | null>): void {
+function useCardKeys(list: RefObject<HTMLUListElement | null>): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const step = { j: 1, k: -1 }[event.key];

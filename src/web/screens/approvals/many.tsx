@@ -40,9 +40,9 @@ export function AnswerMany({ questions, onDone }: { questions: readonly Question
         </Button>
       ))}
       {options.length === 0 && (
-        <span className="text-muted">These have no common one-time option. Answer them one by one.</span>
+        <span className="text-muted">These share no one-time option. Answer them one by one.</span>
       )}
-      {!online && <span className="text-muted">You are offline. Answer when you are connected again.</span>}
+      {!online && <span className="text-muted">You are offline. Answer when you are back online.</span>}
       <Button
         look="quiet"
         onClick={() => {

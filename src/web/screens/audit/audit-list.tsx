@@ -45,7 +45,7 @@ export function AuditList({
   useEffect(() => {
     if (more && !busy && last >= records.length - 20) onMore();
   }, [more, busy, last, records.length, onMore]);
-  useStayingPut(scroller, records);
+  useStableScroll(scroller, records);
 
   const toggle = (id: number) =>
     setOpened((before) => {
@@ -94,13 +94,16 @@ export function AuditList({
 }
 
 /** Keeps the scroll position when records arrive at the top. */
-function useStayingPut(scroller: { current: HTMLDivElement | null }, records: readonly AuditRecord[]): void {
+function useStableScroll(
+  scroller: { current: HTMLDivElement | null },
+  records: readonly AuditRecord[],
+): void {
   const top = useRef(records[0]?.id);
   useLayoutEffect(() => {
     const element = scroller.current;
-    const come = records.findIndex(({ id }) => id === top.current);
+    const added = records.findIndex(({ id }) => id === top.current);
     // Rows that were never rendered have the estimated height.
-    if (element && come > 0 && element.scrollTop > 0) element.scrollTop += come * ROW_PX;
+    if (element && added > 0 && element.scrollTop > 0) element.scrollTop += added * ROW_PX;
     top.current = records[0]?.id;
   }, [scroller, records]);
 }

@@ -73,7 +73,7 @@ function Log() {
           title={
             filtered
               ? 'No records match this filter.'
-              : 'No records yet. Actions of users and agents are recorded here.'
+              : 'No records yet. Actions by users and agents are recorded here.'
           }
         >
           {filtered && (

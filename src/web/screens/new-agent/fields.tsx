@@ -85,7 +85,7 @@ export function CommandField({ form }: { form: FormState }) {
       label="Command"
       hint={
         needsCommand(preset)
-          ? 'Run by /bin/sh -c.'
+          ? 'Runs with /bin/sh -c.'
           : `Replaces ${preset?.command ?? 'the command of the preset'}.`
       }
       {...textProps(form, 'command', preset?.command ?? 'npm test')}

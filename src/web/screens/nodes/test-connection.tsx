@@ -114,7 +114,7 @@ function FixButton({
 function summaryOf({ status, uptime_seconds, agents, clock_skew_ms, disk }: HealthReport): string {
   const parts: string[] = [status];
   if (uptime_seconds !== null) parts.push(`up ${spanText(uptime_seconds * 1000)}`);
-  if (agents !== null) parts.push(`${agents} ${agents === 1 ? 'agent runs' : 'agents run'}`);
+  if (agents !== null) parts.push(`${agents} ${agents === 1 ? 'agent' : 'agents'} running`);
   if (disk) {
     parts.push(`${Math.floor(disk.free_bytes / 2 ** 30)} GiB free`);
     if (!disk.starts_allowed) parts.push('too full to start agents');

@@ -114,7 +114,7 @@ function StepCommands({ run, step }: StepProps) {
           />
           {more.length > 0 && (
             <Menu
-              trigger={<IconButton label="More for this step" icon={<Ellipsis aria-hidden />} />}
+              trigger={<IconButton label="More actions for this step" icon={<Ellipsis aria-hidden />} />}
               items={more.map((command) => ({
                 label: command === 'complete' ? 'Complete manually…' : labels[command],
                 danger: command === 'fail',

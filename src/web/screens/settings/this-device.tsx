@@ -51,7 +51,7 @@ export const obstacles: Record<Ability, ReactNode> = {
   able: null,
   insecure: (
     <Obstacle title="Notifications need a secure connection.">
-      Open svc with <b>https</b>, or at <b>localhost</b> on the machine that runs it. To enable https, use a
+      Open svc over <b>https</b>, or at <b>localhost</b> on the machine that runs it. To enable https, use a
       proxy with a certificate, or set <code>server.tls.cert</code> and <code>server.tls.key</code>.
     </Obstacle>
   ),
@@ -63,12 +63,12 @@ export const obstacles: Record<Ability, ReactNode> = {
   ),
   unsupported: (
     <Obstacle title="This browser cannot show notifications.">
-      Use a current Chrome, Edge, Firefox or Safari, and not a private window.
+      Use a current version of Chrome, Edge, Firefox or Safari, outside a private window.
     </Obstacle>
   ),
   denied: (
     <Obstacle title="Notifications from this page are blocked.">
-      Open the site settings next to the address, and set <b>Notifications</b> to <b>Allow</b>. Then reload
+      Open the site settings in the address bar, and set <b>Notifications</b> to <b>Allow</b>. Then reload
       this page.
     </Obstacle>
   ),

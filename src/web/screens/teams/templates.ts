@@ -89,12 +89,12 @@ export const templates: readonly Template[] = [
     what: 'Shell commands that depend on each other; two run in parallel.',
     team: {
       name: 'pipeline',
-      description: 'Each step runs the script in env with its name. The steps of a run share one folder.',
+      description: 'Each step runs the script in env named after it. The steps of a run share one folder.',
       spec: {
         members: [
           {
             member_id: 'shell',
-            description: 'Runs the script with the name of the step',
+            description: 'Runs the script named after the step',
             agent: {
               command: 'set -eu; eval "$(printenv "$SVC_STEP_KEY")"',
               worktree_mode: 'create_worktree',

@@ -49,7 +49,7 @@ export function FileList({ files, truncated, chosen, viewed, comments, onOpen, c
   return (
     <nav aria-label="Changed files" className={cx('scroll-y shrink-0 border-line md:border-r', className)}>
       <ul>{show(tree, 0)}</ul>
-      {truncated && <p className="px-3 py-2 text-muted">There are more changed files than listed here.</p>}
+      {truncated && <p className="px-3 py-2 text-muted">Not all changed files are listed.</p>}
     </nav>
   );
 }

@@ -37,7 +37,7 @@ export function useSuggestions(
   if (caret === null) return null;
   const options = written ? filesFor(text, caret, written, data?.paths ?? []) : commandsFor(text, commands);
   if (options.length === 0) return null;
-  return { label: written ? 'Files of the agent' : 'Commands of the agent', options };
+  return { label: written ? 'Files in the agent’s folder' : 'Agent commands', options };
 }
 
 export function SuggestionList({

@@ -156,7 +156,7 @@ function Toolbar({
   return (
     <div className="flex shrink-0 flex-wrap items-center gap-2 border-line border-b px-3 py-1">
       <Select
-        aria-label="Type of events"
+        aria-label="Event type"
         className="w-36!"
         value={type ?? ''}
         onChange={(next) => onChange({ type: (next || undefined) as EventType | undefined })}

@@ -92,7 +92,7 @@ function pressed(on: boolean): string {
 function resultText({ text }: Wanted, { lines, error }: Found, current: number | null): string {
   if (error !== null) return error;
   if (text === '') return '';
-  if (lines.length === 0) return 'No line matches';
+  if (lines.length === 0) return 'No matching lines';
   const total = lines.length.toLocaleString('en');
   const unit = lines.length === 1 ? 'line' : 'lines';
   const at = current === null ? -1 : lines.indexOf(current);
