@@ -311,7 +311,7 @@ describe('sessions', () => {
   test('report a folder that cannot be created', async () => {
     await writeFile(join(dir, 'file'), '');
     const demo = drive({ state_dir: join(dir, 'file/state') });
-    await expect(demo.open(cwd)).rejects.toThrow(/sessions cannot be kept: .*file/);
+    await expect(demo.open(cwd)).rejects.toThrow(/sessions cannot be stored: .*file/);
   });
 
   test('open only after authenticate with --auth', async () => {

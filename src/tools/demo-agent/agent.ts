@@ -1,4 +1,4 @@
-/** The demo agent's side of ACP: handles each request. The protocol's own SDK reads, validates and answers frames. */
+/** The demo agent's side of ACP: handles each request. The official SDK reads, validates and answers frames. */
 import { randomUUID } from 'node:crypto';
 import { stat } from 'node:fs/promises';
 import { isAbsolute } from 'node:path';
@@ -76,7 +76,7 @@ export class DemoAgent {
         const { files, mode } = this.#options;
         const beginning: SessionState = { ...unused, mode, asked: [] };
         await files.create(sessionId, beginning).catch(({ message }) => {
-          throw RequestError.internalError(undefined, `sessions cannot be kept: ${message} (see --state)`);
+          throw RequestError.internalError(undefined, `sessions cannot be stored: ${message} (see --state)`);
         });
         return { sessionId, ...this.#open(client, new Session(sessionId, params.cwd, beginning, files)) };
       })
@@ -161,7 +161,7 @@ export class DemoAgent {
   async #mayOpen(cwd: string): Promise<void> {
     if (!this.#signed_in) throw RequestError.authRequired();
     const folder = isAbsolute(cwd) && (await stat(cwd).catch(() => null))?.isDirectory();
-    if (!folder) throw RequestError.invalidParams({ cwd }, 'cwd must be an absolute path of a folder');
+    if (!folder) throw RequestError.invalidParams({ cwd }, 'cwd must be the absolute path of a folder');
   }
 
   #session(id: string): Session {

@@ -1,7 +1,7 @@
 /**
  * A turn in a team. A leader assigns a step to each worker and sums up when all steps are over. A worker handles its
- * step like any request, and reports the result. An agent that is woken by mail answers it, but never answers an
- * answer.
+ * step like any request, and reports the result. An agent that is woken by mail replies to it, but never replies to a
+ * reply.
  */
 import type { StopReason } from '@agentclientprotocol/sdk';
 import { z } from 'zod';

@@ -41,7 +41,7 @@ export function thought(rng: Rng, quote: string, verbosity: Verbosity): string {
   return paragraphs(`${first} ${second}`, verbosity === 'long' && more);
 }
 
-/** What is written about a turn, and what it suggests to do next. */
+/** The note about a turn, and a suggestion for the next one. */
 export function note(rng: Rng, quote: string, verbosity: Verbosity): { note: string; next: string } {
   const done = rng.pick([
     `looked around and broke nothing`,

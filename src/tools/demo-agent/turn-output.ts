@@ -1,6 +1,6 @@
 /**
  * The output of a turn: streamed text, plans, tool calls, questions. Everything is also stored in the session's file,
- * each message in one piece, so that a client that loads the session gets the same again.
+ * each message in one piece, so that a client that loads the session gets the same output.
  */
 import {
   type AgentContext,

@@ -22,7 +22,7 @@ export async function runTurn(
   if (stop_reason !== 'end_turn') return stop_reason;
   const title = session.state.title ?? quote;
   await session.change({ title });
-  // There is no model and no cost, so these are plausible invented figures.
+  // There is no model and no cost, so these figures are made up.
   const used = Math.min(3_000 + session.state.turns * 1_500 + Math.ceil(prompt.length / 4), CONTEXT_TOKENS);
   const cost = { amount: 0, currency: 'USD' };
   await output.send({ sessionUpdate: 'usage_update', used, size: CONTEXT_TOKENS, cost });
