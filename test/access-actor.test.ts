@@ -438,7 +438,7 @@ test('every method allows exactly what the credential, role and step of the call
     expect([who, await call('whoami', {}, tokens[who]!)]).toEqual([who, 'unauthorized']);
   expect(wrong).toEqual([]);
   expect(cells).toBeGreaterThan(4_000);
-  expect(plane.log).not.toContain('a call of an actor failed');
+  expect(plane.log).not.toContain('an actor call failed');
 });
 
 /** Waits until the tokens of the run's agents are invalid: the end of a run stops its agents. */

@@ -1,6 +1,6 @@
 /**
- * A hostile agent, repository or user against the confinement of agents, with the real program in every confinement mode.
- * Races get more than twice as many attempts as they once needed.
+ * A hostile agent, repository or user attacks the confinement of agents, in the real program and every confinement mode.
+ * Each race gets more than twice as many attempts as it once took to succeed.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
@@ -24,7 +24,7 @@ const EXCHANGE = `syscall(${process.arch === 'arm64' ? 276 : 316}, -100, $path, 
 
 /** Keeps exchanging a folder with a link to `target`, until a file `<path>.stop` appears. */
 const SWAP = `until (-e "$path.stop") { ${EXCHANGE}; select(undef, undef, undef, 0.003) }`;
-/** Waits for a folder to appear, replaces it by a link to `target` a random moment later, and cleans up. */
+/** Waits for a folder to appear, replaces it with a link to `target` a random moment later, and cleans up. */
 const SWAP_NEW = `until (-e "$path.stop") {
   next unless -d $path;
   my $spins = int(rand(20000)); while ($spins > 0) { $spins-- }
@@ -254,7 +254,7 @@ describe.each(confinements)('with $name', (mode) => {
     await room.bob.call('stopAgent', { params: { agent_id: other.id }, body: { grace_seconds: 0 } });
   });
 
-  /** Makes the agents' user the owner of a folder, like of everything that agents create. */
+  /** Makes the agents' user the owner of a folder, as if an agent had created it. */
   async function own(folder: string): Promise<void> {
     room.own(folder);
   }
@@ -360,7 +360,7 @@ describe.each(confinements)('with $name', (mode) => {
     }
   }
 
-  /** A script that plants a program wherever git of others might run it. */
+  /** A script that plants a program wherever somebody else's git might run it. */
   function plant(repo: string): string {
     const dir = `${repo}/.git`;
     const program = `${room.work}/payload.sh`;

@@ -1,6 +1,7 @@
 /**
  * A hostile agent against the repository of a worktree: forged records, links and FIFOs where git reads, and a `.git` that
- * changes while the service creates a worktree. Races get more than twice as many attempts as they once needed.
+ * changes while the service creates a worktree. Each race gets more than twice as many attempts as it once
+ * took to succeed.
  */
 import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';

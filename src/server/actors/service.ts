@@ -13,11 +13,11 @@ import { limits } from './limits.ts';
 
 /** The address of the caller, if the listener knows it. */
 export const callerAddress = createContextKey<string | null>(null);
-/** Whether the connection shows the operator's certificate, so that no token is needed. */
+/** Whether the client presented the operator's certificate, so that no token is needed. */
 export const isOperator = createContextKey(false);
 
 export interface ActorSurface {
-  /** `token` is null only on a connection of the operator. Throws a Problem. */
+  /** `token` is null only on the operator's connection. Throws a Problem. */
   call(call: { method: string; params: unknown; token: string | null; ip: string | null }): Promise<unknown>;
   log: Logger;
 }
@@ -60,7 +60,7 @@ export function actorRoutes({ call, log }: ActorSurface): (router: ConnectRouter
           return { result: JSON.stringify(result ?? null) };
         } catch (error) {
           if (error instanceof Problem) throw toConnectError(error);
-          log.error({ err: error }, 'a call of an actor failed');
+          log.error({ err: error }, 'an actor call failed');
           throw toConnectError(problems.upcallFailed());
         }
       },
