@@ -102,7 +102,7 @@ async function ask(context: Context, question: (api: Api) => Promise<string[]>):
   }
 }
 
-/** Runs that are not over, of the newest teams. */
+/** Unfinished runs of the newest teams. */
 async function openRuns(api: Api): Promise<string[]> {
   const teams = (await api.all('listTeams', {})).slice(0, limits.completion_teams_max);
   const newest = await Promise.all(

@@ -11,7 +11,7 @@ const LABEL_WIDTH = 8;
 
 export class Page {
   readonly #coloured: boolean;
-  /** The kind of text that may continue; null after a line of svc. */
+  /** The kind of text that may continue; null after a line that svc added. */
   #voice: Voice | null = null;
   #message_id: string | null = null;
   #by: string | null = null;

@@ -1,5 +1,5 @@
 /**
- * Follows one agent's log: replays what a client has not seen, then stays with the live end.
+ * Follows one agent's log: replays what a client has not seen, then sends new events as they arrive.
  *
  *     start ──▶ replay ──(the shared tail continues at the cursor)──▶ live
  *                 ▲                                                    │

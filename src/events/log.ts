@@ -34,7 +34,7 @@ export interface EventLogOptions {
   data_dir: string;
   clock: Clock;
   log: Logger;
-  /** Called at every pass, so that it can change while the service runs. */
+  /** Called on every pass, so that it can change while the service runs. */
   retention?: () => Partial<Retention>;
   sealing?: Partial<Sealing>;
   heartbeat_ms?: number;

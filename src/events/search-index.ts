@@ -1,7 +1,7 @@
 /**
  * The full-text index of output and conversations, in a separate database file that can be deleted at any time: it is rebuilt
- * from the log. It stores words and numbers, not the text. Row numbers are `agent << 40 | seq`, so that an agent is a range.
- * Runs in the worker, at most 200 events per transaction, and pauses as long as it works while it catches up.
+ * from the log. It stores words and numbers, not the text. Row numbers are `agent << 40 | seq`, so each agent's rows form a range.
+ * Runs in the worker, at most 200 events per transaction. While it catches up, it works half of the time.
  */
 import { chmodSync, closeSync, openSync, rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
@@ -44,7 +44,7 @@ export class SearchIndex {
   readonly #history: History;
 
   constructor(path: string, reader: Snapshots, folder: string) {
-    this.#db = openOrMakeAgain(path);
+    this.#db = openOrRecreate(path);
     this.#reader = reader;
     this.#history = new History({ read: async (fn) => reader.read(fn) }, folder);
     this.#forgetDeletedAgents();
@@ -156,7 +156,7 @@ export class SearchIndex {
   }
 }
 
-function openOrMakeAgain(path: string): DatabaseSync {
+function openOrRecreate(path: string): DatabaseSync {
   try {
     return openIndex(path);
   } catch {

@@ -39,14 +39,14 @@ export function hasRoot(reader: Reader): boolean {
   return oldestRoots(reader, 1).length > 0;
 }
 
-/** Whether every one of these ids is a user with the role root; true for none. The ids must be distinct. */
+/** Whether every one of these ids is a user with the role root; true for an empty list. The ids must be distinct. */
 export function areRoot(reader: Reader, user_ids: readonly string[]): boolean {
   if (user_ids.length === 0) return true;
   const roots = reader.sql.selectFrom('users').select('id').where('role', '=', 'root');
   return reader.all(roots.where('id', 'in', user_ids)).length === user_ids.length;
 }
 
-/** The names of those of these users who exist, in alphabetical order. */
+/** The names of the users with these ids, in alphabetical order. Skips unknown ids. */
 export function usernamesOf(reader: Reader, user_ids: readonly string[]): string[] {
   const users = reader.sql.selectFrom('users').select('username').where('id', 'in', user_ids);
   return reader.all(users.orderBy('username')).map(({ username }) => username);

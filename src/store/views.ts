@@ -28,7 +28,7 @@ export function teamsInView({ sql }: Pick<Reader, 'sql'>, { user_id, limits }: V
   return query;
 }
 
-/** A subquery: the `num` of each team that the user created or is a human of. */
+/** A subquery: the `num` of each team that the user created or is a human member of. */
 function teamsOf({ sql }: Pick<Reader, 'sql'>, user_id: string) {
   return sql
     .selectFrom('teams')
@@ -45,7 +45,7 @@ const humanIds = preparedQuery((sql, num: number) =>
     .unionAll(sql.selectFrom('team_humans').select('user_id').where('team_num', '=', num)),
 );
 
-/** Ids of the creator and the humans of a team. */
+/** Ids of the creator and the human members of a team. */
 export function peopleOf(reader: Reader, team_num: number): string[] {
   return reader.all(humanIds(reader, team_num)).map(({ user_id }) => user_id);
 }

@@ -21,9 +21,9 @@ export function firstRecords(value: unknown): Fields[] {
   return Array.isArray(value) ? recordsOf(value.slice(0, bounds.parts)) : [];
 }
 
-/** Any JSON, to be shown folded. */
+/** Any JSON, shown collapsed. */
 export interface Raw {
-  /** The value itself; of one that is too large, the first characters of its JSON. */
+  /** The value itself, or the first characters of its JSON if it is too large. */
   value: unknown;
   cut: boolean;
   /** The number of characters in it. */
@@ -36,12 +36,12 @@ export function rawOf(value: unknown, max: number = bounds.text_chars): Raw {
   return { value: headOf(jsonOf(value), max), cut: true, chars: max };
 }
 
-/** As people read it. */
+/** The value as text for people. */
 export function rawText({ value, cut }: Raw): string {
   return cut ? String(value) : jsonOf(value, 2);
 }
 
-/** About as many characters as its JSON has; counts no further than a little over `max`. */
+/** The approximate length of its JSON in characters. Stops counting soon after `max`. */
 export function weigh(value: unknown, max: number): number {
   let chars = 0;
   // Not recursive, because JSON may nest as deep as it is long.
@@ -60,7 +60,7 @@ export function weigh(value: unknown, max: number): number {
   return chars;
 }
 
-/** Empty for a value that nests too deep to be written. */
+/** Empty for a value that is nested too deeply to serialize. */
 function jsonOf(value: unknown, indent?: number): string {
   try {
     return JSON.stringify(value, null, indent) ?? '';

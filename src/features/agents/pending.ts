@@ -4,7 +4,7 @@
  * the node answers. So no command is in transit while the request can still change.
  *
  * One case is different: if the link breaks during a command, the intent of the session (`start` or `stop`) may or may not
- * have reached the node. A later request joins this intent if it wants the same, and withdraws it otherwise.
+ * have reached the node. A later request joins this intent if it asks for the same thing, and withdraws it otherwise.
  */
 
 import { limits as sharedLimits } from '../../base/limits.ts';

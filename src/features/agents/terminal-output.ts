@@ -1,24 +1,24 @@
-/** Terminal output, which ACP v2 encodes as base64: decoded for redaction, which works on text. */
+/** Redacts secrets in terminal output. ACP v2 encodes it as base64, so it is decoded first. */
 import { CLIENT_METHODS } from '@agentclientprotocol/sdk';
 import { isRecord } from '../../acp/json.ts';
 import type { Message } from '../../acp/message.ts';
 import type { Redactor } from '../../core/redaction.ts';
 
-/** `text`: the message as written, returned unchanged if it has no secret. Each message is redacted on its own. */
+/** `text`: the message as JSON, returned unchanged if it contains no secret. Each message is redacted separately. */
 export function withoutSecrets(message: Message, text: string, redactor: () => Redactor | null): string {
   if (message.kind !== 'notification' || message.method !== CLIENT_METHODS.session_update) return text;
-  const holder = isRecord(message.params) ? holderOf(message.params.update) : null;
-  if (typeof holder?.data !== 'string') return text;
-  const bytes = Buffer.from(holder.data, 'base64');
-  const rest = redactor()?.take(bytes, { last: true }).bytes ?? bytes;
-  if (bytes.equals(rest)) return text;
-  const redacted = JSON.parse(text) as { params: { update: unknown } };
-  holderOf(redacted.params.update)!.data = Buffer.from(rest).toString('base64');
-  return JSON.stringify(redacted);
+  const output = isRecord(message.params) ? outputOf(message.params.update) : null;
+  if (typeof output?.data !== 'string') return text;
+  const bytes = Buffer.from(output.data, 'base64');
+  const redacted = redactor()?.take(bytes, { last: true }).bytes ?? bytes;
+  if (bytes.equals(redacted)) return text;
+  const copy = JSON.parse(text) as { params: { update: unknown } };
+  outputOf(copy.params.update)!.data = Buffer.from(redacted).toString('base64');
+  return JSON.stringify(copy);
 }
 
-/** The object that has the bytes; null for every other update. */
-function holderOf(update: unknown): Record<string, unknown> | null {
+/** The object that contains the bytes; null for every other update. */
+function outputOf(update: unknown): Record<string, unknown> | null {
   if (!isRecord(update)) return null;
   if (update.sessionUpdate === 'terminal_output_chunk') return update;
   return update.sessionUpdate === 'terminal_update' && isRecord(update.output) ? update.output : null;

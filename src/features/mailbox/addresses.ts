@@ -1,4 +1,4 @@
-/** Resolves the actor for whose mail a user asks, and checks the user's rights. */
+/** Resolves the actor whose mail a user requests, and checks the user's rights. */
 
 import { type Action, decide, type View } from '../../core/policy.ts';
 import { invalid, notAllowedAs } from '../../core/problem.ts';
@@ -17,7 +17,7 @@ import { type ActedAs, isOwn, mayActAs } from './rules/mail.ts';
 
 export interface Acting {
   actor_id: string;
-  /** Null: of all runs. */
+  /** Null: all runs. */
   run: RunRow | null;
   /** Whether messages shown to the caller count as delivered; root may look without that. */
   own: boolean;

@@ -43,7 +43,7 @@ export function mailHandlers(mailbox: Mailbox, triggers: Triggers): Pick<Handler
   };
 }
 
-/** Not a number: there is no such message. */
+/** NaN, which is the id of no message, for anything that is not a number. */
 function numberOf(message_id: string): number {
   return /^\d{1,16}$/.test(message_id) ? Number(message_id) : Number.NaN;
 }

@@ -14,25 +14,25 @@ import type { ReviewNotice, ReviewParty } from './rules.ts';
 
 export interface ReviewRouting {
   /** The participants in the team and run of an agent; null for an agent without a team. The feature `runs` implements it. */
-  participants(reader: Reader, agent: Pick<OfMember, 'team_num' | 'run_num'>): Participants | null;
+  participants(reader: Reader, agent: Pick<Membership, 'team_num' | 'run_num'>): Participants | null;
   /** The time limit for a leader. */
   leader_timeout_ms(): number;
   /**
-   * Called in the transaction that routes the review to the leader. A Problem changes nothing; then the leader is not
-   * notified.
+   * Called in the transaction that routes the review to the leader. If it throws a Problem, it must have
+   * changed nothing; the review is still routed, but the leader is not notified.
    */
   notify(tx: Tx, notice: ReviewNotice): void;
 }
 
 /** Which member of which team an agent is; null for an agent without a team. */
-interface OfMember {
+interface Membership {
   team_num: number | null;
   run_num: number | null;
   member_id: string | null;
 }
 
 /** The role of the agent in its team. */
-export function partyOf(participants: Participants | null, { member_id }: OfMember): ReviewParty {
+export function partyOf(participants: Participants | null, { member_id }: Membership): ReviewParty {
   if (participants === null || member_id === null) return 'none';
   return member_id === participants.spec.leader_member_id ? 'leader' : 'worker';
 }
@@ -40,7 +40,7 @@ export function partyOf(participants: Participants | null, { member_id }: OfMemb
 /** Where a new review of the agent goes; `routed_to` is null for people. */
 export function firstRoute(
   participants: Participants | null,
-  agent: OfMember,
+  agent: Membership,
 ): { origin_actor_id: string | null; routed_to: string | null } {
   if (participants === null || agent.member_id === null) return { origin_actor_id: null, routed_to: null };
   const { team, spec } = participants;
@@ -76,7 +76,7 @@ export function awaitLeader(core: AgentCore, routing: ReviewRouting, tx: Tx, row
   }
 }
 
-/** The leader's time is over: every person who may answer is asked. */
+/** Routes the review to people, because the leader did not answer in time. */
 export function passToHumans(core: AgentCore, tx: Tx, row: ReviewRow): void {
   updateReview(tx, row.num, { route: 'human', routed_to: null });
   core.facts.record(tx, 'review_routed', row.id, { review_id: row.id });

@@ -1,6 +1,6 @@
 /**
  * A permission review: a request by an agent that needs an answer. It has two stored shapes, the row (`queries.ts`) and the record
- * (`contract.ts`); what people see of it is derived from the record.
+ * (`contract.ts`); what people see is derived from the record.
  *
  *     status     pending ──▶ answered                 the first answer of a person or the leader
  *                pending ──▶ cancelled                by a person, with the turn, by the agent, or because the session ended
@@ -58,8 +58,8 @@ export function mustDecide(
 const kindOf: Record<Decision, string> = { allow: 'allow_once', deny: 'reject_once' };
 
 /**
- * The option that a plain decision chooses; null if none exists or more than one. It never chooses a permanent
- * option, which must be named.
+ * The option that a plain decision chooses; null unless exactly one fits. It never chooses a permanent option, which
+ * must be named.
  */
 export function optionFor(decision: Decision, options: readonly ReviewOption[]): ReviewOption | null {
   const fitting = options.filter(({ kind }) => kind === kindOf[decision]);

@@ -157,7 +157,7 @@ export class Reviews {
     if (!row || !isWithin(row, member)) throw problems.reviewNotFound();
     const participants = this.#options.routing.participants(reader, row);
     const is_routed_to = row.routed_to === member.actor_id;
-    // A review that it answered before may be requested again, to learn who was first.
+    // The leader may repeat its answer to a review that is over; the error then names who was first.
     if (row.status === 'pending' || !is_routed_to) {
       mustDecide(partyOf(participants, row), partyOf(participants, { ...row, member_id: member.member_id }), {
         is_routed_to,

@@ -145,7 +145,7 @@ export class Attempts {
   }
 }
 
-/** False for an attempt of an earlier attempt of the run: a restart removes added steps and counts attempts from the start. */
+/** False if the run was restarted since: a restart removes added steps and numbers attempts from the beginning. */
 function isCurrent(reader: Reader, { run_num, run_attempt }: Attempt): boolean {
   return runOfNum(reader, run_num)?.attempt === run_attempt;
 }
@@ -164,7 +164,7 @@ function storeOutput(
   output: unknown,
 ): void {
   const step = findStep(tx, run_num, step_key);
-  // Its member has ended the step itself, or asked for input, which the end of its turn or process does not answer.
+  // The member ended the step itself, or asked for input. The end of its turn or process does not replace that input.
   if (step?.attempt !== attempt || isStepOver(step) || step.status === 'input_required') return;
   updateStep(tx, step.num, { output: output === null ? null : JSON.stringify(output) });
 }

@@ -50,7 +50,7 @@ export class Window {
     while (this.#marks[0] && this.#marks[0].total <= this.#arrived) newest = this.#marks.shift()!;
     if (!newest) return;
     const took_ms = Math.max(this.#now() - newest.at, 0.1);
-    // The shortest round trip is that of an empty link. It ages, so that a route that became longer is noticed.
+    // The shortest round trip is that of an empty link. It grows with time, so that a slower route is noticed.
     this.#round_ms = Math.min(took_ms, this.#round_ms * 1.01);
     const bytes_per_ms = (this.#arrived - newest.arrived) / took_ms;
     const wanted = bytes_per_ms * (this.#round_ms + limits.pull_ahead_ms);

@@ -1,6 +1,6 @@
 /**
- * The plane's end of the byte connection: reads of spools as calls, with answers in chunks, many at a time. It
- * reports to the node how many bytes arrived, so that the node never has more in flight than the link drains in a
+ * The plane's end of the byte connection. It reads spools, with many reads in progress at a time, each answered in
+ * chunks. It reports to the node how many bytes arrived, so that the node never has more in flight than the link drains in a
  * short time.
  */
 import { create } from '@bufbuild/protobuf';
@@ -40,7 +40,7 @@ export class Pulls {
   #last_id = 0;
   #has_ended = false;
 
-  /** `wake`: the session has bytes that it did not ask for yet. */
+  /** `wake` is called when there is something new to read from the session. */
   constructor(wake: (session_id: string) => void) {
     this.#long_poll = new LongPollReads(wake);
   }

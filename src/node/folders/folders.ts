@@ -1,6 +1,6 @@
 /**
- * The `Folders` of this machine: safe workdirs, worktrees and changes. It checks paths, shares work between equal requests,
- * gives each user a turn, and runs the work as jobs (`jobs.ts`).
+ * The `Folders` of this machine: safe workdirs, worktrees and changes. It checks paths, shares work between identical requests,
+ * serves users in turn, and runs the work as jobs (`jobs.ts`).
  */
 import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -37,7 +37,7 @@ import {
   type WorktreeOptions,
 } from './worktrees.ts';
 
-/** Functions are called each time, because settings can change while the service runs. */
+/** The functions are called on every use, because settings can change while the service runs. */
 export interface FoldersOptions {
   data_dir: string;
   safe_paths: () => readonly string[];

@@ -1,7 +1,7 @@
 /**
  * Decides whether a path may be a workdir: it must be absolute, printable, and inside one of the allowed roots after all its
  * symlinks (or those of its deepest existing parent) are resolved. Paths are compared by whole segments. Folders are created
- * one segment at a time, each in one that is held open. An invalid path is rejected, never repaired.
+ * one segment at a time, each in a parent that is held open. An invalid path is rejected, never repaired.
  */
 import { chown, lstat, mkdir, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
@@ -112,7 +112,7 @@ export async function requireFolder(field: 'workdir' | 'worktree_repo', located:
 
 /**
  * Creates the missing folders of a located path. Returns the path of the first one that it created; null: none. Each folder is
- * created in one that is held open, so a parent that is replaced by a link meanwhile causes an error. `owner`: the owner of
+ * created in a parent that is held open, so replacing a parent with a link in the meantime causes an error. `owner`: the owner of
  * the last folder, if it is created here. Idempotent. Throws `workdir_not_safe`, `workdir_not_a_directory` or
  * `workdir_not_made`.
  */

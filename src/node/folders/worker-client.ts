@@ -68,7 +68,10 @@ export class FolderWorkers {
   readonly #options: FolderWorkersOptions;
   readonly #workers = new Map<string, Worker>();
   readonly #cgroups: Promise<string | null>;
-  /** Resolve when what ended workers started has ended too. Otherwise two gits could work in one repository. */
+  /**
+   * Each resolves when everything that an ended worker started has ended too. Jobs wait for them, because otherwise two gits
+   * could work in one repository.
+   */
   readonly #leaving = new Set<Promise<unknown>>();
   #closed = false;
 
@@ -146,7 +149,7 @@ export class FolderWorkers {
   }
 }
 
-/** The Problem for a folder that has changed meanwhile. */
+/** Throws the Problem for a folder that was changed in the meantime. */
 function gone(error: NodeJS.ErrnoException): never {
   if (error instanceof Problem) throw error;
   throw error.code === 'ENOENT' ? problems.workdirMissing() : problems.workdirNotSafe();
@@ -198,8 +201,8 @@ class Worker {
     this.#mark = hello.mark;
     const { env, run_as, drop } = hello;
     const { PATH = '/usr/bin:/bin' } = env;
-    // The service has compiled most of what a worker loads. Not if the agents' user cannot read that cache: Node would
-    // create another one.
+    // The service has compiled most of what a worker loads. The cache is not used if the agents' user cannot read it,
+    // because Node would create another one.
     const cache = run_as && !drop ? undefined : getCompileCacheDir();
     // `detached` creates a process group, so that everything in it can be ended.
     this.#child = spawn('/bin/sh', ['-c', ENTER, 'svc', cgroup ?? '', ...command], {
@@ -311,8 +314,8 @@ class Worker {
   #killAll(): void {
     const { pid } = this.#child;
     const busy = this.#pending.size > 0;
-    // The kernel ends a namespace with its init, and a cgroup as a whole. Without either, a process survives that left the
-    // process group and cleared its environment.
+    // The kernel ends a namespace with its init, and a cgroup as a whole. Without either, a process
+    // that left the process group and cleared its environment survives.
     if (this.#init && isAlive(this.#init)) kill(this.#init.pid);
     if (pid !== undefined) kill(-pid);
     if (this.#cgroup) this.#on.leaving(endCgroup(this.#cgroup));

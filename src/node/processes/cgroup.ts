@@ -92,7 +92,7 @@ export function isCgroupOf(folder: string, session_id: string): boolean {
   );
 }
 
-/** True if the cgroup has processes; null if that is unknown, or without a cgroup. */
+/** True if the cgroup has processes; null if that is unknown, or if there is no cgroup. */
 export async function isPopulated(folder: string | null): Promise<boolean | null> {
   if (!folder) return null;
   try {

@@ -14,7 +14,7 @@ export interface ExecOptions {
   stdin?: Uint8Array;
   /** How many bytes of each stream are kept. The rest is read and discarded. */
   output_bytes_max: number;
-  /** After this time the program and its process group get KILL. */
+  /** After this time the program and its process group are killed. */
   timeout_ms: number;
 }
 

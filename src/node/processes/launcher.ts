@@ -1,7 +1,7 @@
 /**
  * The launcher: a small process that forks for the service, because the cost of a fork grows with the memory of the process
  * that forks, and that scans the process table. It reads one JSON request per line on stdin, writes one answer per line to
- * stdout, and ends with its stdin. Environments and input come through the pipe, never in argv. It keeps no state, so any
+ * stdout, and exits when stdin ends. Environments and input come through the pipe, never in argv. It keeps no state, so any
  * request may be sent again.
  */
 import { spawn } from 'node:child_process';
@@ -54,7 +54,7 @@ async function perform(request: LauncherRequest): Promise<unknown> {
   }
 }
 
-/** Starts a program in a new session, without any of our descriptors. Resolves when the program is loaded. */
+/** Starts a program in a new session, without the launcher's descriptors. Resolves when the program is loaded. */
 function spawnDetached(
   argv: [string, ...string[]],
   cwd: string,

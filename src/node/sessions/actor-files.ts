@@ -1,7 +1,7 @@
 /**
  * The files by which agents on this machine find the actor API: a folder with `actor.json` (where the nearest service
- * listens), `ca.pem` (which authority to trust) and one token per session. Agents read the files at each call, so they find
- * a service that comes back on another port or with another certificate. A token is in no other file.
+ * listens), `ca.pem` (which authority to trust) and one token per session. Agents read the files for each call, so they find
+ * a service that comes back on another port or with another certificate. Tokens are stored nowhere else.
  */
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
@@ -49,7 +49,7 @@ export class ActorFiles {
     return new ActorFiles(dir, options);
   }
 
-  /** Publishes where the actor API is, also for agents that are already running. Idempotent. */
+  /** Publishes where the actor API listens, including to agents that are already running. Idempotent. */
   async announce(surface: ActorSurface): Promise<void> {
     try {
       await this.#writeSurface(this.#dir, surface);

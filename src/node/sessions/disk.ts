@@ -1,5 +1,5 @@
 /**
- * The disk of the sessions: whether it has space for another start, and the guard, a shell script that pauses the pumps
+ * The disk that holds the sessions: whether it has space for another start, and the guard, a shell script that pauses the pumps
  * while the disk is nearly full. The guard is a separate process because it must continue when the service does not.
  */
 import { readFile, statfs } from 'node:fs/promises';
@@ -13,13 +13,13 @@ import type { Tools } from '../processes/tools.ts';
 import { GUARD } from './shell-scripts.ts';
 
 export interface DiskLimits {
-  /** Below the smaller one of bytes and share (0 to 1) of the disk, no session starts. */
+  /** No session starts if less is free than the smaller of two values: bytes, and a share (0 to 1) of the disk. */
   no_start_bytes: number;
   no_start_share: number;
-  /** Below the smaller one of bytes and share of the disk, the guard pauses the pumps. */
+  /** The guard pauses the pumps if less is free than the smaller of these two values. */
   pause_bytes: number;
   pause_share: number;
-  /** How often the guard checks, in seconds: far from the limit, and near to it. */
+  /** How often the guard checks, in seconds: far from the limit, and near it. */
   guard_far_s: number;
   guard_near_s: number;
 }

@@ -1,6 +1,6 @@
 /**
- * The data of steps: each session that runs a step gets a folder with its `input`, and leaves its `output` there. The folder
- * belongs to the agent, so its contents are untrusted: only a regular file is read, up to a limit.
+ * The input and output of steps: each session that runs a step gets a folder with its `input`, and leaves its `output`
+ * there. The folder belongs to the agent, so its contents are untrusted: only a regular file is read, up to a limit.
  */
 import { constants } from 'node:fs';
 import { chown, lstat, mkdir, open, readdir, writeFile } from 'node:fs/promises';

@@ -1,5 +1,5 @@
 /**
- * What SQLite stores for types that it does not have.
+ * How types that SQLite does not have are stored.
  *
  * In all tables, `num` is the internal row id and `id` the public one, which users see. So `agent_num` refers to the `num` of
  * a row of `agents`, and `agent_id` to its `id`.

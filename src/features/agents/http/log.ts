@@ -22,7 +22,7 @@ export function logHandlers(deps: {
       const limit = query.limit ?? limits.page_items_max;
       const [after] = readCursor(query.cursor, 'number') ?? [query.after];
       const { before, type: types } = query;
-      // Forwards, one more event shows whether there is a next page; backwards, there is no cursor.
+      // Reading forwards, one extra event shows whether there is a next page. Reading backwards, there is no cursor.
       const backwards = before !== undefined && after === undefined;
       const wanted = backwards ? limit : limit + 1;
       const events = await log.page(params.agent_id, { after, before, limit: wanted, types });
@@ -101,7 +101,7 @@ async function* exactly(size: number, parts: AsyncIterable<Buffer>): AsyncGenera
     left -= part.length;
     yield part;
   }
-  if (left !== 0) throw new Error(`the output lacks ${left} of ${size} bytes`);
+  if (left !== 0) throw new Error(`${left} of ${size} bytes of the output are missing`);
 }
 
 function refuseRange(response: ServerResponse, size: number): undefined {
