@@ -195,9 +195,9 @@ export interface ResolvedWorkdir {
   claimed_by: string | null;
 }
 
-/** Users get turns on a node by themselves, so that slow folders of one do not hold up the others. */
+/** Each user has separate turns on a node, so that one user's slow folders do not hold up the others. */
 export interface OwnerOfTurn {
-  /** The id of the agent's owner; absent: the folder gets turns of its own. */
+  /** The id of the agent's owner; absent: the folder has separate turns. */
   owner?: string | undefined;
 }
 

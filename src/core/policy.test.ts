@@ -70,7 +70,7 @@ describe('policy', () => {
     expect(decided).toEqual(matrix);
   });
 
-  it("lets a team's humans do what the team may, and nothing else", () => {
+  it("lets a team's human members do what the team may, and nothing else", () => {
     const ofTeam = { ...ofAda, human_ids: [bob.user_id] };
     const allowed = actions.filter(
       (action) => decide(bob, action, ofTeam) === 'allow' && decide(bob, action, ofAda) !== 'allow',

@@ -14,8 +14,8 @@ type Rule = readonly ['anyone'] | readonly [Who, Scope] | readonly [Who, Scope, 
  * For each action: who may do it, and the scope that an API token needs for it.
  *
  * `anyone`: no token needed. `signed_in`: every caller, for actions about themselves or about no particular resource; lists
- * show what the caller may see. `owner`: the resource's owner, and root. `team`: the owner, root, and the humans of its
- * team. `root`: root only. `unlimited`: rejected for a token that is limited to agents or teams, because the action affects
+ * show what the caller may see. `owner`: the resource's owner, and root. `team`: the owner, root, and the human members
+ * of its team. `root`: root only. `unlimited`: rejected for a token that is limited to agents or teams, because the action affects
  * more than those; this also applies to all `root` actions.
  */
 const rules = {

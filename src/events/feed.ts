@@ -12,7 +12,7 @@ import { connectionError, heartbeatFrame, retryFrame } from './frame.ts';
 import { limits } from './limits.ts';
 import type { Position } from './position.ts';
 
-/** Who may see a record: its owner, and the humans of its team. */
+/** Who may see a record: its owner, and the human members of its team. */
 export interface Audience {
   owner_id: string;
   team_num: number | null;
@@ -75,7 +75,7 @@ export class Feed {
     this.#trimming = setInterval(() => void this.#trimAll(), limits.feed_trim_ms).unref();
   }
 
-  /** Records, in the caller's transaction, the new state of a record of `owner_id` (and of a team's humans). */
+  /** Records, in the caller's transaction, the new state of a record of `owner_id` (and of a team's human members). */
   append(
     tx: Tx,
     kind: string,

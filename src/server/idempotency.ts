@@ -50,7 +50,7 @@ export class IdempotencyKeys implements Idempotency {
     this.#idKey = subkey(deps.key, 'idempotency id');
   }
 
-  /** The agent that the same caller's request gets again for the same key. Nobody can tell it beforehand. */
+  /** The agent that the same caller's request gets again for the same key. Nobody can predict its id. */
   agentId({ user_id }: { user_id: string }, key: string): string {
     return idFromKeyed('agt', this.#idKey, user_id, 'create', key);
   }

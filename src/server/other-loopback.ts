@@ -1,6 +1,6 @@
 /**
  * Also listens at the other loopback address. Browsers resolve `localhost` to both `127.0.0.1` and `::1`. If another
- * program listened at the address that svc left free, browsers could take it for svc and send it the first password.
+ * program listened at the address that svc left free, browsers could mistake it for svc and send it the first password.
  */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';

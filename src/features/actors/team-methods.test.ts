@@ -163,7 +163,7 @@ test('receive waits for mail', async () => {
   expect(await received).toMatchObject({ messages: [{ id: 1 }] });
 });
 
-test('the team consists of its members and its humans', async () => {
+test('the team consists of its members and its human members', async () => {
   const { members } = (await as('hand', 'team-members')) as { members: { actor_id: string; role: string }[] };
   expect(members.map(({ actor_id, role }) => [actor_id, role])).toEqual([
     ...[

@@ -10,7 +10,7 @@ import type { AgentCore } from '../agents/core.ts';
 import { findSession } from '../agents/queries/agents.ts';
 
 export interface AgentRequestFilter<Status> {
-  /** Only of agents in this view; absent: of all. */
+  /** Only requests of agents in this view; absent: all. */
   view?: View | undefined;
   status?: Status | undefined;
   agent_id?: string | undefined;

@@ -66,7 +66,7 @@ test('a member’s review names team, run and member, and is for people unless t
   expect(await room.reviews.listFor(member('boss'))).toEqual([]);
 });
 
-test('the team’s humans see and answer it; other users do not see it', async () => {
+test('the team’s human members see and answer it; other users do not see it', async () => {
   await team();
   const { review } = await asked('hand');
   const pending = { status: 'pending' } as const;

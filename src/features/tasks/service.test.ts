@@ -79,7 +79,7 @@ test('only one of concurrent changes of a version succeeds', async () => {
   expect((await get(id)).version).toBe(2);
 });
 
-test('the creator of a team, its humans and root see its tasks; for other users, the team does not exist', async () => {
+test('the creator of a team, its human members and root see its tasks; other users cannot see the team', async () => {
   const task = await room.task();
   for (const caller of [MIA, JON, ROOT]) {
     expect((await room.tasks.list(caller, TEAM, {}, {})).items).toEqual([task]);

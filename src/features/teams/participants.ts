@@ -22,7 +22,7 @@ export interface Participants {
 
 /**
  * Accepts `<member_id>@<team_id>`, `user:<username>`, a bare member id, `leader` or `user`. Throws `unknown actor:
- * <id>`, also for a person who is neither the team's creator, nor one of its humans, nor root.
+ * <id>`, also for a person who is neither the team's creator, nor one of its human members, nor root.
  */
 export function resolveActor(reader: Reader, { team, spec, user_id }: Participants, asked: string): Actor {
   const unknown = () => invalid(`unknown actor: ${asked}`, 'unknown_actor');

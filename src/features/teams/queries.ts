@@ -1,4 +1,4 @@
-/** SQL for teams and their humans: rows in, rows and records out. The service has the rules. */
+/** SQL for teams and their human members: rows in, rows and records out. The service has the rules. */
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import { rfc3339 } from '../../base/clock.ts';
 import type { View } from '../../core/policy.ts';
@@ -79,7 +79,7 @@ export function deleteTeam(tx: Tx, num: number): void {
   tx.run(tx.sql.deleteFrom('teams').where('num', '=', num));
 }
 
-/** Replaces the team's humans. */
+/** Replaces the team's human members. */
 export function putHumans(tx: Tx, team_num: number, user_ids: readonly string[]): void {
   tx.run(tx.sql.deleteFrom('team_humans').where('team_num', '=', team_num));
   if (user_ids.length === 0) return;

@@ -1,4 +1,4 @@
-/** Teams as users see them: definitions, each with a version, and the humans who share them. */
+/** Teams as users see them: definitions, each with a version, and the people who share them. */
 import { isDeepStrictEqual } from 'node:util';
 import { fieldPath } from '../../api/field-path.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -150,7 +150,7 @@ export class Teams {
     const { store, membership, outbox, extensions } = this.#options;
     await store.write((tx) => {
       const row = mustFindTeam(tx, caller, 'team.change', team_id);
-      // The team's humans can see it, so they get "forbidden" instead of "not found".
+      // The team's human members can see it, so they get "forbidden" instead of "not found".
       authorize(caller, 'team.delete', teamResource(tx, row), problems.notAllowed);
       if (extensions.hasOpenRuns(tx, row.num)) throw problems.teamHasRuns();
       deleteTeam(tx, row.num);

@@ -120,7 +120,7 @@ export class PlaneTrust {
    */
   async issue(csr: string, node_id: string, names: string[]): Promise<string> {
     const { authority } = this.#trusted;
-    if (authority === null) throw new Error('certificates are the operator’s: none is issued here');
+    if (authority === null) throw new Error('the operator provides the certificates: svc issues none');
     return issue(authority, csr, {
       title: `svc node ${node_id}`,
       uri: nodeUri(node_id),

@@ -12,7 +12,7 @@ import type { HeldFolder } from './held-folder.ts';
 import { existingHere, type Mount } from './mounts.ts';
 import type { SandboxOptions } from './options.ts';
 
-/** What a worktree writes of its repository. Anything else there could make git run something for others. */
+/** The parts of its repository that a worktree writes. Anything else there could make git run something for others. */
 const GIT_SHARED = ['objects', 'refs', 'lfs'];
 /** Git follows links when it appends to reflogs, so those that others write are not shared. */
 const GIT_PRIVATE = ['logs', 'worktrees'];
@@ -22,10 +22,10 @@ const GIT_REPLACED = 'packed-refs';
 const GIT_ITSELF = '.svc';
 
 /**
- * What a worktree's program sees and writes of its repository; nothing if the folder has none that it may use. An agent can
- * change the link in its folder, so the link counts only if the repository has a record of this worktree. Git creates
- * lock files beside what it changes, so the repository's folder is an empty one in which everything is mounted, and what
- * an agent adds there is private to its session. `hold` is called with each folder that agents could replace.
+ * Mounts for the parts of its repository that a program in a worktree may see or write; none if the folder has no repository
+ * that it may use. An agent can change the link in its folder, so the link counts only if the repository has a record of
+ * this worktree. Git creates lock files beside what it changes, so everything is mounted in an empty folder in place of the
+ * repository's, and what an agent adds there is private to its session. `hold` is called with each folder that agents could replace.
  */
 export async function repositoryMounts(
   options: SandboxOptions,

@@ -23,7 +23,7 @@ interface Rule {
 
 const RULE: Rule = { deep: true, isShort: () => false, links_go: false };
 const RECORD: Rule = { deep: true, isShort: (name) => SHORT.includes(name), links_go: true };
-/** Each folder has its own limit, so that agents that fill one do not use up that of the others. */
+/** Each folder has its own limit, so that filling one does not use up the limit of the others. */
 const FOLDERS: [string, Rule][] = [
   ['', { ...RULE, deep: false }],
   ['info', RULE],

@@ -66,7 +66,7 @@ export interface EventsTables {
     kind: string;
     /** The user who may see it, besides root. */
     owner_id: string;
-    /** The team whose humans may see it too. */
+    /** The team whose human members may see it too. */
     team_num: number | null;
     /** The agent that it is about; null: none. */
     agent_id: string | null;

@@ -1,4 +1,4 @@
-/** Makes characters with an invisible effect visible, in text of an agent. */
+/** Makes characters with an invisible effect visible in an agent's text. */
 
 /** Marks that reorder text, and line separators that are not `\n`. */
 const REORDERING = '\\u061c\\u200e\\u200f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069';

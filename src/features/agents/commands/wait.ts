@@ -63,7 +63,7 @@ export async function followToEnd(
   );
   const now = await api.call('getAgent', { params: { agent_id: id } });
   if (now.session_id === session_id) return now;
-  // The agent was started again: the result is that of the session that this waited for.
+  // The agent was started again in the meantime, so the record gets the end of the session that this waited for.
   const { status, exit_code = null, exit_signal = null, reason = null } = end as unknown as AgentRecord;
   return { ...now, status, activity: null, exit_code, exit_signal, reason, session_id };
 }

@@ -52,7 +52,7 @@ export function updateMail(tx: Tx, num: number, changes: Updateable<Tables['mail
 export interface InboxFilter {
   to_actor_id: string;
   run_num?: number | undefined;
-  /** Only of runs of these teams; absent: of all. */
+  /** Only mail of these teams' runs; absent: all. */
   view?: View | undefined;
   /** Absent: unacknowledged mail of the runs' current attempts. */
   status?: MailStatus | 'all' | undefined;
@@ -163,9 +163,9 @@ export function staleMail(reader: Reader, run: RunAttempt): MailRow[] {
 }
 
 /**
- * The highest hop count among the messages of which an actor was notified in this attempt of a run since it last
- * received work: at `work_at` (Unix ms), or with the latest message that starts a chain, which counts too. Null:
- * there are none.
+ * The highest hop count among the messages that an actor was notified of in this attempt of a run, since it last
+ * received work: at `work_at` (Unix ms), or with the latest message that starts a chain. That message is included.
+ * Null: there are none.
  */
 export function maxHopsReceived(
   reader: Reader,

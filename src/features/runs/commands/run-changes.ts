@@ -40,7 +40,7 @@ export class RunChanges implements RunView {
     const { data } = frame;
     if (this.#json) await print(this.#io, jsonText(data));
     else await print(this.#io, this.#line(data));
-    // Questions are shown when frames stop arriving, because most questions of a run's past have been answered.
+    // Questions are shown when frames stop arriving, because most of a run's earlier questions have been answered.
     if (this.#pending) clearTimeout(this.#pending);
     this.#pending = setTimeout(() => this.#ask(), limits.cli_redraw_ms);
   }
