@@ -40,7 +40,7 @@ export const limits = {
   link_details_max: 16,
   /** Facts that wait to be sent to the plane. */
   link_facts_waiting_max: 10_000,
-  /** Calls of actors through one node at the same time. */
+  /** Actor calls through one node at the same time. */
   link_upcalls_max: 1_000,
   /** Input in one message. */
   link_input_bytes: 64 * KIB,
@@ -82,7 +82,7 @@ export const limits = {
   certificate_chars_max: 64 * KIB,
   /** Interval at which certificate files are checked for changes. */
   certificate_look_ms: 5_000,
-  /** Before the end of a certificate, a warning is logged. */
+  /** A warning is logged this long before a certificate expires. */
   certificate_warn_days: 14,
   /** Shortest shared secret, as for HS256. */
   shared_secret_bytes_min: 32,
@@ -94,7 +94,7 @@ export const limits = {
   link_tokens_seen_max: 100_000,
   /** Time for a join. */
   join_call_ms: 15_000,
-  /** Time for a call of an actor through a node. */
+  /** Time for an actor call through a node. */
   actor_call_ms: 10_000,
   /** Time to resolve a host name. */
   resolve_ms: 10_000,

@@ -7,7 +7,7 @@ export const limits = {
   team_skills_max: 100,
   /** Rounds of a leader. */
   team_rounds_max: 1_000,
-  /** Humans of a team. */
+  /** Human members of a team. */
   team_humans_max: 1_000,
   /** Steps that one step depends on. */
   step_needs_max: 2_048,

@@ -1,4 +1,4 @@
-/** Calls of actors that a node sends to the plane: when the plane answers, is slow, or disconnects. */
+/** Actor calls that a node sends to the plane: when the plane answers, is slow, or disconnects. */
 import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Node } from '../../core/node.ts';

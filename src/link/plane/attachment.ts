@@ -50,7 +50,7 @@ export interface AttachmentOptions {
   bytes: Connection;
   /** May reject the node that answered, by throwing a Problem. */
   accept(hello: NodeIdentity): Promise<void> | void;
-  /** Handles a call of an actor on the node; returns JSON or throws a Problem. */
+  /** Handles an actor's call on the node; returns JSON or throws a Problem. */
   upcall(call: { method: string; params: unknown; token: string }): Promise<unknown>;
 }
 

@@ -25,7 +25,8 @@ const GIT_ITSELF = '.svc';
  * Mounts for the parts of its repository that a program in a worktree may see or write; none if the folder has no repository
  * that it may use. An agent can change the link in its folder, so the link counts only if the repository has a record of
  * this worktree. Git creates lock files beside what it changes, so everything is mounted in an empty folder in place of the
- * repository's, and what an agent adds there is private to its session. `hold` is called with each folder that agents could replace.
+ * repository's, and what an agent adds there is private to its session. `hold` is called with each folder that agents could
+ * replace.
  */
 export async function repositoryMounts(
   options: SandboxOptions,

@@ -6,7 +6,7 @@ export const limits = {
   actor_method_chars_max: 64,
   /** Parameters of a call. */
   actor_params_bytes_max: 1 * MIB,
-  /** Calls of actors at the same time. */
+  /** Actor calls at the same time. */
   actor_calls_max: 64,
   /** Calls that wait for mail at the same time. */
   actor_receives_max: 32,
