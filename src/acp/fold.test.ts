@@ -410,7 +410,7 @@ test('a sub-agent has its own mode, plan, usage, title and commands', () => {
   expect(talk.state).toBe(state);
 });
 
-test('an act of a sub-agent counts as the agent’s; its call ids do not collide with those of others', () => {
+test('an action of a sub-agent counts as the agent’s; its call ids do not collide with those of others', () => {
   const acts = (session: string) => announced().update(wrote, session).state.acting.unasked;
   expect([acts('child'), acts('nobody announced it')]).toEqual(['Write', 'Write']);
   const asked = announced().asks(CLIENT_METHODS.session_request_permission, {

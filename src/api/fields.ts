@@ -16,7 +16,7 @@ export function bounded(chars_max: number) {
     .refine((text) => !text.includes('\0'), { error: 'must not contain NUL' });
 }
 
-/** An object with names of its own, at most `items_max` of them. */
+/** An object whose caller chooses the names, at most `items_max` of them. */
 export function dictionary<Key extends z.core.$ZodRecordKey, Value extends z.ZodType>(
   key: Key,
   value: Value,

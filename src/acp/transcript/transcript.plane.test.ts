@@ -1,4 +1,4 @@
-/** What the service writes into an agent's log is what the page reads: nothing here makes an event of its own. */
+/** The page reads exactly what the service writes into an agent's log: these tests create no events themselves. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';

@@ -38,7 +38,7 @@ export type ActingInRun = Acting & { team: TeamRow; run: RunRow };
 /** Whose mail and triggers a call is about. */
 export interface Inbox {
   actor_id: string;
-  /** Null: of all runs. */
+  /** Null: all runs. */
   run_num: number | null;
   /** For all runs: only those of these teams; absent: no filter. */
   view?: View;

@@ -50,7 +50,7 @@ export class Actors {
   constructor(deps: ActorsDeps) {
     this.#deps = deps;
     this.#verifier = new TokenVerifier({ settings: deps.settings, clock: deps.clock, kind: 'actor' });
-    this.#refusals = new RareWarning(deps.log, deps.clock, 'a call of an actor was rejected');
+    this.#refusals = new RareWarning(deps.log, deps.clock, 'an actor call was rejected');
   }
 
   /** Call it before calls arrive. */

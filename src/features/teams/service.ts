@@ -184,7 +184,7 @@ function changedSpec(row: TeamRow, asked: AskedSpec, caller: Caller): Partial<Te
   return { spec, spec_editors: JSON.stringify([...new Set([...editorsOf(row), editorId(caller)])]) };
 }
 
-/** A token with limits counts as an editor of its own: what it writes must not reach all that its user may reach. */
+/** A token with limits counts as a separate editor, so that its definitions do not get the access of its user. */
 function editorId({ user_id, token_id, grant }: Caller): string {
   return grant?.limits ? token_id : user_id;
 }

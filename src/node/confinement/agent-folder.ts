@@ -123,7 +123,7 @@ async function lastingBase(folder: string): Promise<string> {
     const found = await stat(path).catch(() => null);
     if (!found) continue;
     const { uid, mode } = found;
-    // In a sticky folder such as /tmp, users cannot replace folders of others.
+    // In a sticky folder such as /tmp, users cannot replace other users' folders.
     const closed = (mode & 0o022) === 0 || (mode & 0o1000) !== 0;
     if (uid !== 0 || !closed || (mode & 0o001) === 0) return STATE_BASE;
     if (path === '/') return folder;

@@ -46,7 +46,7 @@ export class HeldFolder {
     return this.#line.every(
       ({ uid, mode }, n) =>
         (uid === 0n || uid === BigInt(others.but)) &&
-        // In a sticky folder such as /tmp, users may add entries, but not change those of others.
+        // In a sticky folder such as /tmp, users may add entries, but not change other users' entries.
         ((mode & 0o022n) === 0n || ((mode & 0o1000n) !== 0n && n < this.#line.length - 1)),
     );
   }

@@ -17,7 +17,7 @@ export interface Mount {
 export const DEVICES: Mount = { path: '/dev', kind: 'devices' };
 export const PROCESSES: Mount = { path: '/proc', kind: 'processes' };
 
-/** Sorts mounts by depth, so that deeper ones take precedence. Of several at one path, keeps the last. */
+/** Sorts mounts by depth, so that deeper ones take precedence. If several have the same path, keeps the last. */
 export function inOrder(mounts: Mount[]): Mount[] {
   const last = new Map(mounts.map((mount) => [mount.path, mount]));
   return [...last.values()].sort((a, b) => depth(a.path) - depth(b.path));

@@ -136,7 +136,7 @@ export class Sandbox {
     const found: string[] = [];
     if (!this.#pid_namespace) {
       found.push(
-        'agents can see and signal processes of others: allow unprivileged pid namespaces with a new /proc',
+        'agents can see and signal other processes: allow unprivileged pid namespaces with a new /proc',
       );
     }
     if (!this.#private_mounts) {

@@ -1,5 +1,5 @@
 /**
- * Removes FIFOs and devices from a repository. Git would open one that it takes for a regular file and wait forever for a
+ * Removes FIFOs and devices from a repository. Git would mistake one for a regular file, open it and wait forever for a
  * writer. Agents can create them, because they write to objects, refs, and the records of their own worktrees.
  */
 import type { Dirent } from 'node:fs';

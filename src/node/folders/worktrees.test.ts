@@ -421,7 +421,7 @@ test('another agent’s record of a worktree’s folder does not prevent its cre
   expect(existsSync(own)).toBe(false);
 });
 
-test('does not take a worktree that a person locked for an incomplete one', async () => {
+test('does not mistake a worktree that a person locked for an incomplete one', async () => {
   const other = join(safe, 'other');
   git(repo, 'worktree', 'add', '--quiet', '-b', 'other', other);
   git(repo, 'worktree', 'lock', other);

@@ -30,7 +30,7 @@ export interface TranscriptOptions {
 type Received<K extends ReceivedEntry['kind']> = Extract<ReturnType<typeof readReceived>, { kind: K }>;
 type Sent<K extends SentEntry['kind']> = Extract<ReturnType<typeof readSent>, { kind: K }>;
 
-/** A rejection of these methods produces no event of its own. */
+/** A rejection of these methods produces no separate event. */
 const silently_rejected: readonly string[] = [
   'authenticate',
   'auth/login',

@@ -24,7 +24,7 @@ export function findTrigger(reader: Reader, id: string): TriggerRow | undefined 
 export interface TriggerFilter {
   actor_id: string;
   run_num?: number | undefined;
-  /** Only of runs of these teams; absent: of all. */
+  /** Only triggers of these teams' runs; absent: all. */
   view?: View | undefined;
   before_num?: number | undefined;
   limit?: number | undefined;

@@ -74,7 +74,7 @@ describe('renaming', () => {
   });
 });
 
-test('removing a step also removes it from the dependencies of others', () => {
+test('removing a step also removes it from the dependencies of other steps', () => {
   expect(drawable(removeStep(team(), 0)).map(({ step_key, depends_on }) => [step_key, depends_on])).toEqual([
     ['b', []],
     ['c', ['b']],

@@ -97,7 +97,7 @@ export function renameMember(doc: Doc, index: number, name: string): Doc {
   return next;
 }
 
-/** Renames a step, also in the dependencies of others. */
+/** Renames a step, also in the dependencies of other steps. */
 export function renameStep(doc: Doc, index: number, key: string): Doc {
   const before = textAt(doc, ['spec', 'steps', index, 'step_key']);
   const next = put(doc, ['spec', 'steps', index, 'step_key'], key);
@@ -106,7 +106,7 @@ export function renameStep(doc: Doc, index: number, key: string): Doc {
   return mapNeeds(next, (need) => (need === before ? key : need));
 }
 
-/** Removes a step, also from the dependencies of others. */
+/** Removes a step, also from the dependencies of other steps. */
 export function removeStep(doc: Doc, index: number): Doc {
   const key = textAt(doc, ['spec', 'steps', index, 'step_key']);
   const next = put(doc, ['spec', 'steps', index], undefined);
