@@ -19,7 +19,7 @@ import { decide, grantableScopes, newGrant, type Owned, scopeOf } from '../src/c
 import { invalid, lacksScope, notAllowedAs, type Problem, problems } from '../src/core/problem.ts';
 import type { Caller, Role } from '../src/features/accounts/rules.ts';
 import type { Agent } from '../src/features/agents/rules.ts';
-import { type ActedAs, mayActAs } from '../src/features/mailbox/rules/mail.ts';
+import { type ActingTarget, mayActAs } from '../src/features/mailbox/rules/mail.ts';
 import type { Step } from '../src/features/runs/rules/run.ts';
 import { mintToken } from '../src/link/trust/tokens.ts';
 import { WITH_NODES } from '../src/testing/agent-node.ts';
@@ -385,11 +385,11 @@ function aboutRun(passes: Outcome, body?: unknown): Row {
 }
 
 /** The actors that callers act as. */
-const actors: Record<string, ActedAs> = {
+const actors: Record<string, ActingTarget> = {
   'user:olga': { kind: 'human', username: 'olga' },
   'user:hugo': { kind: 'human', username: 'hugo' },
-  lead: { kind: 'member', outside: true },
-  hand: { kind: 'member', outside: false },
+  lead: { kind: 'member', has_no_agent: true },
+  hand: { kind: 'member', has_no_agent: false },
 };
 const actorId = (name: string) => (name.startsWith('user:') ? name : `${name}@${team.id}`);
 
@@ -410,7 +410,7 @@ function asActor(passes: Outcome, given: (actor_id: string) => Given, where: 'ru
 }
 
 /** Rows of a route about a message to an actor. */
-function aboutMail(may: (caller: Caller, to: ActedAs) => boolean): Row[] {
+function aboutMail(may: (caller: Caller, to: ActingTarget) => boolean): Row[] {
   return ['lead', 'hand', 'user:olga'].map(
     (to): Row => ({
       name: `to ${to}`,

@@ -9,7 +9,7 @@ import { visible, visibleLines } from './terminal.ts';
 const MARK = '┃';
 const LABEL_WIDTH = 8;
 
-export class Page {
+export class TranscriptLayout {
   readonly #coloured: boolean;
   /** The kind of text that may continue; null after a line that svc added. */
   #voice: Voice | null = null;

@@ -177,14 +177,14 @@ export interface Folders {
   /** Removes a worktree without unsaved work, or any worktree with `force`; otherwise keeps it and returns the reason. */
   removeWorktree(
     worktree: Worktree,
-    options: { force: boolean } & OwnerOfTurn,
+    options: { force: boolean } & QueueOwner,
   ): Promise<{ removed: boolean; kept_because: string | null }>;
   changes(worktree: ChangesRequest): Promise<Changes>;
   change(worktree: ChangesRequest, path: string): Promise<FileChange>;
   /** All changes as a patch for `git apply`. Throws `patch_too_large` above `limits.patch_bytes_max`. */
   patch(worktree: ChangesRequest): Promise<Uint8Array>;
   /** The best matches among the files below a workdir that git tracks or would track. Search words may come in any order. */
-  files(workdir: string, words: string, turn?: OwnerOfTurn): Promise<FoundFiles>;
+  files(workdir: string, words: string, turn?: QueueOwner): Promise<FoundFiles>;
 }
 
 export interface ResolvedWorkdir {
@@ -196,12 +196,12 @@ export interface ResolvedWorkdir {
 }
 
 /** Each user has separate turns on a node, so that one user's slow folders do not hold up the others. */
-export interface OwnerOfTurn {
+export interface QueueOwner {
   /** The id of the agent's owner; absent: the folder has separate turns. */
   owner?: string | undefined;
 }
 
-export interface WorktreeRequest extends OwnerOfTurn {
+export interface WorktreeRequest extends QueueOwner {
   agent_id: string;
   name: string;
   /** Null: derive it from the node's default root. */
@@ -224,7 +224,7 @@ export interface Worktree {
   base: string | null;
 }
 
-export interface ChangesRequest extends OwnerOfTurn {
+export interface ChangesRequest extends QueueOwner {
   workdir: string;
   /** Commit to compare with; null: HEAD. */
   base: string | null;

@@ -13,7 +13,7 @@ import { joinRoutes, renewalHandlers } from '../link/node/join.ts';
 import { type NodeServer, openNodeServer } from '../link/node/server.ts';
 import { NodeTrust } from '../link/trust/node-trust.ts';
 import { WorktreeRoots } from '../node/folders/worktree-roots.ts';
-import { type ActorSurface, actorRoutes } from '../server/actors/service.ts';
+import { type ActorBackend, actorRoutes } from '../server/actors/service.ts';
 import { announceActors } from './actor-address.ts';
 import { type Machine, openLogOf, openMachine } from './machine.ts';
 import { NodeState } from './node-state.ts';
@@ -107,7 +107,7 @@ async function openServer(
   const { log, machine, trust, data_dir } = parts;
   const state = await NodeState.open(join(data_dir, 'node.json'));
   /** The plane verifies every call. On a node, no certificate identifies an operator. */
-  const passUp: ActorSurface['call'] = async ({ method, params, token }) => {
+  const passUp: ActorBackend['call'] = async ({ method, params, token }) => {
     if (token === null) throw problems.actorUnauthorized();
     return server.upcall(method, params, token);
   };

@@ -31,7 +31,7 @@ export interface Raw {
 }
 
 export function rawOf(value: unknown, max: number = bounds.text_chars): Raw {
-  const chars = weigh(value, max);
+  const chars = jsonLength(value, max);
   if (chars <= max) return { value, cut: false, chars };
   return { value: headOf(jsonOf(value), max), cut: true, chars: max };
 }
@@ -42,7 +42,7 @@ export function rawText({ value, cut }: Raw): string {
 }
 
 /** The approximate length of its JSON in characters. Stops counting soon after `max`. */
-export function weigh(value: unknown, max: number): number {
+export function jsonLength(value: unknown, max: number): number {
   let chars = 0;
   // Not recursive, because JSON may nest as deep as it is long.
   const left = [value];

@@ -12,7 +12,7 @@ import {
 } from '../settings.ts';
 import type { Update } from '../updates.ts';
 import { withPlainOptions } from '../v2/reading.ts';
-import { shortOrNull, shortText, shortTexts, weigh } from './bounded.ts';
+import { jsonLength, shortOrNull, shortText, shortTexts } from './bounded.ts';
 import { bounds } from './bounds.ts';
 
 const CURRENCY_CHARS = 8;
@@ -147,7 +147,7 @@ function shortCost(cost: Cost | null): Cost | null {
 function fitting(objects: readonly Fields[]): Fields[] {
   let room: number = bounds.text_chars;
   return objects.slice(0, bounds.parts).filter((one) => {
-    room -= weigh(one, room);
+    room -= jsonLength(one, room);
     return room >= 0;
   });
 }

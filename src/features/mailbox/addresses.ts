@@ -13,7 +13,7 @@ import { participantsOf } from '../runs/participants.ts';
 import type { RunRow } from '../runs/queries/runs.ts';
 import { type Actor, resolveActor } from '../teams/participants.ts';
 import { findTeam, type TeamRow } from '../teams/queries.ts';
-import { type ActedAs, isOwn, mayActAs } from './rules/mail.ts';
+import { type ActingTarget, isOwn, mayActAs } from './rules/mail.ts';
 
 export interface Acting {
   actor_id: string;
@@ -59,9 +59,9 @@ function acting(caller: Caller, actor: Actor): Pick<Acting, 'actor_id' | 'own'> 
   return { actor_id, own: isOwn(caller, as) };
 }
 
-function actedAs(actor: Actor): ActedAs {
+function actedAs(actor: Actor): ActingTarget {
   if (actor.kind === 'human') return actor;
-  return { kind: 'member', outside: actor.member.agent === null };
+  return { kind: 'member', has_no_agent: actor.member.agent === null };
 }
 
 function actorAnywhere(reader: Reader, caller: Caller, action: TeamAction, asked: string): Actor {

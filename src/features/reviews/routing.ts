@@ -10,7 +10,7 @@ import { actorIdOf } from '../actors/rules/actor.ts';
 import type { AgentCore } from '../agents/core.ts';
 import type { Participants } from '../teams/participants.ts';
 import { type ReviewRow, updateReview } from './queries.ts';
-import type { ReviewNotice, ReviewParty } from './rules.ts';
+import type { ReviewNotice, ReviewRole } from './rules.ts';
 
 export interface ReviewRouting {
   /** The participants in the team and run of an agent; null for an agent without a team. The feature `runs` implements it. */
@@ -32,7 +32,7 @@ interface Membership {
 }
 
 /** The role of the agent in its team. */
-export function partyOf(participants: Participants | null, { member_id }: Membership): ReviewParty {
+export function roleOf(participants: Participants | null, { member_id }: Membership): ReviewRole {
   if (participants === null || member_id === null) return 'none';
   return member_id === participants.spec.leader_member_id ? 'leader' : 'worker';
 }
@@ -44,7 +44,7 @@ export function firstRoute(
 ): { origin_actor_id: string | null; routed_to: string | null } {
   if (participants === null || agent.member_id === null) return { origin_actor_id: null, routed_to: null };
   const { team, spec } = participants;
-  const asks_leader = spec.review_route === 'leader' && partyOf(participants, agent) === 'worker';
+  const asks_leader = spec.review_route === 'leader' && roleOf(participants, agent) === 'worker';
   const { leader_member_id } = spec;
   return {
     origin_actor_id: actorIdOf(agent.member_id, team.id),

@@ -32,13 +32,13 @@ export type ReviewRoute = (typeof reviewRoutes)[number];
 type ReviewOption = Review['options'][number];
 
 /** The role of the asking agent, for routing; `none` for an agent without a team. */
-export type ReviewParty = 'none' | 'worker' | 'leader' | 'human';
+export type ReviewRole = 'none' | 'worker' | 'leader' | 'human';
 
 /**
  * Where a review may be routed. Throws for a worker or the asking agent: a worker never decides for another worker,
  * and no agent for itself.
  */
-export function routeTo(origin: ReviewParty, target: ReviewParty): ReviewRoute {
+export function routeTo(origin: ReviewRole, target: ReviewRole): ReviewRoute {
   if (target === 'human') return 'human';
   if (target === 'leader' && origin === 'worker') return 'leader';
   if (target === 'leader' && origin === 'leader') throw problems.ownReview();
@@ -46,9 +46,9 @@ export function routeTo(origin: ReviewParty, target: ReviewParty): ReviewRoute {
 }
 
 /** Throws unless the member is the leader to which the review was routed. */
-export function mustDecide(
-  origin: ReviewParty,
-  by: ReviewParty,
+export function mustBeAllowedToDecide(
+  origin: ReviewRole,
+  by: ReviewRole,
   { is_routed_to }: { is_routed_to: boolean },
 ): void {
   if (by === 'worker' && origin === 'worker') throw problems.workerReviewToWorker();

@@ -18,15 +18,15 @@ import { findSession } from '../agents/queries/agents.ts';
 import { type Actor, resolveActor } from '../teams/participants.ts';
 import { markDelivered, pageOfRequests } from './agent-requests.ts';
 import { findReview, listReviews, queuedReviews, type ReviewRow, toReview, updateReview } from './queries.ts';
-import { awaitLeader, partyOf, passToHumans, type ReviewRouting } from './routing.ts';
+import { awaitLeader, passToHumans, type ReviewRouting, roleOf } from './routing.ts';
 import { closeReview, publishReview } from './rows.ts';
 import {
   type Decision,
   decisionOf,
-  mustDecide,
+  mustBeAllowedToDecide,
   optionFor,
   type Review,
-  type ReviewParty,
+  type ReviewRole,
   type ReviewStatus,
   routeTo,
 } from './rules.ts';
@@ -159,15 +159,19 @@ export class Reviews {
     const is_routed_to = row.routed_to === member.actor_id;
     // The leader may repeat its answer to a review that is over; the error then names who was first.
     if (row.status === 'pending' || !is_routed_to) {
-      mustDecide(partyOf(participants, row), partyOf(participants, { ...row, member_id: member.member_id }), {
-        is_routed_to,
-      });
+      mustBeAllowedToDecide(
+        roleOf(participants, row),
+        roleOf(participants, { ...row, member_id: member.member_id }),
+        {
+          is_routed_to,
+        },
+      );
     }
     return row;
   }
 
   #answer(tx: Tx, row: ReviewRow, by: By, answer: ReviewAnswer): Review {
-    if (row.status !== 'pending') throw over(row);
+    if (row.status !== 'pending') throw alreadyOver(row);
     if (findSession(tx, row.session_id)?.stdin_lost === 1) throw problems.stdinLost();
     const option = answer.outcome === undefined ? chosen(row, answer) : null;
     const decision = option === null ? null : (answer.decision ?? decisionOf(option));
@@ -203,12 +207,12 @@ export class Reviews {
   }
 
   #route(tx: Tx, row: ReviewRow, by: By, asked: string): Review {
-    if (row.status !== 'pending') throw over(row);
+    if (row.status !== 'pending') throw alreadyOver(row);
     const participants = this.#options.routing.participants(tx, row);
     const username = usernameOf(asked);
     const target = username === null && participants !== null ? resolveActor(tx, participants, asked) : null;
     const to_actor_id = target === null ? mustBeHuman(tx, row, asked, username) : target.actor_id;
-    const route = routeTo(partyOf(participants, row), partyOfActor(target));
+    const route = routeTo(roleOf(participants, row), roleOfActor(target));
     // Its time limit does not change, so that routing it again does not extend it.
     if (to_actor_id === row.routed_to) return toReview(row);
     updateReview(tx, row.num, { route, routed_to: to_actor_id });
@@ -288,7 +292,7 @@ function mustBeHuman(reader: Reader, row: ReviewRow, asked: string, username: st
   return asked;
 }
 
-function partyOfActor(actor: Actor | null): ReviewParty {
+function roleOfActor(actor: Actor | null): ReviewRole {
   return actor?.kind === 'member' ? actor.role : 'human';
 }
 
@@ -306,7 +310,7 @@ function chosen(row: ReviewRow, { decision, option_id }: ReviewAnswer): Review['
   return option;
 }
 
-function over({ status, answered_by }: ReviewRow): Problem {
+function alreadyOver({ status, answered_by }: ReviewRow): Problem {
   const by = answered_by === null ? '' : ` by ${answered_by}`;
   return new Problem('conflict', 'review_over', `permission review is already ${status}${by}`);
 }

@@ -2,9 +2,9 @@
  * The life of an attempt: it starts, and ends once, with an outcome that is applied to its run. Outcomes that arrive later are
  * ignored.
  *
- *     created ──▶ given to its agent ──▶ running ──▶ ended: completed │ failed │ unknown │ cancelled
+ *     created ──▶ assigned to its agent ──▶ running ──▶ ended: completed │ failed │ unknown │ cancelled
  *        ▲               │
- *        └── giveAgain ──┘
+ *        └── reassign ───┘
  */
 import { limits } from '../../base/limits.ts';
 import { problems } from '../../core/problem.ts';
@@ -70,7 +70,7 @@ export class Attempts {
   }
 
   /** Gives an attempt to its agent again. Call this only if the agent has done nothing for it, and will not. */
-  giveAgain(tx: Tx, attempt: Attempt): void {
+  reassign(tx: Tx, attempt: Attempt): void {
     const agent = findAgent(tx, attempt.agent_id);
     if (!agent) return;
     const prompt = attempt.prompt_id === null ? undefined : findPrompt(tx, agent.num, attempt.prompt_id);

@@ -160,7 +160,7 @@ export class Launcher {
   }
 }
 
-/** Null if the attempt has ended, or was given to its agent before. */
+/** Null if the attempt has ended, or was assigned to its agent before. */
 function findLaunch(reader: Reader, attempt_num: number): Launch | null {
   const attempt = attemptOfNum(reader, attempt_num);
   if (!attempt || attempt.ended || attempt.session_id !== null || attempt.prompt_id !== null) return null;

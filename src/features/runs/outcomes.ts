@@ -150,7 +150,7 @@ export class Outcomes {
     if (attempt) {
       // The intent `collect` reads its output and then ends the attempt.
       if (status === 'completed') return;
-      if (message === START_INTERRUPTED) this.#attempts.giveAgain(tx, attempt);
+      if (message === START_INTERRUPTED) this.#attempts.reassign(tx, attempt);
       else this.#attempts.end(tx, attempt.num, outcomeOf(session, status, message ?? null));
       return;
     }
@@ -180,7 +180,7 @@ export class Outcomes {
       const prompt = prompt_id === null ? undefined : findPrompt(tx, agent.num, prompt_id);
       if (prompt?.state !== 'queued') continue;
       if (error_text === null) {
-        this.#attempts.giveAgain(tx, attempt);
+        this.#attempts.reassign(tx, attempt);
         continue;
       }
       deletePrompt(tx, prompt.num);

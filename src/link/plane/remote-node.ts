@@ -17,9 +17,9 @@ import type {
   FoundFiles,
   Node,
   NodeSink,
-  OwnerOfTurn,
   ProgramFinding,
   ProgramQuestion,
+  QueueOwner,
   ResolvedWorkdir,
   SessionView,
   StopReport,
@@ -349,7 +349,7 @@ class RemoteFolders implements Folders {
 
   async removeWorktree(
     worktree: Worktree,
-    { force, owner }: { force: boolean } & OwnerOfTurn,
+    { force, owner }: { force: boolean } & QueueOwner,
   ): Promise<{ removed: boolean; kept_because: string | null }> {
     const { workdir, repo, branch, base } = worktree;
     const { removed, keptBecause } = await this.#call(({ commands }, options) =>
@@ -401,7 +401,7 @@ class RemoteFolders implements Folders {
     });
   }
 
-  async files(workdir: string, words: string, { owner }: OwnerOfTurn = {}): Promise<FoundFiles> {
+  async files(workdir: string, words: string, { owner }: QueueOwner = {}): Promise<FoundFiles> {
     const { git, paths, truncated } = await this.#call(({ commands }, options) =>
       commands.findFiles(
         { workdir, words, ...withoutNulls({ owner }) },

@@ -12,7 +12,7 @@ import type {
   FileChange,
   Folders,
   FoundFiles,
-  OwnerOfTurn,
+  QueueOwner,
   ResolvedWorkdir,
   Worktree,
   WorktreeRequest,
@@ -122,7 +122,7 @@ class MachineFolders implements LocalFolders {
     return createWorktree(worktrees, request).catch(this.#withAllowedPaths);
   }
 
-  removeWorktree(worktree: Worktree, { force, owner }: { force: boolean } & OwnerOfTurn): Promise<Removal> {
+  removeWorktree(worktree: Worktree, { force, owner }: { force: boolean } & QueueOwner): Promise<Removal> {
     return removeWorktree(this.#worktrees(this.#work, owner), worktree, force);
   }
 
@@ -148,7 +148,7 @@ class MachineFolders implements LocalFolders {
     });
   }
 
-  files(workdir: string, words: string, { owner }: OwnerOfTurn = {}): Promise<FoundFiles> {
+  files(workdir: string, words: string, { owner }: QueueOwner = {}): Promise<FoundFiles> {
     return this.#find(workdir, owner, words);
   }
 

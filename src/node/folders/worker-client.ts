@@ -158,7 +158,7 @@ function gone(error: NodeJS.ErrnoException): never {
 interface Pending {
   resolve(value: unknown): void;
   reject(error: Error): void;
-  late: NodeJS.Timeout;
+  timeout: NodeJS.Timeout;
 }
 
 interface WorkerEvents {
@@ -244,8 +244,8 @@ class Worker {
     return new Promise((resolve, reject) => {
       const id = this.#next_id++;
       // Everything that a job starts has its own, shorter time limit.
-      const late = setTimeout(() => this.#end('the worker did not answer in time'), limits.folder_job_ms);
-      this.#pending.set(id, { resolve, reject, late });
+      const timeout = setTimeout(() => this.#end('the worker did not answer in time'), limits.folder_job_ms);
+      this.#pending.set(id, { resolve, reject, timeout });
       if (this.ended) this.#end('the worker ended');
       else this.#child.stdin?.write(lineOf({ id, job, request } satisfies WorkerRequest));
     });
@@ -282,7 +282,7 @@ class Worker {
     const pending = this.#pending.get(answer.id);
     if (!pending) return;
     this.#pending.delete(answer.id);
-    clearTimeout(pending.late);
+    clearTimeout(pending.timeout);
     if ('ok' in answer) pending.resolve(answer.ok);
     else if ('problem' in answer) {
       const { kind, code, message } = answer.problem;
@@ -329,8 +329,8 @@ class Worker {
     clearTimeout(this.#idle);
     clearInterval(this.#watch);
     this.#child.stdin?.end();
-    for (const { reject, late } of this.#pending.values()) {
-      clearTimeout(late);
+    for (const { reject, timeout } of this.#pending.values()) {
+      clearTimeout(timeout);
       reject(
         new Problem('unavailable', 'folder_worker_failed', `a job in the agent's folder failed: ${why}`),
       );

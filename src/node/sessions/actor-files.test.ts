@@ -9,7 +9,7 @@ import { directExec } from '../processes/exec.ts';
 import { ActorFiles } from './actor-files.ts';
 
 const as_root = process.platform === 'linux' && process.getuid?.() === 0;
-const surface = { endpoint: 'https://127.0.0.1:8081', server_name: null, ca: 'PEM' };
+const address = { endpoint: 'https://127.0.0.1:8081', server_name: null, ca: 'PEM' };
 
 let data_dir: string;
 /** Replaces /run. */
@@ -29,7 +29,7 @@ const mode = async (path: string) => (await stat(path)).mode & 0o777;
 
 test('a session finds its token, the authority and the current endpoint', async () => {
   const files = await open();
-  await files.announce(surface);
+  await files.announce(address);
   await files.keep('ses_a', 'ses_a.secret');
   const dir = join(data_dir, 'actor');
   expect(files.environment('ses_a')).toEqual({
@@ -60,7 +60,7 @@ test('a token waits for the first announcement; if that fails, agents get no var
   const kept = files.keep('ses_a', 'x').then(() => order.push('kept'));
   expect(files.environment('ses_a')).toEqual({});
   await rm(join(data_dir, 'actor'), { recursive: true });
-  await expect(files.announce(surface).finally(() => order.push('announced'))).rejects.toThrow('ENOENT');
+  await expect(files.announce(address).finally(() => order.push('announced'))).rejects.toThrow('ENOENT');
   await expect(kept).rejects.toThrow('ENOENT');
   expect(order).toEqual(['announced']);
   expect(files.environment('ses_a')).toEqual({});
@@ -68,7 +68,7 @@ test('a token waits for the first announcement; if that fails, agents get no var
 
 test('deletes the tokens of ended sessions, including those that ended while the service was down', async () => {
   const files = await open();
-  await files.announce(surface);
+  await files.announce(address);
   for (const id of ['ses_a', 'ses_b', 'ses_c']) await files.keep(id, 'x');
   await files.drop('ses_a');
   await files.drop('ses_a');
@@ -84,7 +84,7 @@ test.runIf(as_root)(
     await mkdir(join(data_dir, 'actor'));
     execFileSync('chmod', ['755', run_dir]);
     const files = await open(run_as);
-    await files.announce(surface);
+    await files.announce(address);
     await files.keep('ses_a', 'secret');
     const { SVC_ACTOR_TOKEN_FILE: token = '', SVC_ACTOR_CA_FILE: ca = '' } = files.environment('ses_a');
     expect(token.startsWith(`${run_dir}/svc-actor-`)).toBe(true);
@@ -112,7 +112,7 @@ test.runIf(as_root)(
 
 test.runIf(as_root)('rejects a folder that another user created', async () => {
   const run_as = await findUser(directExec, 'nobody');
-  await (await open(run_as)).announce(surface);
+  await (await open(run_as)).announce(address);
   const [name = ''] = await readdir(run_dir);
   const dir = join(run_dir, name);
   await rm(dir, { recursive: true });
@@ -129,7 +129,7 @@ test.runIf(as_root)('rejects a folder that another user created', async () => {
 
 test('a node gives a session its token, stores it nowhere else, and deletes it at the end', async () => {
   const files = await open();
-  await files.announce(surface);
+  await files.announce(address);
   const node = await openTestNode(data_dir, { actor_files: files });
   const ended = Promise.withResolvers<void>();
   await node.attach({

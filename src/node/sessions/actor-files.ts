@@ -10,7 +10,7 @@ import { type AgentFolderOptions, openAgentFolder } from '../confinement/agent-f
 import type { RunAs } from '../confinement/run-as.ts';
 
 /** What an agent's process needs to know about the actor API. */
-export interface ActorSurface {
+export interface ActorAddress {
   /** For example `https://127.0.0.1:8081`; `http:` if TLS is disabled. */
   endpoint: string;
   /** The name that the certificate is for; null if it is the endpoint's host. */
@@ -31,7 +31,7 @@ export class ActorFiles {
   readonly #dir: string;
   readonly #run_as: RunAs | null;
   readonly #private_folders: boolean;
-  #announced: ActorSurface | null = null;
+  #announced: ActorAddress | null = null;
   /** Resolves after the first announcement, or its failure. */
   readonly #first_announcement = Promise.withResolvers<void>();
 
@@ -50,14 +50,14 @@ export class ActorFiles {
   }
 
   /** Publishes where the actor API listens, including to agents that are already running. Idempotent. */
-  async announce(surface: ActorSurface): Promise<void> {
+  async announce(address: ActorAddress): Promise<void> {
     try {
-      await this.#writeSurface(this.#dir, surface);
-      this.#announced = surface;
+      await this.#writeAddress(this.#dir, address);
+      this.#announced = address;
       const own = (await readdir(this.#dir)).filter(
         (name) => SESSION_ENTRY.test(name) && name.endsWith('.own'),
       );
-      for (const name of own) await this.#writeSurface(join(this.#dir, name), surface);
+      for (const name of own) await this.#writeAddress(join(this.#dir, name), address);
     } finally {
       this.#first_announcement.resolve();
     }
@@ -74,12 +74,12 @@ export class ActorFiles {
       const own = dirname(path);
       await mkdir(own, { recursive: true });
       await chmod(own, this.#run_as ? 0o711 : 0o700);
-      if (this.#announced) await this.#writeSurface(own, this.#announced);
+      if (this.#announced) await this.#writeAddress(own, this.#announced);
     }
     await this.#write(path, `${token}\n`, 0o600, this.#run_as);
   }
 
-  async #writeSurface(dir: string, { ca, endpoint, server_name }: ActorSurface): Promise<void> {
+  async #writeAddress(dir: string, { ca, endpoint, server_name }: ActorAddress): Promise<void> {
     if (ca !== null) await this.#write(join(dir, 'ca.pem'), ca, 0o644);
     const location = { endpoint, ...(server_name !== null && { server_name }) };
     await this.#write(join(dir, 'actor.json'), `${JSON.stringify(location)}\n`, 0o644);

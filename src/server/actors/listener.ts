@@ -12,14 +12,14 @@ import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { KIB, limits as sharedLimits } from '../../base/limits.ts';
 import { GRPC_ONLY } from '../../link/wire.ts';
 import { limits } from './limits.ts';
-import { type ActorSurface, actorRoutes, callerAddress, isOperator } from './service.ts';
+import { type ActorBackend, actorRoutes, callerAddress, isOperator } from './service.ts';
 
 interface Certificate {
   cert: string;
   key: string;
 }
 
-export interface ActorListenerOptions extends ActorSurface {
+export interface ActorListenerOptions extends ActorBackend {
   host: string;
   port: number;
   /** PEM; null: no TLS. */

@@ -16,7 +16,7 @@ export const callerAddress = createContextKey<string | null>(null);
 /** Whether the client presented the operator's certificate, so that no token is needed. */
 export const isOperator = createContextKey(false);
 
-export interface ActorSurface {
+export interface ActorBackend {
   /** `token` is null only on the operator's connection. Throws a Problem. */
   call(call: { method: string; params: unknown; token: string | null; ip: string | null }): Promise<unknown>;
   log: Logger;
@@ -26,24 +26,24 @@ export interface ActorSurface {
 const WAITS: ActorMethod = 'receive';
 
 /** Adds the service to a listener's router. */
-export function actorRoutes({ call, log }: ActorSurface): (router: ConnectRouter) => void {
-  let under_way = 0;
+export function actorRoutes({ call, log }: ActorBackend): (router: ConnectRouter) => void {
+  let active_calls = 0;
   let waiting = 0;
 
   /**
    * A slot is held until the plane has answered, even if the caller disconnects. Some slots are reserved for calls
    * that do not wait, so that agents waiting for mail cannot block agents that send it.
    */
-  const pass: ActorSurface['call'] = async (asked) => {
+  const pass: ActorBackend['call'] = async (asked) => {
     const waits = asked.method === WAITS;
-    const full = under_way >= limits.actor_calls_max || (waits && waiting >= limits.actor_receives_max);
+    const full = active_calls >= limits.actor_calls_max || (waits && waiting >= limits.actor_receives_max);
     if (full) throw problems.tooManyActorCalls();
-    under_way++;
+    active_calls++;
     if (waits) waiting++;
     try {
       return await call(asked);
     } finally {
-      under_way--;
+      active_calls--;
       if (waits) waiting--;
     }
   };

@@ -5,7 +5,7 @@
 import { type Author, authorOf } from '../../../acp/entries.ts';
 import { fieldsOf } from '../../../acp/json.ts';
 import { type Source, type Subagent, seeSubagents } from '../../../acp/subagents.ts';
-import type { Page } from '../../../cli/page.ts';
+import type { TranscriptLayout } from '../../../cli/page.ts';
 import { visible } from '../../../cli/terminal.ts';
 import type { EventRecord } from '../../../core/event.ts';
 import { joined } from './acp-lines.ts';
@@ -21,14 +21,14 @@ const LABEL_CHARS = 40;
 const DEPTH = 8;
 
 export class SubagentLines {
-  readonly #page: Page;
+  readonly #page: TranscriptLayout;
   #subagents: Subagent[] = [];
   /** Number of tool calls of each. */
   readonly #calls = new Map<string, number>();
   /** The state that was last shown of each. */
   readonly #shown = new Map<string, string>();
 
-  constructor(page: Page) {
+  constructor(page: TranscriptLayout) {
     this.#page = page;
   }
 

@@ -8,7 +8,7 @@ import type { ReceivedEntry } from '../../../acp/entries.ts';
 import type { Fields } from '../../../acp/json.ts';
 import { type OfferedOption, readOutcome, type ToolCall } from '../../../acp/tool-calls.ts';
 import type { Update } from '../../../acp/updates.ts';
-import type { Page } from '../../../cli/page.ts';
+import type { TranscriptLayout } from '../../../cli/page.ts';
 import { visible } from '../../../cli/terminal.ts';
 import { limits } from '../limits.ts';
 import {
@@ -52,12 +52,12 @@ const kinds: readonly string[] = [
 ] satisfies ToolKind[];
 
 export class ToolCalls {
-  readonly #page: Page;
+  readonly #page: TranscriptLayout;
   readonly #calls = new Map<string, ShownCall>();
   /** Requests by review id. */
   readonly #requests = new Map<string, OpenRequest>();
 
-  constructor(page: Page) {
+  constructor(page: TranscriptLayout) {
     this.#page = page;
   }
 

@@ -10,7 +10,7 @@ import {
 import { anyText, type Fields, isRecord } from '../../../acp/json.ts';
 import type { AgentMethod } from '../../../acp/methods.ts';
 import type { Update, Voice } from '../../../acp/updates.ts';
-import { Page } from '../../../cli/page.ts';
+import { TranscriptLayout } from '../../../cli/page.ts';
 import { visible } from '../../../cli/terminal.ts';
 import type { EventRecord } from '../../../core/event.ts';
 import { InputRequests } from '../../elicitations/commands/input-requests.ts';
@@ -41,7 +41,7 @@ const silently_rejected: readonly string[] = [
 export class Transcript {
   readonly #plumbing: boolean;
   readonly #whole: boolean;
-  readonly #page: Page;
+  readonly #page: TranscriptLayout;
   readonly #subagents: SubagentLines;
   readonly #calls: ToolCalls;
   readonly #inputs: InputRequests;
@@ -54,7 +54,7 @@ export class Transcript {
   constructor({ colours, plumbing, subagents }: TranscriptOptions) {
     this.#plumbing = plumbing;
     this.#whole = subagents;
-    this.#page = new Page(colours);
+    this.#page = new TranscriptLayout(colours);
     this.#subagents = new SubagentLines(this.#page);
     this.#calls = new ToolCalls(this.#page);
     this.#inputs = new InputRequests(this.#page);

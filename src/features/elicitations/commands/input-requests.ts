@@ -1,16 +1,16 @@
 /** An agent's requests for forms and URLs, as lines of the conversation: the request, the answer, and its end. */
 import { readElicitation } from '../../../acp/entries.ts';
 import { anyText, type Fields } from '../../../acp/json.ts';
-import type { Page } from '../../../cli/page.ts';
+import type { TranscriptLayout } from '../../../cli/page.ts';
 import { inputStart, joined } from '../../conversations/commands/acp-lines.ts';
 import { keep } from '../../conversations/commands/tool-calls.ts';
 
 export class InputRequests {
-  readonly #page: Page;
+  readonly #page: TranscriptLayout;
   /** By elicitation id. */
   readonly #open = new Map<string, { request_id: unknown; message: string }>();
 
-  constructor(page: Page) {
+  constructor(page: TranscriptLayout) {
     this.#page = page;
   }
 

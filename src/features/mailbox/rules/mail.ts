@@ -31,14 +31,14 @@ export interface Mail extends MailHead {
 }
 
 /** The actor that a user wants to act as: a person, or a member of a team that the user may work with. */
-export type ActedAs = { kind: 'human'; username: string } | { kind: 'member'; outside: boolean };
+export type ActingTarget = { kind: 'human'; username: string } | { kind: 'member'; has_no_agent: boolean };
 
 /** People act as themselves and as members without an agent; root acts as anyone. */
-export function mayActAs(user: { username: string; role: Role }, actor: ActedAs): boolean {
+export function mayActAs(user: { username: string; role: Role }, actor: ActingTarget): boolean {
   return user.role === 'root' || isOwn(user, actor);
 }
 
 /** Whether a notification to the actor counts as one to the user. */
-export function isOwn(user: { username: string }, actor: ActedAs): boolean {
-  return actor.kind === 'human' ? actor.username === user.username : actor.outside;
+export function isOwn(user: { username: string }, actor: ActingTarget): boolean {
+  return actor.kind === 'human' ? actor.username === user.username : actor.has_no_agent;
 }
