@@ -1,8 +1,11 @@
 import { spawn } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { MIB } from '../../base/limits.ts';
-import { readStat } from '../../base/proc.ts';
+import { isAlive, readStat } from '../../base/proc.ts';
 import { until } from '../../testing/node-suite.ts';
 import { Launcher } from './launcher-client.ts';
 
@@ -35,6 +38,20 @@ test('passes Unicode line separators to the launcher and back', async () => {
   await expect(launcher.spawn([`/no/${odd}`], '/', {})).rejects.toThrow(odd);
   expect(launcher.pid).toBe(pid);
   await launcher.close();
+});
+
+test('programs that run when the service ends are killed, and what it spawned goes on', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-launcher-'));
+  const launcher = new Launcher();
+  const spawned = await launcher.spawn(['/bin/sleep', '1000'], '/', {});
+  const file = join(folder, 'pid');
+  launcher.run(['/bin/sh', '-c', `echo $$ >${file}; sleep 1000; true`], options).catch(() => {});
+  const pid = await until(async () => Number(await readFile(file, 'utf8').catch(() => '')) || null);
+  await launcher.close();
+  await until(() => !readStat(pid));
+  expect(isAlive(spawned)).toBe(true);
+  process.kill(spawned.pid, 'SIGKILL');
+  await rm(folder, { recursive: true });
 });
 
 test('replaces a launcher that does not answer a scan', { timeout: 120_000 }, async () => {

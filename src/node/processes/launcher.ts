@@ -1,24 +1,28 @@
 /**
  * The launcher: a small process that forks for the service, because the cost of a fork grows with the memory of the process
- * that forks, and that scans the process table. It reads one JSON request per line on stdin, writes one answer per line to
- * stdout, and exits when stdin ends. Environments and input come through the pipe, never in argv. It keeps no state, so any
- * request may be sent again.
+ * that forks, and that scans the process table. It reads one JSON request per line on stdin and writes one answer per line to
+ * stdout. When stdin ends, it kills the programs that it runs, but not those that it spawned, and exits. Environments and
+ * input come through the pipe, never in argv. It keeps no state, so any request may be sent again.
  */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { closeInherited } from '../../base/descriptors.ts';
 import { type ProcessRef, readStat } from '../../base/proc.ts';
-import { directExec } from './exec.ts';
+import { directExec, killRunning } from './exec.ts';
 import { type LauncherAnswer, type LauncherRequest, lineOf } from './launcher-wire.ts';
 import { sweepTrees } from './process-tree.ts';
 
 closeInherited();
 const requests = createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY });
 requests.on('line', (line) => void serve(JSON.parse(line) as LauncherRequest));
-requests.on('close', () => {
+requests.on('close', leave);
+process.stdout.on('error', leave);
+
+function leave(): void {
+  // Git waits forever for the writer of a FIFO that an agent left in its folder.
+  killRunning();
   process.exit(0);
-});
-process.stdout.on('error', () => process.exit(0));
+}
 
 async function serve(request: LauncherRequest): Promise<void> {
   let answer: LauncherAnswer;
