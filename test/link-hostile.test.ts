@@ -192,7 +192,7 @@ test.each<[name: string, evil: Evil, logged: RegExp]>([
         await never();
       },
     },
-    /fact 2 of ses_\w+ instead of 1|a node shows a session of another node; it is passed over/,
+    /fact 2 of ses_\w+ instead of 1|a node reported another node's session; ignoring it/,
   ],
   [
     'has an incompatible version',
