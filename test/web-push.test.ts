@@ -6,6 +6,7 @@
 import { join } from 'node:path';
 import type { CDPSession, Page, Worker } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { sleep } from '../src/base/async.ts';
 import type { PushMessage } from '../src/features/notifications/rules.ts';
 import { fullBrowserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
 import { Conversation } from '../src/testing/conversation.ts';
@@ -78,9 +79,12 @@ async function turnOn({ page, devices }: Phone): Promise<TestDevice> {
   return devices[0]!;
 }
 
-/** Hands a message of the push service to the page's service worker. */
-async function deliver(cdp: CDPSession, message: PushMessage): Promise<void> {
-  const found = new Promise<string>((resolve) => {
+/**
+ * Hands a message of the push service to the page's service worker. Sends it again if the worker does not see it: Chromium
+ * was seen to drop a message of DevTools without an error, and a push service may repeat one too.
+ */
+async function deliver(cdp: CDPSession, worker: Worker, message: PushMessage): Promise<void> {
+  const registration = new Promise<string>((resolve) => {
     cdp.on('ServiceWorker.workerRegistrationUpdated', ({ registrations }) => {
       const one = registrations.find(
         ({ scopeURL, isDeleted }) => !isDeleted && scopeURL.startsWith(plane.url),
@@ -88,12 +92,22 @@ async function deliver(cdp: CDPSession, message: PushMessage): Promise<void> {
       if (one) resolve(one.registrationId);
     });
   });
+  const received = () => worker.evaluate(COUNT_PUSHES) as Promise<number>;
+  const before = await received();
   await cdp.send('ServiceWorker.enable');
-  const registrationId = await found;
+  const registrationId = await registration;
   const data = JSON.stringify(message);
-  await cdp.send('ServiceWorker.deliverPushMessage', { origin: plane.url, registrationId, data });
+  for (let waited_ms = 0; (await received()) === before; waited_ms += 100) {
+    if (waited_ms % 5_000 === 0) {
+      await cdp.send('ServiceWorker.deliverPushMessage', { origin: plane.url, registrationId, data });
+    }
+    await sleep(100);
+  }
   await cdp.send('ServiceWorker.disable');
 }
+
+/** In the worker: the number of messages that it received since this was evaluated first. */
+const COUNT_PUSHES = `self.test_pushes ??= (addEventListener('push', () => { self.test_pushes++; }), 0)`;
 
 /** The notifications on the screen, as the service worker knows them. */
 const shown = (worker: Worker) =>
@@ -135,8 +149,8 @@ fullBrowserTest('a review of an agent appears on the phone, and a tap opens it',
   const [review] = await talk.pending();
   expect(message).toMatchObject({ title: 'talks needs you', path: `/approvals?review=${review!.id}` });
   const cdp = await page.context().newCDPSession(page);
-  await deliver(cdp, message);
   const worker = await workerOf(page);
+  await deliver(cdp, worker, message);
   const { title, body, tag, path } = message;
   await expect.poll(() => shown(worker), SOON).toMatchObject([{ title, body, tag, path, silent: false }]);
 
@@ -164,10 +178,10 @@ fullBrowserTest('an answer from elsewhere replaces the notification silently', a
   const message = await device.gets(1);
   // No page of the service is open.
   await page.goto('about:blank');
-  await deliver(cdp, message);
+  await deliver(cdp, worker, message);
   await expect.poll(() => shown(worker), SOON).toMatchObject([{ body: message.body }]);
   await talk.respond(message.path.split('=')[1]!, { decision: 'allow' });
-  await deliver(cdp, await device.gets(2));
+  await deliver(cdp, worker, await device.gets(2));
   await expect
     .poll(() => shown(worker), SOON)
     .toMatchObject([{ tag: message.tag, body: 'Answered by ana', silent: true }]);

@@ -117,6 +117,8 @@ export class FlakyProxy {
           const due = performance.now() + (this.weather.delay_ms?.() ?? 0);
           waiting += chunk.length;
           passed = passed.then(() => deliver(chunk, due));
+          // A write may fail while nothing arrives that would be awaited.
+          passed.catch(cut);
           if (waiting > WINDOW_BYTES) await passed;
         }
         await passed;
