@@ -1,5 +1,5 @@
 /** Options that many commands share, and flags that set configuration keys. */
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { limits } from '../base/limits.ts';
 import { type ConfigKey, configKeys, isConfigKey } from '../core/config.ts';
 import type { LocalFlags } from './context.ts';
@@ -75,6 +75,11 @@ export function pairOf(text: string, flag: string): [string, string] {
 export function wholeNumber(text: string): number {
   if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('must be a whole number');
   return Number(text);
+}
+
+/** An option that takes a duration to wait. `default_ms`: must be whole seconds, because help shows it in seconds. */
+export function waitOption(flags: string, description: string, default_ms: number): Option {
+  return new Option(flags, description).argParser(timeLimit).default(default_ms, `${default_ms / 1_000}s`);
 }
 
 /** A duration to wait, at most as long as a timer can run. */

@@ -143,8 +143,14 @@ describe.each(modes)('with $name', (mode) => {
     await room.alice.call('resumeRun', { params: { team_id: team.id, run_id: run.id } });
     await ended(room.plane.client, team.id, run.id);
     expect(await room.printed(second)).toBe('');
-    const refused = await room.plane.client.call('getAgent', { params: { agent_id: second } });
-    expect(refused).toMatchObject({ reason: 'workdir_refused', session_count: 2 });
+    const refused = () => room.plane.client.call('getAgent', { params: { agent_id: second } });
+    expect(await refused()).toMatchObject({ reason: 'workdir_refused', session_count: 2 });
+    // The agent outlives its team, and then is still not root's own.
+    await room.alice.call('deleteTeam', { params: { team_id: team.id } });
+    await room.plane.client.call('startAgent', { params: { agent_id: second } }).catch(() => {});
+    await room.plane.finished(second);
+    expect(await room.printed(second)).toBe('');
+    expect(await refused()).toMatchObject({ reason: 'workdir_refused' });
   });
 
   // `nobody` has no home directory that an agent could keep state in.

@@ -161,11 +161,13 @@ async function workdirOf(core: AgentCore, row: AgentRow) {
   return { ...found, is_foreign: found.below_worktree_root && !is_own };
 }
 
-/** Root's own agents work anywhere; but not those of a run, which may follow another user's definition. */
+/**
+ * Root's own agents work anywhere, but not those of a run, which may follow another user's definition. `member_id` outlives the
+ * team, so that deleting the team gives its agents no more rights.
+ */
 function mustStillBeTheirs({ extensions }: AgentCore, reader: Reader, row: AgentRow, path: string): void {
-  const is_of_run = row.team_num !== null;
-  if (!is_of_run && areRoot(reader, [row.owner_id])) return;
+  if (row.member_id === null && areRoot(reader, [row.owner_id])) return;
   const mayUse = (_: Reader, other: AgentRow) =>
-    is_of_run ? extensions.mayUseWorktree(reader, row, other) : other.owner_id === row.owner_id;
+    row.team_num === null ? other.owner_id === row.owner_id : extensions.mayUseWorktree(reader, row, other);
   mustBeTheirs(reader, row.node_id, path, mayUse);
 }

@@ -1,7 +1,6 @@
 /** `svc actor inbox|receive|ack|send`: the mailbox. */
-import { Option } from 'commander';
 import { sleep } from '../../../base/async.ts';
-import { collectNumbers, timeLimit, wholeNumber } from '../../../cli/options.ts';
+import { collectNumbers, waitOption, wholeNumber } from '../../../cli/options.ts';
 import { limits } from '../limits.ts';
 import { type ActorOptions, type ActorSurface, isPassing, readJson } from './actor-surface.ts';
 
@@ -28,11 +27,7 @@ export function addActorMail(surface: ActorSurface): void {
 
   surface
     .commandInRun('receive', 'like inbox, but wait for a message if the mailbox is empty')
-    .addOption(
-      new Option('--wait <duration>', 'how long to wait, for example 90s or 10m')
-        .argParser(timeLimit)
-        .default(60_000, '60s'),
-    )
+    .addOption(waitOption('--wait <duration>', 'how long to wait, for example 90s or 10m', 60_000))
     .option('--limit <n>', 'maximum number of messages', wholeNumber)
     .action(async ({ wait, limit, ...options }: InboxOptions & { wait: number }) => {
       await surface.print(await receive(surface, options, wait, limit));

@@ -1,11 +1,11 @@
 /** `svc nodes …`, for root: the registry of remote nodes, the connection test, and the bootstrap token. */
 import { styleText } from 'node:util';
-import { type Command, Option } from 'commander';
+import type { Command } from 'commander';
 import { sleep } from '../../../base/async.ts';
 import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
-import { duration, remote } from '../../../cli/options.ts';
+import { remote, waitOption } from '../../../cli/options.ts';
 import { colours, print, printJson, printRecord, printRows, say } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 import { Problem } from '../../../core/problem.ts';
@@ -81,9 +81,7 @@ function addRegister(nodes: Command, context: Context): void {
     .option('--tls-server-name <name>', 'the name in its certificate, if it differs from the host')
     .option('--default-worktree-root <dir>', 'default folder for new worktrees on the node')
     .addOption(
-      new Option('--timeout <duration>', 'how long to wait for the connection')
-        .argParser(duration)
-        .default(limits.cli_register_wait_ms, '60s'),
+      waitOption('--timeout <duration>', 'how long to wait for the connection', limits.cli_register_wait_ms),
     )
     .option('--no-wait', 'do not wait for the connection')
     .action(async (id: string, options: RegisterOptions) => {
