@@ -2,7 +2,7 @@
 import { KIB, MIB } from '../base/limits.ts';
 
 export const limits = {
-  /** How long a commit waits for other writes to share its fsync. */
+  /** How long a commit waits for other writes to share its fsync, while groups have several writes. */
   group_commit_ms: 3,
   /** A group of writes is committed after this run time. */
   group_run_ms_max: 8,
