@@ -168,9 +168,7 @@ export interface Extensions {
     agent: { run_num: number | null },
     other: { team_num: number | null; owner_id: string },
   ): boolean;
-  /** Creates the task of a run that is created without one. Returns its num. `now`: Unix ms. */
-  createTask(tx: Tx, task: { team_num: number; title: string; created_by: string; now: number }): number;
-  /** Publishes a task whose run has changed. */
+  /** Publishes a task that was created with its run. */
   publishTask(tx: Tx, task_num: number): void;
   /** Notifies a team's leader of a review. Throws a Problem if the leader cannot be notified. */
   notifyLeader(tx: Tx, notice: ReviewNotice): void;

@@ -11,8 +11,6 @@ import { Triggers } from '../features/mailbox/triggers.ts';
 import { RunPublisher } from '../features/runs/publisher.ts';
 import { Scheduler } from '../features/runs/scheduler.ts';
 import { Runs } from '../features/runs/service.ts';
-import { publishTask } from '../features/tasks/find.ts';
-import { createTask } from '../features/tasks/run-tasks.ts';
 import { Facts } from '../work/facts.ts';
 import { Timers } from '../work/timers.ts';
 import type { AccountsRoom } from './accounts.ts';
@@ -31,11 +29,7 @@ export function actorServices({ store, clock, audit, idempotency }: AccountsRoom
   scheduler.open(() => {});
   const runs = new Runs({
     ...{ store, clock, audit, scheduler, idempotency },
-    extensions: {
-      createTask,
-      publishTask: (tx, task_num) => void publishTask(feed, tx, task_num),
-      unacknowledgedMail: countUnacknowledged,
-    },
+    extensions: { publishTask: () => {}, unacknowledgedMail: countUnacknowledged },
   });
   const mailbox = new Mailbox({ store, clock, facts, timers, audit, publisher });
   const triggers = new Triggers({ store, clock, timers, audit, idempotency }, mailbox);
