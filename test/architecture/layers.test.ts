@@ -6,7 +6,10 @@ import {
   isKnownModule,
   known_violations,
   locate,
+  outlives,
   pure_parts,
+  removable,
+  removalViolation,
   violation,
   violations,
   violationsOf,
@@ -29,6 +32,24 @@ test('modules and features import only from below', () => {
   expect(shipped.length).toBeGreaterThan(20);
   const found = violations(shipped).filter((text) => !known_violations.includes(text.split(': ')[0]!));
   expect(found).toEqual([]);
+});
+
+test('only lists of features refer to features that can be removed', () => {
+  const imports = shipped.flatMap((file) =>
+    file.imports.flatMap((imported) => removalViolation(file.path, imported) ?? []),
+  );
+  expect(imports).toEqual([]);
+
+  const calls = Object.keys(removable).flatMap((feature) => {
+    const contract = files.find(({ path }) => path === `src/features/${feature}/contract.ts`);
+    const operations = [...contract!.text.matchAll(/^ {2}(\w+): route\(/gm)].map(([, id]) => id!);
+    expect(operations.length, `operations of ${feature}`).toBeGreaterThan(0);
+    const call = new RegExp(`\\b(call|all|patiently|Answered|ItemOf)[(<]'(${operations.join('|')})'`);
+    return shipped
+      .filter(({ path, text }) => outlives(path, feature) && call.test(text))
+      .map(({ path }) => `${path} calls ${feature}`);
+  });
+  expect(calls, 'move the code into the feature').toEqual([]);
 });
 
 test('every known violation still exists', () => {
@@ -153,6 +174,12 @@ test('an import against the rules is found however it is written', () => {
   expect(violation('src/features/runs/x.ts', '../agents/http.ts')).toContain('private');
   expect(violation('src/features/runs/commands/x.ts', '../service.ts')).toBe(null);
   expect(violation('src/features/runs/commands/x.ts', '../../agents/service.ts')).toContain('HTTP client');
+  expect(removalViolation('src/features/runs/commands/x.ts', '../../mailbox/commands/a.ts')).toContain(
+    'extension or hook',
+  );
+  expect(removalViolation('src/web/screens/run/x.tsx', '../mailbox/a.tsx')).toContain('src/web/feature.ts');
+  expect(removalViolation('src/features/tasks/x.ts', '../mailbox/index.ts')).toBe(null);
+  expect(removalViolation('src/web/screens/tasks/x.tsx', '../../../features/tasks/rules/a.ts')).toBe(null);
   expect(violation('src/server/x.ts', '../testing/a.ts')).toContain('test code');
   expect(violation('src/server/x.ts', '../../scripts/a.ts')).toContain('outside');
 });
