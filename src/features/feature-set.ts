@@ -126,6 +126,7 @@ export class FeatureSet {
     publishTask: (...args) => {
       for (const extension of this.#extensions('publishTask')) extension(...args);
     },
+    actorHelp: () => this.#extensions('actorHelp').flatMap((extension) => extension()),
     pendingMail: (...args) => this.#extensions('pendingMail')[0]?.(...args) ?? null,
     unacknowledgedMail: (...args) => this.#extensions('unacknowledgedMail')[0]?.(...args) ?? new Map(),
   };
