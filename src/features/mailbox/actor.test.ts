@@ -1,17 +1,18 @@
 /** Mail and triggers of agents, with the real rules and database. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { run as runCli } from '../../testing/cli.ts';
-import { ANA, LivesRoom } from '../../testing/lives.ts';
+import { ANA } from '../../testing/lives.ts';
 import { addRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
 import type { ActorCaller } from '../actors/rules/actor.ts';
 import { ActorTransactions } from '../actors/transactions.ts';
 import { insertRun, type RunRow } from '../runs/queries/runs.ts';
 import { mailMethods, triggerMethods } from './actor.ts';
 import { mail_help } from './messages.ts';
+import { type MailRoom, makeMailRoom } from './testing.ts';
 
-let room: LivesRoom;
+let room: MailRoom;
 beforeEach(async () => {
-  room = await LivesRoom.make();
+  room = await makeMailRoom();
 });
 afterEach(() => room.end());
 
