@@ -174,14 +174,23 @@ test('an import against the rules is found however it is written', () => {
   expect(violation('src/features/runs/x.ts', '../agents/http.ts')).toContain('private');
   expect(violation('src/features/runs/commands/x.ts', '../service.ts')).toBe(null);
   expect(violation('src/features/runs/commands/x.ts', '../../agents/service.ts')).toContain('HTTP client');
-  expect(removalViolation('src/features/runs/commands/x.ts', '../../mailbox/commands/a.ts')).toContain(
-    'extension or hook',
-  );
-  expect(removalViolation('src/web/screens/run/x.tsx', '../mailbox/a.tsx')).toContain('src/web/feature.ts');
-  expect(removalViolation('src/features/tasks/x.ts', '../mailbox/index.ts')).toBe(null);
-  expect(removalViolation('src/web/screens/tasks/x.tsx', '../../../features/tasks/rules/a.ts')).toBe(null);
   expect(violation('src/server/x.ts', '../testing/a.ts')).toContain('test code');
   expect(violation('src/server/x.ts', '../../scripts/a.ts')).toContain('outside');
+});
+
+test('an import of a removable feature is found, on the server and in the web UI', () => {
+  for (const [feature, users] of Object.entries(removable)) {
+    const server = `../${feature}/commands/a.ts`;
+    expect(removalViolation('src/features/runs/x.ts', server)).toContain('extension or hook');
+    expect(removalViolation('src/web/screens/run/x.tsx', `../${feature}/a.tsx`)).toContain(
+      'src/web/feature.ts',
+    );
+    expect(removalViolation('src/main/plane.ts', `../features/${feature}/index.ts`)).toBe(null);
+    expect(
+      removalViolation(`src/web/screens/${feature}/x.tsx`, `../../../features/${feature}/rules/a.ts`),
+    ).toBe(null);
+    for (const user of users) expect(removalViolation(`src/features/${user}/x.ts`, server)).toBe(null);
+  }
 });
 
 /** All files that are loaded together with one file. */

@@ -31,7 +31,6 @@ export const keys = {
   bootstrap_token: ['bootstrap-token'],
   presets: (node_id: string) => ['presets', node_id] as const,
   users: ['users'],
-  me: ['me'],
   sign_ins: ['sign-ins'],
   push_devices: ['push-devices'],
   push_subscription: ['push-subscription'],

@@ -141,11 +141,6 @@ export const usersQuery = queryOptions({
   queryFn: () => all('listUsers'),
   staleTime: 0,
 });
-export const meQuery = queryOptions({
-  queryKey: keys.me,
-  queryFn: () => call('getMe'),
-  staleTime: 0,
-});
 export const signInsQuery = queryOptions({
   queryKey: keys.sign_ins,
   queryFn: () => all('listSignIns'),

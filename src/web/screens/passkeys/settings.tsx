@@ -4,7 +4,6 @@ import { Pencil, Plus, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { Problem } from '../../../core/problem.ts';
 import { type Answered, call, errorMessage } from '../../api/client.ts';
-import { meQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { ActForm } from '../../ui/act-form.tsx';
 import { Button, IconButton } from '../../ui/button.tsx';
@@ -18,6 +17,13 @@ import { OwnList, OwnRow, Used } from '../settings/own-list.tsx';
 import { Section } from '../settings/section.tsx';
 import { here, unavailableReason } from './place.ts';
 import { PasskeyUnavailable } from './unavailable.tsx';
+
+/** The user with their passkeys. */
+const meQuery = queryOptions({
+  queryKey: ['me'],
+  queryFn: () => call('getMe'),
+  staleTime: 0,
+});
 
 /** The origin at which passkeys work. */
 const relyingPartyQuery = queryOptions({
