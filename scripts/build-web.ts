@@ -101,16 +101,28 @@ function waitForTurn(): DatabaseSync {
  */
 async function writePages(folder: string): Promise<void> {
   const page = await readFile(join(folder, 'index.html'), 'utf8');
-  const named = await readFile(join(root, 'src/web/pages.json'), 'utf8').catch(() => '{}');
   const manifest = manifestOf(folder);
   await mkdir(join(folder, 'pages'));
-  for (const [name, sources] of Object.entries<string[]>(JSON.parse(named))) {
+  for (const [name, sources] of await sourcesOfPages()) {
     const links = scriptsOf(manifest, sources)
       .filter((file) => !page.includes(`"/${file}"`))
       .map((file) => `    <link rel="modulepreload" crossorigin href="/${file}">\n`);
     const text = page.replace('  </head>', () => `${links.join('')}  </head>`);
     await writeFile(join(folder, 'pages', `${name}.html`), text);
   }
+}
+
+/** The sources of each page, from `pages.json` and from those of the features. */
+async function sourcesOfPages(): Promise<Map<string, string[]>> {
+  const found = new Map<string, string[]>();
+  const folder = join(root, 'src/web');
+  for (const file of await filesOf(folder, ['pages.json', 'screens/*/pages.json'])) {
+    const pages: Record<string, string[]> = JSON.parse(await readFile(join(folder, file), 'utf8'));
+    for (const [name, sources] of Object.entries(pages)) {
+      found.set(name, [...(found.get(name) ?? []), ...sources]);
+    }
+  }
+  return found;
 }
 
 async function compress(folder: string): Promise<void> {

@@ -65,7 +65,9 @@ test('each place has its own HTML page that preloads the scripts of its screen',
   await link();
   await write('main.ts', `import('./far.ts'); ${page('first')}`);
   await write('far.ts', page('far'));
-  await write('pages.json', '{"home":["index.html"],"far.away":["far.ts"]}');
+  await write('pages.json', '{"home":["index.html"],"far.away":["index.html"]}');
+  await mkdir(join(folder, 'src/web/screens/far'), { recursive: true });
+  await write('screens/far/pages.json', '{"far.away":["far.ts"]}');
   await build();
   const preloaded = (html: string | null) => [
     ...html!.matchAll(/modulepreload" crossorigin href="\/([^"]+)"/g),

@@ -12,7 +12,9 @@ import { addAgents } from '../features/agents/commands/agents.ts';
 import { addLogs } from '../features/agents/commands/logs.ts';
 import { addAudit } from '../features/audit/commands/audit.ts';
 import { addElicitations } from '../features/elicitations/commands/elicitations.ts';
-import { addMail } from '../features/mailbox/commands/mail.ts';
+import { addActorMail } from '../features/mailbox/commands/actor-mail.ts';
+import { addActorTriggers } from '../features/mailbox/commands/actor-triggers.ts';
+import { addMail, addRunMail } from '../features/mailbox/commands/mail.ts';
 import { addTriggers } from '../features/mailbox/commands/triggers.ts';
 import { addNodes } from '../features/nodes/commands/nodes.ts';
 import { addPresets } from '../features/presets/commands/presets.ts';
@@ -40,7 +42,7 @@ export function program(context: Context): Command {
   addReviews(svc, context);
   addElicitations(svc, context);
   addTeams(svc, context);
-  addRuns(svc, context);
+  addRuns(svc, context, [addRunMail]);
   addSteps(svc, context);
   addTasks(svc, context);
   addMail(svc, context);
@@ -50,7 +52,7 @@ export function program(context: Context): Command {
   addUsers(svc, context);
   addTokens(svc, context);
   addAudit(svc, context);
-  addActor(svc, context);
+  addActor(svc, context, [addActorTriggers, addActorMail]);
   addMcp(svc, context);
   addConfig(svc, context);
   addDemoAgent(svc, io);

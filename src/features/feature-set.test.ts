@@ -9,7 +9,7 @@ const tx = {} as Tx;
 describe('slots', () => {
   const slots: [string, Omit<Feature, 'name'>][] = [
     ['routes.getMe', { routes: { getMe: () => ({}) as never } }],
-    ['actor_methods.send', { actor_methods: { send: async () => ({}) as never } }],
+    ['actor_methods.step-list', { actor_methods: { 'step-list': async () => ({}) as never } }],
     ['facts.mail', { facts: { mail: {} } }],
     ['intents.start', { intents: { start: async () => null } }],
     ['timers.trigger', { timers: { trigger: () => {} } }],

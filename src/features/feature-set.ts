@@ -123,14 +123,10 @@ export class FeatureSet {
     participantsOf: (...args) => this.#extensions('participantsOf')[0]?.(...args) ?? null,
     hasOpenRuns: (...args) => this.#extensions('hasOpenRuns').some((extension) => extension(...args)),
     mayUseWorktree: (...args) => this.#extensions('mayUseWorktree').some((extension) => extension(...args)),
-    createTask: (...args) => {
-      const [create] = this.#extensions('createTask');
-      if (!create) throw new Error('no feature creates tasks');
-      return create(...args);
-    },
     publishTask: (...args) => {
       for (const extension of this.#extensions('publishTask')) extension(...args);
     },
+    actorHelp: () => this.#extensions('actorHelp').flatMap((extension) => extension()),
     pendingMail: (...args) => this.#extensions('pendingMail')[0]?.(...args) ?? null,
     unacknowledgedMail: (...args) => this.#extensions('unacknowledgedMail')[0]?.(...args) ?? new Map(),
   };

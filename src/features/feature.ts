@@ -168,16 +168,23 @@ export interface Extensions {
     agent: { run_num: number | null },
     other: { team_num: number | null; owner_id: string },
   ): boolean;
-  /** Creates the task of a run that is created without one. Returns its num. `now`: Unix ms. */
-  createTask(tx: Tx, task: { team_num: number; title: string; created_by: string; now: number }): number;
-  /** Publishes a task whose run has changed. */
+  /** Publishes a task that was created with its run. */
   publishTask(tx: Tx, task_num: number): void;
   /** Notifies a team's leader of a review. Throws a Problem if the leader cannot be notified. */
   notifyLeader(tx: Tx, notice: ReviewNotice): void;
+  /** What the first prompt of an agent in a run says about commands of `svc actor`, besides those for steps. */
+  actorHelp(): ActorHelp[];
   /** Names the mail that waits for an actor, for a prompt to it; null: there is none. */
   pendingMail(tx: Tx, asked: { run_num: number; actor_id: string; prompt_id: string }): string | null;
   /** The number of unacknowledged messages per actor of a run; actors without any may be absent. */
   unacknowledgedMail(reader: Reader, run: { num: number; attempt: number }): ReadonlyMap<string, number>;
+}
+
+export interface ActorHelp {
+  /** Usage of each command, in one line. */
+  commands: readonly string[];
+  /** When to use them: a sentence. */
+  advice: string;
 }
 
 export type PasskeyRecord = z.infer<typeof passkeyRecord>;

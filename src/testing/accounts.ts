@@ -10,8 +10,6 @@ import type { Caller } from '../features/accounts/rules.ts';
 import { Accounts } from '../features/accounts/service.ts';
 import { Audit } from '../features/audit/service.ts';
 import { endSubscriptionsOfToken, endSubscriptionsOfUser } from '../features/notifications/queries.ts';
-import type { Place } from '../features/passkeys/relying-party.ts';
-import { Passkeys } from '../features/passkeys/service.ts';
 import { Tokens } from '../features/tokens/service.ts';
 import { IdempotencyKeys } from '../server/idempotency.ts';
 import { openSqlite } from '../store/sqlite.ts';
@@ -54,10 +52,6 @@ export class AccountsRoom {
   readonly folder: string;
   readonly store: Store;
   readonly clock = new TestClock();
-  place: Place = {
-    party: { id: 'svc.example', origin: 'https://svc.example', name: 'svc' },
-    reason: null,
-  };
   readonly rules: PasswordRules = { min_length: 12, require_special_chars: false };
   readonly log: Logger;
   readonly #real: boolean;
@@ -65,7 +59,6 @@ export class AccountsRoom {
   tokens!: Tokens;
   passwords!: Passwords;
   accounts!: Accounts;
-  passkeys!: Passkeys;
   join!: Join;
   idempotency!: IdempotencyKeys;
 
@@ -95,7 +88,6 @@ export class AccountsRoom {
     this.passwords = new (this.#real ? Passwords : CheapPasswords)(() => this.rules);
     const common = { store, clock, audit: this.audit, tokens: this.tokens, passwords: this.passwords };
     this.accounts = new Accounts({ ...common, outbox: new Outbox({ store, clock, log }) });
-    this.passkeys = new Passkeys({ ...common, accounts: this.accounts, place: () => this.place });
     this.join = new Join({ ...common, accounts: this.accounts, file: this.joinFile });
     this.idempotency = new IdempotencyKeys({ store, clock, key: new Uint8Array(32).fill(7) });
   }

@@ -16,7 +16,7 @@ import type { Caller } from '../features/accounts/rules.ts';
 import type { AgentCore } from '../features/agents/core.ts';
 import type { CreateAgent } from '../features/agents/creation.ts';
 import type { Forgetting } from '../features/agents/forgetting.ts';
-import { openAgents } from '../features/agents/index.ts';
+import { type AgentsFeature, openAgents } from '../features/agents/index.ts';
 import type { Agent } from '../features/agents/rules.ts';
 import { Secrets } from '../features/agents/secrets.ts';
 import type { Agents } from '../features/agents/service.ts';
@@ -25,18 +25,15 @@ import { openConversations } from '../features/conversations/index.ts';
 import type { Prompting } from '../features/conversations/prompting.ts';
 import { openElicitations } from '../features/elicitations/index.ts';
 import type { Elicitations } from '../features/elicitations/service.ts';
-import type { Core } from '../features/feature.ts';
+import type { Core, Feature } from '../features/feature.ts';
 import { FeatureSet } from '../features/feature-set.ts';
-import { openMailbox } from '../features/mailbox/index.ts';
-import type { Mailbox } from '../features/mailbox/service.ts';
-import type { Triggers } from '../features/mailbox/triggers.ts';
 import { isNode } from '../features/nodes/queries.ts';
 import { Push } from '../features/notifications/service.ts';
 import { openReviews } from '../features/reviews/index.ts';
 import type { ReviewRouting } from '../features/reviews/routing.ts';
 import type { ReviewNotice } from '../features/reviews/rules.ts';
 import type { Reviews } from '../features/reviews/service.ts';
-import { openRuns } from '../features/runs/index.ts';
+import { openRuns, type RunsFeature } from '../features/runs/index.ts';
 import type { RunPublisher } from '../features/runs/publisher.ts';
 import type { Scheduler } from '../features/runs/scheduler.ts';
 import type { LiveSettings } from '../features/settings/service.ts';
@@ -75,6 +72,8 @@ export const BEN: Caller = {
 /** A generous timeout for things that happen soon, even on a slow machine. */
 export const SOON = { timeout: 20_000 };
 
+type OpenMore = (core: Core, needs: { agents: AgentsFeature; runs: RunsFeature }) => Feature;
+
 export class LivesRoom {
   readonly folder: string;
   readonly store: Store;
@@ -84,6 +83,7 @@ export class LivesRoom {
   readonly node = new ScriptedNode();
   readonly secrets = new Secrets({ redact_env: () => true, actorToken: () => this.actor_token });
   #served: Node | null = null;
+  #more: OpenMore | null = null;
   review_timeout_ms: number | null = null;
   acp_version = 1;
   /** The actor token of every session. */
@@ -100,8 +100,6 @@ export class LivesRoom {
   reviews!: Reviews;
   elicitations!: Elicitations;
   idempotency!: IdempotencyKeys;
-  mailbox!: Mailbox;
-  triggers!: Triggers;
   facts!: Facts;
   push!: Push;
   /** Origins of push services that a test runs. */
@@ -120,11 +118,19 @@ export class LivesRoom {
     this.feed = new Feed(common);
   }
 
-  /** `served`: a node that takes the place of the scripted one. `kept`: the folder of an earlier room. */
-  static async make(served: Node | null = null, kept: string | null = null): Promise<LivesRoom> {
+  /**
+   * `served`: a node that takes the place of the scripted one. `kept`: the folder of an earlier room. `more`: opens a feature
+   * that comes after runs.
+   */
+  static async make(
+    served: Node | null = null,
+    kept: string | null = null,
+    more: OpenMore | null = null,
+  ): Promise<LivesRoom> {
     const folder = kept ?? (await mkdtemp(join(tmpdir(), 'svc-lives-')));
     const room = new LivesRoom(folder, await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }));
     room.#served = served;
+    room.#more = more;
     await room.open();
     return room;
   }
@@ -168,9 +174,9 @@ export class LivesRoom {
     const { elicitations } = features.add(openElicitations(agents));
     const { prompting } = features.add(openConversations(core, { agents, reviews }));
     const runs = features.add(openRuns(core, { agents, tokens }));
-    const mailbox = openMailbox(core, { agents, runs });
     const notifyLeader = (_tx: Tx, notice: ReviewNotice) => void this.notices.push(notice);
-    features.add({ ...mailbox, extensions: { ...mailbox.extensions, notifyLeader } });
+    features.add({ name: 'notices', extensions: { notifyLeader } });
+    if (this.#more) features.add(this.#more(core, { agents, runs }));
     const { outbox, timers } = core;
     const push = new Push({
       ...{ ...common, audit, outbox, timers, key },
@@ -190,8 +196,6 @@ export class LivesRoom {
     this.forgetting = agents.forgetting;
     this.agents = agents.agents;
     [this.scheduler, this.publisher] = [runs.scheduler, runs.publisher];
-    this.mailbox = mailbox.mailbox;
-    this.triggers = mailbox.triggers;
     [this.prompting, this.reviews, this.elicitations] = [prompting, reviews.reviews, elicitations];
     [this.push, this.routing] = [push, reviews.routing];
     await features.start();

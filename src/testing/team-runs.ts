@@ -5,15 +5,14 @@
 import { expect, vi } from 'vitest';
 import { newId } from '../base/ids.ts';
 import type { Caller } from '../features/accounts/rules.ts';
-import { createRun } from '../features/runs/creation.ts';
+import { createRun, createTask } from '../features/runs/creation.ts';
 import { agentsOfSteps } from '../features/runs/queries/attempts.ts';
 import { findRun, insertRun, type RunRow, specOf, updateRun } from '../features/runs/queries/runs.ts';
 import { insertSteps, stepsOf, toStep } from '../features/runs/queries/steps.ts';
+import { insertTask } from '../features/runs/queries/tasks.ts';
 import type { GraphEvent } from '../features/runs/rules/graph.ts';
 import type { RunStatus, Step } from '../features/runs/rules/run.ts';
 import { stepRow } from '../features/runs/run-commands.ts';
-import { insertTask } from '../features/tasks/queries/tasks.ts';
-import { createTask } from '../features/tasks/run-tasks.ts';
 import { insertTeam, teamOfNum } from '../features/teams/queries.ts';
 import {
   defaultMember,

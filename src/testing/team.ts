@@ -1,7 +1,7 @@
 /** The rows of a team with an open run, for tests of features that depend on them. */
 
 import { insertRun } from '../features/runs/queries/runs.ts';
-import { insertTask } from '../features/tasks/queries/tasks.ts';
+import { insertTask } from '../features/runs/queries/tasks.ts';
 import { insertTeam } from '../features/teams/queries.ts';
 import type { Member, TeamSpec } from '../features/teams/rules/team.ts';
 import type { Store } from '../store/store.ts';

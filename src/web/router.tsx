@@ -1,19 +1,19 @@
 /** The routes: every view has a URL, and each screen is loaded when it is first opened. */
 import {
-  createRootRoute,
+  type AnyRoute,
   createRoute,
   createRouter,
   lazyRouteComponent,
-  Outlet,
   redirect,
 } from '@tanstack/react-router';
 import { type EventType, eventTypes } from '../core/event.ts';
 import { queries } from './api/queries.ts';
-import { session } from './api/session.ts';
+import type { Part } from './feature.ts';
+import { type Features, features } from './features.ts';
+import { app, root } from './frame-routes.ts';
 import { loadView } from './screens/agent/views.ts';
+import { oneOf, text } from './search.ts';
 import { Failed, Skeleton } from './ui/states.tsx';
-
-const root = createRootRoute({ component: Outlet });
 
 const join = createRoute({
   getParentRoute: () => root,
@@ -30,16 +30,6 @@ const login = createRoute({
     to: typeof search.to === 'string' && /^\/(?![/\\])/.test(search.to) ? search.to : undefined,
   }),
   component: lazyRouteComponent(() => import('./screens/entry/login.tsx'), 'Login'),
-});
-
-const app = createRoute({
-  getParentRoute: () => root,
-  id: 'app',
-  beforeLoad: ({ location }) => {
-    if (session.get()) return;
-    throw redirect({ to: '/login', search: location.href === '/' ? {} : { to: location.href } });
-  },
-  component: lazyRouteComponent(() => import('./shell/shell.tsx'), 'Shell'),
 });
 
 const home = createRoute({
@@ -171,30 +161,8 @@ const run = createRoute({
     member: text(search.member),
     view: text(search.view),
   }),
+  loader: () => loadAll(features.flatMap(({ run_panel, member_tab }) => [run_panel, member_tab?.part])),
   component: lazyRouteComponent(() => import('./screens/run/run.tsx'), 'Run'),
-});
-
-export interface TasksSearch {
-  team?: string | undefined;
-  task?: string | undefined;
-  view?: 'list' | undefined;
-  /** Searches the thread of the open task, or filters the tasks. */
-  q?: string | undefined;
-  /** The id of a message: only its thread is shown. */
-  thread?: number | undefined;
-}
-
-const tasks = createRoute({
-  getParentRoute: () => app,
-  path: '/tasks',
-  validateSearch: (search: Record<string, unknown>): TasksSearch => ({
-    team: text(search.team),
-    task: text(search.task),
-    view: oneOf(search.view, ['list']),
-    q: text(search.q),
-    thread: Number.isSafeInteger(search.thread) ? (search.thread as number) : undefined,
-  }),
-  component: lazyRouteComponent(() => import('./screens/tasks/tasks.tsx'), 'Tasks'),
 });
 
 const nodes = createRoute({
@@ -244,6 +212,7 @@ const settings = createRoute({
 const settingsTab = createRoute({
   getParentRoute: () => app,
   path: '/settings/$tab',
+  loader: ({ params: { tab } }) => loadAll(features.map(({ settings }) => settings?.[tab]?.part)),
   component: lazyRouteComponent(() => import('./screens/settings/settings.tsx'), 'Settings'),
 });
 interface ExplorerSearch {
@@ -269,17 +238,16 @@ const embeddedDocs = createRoute({
   component: lazyRouteComponent(() => import('./screens/api-explorer/page.tsx'), 'EmbeddedApiDocs'),
 });
 
-function text(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== ''
-    ? value
-    : typeof value === 'number'
-      ? String(value)
-      : undefined;
+async function loadAll(parts: readonly (Pick<Part<never>, 'load'> | undefined)[]): Promise<void> {
+  await Promise.all(parts.map((part) => part?.load()));
 }
 
-function oneOf<const T extends string>(value: unknown, choices: readonly T[]): T | undefined {
-  return choices.find((choice) => choice === value);
-}
+type RoutesOf<F extends readonly unknown[]> = F extends readonly [infer First, ...infer Rest]
+  ? [...(First extends { routes: infer R extends readonly AnyRoute[] } ? R : []), ...RoutesOf<Rest>]
+  : [];
+
+/** Their exact types, which links and search parameters are checked against. */
+const featureRoutes = features.flatMap(({ routes = [] }) => routes) as unknown as RoutesOf<Features>;
 
 export const router = createRouter({
   routeTree: root.addChildren([
@@ -298,7 +266,7 @@ export const router = createRouter({
       editTeam,
       runs,
       run,
-      tasks,
+      ...featureRoutes,
       nodes,
       users,
       audit,

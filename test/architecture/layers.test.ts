@@ -6,7 +6,10 @@ import {
   isKnownModule,
   known_violations,
   locate,
+  outlives,
   pure_parts,
+  removable,
+  removalViolation,
   violation,
   violations,
   violationsOf,
@@ -29,6 +32,24 @@ test('modules and features import only from below', () => {
   expect(shipped.length).toBeGreaterThan(20);
   const found = violations(shipped).filter((text) => !known_violations.includes(text.split(': ')[0]!));
   expect(found).toEqual([]);
+});
+
+test('only lists of features refer to features that can be removed', () => {
+  const imports = shipped.flatMap((file) =>
+    file.imports.flatMap((imported) => removalViolation(file.path, imported) ?? []),
+  );
+  expect(imports).toEqual([]);
+
+  const calls = Object.keys(removable).flatMap((feature) => {
+    const contract = files.find(({ path }) => path === `src/features/${feature}/contract.ts`);
+    const operations = [...contract!.text.matchAll(/^ {2}(\w+): route\(/gm)].map(([, id]) => id!);
+    expect(operations.length, `operations of ${feature}`).toBeGreaterThan(0);
+    const call = new RegExp(`\\b(call|all|patiently|Answered|ItemOf)[(<]'(${operations.join('|')})'`);
+    return shipped
+      .filter(({ path, text }) => outlives(path, feature) && call.test(text))
+      .map(({ path }) => `${path} calls ${feature}`);
+  });
+  expect(calls, 'move the code into the feature').toEqual([]);
 });
 
 test('every known violation still exists', () => {
@@ -155,6 +176,21 @@ test('an import against the rules is found however it is written', () => {
   expect(violation('src/features/runs/commands/x.ts', '../../agents/service.ts')).toContain('HTTP client');
   expect(violation('src/server/x.ts', '../testing/a.ts')).toContain('test code');
   expect(violation('src/server/x.ts', '../../scripts/a.ts')).toContain('outside');
+});
+
+test('an import of a removable feature is found, on the server and in the web UI', () => {
+  for (const [feature, users] of Object.entries(removable)) {
+    const server = `../${feature}/commands/a.ts`;
+    expect(removalViolation('src/features/runs/x.ts', server)).toContain('extension or hook');
+    expect(removalViolation('src/web/screens/run/x.tsx', `../${feature}/a.tsx`)).toContain(
+      'src/web/feature.ts',
+    );
+    expect(removalViolation('src/main/plane.ts', `../features/${feature}/index.ts`)).toBe(null);
+    expect(
+      removalViolation(`src/web/screens/${feature}/x.tsx`, `../../../features/${feature}/rules/a.ts`),
+    ).toBe(null);
+    for (const user of users) expect(removalViolation(`src/features/${user}/x.ts`, server)).toBe(null);
+  }
 });
 
 /** All files that are loaded together with one file. */

@@ -49,6 +49,21 @@ export const pure_parts = ['contract', 'rules', 'limits'];
 /** Parts that no other feature imports. */
 const private_parts = ['http', 'actor', 'commands'];
 
+/** Features that can be removed, with the features that need them. Otherwise only the lists of features import them. */
+export const removable: Record<string, readonly string[]> = {
+  passkeys: [],
+  mailbox: ['tasks'],
+  tasks: [],
+};
+/** Each has one entry or a few for every feature. */
+const feature_lists = [
+  'src/main/plane.ts',
+  'src/api/routes.ts',
+  'src/cli/main.ts',
+  'src/features/actors/contract.ts',
+  'src/web/features.ts',
+];
+
 /** Imports against the order that still have to go. Remove a line here when you remove its import. */
 export const known_violations: string[] = [];
 
@@ -105,6 +120,31 @@ export function violation(path: string, imported: string): string | null {
   return allowed
     ? null
     : `${found}: features/${to.feature} comes after features/${from.feature}; record a fact that it reacts to`;
+}
+
+/** The removable feature to which a file belongs, on the server or in the web UI; null: to none. */
+function removableOf(path: string): string | null {
+  const name = /^src\/(?:features|web\/screens)\/([^/]+)\//.exec(path)?.[1];
+  return name !== undefined && Object.hasOwn(removable, name) ? name : null;
+}
+
+/** Whether the file remains if the feature is removed, and is not a list. */
+export function outlives(path: string, feature: string): boolean {
+  const own = removableOf(path);
+  return (
+    own !== feature && !feature_lists.includes(path) && !(own !== null && removable[feature]!.includes(own))
+  );
+}
+
+/** Why a file may not import a feature that can be removed, and what to do instead; null if it may. */
+export function removalViolation(path: string, imported: string): string | null {
+  const target = targetOf(path, imported);
+  const feature = target === null ? null : removableOf(target);
+  if (feature === null || !outlives(path, feature)) return null;
+  const instead = path.startsWith('src/web/')
+    ? 'add a slot to src/web/feature.ts, and fill it in the feature.ts of its screens'
+    : 'move the code into the feature, or add an extension or hook to features/feature.ts that it implements';
+  return `${path} imports ${target}: ${feature} must stay removable; ${instead}`;
 }
 
 export function violations(files: readonly SourceFile[]): string[] {

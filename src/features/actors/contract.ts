@@ -1,7 +1,7 @@
 /**
  * The methods that actors can call on the plane (`svc actor …`), as data: each method's parameters and result. The
- * plane's validation, the CLI's types and the tools of `svc mcp --actor` derive from it; `tool` is what a model reads about the
- * method. `actor.proto` defines the single RPC that carries all of them.
+ * plane's validation, the CLI's types and the tools of `svc mcp --actor` derive from it.
+ * `actor.proto` defines the single RPC that carries all of them.
  */
 import { z } from 'zod';
 import { bounded, id } from '../../api/fields.ts';
@@ -29,6 +29,15 @@ export interface TeamMember {
 
 /** A step without its potentially large fields. */
 export type StepHead = Omit<Step, 'input' | 'output' | 'prompt'>;
+
+interface ActorMethodEntry {
+  params: z.ZodObject;
+  result: z.ZodType;
+  /** What a model reads about the method. */
+  tool: string;
+  /** The plane may delay its answer until there is something to report. */
+  waits?: true;
+}
 
 export const actorMethods = {
   /** The identity of the caller, as the plane sees it. */
@@ -125,7 +134,7 @@ export const actorMethods = {
     params: z.object({ ...asActor, review_id: given, ...answer }),
     result: z.custom<Review>(),
   },
-} as const satisfies Record<string, { params: z.ZodObject; result: z.ZodType; tool: string }>;
+} as const satisfies Record<string, ActorMethodEntry>;
 
 export type ActorMethod = keyof typeof actorMethods;
 export type ActorParams<M extends ActorMethod> = z.input<(typeof actorMethods)[M]['params']>;

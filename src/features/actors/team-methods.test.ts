@@ -3,77 +3,44 @@
  * secret.
  */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { silentLog } from '../../base/log.ts';
-import { mintToken, type TokenSettings } from '../../link/trust/tokens.ts';
+import { mintToken } from '../../link/trust/tokens.ts';
 import { addAgent, addSession } from '../../store/testing.ts';
-import { AccountsRoom } from '../../testing/accounts.ts';
-import { type ActorServices, actorServices, actsOf } from '../../testing/actor-services.ts';
-import { addTeam, addUser, joinTeam, specOf, type TeamRows } from '../../testing/team.ts';
+import {
+  type ActorsRoom,
+  actsOf,
+  openActorsRoom,
+  session_tokens,
+  settings,
+} from '../../testing/actors-room.ts';
+import { addTeam, specOf } from '../../testing/team.ts';
 import { updateSession } from '../agents/queries/agents.ts';
-import type { Trigger } from '../mailbox/rules/trigger.ts';
 import type { MemberAnswerer } from '../reviews/service.ts';
 import type { ActorMethod } from './contract.ts';
-import { Actors } from './service.ts';
-import { SessionTokens } from './session-tokens.ts';
 
-const settings: TokenSettings = {
-  shared_secret: 'a shared secret of more than 32 bytes',
-  issuer: 'svc',
-  audience: 'svc-internal',
-};
-const session_tokens = new SessionTokens(new Uint8Array(32).fill(7));
-
-let room: AccountsRoom;
-let services: ActorServices;
-let actors: Actors;
-let rows: TeamRows;
-let sessions: Map<string, number>;
+let opened: ActorsRoom;
+let room: ActorsRoom['room'];
+let actors: ActorsRoom['actors'];
+let as: ActorsRoom['as'];
+let holder: ActorsRoom['holder'];
 /** The actors that listed or answered reviews. */
 let reviewers: unknown[];
 
 beforeEach(async () => {
-  room = await AccountsRoom.open();
-  services = actorServices(room);
   reviewers = [];
   const heard = async (who: unknown) => {
     reviewers.push(who);
     return [] as never;
   };
-  const reviews = {
+  opened = await openActorsRoom({
     list: async (who: unknown) => ({ items: await heard(who) }),
     listFor: heard,
     respond: heard,
     respondAs: (who: MemberAnswerer) => heard(who),
-  };
-  const { store, clock } = room;
-  const methods = services.methods(reviews);
-  const common = { store, clock, log: silentLog, session_tokens };
-  actors = new Actors({ ...common, settings: () => settings });
-  actors.open(methods);
-
-  await addUser(store, { id: 'usr_1', username: 'ana' });
-  await addUser(store, { id: 'usr_2', username: 'ben' });
-  await addUser(store, { id: 'usr_3', username: 'eve' });
-  rows = await addTeam(store, 'x', specOf(['boss', 'hand', 'help']), { human_ids: ['usr_2'] });
-  sessions = new Map();
-  for (const member of ['boss', 'hand']) {
-    sessions.set(member, await addSession(store, await addAgent(store, `agt_${member}`), `ses_${member}`));
-    await joinTeam(store, `agt_${member}`, rows, member);
-  }
+  });
+  ({ room, actors, as, holder } = opened);
 });
-afterEach(async () => {
-  await services.close();
-  await room.close();
-});
+afterEach(() => opened.close());
 
-/** With the token of the member's session. */
-const as = (member: string, method: ActorMethod, params: object = {}, node_id = 'main') =>
-  actors.call({ method, params, token: session_tokens.of(`ses_${member}`), node_id });
-/** With the shared secret. */
-const holder = async (method: ActorMethod, params: object = {}) => {
-  const token = await mintToken(settings, '', room.clock, { kind: 'actor' });
-  return actors.call({ method, params, token, node_id: 'main' });
-};
 const forbidden = { kind: 'forbidden', message: 'not allowed' };
 
 test('a session’s token acts as its member, in the run of its agent', async () => {
@@ -88,20 +55,20 @@ test('a session’s token acts as its member, in the run of its agent', async ()
 
 test('a session cannot act as another member or person, in another run, or from another node', async () => {
   for (const actor_id of ['boss', 'boss@team_x', 'leader', 'user:ana', 'user', 'hand@team_y'])
-    await expect(as('hand', 'inbox', { actor_id })).rejects.toMatchObject({
+    await expect(as('hand', 'step-list', { actor_id })).rejects.toMatchObject({
       kind: 'forbidden',
       message: `not allowed to act as ${actor_id}`,
     });
   await addTeam(room.store, 'y', specOf(['boss', 'hand']));
   for (const run_id of ['run_y', 'run_z'])
     await expect(as('boss', 'step-list', { run_id })).rejects.toThrow('run not found');
-  await expect(as('hand', 'inbox', {}, 'n1')).rejects.toThrow('unauthorized');
+  await expect(as('hand', 'step-list', {}, 'n1')).rejects.toThrow('unauthorized');
 });
 
 test('the holder of another agent’s token file acts as that agent, until its session ends', async () => {
   // Anyone who can read the file of the leader's session acts as the leader.
   expect(await as('boss', 'step-add', { step_key: 'a', member_id: 'hand' })).toMatchObject({ step_key: 'a' });
-  await room.store.write((tx) => updateSession(tx, sessions.get('boss')!, { state: 'ended' }));
+  await room.store.write((tx) => updateSession(tx, opened.sessions.get('boss')!, { state: 'ended' }));
   await expect(as('boss', 'step-add', { step_key: 'b', member_id: 'hand' })).rejects.toThrow('unauthorized');
   expect(await actsOf(room)).toEqual(['boss@team_x step_added a']);
 });
@@ -133,36 +100,6 @@ test('a worker ends its own steps, and cannot do what only a leader may', async 
   await expect(blank).rejects.toThrow('error_text is required');
 });
 
-test('mail goes from the caller to its receiver, who alone can acknowledge it', async () => {
-  const sent = await as('hand', 'send', { to: 'leader', payload: { a: 1 } });
-  expect(sent).toMatchObject({ from_actor_id: 'hand@team_x', to_actor_id: 'boss@team_x', payload: { a: 1 } });
-  const to_user = await as('hand', 'send', { to: 'user', payload: {} });
-  expect(to_user).toMatchObject({ to_actor_id: 'user:ana' });
-  await expect(as('hand', 'send', { to: 'nobody', payload: {} })).rejects.toThrow('unknown actor: nobody');
-  await expect(as('hand', 'send', { to: 'user:eve', payload: {} })).rejects.toThrow(
-    'unknown actor: user:eve',
-  );
-  const wrong = as('hand', 'send', { to: 'boss', payload: [] });
-  await expect(wrong).rejects.toThrow('payload must be an object');
-  await expect(as('hand', 'ack', { message_id: 1 })).rejects.toThrow('message not found');
-  expect(await as('boss', 'inbox')).toMatchObject({ messages: [{ id: 1 }] });
-  await as('boss', 'ack', { message_id: 1 });
-  expect(await as('boss', 'inbox')).toEqual({ messages: [] });
-  expect(await as('boss', 'inbox', { status: 'all' })).toMatchObject({ messages: [{ id: 1 }] });
-});
-
-test('a send with a key is sent once', async () => {
-  const send = () => as('hand', 'send', { to: 'boss', payload: {}, idempotency_key: 'k' });
-  expect(await send()).toEqual(await send());
-  expect((await as('boss', 'inbox')) as object).toMatchObject({ messages: [{ payload: {} }] });
-});
-
-test('receive waits for mail', async () => {
-  const received = as('boss', 'receive');
-  await as('hand', 'send', { to: 'boss', payload: {} });
-  expect(await received).toMatchObject({ messages: [{ id: 1 }] });
-});
-
 test('the team consists of its members and its human members', async () => {
   const { members } = (await as('hand', 'team-members')) as { members: { actor_id: string; role: string }[] };
   expect(members.map(({ actor_id, role }) => [actor_id, role])).toEqual([
@@ -179,23 +116,18 @@ test('the team consists of its members and its human members', async () => {
 });
 
 test('a holder of the shared secret names the actor; the run is the only open one, or must be named', async () => {
-  await expect(holder('inbox')).rejects.toThrow('actor_id is required');
-  expect(await holder('send', { actor_id: 'help@team_x', to: 'boss', payload: {} })).toMatchObject({
-    ...{ from_actor_id: 'help@team_x', run_id: 'run_x' },
-  });
-  await holder('send', { actor_id: 'user:ben', to: 'boss', payload: {} });
+  await expect(holder('step-list')).rejects.toThrow('actor_id is required');
+  expect(await holder('step-list', { actor_id: 'help@team_x' })).toEqual({ steps: [] });
+  expect(await holder('step-list', { actor_id: 'user:ben' })).toEqual({ steps: [] });
   await addTeam(room.store, 'y', specOf(['boss', 'hand']));
-  const which = holder('send', { actor_id: 'user:ana', to: 'boss', payload: {} });
+  const which = holder('step-list', { actor_id: 'user:ana' });
   await expect(which).rejects.toThrow('run_id is required: open runs are run_x, run_y');
-  const nowhere = holder('send', { actor_id: 'user:eve', to: 'boss', payload: {} });
+  const nowhere = holder('step-list', { actor_id: 'user:eve' });
   await expect(nowhere).rejects.toThrow('run_id is required: no run is open');
-  const named = { to: 'leader', payload: {}, run_id: 'run_y' };
-  expect(await holder('send', { actor_id: 'user:ana', ...named })).toMatchObject({
-    ...{ to_actor_id: 'boss@team_y' },
-  });
-  const strange = holder('send', { actor_id: 'user:eve', ...named });
+  expect(await holder('step-list', { actor_id: 'user:ana', run_id: 'run_y' })).toEqual({ steps: [] });
+  const strange = holder('step-list', { actor_id: 'user:eve', run_id: 'run_y' });
   await expect(strange).rejects.toThrow('unknown actor: user:eve');
-  const other = holder('send', { actor_id: 'boss@team_x', ...named });
+  const other = holder('step-list', { actor_id: 'boss@team_x', run_id: 'run_y' });
   await expect(other).rejects.toThrow('unknown actor: boss@team_x');
   // As a member, it has the member's rights.
   const added = { run_id: 'run_x', step_key: 's', member_id: 'hand' };
@@ -223,22 +155,12 @@ test('a list of steps omits large fields; one step is shown in full', async () =
   await expect(as('hand', 'step-list', { step_key: 'b' })).rejects.toThrow('step not found');
 });
 
-test('triggers belong to the caller', async () => {
-  const trigger = (await as('hand', 'time-trigger-set', { every_seconds: 60, payload: {} })) as Trigger;
-  expect(trigger).toMatchObject({ actor_id: 'hand@team_x', every_seconds: 60 });
-  const { id: trigger_id } = trigger;
-  expect(await as('boss', 'time-trigger-list')).toEqual({ triggers: [] });
-  await expect(as('boss', 'time-trigger-cancel', { trigger_id })).rejects.toThrow('not found');
-  await as('hand', 'time-trigger-cancel', { trigger_id });
-  expect(await as('hand', 'time-trigger-list')).toEqual({ triggers: [] });
-});
-
 test('reviews are listed and answered as the calling member or person', async () => {
   const review_id = 'rev_1';
   await as('boss', 'permission-review-list');
   await as('boss', 'permission-review-respond', { review_id, decision: 'allow' });
   await holder('permission-review-respond', { actor_id: 'user:ben', review_id, outcome: 'cancelled' });
-  const boss = { actor_id: 'boss@team_x', member_id: 'boss', ...rows };
+  const boss = { actor_id: 'boss@team_x', member_id: 'boss', ...opened.rows };
   const ben = { user_id: 'usr_2', username: 'ben', role: 'user', token_id: '', grant: null, ip: null };
   expect(reviewers).toEqual([boss, boss, ben]);
   const both = { review_id, decision: 'allow', outcome: 'cancelled' };
@@ -269,8 +191,8 @@ test('an operator with the shared secret answers reviews as the first root user 
     { ...ben, user_id: 'usr_1', username: 'ana', role: 'user' },
     { ...ben, ip: null },
   ]);
-  // Only reviews: an operator cannot read everyone's mail.
-  await expect(holder('inbox')).rejects.toThrow('actor_id is required');
+  // Only reviews: an operator has no other rights of actors.
+  await expect(holder('step-list')).rejects.toThrow('actor_id is required');
   // An agent without a team that knows the secret is not an operator.
   await addSession(room.store, await addAgent(room.store, 'agt_a'), 'ses_a');
   await expect(respond(await mint({ session_id: 'ses_a' }))).rejects.toThrow('actor_id is required');
@@ -279,6 +201,8 @@ test('an operator with the shared secret answers reviews as the first root user 
 
 test('an agent without a team is not an actor', async () => {
   await addSession(room.store, await addAgent(room.store, 'agt_a'), 'ses_a');
-  await expect(as('a', 'inbox')).rejects.toThrow('actor_id is required');
-  await expect(as('a', 'inbox', { actor_id: 'boss@team_x' })).rejects.toMatchObject({ kind: 'forbidden' });
+  await expect(as('a', 'step-list')).rejects.toThrow('actor_id is required');
+  await expect(as('a', 'step-list', { actor_id: 'boss@team_x' })).rejects.toMatchObject({
+    kind: 'forbidden',
+  });
 });

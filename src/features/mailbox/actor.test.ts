@@ -1,15 +1,18 @@
 /** Mail and triggers of agents, with the real rules and database. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { ANA, LivesRoom } from '../../testing/lives.ts';
+import { run as runCli } from '../../testing/cli.ts';
+import { ANA } from '../../testing/lives.ts';
 import { addRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
 import type { ActorCaller } from '../actors/rules/actor.ts';
 import { ActorTransactions } from '../actors/transactions.ts';
 import { insertRun, type RunRow } from '../runs/queries/runs.ts';
 import { mailMethods, triggerMethods } from './actor.ts';
+import { mail_help } from './messages.ts';
+import { type MailRoom, makeMailRoom } from './testing.ts';
 
-let room: LivesRoom;
+let room: MailRoom;
 beforeEach(async () => {
-  room = await LivesRoom.make();
+  room = await makeMailRoom();
 });
 afterEach(() => room.end());
 
@@ -42,4 +45,11 @@ test('an agent of the same name in another run can neither acknowledge mail nor 
   await expect(triggers['time-trigger-cancel'](other, { trigger_id })).rejects.toThrow('trigger not found');
   expect(await ack(own, { message_id })).toMatchObject({ status: 'acknowledged' });
   expect(await triggers['time-trigger-cancel'](own, { trigger_id })).toMatchObject({ id: trigger_id });
+});
+
+test('the commands that an agent learns of with its first prompt exist', async () => {
+  for (const usage of mail_help.commands) {
+    const [, ...argv] = usage.split(' --')[0]!.split(' ');
+    expect(await runCli([...argv, '--help'], { home: room.folder })).toMatchObject({ code: 0 });
+  }
 });

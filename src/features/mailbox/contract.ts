@@ -199,6 +199,7 @@ export const mailActorMethods = {
   /** Like `inbox`, but waits for mail if the mailbox is empty. */
   receive: {
     tool: 'Your messages; waits a few seconds if the mailbox is empty.',
+    waits: true,
     params: z.object({ ...inRun, limit: z.int().min(1).max(limits.actor_inbox_items_max).optional() }),
     result: z.custom<{ messages: Mail[] }>(),
   },

@@ -2,7 +2,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { HttpServer } from '../../server/server.ts';
 import { askerOf, openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../../testing/http.ts';
-import { LivesRoom } from '../../testing/lives.ts';
 import { addRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { RunRow } from '../runs/queries/runs.ts';
@@ -10,6 +9,7 @@ import { mailHandlers } from './http.ts';
 import { limits } from './limits.ts';
 import type { Mail } from './rules/mail.ts';
 import type { Trigger } from './rules/trigger.ts';
+import { type MailRoom, makeMailRoom } from './testing.ts';
 
 const ADA: Caller = {
   user_id: 'usr_ada',
@@ -20,12 +20,12 @@ const ADA: Caller = {
   ip: null,
 };
 
-let room: LivesRoom;
+let room: MailRoom;
 let run: RunRow;
 let server: HttpServer;
 const ask = askerOf(() => server, USER_TOKEN);
 beforeEach(async () => {
-  room = await LivesRoom.make();
+  room = await makeMailRoom();
   run = await addRun(room.store, ADA, specWith({ lead: null, robot: SPEAKS }));
   server = await openFakeHttp(mailHandlers(room.mailbox, room.triggers));
 });

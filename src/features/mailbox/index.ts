@@ -6,6 +6,7 @@ import type { RunsFeature } from '../runs/index.ts';
 import { runOfNum } from '../runs/queries/runs.ts';
 import { mailMethods, triggerMethods } from './actor.ts';
 import { mailHandlers } from './http.ts';
+import { mail_help } from './messages.ts';
 import { countUnacknowledged } from './queries/mail.ts';
 import { Mailbox } from './service.ts';
 import { Triggers } from './triggers.ts';
@@ -38,6 +39,7 @@ export function openMailbox(
       notifyLeader: (tx, { run_num, ...letter }) => {
         mailbox.post(tx, { run: runOfNum(tx, run_num)!, ...letter, hops: 0 });
       },
+      actorHelp: () => [mail_help],
       pendingMail: (tx, { run_num, actor_id, prompt_id }) =>
         mailbox.pendingMail(tx, runOfNum(tx, run_num)!, actor_id, prompt_id),
       unacknowledgedMail: countUnacknowledged,

@@ -1,6 +1,17 @@
 /** Texts about mail (pure): for the agent that has mail, and for people if mail is not acknowledged. */
+import type { ActorHelp } from '../feature.ts';
 import { limits } from './limits.ts';
 import type { MailRow } from './queries/mail.ts';
+
+/** For the first prompt of an agent in a run. */
+export const mail_help: ActorHelp = {
+  commands: [
+    'svc actor send --to <member, leader or user> --payload \'{"text": "…"}\'',
+    'svc actor inbox',
+    'svc actor ack --message-id <id>',
+  ],
+  advice: 'Acknowledge each message when you have dealt with it.',
+};
 
 /** Names messages to the agent that receives them. */
 export function mailText(rows: readonly MailRow[]): string {

@@ -1,6 +1,6 @@
 /** Mail between actors: rights, storage, and delivery exactly once. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
+import { ANA, BEN, SOON } from '../../testing/lives.ts';
 import { addRun, changeRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { findRun, type RunRow } from '../runs/queries/runs.ts';
@@ -8,6 +8,7 @@ import { putHumans } from '../teams/queries.ts';
 import { limits } from './limits.ts';
 import { countUnacknowledged } from './queries/mail.ts';
 import type { Mail } from './rules/mail.ts';
+import { type MailRoom, makeMailRoom } from './testing.ts';
 
 /** A user without a team. */
 const EVE: Caller = {
@@ -28,10 +29,10 @@ const CAT: Caller = {
   ip: null,
 };
 
-let room: LivesRoom;
+let room: MailRoom;
 let run: RunRow;
 beforeEach(async () => {
-  room = await LivesRoom.make();
+  room = await makeMailRoom();
   await addRun(room.store, EVE, specWith({ lead: null }));
   run = await addRun(room.store, CAT, specWith({ lead: null, helper: null, robot: SPEAKS, plain: SPEAKS }), [
     BEN,

@@ -1,14 +1,15 @@
 /** Triggers across restarts of the plane, and until the end of the run. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
+import { ANA, BEN, SOON } from '../../testing/lives.ts';
 import { addRun, changeRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
 import { findRun, type RunRow } from '../runs/queries/runs.ts';
 import { limits } from './limits.ts';
+import { type MailRoom, makeMailRoom } from './testing.ts';
 
-let room: LivesRoom;
+let room: MailRoom;
 let run: RunRow;
 beforeEach(async () => {
-  room = await LivesRoom.make();
+  room = await makeMailRoom();
   run = await addRun(room.store, BEN, specWith({ lead: null, robot: SPEAKS }), [ANA]);
 });
 afterEach(() => room.end());

@@ -1,7 +1,7 @@
 /** Notification of agents about their mail, with a scripted agent. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { limits as sharedLimits } from '../../base/limits.ts';
-import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
+import { ANA, SOON } from '../../testing/lives.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import { addRun, changeRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
 import { updateAgent } from '../agents/queries/agents.ts';
@@ -10,13 +10,14 @@ import { findRun, type RunRow } from '../runs/queries/runs.ts';
 import { findStep, insertSteps, updateStep } from '../runs/queries/steps.ts';
 import { limits } from './limits.ts';
 import { findMail, type MailRow } from './queries/mail.ts';
+import { type MailRoom, makeMailRoom } from './testing.ts';
 
-let room: LivesRoom;
+let room: MailRoom;
 let run: RunRow;
 let agent_id: string;
 let acp: ScriptedAcp;
 beforeEach(async () => {
-  room = await LivesRoom.make();
+  room = await makeMailRoom();
   run = await addRun(room.store, ANA, specWith({ lead: null, robot: SPEAKS }));
   const started = await startAcp(room);
   agent_id = started.id;

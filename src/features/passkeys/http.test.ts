@@ -1,17 +1,21 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { HttpServer } from '../../server/server.ts';
-import { AccountsRoom, PASSWORD } from '../../testing/accounts.ts';
+import { type AccountsRoom, PASSWORD } from '../../testing/accounts.ts';
 import { Authenticator } from '../../testing/authenticator.ts';
 import { askerOf, openFakeHttp } from '../../testing/http.ts';
 import { accountHandlers } from '../accounts/http.ts';
 import { passkeyHandlers } from './http.ts';
+import { openPasskeysRoom, type PasskeysRoom } from './testing.ts';
 
 let room: AccountsRoom;
+let where: PasskeysRoom['where'];
 let server: HttpServer;
 let token: string;
 beforeEach(async () => {
-  room = await AccountsRoom.open();
-  const { accounts, join, passkeys, tokens, idempotency } = room;
+  const opened = await openPasskeysRoom();
+  ({ room, where } = opened);
+  const { passkeys } = opened;
+  const { accounts, join, tokens, idempotency } = room;
   const passkeysOf = (user_id: string) => passkeys.list(user_id);
   const handlers = {
     ...accountHandlers({ accounts, join, tokens, base_url: () => server.url, passkeysOf }),
@@ -20,7 +24,7 @@ beforeEach(async () => {
   const authenticate = (given: string, ip: string | null) => tokens.authenticate(given, ip);
   server = await openFakeHttp(handlers, { authenticate, idempotency });
   const { origin } = new URL(server.url.replace('127.0.0.1', 'localhost'));
-  room.place = { party: { id: 'localhost', origin, name: 'svc' }, reason: null };
+  where.place = { party: { id: 'localhost', origin, name: 'svc' }, reason: null };
   ({ token } = await room.joinRoot());
 });
 afterEach(async () => {
@@ -30,7 +34,7 @@ afterEach(async () => {
 
 const ask: ReturnType<typeof askerOf> = (method, path, body, options) =>
   askerOf(() => server, token)(method, path, body, options);
-const origin = () => room.place.party!.origin;
+const origin = () => where.place.party!.origin;
 
 it('adds a passkey, signs in with it, renames and removes it', async () => {
   const where = await ask('GET', '/api/passkeys/relying-party');

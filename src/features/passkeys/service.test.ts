@@ -1,12 +1,13 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Problem } from '../../core/problem.ts';
-import { AccountsRoom, outcome, PASSWORD } from '../../testing/accounts.ts';
+import { type AccountsRoom, outcome, PASSWORD } from '../../testing/accounts.ts';
 import { Authenticator, type Forgery } from '../../testing/authenticator.ts';
 import { limits as accountsLimits } from '../accounts/limits.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { limits as tokensLimits } from '../tokens/limits.ts';
 import { limits } from './limits.ts';
-import type { LoginResponse } from './service.ts';
+import type { LoginResponse, Passkeys } from './service.ts';
+import { openPasskeysRoom, type PasskeysRoom } from './testing.ts';
 
 const ORIGIN = 'https://svc.example';
 const client = { ip: '10.0.0.1', user_agent: 'test' };
@@ -14,9 +15,11 @@ const REFUSED = 'passkey was not accepted';
 const DAY_MS = 86_400_000;
 
 let room: AccountsRoom;
+let passkeys: Passkeys;
+let where: PasskeysRoom['where'];
 let root: { caller: Caller; token: string };
 beforeEach(async () => {
-  room = await AccountsRoom.open();
+  ({ room, passkeys, where } = await openPasskeysRoom());
   root = await room.joinRoot();
 });
 afterEach(() => room.close());
@@ -27,11 +30,9 @@ async function newUser(username: string): Promise<{ caller: Caller; token: strin
 }
 
 const start = (caller = root.caller, current_password?: string) =>
-  room.passkeys.startRegistration(caller, { current_password });
-const finish = (
-  caller: Caller,
-  response: Parameters<typeof room.passkeys.finishRegistration>[1]['response'],
-) => room.passkeys.finishRegistration(caller, { name: 'Key', response });
+  passkeys.startRegistration(caller, { current_password });
+const finish = (caller: Caller, response: Parameters<typeof passkeys.finishRegistration>[1]['response']) =>
+  passkeys.finishRegistration(caller, { name: 'Key', response });
 async function add(device = new Authenticator(ORIGIN), caller = root.caller) {
   return { device, passkey: await finish(caller, device.register(await start(caller))) };
 }
@@ -42,11 +43,11 @@ async function login(
   forged: Forgery = {},
   change: (response: LoginResponse) => LoginResponse = (response) => response,
 ) {
-  const { login_id, options } = await room.passkeys.startLogin(client, undefined);
-  return room.passkeys.finishLogin(login_id, change(device.login(options, forged)), client);
+  const { login_id, options } = await passkeys.startLogin(client, undefined);
+  return passkeys.finishLogin(login_id, change(device.login(options, forged)), client);
 }
 
-const own = (caller = root.caller) => room.passkeys.list(caller.user_id);
+const own = (caller = root.caller) => passkeys.list(caller.user_id);
 const lastAudits = async (n: number) => {
   const { items } = await room.audit.list({}, { limit: n });
   return items
@@ -100,7 +101,7 @@ describe('a passkey', () => {
       excludeCredentials: [{ id: device.id, type: 'public-key', transports: ['internal'] }],
       attestation: 'none',
     });
-    const { options: asked } = await room.passkeys.startLogin(client, undefined);
+    const { options: asked } = await passkeys.startLogin(client, undefined);
     expect(asked).toMatchObject({ rpId: 'svc.example', userVerification: 'required' });
     const challenges = [options.challenge, (await start()).challenge, asked.challenge];
     expect(new Set(challenges).size).toBe(3);
@@ -111,8 +112,8 @@ describe('a passkey', () => {
   it('can be renamed and removed only by its user, not by root', async () => {
     const ada = await newUser('ada');
     const { passkey } = await add(new Authenticator(ORIGIN), ada.caller);
-    const rename = (caller: Caller) => outcome(room.passkeys.rename(caller, passkey.id, 'Phone'));
-    const remove = (caller: Caller) => outcome(room.passkeys.remove(caller, passkey.id, undefined));
+    const rename = (caller: Caller) => outcome(passkeys.rename(caller, passkey.id, 'Phone'));
+    const remove = (caller: Caller) => outcome(passkeys.remove(caller, passkey.id, undefined));
     expect([await rename(root.caller), await remove(root.caller)]).toEqual([
       'passkey not found',
       'passkey not found',
@@ -130,7 +131,7 @@ describe('a passkey', () => {
 
   it('can be removed even if it is the last one: the password still works', async () => {
     const { device, passkey } = await add();
-    await room.passkeys.remove(root.caller, passkey.id, undefined);
+    await passkeys.remove(root.caller, passkey.id, undefined);
     expect(await outcome(login(device))).toBe(REFUSED);
     expect(await outcome(room.login('root'))).toBe('ok');
   });
@@ -266,20 +267,19 @@ describe('a registration', () => {
 
   it('returns the same passkey if it is repeated with the same id, but not with another credential', async () => {
     const response = new Authenticator(ORIGIN).register(await start());
-    const again = () =>
-      room.passkeys.finishRegistration(root.caller, { id: 'pky_key', name: 'Key', response });
+    const again = () => passkeys.finishRegistration(root.caller, { id: 'pky_key', name: 'Key', response });
     const made = await again();
     expect([made.id, await again()]).toEqual(['pky_key', made]);
     const other = new Authenticator(ORIGIN).register(await start());
     const fresh = { id: 'pky_key', name: 'Key', response: other };
-    expect((await room.passkeys.finishRegistration(root.caller, fresh)).id).not.toBe('pky_key');
+    expect((await passkeys.finishRegistration(root.caller, fresh)).id).not.toBe('pky_key');
   });
 });
 
 describe('adding and removing', () => {
   it('require that the password was verified within the last ten minutes, or the password', async () => {
     const { passkey } = await add();
-    const remove = (password?: string) => outcome(room.passkeys.remove(root.caller, passkey.id, password));
+    const remove = (password?: string) => outcome(passkeys.remove(root.caller, passkey.id, password));
     room.clock.advance(tokensLimits.password_recent_ms);
     const needed = 'current password is required';
     expect([await outcome(start()), await remove()]).toEqual([needed, needed]);
@@ -295,7 +295,7 @@ describe('adding and removing', () => {
     const { device, passkey } = await add();
     const { token } = await login(device);
     const caller = await room.tokens.authenticate(token, null);
-    const remove = (password?: string) => outcome(room.passkeys.remove(caller, passkey.id, password));
+    const remove = (password?: string) => outcome(passkeys.remove(caller, passkey.id, password));
     const needed = 'current password is required';
     expect([await outcome(start(caller)), await remove()]).toEqual([needed, needed]);
     expect(await remove(PASSWORD)).toBe('ok');
@@ -310,7 +310,7 @@ describe('adding and removing', () => {
     for (const act of [
       () => start(caller, PASSWORD),
       () => finish(caller, response),
-      () => room.passkeys.remove(caller, passkey.id, PASSWORD),
+      () => passkeys.remove(caller, passkey.id, PASSWORD),
     ])
       expect(await outcome(act())).toBe('not allowed');
     expect(await own()).toHaveLength(1);
@@ -382,7 +382,7 @@ describe('a login', () => {
   it('has the same error for all failures', async () => {
     const { device } = await add();
     const stranger = new Authenticator(ORIGIN);
-    const { options } = await room.passkeys.startLogin(client, undefined);
+    const { options } = await passkeys.startLogin(client, undefined);
     const refusals: Promise<unknown>[] = [
       login(stranger),
       login(device, { origin: 'https://evil.example' }),
@@ -390,7 +390,7 @@ describe('a login', () => {
       login(device, {}, (response) => ({ ...response, type: 'password' })),
       login(device, {}, (response) => ({ ...response, id: 'none', rawId: 'none' })),
       login(device, {}, (response) => ({ ...response, id: stranger.id, rawId: stranger.id })),
-      room.passkeys.finishLogin('pkl_none', device.login(options), client),
+      passkeys.finishLogin('pkl_none', device.login(options), client),
     ];
     const said = await Promise.all(
       refusals.map((refusal) =>
@@ -404,35 +404,35 @@ describe('a login', () => {
 
   it('accepts only one attempt to finish it, whatever the result', async () => {
     const { device } = await add();
-    const { login_id, options } = await room.passkeys.startLogin(client, undefined);
+    const { login_id, options } = await passkeys.startLogin(client, undefined);
     const response = device.login(options);
-    expect(await outcome(room.passkeys.finishLogin(login_id, response, client))).toBe('ok');
-    expect(await outcome(room.passkeys.finishLogin(login_id, response, client))).toBe(REFUSED);
-    const other = await room.passkeys.startLogin(client, undefined);
+    expect(await outcome(passkeys.finishLogin(login_id, response, client))).toBe('ok');
+    expect(await outcome(passkeys.finishLogin(login_id, response, client))).toBe(REFUSED);
+    const other = await passkeys.startLogin(client, undefined);
     const forged = device.login(other.options, { flags: 0 });
-    expect(await outcome(room.passkeys.finishLogin(other.login_id, forged, client))).toBe(REFUSED);
+    expect(await outcome(passkeys.finishLogin(other.login_id, forged, client))).toBe(REFUSED);
     const right = device.login(other.options);
-    expect(await outcome(room.passkeys.finishLogin(other.login_id, right, client))).toBe(REFUSED);
+    expect(await outcome(passkeys.finishLogin(other.login_id, right, client))).toBe(REFUSED);
   });
 
   it('succeeds once of two concurrent attempts with one challenge', async () => {
     const { device } = await add();
-    const { login_id, options } = await room.passkeys.startLogin(client, undefined);
+    const { login_id, options } = await passkeys.startLogin(client, undefined);
     const response = device.login(options);
     const both = [client, { ...client, ip: '10.0.0.2' }].map((from) =>
-      outcome(room.passkeys.finishLogin(login_id, response, from)),
+      outcome(passkeys.finishLogin(login_id, response, from)),
     );
     expect((await Promise.all(both)).toSorted()).toEqual(['ok', REFUSED]);
   });
 
   it('expires after five minutes, and its challenge is not valid for another login', async () => {
     const { device } = await add();
-    const { login_id, options } = await room.passkeys.startLogin(client, undefined);
-    const other = await room.passkeys.startLogin(client, undefined);
-    const crossed = room.passkeys.finishLogin(other.login_id, device.login(options), client);
+    const { login_id, options } = await passkeys.startLogin(client, undefined);
+    const other = await passkeys.startLogin(client, undefined);
+    const crossed = passkeys.finishLogin(other.login_id, device.login(options), client);
     expect(await outcome(crossed)).toBe(REFUSED);
     room.clock.advance(limits.passkey_challenge_ms);
-    const late = room.passkeys.finishLogin(login_id, device.login(options), client);
+    const late = passkeys.finishLogin(login_id, device.login(options), client);
     expect(await outcome(late)).toBe(REFUSED);
   });
 
@@ -440,9 +440,9 @@ describe('a login', () => {
     const device = new Authenticator(ORIGIN);
     const { challenge } = await start();
     await add(device);
-    const { login_id } = await room.passkeys.startLogin(client, undefined);
+    const { login_id } = await passkeys.startLogin(client, undefined);
     const response = device.login({ challenge, rpId: 'svc.example' });
-    expect(await outcome(room.passkeys.finishLogin(login_id, response, client))).toBe(REFUSED);
+    expect(await outcome(passkeys.finishLogin(login_id, response, client))).toBe(REFUSED);
   });
 
   it('is rejected and audited if its counter did not increase, unless the authenticator never counts', async () => {
@@ -474,9 +474,9 @@ describe('a login', () => {
     const { device } = await add();
     for (let i = 0; i < accountsLimits.login_failures_per_ip; i++) await outcome(login(device, { flags: 0 }));
     expect((await lastAudits(1))[0]!.event).toBe('user_login_throttled');
-    const { login_id, options } = await room.passkeys.startLogin(client, undefined);
+    const { login_id, options } = await passkeys.startLogin(client, undefined);
     const response = device.login(options);
-    const finish = (ip: string) => room.passkeys.finishLogin(login_id, response, { ...client, ip });
+    const finish = (ip: string) => passkeys.finishLogin(login_id, response, { ...client, ip });
     expect(await outcome(finish('10.0.0.1'))).toBe('too many attempts; try again later');
     // Nobody is locked out, and the challenge was not used.
     expect(await outcome(finish('10.0.0.2'))).toBe('ok');
@@ -509,15 +509,15 @@ describe('a login', () => {
           }),
         );
     });
-    const other = await room.passkeys.startLogin({ ...client, ip: '10.0.0.9' }, undefined);
-    await room.passkeys.startLogin(client, undefined);
+    const other = await passkeys.startLogin({ ...client, ip: '10.0.0.9' }, undefined);
+    await passkeys.startLogin(client, undefined);
     expect(await count()).toBe(limits.passkey_logins_per_network + 1);
     const { device } = await add();
     const response = device.login(other.options);
-    expect(await outcome(room.passkeys.finishLogin(other.login_id, response, client))).toBe('ok');
+    expect(await outcome(passkeys.finishLogin(other.login_id, response, client))).toBe('ok');
     await start();
     room.clock.advance(DAY_MS);
-    expect(await room.passkeys.sweep()).toBe(limits.passkey_logins_per_network + 1);
+    expect(await passkeys.sweep()).toBe(limits.passkey_logins_per_network + 1);
     expect(await count()).toBe(0);
   });
 });
@@ -525,19 +525,19 @@ describe('a login', () => {
 describe('without a relying party', () => {
   it('starting fails with the reason, and no login can be finished', async () => {
     const { device } = await add();
-    const open = await room.passkeys.startLogin(client, undefined);
-    room.place = { party: null, reason: 'passkeys need https' };
+    const open = await passkeys.startLogin(client, undefined);
+    where.place = { party: null, reason: 'passkeys need https' };
     expect(await outcome(start())).toBe('passkeys need https');
-    expect(await outcome(room.passkeys.startLogin(client, undefined))).toBe('passkeys need https');
+    expect(await outcome(passkeys.startLogin(client, undefined))).toBe('passkeys need https');
     const response = device.login(open.options);
-    expect(await outcome(room.passkeys.finishLogin(open.login_id, response, client))).toBe(REFUSED);
+    expect(await outcome(passkeys.finishLogin(open.login_id, response, client))).toBe(REFUSED);
   });
 
   it('a page of another origin gets the right one in the error', async () => {
     const only = 'passkeys work at https://svc.example only';
-    expect(await outcome(room.passkeys.startLogin(client, 'http://127.0.0.1:8080'))).toBe(only);
+    expect(await outcome(passkeys.startLogin(client, 'http://127.0.0.1:8080'))).toBe(only);
     const from = { origin: 'http://127.0.0.1:8080' };
-    expect(await outcome(room.passkeys.startRegistration(root.caller, from))).toBe(only);
-    expect(await outcome(room.passkeys.startLogin(client, ORIGIN))).toBe('ok');
+    expect(await outcome(passkeys.startRegistration(root.caller, from))).toBe(only);
+    expect(await outcome(passkeys.startLogin(client, ORIGIN))).toBe('ok');
   });
 });

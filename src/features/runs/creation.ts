@@ -1,10 +1,12 @@
-/** Creates runs, in the caller's transaction. */
+/** Creates runs and the tasks of runs that are created without one, in the caller's transaction. */
+import { newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { TeamRow } from '../teams/queries.ts';
 import { memberKind, type TeamSpec } from '../teams/rules/team.ts';
 import { insertRun, nextRunNumber, type RunRow, runOfNum } from './queries/runs.ts';
 import { insertSteps } from './queries/steps.ts';
+import { insertTask } from './queries/tasks.ts';
 import { runMode } from './rules/run.ts';
 import { stepRow } from './run-commands.ts';
 import type { Scheduler } from './scheduler.ts';
@@ -47,4 +49,21 @@ export function createRun(tx: Tx, scheduler: Scheduler, asked: CreateRun): RunRo
 export function taskTitle(reader: Reader, team: TeamRow, { title }: Record<string, unknown>): string {
   const is_title = typeof title === 'string' && title.trim() !== '';
   return is_title ? title.slice(0, limits.name_chars_max) : `Run ${nextRunNumber(reader, team.num)}`;
+}
+
+/** Creates the task of a run that is created without one, with the status `in_progress`. Returns its num. `now`: Unix ms. */
+export function createTask(
+  tx: Tx,
+  { now, ...task }: { team_num: number; title: string; created_by: string; now: number },
+): number {
+  return insertTask(tx, {
+    ...task,
+    id: newId('task'),
+    description: '',
+    status: 'in_progress',
+    conversation_id: newId('conv'),
+    version: 1,
+    created_at: now,
+    updated_at: now,
+  });
 }

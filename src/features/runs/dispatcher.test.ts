@@ -335,7 +335,7 @@ test('a restart keeps nothing from commands or outcomes of the earlier attempt',
   await room.store.write((tx) => {
     const run = findRun(tx, run_id)!;
     updateStep(tx, findStep(tx, run.num, 'a')!.num, { answer: '"yes"' });
-    room.mailbox.setAttention(tx, run, 'look');
+    room.publisher.setAttention(tx, run, 'look');
   });
   await say(room, run_id, { kind: 'run_command', command: { kind: 'restartRun' } });
   expect(await runOf(room, run_id)).toMatchObject({ attempt: 2, attention: null, attention_at: null });

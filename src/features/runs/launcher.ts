@@ -21,6 +21,7 @@ import { loadAcpState } from '../agents/queries/acp-state.ts';
 import { type AgentRow, findAgent, findSession } from '../agents/queries/agents.ts';
 import { sendNext } from '../conversations/driver.ts';
 import { queuePrompt } from '../conversations/queries.ts';
+import type { ActorHelp } from '../feature.ts';
 import { teamOfNum } from '../teams/queries.ts';
 import { type Member, memberKind, type TeamSpec } from '../teams/rules/team.ts';
 import type { Attempts } from './attempts.ts';
@@ -132,7 +133,9 @@ export class Launcher {
       const actor_id = actorIdOf(member.member_id, run.team_id);
       const mail = this.#core.extensions.pendingMail(tx, { run_num: run.num, actor_id, prompt_id });
       const first = fresh || !hasReceivedAttempt(tx, row.session_id!);
-      const texts = [promptOf(tx, launch, first), mail].filter((text) => text !== null);
+      const texts = [promptOf(tx, launch, first ? this.#core.extensions.actorHelp() : null), mail].filter(
+        (text) => text !== null,
+      );
       const content = [{ type: 'text', text: texts.join('\n\n') }];
       const { created_by } = run;
       queuePrompt(tx, row.num, { id: prompt_id, content, created_by, created_at: this.#core.clock.now() });
@@ -200,16 +203,17 @@ function requestOf({ attempt: { target }, run, member, team_name }: Launch): Cre
 }
 
 /** `first`: whether it is the first prompt of the run to this agent process. */
+/** `help`: for an agent's first prompt; null: it has had one. */
 function promptOf(
   tx: Tx,
   { attempt: { target }, run, spec, member, team_name }: Launch,
-  first: boolean,
+  help: readonly ActorHelp[] | null,
 ): string {
   const prompt =
     target.kind === 'round'
       ? roundPrompt(roundInput(tx, run, target.round))
       : stepPrompt(findStep(tx, run.num, target.step_key)!, stepInput(tx, run, target.step_key));
-  return first ? `${introduction({ team_name, spec, member })}\n\n${prompt}` : prompt;
+  return help ? `${introduction({ team_name, spec, member, help })}\n\n${prompt}` : prompt;
 }
 
 function mustFit(input: object): void {

@@ -13,7 +13,7 @@ import { mustFindTeam } from '../teams/access.ts';
 import type { TeamRow } from '../teams/queries.ts';
 import type { StepSpec } from '../teams/rules/team.ts';
 import { mustFindRun } from './access.ts';
-import { createRun, taskTitle } from './creation.ts';
+import { createRun, createTask, taskTitle } from './creation.ts';
 import { runMembers } from './participants.ts';
 import { listRuns, type RunRow, toRun } from './queries/runs.ts';
 import type { Run, RunMembers, RunStatus, Step } from './rules/run.ts';
@@ -32,7 +32,7 @@ export interface RunsOptions {
   audit: Audit;
   scheduler: Scheduler;
   idempotency: Pick<IdempotencyKeys, 'keepWith'>;
-  extensions: Pick<Extensions, 'createTask' | 'publishTask' | 'unacknowledgedMail'>;
+  extensions: Pick<Extensions, 'publishTask' | 'unacknowledgedMail'>;
 }
 
 interface RunPath {
@@ -63,7 +63,7 @@ export class Runs {
       const team = mustFindTeam(tx, caller, 'team.work', team_id);
       const asked = { created_by: caller.user_id, now: clock.now() };
       const title = taskTitle(tx, team, input);
-      const task_num = extensions.createTask(tx, { ...asked, team_num: team.num, title });
+      const task_num = createTask(tx, { ...asked, team_num: team.num, title });
       const run = toRun(createRun(tx, scheduler, { ...asked, id, team, task_num, input }));
       const { user_id, ip } = caller;
       audit.record(tx, { event: 'run_created', user_id, ip, details: { run_id: id, team_id } });

@@ -14,10 +14,12 @@ const spec: TeamSpec = {
   ...{ steps: [], review_route: 'human', max_rounds: 20 },
 };
 
+const help = [{ commands: ['svc actor shout <text>', 'svc actor listen'], advice: 'Answer everyone.' }];
+
 const build = { step_key: 'build', prompt: '' };
 
 test('introduces an agent to its role, its team and the commands', () => {
-  expect(introduction({ team_name: 'harbour', spec, member: bob })).toMatchInlineSnapshot(`
+  expect(introduction({ team_name: 'harbour', spec, member: bob, help })).toMatchInlineSnapshot(`
     "You are bob, a worker of the team "harbour".
 
     writes code
@@ -27,15 +29,14 @@ test('introduces an agent to its role, its team and the commands', () => {
     - bob (worker): writes code; skills: go, sql
 
     Talk to the team with commands in your shell:
-      svc actor send --to <member, leader or user> --payload '{"text": "…"}'
-      svc actor inbox
-      svc actor ack --message-id <id>
-    Your environment identifies you. Acknowledge each message when you have dealt with it."
+      svc actor shout <text>
+      svc actor listen
+    Your environment identifies you. Answer everyone."
   `);
 });
 
 test('also explains to a leader how to add steps', () => {
-  const text = introduction({ team_name: 'harbour', spec, member: lea });
+  const text = introduction({ team_name: 'harbour', spec, member: lea, help: [] });
   expect(text).toContain('You are lea, the leader of the team "harbour".');
   expect(text).toContain('svc actor step-add');
 });

@@ -3,6 +3,7 @@
  * take about a minute to read. Delimiters mark the parts that other people or agents wrote.
  */
 
+import type { ActorHelp } from '../feature.ts';
 import type { Member, TeamSpec } from '../teams/rules/team.ts';
 import { limits } from './limits.ts';
 import type { RoundInput, StepInput } from './step-io.ts';
@@ -11,10 +12,12 @@ export interface Introduced {
   team_name: string;
   spec: TeamSpec;
   member: Member;
+  /** About commands besides those for steps. */
+  help: readonly ActorHelp[];
 }
 
 /** The start of an agent's first prompt: its role, the other members, and how to communicate with them. */
-export function introduction({ team_name, spec, member }: Introduced): string {
+export function introduction({ team_name, spec, member, help }: Introduced): string {
   const { member_id, prompt, description } = member;
   const role = roleOf(spec, member_id);
   return [
@@ -22,7 +25,7 @@ export function introduction({ team_name, spec, member }: Introduced): string {
     ...(description ? [description] : []),
     ...(prompt ? [prompt] : []),
     ['The team:', ...spec.members.map((one) => memberLine(spec, one))].join('\n'),
-    ['Talk to the team with commands in your shell:', ...commands(role)].join('\n'),
+    ...commandsOf(role, help),
   ].join('\n\n');
 }
 
@@ -86,18 +89,21 @@ function memberLine(spec: TeamSpec, { member_id, description, skills }: Member):
   return `- ${member_id} (${roleOf(spec, member_id)})${what}`;
 }
 
-function commands(role: 'leader' | 'worker'): string[] {
-  return [
-    '  svc actor send --to <member, leader or user> --payload \'{"text": "…"}\'',
-    '  svc actor inbox',
-    '  svc actor ack --message-id <id>',
+/** A paragraph; none if there are no commands. */
+function commandsOf(role: 'leader' | 'worker', help: readonly ActorHelp[]): string[] {
+  const usages = [
+    ...help.flatMap(({ commands }) => commands),
     ...(role === 'leader'
-      ? [
-          '  svc actor step-add --step-key <key> --member <member> --prompt <what to do> [--depends-on <key> …]',
-        ]
+      ? ['svc actor step-add --step-key <key> --member <member> --prompt <what to do> [--depends-on <key> …]']
       : []),
-    'Your environment identifies you. Acknowledge each message when you have dealt with it.',
   ];
+  if (usages.length === 0) return [];
+  const lines = [
+    'Talk to the team with commands in your shell:',
+    ...usages.map((usage) => `  ${usage}`),
+    ['Your environment identifies you.', ...help.map(({ advice }) => advice)].join(' '),
+  ];
+  return [lines.join('\n')];
 }
 
 function isEmpty(value: unknown): boolean {

@@ -3,8 +3,8 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { HttpServer } from '../../server/server.ts';
 import { Streams } from '../../server/sse.ts';
 import { askerOf, openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../../testing/http.ts';
-import { MIA, TasksRoom, TEAM } from '../../testing/tasks.ts';
 import { taskHandlers } from './http.ts';
+import { MIA, TasksRoom, TEAM } from './testing.ts';
 
 const TASKS = `/api/teams/${TEAM}/tasks`;
 

@@ -7,7 +7,6 @@ import type { Tokens } from '../tokens/service.ts';
 import { publishTask } from './find.ts';
 import { taskHandlers } from './http.ts';
 import { Messages } from './messages.ts';
-import { createTask } from './run-tasks.ts';
 import { Tasks } from './service.ts';
 
 export interface TasksNeeds {
@@ -25,9 +24,6 @@ export function openTasks(core: Core, { runs, mailbox, tokens }: TasksNeeds): Fe
     name: 'tasks',
     routes: taskHandlers({ tasks, messages, tokens, streams: core.streams }),
     facts: { tasks: tasks.facts(), messages: messages.facts() },
-    extensions: {
-      createTask,
-      publishTask: (tx, task_num) => void publishTask(core.feed, tx, task_num),
-    },
+    extensions: { publishTask: (tx, task_num) => void publishTask(core.feed, tx, task_num) },
   };
 }

@@ -3,11 +3,11 @@ import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { problems } from '../../core/problem.ts';
 import { type Frame, parseFrames } from '../../events/testing.ts';
-import { EVE, JON, MIA, ROOT, TasksRoom, TEAM } from '../../testing/tasks.ts';
 import { mustFindTask } from './find.ts';
 import { limits } from './limits.ts';
 import type { NewMessage } from './messages.ts';
 import type { Message, MessageRoute } from './rules/message.ts';
+import { EVE, JON, MIA, ROOT, TasksRoom, TEAM } from './testing.ts';
 
 let room: TasksRoom;
 let task_id: string;

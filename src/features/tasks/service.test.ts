@@ -1,8 +1,8 @@
 /** Tasks: what people may create and change, and how a task's status follows its runs. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { EVE, JON, MIA, ROOT, TasksRoom, TEAM } from '../../testing/tasks.ts';
 import type { RunStatus } from '../runs/rules/run.ts';
 import { followRun, type TaskStatus } from './rules/task.ts';
+import { EVE, JON, MIA, ROOT, TasksRoom, TEAM } from './testing.ts';
 
 let room: TasksRoom;
 beforeEach(async () => {

@@ -8,6 +8,6 @@ export const limits = {
   actor_params_bytes_max: 1 * MIB,
   /** Actor calls at the same time. */
   actor_calls_max: 64,
-  /** Calls that wait for mail at the same time. */
+  /** Calls that wait, for example for mail, at the same time. */
   actor_receives_max: 32,
 } as const;

@@ -8,12 +8,14 @@ import { expect, onTestFinished, test } from 'vitest';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import { silentLog } from '../../base/log.ts';
 import { invalid, Problem, problemKinds, problems } from '../../core/problem.ts';
+import { actorMethods } from '../../features/actors/contract.ts';
 import { type Connection, openConnection } from '../../link/plane/connection.ts';
 import { ActorService } from '../../link/proto/actor_pb.ts';
 import { makeCa, makeKey, makeLeaf } from '../../link/trust/pki.ts';
 import { toProblem } from '../../link/wire.ts';
 import { limits } from './limits.ts';
 import { type ActorListener, type ActorListenerOptions, openActorListener } from './listener.ts';
+import { waitingMethods } from './service.ts';
 
 async function openTestListener(more: Partial<ActorListenerOptions> = {}): Promise<ActorListener> {
   const listener = await openActorListener({
@@ -206,4 +208,9 @@ test('closes all connections on shutdown, even silent ones', async () => {
   await listener.close();
   expect(await waiting).toBe('bad_gateway: failed to connect to remote node');
   await gone;
+});
+
+test('the methods that may wait are those of the method table', () => {
+  const waiting = Object.entries(actorMethods).filter(([, method]) => 'waits' in method);
+  expect(waitingMethods).toEqual(waiting.map(([name]) => name));
 });

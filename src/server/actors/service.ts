@@ -6,7 +6,6 @@ import { type ConnectRouter, createContextKey } from '@connectrpc/connect';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import { invalid, Problem, problems } from '../../core/problem.ts';
-import type { ActorMethod } from '../../features/actors/contract.ts';
 import { ActorService } from '../../link/proto/actor_pb.ts';
 import { toConnectError } from '../../link/wire.ts';
 import { limits } from './limits.ts';
@@ -22,8 +21,11 @@ export interface ActorBackend {
   log: Logger;
 }
 
-/** The method for which the plane may delay its answer until there is a message. */
-const WAITS: ActorMethod = 'receive';
+/**
+ * The methods whose answer the plane may delay: those with `waits` in the table `actorMethods`. Nodes do not load that table,
+ * which takes 64 ms.
+ */
+export const waitingMethods: readonly string[] = ['receive'];
 
 /** Adds the service to a listener's router. */
 export function actorRoutes({ call, log }: ActorBackend): (router: ConnectRouter) => void {
@@ -35,7 +37,7 @@ export function actorRoutes({ call, log }: ActorBackend): (router: ConnectRouter
    * that do not wait, so that agents waiting for mail cannot block agents that send it.
    */
   const pass: ActorBackend['call'] = async (asked) => {
-    const waits = asked.method === WAITS;
+    const waits = waitingMethods.includes(asked.method);
     const full = active_calls >= limits.actor_calls_max || (waits && waiting >= limits.actor_receives_max);
     if (full) throw problems.tooManyActorCalls();
     active_calls++;

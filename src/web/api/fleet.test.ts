@@ -4,14 +4,14 @@ import { applyFrame } from './fleet.ts';
 
 type Row = Record<string, unknown>;
 
-const KEY = ['tasks', 'tea_1'];
-const task = (id: string, second: number, more: Row = {}): Row => ({
+const KEY = ['runs', 'tea_1'];
+const run = (id: string, second: number, more: Row = {}): Row => ({
   id,
   team_id: 'tea_1',
   updated_at: `2026-01-02T03:04:${String(second).padStart(2, '0')}.000Z`,
   ...more,
 });
-const frame = (record: Row) => ({ id: '1', event: 'task', data: { record } }) as never;
+const frame = (record: Row) => ({ id: '1', event: 'run', data: { record } }) as never;
 
 let queries: QueryClient;
 beforeEach(() => {
@@ -28,22 +28,22 @@ const ids = () => queries.getQueryData<Row[]>(KEY)?.map(({ id, title }) => `${id
 const settled = () => new Promise((resolve) => setTimeout(resolve, 5));
 
 test('a change updates existing lists, and an older one does not overwrite a newer one', () => {
-  queries.setQueryData(KEY, [task('a', 1)]);
-  applyFrame(queries, frame(task('b', 2)));
-  applyFrame(queries, frame(task('a', 3, { title: '!' })));
-  applyFrame(queries, frame(task('a', 2)));
+  queries.setQueryData(KEY, [run('a', 1)]);
+  applyFrame(queries, frame(run('b', 2)));
+  applyFrame(queries, frame(run('a', 3, { title: '!' })));
+  applyFrame(queries, frame(run('a', 2)));
   expect(ids()).toEqual(['b', 'a!']);
-  expect(queries.getQueryData(['task', 'a'])).toMatchObject({ title: '!' });
+  expect(queries.getQueryData(['run', 'a'])).toMatchObject({ title: '!' });
 });
 
 test('a change that arrives while a list is fetched is not lost', async () => {
-  queries.setQueryData(KEY, [task('a', 1), task('c', 1)]);
+  queries.setQueryData(KEY, [run('a', 1), run('c', 1)]);
   const { answer, done } = startFetch();
-  applyFrame(queries, frame(task('b', 2)));
-  applyFrame(queries, frame(task('a', 3, { title: '!' })));
+  applyFrame(queries, frame(run('b', 2)));
+  applyFrame(queries, frame(run('a', 3, { title: '!' })));
   applyFrame(queries, frame({ id: 'c', team_id: 'tea_1', deleted: true }));
   expect(ids()).toEqual(['b', 'a!']);
-  answer([task('a', 1), task('c', 1)]);
+  answer([run('a', 1), run('c', 1)]);
   await done;
   await settled();
   expect(ids()).toEqual(['b', 'a!']);
@@ -51,9 +51,9 @@ test('a change that arrives while a list is fetched is not lost', async () => {
 
 test('a change that arrives during the first fetch of a list is not lost', async () => {
   const { answer, done } = startFetch();
-  applyFrame(queries, frame(task('b', 2)));
+  applyFrame(queries, frame(run('b', 2)));
   expect(ids()).toBeUndefined();
-  answer([task('a', 1)]);
+  answer([run('a', 1)]);
   await done;
   await settled();
   expect(ids()).toEqual(['b', 'a']);

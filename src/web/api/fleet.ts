@@ -1,31 +1,24 @@
 /** Applies frames of the fleet stream to the query cache. Each frame has a record as it is after a change. */
 import type { QueryClient } from '@tanstack/react-query';
 import type { Frame } from '../../client/client.ts';
+import type { CachedRecord, CacheKey, Row } from '../feature.ts';
+import { features } from '../features.ts';
 import { keys } from './keys.ts';
 
-type Row = Record<string, unknown>;
-type Key = readonly unknown[];
-
-interface Place {
-  list: Key;
-  /** The key of the single record, for kinds that screens read one by one. */
-  one?: Key;
-  /** The field that identifies a record within its list. */
-  id: 'id' | 'step_key';
-}
-
 /** Where the record of a frame is cached, by the kind of the frame. */
-const places: Record<string, (record: Row) => Place> = {
-  agent: ({ id }) => ({ list: keys.agents, one: keys.agent(String(id)), id: 'id' }),
-  review: ({ id }) => ({ list: keys.reviews, one: keys.review(String(id)), id: 'id' }),
-  elicitation: ({ id }) => ({ list: keys.elicitations, one: keys.elicitation(String(id)), id: 'id' }),
-  run: ({ id, team_id }) => ({ list: keys.runs(String(team_id)), one: keys.run(String(id)), id: 'id' }),
-  step: ({ run_id }) => ({ list: keys.steps(String(run_id)), id: 'step_key' }),
-  task: ({ id, team_id }) => ({ list: keys.tasks(String(team_id)), one: keys.task(String(id)), id: 'id' }),
-};
+const places: Record<string, (record: Row) => CachedRecord> = Object.assign(
+  {
+    agent: ({ id }) => ({ list: keys.agents, one: keys.agent(String(id)), id: 'id' }),
+    review: ({ id }) => ({ list: keys.reviews, one: keys.review(String(id)), id: 'id' }),
+    elicitation: ({ id }) => ({ list: keys.elicitations, one: keys.elicitation(String(id)), id: 'id' }),
+    run: ({ id, team_id }) => ({ list: keys.runs(String(team_id)), one: keys.run(String(id)), id: 'id' }),
+    step: ({ run_id }) => ({ list: keys.steps(String(run_id)), id: 'step_key' }),
+  } satisfies Record<string, (record: Row) => CachedRecord>,
+  ...features.map(({ records }) => records),
+);
 
 /** Kinds whose frames differ from the cached records: these queries are fetched again. */
-const refetched: Record<string, readonly Key[]> = {
+const refetched: Record<string, readonly CacheKey[]> = {
   node: [keys.nodes, keys.agent_nodes],
 };
 
@@ -47,7 +40,7 @@ export function applyFrame(queries: QueryClient, frame: Frame): void {
 }
 
 /** Applies a change now, and again after a fetch in progress, whose result may be older than the change. */
-function put(queries: QueryClient, queryKey: Key, change: () => void): void {
+function put(queries: QueryClient, queryKey: CacheKey, change: () => void): void {
   const fetching = queries.getQueryCache().find({ queryKey, exact: true })?.promise;
   change();
   fetching?.then(

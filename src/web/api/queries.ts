@@ -23,7 +23,6 @@ export type ReviewRecord = Answered<'getReview'>;
 export type ElicitationRecord = Answered<'getElicitation'>;
 export type RunRecord = Answered<'getRun'>;
 export type TeamRecord = Answered<'getTeam'>;
-export type TaskRecord = Answered<'getTask'>;
 export type PresetRecord = Answered<'listPresets'>[number];
 
 export const agentsQuery = queryOptions({ queryKey: keys.agents, queryFn: () => all('listAgents') });
@@ -110,36 +109,19 @@ export const stepsQuery = (team_id: string, run_id: string) =>
     queryKey: keys.steps(run_id),
     queryFn: () => call('listSteps', { params: { team_id, run_id } }),
   });
-export const tasksQuery = (team_id: string) =>
-  queryOptions({
-    queryKey: keys.tasks(team_id),
-    queryFn: () => all('listTasks', { params: { team_id } }),
-  });
 export async function readRuns(team_id: string, cursor?: string) {
   const query = { limit: RUNS_READ, ...(cursor !== undefined && { cursor }) };
   const page = await call('listRuns', { params: { team_id }, query });
   // With a limit it is a page.
   return page as Extract<typeof page, { items: unknown }>;
 }
-/** The participants of a run and its mail are not part of the fleet stream, so they are polled while the run is live. */
+/** The participants of a run are not part of the fleet stream, so they are polled while the run is live. */
 export const runMembersQuery = (run_id: string, live: boolean) =>
   queryOptions({
     queryKey: keys.run_members(run_id),
     queryFn: () => call('listRunMembers', { params: { run_id } }),
     refetchInterval: live ? 5000 : false,
     staleTime: 0,
-  });
-export const runMailQuery = (run_id: string, live: boolean) =>
-  queryOptions({
-    queryKey: keys.run_mail(run_id),
-    queryFn: () => all('listRunMail', { params: { run_id } }),
-    refetchInterval: live ? 5000 : false,
-    staleTime: 0,
-  });
-export const mailQuery = (message_id: number) =>
-  queryOptions({
-    queryKey: keys.mail(message_id),
-    queryFn: () => call('getMail', { params: { message_id: String(message_id) } }),
   });
 export const nodesQuery = queryOptions({ queryKey: keys.nodes, queryFn: () => all('listNodes') });
 export const presetsQuery = (node_id: string) =>
@@ -158,16 +140,6 @@ export const usersQuery = queryOptions({
   queryKey: keys.users,
   queryFn: () => all('listUsers'),
   staleTime: 0,
-});
-export const meQuery = queryOptions({
-  queryKey: keys.me,
-  queryFn: () => call('getMe'),
-  staleTime: 0,
-});
-/** The origin at which passkeys work. */
-export const relyingPartyQuery = queryOptions({
-  queryKey: keys.relying_party,
-  queryFn: () => call('getRelyingParty'),
 });
 export const signInsQuery = queryOptions({
   queryKey: keys.sign_ins,

@@ -1,11 +1,7 @@
 /** Recognizes sequences of key presses as commands. Pure: each press has its time. */
 import { jumps } from './key-table.ts';
 
-export type KeyCommand =
-  | { do: 'sheet' }
-  | { do: 'new_agent' }
-  | { do: 'filter' }
-  | { do: 'go'; to: (typeof jumps)[keyof typeof jumps]['to'] };
+export type KeyCommand = { do: 'sheet' } | { do: 'new_agent' } | { do: 'filter' } | { do: 'go'; to: string };
 
 /** How long the sequence waits for the letter after `g`. */
 const WAIT_MS = 1500;

@@ -1,4 +1,5 @@
 /** All keyboard shortcuts. The sheet, the settings and the jumps use this table. */
+import { features } from '../features.ts';
 import { MOD } from '../ui/keys.ts';
 
 export interface KeyRow {
@@ -9,15 +10,19 @@ export interface KeyRow {
   always?: true;
 }
 
+const feature_jumps = features.flatMap(({ places = [] }) =>
+  places.flatMap(({ jump, to, label }) => (jump === undefined ? [] : [[jump, { to, label }] as const])),
+);
+
 /** `g`, then this letter. */
-export const jumps = {
+export const jumps: Readonly<Record<string, { to: string; label: string }>> = {
   i: { to: '/approvals', label: 'Approvals' },
   a: { to: '/agents', label: 'Agents' },
   t: { to: '/teams', label: 'Teams' },
   r: { to: '/runs', label: 'Runs' },
-  k: { to: '/tasks', label: 'Tasks' },
+  ...Object.fromEntries(feature_jumps),
   n: { to: '/nodes', label: 'Nodes' },
-} as const;
+};
 
 export const keyTable: readonly { title: string; rows: readonly KeyRow[] }[] = [
   {

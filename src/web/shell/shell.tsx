@@ -6,8 +6,6 @@ import {
   Bot,
   Braces,
   Ellipsis,
-  ListChecks,
-  type LucideIcon,
   Network,
   Play,
   ScrollText,
@@ -25,6 +23,8 @@ import {
   reviewsQuery,
 } from '../api/queries.ts';
 import { type Session, useSession } from '../api/session.ts';
+import type { Place } from '../feature.ts';
+import { features } from '../features.ts';
 import { useClosedNotifications, useSyncedSubscription } from '../push/keep.ts';
 import { cx } from '../ui/cx.ts';
 import { Dialog } from '../ui/dialog.tsx';
@@ -36,19 +36,12 @@ import { Renewal } from './renewal.tsx';
 import { Shortcuts } from './shortcuts.tsx';
 import { useTitle } from './title.ts';
 
-interface Place {
-  to: string;
-  label: string;
-  icon: LucideIcon;
-  root?: true;
-}
-
 const places: readonly Place[] = [
   { to: '/approvals', label: 'Approvals', icon: ShieldCheck },
   { to: '/agents', label: 'Agents', icon: Bot },
   { to: '/teams', label: 'Teams', icon: UsersRound },
   { to: '/runs', label: 'Runs', icon: Play },
-  { to: '/tasks', label: 'Tasks', icon: ListChecks },
+  ...features.flatMap(({ places = [] }) => places),
   { to: '/nodes', label: 'Nodes', icon: Network, root: true },
   { to: '/users', label: 'Users', icon: Users, root: true },
   { to: '/audit', label: 'Audit', icon: ScrollText, root: true },

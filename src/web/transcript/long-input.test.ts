@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
 import { applyToLongTexts } from '../../testing/long-input.ts';
-import { pieces } from '../screens/tasks/talk.ts';
 import { plainText } from './ansi.ts';
 import { isTooMarked, isTooNested, MarkdownBlocks, openFence } from './blocks.ts';
 
@@ -17,7 +16,6 @@ test.each<[string, (text: string) => unknown]>([
   ['nested Markdown', isTooNested],
   ['Markdown marks', isTooMarked],
   ['Markdown blocks', blocks],
-  ['links in a message', pieces],
 ])('parses %s in linear time, whatever is repeated', (_, apply) => {
   applyToLongTexts(apply);
   expect(apply('end')).not.toBeUndefined();

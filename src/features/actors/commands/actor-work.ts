@@ -1,7 +1,6 @@
-/** `svc actor team-members|run-members|step-…|run-…|time-trigger-…`: the team, its steps, the run, and time triggers. */
-
+/** `svc actor team-members|run-members|step-…|run-…`: the team, its steps and the run. */
 import { usage } from '../../../cli/failure.ts';
-import { collect, wholeNumber } from '../../../cli/options.ts';
+import { collect } from '../../../cli/options.ts';
 import { type ActorOptions, type ActorSurface, readJson, readOutput } from './actor-surface.ts';
 
 interface StepOptions extends ActorOptions {
@@ -17,14 +16,6 @@ interface StepAddOptions extends ActorOptions {
   dependsOn?: string[];
   prompt?: string;
   input?: string;
-}
-
-interface TriggerOptions extends ActorOptions {
-  at?: string;
-  everySeconds?: number;
-  cron?: string;
-  timezone?: string;
-  payload: string;
 }
 
 const OUTPUT = 'the result: JSON or text';
@@ -43,7 +34,6 @@ export function addActorWork(surface: ActorSurface): void {
     });
   addSteps(surface);
   addRuns(surface);
-  addTriggers(surface);
 }
 
 function addSteps(surface: ActorSurface): void {
@@ -115,39 +105,5 @@ function addRuns(surface: ActorSurface): void {
     .requiredOption('--error-text <text>', ERROR_TEXT)
     .action(async ({ errorText: error_text, ...options }: StepOptions) => {
       await surface.print(await surface.ask(options, 'run-fail', { error_text }));
-    });
-}
-
-function addTriggers(surface: ActorSurface): void {
-  surface
-    .commandInRun('time-trigger-list', 'list your time triggers')
-    .action(async (options: ActorOptions) => {
-      await surface.print(await surface.ask(options, 'time-trigger-list', {}));
-    });
-  surface
-    .commandInRun('time-trigger-set', 'schedule a message to yourself, once or repeatedly')
-    .option('--at <time>', 'once, for example 2027-01-31T09:00:00Z')
-    .option('--every-seconds <n>', 'repeatedly, every n seconds', wholeNumber)
-    .option('--cron <expression>', 'repeatedly, on a schedule, for example "0 9 * * 1-5"')
-    .option('--timezone <zone>', 'time zone of --cron, for example Europe/Berlin')
-    .requiredOption('--payload <json>', 'the message: a JSON object')
-    .action(async ({ at, everySeconds, cron, timezone, payload, ...options }: TriggerOptions) => {
-      if ([at, everySeconds, cron].filter((given) => given !== undefined).length !== 1)
-        throw usage('give exactly one of --at, --every-seconds and --cron');
-      await surface.print(
-        await surface.ask(options, 'time-trigger-set', {
-          ...(at !== undefined && { at }),
-          ...(everySeconds !== undefined && { every_seconds: everySeconds }),
-          ...(cron !== undefined && { cron }),
-          ...(timezone !== undefined && { timezone }),
-          payload: readJson(payload, '--payload') as Record<string, unknown>,
-        }),
-      );
-    });
-  surface
-    .command('time-trigger-cancel', 'cancel a time trigger')
-    .requiredOption('--trigger-id <id>', 'id of the trigger')
-    .action(async ({ triggerId: trigger_id, ...options }: ActorOptions & { triggerId: string }) => {
-      await surface.print(await surface.ask(options, 'time-trigger-cancel', { trigger_id }));
     });
 }

@@ -1,4 +1,4 @@
-/** `svc mail …`: the mailbox of people, and of team members without an agent. */
+/** `svc mail …`: the mailbox of people, and of team members without an agent. `svc runs mail`: all mail of a run. */
 import type { Command } from 'commander';
 import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
@@ -128,6 +128,30 @@ function addAck(mail: Command, context: Context): void {
         }
       }
       if (refusals.length > 0) throw failed(refusals.join('\n'));
+    },
+  );
+}
+
+/** `svc runs mail`. */
+export function addRunMail(runs: Command, context: Context): void {
+  const { io } = context;
+  remote(runs, 'mail <run>', 'list all mail of a run, oldest first, without its payload').action(
+    async (ref: string, options: Options) => {
+      const api = await connect(context, options);
+      const { id: run_id } = await findRun(api, ref);
+      await printRows(
+        io,
+        await api.all('listRunMail', { params: { run_id } }),
+        [
+          { title: 'ID', value: (mail) => mail.id },
+          { title: 'FROM', value: (mail) => mail.from_actor_id },
+          { title: 'TO', value: (mail) => mail.to_actor_id },
+          { title: 'STATUS', value: (mail) => mail.status },
+          { title: 'CREATED', value: (mail) => mail.created_at },
+          { title: 'REASON', value: (mail) => mail.reason },
+        ],
+        options,
+      );
     },
   );
 }

@@ -17,7 +17,12 @@ type Options = ApiOptions & WatchOptions & { watch?: boolean };
 const run = 'by id, or as <team>#<number>';
 const watching = 'watch the run until it ends; exit code 3 if it failed or was cancelled';
 
-export function addRuns(program: Command, context: Context): void {
+/** `more`: adds the commands of other features. */
+export function addRuns(
+  program: Command,
+  context: Context,
+  more: readonly ((runs: Command, context: Context) => void)[],
+): void {
   const runs = program.command('runs').description(`run teams and watch their runs; name a run ${run}`);
   addLs(runs, context);
   addCreate(runs, context);
@@ -40,7 +45,7 @@ export function addRuns(program: Command, context: Context): void {
   addRunCommand(runs, context, 'restartRun', 'restart', 'run all steps of a run again, from the beginning');
   addComplete(runs, context);
   addFail(runs, context);
-  addMail(runs, context);
+  for (const add of more) add(runs, context);
 }
 
 function addLs(runs: Command, context: Context): void {
@@ -153,29 +158,6 @@ function addFail(runs: Command, context: Context): void {
       const args = { params: await paramsOf(api, ref), body, idempotency_key: crypto.randomUUID() };
       await watchOrReport(context, api, await api.call('failRun', args), options);
     });
-}
-
-function addMail(runs: Command, context: Context): void {
-  const { io } = context;
-  remote(runs, 'mail <run>', 'list all mail of a run, oldest first, without its payload').action(
-    async (ref: string, options: Options) => {
-      const api = await connect(context, options);
-      const { id: run_id } = await findRun(api, ref);
-      await printRows(
-        io,
-        await api.all('listRunMail', { params: { run_id } }),
-        [
-          { title: 'ID', value: (mail) => mail.id },
-          { title: 'FROM', value: (mail) => mail.from_actor_id },
-          { title: 'TO', value: (mail) => mail.to_actor_id },
-          { title: 'STATUS', value: (mail) => mail.status },
-          { title: 'CREATED', value: (mail) => mail.created_at },
-          { title: 'REASON', value: (mail) => mail.reason },
-        ],
-        options,
-      );
-    },
-  );
 }
 
 function addRunCommand(

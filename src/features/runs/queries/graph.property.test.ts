@@ -9,11 +9,11 @@ import { openSqlite } from '../../../store/sqlite.ts';
 import type { Store, Tx } from '../../../store/store.ts';
 import { MemoryGraph, type RunShape, type StepShape } from '../../../testing/memory-graph.ts';
 import { anyRun, Story } from '../../../testing/run-story.ts';
-import { insertTask } from '../../tasks/queries/tasks.ts';
 import { insertTeam } from '../../teams/queries.ts';
 import { graphOf } from './graph.ts';
 import { insertRun, runOfNum } from './runs.ts';
 import { insertSteps } from './steps.ts';
+import { insertTask } from './tasks.ts';
 
 let folder: string;
 let store: Store;

@@ -1,5 +1,5 @@
 /** SQL for tasks and their threads: rows in, rows and records out. The service has the rules. */
-import type { Insertable, Selectable, Updateable } from 'kysely';
+import type { Selectable, Updateable } from 'kysely';
 import { rfc3339 } from '../../../base/clock.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
@@ -73,23 +73,6 @@ export function openRunOf(reader: Reader, task_num: number): RunRow | undefined 
       .limit(1),
   );
   return newest && runOfNum(reader, newest.num);
-}
-
-/** Inserts a task with the team's next number. */
-export function insertTask(tx: Tx, row: Omit<Insertable<Tables['tasks']>, 'number'>): number {
-  const newest = tx.get(
-    tx.sql
-      .selectFrom('tasks')
-      .select(({ fn }) => fn.max('number').as('number'))
-      .where('team_num', '=', row.team_num),
-  );
-  const number = (newest?.number ?? 0) + 1;
-  return tx.get(
-    tx.sql
-      .insertInto('tasks')
-      .values({ ...row, number })
-      .returning('num'),
-  )!.num;
 }
 
 export function toTask(row: TaskRow): Task {

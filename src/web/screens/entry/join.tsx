@@ -4,11 +4,10 @@
  */
 import { useMutation } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
-import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { type ComponentType, type FormEvent, useEffect, useRef, useState } from 'react';
 import { call, errorMessage } from '../../api/client.ts';
 import { session } from '../../api/session.ts';
-import { Offer } from '../../passkeys/offer.tsx';
-import { passkeysWork } from '../../passkeys/place.ts';
+import { features } from '../../features.ts';
 import { useScreenTitle } from '../../shell/title.ts';
 import { Button, buttonClass } from '../../ui/button.tsx';
 import { TextField } from '../../ui/field.tsx';
@@ -25,15 +24,26 @@ function takeToken(): string {
 
 const ENDED = ['join token expired', 'invalid join token'];
 
+type Offer = ComponentType<{ onDone: () => void }>;
+
+/** The first offer of a feature; null if there is none, or it cannot be loaded. */
+async function findOffer(): Promise<Offer | null> {
+  for (const { offer } of features) {
+    const found = await offer?.().catch(() => null);
+    if (found) return found;
+  }
+  return null;
+}
+
 export function Join() {
   useScreenTitle('Create the root user');
   const navigate = useNavigate();
-  const [created, setCreated] = useState<string | null>(null);
+  const [offered, setOffered] = useState<{ username: string; Offer: Offer } | null>(null);
   const proceed = () => void navigate({ to: '/agents/new', replace: true });
-  if (created !== null) {
+  if (offered) {
     return (
-      <EntryPage title={`You are signed in as ${created}`}>
-        <Offer onDone={proceed} />
+      <EntryPage title={`You are signed in as ${offered.username}`}>
+        <offered.Offer onDone={proceed} />
       </EntryPage>
     );
   }
@@ -44,7 +54,8 @@ export function Join() {
       ) : (
         <JoinForm
           onJoined={async (username) => {
-            if (await passkeysWork()) setCreated(username);
+            const Offer = await findOffer();
+            if (Offer) setOffered({ username, Offer });
             else proceed();
           }}
         />

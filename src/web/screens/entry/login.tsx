@@ -1,16 +1,16 @@
 /** The sign-in page. Afterwards it opens the page that was requested. */
 import { useMutation } from '@tanstack/react-query';
 import { Navigate, useRouter, useSearch } from '@tanstack/react-router';
-import { type FormEvent, lazy, Suspense, useState } from 'react';
+import { type FormEvent, Suspense, useState } from 'react';
 import { call, errorMessage } from '../../api/client.ts';
 import { session, useSession } from '../../api/session.ts';
+import { features } from '../../features.ts';
 import { useScreenTitle } from '../../shell/title.ts';
 import { Button } from '../../ui/button.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { EntryPage } from './entry-page.tsx';
 
-/** Loaded after the form, so that neither its loading nor its failure delays a sign-in with a password. */
-const PasskeySignIn = lazy(() => import('../../passkeys/sign-in.tsx').catch(() => ({ default: () => null })));
+const other_ways = features.flatMap(({ sign_in = [] }) => sign_in);
 
 export function Login() {
   useScreenTitle('Sign in');
@@ -60,7 +60,10 @@ export function Login() {
         </Button>
       </form>
       <Suspense fallback={null}>
-        <PasskeySignIn />
+        {other_ways.map((SignIn, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: the list never changes
+          <SignIn key={at} />
+        ))}
       </Suspense>
     </EntryPage>
   );

@@ -1,23 +1,23 @@
-/** One member of a run: its agent's conversation, its mail and its output. */
+/** One member of a run: its agent's conversation and its output, and tabs of other features. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { isRunOver } from '../../../features/runs/rules/run.ts';
 import { agentsQuery, type RunRecord } from '../../api/queries.ts';
+import type { MemberTab } from '../../feature.ts';
+import { features } from '../../features.ts';
 import { cx } from '../../ui/cx.ts';
 import { Select } from '../../ui/select.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
-import type { MembersRecord, StepRecord } from './facts.ts';
+import type { MemberRecord, MembersRecord, StepRecord } from './facts.ts';
 import { Latest } from './latest.tsx';
-import { RunMailList } from './mail.tsx';
 
-const tabs = ['conversation', 'mailbox', 'output'] as const;
-type Tab = (typeof tabs)[number];
-const tab_labels: Record<Tab, string> = {
-  conversation: 'Conversation',
-  mailbox: 'Mailbox',
-  output: 'Output',
-};
+const feature_tabs = features.flatMap(({ member_tab = [] }) => member_tab);
+const tabs: readonly { name: string; label: string; count?: MemberTab['count'] }[] = [
+  { name: 'conversation', label: 'Conversation' },
+  ...feature_tabs,
+  { name: 'output', label: 'Output' },
+];
 
 export function MemberPanel({
   run,
@@ -32,7 +32,7 @@ export function MemberPanel({
   members: MembersRecord | undefined;
   onMember: (member_id: string) => void;
 }) {
-  const [chosen, setTab] = useState<Tab | null>(null);
+  const [chosen, setTab] = useState<string | null>(null);
   const spec = run.spec.members.find((one) => one.member_id === member_id);
   const member = members && [members.leader, ...members.members].find((one) => one.member_id === member_id);
   const agent_id = step?.member_id === member_id ? (step.agent_id ?? member?.agent_id) : member?.agent_id;
@@ -40,8 +40,10 @@ export function MemberPanel({
   const { data: agents = [] } = useQuery(agentsQuery);
   const agent = agents.find(({ id }) => id === agent_id);
   const speaksAcp = agent?.protocol === 'acp' || spec?.agent?.protocol === 'acp';
-  const fitting = spec?.agent === null ? 'mailbox' : speaksAcp ? 'conversation' : 'output';
+  const own = spec?.agent === null ? feature_tabs[0]?.name : undefined;
+  const fitting = own ?? (speaksAcp ? 'conversation' : 'output');
   const tab = chosen ?? fitting;
+  const View = feature_tabs.find(({ name }) => name === tab)?.part.view();
   return (
     <section aria-label={`Member ${member_id}`} className="min-w-0 rounded-md border border-line">
       <header className="flex flex-wrap items-center justify-between gap-2 px-3 pt-2">
@@ -67,12 +69,12 @@ export function MemberPanel({
           )}
         </span>
       </header>
-      <Tabs member_id={member_id} tab={tab} pending={member?.pending_messages ?? 0} onTab={setTab} />
+      <Tabs member_id={member_id} tab={tab} member={member} onTab={setTab} />
       <div role="tabpanel" id="member-view" aria-labelledby={`member-tab-${tab}`}>
-        {tab === 'mailbox' ? (
-          <RunMailList run={run} live={!isRunOver(run)} of={`${member_id}@${run.team_id}`} />
+        {View ? (
+          <View run={run} live={!isRunOver(run)} actor_id={`${member_id}@${run.team_id}`} />
         ) : agent ? (
-          <Latest key={agent.id} agent_id={agent.id} kind={tab} />
+          <Latest key={agent.id} agent_id={agent.id} kind={tab === 'output' ? 'output' : 'conversation'} />
         ) : (
           <p className="px-3 py-6 text-center text-muted">
             {spec?.agent === null
@@ -88,22 +90,22 @@ export function MemberPanel({
 function Tabs({
   member_id,
   tab,
-  pending,
+  member,
   onTab,
 }: {
   member_id: string;
-  tab: Tab;
-  /** The number of unread messages. */
-  pending: number;
-  onTab: (tab: Tab) => void;
+  tab: string;
+  member: MemberRecord | undefined;
+  onTab: (tab: string) => void;
 }) {
+  const names = tabs.map(({ name }) => name);
   return (
     <div
       role="tablist"
       aria-label={`Tabs of ${member_id}`}
       className="flex gap-1 border-line border-b px-2 pt-1"
     >
-      {tabs.map((one) => (
+      {tabs.map(({ name: one, label, count }) => (
         <button
           key={one}
           type="button"
@@ -116,7 +118,7 @@ function Tabs({
           onKeyDown={(event) => {
             const by = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
             if (by === 0) return;
-            const next = tabs[(tabs.indexOf(one) + by + tabs.length) % tabs.length]!;
+            const next = names[(names.indexOf(one) + by + names.length) % names.length]!;
             onTab(next);
             document.getElementById(`member-tab-${next}`)?.focus();
           }}
@@ -125,8 +127,8 @@ function Tabs({
             tab === one ? 'border-accent font-medium' : 'border-transparent text-muted hover:text-text',
           )}
         >
-          {tab_labels[one]}
-          {one === 'mailbox' && pending > 0 && ` ${pending}`}
+          {label}
+          {member && count !== undefined && count(member) > 0 && ` ${count(member)}`}
         </button>
       ))}
     </div>

@@ -1,4 +1,4 @@
-/** One run: its steps, timeline, members and mail, which share one selection. */
+/** One run: its steps, timeline and members, which share one selection, and panels of other features. */
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { TriangleAlert } from 'lucide-react';
@@ -15,13 +15,13 @@ import {
   stepsQuery,
   teamQuery,
 } from '../../api/queries.ts';
+import { features } from '../../features.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Reading, Skeleton } from '../../ui/states.tsx';
 import { Status } from '../../ui/status.tsx';
 import { Duration } from '../../ui/time.tsx';
 import { AddStep } from './add-step.tsx';
 import { likelyStep, type StepRecord, titleOf } from './facts.ts';
-import { RunMail } from './mail.tsx';
 import { MemberPanel } from './member-panel.tsx';
 import { Members } from './members.tsx';
 import { Questions } from './questions.tsx';
@@ -30,6 +30,8 @@ import { StepPanel } from './step-panel.tsx';
 import { StepsView } from './steps-view.tsx';
 import { Timeline } from './timeline-view.tsx';
 import { Json } from './value.tsx';
+
+const run_panels = features.flatMap(({ run_panel = [] }) => run_panel);
 
 export interface Selection {
   step?: string | undefined;
@@ -116,7 +118,11 @@ function RunScreen({ run }: { run: RunRecord }) {
                 onMember={(one) => select({ member: one })}
               />
             )}
-            <RunMail run={run} live={live} members={members.data} />
+            {run_panels.map((part, at) => {
+              const Panel = part.view();
+              // biome-ignore lint/suspicious/noArrayIndexKey: the list never changes
+              return Panel && <Panel key={at} run={run} live={live} members={members.data} />;
+            })}
           </div>
         </div>
       </div>

@@ -3,6 +3,7 @@ import { Link, useParams } from '@tanstack/react-router';
 import { LogOut } from 'lucide-react';
 import type { ComponentType } from 'react';
 import { useSession } from '../../api/session.ts';
+import { features } from '../../features.ts';
 import { KeySheet } from '../../shell/key-sheet.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { Failed } from '../../ui/states.tsx';
@@ -11,31 +12,38 @@ import { AppearanceSettings, ShortcutSwitch } from './appearance.tsx';
 import { Config } from './config.tsx';
 import { Devices } from './devices.tsx';
 import { Notifications } from './notifications.tsx';
-import { Passkeys } from './passkeys.tsx';
 import { SignOut } from './sign-out.tsx';
 import { Tokens } from './tokens.tsx';
 
 interface Tab {
   label: string;
-  view: ComponentType;
+  /** Null if it is not loaded yet. */
+  view: () => ComponentType | null;
   root?: true;
 }
 
+const feature_tabs = Object.fromEntries(
+  features.flatMap(({ settings = {} }) =>
+    Object.entries(settings).map(([name, { label, part }]) => [name, { label, view: part.view }]),
+  ),
+);
+
 const tabs: Record<string, Tab> = {
-  account: { label: 'Account', view: Account },
-  passkeys: { label: 'Passkeys', view: Passkeys },
-  tokens: { label: 'API tokens', view: Tokens },
-  devices: { label: 'Devices', view: Devices },
-  notifications: { label: 'Notifications', view: Notifications },
-  appearance: { label: 'Appearance', view: AppearanceSettings },
-  shortcuts: { label: 'Shortcuts', view: Shortcuts },
-  config: { label: 'Configuration', view: Config, root: true },
+  account: { label: 'Account', view: () => Account },
+  ...feature_tabs,
+  tokens: { label: 'API tokens', view: () => Tokens },
+  devices: { label: 'Devices', view: () => Devices },
+  notifications: { label: 'Notifications', view: () => Notifications },
+  appearance: { label: 'Appearance', view: () => AppearanceSettings },
+  shortcuts: { label: 'Shortcuts', view: () => Shortcuts },
+  config: { label: 'Configuration', view: () => Config, root: true },
 };
 
 export function Settings() {
   const { tab } = useParams({ from: '/app/settings/$tab' });
   const root = useSession()?.user.role === 'root';
   const shown = Object.hasOwn(tabs, tab) ? tabs[tab] : undefined;
+  const View = shown?.view();
   return (
     <Screen
       title={shown ? `Settings: ${shown.label}` : 'Settings'}
@@ -61,7 +69,7 @@ export function Settings() {
       <div className="mx-auto flex w-full max-w-4xl flex-col gap-6 p-3 md:p-4">
         {!shown && <Failed error={new Error('This page does not exist.')} />}
         {shown?.root && !root && <Failed error={new Error('root required')} />}
-        {shown && (root || !shown.root) && <shown.view />}
+        {View && (root || !shown?.root) && <View />}
       </div>
     </Screen>
   );

@@ -2,12 +2,12 @@
 import { Link, useNavigate } from '@tanstack/react-router';
 import { Ellipsis, TriangleAlert, UserRound } from 'lucide-react';
 import type { KeyboardEvent } from 'react';
-import type { TaskRecord } from '../../api/queries.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
 import { Menu } from '../../ui/menu.tsx';
 import { Status } from '../../ui/status.tsx';
 import { columns, labelOf, neighbour, type TaskStatus } from './columns.ts';
+import type { TaskRecord } from './data.ts';
 import type { Refusal, ShownTask } from './shown.ts';
 
 /** The type of dragged cards, so that nothing else can be dropped. */

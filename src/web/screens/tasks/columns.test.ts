@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
-import type { ReviewRecord, TaskRecord } from '../../api/queries.ts';
+import type { ReviewRecord } from '../../api/queries.ts';
 import { columns, latestFirst, matching, neighbour, onBoard, waitingIn } from './columns.ts';
+import type { TaskRecord } from './data.ts';
 
 const task = (number: number, more: Partial<TaskRecord> = {}): TaskRecord => ({
   ...{ id: `task_${number}`, number, team_id: 'team_1', title: `Task ${number}`, description: '' },

@@ -1,5 +1,5 @@
 /** The columns of the board and the tasks in each (pure). */
-import type { TaskRecord } from '../../api/queries.ts';
+import type { TaskRecord } from './data.ts';
 
 export type TaskStatus = TaskRecord['status'];
 

@@ -4,13 +4,14 @@ import { X } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
 import { useActKey } from '../../api/act-key.ts';
 import { call, errorMessage } from '../../api/client.ts';
-import type { TaskRecord, TeamRecord } from '../../api/queries.ts';
+import type { TeamRecord } from '../../api/queries.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
 import { useDraft } from '../../ui/drafts.ts';
 import { MessageArea } from '../../ui/message-area.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Select } from '../../ui/select.tsx';
+import type { TaskRecord } from './data.ts';
 import { excerpt, type MessageRecord, type MessageRoute, nameOf, placeOf, receivers } from './talk.ts';
 
 const routes: readonly { route: MessageRoute; label: string }[] = [

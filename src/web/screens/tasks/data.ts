@@ -1,6 +1,7 @@
 /** Queries and mutations of tasks and their messages. */
 import {
   type QueryClient,
+  queryOptions,
   type UseQueryResult,
   useInfiniteQuery,
   useMutation,
@@ -12,18 +13,21 @@ import {
 import { useEffect, useMemo, useState } from 'react';
 import { Problem } from '../../../core/problem.ts';
 import { useActKey } from '../../api/act-key.ts';
-import { call } from '../../api/client.ts';
-import { keys } from '../../api/keys.ts';
-import {
-  type RunRecord,
-  runsQuery,
-  type TaskRecord,
-  type TeamRecord,
-  tasksQuery,
-} from '../../api/queries.ts';
+import { type Answered, all, call } from '../../api/client.ts';
+import { keys as shared_keys } from '../../api/keys.ts';
+import { type RunRecord, runsQuery, type TeamRecord } from '../../api/queries.ts';
 import { streams } from '../../live/streams.ts';
 import type { TaskStatus } from './columns.ts';
+import { keys } from './keys.ts';
 import { inOrder, type MessageRecord, matchingShown } from './talk.ts';
+
+export type TaskRecord = Answered<'getTask'>;
+
+const tasksQuery = (team_id: string) =>
+  queryOptions({
+    queryKey: keys.tasks(team_id),
+    queryFn: () => all('listTasks', { params: { team_id } }),
+  });
 
 /** Combines queries so that one team's failure does not hide the others. */
 const combined = <T>(reads: UseQueryResult<T[]>[]) => {
@@ -120,7 +124,7 @@ export function useStartRun(task: TaskRecord) {
     mutationFn: () =>
       call('startTaskRun', { params: paramsOf(task), idempotency_key: keyOf([task.id, task.version]) }),
     onSuccess: (run) => {
-      queries.setQueryData<RunRecord[]>(keys.runs(task.team_id), (rows) =>
+      queries.setQueryData<RunRecord[]>(shared_keys.runs(task.team_id), (rows) =>
         rows?.some(({ id }) => id === run.id) ? rows : [run, ...(rows ?? [])],
       );
     },

@@ -3,13 +3,14 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type KeyboardEvent, type ReactNode, useState } from 'react';
 import { useActKey } from '../../api/act-key.ts';
 import { call, errorMessage } from '../../api/client.ts';
-import type { TaskRecord, TeamRecord } from '../../api/queries.ts';
+import type { TeamRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { useFields } from '../../ui/drafts.ts';
 import { Field, inputClass, TextField } from '../../ui/field.tsx';
 import { hasModifier } from '../../ui/keys.ts';
 import { Select } from '../../ui/select.tsx';
+import type { TaskRecord } from './data.ts';
 import { putTask, readAfterConflict } from './data.ts';
 import { taskFieldOf } from './talk.ts';
 

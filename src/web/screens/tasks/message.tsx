@@ -1,9 +1,9 @@
 /** One message of a thread: sender, receiver, the message it answers, its text and its actions. */
 import { CornerDownRight } from 'lucide-react';
-import type { TaskRecord } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { Button } from '../../ui/button.tsx';
 import { Clock } from '../../ui/time.tsx';
+import type { TaskRecord } from './data.ts';
 import { useMessage } from './data.ts';
 import { excerpt, type MessageRecord, nameOf, payloadRest, pieces, receiverOf } from './talk.ts';
 

@@ -1,8 +1,8 @@
 /** The messages of a thread, oldest first. At the end it follows new messages; elsewhere it counts them and does not scroll. */
 import { ArrowDown } from 'lucide-react';
 import { useEffect, useLayoutEffect, useRef, useState } from 'react';
-import type { TaskRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
+import type { TaskRecord } from './data.ts';
 import { Message } from './message.tsx';
 import type { MessageRecord } from './talk.ts';
 

@@ -1,5 +1,6 @@
 /** A task with the facts that cards and rows show. */
-import type { RunRecord, TaskRecord } from '../../api/queries.ts';
+import type { RunRecord } from '../../api/queries.ts';
+import type { TaskRecord } from './data.ts';
 
 export interface ShownTask {
   task: TaskRecord;

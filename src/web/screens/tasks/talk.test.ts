@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { applyToLongTexts } from '../../../testing/long-input.ts';
 import {
   excerpt,
   inOrder,
@@ -82,3 +83,5 @@ test('an error of the server is shown at the field that it is about', () => {
   expect(taskFieldOf('assignee_member_id must reference a defined member')).toBe('assignee');
   expect(taskFieldOf('task changed concurrently; reload and retry')).toBe('form');
 });
+
+test('finds links in linear time, whatever is repeated', () => applyToLongTexts(pieces));

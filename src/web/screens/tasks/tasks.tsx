@@ -4,14 +4,7 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { Columns3, List, Plus } from 'lucide-react';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { errorMessage } from '../../api/client.ts';
-import {
-  elicitationsQuery,
-  reviewsQuery,
-  type TaskRecord,
-  type TeamRecord,
-  teamsQuery,
-} from '../../api/queries.ts';
-import type { TasksSearch } from '../../router.tsx';
+import { elicitationsQuery, reviewsQuery, type TeamRecord, teamsQuery } from '../../api/queries.ts';
 import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
 import { FilterField } from '../../ui/filter-field.tsx';
@@ -21,8 +14,10 @@ import { Empty, Reading } from '../../ui/states.tsx';
 import { Board } from './board.tsx';
 import { labelOf, matching, type TaskStatus, waitingIn } from './columns.ts';
 import { Conversation } from './conversation.tsx';
+import type { TaskRecord } from './data.ts';
 import { useMove, useMoving, useRunsOf, useTasksOf } from './data.ts';
 import { EditTask, NewTask } from './edit.tsx';
+import type { TasksSearch } from './feature.ts';
 import { TaskList } from './list.tsx';
 import type { Refusal, ShownTask } from './shown.ts';
 

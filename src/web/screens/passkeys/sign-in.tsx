@@ -4,9 +4,9 @@
  */
 import { useMutation } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import { call } from '../api/client.ts';
-import { session } from '../api/session.ts';
-import { Button } from '../ui/button.tsx';
+import { call } from '../../api/client.ts';
+import { session } from '../../api/session.ts';
+import { Button } from '../../ui/button.tsx';
 import { here, type Place, unavailableReason } from './place.ts';
 import { PasskeyUnavailable } from './unavailable.tsx';
 

@@ -2,32 +2,25 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { newId } from '../base/ids.ts';
-import { silentLog } from '../base/log.ts';
-import { Feed } from '../events/feed.ts';
-import type { Caller } from '../features/accounts/rules.ts';
-import type { AuditEvent } from '../features/audit/rules/audit.ts';
-import { Audit } from '../features/audit/service.ts';
-import {
-  findRun,
-  insertRun,
-  nextRunNumber,
-  type RunRow,
-  toRun,
-  updateRun,
-} from '../features/runs/queries/runs.ts';
-import type { Run, RunStatus } from '../features/runs/rules/run.ts';
-import { Messages, type Post } from '../features/tasks/messages.ts';
-import { findTask } from '../features/tasks/queries/tasks.ts';
-import type { Task } from '../features/tasks/rules/task.ts';
-import { Tasks } from '../features/tasks/service.ts';
-import { insertTeam, updateTeam } from '../features/teams/queries.ts';
-import type { Member, TeamSpec } from '../features/teams/rules/team.ts';
-import { IdempotencyKeys } from '../server/idempotency.ts';
-import { openSqlite } from '../store/sqlite.ts';
-import type { Store, Tx } from '../store/store.ts';
-import { Facts } from '../work/facts.ts';
-import { TestClock } from './accounts.ts';
+import { newId } from '../../base/ids.ts';
+import { silentLog } from '../../base/log.ts';
+import { Feed } from '../../events/feed.ts';
+import { IdempotencyKeys } from '../../server/idempotency.ts';
+import { openSqlite } from '../../store/sqlite.ts';
+import type { Store, Tx } from '../../store/store.ts';
+import { TestClock } from '../../testing/accounts.ts';
+import { Facts } from '../../work/facts.ts';
+import type { Caller } from '../accounts/rules.ts';
+import type { AuditEvent } from '../audit/rules/audit.ts';
+import { Audit } from '../audit/service.ts';
+import { findRun, insertRun, nextRunNumber, type RunRow, toRun, updateRun } from '../runs/queries/runs.ts';
+import type { Run, RunStatus } from '../runs/rules/run.ts';
+import { insertTeam, updateTeam } from '../teams/queries.ts';
+import type { Member, TeamSpec } from '../teams/rules/team.ts';
+import { Messages, type Post } from './messages.ts';
+import { findTask } from './queries/tasks.ts';
+import type { Task } from './rules/task.ts';
+import { Tasks } from './service.ts';
 
 export const ROOT = caller('root', 'root');
 /** Created the team. */

@@ -1,8 +1,13 @@
 /** `svc actor inbox|receive|ack|send`: the mailbox. */
 import { sleep } from '../../../base/async.ts';
 import { collectNumbers, waitOption, wholeNumber } from '../../../cli/options.ts';
-import { limits } from '../limits.ts';
-import { type ActorOptions, type ActorSurface, isPassing, readJson } from './actor-surface.ts';
+import {
+  type ActorOptions,
+  type ActorSurface,
+  isPassing,
+  readJson,
+} from '../../actors/commands/actor-surface.ts';
+import { limits } from '../../actors/limits.ts';
 
 interface InboxOptions extends ActorOptions {
   limit?: number;

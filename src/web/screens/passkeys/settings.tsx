@@ -1,13 +1,10 @@
 /** The user's passkeys. Adding and removing one may require the password. */
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Pencil, Plus, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { Problem } from '../../../core/problem.ts';
 import { type Answered, call, errorMessage } from '../../api/client.ts';
-import { meQuery, relyingPartyQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
-import { here, unavailableReason } from '../../passkeys/place.ts';
-import { PasskeyUnavailable } from '../../passkeys/unavailable.tsx';
 import { ActForm } from '../../ui/act-form.tsx';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { deviceName } from '../../ui/device-name.ts';
@@ -16,8 +13,23 @@ import { TextField } from '../../ui/field.tsx';
 import { placed } from '../../ui/placed.ts';
 import { Empty, Reading } from '../../ui/states.tsx';
 import { Ago } from '../../ui/time.tsx';
-import { OwnList, OwnRow, Used } from './own-list.tsx';
-import { Section } from './section.tsx';
+import { OwnList, OwnRow, Used } from '../settings/own-list.tsx';
+import { Section } from '../settings/section.tsx';
+import { here, unavailableReason } from './place.ts';
+import { PasskeyUnavailable } from './unavailable.tsx';
+
+/** The user with their passkeys. */
+const meQuery = queryOptions({
+  queryKey: ['me'],
+  queryFn: () => call('getMe'),
+  staleTime: 0,
+});
+
+/** The origin at which passkeys work. */
+const relyingPartyQuery = queryOptions({
+  queryKey: ['relying-party'],
+  queryFn: () => call('getRelyingParty'),
+});
 
 type Passkey = Answered<'getMe'>['passkeys'][number];
 type Act = { act: 'add' } | { act: 'rename' | 'remove'; passkey: Passkey };
@@ -85,10 +97,10 @@ function AddPasskey({ onClose }: { onClose: () => void }) {
   const [name, setName] = useState(() => deviceName(navigator.userAgent));
   const act = useAct({
     act: async (current_password) => {
-      const { addPasskey } = await import('../../passkeys/ceremony.ts');
+      const { addPasskey } = await import('./ceremony.ts');
       await addPasskey({ name: name.trim(), ...current_password });
     },
-    messageOf: async (error) => (await import('../../passkeys/ceremony.ts')).passkeyMessage(error),
+    messageOf: async (error) => (await import('./ceremony.ts')).passkeyMessage(error),
     onDone: onClose,
   });
   return (

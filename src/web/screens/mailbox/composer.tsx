@@ -2,7 +2,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { type RefObject, useRef } from 'react';
 import { call } from '../../api/client.ts';
-import { keys } from '../../api/keys.ts';
+import { keys as shared_keys } from '../../api/keys.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { useDraft } from '../../ui/drafts.ts';
@@ -10,8 +10,9 @@ import { MessageArea } from '../../ui/message-area.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Select } from '../../ui/select.tsx';
 import { Refused } from '../../ui/states.tsx';
-import { useAct } from './act.ts';
-import { actorName } from './facts.ts';
+import { useAct } from '../run/act.ts';
+import { actorName } from './actors.ts';
+import { keys } from './keys.ts';
 
 /** The chosen sender and receiver. */
 export interface Ends {
@@ -86,7 +87,7 @@ function useMail(run: RunRecord) {
       // Keep the text if the user continued to type.
       if (written.current === payload.text) setText('');
       void queries.invalidateQueries({ queryKey: keys.run_mail(run.id) });
-      void queries.invalidateQueries({ queryKey: keys.run_members(run.id) });
+      void queries.invalidateQueries({ queryKey: shared_keys.run_members(run.id) });
     },
   );
   return { text, setText, send };

@@ -1,5 +1,5 @@
 /** Whether passkeys work on this page: it depends on the service's origin and on the browser. */
-import { type Answered, call } from '../api/client.ts';
+import { type Answered, call } from '../../api/client.ts';
 
 export type Place = Answered<'getRelyingParty'>;
 

@@ -6,7 +6,7 @@ import {
   startRegistration,
   WebAuthnAbortService,
 } from '@simplewebauthn/browser';
-import { type Answered, call, errorMessage, newKey } from '../api/client.ts';
+import { type Answered, call, errorMessage, newKey } from '../../api/client.ts';
 
 type SignedIn = Answered<'finishPasskeyLogin'>;
 

@@ -4,16 +4,19 @@ import { ArrowRight, Check, CheckCheck, Circle, type LucideIcon, MailX } from 'l
 import { useRef, useState } from 'react';
 import { visible } from '../../../core/visible.ts';
 import { call, type ItemOf } from '../../api/client.ts';
-import { keys } from '../../api/keys.ts';
-import { mailQuery, type RunRecord, runMailQuery } from '../../api/queries.ts';
+import { keys as shared_keys } from '../../api/keys.ts';
+import type { RunRecord } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { Button } from '../../ui/button.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Reading, Refused } from '../../ui/states.tsx';
 import { Clock } from '../../ui/time.tsx';
-import { useAct } from './act.ts';
-import { actorName, actorsOf, type MembersRecord, pretty, sendersOf } from './facts.ts';
-import { type Ends, MailComposer } from './mail-composer.tsx';
+import { useAct } from '../run/act.ts';
+import { type MembersRecord, pretty } from '../run/facts.ts';
+import { actorName, actorsOf, sendersOf } from './actors.ts';
+import { type Ends, MailComposer } from './composer.tsx';
+import { keys } from './keys.ts';
+import { mailQuery, runMailQuery } from './queries.ts';
 
 type MailHead = ItemOf<'listRunMail'>;
 
@@ -64,13 +67,13 @@ export function RunMail({
 export function RunMailList({
   run,
   live,
-  of,
+  actor_id,
   senders = [],
   onReply,
 }: {
   run: RunRecord;
   live: boolean;
-  of?: string;
+  actor_id?: string;
   senders?: string[];
   onReply?: (message: MailHead) => void;
 }) {
@@ -80,7 +83,9 @@ export function RunMailList({
     <Reading read={mail} rows={2}>
       {(all) => {
         const heads =
-          of === undefined ? all : all.filter((one) => one.from_actor_id === of || one.to_actor_id === of);
+          actor_id === undefined
+            ? all
+            : all.filter((one) => one.from_actor_id === actor_id || one.to_actor_id === actor_id);
         if (heads.length === 0) return <p className="px-3 py-6 text-center text-muted">No mail yet.</p>;
         return (
           <div className="scroll-y max-h-80">
@@ -156,7 +161,7 @@ function AckButton({ head }: { head: MailHead }) {
     (message_id: string) => call('ackMail', { params: { message_id } }),
     () => {
       void queries.invalidateQueries({ queryKey: keys.run_mail(head.run_id) });
-      void queries.invalidateQueries({ queryKey: keys.run_members(head.run_id) });
+      void queries.invalidateQueries({ queryKey: shared_keys.run_members(head.run_id) });
     },
   );
   return (

@@ -1,8 +1,8 @@
 /** Offers a passkey after the first sign-in with a password. */
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Button } from '../ui/button.tsx';
-import { deviceName } from '../ui/device-name.ts';
+import { Button } from '../../ui/button.tsx';
+import { deviceName } from '../../ui/device-name.ts';
 
 export function Offer({ onDone }: { onDone: () => void }) {
   const [message, setMessage] = useState<string | null>(null);

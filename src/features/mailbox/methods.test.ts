@@ -1,0 +1,84 @@
+/** Methods of actors about mail and triggers, as they call them. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { type ActorsRoom, openActorsRoom } from '../../testing/actors-room.ts';
+import { ActorTransactions } from '../actors/transactions.ts';
+import { insertAttempt } from '../runs/queries/attempts.ts';
+import { mailMethods, triggerMethods } from './actor.ts';
+import type { Trigger } from './rules/trigger.ts';
+import { Mailbox } from './service.ts';
+import { Triggers } from './triggers.ts';
+
+let opened: ActorsRoom;
+let as: ActorsRoom['as'];
+let holder: ActorsRoom['holder'];
+
+beforeEach(async () => {
+  opened = await openActorsRoom({} as never, ({ room, facts, timers, publisher }) => {
+    const { store, clock, audit, idempotency } = room;
+    const mailbox = new Mailbox({ store, clock, facts, timers, audit, publisher });
+    const triggers = new Triggers({ store, clock, timers, audit, idempotency }, mailbox);
+    const transactions = new ActorTransactions(store);
+    return {
+      ...mailMethods(store, transactions, mailbox),
+      ...triggerMethods(store, transactions, triggers),
+    };
+  });
+  ({ as, holder } = opened);
+});
+afterEach(() => opened.close());
+
+test('mail goes from the caller to its receiver, who alone can acknowledge it', async () => {
+  const sent = await as('hand', 'send', { to: 'leader', payload: { a: 1 } });
+  expect(sent).toMatchObject({ from_actor_id: 'hand@team_x', to_actor_id: 'boss@team_x', payload: { a: 1 } });
+  const to_user = await as('hand', 'send', { to: 'user', payload: {} });
+  expect(to_user).toMatchObject({ to_actor_id: 'user:ana' });
+  await expect(as('hand', 'send', { to: 'nobody', payload: {} })).rejects.toThrow('unknown actor: nobody');
+  await expect(as('hand', 'send', { to: 'user:eve', payload: {} })).rejects.toThrow(
+    'unknown actor: user:eve',
+  );
+  const wrong = as('hand', 'send', { to: 'boss', payload: [] });
+  await expect(wrong).rejects.toThrow('payload must be an object');
+  await expect(as('hand', 'ack', { message_id: 1 })).rejects.toThrow('message not found');
+  expect(await as('boss', 'inbox')).toMatchObject({ messages: [{ id: 1 }] });
+  await as('boss', 'ack', { message_id: 1 });
+  expect(await as('boss', 'inbox')).toEqual({ messages: [] });
+  expect(await as('boss', 'inbox', { status: 'all' })).toMatchObject({ messages: [{ id: 1 }] });
+});
+
+test('a send with a key is sent once', async () => {
+  const send = () => as('hand', 'send', { to: 'boss', payload: {}, idempotency_key: 'k' });
+  expect(await send()).toEqual(await send());
+  expect((await as('boss', 'inbox')) as object).toMatchObject({ messages: [{ payload: {} }] });
+});
+
+test('receive waits for mail', async () => {
+  const received = as('boss', 'receive');
+  await as('hand', 'send', { to: 'boss', payload: {} });
+  expect(await received).toMatchObject({ messages: [{ id: 1 }] });
+});
+
+test('a holder of the shared secret sends as the actor that it names, and reads no mail without naming one', async () => {
+  const sent = await holder('send', { actor_id: 'help@team_x', to: 'boss', payload: {} });
+  expect(sent).toMatchObject({ from_actor_id: 'help@team_x', run_id: 'run_x' });
+  await expect(holder('inbox')).rejects.toThrow('actor_id is required');
+});
+
+test('triggers belong to the caller', async () => {
+  const trigger = (await as('hand', 'time-trigger-set', { every_seconds: 60, payload: {} })) as Trigger;
+  expect(trigger).toMatchObject({ actor_id: 'hand@team_x', every_seconds: 60 });
+  const { id: trigger_id } = trigger;
+  expect(await as('boss', 'time-trigger-list')).toEqual({ triggers: [] });
+  await expect(as('boss', 'time-trigger-cancel', { trigger_id })).rejects.toThrow('not found');
+  await as('hand', 'time-trigger-cancel', { trigger_id });
+  expect(await as('hand', 'time-trigger-list')).toEqual({ triggers: [] });
+});
+
+test('an agent of an earlier attempt of the run sets no triggers', async () => {
+  const common = { run_num: 1, member_id: 'x', agent_id: 'agt_x', created_at: 0 };
+  const target = { kind: 'round', round: 1 } as const;
+  await opened.room.store.write((tx) =>
+    insertAttempt(tx, { ...common, run_attempt: 0, target, session_id: 'ses_boss' }),
+  );
+  const set = as('boss', 'time-trigger-set', { every_seconds: 60, payload: {} });
+  await expect(set).rejects.toThrow('attempt 0 of the run is over');
+});

@@ -1,0 +1,87 @@
+/**
+ * What a feature adds to screens of other features. Every part is loaded when it is needed. `features.ts` lists the features;
+ * nothing else imports their folders.
+ */
+import type { AnyRoute } from '@tanstack/react-router';
+import type { LucideIcon } from 'lucide-react';
+import type { ComponentType } from 'react';
+import type { RunRecord } from './api/queries.ts';
+import type { MemberRecord, MembersRecord } from './screens/run/facts.ts';
+
+export interface WebFeature {
+  /** Screens inside the frame. */
+  routes?: readonly AnyRoute[];
+  /** Entries of the navigation and the command palette. */
+  places?: readonly Place[];
+  /** Where the records of the fleet stream are cached, by the kind of the frame. */
+  records?: Record<string, (record: Row) => CachedRecord>;
+  /** Tabs of the settings, by the last segment of their URL. */
+  settings?: Record<string, SettingsTab>;
+  /** Below the form of the sign-in page. Renders nothing if it cannot be loaded. */
+  sign_in?: ComponentType;
+  /** What a new root user is offered before they continue; null: nothing. */
+  offer?: () => Promise<ComponentType<{ onDone: () => void }> | null>;
+  /** The last panel of a run. */
+  run_panel?: Part<{ run: RunRecord; live: boolean; members: MembersRecord | undefined }>;
+  /** A tab of every member of a run. It is the first choice for members without an agent. */
+  member_tab?: MemberTab;
+}
+
+export interface Place {
+  to: string;
+  label: string;
+  icon: LucideIcon;
+  /** Only for root. */
+  root?: true;
+  /** `g`, then this letter, opens it. */
+  jump?: string;
+}
+
+export type Row = Record<string, unknown>;
+export type CacheKey = readonly unknown[];
+
+/** Where a record is in the query cache. */
+export interface CachedRecord {
+  list: CacheKey;
+  /** The key of the single record, for kinds that screens read one by one. */
+  one?: CacheKey;
+  /** The field that identifies a record within its list. */
+  id: 'id' | 'step_key';
+}
+
+export interface SettingsTab {
+  label: string;
+  part: Part<object>;
+}
+
+export interface MemberTab {
+  name: string;
+  label: string;
+  /** Shown after the label, unless it is 0. */
+  count(member: MemberRecord): number;
+  part: Part<MemberTabProps>;
+}
+
+export interface MemberTabProps {
+  run: RunRecord;
+  live: boolean;
+  /** The member. */
+  actor_id: string;
+}
+
+/** A component that the loader of a route loads before the screen is shown, so that nothing flickers. */
+export interface Part<P> {
+  load(): Promise<void>;
+  /** Null if it is not loaded yet. */
+  view(): ComponentType<P> | null;
+}
+
+export function part<P>(source: () => Promise<ComponentType<P>>): Part<P> {
+  let loaded: ComponentType<P> | null = null;
+  return {
+    load: async () => {
+      loaded ??= await source();
+    },
+    view: () => loaded,
+  };
+}

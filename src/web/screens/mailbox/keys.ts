@@ -1,0 +1,5 @@
+/** The keys of mail in the query cache. */
+export const keys = {
+  run_mail: (run_id: string) => ['run-mail', run_id] as const,
+  mail: (message_id: number) => ['mail', message_id] as const,
+};

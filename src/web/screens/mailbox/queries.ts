@@ -1,0 +1,17 @@
+/** The queries of mail. It is not part of the fleet stream, so it is polled while the run is live. */
+import { queryOptions } from '@tanstack/react-query';
+import { all, call } from '../../api/client.ts';
+import { keys } from './keys.ts';
+
+export const runMailQuery = (run_id: string, live: boolean) =>
+  queryOptions({
+    queryKey: keys.run_mail(run_id),
+    queryFn: () => all('listRunMail', { params: { run_id } }),
+    refetchInterval: live ? 5000 : false,
+    staleTime: 0,
+  });
+export const mailQuery = (message_id: number) =>
+  queryOptions({
+    queryKey: keys.mail(message_id),
+    queryFn: () => call('getMail', { params: { message_id: String(message_id) } }),
+  });

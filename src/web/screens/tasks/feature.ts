@@ -1,0 +1,38 @@
+/** What tasks add to the web UI. */
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { ListChecks } from 'lucide-react';
+import type { WebFeature } from '../../feature.ts';
+import { app } from '../../frame-routes.ts';
+import { oneOf, text } from '../../search.ts';
+import { keys } from './keys.ts';
+
+export interface TasksSearch {
+  team?: string | undefined;
+  task?: string | undefined;
+  view?: 'list' | undefined;
+  /** Searches the thread of the open task, or filters the tasks. */
+  q?: string | undefined;
+  /** The id of a message: only its thread is shown. */
+  thread?: number | undefined;
+}
+
+const screen = createRoute({
+  getParentRoute: () => app,
+  path: '/tasks',
+  validateSearch: (search: Record<string, unknown>): TasksSearch => ({
+    team: text(search.team),
+    task: text(search.task),
+    view: oneOf(search.view, ['list']),
+    q: text(search.q),
+    thread: Number.isSafeInteger(search.thread) ? (search.thread as number) : undefined,
+  }),
+  component: lazyRouteComponent(() => import('./tasks.tsx'), 'Tasks'),
+});
+
+export const tasks = {
+  routes: [screen] as const,
+  places: [{ to: '/tasks', label: 'Tasks', icon: ListChecks, jump: 'k' }],
+  records: {
+    task: ({ id, team_id }) => ({ list: keys.tasks(String(team_id)), one: keys.task(String(id)), id: 'id' }),
+  },
+} satisfies WebFeature;
