@@ -23,7 +23,7 @@ const check = process.argv.includes('--check');
 const generated: Record<string, string> = {
   'openapi.json': `${JSON.stringify(openapi(), null, 2)}\n`,
   'docs/reference/api.md': apiPage(),
-  'docs/reference/cli.md': cliPage(),
+  'docs/reference/cli.md': await cliPage(),
   'docs/reference/configuration.md': configurationPage(),
   'docs/reference/errors.md': errorsPage(),
   'docs/reference/events.md': eventsPage(),

@@ -19,8 +19,8 @@ const exitMeanings: Record<keyof typeof exitCodes, string> = {
   interrupted: 'interrupted by Ctrl-C',
 };
 
-export function cliPage(): string {
-  const svc = program(context());
+export async function cliPage(): Promise<string> {
+  const svc = await program(context());
   const groups = visible(svc).flatMap((command) => [
     `## svc ${command.name()}`,
     ...leaves(command).map((leaf) => `\`\`\`text\n${helpOf(leaf)}\n\`\`\``),

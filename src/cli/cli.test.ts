@@ -3,6 +3,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { Command } from 'commander';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { Problem, problems } from '../core/problem.ts';
 import type { Agent } from '../features/agents/rules.ts';
@@ -11,6 +12,9 @@ import { agentRecord, time } from '../testing/agent-record.ts';
 import { run } from '../testing/cli.ts';
 import { openStream, output, status } from '../testing/event-stream.ts';
 import { openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../testing/http.ts';
+
+import type { Context } from './context.ts';
+import { groups } from './main.ts';
 
 let home: string;
 let server: HttpServer | null;
@@ -27,6 +31,13 @@ async function open(handlers: Parameters<typeof openFakeHttp>[0]): Promise<Recor
   server = await openFakeHttp(handlers);
   return { SVC_URL: server.url, SVC_TOKEN: ROOT_TOKEN };
 }
+
+test.each(groups)('the group adds exactly the commands $names', async ({ names, load }) => {
+  const svc = new Command();
+  (await load())(svc, { io: {}, local: {} } as Context);
+  const added = svc.commands.flatMap((command) => [command.name(), ...command.aliases()]);
+  expect(added).toEqual(names);
+});
 
 describe('output', () => {
   const two = [agentRecord({ name: 'evil\x1b]52;c;x\x07' }), agentRecord({ id: 'agt_2', name: '日本' })];

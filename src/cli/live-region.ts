@@ -4,7 +4,7 @@
  */
 
 import { stripVTControlCharacters } from 'node:util';
-import stringWidth from 'string-width';
+import stringWidth from 'fast-string-width';
 import type { Io } from './context.ts';
 import { print } from './output.ts';
 

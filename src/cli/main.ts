@@ -3,64 +3,109 @@
  * the context and return an exit code instead of ending the process.
  */
 import type { Command } from 'commander';
-import { addLogin } from '../features/accounts/commands/login.ts';
-import { addUsers } from '../features/accounts/commands/users.ts';
-import { addActor } from '../features/actors/commands/actor.ts';
-import { addMcp } from '../features/actors/commands/mcp.ts';
-import { addPrompt } from '../features/agents/commands/agent-talk.ts';
-import { addAgents } from '../features/agents/commands/agents.ts';
-import { addLogs } from '../features/agents/commands/logs.ts';
-import { addAudit } from '../features/audit/commands/audit.ts';
-import { addElicitations } from '../features/elicitations/commands/elicitations.ts';
-import { addActorMail } from '../features/mailbox/commands/actor-mail.ts';
-import { addActorTriggers } from '../features/mailbox/commands/actor-triggers.ts';
-import { addMail, addRunMail } from '../features/mailbox/commands/mail.ts';
-import { addTriggers } from '../features/mailbox/commands/triggers.ts';
-import { addNodes } from '../features/nodes/commands/nodes.ts';
-import { addPresets } from '../features/presets/commands/presets.ts';
-import { addReviews } from '../features/reviews/commands/reviews.ts';
-import { addRuns } from '../features/runs/commands/runs.ts';
-import { addSteps } from '../features/runs/commands/steps.ts';
-import { addConfig } from '../features/settings/commands/config.ts';
-import { addTasks } from '../features/tasks/commands/tasks.ts';
-import { addTeams } from '../features/teams/commands/teams.ts';
-import { addTokens } from '../features/tokens/commands/tokens.ts';
-import { addCompletion } from './completion.ts';
 import type { Context } from './context.ts';
-import { addDemoAgent } from './demo-agent.ts';
-import { addMachine } from './machine.ts';
 import { createProgram, runProgram } from './program.ts';
 
-export function program(context: Context): Command {
-  const { io, local } = context;
-  const svc = createProgram(io).version(local.version, '-V, --version');
-  addMachine(svc, context);
-  addLogin(svc, context);
-  addAgents(svc, context);
-  addLogs(svc, context);
-  addPrompt(svc, context);
-  addReviews(svc, context);
-  addElicitations(svc, context);
-  addTeams(svc, context);
-  addRuns(svc, context, [addRunMail]);
-  addSteps(svc, context);
-  addTasks(svc, context);
-  addMail(svc, context);
-  addTriggers(svc, context);
-  addPresets(svc, context);
-  addNodes(svc, context);
-  addUsers(svc, context);
-  addTokens(svc, context);
-  addAudit(svc, context);
-  addActor(svc, context, [addActorTriggers, addActorMail]);
-  addMcp(svc, context);
-  addConfig(svc, context);
-  addDemoAgent(svc, io);
-  addCompletion(svc, context);
+export interface CommandGroup {
+  /** The names and aliases of the commands that it adds to `svc`. */
+  names: readonly string[];
+  load(): Promise<(svc: Command, context: Context) => unknown>;
+}
+
+/** In the order of `svc --help`. */
+export const groups: readonly CommandGroup[] = [
+  {
+    names: ['serve', 'init', 'stop', 'doctor', 'backup', 'restore', 'open'],
+    load: async () => (await import('./machine.ts')).addMachine,
+  },
+  {
+    names: ['login', 'logout', 'whoami', 'join', 'join-link'],
+    load: async () => (await import('../features/accounts/commands/login.ts')).addLogin,
+  },
+  {
+    names: ['agents'],
+    load: async () => (await import('../features/agents/commands/agents.ts')).addAgents,
+  },
+  { names: ['logs'], load: async () => (await import('../features/agents/commands/logs.ts')).addLogs },
+  {
+    names: ['prompt'],
+    load: async () => (await import('../features/agents/commands/agent-talk.ts')).addPrompt,
+  },
+  {
+    names: ['reviews'],
+    load: async () => (await import('../features/reviews/commands/reviews.ts')).addReviews,
+  },
+  {
+    names: ['elicitations'],
+    load: async () => (await import('../features/elicitations/commands/elicitations.ts')).addElicitations,
+  },
+  { names: ['teams'], load: async () => (await import('../features/teams/commands/teams.ts')).addTeams },
+  {
+    names: ['runs'],
+    load: async () => {
+      const { addRuns } = await import('../features/runs/commands/runs.ts');
+      const { addRunMail } = await import('../features/mailbox/commands/mail.ts');
+      return (svc, context) => addRuns(svc, context, [addRunMail]);
+    },
+  },
+  { names: ['steps'], load: async () => (await import('../features/runs/commands/steps.ts')).addSteps },
+  { names: ['tasks'], load: async () => (await import('../features/tasks/commands/tasks.ts')).addTasks },
+  { names: ['mail'], load: async () => (await import('../features/mailbox/commands/mail.ts')).addMail },
+  {
+    names: ['triggers'],
+    load: async () => (await import('../features/mailbox/commands/triggers.ts')).addTriggers,
+  },
+  {
+    names: ['presets'],
+    load: async () => (await import('../features/presets/commands/presets.ts')).addPresets,
+  },
+  { names: ['nodes'], load: async () => (await import('../features/nodes/commands/nodes.ts')).addNodes },
+  { names: ['users'], load: async () => (await import('../features/accounts/commands/users.ts')).addUsers },
+  { names: ['tokens'], load: async () => (await import('../features/tokens/commands/tokens.ts')).addTokens },
+  { names: ['audit'], load: async () => (await import('../features/audit/commands/audit.ts')).addAudit },
+  {
+    names: ['actor'],
+    load: async () => {
+      const { addActor } = await import('../features/actors/commands/actor.ts');
+      const { addActorTriggers } = await import('../features/mailbox/commands/actor-triggers.ts');
+      const { addActorMail } = await import('../features/mailbox/commands/actor-mail.ts');
+      return (svc, context) => addActor(svc, context, [addActorTriggers, addActorMail]);
+    },
+  },
+  { names: ['mcp'], load: async () => (await import('../features/actors/commands/mcp.ts')).addMcp },
+  {
+    names: ['config'],
+    load: async () => (await import('../features/settings/commands/config.ts')).addConfig,
+  },
+  {
+    names: ['demo-agent'],
+    load: async () => {
+      const { addDemoAgent } = await import('./demo-agent.ts');
+      return (svc, { io }) => addDemoAgent(svc, io);
+    },
+  },
+  {
+    names: ['completion', '__complete'],
+    load: async () => (await import('./completion.ts')).addCompletion,
+  },
+];
+
+/** The program with these groups of commands. */
+export async function program(context: Context, chosen = groups): Promise<Command> {
+  const svc = createProgram(context.io).version(context.local.version, '-V, --version');
+  for (const add of await Promise.all(chosen.map((group) => group.load()))) add(svc, context);
   return svc;
 }
 
 /** Runs one command and returns its exit code. `argv`: without node and script. */
-export function runCli(argv: readonly string[], context: Context): Promise<number> {
-  return runProgram(program(context), argv, context.io);
+export async function runCli(argv: readonly string[], context: Context): Promise<number> {
+  return runProgram(await program(context, groupsFor(argv)), argv, context.io);
+}
+
+/** What a command line needs: loading all commands takes three times as long as loading one group. */
+function groupsFor([name = 'serve']: readonly string[]): readonly CommandGroup[] {
+  if (name === '-V' || name === '--version') return [];
+  // Completion, help, and a name that does not exist need them all.
+  const chosen = groups.filter(({ names }) => names.includes(name) && !names.includes('completion'));
+  return chosen.length > 0 ? chosen : groups;
 }

@@ -3,7 +3,7 @@
  * tab-separated rows without a heading in a pipe.
  */
 import { styleText } from 'node:util';
-import stringWidth from 'string-width';
+import stringWidth from 'fast-string-width';
 import type { Io } from './context.ts';
 import { visible } from './terminal.ts';
 

@@ -57,7 +57,7 @@ async function parse(argv: string[]): Promise<{ code: number; errors: string }> 
     stderr: sink,
     signal: new AbortController().signal,
   };
-  const svc = program({ io, local: { version: '0.0.0' } as Context['local'] });
+  const svc = await program({ io, local: { version: '0.0.0' } as Context['local'] });
   withoutActions(svc);
   // Without this, an unknown first word would be an argument of the default command.
   if (!svc.commands.some((command) => command.name() === argv[0]))

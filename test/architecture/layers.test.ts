@@ -147,7 +147,8 @@ test('svc starts without the agent doctor, and the doctor without its scripted m
   const doctor = [...loadedWith('src/tools/agent-doctor/doctor.ts')];
   expect(doctor).toContain('src/tools/agent-doctor/examination.ts');
   expect(doctor.filter((path) => path.startsWith('src/tools/agent-doctor/model/'))).toEqual([]);
-  const cli = [...loadedWith('src/cli/main.ts'), ...loadedWith('src/main/svc.ts')];
+  const agents = 'src/features/agents/commands/agents.ts';
+  const cli = ['src/main/svc.ts', 'src/cli/main.ts', agents].flatMap((path) => [...loadedWith(path)]);
   expect(cli).toContain('src/cli/agent-doctor.ts');
   expect(cli.filter((path) => path.startsWith('src/tools/agent-doctor/'))).toEqual([]);
 });

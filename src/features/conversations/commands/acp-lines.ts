@@ -4,7 +4,7 @@
  */
 import { styleText } from 'node:util';
 import { formatPatch, OMIT_HEADERS, structuredPatch } from 'diff';
-import stringWidth from 'string-width';
+import stringWidth from 'fast-string-width';
 import { blockText } from '../../../acp/blocks.ts';
 import { fieldsOf, recordsOf, stringOf } from '../../../acp/json.ts';
 import { readPlanEntry } from '../../../acp/settings.ts';

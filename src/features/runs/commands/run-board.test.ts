@@ -1,5 +1,5 @@
 import { PassThrough } from 'node:stream';
-import stringWidth from 'string-width';
+import stringWidth from 'fast-string-width';
 import { describe, expect, test } from 'vitest';
 import type { Io } from '../../../cli/context.ts';
 import { LiveRegion } from '../../../cli/live-region.ts';

@@ -2,7 +2,7 @@
  * The board of a run (pure): a heading, a table of its steps, and what needs an answer. It fits on the screen: if there are
  * more steps, it shows the active ones and those that need attention, and counts the rest.
  */
-import stringWidth from 'string-width';
+import stringWidth from 'fast-string-width';
 import { pad } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 import { answerCommands, joined, type Line, paint, titleOf } from '../../conversations/commands/acp-lines.ts';
