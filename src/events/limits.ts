@@ -50,6 +50,8 @@ export const limits = {
   scan_window_rows: 1_024,
   /** Events that the search index adds in one transaction. */
   search_events_per_transaction: 200,
+  /** Text that the search index adds in one transaction. */
+  search_chars_per_transaction: 1 * MIB,
   /** Text of one event that is searchable. */
   search_chars_per_event: 16 * KIB,
   /** How long the search index collects events. */

@@ -5,10 +5,12 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { silentLog } from '../base/log.ts';
 import { deleteAgent } from '../features/agents/queries/agents.ts';
-import { openSqlite } from '../store/sqlite.ts';
+import { resizeHead } from '../store/event-rows/heads.ts';
+import { openReader, openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { addAgent, addSession, batch } from '../store/testing.ts';
 import { type EventLog, openEventLog } from './log.ts';
+import { SearchIndex } from './search-index.ts';
 
 let folder: string;
 let store: Store;
@@ -70,6 +72,31 @@ test('finds messages and tool calls, but not their replays', async () => {
     (await events.search('agt_1', { text, limit: 9 })).map(({ seq, snippet }) => `${seq} ${snippet}`);
   await expect.poll(() => found('prune'), { timeout: 20_000 }).toEqual(['3 Tidying npm prune']);
   expect(await found('garden')).toEqual(['2 the garden is tidy', '1 tidy the garden']);
+});
+
+test('after a restart, updates only agents whose entries differ from their log', async () => {
+  const nums: number[] = [];
+  for (const id of ['1', '2', '3']) {
+    nums.push(await addAgent(store, `agt_${id}`));
+    await addSession(store, nums.at(-1)!, `ses_${id}`);
+    await store.ingest(batch(`agt_${id}`, `ses_${id}`, 0, ['needle\n', 'needle\n', 'straw\n']));
+  }
+  const path = join(folder, 'search.db');
+  const snapshots = openReader(store.source);
+  const open = () => new SearchIndex(path, snapshots, join(folder, 'log'));
+  const first = open();
+  expect(first.stale()).toEqual(nums);
+  expect(await first.update(nums)).toEqual([]);
+  expect(first.stale()).toEqual([]);
+  await store.ingest(batch('agt_2', 'ses_2', 20, ['needle\n']));
+  await store.write((tx) => resizeHead(tx, nums[2]!, 0, 3));
+  const second = open();
+  expect(second.stale()).toEqual([nums[1], nums[2]]);
+  expect(await second.update(nums)).toEqual([]);
+  expect(open().stale()).toEqual([]);
+  const query = { text: 'needle', before: null, first_seq: 1, limit: 9 };
+  const found = nums.map((agent_num) => second.find({ agent_num, ...query }));
+  expect(found).toEqual([[2, 1], [4, 2, 1], []]);
 });
 
 test('finds sealed events and rows, newest first', async () => {

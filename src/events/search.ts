@@ -6,7 +6,7 @@ import { sleep, Wake } from '../base/async.ts';
 import type { Logger } from '../base/log.ts';
 import type { WorkerCalls } from '../base/worker-calls.ts';
 import type { StreamName } from '../core/event.ts';
-import { agentsWithEvents, headOf } from '../store/event-rows/heads.ts';
+import { hasEvents, headOf } from '../store/event-rows/heads.ts';
 import type { Store } from '../store/store.ts';
 import type { AgentRef } from './agent-ref.ts';
 import type { History } from './history.ts';
@@ -84,15 +84,18 @@ export class Search {
 
   async #run(): Promise<void> {
     const { signal } = this.#stop;
-    await this.#touchAll().catch((error) => this.#warn(error));
+    let compared = false;
     while (!signal.aborted) {
-      if (this.#dirty.size === 0) await this.#wake.wait(undefined, signal);
+      if (compared && this.#dirty.size === 0) await this.#wake.wait(undefined, signal);
       // Wait for more events: the cost of indexing is per transaction.
       await sleep(limits.search_wait_ms, signal);
-      if (signal.aborted || this.#dirty.size === 0) continue;
-      const agents = [...this.#dirty];
-      this.#dirty.clear();
+      if (signal.aborted) return;
+      let agents: number[] = [];
       try {
+        if (!compared) await this.#touchStale();
+        compared = true;
+        agents = [...this.#dirty];
+        this.#dirty.clear();
         let left = agents;
         while (left.length > 0 && !signal.aborted) left = await this.#worker.call('index', left);
       } catch (error) {
@@ -103,8 +106,10 @@ export class Search {
     }
   }
 
-  async #touchAll(): Promise<void> {
-    for (const num of await this.#store.read(agentsWithEvents)) this.#dirty.add(num);
+  async #touchStale(): Promise<void> {
+    // Without any events there is nothing to compare, and the worker does not have to start.
+    if (!(await this.#store.read(hasEvents))) return;
+    for (const num of await this.#worker.call('stale', null)) this.#dirty.add(num);
   }
 
   #warn(error: unknown): void {

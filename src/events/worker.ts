@@ -23,6 +23,8 @@ const search = () => {
 
 const tasks = {
   seal: (request: SealRequest) => seal(reader, request),
+  /** Agents that the index has to update, after a start. */
+  stale: (_: null) => search().stale(),
   /** Updates the index for these agents; returns those that have more to index. */
   index: (agent_nums: number[]) => search().update(agent_nums),
   search: (request: SearchRequest) => search().find(request),

@@ -16,15 +16,28 @@ export function headOf(reader: Reader, agent_num: number): Head | undefined {
   return reader.get(headByAgent(reader, agent_num));
 }
 
+const headAndId = preparedQuery((sql, agent_num: number) =>
+  sql
+    .selectFrom('heads')
+    .innerJoin('agents', 'agents.num', 'heads.agent_num')
+    .select(['agents.id', 'heads.first_seq', 'heads.last_seq', 'heads.bytes'])
+    .where('heads.agent_num', '=', agent_num),
+);
+
 /** The head of an agent's log with the agent's id. */
 export function headWithId(reader: Reader, agent_num: number) {
-  return reader.get(
-    reader.sql
-      .selectFrom('heads')
-      .innerJoin('agents', 'agents.num', 'heads.agent_num')
-      .select(['agents.id', 'heads.first_seq', 'heads.last_seq', 'heads.bytes'])
-      .where('heads.agent_num', '=', agent_num),
-  );
+  return reader.get(headAndId(reader, agent_num));
+}
+
+/** Heads of the logs that have events, or had some. */
+export function headsWithEvents(reader: Reader): Head[] {
+  return reader.all(reader.sql.selectFrom('heads').selectAll().where('last_seq', '>', 0));
+}
+
+/** Whether any agent's log has events, or had some. */
+export function hasEvents(reader: Reader): boolean {
+  const heads = reader.sql.selectFrom('heads').select('agent_num').where('last_seq', '>', 0).limit(1);
+  return reader.get(heads) !== undefined;
 }
 
 /** Numbers of the agents whose log has events, or had some. */
