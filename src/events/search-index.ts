@@ -50,6 +50,8 @@ export class SearchIndex {
   readonly #reader: Snapshots;
   readonly #history: History;
   readonly #statements = new Map<string, StatementSync>();
+  /** Agents that may be deleted while their events wait to be inserted. */
+  readonly #forgotten = new Set<number>();
 
   constructor(path: string, reader: Snapshots, folder: string) {
     this.#db = openOrRecreate(path);
@@ -115,8 +117,13 @@ export class SearchIndex {
       .map((row) => Number(row.seq));
   }
 
-  /** Deletes an agent's entries, in batches. */
+  /** Deletes the entries of an agent that was deleted, in batches. */
   async forget(agent_num: number): Promise<void> {
+    this.#forgotten.add(agent_num);
+    await this.#clear(agent_num);
+  }
+
+  async #clear(agent_num: number): Promise<void> {
     this.#statement('DELETE FROM cursors WHERE agent_num = ?').run(agent_num);
     await this.#deleteBefore(agent_num, SEQ_MASK);
   }
@@ -140,7 +147,7 @@ export class SearchIndex {
     let cursor = Number(known?.seq ?? 0);
     // A restore replaced the log: the indexed events may be different ones now.
     if (cursor > agent.last_seq) {
-      await this.forget(num);
+      await this.#clear(num);
       cursor = 0;
     }
     if (known && agent.first_seq > 1) await this.#deleteBefore(num, agent.first_seq);
@@ -162,6 +169,7 @@ export class SearchIndex {
     this.#db.exec('BEGIN');
     try {
       for (const [i, { num, seq, text }] of found.entries()) {
+        if (this.#forgotten.has(num)) continue;
         if (text !== '') insert.run(rowId(num, seq), text);
         if (found[i + 1]?.num !== num) move.run(num, seq);
       }
