@@ -51,7 +51,7 @@ export interface AgentView extends AgentIdentity {
  */
 export type FolderView =
   | { kind: 'programs' }
-  | { kind: 'look' | 'checkout'; workdir: string }
+  | { kind: 'read' | 'checkout'; workdir: string }
   | { kind: 'records'; common_dir: string | null; workdir: string | null };
 
 /** The argv in front of a command, and what the command's first program must check before it does anything else. */

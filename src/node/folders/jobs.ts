@@ -41,9 +41,11 @@ export const jobs = {
   patch: async ({ git, repo_roots }: JobContext, request: ChangesRequest) =>
     (await makePatch(git, request, await repo_roots())).toString('base64'),
 
-  /** Takes several questions, because git lists the files once for all of them. The answers are in the same order. */
-  files: async ({ git, repo_roots }: JobContext, { workdir, words }: { workdir: string; words: string[] }) =>
-    findFiles(git, workdir, words, await repo_roots()),
+  /** Takes several queries, because git lists the files once for all of them. The results are in the same order. */
+  files: async (
+    { git, repo_roots }: JobContext,
+    { workdir, queries }: { workdir: string; queries: string[] },
+  ) => findFiles(git, workdir, queries, await repo_roots()),
 
   openRepository: async ({ git, repo_roots }: JobContext, { path }: { path: string }) =>
     openRepository(git, path, await repo_roots(), problems.repoNotSafe),

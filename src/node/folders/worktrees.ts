@@ -29,7 +29,7 @@ import { branchName, folderName, isServiceBranch } from './worktree-names.ts';
 export interface WorktreeOptions {
   run: RunJob;
   run_as: RunAs | null;
-  /** Agents run in a sandbox: below `made_roots`, each sees only its own folder. */
+  /** Agents run in a sandbox: below `worktree_roots`, each sees only its own folder. */
   sandboxed: boolean;
   /** Runs work that writes to a repository when its turn comes: one at a time per repository. */
   inRepository: <T>(common_dir: string, work: () => Promise<T>) => Promise<T>;
@@ -37,7 +37,7 @@ export interface WorktreeOptions {
   /** Called with the real path of a folder for worktrees before a worktree is created in it. */
   addRoot: (root: string) => Promise<void>;
   /** Folders that contain only worktrees, each created by this service for one agent. */
-  made_roots: () => Promise<string[]>;
+  worktree_roots: () => Promise<string[]>;
   claims: WorktreeClaims;
   /** Throws `worktree_root_shared` if worktrees below a real path would be open to other agents in spite of a sandbox. */
   checkSeparate: (root: string) => Promise<void>;
@@ -98,7 +98,7 @@ async function locateTarget(
       await options.workdir_roots(),
       problems.workdirNotSafe,
     );
-    // It became the root after an agent had got it as its own folder.
+    // The folder became the root after an agent had received it as its own.
     if ((await options.claims.agentOf(dirname(target.path))) !== null) throw problems.workdirNotSafe();
     await options.checkSeparate(dirname(target.path));
     await options.addRoot(dirname(target.path));
@@ -108,13 +108,13 @@ async function locateTarget(
   if (problem) throw problem;
   const target = await locateInside(workdir, await options.workdir_roots(), problems.workdirNotSafe);
   // Deeper levels belong to the worktrees of other agents.
-  for (const made of await realRoots(await options.made_roots())) {
-    if (isInside(target.path, made)) throw problems.workdirNotSafe();
-    if (!isInside(made, target.path)) continue;
+  for (const worktree_root of await realRoots(await options.worktree_roots())) {
+    if (isInside(target.path, worktree_root)) throw problems.workdirNotSafe();
+    if (!isInside(worktree_root, target.path)) continue;
     // Links are rejected too: they could have changed since the owner of the folder was determined.
     const direct = workdir.replace(/\/+$/, '') === target.path;
-    if (dirname(target.path) !== made || !direct) throw problems.workdirNotSafe();
-    await options.addRoot(made);
+    if (dirname(target.path) !== worktree_root || !direct) throw problems.workdirNotSafe();
+    await options.addRoot(worktree_root);
   }
   if (root === null) await requireFolder('workdir', target);
   return target;
@@ -131,14 +131,14 @@ async function locateRepository(options: WorktreeOptions, path: string): Promise
 
 /** Finds a repository and checks the answer of the job, which is trusted no more than the repository. */
 async function openRepository(options: WorktreeOptions, path: string): Promise<Repository> {
-  const { common_dir } = await options.run({ kind: 'look', workdir: path }, 'openRepository', { path });
+  const { common_dir } = await options.run({ kind: 'read', workdir: path }, 'openRepository', { path });
   const roots = await options.repo_roots();
   const real = await realpath(common_dir).catch(() => null);
   const is_allowed =
     real === common_dir &&
     roots.some((root) => isInside(root, common_dir)) &&
     (await isGitFolder(common_dir)) &&
-    !(options.sandboxed && (await isAgentsOwn(common_dir, await realRoots(await options.made_roots()))));
+    !(options.sandboxed && (await isAgentsOwn(common_dir, await realRoots(await options.worktree_roots()))));
   if (!is_allowed) throw problems.repoNotSafe();
   return { path, common_dir };
 }
@@ -188,7 +188,7 @@ async function withoutEmptyFolder(options: WorktreeOptions, target: Located): Pr
   const { path, missing } = target;
   const confined = options.sandboxed || options.run_as !== null;
   if (!confined || missing.length > 0) return target;
-  if (!(await realRoots(await options.made_roots())).includes(dirname(path))) return target;
+  if (!(await realRoots(await options.worktree_roots())).includes(dirname(path))) return target;
   await mustBeEmpty(path);
   await removeEmptyFolder(options, path);
   return (await isThere(path)) ? target : { path, missing: [basename(path)] };
@@ -196,10 +196,10 @@ async function withoutEmptyFolder(options: WorktreeOptions, target: Located): Pr
 
 /** Whether no agent can rename, replace or add anything in a folder or those above it. The folder may not exist yet. */
 async function isClosedToAgents(
-  { run_as, sandboxed, made_roots }: WorktreeOptions,
+  { run_as, sandboxed, worktree_roots }: WorktreeOptions,
   folder: string,
 ): Promise<boolean> {
-  if (!run_as) return !sandboxed || (await realRoots(await made_roots())).includes(folder);
+  if (!run_as) return !sandboxed || (await realRoots(await worktree_roots())).includes(folder);
   for (let path = folder; ; path = dirname(path)) {
     try {
       const held = await holdFolder(path);
@@ -242,7 +242,7 @@ async function addWorktree(
   if (is_complete && branch_commit !== null) return answer(branch_commit);
   const { path } = repository;
   const base =
-    branch_commit ?? (await run({ kind: 'look', workdir: path }, 'commitOf', { path, ref: request.ref }));
+    branch_commit ?? (await run({ kind: 'read', workdir: path }, 'commitOf', { path, ref: request.ref }));
   const start = { base, new_branch: branch_commit === null };
 
   const fresh = await locateInside(workdir, await options.workdir_roots(), problems.workdirNotSafe);
@@ -350,7 +350,7 @@ async function removeLinked(
   if (known === 'main') return kept('it is the main worktree of its repository');
   if (known === 'no' && exists) return removeFolder(options, workdir, force);
   const unsaved =
-    exists && !force ? await run({ kind: 'look', workdir }, 'unsaved', { workdir, branch, base }) : null;
+    exists && !force ? await run({ kind: 'read', workdir }, 'unsaved', { workdir, branch, base }) : null;
   if (unsaved !== null) return kept(unsaved);
   const why = await run(view, 'dropWorktree', { ...place, base, force: force || known === 'no' });
   if (why !== null) return kept(why);
