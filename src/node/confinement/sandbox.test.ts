@@ -49,7 +49,7 @@ const agent = () => ({
   write: [join(root, 'data/steps/ses_a')],
 });
 
-/** The position at which these arguments follow each other in an argv; fails if they do not. */
+/** The index at which these arguments occur consecutively in an argv; fails if they do not. */
 function position(argv: string[], ...words: string[]): number {
   const found = argv.findIndex((_, n) => words.every((word, i) => argv[n + i] === word));
   expect(found, words.join(' ')).toBeGreaterThan(0);

@@ -1,6 +1,6 @@
 /**
- * The `Folders` of this machine: safe workdirs, worktrees and changes. It checks paths, shares work between identical requests,
- * serves users in turn, and runs the work as jobs (`jobs.ts`).
+ * The `Folders` of this machine: safe workdirs, worktrees and changes. It checks paths, combines identical requests, serves
+ * users in turn, and runs the work as jobs (`jobs.ts`).
  */
 import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ import type { Exec } from '../processes/exec.ts';
 import { Git } from './git.ts';
 import type { JobAnswer, JobContext, JobName, JobRequest } from './jobs.ts';
 import { isInside, locateInside, outermost, pathProblem, realRoots, requireFolder } from './paths.ts';
-import { gathering, sharing } from './shared-questions.ts';
+import { batching, sharing } from './shared-requests.ts';
 import { FolderWorkers, inThisProcess, type RunJob } from './worker-client.ts';
 import { WorktreeClaims } from './worktree-claims.ts';
 import type { WorktreeRoots } from './worktree-roots.ts';
@@ -95,9 +95,9 @@ class MachineFolders implements LocalFolders {
     this.#workers =
       run_as === null && sandbox === null ? null : new FolderWorkers({ env, run_as, sandbox, repo_roots });
     this.#run = this.#workers ? this.#workers.run : inThisProcess(context);
-    this.#find = gathering(async (folder, owner, queries) => {
+    this.#find = batching(async (folder, owner, takeQueries) => {
       const { path: workdir } = await this.#resolve(folder);
-      return this.#read(workdir, owner, 'files', () => ({ workdir, queries: queries() }));
+      return this.#read(workdir, owner, 'files', () => ({ workdir, queries: takeQueries() }));
     });
   }
 
@@ -165,7 +165,8 @@ class MachineFolders implements LocalFolders {
     const { path } = located;
     const roots = (await realRoots(await this.#worktreeRoots())).filter((root) => isInside(root, path));
     if (to_make) return { path, below_worktree_root: roots.length > 0, claimed_by: null };
-    // Each worktree belongs to one agent: no link of another agent may lead there, and no agent gets their common folder.
+    // Each worktree belongs to one agent, so no other agent may reach it through a link or use the folder that contains all
+    // worktrees.
     if (roots.includes(path) || (roots.length > 0 && workdir.replace(/\/+$/, '') !== path)) {
       throw problems.workdirNotSafe();
     }
@@ -174,8 +175,8 @@ class MachineFolders implements LocalFolders {
   }
 
   /**
-   * Runs a job that only reads a folder. Such a job cannot remove FIFOs at which git waits. If it times out, they are removed,
-   * so that the next job succeeds.
+   * Runs a job that only reads a folder. Git may block on FIFOs there, and such a job cannot remove them. If it times out,
+   * they are removed, so that the next job succeeds.
    */
   #read<Name extends JobName>(
     workdir: string,
@@ -228,7 +229,7 @@ class MachineFolders implements LocalFolders {
     const shared = this.#sandbox === null ? [] : await realRoots(this.#options.safe_paths());
     if (!shared.some((folder) => isInside(folder, root))) return;
     throw invalid(
-      `worktrees below ${root} would be open to other agents: with agents.sandbox they need a folder outside ` +
+      `worktrees below ${root} would be visible to other agents: with agents.sandbox, they must be in a folder outside ` +
         'safe_paths; set worktree.default_root on that machine',
       'worktree_root_shared',
     );

@@ -51,7 +51,7 @@ export interface FolderWorkersOptions {
 }
 
 const entry = fileURLToPath(entryPoint('node/folders/worker'));
-/** The service's setting, because V8 accepts cached code only with the same settings. */
+/** The service's heap settings, because V8 accepts cached code only with the same settings. */
 const HEAP = process.execArgv.filter((arg) => arg.startsWith('--max-semi-space-size='));
 const VARIABLES = ['PATH', 'HOME', 'XDG_CONFIG_HOME', 'TMPDIR', 'USER', 'LOGNAME'];
 const NO_CONFINEMENT: Confinement = {
@@ -115,7 +115,7 @@ export class FolderWorkers {
     const found = this.#workers.get(key);
     if (found && !found.ended) return found;
     const cgroup = await makeWorkerCgroup(await this.#cgroups);
-    // Agents of the same user can send it signals, and SIGUSR1 would open Node's inspector.
+    // Agents of the same user can send signals to it, and SIGUSR1 would open Node's inspector.
     const program = [
       process.execPath,
       ...HEAP,
@@ -201,8 +201,8 @@ class Worker {
     this.#mark = hello.mark;
     const { env, run_as, drop } = hello;
     const { PATH = '/usr/bin:/bin' } = env;
-    // The service has compiled most of what a worker loads. The cache is not used if the agents' user cannot read it,
-    // because Node would create another one.
+    // The service has already compiled most of what a worker loads. The cache is not used if the agents' user cannot read
+    // it, because Node would create another one.
     const cache = run_as && !drop ? undefined : getCompileCacheDir();
     // `detached` creates a process group, so that everything in it can be ended.
     this.#child = spawn('/bin/sh', ['-c', JOIN_CGROUP, 'svc', cgroup ?? '', ...command], {
@@ -240,7 +240,7 @@ class Worker {
 
   ask(job: JobName, request: unknown): Promise<unknown> {
     clearTimeout(this.#idle);
-    this.#watch ??= setInterval(() => this.#endIfStopped(), limits.folder_worker_look_ms).unref();
+    this.#watch ??= setInterval(() => this.#endIfStopped(), limits.folder_worker_check_ms).unref();
     return new Promise((resolve, reject) => {
       const id = this.#next_id++;
       // Everything that a job starts has its own, shorter time limit.
@@ -294,7 +294,7 @@ class Worker {
     this.#idle = setTimeout(() => this.#end('the worker was idle'), limits.launcher_idle_ms).unref();
   }
 
-  /** Bubblewrap writes this before anything runs inside, so it cannot be forged. */
+  /** Bubblewrap reports the pid before anything runs inside, so the report cannot be forged. */
   #findInit(bytes: Buffer): void {
     if (this.#init) return;
     this.#info = (this.#info + bytes.toString()).slice(0, 1_000);
@@ -303,7 +303,7 @@ class Worker {
     if (stat?.ppid === this.#child.pid) this.#init = stat;
   }
 
-  /** Ends a stopped worker: agents of the same user, and programs that git runs, can send it signals. */
+  /** Ends a worker that a signal has stopped. Agents of the same user, and programs that git runs, can send such signals. */
   #endIfStopped(): void {
     const pids = [this.#child.pid, ...(this.#init ? [this.#init.pid, ...childrenOf(this.#init.pid)] : [])];
     const states = pids.map((pid) => (pid === undefined ? undefined : readStat(pid)?.state));
@@ -314,8 +314,8 @@ class Worker {
   #killAll(): void {
     const { pid } = this.#child;
     const busy = this.#pending.size > 0;
-    // The kernel ends a namespace with its init, and a cgroup as a whole. Without either, a process
-    // that left the process group and cleared its environment survives.
+    // The kernel ends a namespace with its init, and a cgroup as a whole. Without either, a process that left the process
+    // group and cleared its environment survives.
     if (this.#init && isAlive(this.#init)) kill(this.#init.pid);
     if (pid !== undefined) kill(-pid);
     if (this.#cgroup) this.#on.killed(endCgroup(this.#cgroup));

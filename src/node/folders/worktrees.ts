@@ -1,7 +1,8 @@
 /**
- * Creates and removes the workdirs of `create_worktree` agents: a git worktree on its own branch, or an empty folder. Creating
- * one is idempotent: after a crash, the same request finds or repairs what exists. Removing one never deletes work that exists
- * nowhere else, unless forced. The steps are jobs (`worktree-jobs.ts`); this file orders them.
+ * Creates and removes the workdirs of `create_worktree` agents: a git worktree on its own branch, or an empty folder.
+ * Creating a workdir is idempotent: after a crash, the same request finds or repairs what exists. Removing a workdir never
+ * deletes work that exists nowhere else, unless forced. This module runs the steps, which are jobs (`worktree-jobs.ts`), in
+ * order.
  */
 import { lstat, realpath, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -29,17 +30,17 @@ import { branchName, folderName, isServiceBranch } from './worktree-names.ts';
 export interface WorktreeOptions {
   run: RunJob;
   run_as: RunAs | null;
-  /** Agents run in a sandbox: below `worktree_roots`, each sees only its own folder. */
+  /** Agents run in a sandbox. Below `worktree_roots`, each of them sees only its own folder. */
   sandboxed: boolean;
-  /** Runs work that writes to a repository when its turn comes: one at a time per repository. */
+  /** Runs work that writes to a repository, one at a time per repository. */
   inRepository: <T>(common_dir: string, work: () => Promise<T>) => Promise<T>;
   worktree_root: () => string | null;
-  /** Called with the real path of a folder for worktrees before a worktree is created in it. */
+  /** Records a folder for worktrees (its real path). Called before a worktree is created in it. */
   addRoot: (root: string) => Promise<void>;
   /** Folders that contain only worktrees, each created by this service for one agent. */
   worktree_roots: () => Promise<string[]>;
   claims: WorktreeClaims;
-  /** Throws `worktree_root_shared` if worktrees below a real path would be open to other agents in spite of a sandbox. */
+  /** Throws `worktree_root_shared` if worktrees below a real path would be visible to other agents in spite of a sandbox. */
   checkSeparate: (root: string) => Promise<void>;
   /** Folders that workdirs may be in. */
   workdir_roots: () => Promise<string[]>;
@@ -66,8 +67,8 @@ export async function createWorktree(options: WorktreeOptions, request: Worktree
 }
 
 /**
- * Whether an earlier attempt created a folder for this agent. Releases before 0.1 kept no claims. For their folders, the
- * plane's database decides, or the name that the service chose if agents cannot create folders there.
+ * Whether an earlier attempt created a folder for this agent. Releases before 0.1 recorded no claims. Their folders belong
+ * to the agent if the plane has recorded them, or if the service chose the name and agents cannot create folders there.
  */
 async function isOfAgent(
   options: WorktreeOptions,
@@ -111,7 +112,7 @@ async function locateTarget(
   for (const worktree_root of await realRoots(await options.worktree_roots())) {
     if (isInside(target.path, worktree_root)) throw problems.workdirNotSafe();
     if (!isInside(worktree_root, target.path)) continue;
-    // Links are rejected too: they could have changed since the owner of the folder was determined.
+    // Links are rejected too, because they could have changed since the owner of the folder was determined.
     const direct = workdir.replace(/\/+$/, '') === target.path;
     if (dirname(target.path) !== worktree_root || !direct) throw problems.workdirNotSafe();
     await options.addRoot(worktree_root);
@@ -143,13 +144,15 @@ async function openRepository(options: WorktreeOptions, path: string): Promise<R
   return { path, common_dir };
 }
 
-/** A job in an agent's folder could name any folder of an operator, in which files would then be removed. */
+/**
+ * The answer of a job in an agent's folder could name one of the operator's folders, in which files would then be removed.
+ */
 async function isGitFolder(path: string): Promise<boolean> {
   const entries = ['HEAD', 'objects', 'refs'].map((name) => lstat(join(path, name)).catch(() => null));
   return (await Promise.all(entries)).every((entry) => entry !== null);
 }
 
-/** Removes special files, at which git would wait, from the repository of a folder. */
+/** Removes special files that would block git from the repository of a folder. */
 export async function clearRepository(options: WorktreeOptions, path: string): Promise<void> {
   const repository = await openRepository(options, path);
   const view = { kind: 'records', common_dir: repository.common_dir, workdir: null } as const;
@@ -164,8 +167,9 @@ function checkRef(ref: string | null): void {
 }
 
 /**
- * Creates the folder. With `empty`, an existing one must be empty. If agents cannot change what the path means, the service
- * creates the folder and changes its owner; otherwise that is a job. Returns the first folder that was created.
+ * Creates the folder. With `empty`, an existing folder must be empty. If agents cannot redirect the path, the service
+ * creates the folder and changes its owner; otherwise, a job creates it. Returns the path of the first folder that was
+ * created.
  */
 async function makeFolder(options: WorktreeOptions, target: Located, empty: boolean): Promise<string | null> {
   const { run, run_as } = options;
@@ -183,7 +187,9 @@ async function makeFolder(options: WorktreeOptions, target: Located, empty: bool
   });
 }
 
-/** Removes an empty folder below a worktree root: a process that an earlier agent left may still work in it. */
+/**
+ * Removes an empty folder below a worktree root, because a process of an earlier agent may still use it as its directory.
+ */
 async function withoutEmptyFolder(options: WorktreeOptions, target: Located): Promise<Located> {
   const { path, missing } = target;
   const confined = options.sandboxed || options.run_as !== null;
@@ -194,7 +200,7 @@ async function withoutEmptyFolder(options: WorktreeOptions, target: Located): Pr
   return (await isThere(path)) ? target : { path, missing: [basename(path)] };
 }
 
-/** Whether no agent can rename, replace or add anything in a folder or those above it. The folder may not exist yet. */
+/** Whether agents cannot rename, replace or add anything in a folder or its parents. The folder may not exist yet. */
 async function isClosedToAgents(
   { run_as, sandboxed, worktree_roots }: WorktreeOptions,
   folder: string,
@@ -257,21 +263,24 @@ async function addWorktree(
   } catch (error) {
     const { deleted_branch } = await run(view, 'undoWorktree', { ...place, ...start });
     if (folder !== null) await removeEmptyFolder(options, workdir);
-    // A launcher that is killed runs the request twice, and the second run finds the branch of the first.
+    // If the launcher is killed, the request runs twice, and the second run finds the branch of the first.
     const twice = deleted_branch && error instanceof Problem && error.kind === 'invalid';
     if (twice && again) return addWorktree(options, repository, target, name, request, false);
     throw error;
   }
 }
 
-/** The view for jobs that write a repository's records of worktrees; includes the folder if it is outside the safe paths. */
+/**
+ * The view for jobs that write a repository's records of worktrees. It includes the folder if that is outside the safe
+ * paths.
+ */
 async function records(options: WorktreeOptions, { common_dir }: Repository, workdir: string) {
   const apart =
     options.sandboxed && (await isClosedToAgents(options, dirname(workdir))) && (await isThere(workdir));
   return { kind: 'records', common_dir, workdir: apart ? workdir : null } as const;
 }
 
-/** Removes an empty folder in a location where only the service may. */
+/** Removes an empty folder if only the service can write to its parent. */
 async function removeEmptyFolder(options: WorktreeOptions, workdir: string): Promise<void> {
   if (!(await isClosedToAgents(options, dirname(workdir)))) return;
   const parent = await holdFolder(dirname(workdir)).catch(() => null);
