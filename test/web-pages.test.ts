@@ -107,7 +107,7 @@ browserTest(
     expect(manifest).toMatchObject({ start_url: '/agents', display: 'standalone' });
     await plane.kill();
     await page.goto(`${plane.url}/agents`);
-    await page.getByRole('heading', { name: 'The service does not answer' }).waitFor();
+    await page.getByRole('heading', { name: 'The service is not responding' }).waitFor();
     await plane.start();
     await page.getByRole('link', { name: 'Try again' }).click();
     await page.getByLabel('Password').waitFor();

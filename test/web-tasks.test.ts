@@ -227,7 +227,7 @@ browserTest('a draft survives a reload, and a lost response does not send the me
     { times: 1 },
   );
   await message.press('Control+Enter');
-  await page.getByText('The service does not answer.').waitFor();
+  await page.getByText('The service is not responding.').waitFor();
   expect(await message.inputValue()).toBe('only once');
   await message.press('Control+Enter');
   await soon(() => message.inputValue()).toBe('');

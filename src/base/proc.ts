@@ -18,7 +18,7 @@ export interface ProcessStat extends ProcessRef {
   sid: number;
   /** As in `ps`: `S` sleeping, `T` stopped, `Z` zombie. A zombie may still run in other threads: see `is_dead`. */
   state: string;
-  /** No thread of it is left. */
+  /** All its threads have ended. */
   is_dead: boolean;
   name: string;
 }
@@ -84,7 +84,7 @@ export function readAllStats(): ProcessStat[] {
   return stats;
 }
 
-/** Without /proc every lookup starts a process, so one table serves all lookups within this time. */
+/** Without /proc, every lookup starts a process, so one table serves all lookups within this time. */
 const TABLE_MS = 200;
 let table: { at_ms: number; stats: Map<number, ProcessStat> } | null = null;
 
@@ -131,8 +131,8 @@ export function commandLine(stat: ProcessStat): string {
 }
 
 /**
- * The id of a thread that still runs: of a process whose main thread has ended, another one's. In `/proc`, it stands for the
- * process, whose own entry shows neither environment nor files then.
+ * The id of a running thread: the main thread's, or another's if the main thread has ended. Once it has ended, the
+ * process's own entry in `/proc` no longer shows the environment and open files; the other thread's entry still does.
  */
 export function runningThread({ pid, state }: ProcessStat): number {
   if (!isZombie(state)) return pid;

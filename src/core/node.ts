@@ -184,7 +184,7 @@ export interface Folders {
   /** All changes as a patch for `git apply`. Throws `patch_too_large` above `limits.patch_bytes_max`. */
   patch(worktree: ChangesRequest): Promise<Uint8Array>;
   /** The best matches among the files below a workdir that git tracks or would track. Search words may come in any order. */
-  files(workdir: string, words: string, turn?: QueueOwner): Promise<FoundFiles>;
+  files(workdir: string, query: string, turn?: QueueOwner): Promise<FoundFiles>;
 }
 
 export interface ResolvedWorkdir {

@@ -20,17 +20,17 @@ export const limits = {
   kill_wait_ms: 3_000,
   /** How long the init process of a sandbox may take to end. */
   init_end_ms: 3_000,
-  /** Time in which the helper processes of every session are checked once. */
+  /** Period in which the helper processes of every session are checked once. */
   helper_check_ms: 5_000,
   /** Sessions whose helpers are checked in one sweep, at most. */
   helper_checks_per_sweep: 25,
-  /** Shortest interval between two looks at the process tree. */
-  tree_look_ms: 2_000,
+  /** Shortest interval between two reads of the process tree. */
+  tree_read_ms: 2_000,
   /** The launcher ends after this time without work. */
   launcher_idle_ms: 5_000,
   /** Attempts to start the launcher. */
   launcher_tries: 3,
-  /** Time for an answer of the launcher. */
+  /** How long to wait for an answer of the launcher. */
   launcher_answer_ms: 30_000,
   /** Largest file in a session folder. */
   session_file_bytes_max: 4 * MIB,
@@ -42,31 +42,31 @@ export const limits = {
   spools_open_max: 512,
   /** Sessions that are adopted at the same time. */
   adopt_parallel: 32,
-  /** Interval of the disk check of output while there is much free space. */
+  /** Interval at which the free disk space is checked while there is plenty. */
   guard_far_s: 1,
-  /** Interval of the disk check of output while there is little free space. */
+  /** Interval at which the free disk space is checked while there is little. */
   guard_near_s: 0.1,
-  /** Below this free space, output is held back. */
+  /** Output is held back while less disk space than this is free. */
   disk_pause_bytes: 1 * GIB,
-  /** The threshold `disk_pause_bytes` as a share of the disk; the smaller one applies. */
+  /** The same threshold as `disk_pause_bytes`, as a share of the disk. The smaller one applies. */
   disk_pause_share: 0.02,
-  /** Disks whose pause threshold is below this size get output in small pieces. */
+  /** Disks with a pause threshold below this size get output in small pieces. */
   careful_below_bytes: 128 * MIB,
   /** Size of the pieces in which small disks get output. */
   careful_piece_bytes: 64 * KIB,
-  /** Programs that one probe asks for. */
+  /** Programs per probe. */
   probe_programs_max: 64,
   /** Variables and files of one program in a probe. */
   probe_items_max: 32,
-  /** Programs that are asked for their version at the same time. */
+  /** Programs that print their version at the same time. */
   probe_parallel: 4,
   /** Time for a program to print its version. */
   probe_version_ms: 10_000,
-  /** Output of a program that is asked for its version. */
+  /** Output that is read when a program prints its version. */
   probe_output_bytes_max: 4 * KIB,
   /** How long the output of an ended command is read. */
   exec_drain_ms: 2_000,
-  /** Jobs that look at folders: changes, patches, files. */
+  /** Jobs that read folders: changes, patches, files. */
   folder_views: {
     running: 6,
     running_per_owner: 3,
@@ -75,7 +75,7 @@ export const limits = {
     waiting_per_owner: 200,
     waiting_per_place: 64,
   },
-  /** Jobs that create and remove folders. They wait for no view. */
+  /** Jobs that create and remove folders. They do not wait for reads. */
   folder_work: {
     running: 6,
     running_per_owner: 3,
@@ -86,34 +86,34 @@ export const limits = {
   },
   /** Entries of a git folder that are checked. */
   git_folder_entries_max: 500,
-  /** Largest file of a git folder that is read. */
+  /** Largest file in a git folder that is read. */
   git_short_file_bytes_max: 1 * MIB,
-  /** Files that are searched for FIFOs and devices. */
+  /** Entries of a folder that are searched for FIFOs and devices. */
   special_files_entries_max: 50_000,
   /** Largest sign-in file that is copied into a sandbox. */
   sign_in_bytes_max: 1 * MIB,
-  /** Time for one job of a folder worker. */
+  /** Time limit of one job of a folder worker. */
   folder_job_ms: 15 * 60 * 1000,
-  /** Interval at which a folder worker is checked for having been stopped by a signal. */
-  folder_worker_look_ms: 2_000,
-  /** Answer of a folder worker. */
+  /** Interval at which folder workers that a signal has stopped are detected. */
+  folder_worker_check_ms: 2_000,
+  /** Largest answer of a folder worker. */
   folder_answer_bytes_max: 16 * MIB,
-  /** Time for a git command. */
+  /** Time limit of a git command. */
   git_timeout_ms: 30_000,
-  /** Time for a git command that only looks something up. */
+  /** Time limit of a git command that only looks something up. */
   git_lookup_timeout_ms: 10_000,
   /** After this time, an incomplete worktree is removed. */
   incomplete_worktree_ms: 60_000,
-  /** Output of a git command. */
+  /** Output of a git command that is read. */
   git_output_bytes_max: 8 * MIB,
   /** Largest index of a worktree. */
   git_index_bytes_max: 64 * MIB,
-  /** Diff of one file. */
+  /** Largest diff of one file. */
   diff_bytes_max: 1 * MIB,
-  /** File searches that one job of a folder worker answers. */
-  found_questions_max: 64,
+  /** File searches that one job of a folder worker runs. */
+  find_batch_max: 64,
   /** Largest new file that a diff shows. */
   untracked_file_bytes_max: 4 * MIB,
-  /** New files that are counted line by line. */
+  /** Bytes of new files in which lines are counted. */
   untracked_bytes_max: 64 * MIB,
 } as const;

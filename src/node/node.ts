@@ -49,11 +49,11 @@ export interface LocalNode extends Node {
   close(): Promise<void>;
 }
 
-/** Reads every session on the disk, then resolves. Throws an Error if the machine lacks what sessions need. */
+/** Reads every session on disk, then resolves. Throws an Error if the machine lacks programs that sessions need. */
 export async function openLocalNode(options: LocalNodeOptions): Promise<LocalNode> {
   const folder = join(options.data_dir, 'sessions');
   await makePrivateFolder(folder);
-  // As the kernel shows it in /proc, where holders of the FIFOs are looked up.
+  // The path that the kernel shows in /proc, where processes that hold the FIFOs are looked up.
   const root = await realpath(folder);
   const tools = { ...findTools(), ...options.tools };
   if (options.run_as && !(tools.setpriv && tools.chown))
@@ -171,7 +171,7 @@ class MachineNode implements LocalNode {
   }
 
   /**
-   * Waits, up to `limits.start_wait_ms`, for starts that have not reached their wrapper: the next service process could only
+   * Waits up to `limits.start_wait_ms` for starts that have not reached their wrapper. The next service process could only
    * report them as failed.
    */
   async #startsInProgress(): Promise<void> {
@@ -235,7 +235,7 @@ class MachineNode implements LocalNode {
         const { size } = await file.stat();
         if (offset > size) throw new Problem('conflict', 'stdin_gap', `stdin ends at ${size}`);
         const fresh = data.subarray(size - offset);
-        // After the end of stdin, nothing more would be read.
+        // Nothing more is read after the end of stdin.
         if (fresh.length > 0 && (await session.files.has('stdin.eof'))) throw problems.agentNoStdin();
         for (let done = 0; done < fresh.length; ) {
           done += (await file.write(fresh, done, fresh.length - done, size + done)).bytesWritten;
@@ -266,7 +266,7 @@ class MachineNode implements LocalNode {
     if (!session) return;
     for (const stream of ['stdout', 'stderr'] as const) {
       this.#spools.release(session.files, stream, offsets[stream]).catch((error: unknown) => {
-        // The session may have been forgotten meanwhile, and its directory deleted.
+        // The session may have been forgotten in the meantime, and its directory deleted.
         const failed = !this.#closed && this.#sessions.get(session_id) === session;
         if (failed)
           this.#host.log.error({ session_id, error: String(error) }, 'cannot free the disk space of a spool');
@@ -310,7 +310,7 @@ class MachineNode implements LocalNode {
     };
   }
 
-  /** Runs one probe at a time, because each starts programs. */
+  /** Runs one probe at a time, because each one starts programs. */
   probe(programs: readonly ProgramQuestion[]): Promise<ProgramFinding[]> {
     return this.#queue.run('probe', async () => {
       await this.#options.sandbox?.check();

@@ -1,4 +1,4 @@
-/** What a node of this machine is configured with. */
+/** The configuration of the local node. */
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { Folders } from '../core/node.ts';
@@ -9,38 +9,40 @@ import type { Tools } from './processes/tools.ts';
 import type { ActorFiles } from './sessions/actor-files.ts';
 import type { DiskLimits } from './sessions/disk.ts';
 
-/** Options that are absent have the values of `limits`, unless they say otherwise. */
+/** Absent options default to the values of `limits`, unless their comment names another default. */
 export interface LocalNodeOptions {
   id: string;
   data_dir: string;
   log: Logger;
   clock: Clock;
   folders: Folders;
-  /** A launcher that is shared with others (git runs through it too); absent: the node has its own. */
+  /** A launcher to share with other users, such as git. Default: the node starts its own. */
   launcher?: Launcher;
-  /** The service's environment, from which those of agents derive; absent: that of this process. */
+  /** The service's environment, from which the environments of agents are derived. Default: that of this process. */
   env?: Record<string, string | undefined>;
-  /** Names of the service's variables that agents get; null or absent: all but `SVC_*`. */
+  /** Names of the service's variables that agents get; null: all except `SVC_*`. Default: null. */
   env_allow?: readonly string[] | null;
   run_as?: RunAs | null;
-  /** Around every agent; null or absent: none. */
+  /** The sandbox around every agent, if any. */
   sandbox?: Sandbox | null;
-  /** Folder with the `svc` program, first on the PATH of agents; absent: that of this package; null: none. */
+  /**
+   * The folder with the `svc` program, which comes first in the PATH of agents; null: none. Default: that of this package.
+   */
   bin_dir?: string | null;
-  /** Null or absent: agents cannot call the plane. */
+  /** Without this, agents cannot call the plane. */
   actor_files?: ActorFiles | null;
   /** False: uses no cgroups, even if it could. */
   cgroup?: boolean;
-  /** False: uses no watches and polls file sizes. */
+  /** False: polls file sizes instead of watching files. */
   watches?: boolean;
-  /** Replaces some of the system's programs. */
+  /** Replaces some of the system programs. */
   tools?: Partial<Tools>;
   disk?: Partial<DiskLimits>;
-  /** Pumps that lose nothing on a full disk, but cost more; absent: only on small disks. */
+  /** Pumps that lose nothing when the disk is full, but cost more. Default: only on small disks. */
   careful_pumps?: boolean;
   sweep_ms?: number;
   helper_check_ms?: number;
-  tree_look_ms?: number;
+  tree_read_ms?: number;
   leftover_grace_ms?: number;
   drain_ms?: number;
   spool_keep_bytes?: number;

@@ -138,7 +138,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
       await writeFile(secret, 'x'.repeat(64), { mode: 0o644 });
       await room.plane.kill('SIGTERM');
       await room.plane.start({ SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET_FILE: secret });
-      expect(room.plane.log).toContain(`running agents see what replaces ${secret}`);
+      expect(room.plane.log).toContain(`if ${secret} is replaced, running agents see the new file`);
       expect(room.plane.log).not.toContain(`replaces ${machine}`);
       expect(await run(room.alice, `cat ${secret}`)).not.toContain('xxx');
     });
@@ -159,8 +159,8 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
           },
         });
       const shared = await name(await room.folder('shared'));
-      expect(shared.worktree_root_problem).toContain('would be open to other agents');
-      await expect(create()).rejects.toThrow('would be open to other agents');
+      expect(shared.worktree_root_problem).toContain('would be visible to other agents');
+      await expect(create()).rejects.toThrow('would be visible to other agents');
       const apart = await name(join(machine, 'trees/inner'));
       expect(apart.worktree_root_problem).toBeNull();
       const theirs = await create();

@@ -85,7 +85,9 @@ export const agentRecord = z
     member_id: z.string().nullable(),
     pending_reviews: z.int(),
     pending_elicitations: z.int(),
-    last_seq: z.int().meta({ description: 'The number of the newest event in the log; 0 if there is none.' }),
+    last_seq: z
+      .int()
+      .meta({ description: 'The number of the newest event in the log; 0 if the log is empty.' }),
     last_event_at: time.nullable().meta({ description: 'When the newest event was written to the log.' }),
     stale_since: time
       .nullable()

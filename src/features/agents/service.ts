@@ -379,19 +379,21 @@ export class Agents {
   }
 
   changes(caller: Caller, agent_id: string): Promise<Changes> {
-    return this.#look(caller, agent_id, (folders, request) => folders.changes(request));
+    return this.#readFolder(caller, agent_id, (folders, request) => folders.changes(request));
   }
 
   change(caller: Caller, agent_id: string, path: string): Promise<FileChange> {
-    return this.#look(caller, agent_id, (folders, request) => folders.change(request, path));
+    return this.#readFolder(caller, agent_id, (folders, request) => folders.change(request, path));
   }
 
   patch(caller: Caller, agent_id: string): Promise<Uint8Array> {
-    return this.#look(caller, agent_id, (folders, request) => folders.patch(request));
+    return this.#readFolder(caller, agent_id, (folders, request) => folders.patch(request));
   }
 
-  files(caller: Caller, agent_id: string, words: string): Promise<FoundFiles> {
-    return this.#look(caller, agent_id, (folders, request) => folders.files(request.workdir, words, request));
+  files(caller: Caller, agent_id: string, query: string): Promise<FoundFiles> {
+    return this.#readFolder(caller, agent_id, (folders, request) =>
+      folders.files(request.workdir, query, request),
+    );
   }
 
   /** Throws unless the caller may read the agent. Returns who may, for streams and pages of the log. */
@@ -403,17 +405,17 @@ export class Agents {
   }
 
   /** Reads an agent's workdir, if the agent may still work there. */
-  async #look<T>(
+  async #readFolder<T>(
     caller: Caller,
     agent_id: string,
-    look: (folders: Folders, request: ChangesRequest) => Promise<T>,
+    read: (folders: Folders, request: ChangesRequest) => Promise<T>,
   ): Promise<T> {
     const row = await this.#core.store.read((reader) =>
       this.#core.records.find(reader, caller, 'agent.read', agent_id),
     );
     const { folders } = this.#core.nodes.get(row.node_id);
     const request = { workdir: row.workdir, base: row.worktree_base, owner: row.owner_id };
-    return inOwnFolder(this.#core, row, () => look(folders, request));
+    return inOwnFolder(this.#core, row, () => read(folders, request));
   }
 
   async #removeWorktree(row: AgentRow, force: boolean): Promise<Deleted['worktree_kept']> {

@@ -401,10 +401,10 @@ class RemoteFolders implements Folders {
     });
   }
 
-  async files(workdir: string, words: string, { owner }: QueueOwner = {}): Promise<FoundFiles> {
+  async files(workdir: string, query: string, { owner }: QueueOwner = {}): Promise<FoundFiles> {
     const { git, paths, truncated } = await this.#call(({ commands }, options) =>
       commands.findFiles(
-        { workdir, words, ...withoutNulls({ owner }) },
+        { workdir, words: query, ...withoutNulls({ owner }) },
         { ...options, timeoutMs: limits.link_start_ms },
       ),
     );

@@ -1,8 +1,8 @@
 /**
- * Folders of the service in which agents find files. Agents that run as another user cannot enter the data directory. Their
- * folders are below `/run` (or systemd's `RUNTIME_DIRECTORY`), can be entered but not listed, and the files of an agent in
- * them belong to that user alone. What must survive a reboot is beside the data directory, or in `/var/lib` if that user
- * cannot reach that location or other users could change the path to it.
+ * The service's folders in which agents find files. Agents that run as another user cannot enter the data directory. Their
+ * folders are below `/run` (or systemd's `RUNTIME_DIRECTORY`); other users can enter these folders but not list them, and
+ * each agent's files belong to the agents' user alone. Files that must survive a reboot are beside the data directory, or in
+ * `/var/lib` if the agents' user cannot reach that location or other users could change the path to it.
  */
 import { createHash } from 'node:crypto';
 import { chmod, chown, lstat, mkdir, readdir, stat } from 'node:fs/promises';
@@ -49,9 +49,9 @@ export async function stateFolders(data_dir: string): Promise<string[]> {
 }
 
 /**
- * The existing state folders of all data directories. A name depends on the path of the data directory, so other folders
- * belong to another service, or to this one before its data directory was moved. Links and folders of other users do not
- * count.
+ * The existing state folders of all data directories. A folder's name depends on the path of the data directory, so folders
+ * with other names belong to another service, or to this one before its data directory was moved. Links and folders of other
+ * users are skipped.
  */
 export async function everyStateFolder(data_dir: string): Promise<string[]> {
   const bases = stateBases(await realOf(data_dir));
@@ -70,8 +70,8 @@ export async function everyStateFolder(data_dir: string): Promise<string[]> {
 }
 
 /**
- * The existing folders with tokens and step data outside of the data directory, of this service and of others that use the
- * same location.
+ * The existing folders outside the data directory that contain tokens and step data: those of this service and of others
+ * that use the same location.
  */
 export async function everySessionFolder(env: AgentFolderOptions['env']): Promise<string[]> {
   const base = runtimeBase(env);
@@ -87,7 +87,7 @@ function stateBases(real: string): string[] {
   return [...new Set([dirname(real), STATE_BASE])];
 }
 
-/** The real path, also if the folder does not exist yet: `svc doctor` may run before the first start. */
+/** The real path, even if the folder does not exist yet, because `svc doctor` may run before the first start. */
 async function realOf(data_dir: string): Promise<string> {
   return (await locate(data_dir))?.path ?? data_dir;
 }
@@ -98,8 +98,8 @@ function nameOf(kind: Kind, real: string): string {
 }
 
 /**
- * Creates a folder of the agents' user below one that `openAgentFolder` returned, and returns its path. The folders in
- * between belong to the service. `path` is relative. Idempotent.
+ * Creates a folder that belongs to the agents' user below one that `openAgentFolder` returned, and returns its path. The
+ * folders in between belong to the service. `path` is relative. Idempotent.
  */
 export async function makeAgentFolder(base: string, path: string, run_as: RunAs | null): Promise<string> {
   const dir = join(base, path);
@@ -112,12 +112,12 @@ export async function makeAgentFolder(base: string, path: string, run_as: RunAs 
   await mkdir(dir, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error;
   });
-  // An interrupted call may have created it and not handed it over.
+  // An interrupted call may have created the folder without changing its owner.
   if ((await lstat(dir)).uid !== run_as.uid) await chown(dir, run_as.uid, run_as.gid);
   return dir;
 }
 
-/** The folder itself if other users can reach folders in it and nobody but root can replace them; else `STATE_BASE`. */
+/** Returns `folder` if other users can reach folders in it and only root can replace them; otherwise `STATE_BASE`. */
 async function lastingBase(folder: string): Promise<string> {
   for (let path = folder; ; path = dirname(path)) {
     const found = await stat(path).catch(() => null);
@@ -130,7 +130,7 @@ async function lastingBase(folder: string): Promise<string> {
   }
 }
 
-/** Creates a folder of the service that other users can pass through, but neither list nor write. */
+/** Creates a folder of the service that other users can pass through, but cannot list or write to. */
 async function makePassage(dir: string): Promise<void> {
   const refuse = (why: string) =>
     new Error(`agents.run_as needs a folder through which agents reach their files: ${dir} ${why}`);

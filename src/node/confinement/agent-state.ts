@@ -18,7 +18,7 @@ import type { SandboxOptions } from './options.ts';
 import { ownerState } from './owner-state.ts';
 import { asUser, type RunAs } from './run-as.ts';
 
-/** Whose agent it is, and which program it runs. */
+/** Identifies the owner, the team and the program of an agent. */
 export interface AgentIdentity {
   /** Determines which directories of the home are private; null: none. */
   preset: string | null;
@@ -28,10 +28,10 @@ export interface AgentIdentity {
 }
 
 /**
- * Creates the private directories of an agent and returns their mounts. They are separate for each user, because one user's
- * agents would otherwise run what another's write there. Agents of a team have other directories than their user's,
- * because other people may have written what they run. The agent gets a copy of the sign-in in the home. Directories that
- * the operator lets all agents write to stay shared.
+ * Creates the private directories of an agent and returns their mounts. Each user has separate directories; otherwise, one
+ * user's agents would run what another user's agents write there. A team's agents do not use the directories of their user,
+ * because other people may have decided what they run. The agent gets a copy of the credentials in the home directory.
+ * Directories that the operator makes writable for all agents stay shared.
  */
 export async function stateMounts(
   options: SandboxOptions,
@@ -58,8 +58,9 @@ export async function stateMounts(
 }
 
 /**
- * Copies the sign-in from the home if the agent has none, or an older one. It is a copy because the folder is the agent's: a
- * mount there would follow any link. A home of the agents' user is read with that user's rights.
+ * Copies the credentials from the home directory if the agent has none, or older ones. It is a copy because the agent can write
+ * to the folder, and a mount there would follow any link. A home directory of the agents' user is read with that user's
+ * rights.
  */
 async function copySignIn({ run_as, exec }: SandboxOptions, file: string, folder: string): Promise<void> {
   const held = await holdFolder(await realpath(folder));

@@ -1,7 +1,7 @@
 /**
- * Keeps a folder open, so that the folder that was checked is the one that is used. A path that agents can write to may lead
- * elsewhere a moment later; a descriptor cannot. Without `/proc` to name descriptors (on macOS, which has no confinement
- * either), it checks the path and uses the path.
+ * Keeps a folder open, so that the folder that was checked is the one that is used. If agents can write to a path, it may
+ * lead elsewhere a moment later; a descriptor cannot. Without `/proc`, descriptors have no path (on macOS, which has no
+ * confinement either), so this module checks the path and then uses it.
  */
 import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, lstat, open, realpath } from 'node:fs/promises';
@@ -15,39 +15,41 @@ const FLAGS = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 export class HeldFolder {
   /** Absolute; contained no links when it was opened. */
   readonly path: string;
-  /** `<device>:<inode>`, as `stat -c %d:%i` prints it. No other folder has this id while this one is open. */
+  /** `<device>:<inode>`, as `stat -c %d:%i` prints it. No other folder can have this id while this one is open. */
   readonly id: string;
   readonly #handle: FileHandle | null;
   /** The folders from the root down to this one. */
-  readonly #line: readonly BigIntStats[];
+  readonly #chain: readonly BigIntStats[];
 
-  constructor(path: string, handle: FileHandle | null, line: readonly BigIntStats[]) {
+  constructor(path: string, handle: FileHandle | null, chain: readonly BigIntStats[]) {
     this.path = path;
     this.#handle = handle;
-    this.#line = line;
-    this.id = idOf(line.at(-1)!);
+    this.#chain = chain;
+    this.id = idOf(chain.at(-1)!);
   }
 
-  /** A path to this folder, whatever happens to its name; valid only in this process. */
+  /** A path that leads to this folder even if it is renamed; valid only in this process. */
   get fd_path(): string {
     return this.#handle ? `/proc/self/fd/${this.#handle.fd}` : this.path;
   }
 
-  /** Opens a folder in this one, which stays open. Throws as `holdFolder` does. */
+  /** Opens a folder inside this one. This one stays open. Throws the same errors as `holdFolder`. */
   async enter(name: string): Promise<HeldFolder> {
     const path = join(this.path, name);
     if (!this.#handle) return checkPath(path);
     const handle = await open(join(this.fd_path, name), FLAGS);
-    return new HeldFolder(path, handle, [...this.#line, await handle.stat({ bigint: true })]);
+    return new HeldFolder(path, handle, [...this.#chain, await handle.stat({ bigint: true })]);
   }
 
-  /** True if only root and the user `but` can rename or replace this folder or one above it, or create entries in it. */
+  /**
+   * True if only root and the user `but` can create entries in this folder, or rename or replace it or a folder above it.
+   */
   isClosedTo(others: { but: number }): boolean {
-    return this.#line.every(
+    return this.#chain.every(
       ({ uid, mode }, n) =>
         (uid === 0n || uid === BigInt(others.but)) &&
         // In a sticky folder such as /tmp, users may add entries, but not change other users' entries.
-        ((mode & 0o022n) === 0n || ((mode & 0o1000n) !== 0n && n < this.#line.length - 1)),
+        ((mode & 0o022n) === 0n || ((mode & 0o1000n) !== 0n && n < this.#chain.length - 1)),
     );
   }
 
@@ -71,7 +73,7 @@ export async function holdFolder(path: string): Promise<HeldFolder> {
   return held;
 }
 
-/** The id of what is at a path, even if it is a link; null if nothing is there. */
+/** The id of whatever is at a path, even if it is a link; null if nothing is there. */
 export async function identify(path: string): Promise<string | null> {
   const info = await lstat(path, { bigint: true }).catch(() => null);
   return info && idOf(info);

@@ -1,6 +1,6 @@
 /**
- * What every program in the sandbox sees of this machine: system folders without sockets, homes without their contents,
- * the folders that the operator opens, and nothing of the service or of other agents.
+ * The part of this machine that every program in the sandbox sees: system folders without sockets, home directories without
+ * their contents, and the folders that the operator opens. The service's files and those of other agents are hidden.
  */
 import { realpath, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
@@ -15,10 +15,10 @@ import { asUser } from './run-as.ts';
 
 /** Folders with sockets that lead out of the sandbox, and the shared folders for temporary files. */
 const EMPTY = ['/run', '/tmp', '/var/tmp'];
-/** What name resolution needs of `/run`. */
+/** The files in `/run` that name resolution needs. */
 const LOOKUP = ['/run/systemd/resolve', '/run/resolvconf', '/run/NetworkManager', '/run/nscd'];
 const HOMES = ['/root', '/home'];
-/** Folders that are never hidden as a home, because programs need them. */
+/** Folders that are never hidden as home directories, because programs need them. */
 export const NO_HOMES = [
   '/',
   '/bin',
@@ -49,9 +49,9 @@ const SHARED = [
     '/var/spool',
   ],
 ];
-/** What git needs of a home to know its user. Credentials are in other files. */
+/** The files in a home directory that tell git who its user is. Credentials are in other files. */
 const GIT_SETTINGS = ['.gitconfig', '.config/git/config', '.config/git/ignore', '.config/git/attributes'];
-/** The home of agents. */
+/** The home directory of agents. */
 export function homeOf({ run_as, env }: SandboxOptions): string | undefined {
   return run_as?.home ?? env.HOME;
 }
@@ -63,7 +63,7 @@ export class MachineView {
     this.#options = options;
   }
 
-  /** The mounts that every program gets. `pid_namespace`: with a `/proc` of its own processes. */
+  /** The mounts that every program gets. `pid_namespace`: includes a `/proc` that shows only the namespace's processes. */
   async mounts({ pid_namespace }: { pid_namespace: boolean }): Promise<Mount[]> {
     const { writable, readable } = this.#options;
     return [
@@ -74,7 +74,7 @@ export class MachineView {
       ...(await this.#homes()),
       ...(await existing(await this.unredirectable(readable), 'read_only')),
       ...(await existing(outermost(writable()), 'write')),
-      // The service's own programs: agents run `svc` from there and must not change them.
+      // The service's own programs. Agents run `svc` from there and must not change them.
       ...(await existing([dirname(binFolder), dirname(process.execPath)], 'read_only')),
       ...(await this.#hidden()),
       ...(await this.#othersState()),
@@ -83,7 +83,7 @@ export class MachineView {
     ];
   }
 
-  /** Homes are empty except for git's settings and the folders of programs. */
+  /** Home directories are empty except for git's settings and the folders of programs. */
   async #homes(): Promise<Mount[]> {
     const { env } = this.#options;
     const home = homeOf(this.#options);
@@ -100,16 +100,19 @@ export class MachineView {
     return [...homes, ...seen.filter(({ path }) => inHome(path))];
   }
 
-  /** Of these paths, those that no agent can redirect by a link in a folder on the way that it may write to. */
+  /**
+   * Returns the paths that agents cannot redirect. An agent can redirect a path if it may write to a folder on the way to
+   * it.
+   */
   async unredirectable(paths: readonly string[]): Promise<string[]> {
     const open = await realRoots(this.#options.writable());
-    const ways = await Promise.all(paths.map(stepsTo));
-    return paths.filter((_, n) => !ways[n]!.some(({ entry }) => open.some((root) => isInside(root, entry))));
+    const steps = await Promise.all(paths.map(stepsTo));
+    return paths.filter((_, n) => !steps[n]!.some(({ entry }) => open.some((root) => isInside(root, entry))));
   }
 
   /**
-   * Hides the private state of users, also from before the data directory was moved, and the files of sessions, such as
-   * tokens. Each agent sees its own in separate mounts.
+   * Hides the private state of all users, including state from before the data directory was moved, and the files of
+   * sessions, such as tokens. Each agent sees its own in separate mounts.
    */
   async #othersState(): Promise<Mount[]> {
     const { data_dir, env } = this.#options;
@@ -118,8 +121,8 @@ export class MachineView {
   }
 
   /**
-   * Hides the configured paths. A mount covers only what exists now: if a file is replaced or a folder moved, running agents
-   * would see its successor. So the folder around it is hidden too, unless agents need something in that folder.
+   * Hides the configured paths. A mount covers only what exists now: if a file is replaced or a folder is moved, running
+   * agents would see the new one. So the parent folder is hidden too, unless agents need something else in it.
    */
   async #hidden(): Promise<Mount[]> {
     const { data_dir, hidden } = this.#options;
@@ -133,7 +136,7 @@ export class MachineView {
     return [...around.map((path) => ({ path, kind: 'empty' as const })), ...(await Promise.all(covered))];
   }
 
-  /** The folders that contain these paths, by name and through links, and whether agents need anything in them. */
+  /** The parent folders of these paths and of what they link to, and whether agents need anything in them. */
   async #around(hidden: readonly string[]): Promise<{ path: string; folder: string; needed: boolean }[]> {
     const { env, readable, repo_roots, writable } = this.#options;
     const programs = [dirname(binFolder), dirname(process.execPath), ...(env.PATH ?? '').split(':')];
@@ -151,7 +154,7 @@ export class MachineView {
     return found;
   }
 
-  /** Messages for the operator about hidden paths whose replacements running agents would see. */
+  /** Warnings for the operator about hidden paths: running agents would see a file that replaces one of them. */
   async exposed(): Promise<string[]> {
     const { data_dir, hidden, readable, writable, run_as, exec } = this.#options;
     const shown = await realRoots([...readable, ...writable()]);
@@ -167,19 +170,19 @@ export class MachineView {
         output_bytes_max: 4_096,
         timeout_ms: limits.doctor_wait_ms,
       };
-      // If that user cannot read the file, it cannot read the replacement either.
+      // If the agents' user cannot read the file, it cannot read the replacement either.
       if (run_as && (await exec.run(asUser([systemTool('test'), '-r', path], run_as), options)).code !== 0)
         continue;
       found.push(
-        `running agents see what replaces ${path}, because they need other files in ${folder}: move it to its own folder`,
+        `if ${path} is replaced, running agents see the new file, because they need other files in ${folder}: move it to its own folder`,
       );
     }
     return [...new Set(found)];
   }
 
   /**
-   * Removes mounts in folders that agents write to anyway. Such a mount would follow links that agents put in its way, and
-   * they could move what it protects.
+   * Omits mounts inside folders that agents can write to. Such a mount would follow links that agents put in its place, and
+   * agents could move what it protects.
    */
   async outsideWritable(mounts: Mount[]): Promise<Mount[]> {
     const open = await realRoots(this.#options.writable());

@@ -10,7 +10,7 @@ type MountKind = 'read_only' | 'write' | 'empty' | 'no_file' | 'link' | 'devices
 export interface Mount {
   path: string;
   kind: MountKind;
-  /** What is mounted there if it is another path; for a link, its target. */
+  /** The path to mount, if it differs from `path`. For a link, its target. */
   from?: string;
 }
 
@@ -47,10 +47,12 @@ export function mountArguments({ path, kind, from = path }: Mount): string[] {
   }
 }
 
-/** Arguments that mount, read-only over `/proc`, what root could write there without any capability. */
+/**
+ * Arguments that mount the kernel settings in `/proc` read-only, because root could write to them without any capability.
+ */
 export async function kernelSettings(): Promise<string[]> {
   const kept: string[] = [];
-  // Without the types of the entries: to find them, `readdir` would fail over a process that ends meanwhile.
+  // Reads names only: to determine the types of entries, `readdir` would fail if a process ends in the meantime.
   for (const name of await readdir('/proc')) {
     if (/^\d+$/.test(name)) continue;
     const path = join('/proc', name);
@@ -62,8 +64,8 @@ export async function kernelSettings(): Promise<string[]> {
 }
 
 /**
- * The empty folders of these mounts, and all that they contain once everything is mounted. A mount that a link redirects
- * shows as one entry more. Folders on the way to a mount count; the contents of what is mounted do not.
+ * The empty folders of these mounts, and every entry that they contain once everything is mounted. If a link redirects a
+ * mount, an extra entry shows up. Folders on the way to a mount are included; the contents of mounted folders are not.
  */
 export function expectedEntries(mounts: readonly Mount[]): { masks: string[]; entries: string[] } {
   const masks = new Set(mounts.filter(({ kind }) => kind === 'empty').map(({ path }) => path));
@@ -71,15 +73,15 @@ export function expectedEntries(mounts: readonly Mount[]): { masks: string[]; en
   const inner = (path: string) => opaque.some((other) => isInside(other, path));
   const entries = new Set<string>();
   for (const { path } of mounts) {
-    // Up to the nearest empty folder; the contents of a mounted folder are not checked.
-    const way: string[] = [];
+    // Walk up to the nearest empty folder. The contents of a mounted folder are not checked.
+    const parents: string[] = [];
     let at = path;
     while (at !== '/' && !masks.has(dirname(at)) && !inner(dirname(at))) {
-      way.push(at);
+      parents.push(at);
       at = dirname(at);
     }
     if (at === '/' || !masks.has(dirname(at))) continue;
-    for (const one of [...way, at]) entries.add(one);
+    for (const entry of [...parents, at]) entries.add(entry);
   }
   const folders = [...entries].filter((path) => !masks.has(path) && !inner(path));
   return { masks: [...masks, ...folders], entries: [...entries] };
@@ -98,7 +100,10 @@ export async function existing(paths: readonly string[], kind: MountKind, named 
   });
 }
 
-/** Mounts for the paths that exist and are not links. In a folder that agents write to, a link leads where they want. */
+/**
+ * Mounts for those paths that exist and are not links. In a folder that agents can write to, a link leads wherever they
+ * want.
+ */
 export async function existingHere(paths: readonly string[], kind: MountKind): Promise<Mount[]> {
   const found = await existing(paths, kind);
   return found.filter(({ path }) => paths.includes(path));

@@ -1,4 +1,4 @@
-/** What a sandbox is configured with. */
+/** The configuration of a sandbox. */
 import type { Exec } from '../processes/exec.ts';
 import type { RunAs } from './run-as.ts';
 
@@ -15,10 +15,10 @@ export interface SandboxOptions {
   hidden: readonly string[];
   /** Where agents may write; read at each launch. */
   writable(): readonly string[];
-  /** What agents see of home directories. */
+  /** The parts of home directories that agents see. */
   readable: readonly string[];
-  /** Where worktrees are or were created, besides the data directory: each agent sees only its own. */
+  /** Folders that contain or contained worktrees, besides the data directory. Each agent sees only its own worktree. */
   worktree_roots(): readonly string[] | Promise<readonly string[]>;
-  /** Where the repositories of worktrees may be, besides those. */
+  /** Where repositories may be, besides the folders above. */
   repo_roots(): readonly string[];
 }

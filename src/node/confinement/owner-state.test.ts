@@ -110,7 +110,7 @@ for (const with_account of [false, true]) {
 
 asRoot('removes what agents may change with the rights of their user (needs root)', async () => {
   const state = await stateOf(nobody, 'usr_a');
-  // Root could remove it, but that user cannot.
+  // Root could remove it, but the agents' user cannot.
   await mkdir(join(state, 'planted'), { mode: 0o755 });
   await writeFile(join(state, 'planted/file'), '');
   await expect(removeOwnerState(directExec, data_dir, 'usr_a')).rejects.toThrow('usr_a cannot be removed: ');

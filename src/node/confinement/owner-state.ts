@@ -1,7 +1,7 @@
 /**
- * Where agents in the sandbox keep settings and conversations, separately for each user of the service. Agents of a team's
- * runs have a folder per user within the team's folder, because everyone who may change the definition decides what they
- * run.
+ * Where agents in the sandbox keep settings and conversations, separately for each user of the service. For the agents of a
+ * team's runs, each user has a separate folder within the team's folder, because everyone who may change the team's
+ * definition decides what they run.
  */
 import { lstat, readdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -22,18 +22,18 @@ export function ownerState(run_as: RunAs | null, owner_id: string, team_id: stri
   if (!OWNER_ID.test(owner_id)) return null;
   if (team_id !== null && !(team_id.startsWith(TEAM) && OWNER_ID.test(team_id))) return null;
   const own = team_id === null ? owner_id : join(team_id, owner_id);
-  // Separate for each system user, so that another one cannot change it.
+  // Each system user has a separate folder, so that agents of one cannot change the state of another.
   return run_as ? join(`${run_as.uid}`, own) : own;
 }
 
 /**
- * Deletes everything that was ever kept for a user, also in teams, or for a team, with and without `agents.run_as`, for any
- * system user. Idempotent. Throws `invalid` for an invalid id, and an Error if something is left.
+ * Deletes all state that was ever kept for a user (including in teams) or for a team, with and without `agents.run_as`, for
+ * any system user. Idempotent. Throws `invalid` for an invalid id, and an Error if something cannot be removed.
  */
 export async function removeOwnerState(exec: Exec, data_dir: string, owner_id: string): Promise<void> {
   if (!OWNER_ID.test(owner_id)) throw invalid('owner_id is not an id');
   const [own, ...passages] = await stateFolders(data_dir);
-  // These belong to the service's own user, and no other user could remove them. `rm` follows no link.
+  // These folders belong to the service's own user, and no other user could remove them. `rm` follows no links.
   for (const path of await foldersOf(own!, owner_id)) {
     await removeTree({ exec, run_as: null }, path).then(mustBeGone(owner_id));
   }
@@ -47,7 +47,10 @@ export async function removeOwnerState(exec: Exec, data_dir: string, owner_id: s
   }
 }
 
-/** The possible folders of an owner in one that has a folder for each owner and team. No agent writes to that one. */
+/**
+ * The possible state folders of an owner in a folder that contains one for each owner and team. Agents cannot write to
+ * `folder`.
+ */
 async function foldersOf(folder: string, owner_id: string): Promise<string[]> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
   const teams = entries.filter((entry) => entry.isDirectory() && entry.name.startsWith(TEAM));
@@ -55,9 +58,9 @@ async function foldersOf(folder: string, owner_id: string): Promise<string[]> {
 }
 
 /**
- * Deletes a folder of the service with the folders of system users in it. Agents may still change the latter, so they are
- * emptied as their user; in the service's own folders nobody else can replace an entry. Returns null, or the reason why
- * something is left.
+ * Deletes a folder of the service, including folders of system users in it. Agents may still change the latter, so they are
+ * emptied with the rights of their user. In the service's own folders, nobody else can replace an entry. Returns null, or
+ * the reason why something could not be removed.
  */
 async function removePassage(exec: Exec, path: string): Promise<string | null> {
   const found = await lstat(path).catch(() => null);

@@ -1,6 +1,6 @@
 /**
- * What programs in the sandbox see of the repository of a worktree. Agents that share a repository must not be able to make
- * git run something for each other.
+ * The part of a worktree's repository that programs in the sandbox see. Agents that share a repository must not be able to
+ * make git run programs for each other.
  */
 import { lstat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -12,9 +12,11 @@ import type { HeldFolder } from './held-folder.ts';
 import { existingHere, type Mount } from './mounts.ts';
 import type { SandboxOptions } from './options.ts';
 
-/** The parts of its repository that a worktree writes. Anything else there could make git run something for others. */
+/**
+ * The parts of its repository that a worktree writes to. Writing to any other part could make git run programs for others.
+ */
 const GIT_SHARED = ['objects', 'refs', 'lfs'];
-/** Git follows links when it appends to reflogs, so those that others write are not shared. */
+/** Git follows links when it appends to reflogs, so worktrees do not share reflogs. */
 const GIT_PRIVATE = ['logs', 'worktrees'];
 /** Git replaces this file when it packs references. A mount of the file would keep showing the old one. */
 const GIT_REPLACED = 'packed-refs';
@@ -22,11 +24,11 @@ const GIT_REPLACED = 'packed-refs';
 const GIT_ITSELF = '.svc';
 
 /**
- * Mounts for the parts of its repository that a program in a worktree may see or write; none if the folder has no repository
- * that it may use. An agent can change the link in its folder, so the link counts only if the repository has a record of
- * this worktree. Git creates lock files beside what it changes, so everything is mounted in an empty folder in place of the
- * repository's, and what an agent adds there is private to its session. `hold` is called with each folder that agents could
- * replace.
+ * Mounts for the parts of a repository that a program in its worktree may see or write to; none if the folder has no
+ * repository that it may use. An agent can change the link in its folder, so the link is valid only if the repository has a
+ * record of this worktree. Git creates lock files beside the files it changes. So an empty folder replaces the repository's
+ * folder, and everything is mounted in it; what an agent adds there is private to its session. `hold` is called with each
+ * folder that agents could replace.
  */
 export async function repositoryMounts(
   options: SandboxOptions,
@@ -75,7 +77,7 @@ export async function repositoryMounts(
   ];
 }
 
-/** A whole repository, writable except for what git would run or read settings from. */
+/** Mounts for a whole repository: writable, except for files that git would run or read settings from. */
 export async function wholeRepository(common_dir: string): Promise<Mount[]> {
   const guarded = ['hooks', 'config', 'config.worktree', 'modules', 'info'];
   return [

@@ -49,7 +49,7 @@ const agent = () => ({
   write: [join(root, 'data/steps/ses_a')],
 });
 
-/** The position at which these arguments follow each other in an argv; fails if they do not. */
+/** The index at which these arguments occur consecutively in an argv; fails if they do not. */
 function position(argv: string[], ...words: string[]): number {
   const found = argv.findIndex((_, n) => words.every((word, i) => argv[n + i] === word));
   expect(found, words.join(' ')).toBeGreaterThan(0);
@@ -143,7 +143,7 @@ test('accepts a worktree record only in a repository that agents cannot have for
 });
 
 test('gives a read-only program no writable folder and no network', async () => {
-  const { argv, release } = await make().folders({ kind: 'look', workdir: join(root, 'safe') });
+  const { argv, release } = await make().folders({ kind: 'read', workdir: join(root, 'safe') });
   await release();
   expect(argv).toContain('--unshare-net');
   expect(argv).not.toContain('--bind');
@@ -231,7 +231,7 @@ test('shows no repositories in place of worktrees', async () => {
     worktree_roots: () => [join(root, 'trees')],
     repo_roots: () => ['repos', 'trees'].map((n) => join(root, n)),
   };
-  const { argv, release } = await make(roots).folders({ kind: 'look', workdir: join(root, 'safe') });
+  const { argv, release } = await make(roots).folders({ kind: 'read', workdir: join(root, 'safe') });
   await release();
   position(argv, '--ro-bind', join(root, 'repos'), join(root, 'repos'));
   position(argv, '--tmpfs', join(root, 'trees'));

@@ -1,10 +1,10 @@
 /**
- * The sandbox around agents (`agents.sandbox = "bwrap"`), and around what the service itself does in their folders. It
- * builds bubblewrap's argv: which files of this machine a program sees, which of them it may change, and namespaces that
- * separate it from all other processes. Agents can replace folders that they write to while this is worked out. So these
- * folders are held open and identified by device and inode, and the first program inside compares them with what was mounted.
+ * The sandbox around agents (`agents.sandbox = "bwrap"`), and around the service's own work in their folders. This module
+ * builds bubblewrap's argv: the files that a program sees, the files that it may change, and the namespaces that separate it
+ * from all other processes. Agents can replace folders that they write to while the argv is being built. So these folders
+ * are held open and identified by device and inode, and the first program inside compares them with what was mounted.
  *
- * `machine-view.ts` has what every program sees, `agent-state.ts` and `repository-view.ts` what one agent sees in addition.
+ * `machine-view.ts` contains what every program sees; `agent-state.ts` and `repository-view.ts` add what one agent sees.
  */
 import { access } from 'node:fs/promises';
 import { getCompileCacheDir } from 'node:module';
@@ -33,7 +33,7 @@ import { seccompFilter } from './seccomp-filter.ts';
 
 export type { SandboxOptions };
 
-/** What one agent sees in addition to the machine. */
+/** What one agent sees besides the machine. */
 export interface AgentView extends AgentIdentity {
   workdir: string;
   /** Folders that it reads, such as the one with its token. */
@@ -42,50 +42,55 @@ export interface AgentView extends AgentIdentity {
 }
 
 /**
- * What a program of the service that works in agents' folders sees in addition to the machine. It has no network.
+ * What a program of the service sees besides the machine when it works in agents' folders. It has no network.
  *
- * - `look`: reads one folder and its repository.
- * - `fill`: writes into one folder as its agent would, for a checkout.
+ * - `read`: reads one folder and its repository.
+ * - `checkout`: writes to one folder as its agent would.
  * - `records`: creates and removes worktrees of a repository. Nothing that the repository configures may run there.
  * - `programs`: runs programs as agents would, to get their versions. They have no input.
  */
 export type FolderView =
   | { kind: 'programs' }
-  | { kind: 'look' | 'checkout'; workdir: string }
+  | { kind: 'read' | 'checkout'; workdir: string }
   | { kind: 'records'; common_dir: string | null; workdir: string | null };
 
 /** The argv in front of a command, and what the command's first program must check before it does anything else. */
 export interface Confinement {
-  /** Reads `seccompFilter()` on descriptor 4, or for the view `programs` on 0. */
+  /** Reads `seccompFilter()` on descriptor 4; in the view `programs`, on descriptor 0. */
   argv: string[];
   /** Absolute paths and, in the same order, what `stat -c %d:%i` must print for each. */
   places: string[];
   ids: string[];
-  /** Folders that are empty except for mounts, and everything that may be in them (absolute paths). */
+  /**
+   * `masks`: folders that are empty except for mounts. `entries`: everything that may be in them. All paths are absolute.
+   */
   masks: string[];
   entries: string[];
-  /** The command has its own pid namespace; except for `programs`, descriptor 5 receives bubblewrap's report. */
+  /** The command has its own pid namespace. Except for `programs`, bubblewrap then writes its report to descriptor 5. */
   pid_namespace: boolean;
-  /** Closes the held folders. Call it once the check has ended; idempotent. */
+  /** Closes the held folders. Call it after the check has ended. Idempotent. */
   release(): Promise<void>;
 }
 
-/** The caller provides the filter on descriptor 4, for `programs` on 0, because `Exec` passes nothing else. */
+/**
+ * The caller passes the filter on descriptor 4; for `programs` on descriptor 0, because `Exec` passes no other descriptors.
+ */
 const FILTER = ['--seccomp', '4'];
 const FILTER_OF_PROGRAMS = ['--seccomp', '0'];
 const NO_INPUT = ['/bin/sh', '-c', 'exec "$@" </dev/null', 'svc'];
 const INFO = ['--info-fd', '5'];
 
-/** The machine as it is, read-only. */
+/** Mounts the whole machine read-only. */
 const BASE = [
-  // For root too: without rights over the machine's namespaces, it cannot read other memory or folders through /proc.
+  // These apply to root too: without rights over the machine's namespaces, it cannot read other processes' memory or folders
+  // through /proc.
   ...['--unshare-user', '--unshare-ipc', '--cap-drop', 'ALL'],
   ...['--ro-bind', '/', '/', '--chdir', '/'],
 ];
 const PID_NAMESPACE = ['--unshare-pid'];
 /**
  * Without this, file systems that the host mounts later would appear in the sandbox, on top of read-only and hidden folders.
- * The user namespace lets unprivileged users do it.
+ * Unprivileged users can use it because it creates a user namespace.
  */
 const PRIVATE_MOUNTS = ['--user', '--map-current-user', '--mount', '--propagation', 'private', '--'];
 /** Root owns the kernel's settings and needs no capability to write them, so the mounts must prevent it. */
@@ -104,24 +109,24 @@ export class Sandbox {
     this.#machine = new MachineView(options);
   }
 
-  /** Why a sandbox is not possible here, as a message for the operator; null if it is. A success is remembered. */
+  /** Returns why a sandbox cannot be created here, as a message for the operator; null if it can. Remembers a success. */
   async problem(): Promise<string | null> {
     const { bwrap, unshare } = this.#options;
     if (this.#works) return null;
     if (process.platform !== 'linux') return 'agents.sandbox "bwrap" needs Linux';
     if (bwrap === null) return 'bwrap was not found: install bubblewrap';
     const processes = [...PID_NAMESPACE, ...mountArguments(PROCESSES), ...(await kernelSettings())];
-    // The wrapper finds the agent's process as the child of its namespace's init.
-    const apart = await isThere('/proc/thread-self/children');
+    // The wrapper finds the agent's process as a child of its namespace's init.
+    const can_find_children = await isThere('/proc/thread-self/children');
     let refusal: string | null = null;
-    // From the best combination to the weakest.
+    // Ordered from the strongest combination to the weakest.
     for (const [pid_namespace, private_mounts] of [
       [true, true],
       [true, false],
       [false, true],
       [false, false],
     ] as const) {
-      if ((pid_namespace && !apart) || (private_mounts && unshare === null)) continue;
+      if ((pid_namespace && !can_find_children) || (private_mounts && unshare === null)) continue;
       this.#pid_namespace = pid_namespace;
       this.#private_mounts = private_mounts;
       refusal = await this.#try([...mountArguments(DEVICES), ...(pid_namespace ? processes : [])]);
@@ -150,7 +155,7 @@ export class Sandbox {
     return found;
   }
 
-  /** Throws `sandbox_unavailable` if a sandbox is not possible here. */
+  /** Throws `sandbox_unavailable` if a sandbox cannot be created here. */
   async check(): Promise<void> {
     const why = await this.problem();
     if (why === null) return;
@@ -158,8 +163,9 @@ export class Sandbox {
   }
 
   /**
-   * The confinement of an agent's command. Creates its private state directories. Throws errors of `holdFolder` if the workdir
-   * no longer exists, and `workdir_not_safe` for a path with control characters. Call `check` first, and `release` later.
+   * Returns the confinement for an agent's command. Creates its private state directories. Throws the errors of `holdFolder`
+   * if the workdir no longer exists, and `workdir_not_safe` for a path with control characters. Call `check` first, and
+   * `release` afterwards.
    */
   async agent(view: AgentView): Promise<Confinement> {
     const workdir: Mount = { path: view.workdir, kind: 'write' };
@@ -179,8 +185,8 @@ export class Sandbox {
   }
 
   /**
-   * The confinement of a program of the service that works in agents' folders. Throws as `agent` does; call `check` first, and
-   * `release` later.
+   * Returns the confinement for a program of the service that works in agents' folders. Throws the same errors as `agent`.
+   * Call `check` first, and `release` afterwards.
    */
   async folders(view: FolderView): Promise<Confinement> {
     const safe = this.#options.writable();
@@ -213,7 +219,7 @@ export class Sandbox {
         return view.kind === 'checkout' ? mounts : mounts.map(readOnly);
       },
       {
-        // Nothing in it outlives the service.
+        // Everything in the sandbox ends when the service does.
         options: [
           ...['--unshare-net', '--die-with-parent'],
           ...(view.kind === 'programs' ? FILTER_OF_PROGRAMS : this.#startOptions),
@@ -229,7 +235,7 @@ export class Sandbox {
     return this.#private_mounts ? [unshare!, ...PRIVATE_MOUNTS, bwrap!] : [bwrap!];
   }
 
-  /** The options for what bubblewrap receives from its caller, and reports to it. */
+  /** The options for the descriptors that bubblewrap reads from and reports to. */
   get #startOptions(): string[] {
     return [...FILTER, ...(this.#pid_namespace ? INFO : [])];
   }
@@ -265,7 +271,7 @@ export class Sandbox {
         held.push(folder);
         return folder;
       });
-      // The check inside the sandbox gets them as lines.
+      // The check inside the sandbox reads them as lines.
       if ([...held, ...mounts].some(({ path }) => /[\x00-\x1f\x7f]/.test(path))) {
         throw problems.workdirNotSafe();
       }
@@ -292,7 +298,7 @@ export class Sandbox {
     }
   }
 
-  /** Omits what the agents' user cannot reach: there is nothing to hide, and bubblewrap would refuse the mount. */
+  /** Omits paths that the agents' user cannot reach. There is nothing to hide, and bubblewrap would refuse the mount. */
   async #reachable(mounts: Mount[]): Promise<Mount[]> {
     const { run_as, exec } = this.#options;
     if (!run_as) return mounts;
@@ -309,7 +315,7 @@ export class Sandbox {
     return mounts.filter((_, n) => answers[n] === 'y');
   }
 
-  /** Messages for the operator about hidden paths whose replacements running agents would see. */
+  /** See `MachineView.exposed`. */
   exposed(): Promise<string[]> {
     return this.#machine.exposed();
   }

@@ -17,7 +17,7 @@ interface SystemCall {
   flags?: bigint | number;
 }
 
-/** What the kernel would return: executes the filter's classic BPF. */
+/** Returns what the kernel would: executes the filter's classic BPF. */
 function decide({ audit, number, flags = 0 }: SystemCall): number | 'allowed' {
   const data = Buffer.alloc(64);
   data.writeUInt32LE(number, 0);

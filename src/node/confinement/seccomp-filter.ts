@@ -1,10 +1,11 @@
 /**
- * The sandbox's system call filter, for what namespaces do not separate:
+ * The sandbox's system call filter, for resources that namespaces do not separate:
  *
- * - Kernel keys. A service that was started from a login has its session keyring, and all its children would have it too.
- * - Cgroups. In a new cgroup namespace, a program may mount the service's cgroups, and as root write to them.
+ * - Kernel keys. A service that was started from a login has that login's session keyring, and its children would inherit
+ *   it.
+ * - Cgroups. In a new cgroup namespace, a program could mount the service's cgroups and, as root, write to them.
  *
- * Both fail with EPERM, as in other sandboxes. `clone3` fails with ENOSYS, because a filter cannot read its flags: programs
+ * Both fail with EPERM, as in other sandboxes. `clone3` fails with ENOSYS, because a filter cannot read its flags; programs
  * then use `clone`. All other calls are allowed, and so are all calls of architectures that are not listed.
  */
 
@@ -25,7 +26,7 @@ const ARCHITECTURES: Architecture[] = [
   { audit: 0xc00000b7, add_key: 217, clone: 220, unshare: 97 },
   { audit: 0x40000028, add_key: 309, clone: 120, unshare: 337 },
 ];
-/** The same number on all of them. */
+/** This number is the same on all architectures. */
 const CLONE3 = 435;
 const CLONE_NEWCGROUP = 0x02000000;
 
@@ -40,7 +41,7 @@ const RETURN = 0x06;
 const ALLOW = 0x7fff0000;
 const EPERM = 0x00050001;
 const ENOSYS = 0x00050026;
-/** In `struct seccomp_data`. The first argument is 64 bits wide, and flags are in its lower half. */
+/** Offsets in `struct seccomp_data`. The first argument is 64 bits wide, and flags are in its lower half. */
 const NUMBER_AT = 0;
 const ARCHITECTURE_AT = 4;
 const FIRST_ARGUMENT_AT = 16;

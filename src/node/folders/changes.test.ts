@@ -160,7 +160,7 @@ test('returns git’s own unified diff of a file', async () => {
   );
 });
 
-test('the diff of a rename has both names, and that of an untracked file all its lines', async () => {
+test('the diff of a rename has both names; the diff of an untracked file has all its lines', async () => {
   renameSync(join(repo, 'old.txt'), join(repo, 'new.txt'));
   git(repo, 'add', '--all');
   write('new.txt', 'a\nb\nc\nd\ne\nF\n');
@@ -367,7 +367,7 @@ test('rejects a repository without the base commit, and a folder without reposit
   expect((await changes(repo)).files).toEqual([]);
 });
 
-/** Replaces the id of one object by that of another in a file of git. */
+/** Replaces one object id by another in one of git's files. */
 function replaceIn(path: string, name: string, by: string): void {
   const bytes = readFileSync(path);
   const at = bytes.indexOf(Buffer.from(name, 'hex'));

@@ -1,7 +1,7 @@
 /**
- * What an agent changed: its workdir compared with the commit that it started from, including untracked files. Git produces
- * the list and every line of a diff; this file only limits them. A path that a client names is looked up in the list, never
- * on the disk.
+ * Determines what an agent changed: compares its workdir, including untracked files, with the commit that it started from.
+ * Git produces the list and every line of a diff; this module only limits them. A path that a client names is looked up in
+ * the list, never on disk.
  */
 import { isUtf8 } from 'node:buffer';
 import { constants } from 'node:fs';
@@ -31,16 +31,16 @@ interface View {
   workdir: string;
   branch: string | null;
   head: string | null;
-  /** The commit to compare with: the requested one, else HEAD; null if the repository has no commit. */
+  /** The commit to compare with: the requested one, or HEAD; null if the repository has no commit. */
   base: string | null;
-  /** What git compares with: `base`, or the empty tree. */
+  /** The tree that git compares with: that of `base`, or the empty tree. */
   tree: string;
 }
 
-/** A view with the index that git uses. */
+/** A view, and the index that git uses for it. */
 interface IndexedView extends View {
   marks: IndexMarks;
-  /** Undefined: the repository's own. */
+  /** Undefined: git uses the repository's own index. */
   index: string | undefined;
 }
 
@@ -71,7 +71,7 @@ export async function listChanges(
   };
 }
 
-/** The diff of one listed path, at most `limits.diff_bytes_max`. Throws `file_not_found` for any other path. */
+/** The diff of one listed path, truncated to `limits.diff_bytes_max`. Throws `file_not_found` for any other path. */
 export async function showChange(
   git: Git,
   request: ChangesRequest,
@@ -132,7 +132,7 @@ async function hasText(workdir: string, record: DiffRecord): Promise<boolean> {
   );
 }
 
-/** With --no-index, git takes a single dash as standard input. */
+/** With --no-index, git would read standard input for a single dash. */
 function fileArgument(name: Buffer): string {
   const text = name.toString();
   return text === '-' ? './-' : text;
@@ -143,8 +143,8 @@ function absolute(workdir: string, name: Buffer): Buffer {
 }
 
 /**
- * Finds what to compare; null without a repository. Throws `base_missing` if the commit to compare with does not exist: the
- * agent may have replaced its repository by one in which all its work is already committed.
+ * Finds what to compare; null if the folder has no repository. Throws `base_missing` if the commit to compare with does not
+ * exist: the agent may have replaced its repository by one in which all its work is already committed.
  */
 export async function viewOf(
   git: Git,
@@ -197,7 +197,7 @@ async function changedRecords(
     records.set(key, { ...none, path, ...records.get(key), status: 'conflicted' });
   }
   for (const path of fields(others.stdout)) {
-    // Even if the index no longer has the file: what is on the disk counts.
+    // The file on disk counts, even if the index no longer has it.
     records.set(path.toString('latin1'), { ...none, path, status: 'untracked' });
   }
   const sorted = [...records.values()].sort((one, other) => Buffer.compare(one.path, other.path));
@@ -219,7 +219,7 @@ async function shownFile(
   };
 }
 
-/** Lines of an untracked file, as git would count them; null if it is binary, too long, or not a regular file. */
+/** The number of lines of an untracked file, as git counts them; null if it is binary, too long, or not a regular file. */
 async function countLines(workdir: string, name: Buffer, budget: { bytes: number }): Promise<number | null> {
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   const file = await open(absolute(workdir, name), flags).catch((error: NodeJS.ErrnoException) => error);

@@ -23,7 +23,7 @@ const statuses: Record<string, ChangedFile['status']> = {
   U: 'conflicted',
 };
 
-/** Splits NUL-terminated fields. Omits a last field without NUL, because the output was cut there. */
+/** Splits NUL-terminated fields. Omits a last field without NUL, because the output was truncated there. */
 export function fields(bytes: Buffer): Buffer[] {
   const found: Buffer[] = [];
   let start = 0;
@@ -68,7 +68,7 @@ export function diffRecords(output: Buffer): DiffRecord[] {
   return [...records.values()];
 }
 
-/** The name as clients see it and request it. */
+/** The name that clients see and request. */
 export function shownName(name: Buffer): string {
   if (isUtf8(name) && name[0] !== 0x22) return name.toString();
   let shown = '"';
@@ -80,7 +80,9 @@ export function shownName(name: Buffer): string {
   return `${shown}"`;
 }
 
-/** A pathspec for exactly this name. If it is not UTF-8, bytes that no argument can contain match any byte. */
+/**
+ * A pathspec for exactly this name. In a name that is not UTF-8, wildcards replace the bytes that no argument can contain.
+ */
 export function pathspec(name: Buffer): string {
   if (isUtf8(name)) return `:(literal)${name.toString()}`;
   let pattern = ':(glob)';

@@ -22,7 +22,7 @@ beforeEach(() => {
 });
 afterEach(() => folder.remove());
 
-function find(words: string, workdir = repo) {
+function find(query: string, workdir = repo) {
   const folders = openFolders({
     data_dir: join(folder.path, 'data'),
     safe_paths: () => [join(folder.path, 'safe')],
@@ -32,7 +32,7 @@ function find(words: string, workdir = repo) {
     env: { ...process.env, HOME: folder.path, XDG_CONFIG_HOME: '' },
     run_as: null,
   });
-  return folders.files(workdir, words);
+  return folders.files(workdir, query);
 }
 
 test('finds tracked and new files, but no ignored or deleted ones', async () => {

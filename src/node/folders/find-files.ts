@@ -1,4 +1,4 @@
-/** Finds files of a folder by words in their paths: files that git tracks, and new ones that it does not ignore. */
+/** Searches the paths of a folder's files: those that git tracks, and new ones that it does not ignore. */
 import { isUtf8 } from 'node:buffer';
 import { limits } from '../../base/limits.ts';
 import type { FoundFiles } from '../../core/node.ts';
@@ -7,18 +7,19 @@ import { type Git, gitRefused } from './git.ts';
 import { isInRepository } from './repository.ts';
 
 /**
- * Answers each of `questions` (words in a file's path) in order, with at most `limits.found_files_max` paths each.
+ * Runs each query and returns the results in the same order, with at most `limits.found_files_max` paths each. A query
+ * consists of words that must occur in the path.
  *
  * @param roots real folders that the repository's working tree may be in; others are treated as no repository
  */
 export async function findFiles(
   git: Git,
   workdir: string,
-  questions: readonly string[],
+  queries: readonly string[],
   roots: readonly string[],
 ): Promise<FoundFiles[]> {
   if (!(await isInRepository(git, workdir, roots))) {
-    return questions.map(() => ({ git: false, paths: [], truncated: false }));
+    return queries.map(() => ({ git: false, paths: [], truncated: false }));
   }
   const result = await git.run(
     workdir,
@@ -26,9 +27,9 @@ export async function findFiles(
     { filters_off: false },
   );
   if (result.code !== 0) throw gitRefused(result);
-  const there = pathsOf(result.stdout);
-  return questions.map((words) => {
-    const found = best(there, words);
+  const paths = pathsOf(result.stdout);
+  return queries.map((query) => {
+    const found = best(paths, query);
     return {
       git: true,
       paths: found.slice(0, limits.found_files_max),
@@ -37,25 +38,25 @@ export async function findFiles(
   });
 }
 
-/** The paths that exist. Git puts a letter before each, and lists a missing path a second time, as removed. */
+/** The paths of existing files. Git puts a letter before each path, and lists a missing file a second time, as removed. */
 function pathsOf(output: Buffer): string[] {
-  const there = new Set<string>();
-  const gone = new Set<string>();
+  const listed = new Set<string>();
+  const removed = new Set<string>();
   for (const field of fields(output)) {
     const name = field.subarray(2);
     // A name that is not UTF-8 cannot be part of a prompt.
     if (!isUtf8(name)) continue;
-    (field[0] === 0x52 ? gone : there).add(name.toString());
+    (field[0] === 0x52 ? removed : listed).add(name.toString());
   }
-  return [...there].filter((name) => !gone.has(name));
+  return [...listed].filter((name) => !removed.has(name));
 }
 
 /**
- * The paths that contain every word, ignoring case: first those whose file name starts with the last word, then those whose
- * file name contains it, then the others. Shorter paths come first.
+ * Returns the paths that contain every word, ignoring case. File names that start with the last word come first, then file
+ * names that contain it, then the other paths. Within each group, shorter paths come first.
  */
-export function best(paths: readonly string[], words: string): string[] {
-  const wanted = words.toLowerCase().split(/\s+/).filter(Boolean);
+export function best(paths: readonly string[], query: string): string[] {
+  const wanted = query.toLowerCase().split(/\s+/).filter(Boolean);
   const last = wanted.at(-1) ?? '';
   const name = last.slice(last.lastIndexOf('/') + 1);
   const ranked: { path: string; rank: number }[] = [];

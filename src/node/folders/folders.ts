@@ -1,6 +1,6 @@
 /**
- * The `Folders` of this machine: safe workdirs, worktrees and changes. It checks paths, shares work between identical requests,
- * serves users in turn, and runs the work as jobs (`jobs.ts`).
+ * The `Folders` of this machine: safe workdirs, worktrees and changes. It checks paths, combines identical requests, serves
+ * users in turn, and runs the work as jobs (`jobs.ts`).
  */
 import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -25,7 +25,7 @@ import type { Exec } from '../processes/exec.ts';
 import { Git } from './git.ts';
 import type { JobAnswer, JobContext, JobName, JobRequest } from './jobs.ts';
 import { isInside, locateInside, outermost, pathProblem, realRoots, requireFolder } from './paths.ts';
-import { gathering, sharing } from './shared-questions.ts';
+import { batching, sharing } from './shared-requests.ts';
 import { FolderWorkers, inThisProcess, type RunJob } from './worker-client.ts';
 import { WorktreeClaims } from './worktree-claims.ts';
 import type { WorktreeRoots } from './worktree-roots.ts';
@@ -41,9 +41,9 @@ import {
 export interface FoldersOptions {
   data_dir: string;
   safe_paths: () => readonly string[];
-  /** Where worktrees without a given path are created; null: they are rejected. Always a safe path. */
+  /** Where worktrees are created if the request names no path; null: such requests are rejected. Always a safe path. */
   worktree_root: () => string | null;
-  /** The record of folders in which worktrees were created before; absent: none. */
+  /** The record of folders in which worktrees were created before. */
   roots?: WorktreeRoots | null;
   /** Where repositories may be, besides the safe paths. */
   repo_roots: () => readonly string[];
@@ -95,9 +95,9 @@ class MachineFolders implements LocalFolders {
     this.#workers =
       run_as === null && sandbox === null ? null : new FolderWorkers({ env, run_as, sandbox, repo_roots });
     this.#run = this.#workers ? this.#workers.run : inThisProcess(context);
-    this.#find = gathering(async (folder, owner, questions) => {
+    this.#find = batching(async (folder, owner, takeQueries) => {
       const { path: workdir } = await this.#resolve(folder);
-      return this.#look(workdir, owner, 'files', () => ({ workdir, words: questions() }));
+      return this.#read(workdir, owner, 'files', () => ({ workdir, queries: takeQueries() }));
     });
   }
 
@@ -129,27 +129,27 @@ class MachineFolders implements LocalFolders {
   changes(request: ChangesRequest): Promise<Changes> {
     return this.#share(`list ${JSON.stringify([request.workdir, request.base])}`, async () => {
       const { path: workdir } = await this.#resolve(request.workdir);
-      return this.#look(workdir, request.owner, 'changes', () => ({ workdir, base: request.base }));
+      return this.#read(workdir, request.owner, 'changes', () => ({ workdir, base: request.base }));
     });
   }
 
   change(request: ChangesRequest, path: string): Promise<FileChange> {
     return this.#share(`one ${JSON.stringify([request.workdir, request.base, path])}`, async () => {
       const { path: workdir } = await this.#resolve(request.workdir);
-      return this.#look(workdir, request.owner, 'change', () => ({ workdir, base: request.base, path }));
+      return this.#read(workdir, request.owner, 'change', () => ({ workdir, base: request.base, path }));
     });
   }
 
   patch(request: ChangesRequest): Promise<Uint8Array> {
     return this.#share(`patch ${JSON.stringify([request.workdir, request.base])}`, async () => {
       const { path: workdir } = await this.#resolve(request.workdir);
-      const asked = () => ({ workdir, base: request.base });
-      return Buffer.from(await this.#look(workdir, request.owner, 'patch', asked), 'base64');
+      const patchRequest = () => ({ workdir, base: request.base });
+      return Buffer.from(await this.#read(workdir, request.owner, 'patch', patchRequest), 'base64');
     });
   }
 
-  files(workdir: string, words: string, { owner }: QueueOwner = {}): Promise<FoundFiles> {
-    return this.#find(workdir, owner, words);
+  files(workdir: string, query: string, { owner }: QueueOwner = {}): Promise<FoundFiles> {
+    return this.#find(workdir, owner, query);
   }
 
   async close(): Promise<void> {
@@ -163,21 +163,22 @@ class MachineFolders implements LocalFolders {
     const located = await locateInside(workdir, await this.#workdirRoots(), problems.workdirNotSafe);
     if (!to_make) await requireFolder('workdir', located);
     const { path } = located;
-    const made = (await realRoots(await this.#madeRoots())).filter((root) => isInside(root, path));
-    if (to_make) return { path, below_worktree_root: made.length > 0, claimed_by: null };
-    // Each worktree belongs to one agent: no link of another agent may lead there, and no agent gets their common folder.
-    if (made.includes(path) || (made.length > 0 && workdir.replace(/\/+$/, '') !== path)) {
+    const roots = (await realRoots(await this.#worktreeRoots())).filter((root) => isInside(root, path));
+    if (to_make) return { path, below_worktree_root: roots.length > 0, claimed_by: null };
+    // Each worktree belongs to one agent, so no other agent may reach it through a link or use the folder that contains all
+    // worktrees.
+    if (roots.includes(path) || (roots.length > 0 && workdir.replace(/\/+$/, '') !== path)) {
       throw problems.workdirNotSafe();
     }
     const claimed_by = await this.#claims.agentOf(path);
-    return { path, below_worktree_root: made.length > 0, claimed_by };
+    return { path, below_worktree_root: roots.length > 0, claimed_by };
   }
 
   /**
-   * Runs a job that only reads a folder. Such a job cannot remove FIFOs at which git waits. If it times out, they are removed,
-   * so that the next job succeeds.
+   * Runs a job that only reads a folder. Git may block on FIFOs there, and such a job cannot remove them. If it times out,
+   * they are removed, so that the next job succeeds.
    */
-  #look<Name extends JobName>(
+  #read<Name extends JobName>(
     workdir: string,
     owner: string | undefined,
     job: Name,
@@ -185,7 +186,7 @@ class MachineFolders implements LocalFolders {
   ): Promise<JobAnswer<Name>> {
     return this.#views
       .run({ owner: owner ?? workdir, place: workdir }, () =>
-        this.#run({ kind: 'look', workdir }, job, request()),
+        this.#run({ kind: 'read', workdir }, job, request()),
       )
       .catch(async (error) => {
         if (error instanceof Problem && error.code === 'git_timeout') {
@@ -215,7 +216,7 @@ class MachineFolders implements LocalFolders {
         const shared = await realRoots([data_dir, ...safe_paths()]);
         if (!shared.some((folder) => isInside(folder, root))) await roots?.note(root);
       },
-      made_roots: () => this.#madeRoots(),
+      worktree_roots: () => this.#worktreeRoots(),
       claims: this.#claims,
       checkSeparate: (root) => this.#checkSeparate(root),
       workdir_roots: () => this.#workdirRoots(),
@@ -228,13 +229,13 @@ class MachineFolders implements LocalFolders {
     const shared = this.#sandbox === null ? [] : await realRoots(this.#options.safe_paths());
     if (!shared.some((folder) => isInside(folder, root))) return;
     throw invalid(
-      `worktrees below ${root} would be open to other agents: with agents.sandbox they need a folder outside ` +
+      `worktrees below ${root} would be visible to other agents: with agents.sandbox, they must be in a folder outside ` +
         'safe_paths; set worktree.default_root on that machine',
       'worktree_root_shared',
     );
   }
 
-  async #madeRoots(): Promise<string[]> {
+  async #worktreeRoots(): Promise<string[]> {
     const { data_dir, safe_paths, roots } = this.#options;
     const root = this.#options.worktree_root();
     return [
@@ -245,7 +246,7 @@ class MachineFolders implements LocalFolders {
   }
 
   async #workdirRoots(): Promise<string[]> {
-    return outermost([...this.#options.safe_paths(), ...(await this.#madeRoots())]);
+    return outermost([...this.#options.safe_paths(), ...(await this.#worktreeRoots())]);
   }
 
   async #repoRoots(): Promise<string[]> {

@@ -24,10 +24,10 @@ const CONFIG: [string, string][] = [
   ['credential.helper', ''],
   ['protocol.allow', 'never'],
   ['submodule.recurse', 'false'],
-  // Both can make git ignore what is on the disk.
+  // Both settings can make git ignore what is on disk.
   ['core.untrackedCache', 'false'],
   ['sparse.expectFilesOutsideOfPatterns', 'false'],
-  // Agents write to them, and git trusts what they say about commits and objects.
+  // Agents write to these files, and git trusts what they say about commits and objects.
   ['core.commitGraph', 'false'],
   ['core.multiPackIndex', 'false'],
   ['diff.submodule', 'short'],
@@ -40,15 +40,15 @@ const CONFIG: [string, string][] = [
 
 export interface GitOptions {
   exec: Exec;
-  /** The service's environment; only a few harmless variables of it are passed on. */
+  /** The service's environment; git gets only a few harmless variables from it. */
   env: Record<string, string | undefined>;
-  /** The user of this process if it is not the service's own; else null. */
+  /** The user of this process if it differs from the service's own; otherwise null. */
   run_as: RunAs | null;
   /** Real folders that git may find a repository in; it never looks above them. */
   roots: () => Promise<string[]>;
   /**
-   * Whether git may outlive the launcher that started it. A repeated call then waits for the first one, by a lock, instead of
-   * running beside it. False if agents have fewer rights than the service, because they can open the folder and hold its
+   * Whether git may outlive the launcher that started it. A lock then makes a repeated call wait for the first one instead
+   * of running beside it. False if agents have fewer rights than the service, because they can open the folder and hold its
    * lock; git then ends with the worker that started it (`worker-client.ts`).
    */
   locks: boolean;
@@ -58,12 +58,12 @@ export interface GitCall {
   stdin?: Uint8Array;
   timeout_ms?: number;
   output_bytes_max?: number;
-  /** False: keeps the repository's filters, for calls that do not use them. Default: true. */
+  /** False: keeps the repository's filters, for calls that run no filters. Default: true. */
   filters_off?: boolean;
   /** Replaces the repository's own index. */
   index?: string;
   /**
-   * A folder to lock while git, or anything that it started, runs; see `GitOptions.locks`. Not locked if flock(1) is
+   * A folder that stays locked while git, or anything it started, runs; see `GitOptions.locks`. Not locked if flock(1) is
    * missing.
    */
   lock?: string;
@@ -96,7 +96,8 @@ export class Git {
         : git;
     const result = await exec
       .run(argv, {
-        // Exists and is open to every user. The folder itself is passed with -C, so that git reports a failure.
+        // This folder exists and every user can enter it. The actual folder is passed with -C, so that git reports a
+        // failure.
         cwd: '/',
         env: call.index === undefined ? env : { ...env, GIT_INDEX_FILE: call.index },
         ...(call.stdin ? { stdin: call.stdin } : {}),
@@ -127,7 +128,7 @@ export class Git {
     return result.code === 0 ? result.stdout.toString().replace(/\n$/, '') : null;
   }
 
-  /** Waits until nothing that was started with this lock is running. */
+  /** Waits until nothing that holds this lock is running. */
   async idle(lock: string): Promise<void> {
     if (!this.#options.locks) return;
     await this.run('/', ['--version'], {
@@ -169,11 +170,11 @@ export class Git {
       SSH_ASKPASS: 'false',
       GIT_SSH_COMMAND: 'false',
       GIT_EDITOR: 'false',
-      // Takes precedence over the repository's protocol.<name>.allow; no transport has this name.
+      // This overrides the repository's protocol.<name>.allow; no transport has this name.
       GIT_ALLOW_PROTOCOL: 'none',
       GIT_NO_LAZY_FETCH: '1',
       GIT_OPTIONAL_LOCKS: '0',
-      // Both could show one commit instead of another. The file cannot exist.
+      // Both could make git show one commit instead of another. The file cannot exist.
       GIT_NO_REPLACE_OBJECTS: '1',
       GIT_GRAFT_FILE: '/dev/null/none',
       GIT_CEILING_DIRECTORIES: ceilings.join(':'),

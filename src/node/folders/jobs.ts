@@ -1,7 +1,7 @@
 /**
- * Everything that the service does in folders that agents can write to. With `agents.run_as` or `agents.sandbox`, jobs run in
- * a worker (`worker.ts`) that has no more rights than the agents. A job trusts nothing that it finds there, and the caller
- * trusts its answer no more than an agent's. Requests and answers are plain JSON.
+ * Everything that the service does in folders that agents can write to. With `agents.run_as` or `agents.sandbox`, jobs run
+ * in a worker (`worker.ts`) that has no more rights than the agents. A job trusts nothing that it finds there, and the
+ * caller trusts the job's answer no more than an agent's. Requests and answers are plain JSON.
  */
 import { rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -41,22 +41,27 @@ export const jobs = {
   patch: async ({ git, repo_roots }: JobContext, request: ChangesRequest) =>
     (await makePatch(git, request, await repo_roots())).toString('base64'),
 
-  /** Takes several questions, because git lists the files once for all of them. The answers are in the same order. */
-  files: async ({ git, repo_roots }: JobContext, { workdir, words }: { workdir: string; words: string[] }) =>
-    findFiles(git, workdir, words, await repo_roots()),
+  /** Takes several queries, because git lists the files once for all of them. The results are in the same order. */
+  files: async (
+    { git, repo_roots }: JobContext,
+    { workdir, queries }: { workdir: string; queries: string[] },
+  ) => findFiles(git, workdir, queries, await repo_roots()),
 
   openRepository: async ({ git, repo_roots }: JobContext, { path }: { path: string }) =>
     openRepository(git, path, await repo_roots(), problems.repoNotSafe),
 
-  /** The commit that `ref` names in a folder's repository; `ref` null: HEAD. */
+  /** The commit that `ref` names in a folder's repository. With `ref` null, the commit of HEAD. */
   commitOf: ({ git }: JobContext, { path, ref }: { path: string; ref: string | null }) =>
     commitOf(git, path, ref),
 
-  /** A message about what would be lost with a worktree; null if nothing would. */
+  /** A message about the work that would be lost with a worktree; null if none would. */
   unsaved: ({ git }: JobContext, work: { workdir: string; branch: string | null; base: string | null }) =>
     unsavedWork(git, work.workdir, work.branch, work.base),
 
-  /** Returns the first folder that it created; null: the folder existed. `empty`: an existing one must be empty. */
+  /**
+   * Returns the path of the first folder that it created; null if the folder existed. `empty`: an existing folder must be
+   * empty.
+   */
   makeFolder: async (
     _: JobContext,
     { located, mode, empty }: { located: Located; mode: number; empty: boolean },
@@ -110,7 +115,7 @@ export async function mustBeEmpty(path: string): Promise<void> {
 export interface Removed {
   /** `empty`: the folder still exists, because this process may not remove it from its parent. */
   left: 'nothing' | 'empty' | 'full';
-  /** Null with `nothing`. */
+  /** Null if `left` is `nothing`. */
   why: string | null;
 }
 
@@ -147,7 +152,7 @@ export async function removeFolder(context: JobContext, path: string, force: boo
 
 const GONE: Removed = { left: 'nothing', why: null };
 
-/** Uses `rm`, which keeps folders open on its way down. The launcher's process cannot use our descriptors. */
+/** Uses `rm`, which holds folders open while it descends. The launcher's process cannot use our descriptors. */
 async function removeTree({ exec, confined }: JobContext, parent: HeldFolder, name: string): Promise<void> {
   const [cwd, path] = confined ? [parent.fd_path, `./${name}`] : ['/', join(parent.path, name)];
   const result = await exec.run([systemTool('rm'), '-rf', '--', path], {

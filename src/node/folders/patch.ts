@@ -1,6 +1,6 @@
 /**
- * An agent's changes as one patch for `git apply`, including binary and new files, without ignored ones. Git makes it with a
- * separate index, so the agent's index does not change.
+ * Returns an agent's changes as one patch for `git apply`. It includes binary and new files, but no ignored ones. Git uses a
+ * separate index to create it, so the agent's index does not change.
  */
 import { limits } from '../../base/limits.ts';
 import type { ChangesRequest } from '../../core/node.ts';
@@ -14,9 +14,10 @@ import { indexMarks, withUnmarkedIndex } from './unmarked-index.ts';
 const PATCH = [...DIFF, '--patch', '--binary', '--full-index', '--unified=3', '--no-relative'];
 
 /**
- * Returns at most `limits.patch_bytes_max` and throws `patch_too_large` above that, because a partial patch cannot be applied.
- * Empty without a repository, and if nothing differs. Omits repositories within the workdir; for a submodule, the patch has
- * its commit. For a workdir below the top of its repository, contains only changes there, with paths from the top.
+ * Returns at most `limits.patch_bytes_max`. Throws `patch_too_large` above that, because a partial patch cannot be applied.
+ * The patch is empty if there is no repository or nothing differs. It omits repositories within the workdir; for a
+ * submodule, it contains the commit. If the workdir is below the top of its repository, the patch contains only changes in
+ * the workdir, with paths from the top.
  *
  * @param roots real folders that the repository's working tree may be in
  */
@@ -42,7 +43,7 @@ export async function makePatch(
   });
 }
 
-/** Adds new files and those in conflict to the index by name only: git reads their content from disk. */
+/** Adds only the names of new and conflicted files to the index, because git reads their contents from disk. */
 async function addNames(git: Git, workdir: string, index: string): Promise<void> {
   const list = (...what: string[]) =>
     git.run(workdir, ['ls-files', ...what, '--full-name', '-z', '--', '.'], { filters_off: false });

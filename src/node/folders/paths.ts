@@ -12,7 +12,7 @@ import { limits } from '../limits.ts';
 
 const LINKS_MAX = 40;
 
-/** The Problem of a path that is invalid on every file system; null if it is valid. `field` names it in the message. */
+/** Returns the Problem with a path that is invalid on every file system, or null. `field` names the path in the message. */
 export function pathProblem(
   field: 'workdir' | 'worktree_repo' | 'default_worktree_root',
   path: string,
@@ -38,11 +38,11 @@ export function pathProblem(
 export interface Located {
   /** Real and absolute. */
   path: string;
-  /** The last segments of `path` that do not exist, or cannot be seen. */
+  /** The last segments of `path` that do not exist or are not accessible. */
   missing: string[];
 }
 
-/** Resolves every symlink of the part of `path` that exists. Null if the rest has no name (`..`, loops). */
+/** Resolves all symlinks in the existing part of `path`. Returns null if the rest cannot be resolved (`..`, loops). */
 export async function locate(path: string): Promise<Located | null> {
   let existing = path;
   const missing: string[] = [];
@@ -56,7 +56,7 @@ export async function locate(path: string): Promise<Located | null> {
     }
     const target = await readlink(existing).catch(() => null);
     if (target !== null) {
-      // The link's target does not exist; a new folder would be created there.
+      // The target of the link does not exist; a new folder would be created there.
       existing = isAbsolute(target) ? target : join(dirname(existing), target);
       links++;
       continue;
@@ -75,7 +75,9 @@ export function isInside(root: string, path: string): boolean {
   return path === root || path.startsWith(root === '/' ? '/' : `${root}/`);
 }
 
-/** Omits paths that are in another one of them: agents that can write to the outer one can redirect the inner one. */
+/**
+ * Omits paths that are inside other given paths, because agents that can write to the outer one can redirect the inner one.
+ */
 export function outermost(paths: readonly string[]): string[] {
   return paths.filter((path) => !paths.some((other) => other !== path && isInside(other, path)));
 }
@@ -86,7 +88,7 @@ export async function realRoots(roots: readonly string[]): Promise<string[]> {
   return located.flatMap((root) => (root ? [root.path] : []));
 }
 
-/** The real path of `path`. Throws the given Problem unless it is inside one of `roots`. */
+/** Returns the real path of `path`. Throws the given Problem unless it is inside one of `roots`. */
 export async function locateInside(
   path: string,
   roots: readonly string[],
@@ -111,9 +113,9 @@ export async function requireFolder(field: 'workdir' | 'worktree_repo', located:
 }
 
 /**
- * Creates the missing folders of a located path. Returns the path of the first one that it created; null: none. Each folder is
- * created in a parent that is held open, so replacing a parent with a link in the meantime causes an error. `owner`: the owner of
- * the last folder, if it is created here. Idempotent. Throws `workdir_not_safe`, `workdir_not_a_directory` or
+ * Creates the missing folders of a located path. Returns the path of the first one that it created, or null. Each folder is
+ * created in a parent that is held open, so replacing a parent with a link in the meantime causes an error. `owner`: the
+ * owner of the last folder, if it is created here. Idempotent. Throws `workdir_not_safe`, `workdir_not_a_directory` or
  * `workdir_not_made`.
  */
 export async function makeFolders(
@@ -146,7 +148,7 @@ export async function makeFolders(
   }
 }
 
-/** The Problem for a link, or something other than a folder, where a folder was. */
+/** Throws the Problem for a link or file in place of a folder. */
 function refused(error: NodeJS.ErrnoException): never {
   if (error.code === 'ELOOP') throw problems.workdirNotSafe();
   if (error.code === 'ENOTDIR') throw invalid('workdir is not a directory', 'workdir_not_a_directory');
@@ -160,17 +162,17 @@ function cannotCreate(error: unknown): Problem {
 
 export interface Step {
   folder: string;
-  /** The entry of the folder on the way to the path. */
+  /** The path of the entry in `folder` that leads towards the target. */
   entry: string;
 }
 
-/** The steps to a path from the root, through links, as far as it exists. */
+/** The steps from the root to a path, following links, as far as the path exists. */
 export async function stepsTo(path: string): Promise<Step[]> {
   const steps: Step[] = [];
-  const left = path.split('/');
+  const remaining = path.split('/');
   let at = '/';
-  for (let links = 0; left.length > 0; ) {
-    const name = left.shift()!;
+  for (let links = 0; remaining.length > 0; ) {
+    const name = remaining.shift()!;
     if (name === '' || name === '.') continue;
     if (name === '..') {
       at = dirname(at);
@@ -187,7 +189,7 @@ export async function stepsTo(path: string): Promise<Step[]> {
     if (++links > LINKS_MAX) break;
     const target = await readlink(entry).catch(() => '');
     if (target.startsWith('/')) at = '/';
-    left.unshift(...target.split('/'));
+    remaining.unshift(...target.split('/'));
   }
   return steps;
 }

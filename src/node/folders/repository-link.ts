@@ -1,5 +1,5 @@
 /**
- * Finds the repository of a worktree's folder. The folder belongs to an agent, so the link in it proves nothing: it counts
+ * Finds the repository of a worktree's folder. The folder belongs to an agent, so the link in it proves nothing. It is valid
  * only if the repository has a record of this worktree and agents cannot have forged the repository. Only short regular
  * files are read, without blocking.
  */
@@ -29,14 +29,14 @@ export async function repositoryOf(workdir: HeldFolder): Promise<RepositoryLink 
 }
 
 /**
- * Whether agents could have forged this repository: it is in one of their folders (`theirs`, real paths), or below the
- * data of another repository, where worktrees write objects, refs and their records.
+ * Whether agents could have forged this repository. They could if it is in one of their folders (`theirs`, real paths), or
+ * inside the data of another repository, where worktrees write objects, refs and their records.
  */
 export async function isAgentsOwn(common_dir: string, theirs: readonly string[]): Promise<boolean> {
   return theirs.some((folder) => isInside(folder, common_dir)) || isInGitFolder(common_dir);
 }
 
-/** Whether a real path, which may not exist, is below the data of a repository. */
+/** Whether a real path, which may not exist, is inside the data of a repository. */
 export async function isInGitFolder(path: string): Promise<boolean> {
   for (let above = dirname(path); above !== '/'; above = dirname(above)) {
     const parts = await Promise.all(['HEAD', 'objects'].map((name) => isThere(join(above, name))));

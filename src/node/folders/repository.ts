@@ -18,12 +18,15 @@ export interface Repository {
   common_dir: string;
 }
 
-/** Where git must run to change the repository. A change of `.git` meanwhile has no effect. */
+/** The folder in which git must run to change the repository. A change of `.git` in the meantime has no effect. */
 export function gitDirOf({ common_dir }: Pick<Repository, 'common_dir'>): GitPlace {
   return { git_dir: common_dir };
 }
 
-/** Throws `git_refused` if the path is not in a repository, and `outside()` if that is not in one of the real `roots`. */
+/**
+ * Throws `git_refused` if the path is not in a repository, and `outside()` if the repository is not in one of the real
+ * `roots`.
+ */
 export async function openRepository(
   git: Git,
   path: string,
@@ -46,7 +49,7 @@ export async function isInRepository(git: Git, folder: string, roots: readonly s
   return isInside(top, folder) && roots.some((root) => isInside(root, top));
 }
 
-/** The commit that `ref` names (null: HEAD). Throws `git_refused` if none exists. */
+/** The commit that `ref` names; null means HEAD. Throws `git_refused` if there is no such commit. */
 export async function commitOf(git: Git, place: GitPlace, ref: string | null): Promise<string> {
   const result = await revParse(git, place, ref ?? 'HEAD');
   if (result.code === 0) return result.stdout.toString().trim();
@@ -56,7 +59,7 @@ export async function commitOf(git: Git, place: GitPlace, ref: string | null): P
   );
 }
 
-/** The commit that `ref` names; null if none exists. */
+/** The commit that `ref` names; null if there is no such commit. */
 export async function commitOrNull(git: Git, place: GitPlace, ref: string): Promise<string | null> {
   const result = await revParse(git, place, ref);
   return result.code === 0 ? result.stdout.toString().trim() : null;
@@ -81,9 +84,9 @@ export interface WorktreeEntry {
 export async function listWorktrees(git: Git, repository: Repository): Promise<WorktreeEntry[]> {
   const list = ['worktree', 'list', '--porcelain'];
   const call = { filters_off: false, timeout_ms: limits.git_lookup_timeout_ms };
-  // A path can contain a newline, and so lines that look like another worktree.
+  // A path can contain a newline, and thus lines that look like another worktree.
   const found = await git.run(gitDirOf(repository), [...list, '-z'], call);
-  // Before git 2.36.
+  // Git before 2.36 does not know `-z`.
   const is_unknown = found.code === USAGE;
   const answer = is_unknown ? await git.ask(gitDirOf(repository), list, call) : found.stdout;
   if (!is_unknown && found.code !== 0) throw gitRefused(found);

@@ -116,7 +116,7 @@ test.runIf(as_root)('an agent that locks a repository does not delay work on its
 });
 
 test.runIf(as_root)(
-  'rejects a repository that the agents’ user may not write to with git’s message',
+  'reports git’s message for a repository that the agents’ user may not write to',
   async () => {
     const safe = join(folder.path, 'safe');
     const repo = makeRepository(join(safe, 'repo'), { 'a.txt': 'one\n' });

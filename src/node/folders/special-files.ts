@@ -1,6 +1,6 @@
 /**
  * Removes FIFOs and devices from a repository. Git would mistake one for a regular file, open it and wait forever for a
- * writer. Agents can create them, because they write to objects, refs, and the records of their own worktrees.
+ * writer. Agents can create them because they write to objects, refs, and the records of their own worktrees.
  */
 import type { Dirent } from 'node:fs';
 import { opendir, readdir, rm, stat } from 'node:fs/promises';
@@ -8,22 +8,22 @@ import { join } from 'node:path';
 import { type HeldFolder, holdFolder } from '../confinement/held-folder.ts';
 import { limits } from '../limits.ts';
 
-/** Files that git reads as a whole. */
+/** Files that git reads completely. */
 const SHORT = ['HEAD', 'commondir', 'gitdir', 'locked', 'update-refs', 'head-name', 'onto', 'orig-head'];
 
 /** What to remove from a folder. */
 interface Rule {
   /** Includes nested folders. */
   deep: boolean;
-  /** Whether git expects a short file of this name, such as a reference. A long one is removed. */
+  /** Whether git expects a file of this name to be short, such as a reference. A long one is removed. */
   isShort(name: string): boolean;
-  /** Removes links with the names of short files. */
+  /** Links with the names of short files are removed. */
   links_go: boolean;
 }
 
 const RULE: Rule = { deep: true, isShort: () => false, links_go: false };
 const RECORD: Rule = { deep: true, isShort: (name) => SHORT.includes(name), links_go: true };
-/** Each folder has its own limit, so that filling one does not use up the limit of the others. */
+/** Each folder has its own limit, so filling one does not use up the limit of the others. */
 const FOLDERS: [string, Rule][] = [
   ['', { ...RULE, deep: false }],
   ['info', RULE],
@@ -35,9 +35,9 @@ const FOLDERS: [string, Rule][] = [
 ];
 
 /**
- * Checks at most `limits.special_files_entries_max` entries of each folder and of each worktree's record, upper levels first.
- * Entries that cannot be removed stay, and so does everything created meanwhile. Sockets stay, because git cannot open one,
- * and its own fsmonitor has one there. Idempotent.
+ * Checks at most `limits.special_files_entries_max` entries of each folder and of each worktree's record, upper levels
+ * first. Entries that cannot be removed stay, as does everything created in the meantime. Sockets stay, because git cannot
+ * open them, and git's own fsmonitor has one there. Idempotent.
  */
 export async function removeSpecialFiles(common_dir: string): Promise<void> {
   const held = await holdFolder(common_dir);
@@ -64,14 +64,14 @@ async function clear(common: HeldFolder, top: readonly string[], rule: Rule): Pr
         else if (rule.deep) folders.push([...way, entry.name]);
       }
     } catch {
-      // The folder cannot be read, or is gone.
+      // The folder cannot be read or no longer exists.
     } finally {
       if (folder !== common) await folder.close();
     }
   }
 }
 
-/** Opens a folder without following links, which agents can create at any time. Null if there is no such folder. */
+/** Opens a folder without following links, because agents can create one at any time. Null if there is no such folder. */
 async function descend(common: HeldFolder, way: readonly string[]): Promise<HeldFolder | null> {
   let held = common;
   for (const name of way) {

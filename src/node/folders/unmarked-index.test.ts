@@ -109,7 +109,7 @@ test('keeps a worktree with work behind a mark or a graft', async () => {
   expect((await folders.removeWorktree(made, { force: false })).kept_because).toBe('uncommitted changes');
   git(made.workdir, 'update-index', '--no-assume-unchanged', 'a.txt');
   const tip = commit(made.workdir, {}, 'work');
-  // As if main were its child.
+  // Makes the tip look like the parent of main.
   writeFileSync(join(repo, '.git/info/grafts'), `${git(repo, 'rev-parse', 'main')} ${tip}\n`);
   expect((await folders.removeWorktree(made, { force: false })).kept_because).toContain('1 commit on no');
   expect(statSync(made.workdir).isDirectory()).toBe(true);

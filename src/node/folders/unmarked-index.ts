@@ -1,6 +1,6 @@
 /**
- * An index that shows what an agent changed. The agent owns the real one, and can mark entries in it as unchanged or as left
- * out of the checkout, whatever is on the disk.
+ * Provides an index that shows what an agent changed. The agent owns the real index, and can mark entries in it as unchanged
+ * or as left out of the checkout, whatever is on disk.
  */
 import { constants } from 'node:fs';
 import { mkdtemp, open, rm } from 'node:fs/promises';
@@ -11,9 +11,9 @@ import { limits } from '../limits.ts';
 import { fields } from './diff-records.ts';
 import { type Git, gitRefused } from './git.ts';
 
-/** Entries of an index with marks; names are relative to the workdir. */
+/** Entries of an index and their marks. Names are relative to the workdir. */
 export interface IndexMarks {
-  /** In conflict; each once. */
+  /** Entries in conflict, each listed once. */
   unmerged: Buffer[];
   /** Marked `assume-unchanged`. */
   assumed: Buffer[];
@@ -46,8 +46,8 @@ export async function indexMarks(git: Git, workdir: string): Promise<IndexMarks>
 }
 
 /**
- * Calls `work` with the path of an index without marks; undefined: the repository's own index has none. With sparse checkout,
- * files that are neither selected nor on disk stay out of it: git itself removes the mark of a file that is on disk.
+ * Calls `work` with the path of an index without marks, or undefined if the repository's own index has none. With sparse
+ * checkout, files that are neither selected nor on disk are left out: git itself removes the mark of a file that is on disk.
  *
  * @param copy always creates a copy, which the caller may change
  */
@@ -90,7 +90,8 @@ async function clear(
 
 /**
  * Does nothing if the repository has no index yet. The copy keeps the time of the index. Git trusts the size and time of a
- * file only if the file is older than the index, so with a newer copy it would miss a change of the same size and second.
+ * file only if the file is older than the index, so with a newer copy it would miss a change that keeps the size and the
+ * second.
  */
 async function copyIndex(git: Git, workdir: string, to: string): Promise<void> {
   const named = await git.line(workdir, ['rev-parse', '--git-path', 'index']);
@@ -108,7 +109,7 @@ async function copyIndex(git: Git, workdir: string, to: string): Promise<void> {
     const copy = await open(to, 'wx');
     try {
       await copy.writeFile(bytes.subarray(0, bytesRead));
-      // For git, time 0 means that there is no index, and it would trust every entry.
+      // Git would take time 0 for a missing index and trust every entry.
       const second = Math.max(1, Math.floor(info.mtimeMs / 1000));
       await copy.utimes(second, second);
     } finally {

@@ -43,7 +43,7 @@ export const answerSchemas: { [Name in JobName]: z.ZodType<JobAnswer<Name>> } = 
         truncated: z.boolean(),
       }),
     )
-    .max(limits.found_questions_max),
+    .max(limits.find_batch_max),
   openRepository: z.object({ path, common_dir: path }),
   commitOf: commit,
   unsaved: optional,

@@ -17,13 +17,13 @@ const delegated = (await findCgroupParent()) !== null;
 
 let base: string;
 beforeEach(async () => {
-  // Not in the folder for temporary files, which is empty in a sandbox.
+  // The usual folder for temporary files would be empty in a sandbox.
   base = await realpath(await mkdtemp('/srv/svc-worker-'));
   chmodSync(base, 0o755);
 });
 afterEach(() => rm(base, { recursive: true }));
 
-/** The program is set in the operator's git configuration. A repository would have to win a race to make git run one. */
+/** The operator's git configuration names the program. To make git run one, a repository would have to win a race. */
 async function leaveBehind(run_as: RunAs | null, sandboxed: boolean): Promise<void> {
   const [home, safe, data_dir] = ['home', 'safe', 'data'].map((name) => join(base, name));
   const mark = `svc-left-behind-${process.pid}-${sandboxed}`;

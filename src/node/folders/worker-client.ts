@@ -30,14 +30,14 @@ import { type JobAnswer, type JobContext, type JobName, type JobRequest, jobs } 
 import { answerSchemas, lineSchema } from './worker-answers.ts';
 import { MARK, type WorkerAnswer, type WorkerHello, type WorkerRequest } from './worker-wire.ts';
 
-/** Does a job with a view of the machine. Throws the job's Problem, or `unavailable` if the job could not run at all. */
+/** Runs a job with a view of the machine. Throws the job's Problem, or `unavailable` if the job could not run at all. */
 export type RunJob = <Name extends JobName>(
   view: FolderView,
   job: Name,
   request: JobRequest<Name>,
 ) => Promise<JobAnswer<Name>>;
 
-/** Does jobs in this process, for agents without confinement. */
+/** Runs jobs in this process, for agents without confinement. */
 export function inThisProcess(context: JobContext): RunJob {
   return (_view, job, request) => (jobs[job] as (...args: unknown[]) => Promise<never>)(context, request);
 }
@@ -51,7 +51,7 @@ export interface FolderWorkersOptions {
 }
 
 const entry = fileURLToPath(entryPoint('node/folders/worker'));
-/** The service's setting, because V8 accepts cached code only with the same settings. */
+/** The service's heap settings, because V8 accepts cached code only with the same settings. */
 const HEAP = process.execArgv.filter((arg) => arg.startsWith('--max-semi-space-size='));
 const VARIABLES = ['PATH', 'HOME', 'XDG_CONFIG_HOME', 'TMPDIR', 'USER', 'LOGNAME'];
 const NO_CONFINEMENT: Confinement = {
@@ -69,24 +69,24 @@ export class FolderWorkers {
   readonly #workers = new Map<string, Worker>();
   readonly #cgroups: Promise<string | null>;
   /**
-   * Each resolves when everything that an ended worker started has ended too. Jobs wait for them, because otherwise two gits
-   * could work in one repository.
+   * Each promise resolves when everything that an ended worker started has ended too. Jobs wait for them, because otherwise
+   * two git processes could work in one repository.
    */
-  readonly #leaving = new Set<Promise<unknown>>();
+  readonly #ending = new Set<Promise<unknown>>();
   #closed = false;
 
   constructor(options: FolderWorkersOptions) {
     this.#options = options;
     this.#cgroups = findCgroupParent();
-    this.#leave(this.#cgroups.then(endWorkersOfOthers).catch(() => {}));
+    this.#trackEnd(this.#cgroups.then(endWorkersOfOthers).catch(() => {}));
   }
 
   readonly run: RunJob = async (view, job, request) => {
     const { sandbox } = this.#options;
     await sandbox?.check();
-    await Promise.all(this.#leaving);
+    await Promise.all(this.#ending);
     if (this.#closed) throw problems.nodeUnreachable();
-    const confinement = sandbox ? await sandbox.folders(view).catch(gone) : NO_CONFINEMENT;
+    const confinement = sandbox ? await sandbox.folders(view).catch(throwFolderProblem) : NO_CONFINEMENT;
     try {
       const answer = await (await this.#worker(confinement)).ask(job, request);
       return answerSchemas[job].parse(answer) as never;
@@ -95,16 +95,16 @@ export class FolderWorkers {
     }
   };
 
-  /** Ends every worker with everything it started. Incomplete work of git is cleaned up later, as after a crash. */
+  /** Ends every worker and everything it started. Whatever git left incomplete is cleaned up later, as after a crash. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const worker of this.#workers.values()) worker.close();
-    await Promise.all(this.#leaving);
+    await Promise.all(this.#ending);
   }
 
-  #leave(left: Promise<unknown>): void {
-    this.#leaving.add(left);
-    void left.finally(() => this.#leaving.delete(left));
+  #trackEnd(end: Promise<unknown>): void {
+    this.#ending.add(end);
+    void end.finally(() => this.#ending.delete(end));
   }
 
   async #worker(confinement: Confinement): Promise<Worker> {
@@ -115,7 +115,7 @@ export class FolderWorkers {
     const found = this.#workers.get(key);
     if (found && !found.ended) return found;
     const cgroup = await makeWorkerCgroup(await this.#cgroups);
-    // Agents of the same user can send it signals, and SIGUSR1 would open Node's inspector.
+    // Agents of the same user can send signals to it, and SIGUSR1 would open Node's inspector.
     const program = [
       process.execPath,
       ...HEAP,
@@ -124,8 +124,8 @@ export class FolderWorkers {
       entry,
     ];
     const confined = argv.length > 0;
-    const kept = VARIABLES.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]));
-    const variables = Object.fromEntries(kept) as Record<string, string>;
+    const pairs = VARIABLES.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]));
+    const variables = Object.fromEntries(pairs) as Record<string, string>;
     const command = confined ? asUser([...argv, ...program] as [string, ...string[]], run_as) : program;
     const hello = {
       places,
@@ -142,15 +142,15 @@ export class FolderWorkers {
       ended: () => {
         if (this.#workers.get(key) === worker) this.#workers.delete(key);
       },
-      leaving: (left) => this.#leave(left),
+      killed: (end) => this.#trackEnd(end),
     });
     this.#workers.set(key, worker);
     return worker;
   }
 }
 
-/** Throws the Problem for a folder that was changed in the meantime. */
-function gone(error: NodeJS.ErrnoException): never {
+/** Throws the Problem for a folder that was changed or removed in the meantime. */
+function throwFolderProblem(error: NodeJS.ErrnoException): never {
   if (error instanceof Problem) throw error;
   throw error.code === 'ENOENT' ? problems.workdirMissing() : problems.workdirNotSafe();
 }
@@ -165,11 +165,11 @@ interface WorkerEvents {
   /** The worker accepts no more requests. */
   ended(): void;
   /** The worker was killed. The promise resolves when everything it started has ended, or after `kill_wait_ms`. */
-  leaving(left: Promise<unknown>): void;
+  killed(end: Promise<unknown>): void;
 }
 
-/** Arguments: `svc cgroup command…`. Joins the cgroup, if there is one, and becomes the command. */
-const ENTER = '[ -z "$1" ] || echo 0 2>/dev/null >"$1/cgroup.procs"; shift; exec "$@"';
+/** Joins the cgroup, if there is one, and becomes the command. Arguments: `svc cgroup command…`. */
+const JOIN_CGROUP = '[ -z "$1" ] || echo 0 2>/dev/null >"$1/cgroup.procs"; shift; exec "$@"';
 
 class Worker {
   readonly #child: ChildProcess;
@@ -201,11 +201,11 @@ class Worker {
     this.#mark = hello.mark;
     const { env, run_as, drop } = hello;
     const { PATH = '/usr/bin:/bin' } = env;
-    // The service has compiled most of what a worker loads. The cache is not used if the agents' user cannot read it,
-    // because Node would create another one.
+    // The service has already compiled most of what a worker loads. The cache is not used if the agents' user cannot read
+    // it, because Node would create another one.
     const cache = run_as && !drop ? undefined : getCompileCacheDir();
     // `detached` creates a process group, so that everything in it can be ended.
-    this.#child = spawn('/bin/sh', ['-c', ENTER, 'svc', cgroup ?? '', ...command], {
+    this.#child = spawn('/bin/sh', ['-c', JOIN_CGROUP, 'svc', cgroup ?? '', ...command], {
       cwd: '/',
       env: { PATH, ...(cache !== undefined && { NODE_COMPILE_CACHE: dirname(cache) }) },
       stdio: [
@@ -240,7 +240,7 @@ class Worker {
 
   ask(job: JobName, request: unknown): Promise<unknown> {
     clearTimeout(this.#idle);
-    this.#watch ??= setInterval(() => this.#endIfStopped(), limits.folder_worker_look_ms).unref();
+    this.#watch ??= setInterval(() => this.#endIfStopped(), limits.folder_worker_check_ms).unref();
     return new Promise((resolve, reject) => {
       const id = this.#next_id++;
       // Everything that a job starts has its own, shorter time limit.
@@ -294,7 +294,7 @@ class Worker {
     this.#idle = setTimeout(() => this.#end('the worker was idle'), limits.launcher_idle_ms).unref();
   }
 
-  /** Bubblewrap writes this before anything runs inside, so it cannot be forged. */
+  /** Bubblewrap reports the pid before anything runs inside, so the report cannot be forged. */
   #findInit(bytes: Buffer): void {
     if (this.#init) return;
     this.#info = (this.#info + bytes.toString()).slice(0, 1_000);
@@ -303,7 +303,7 @@ class Worker {
     if (stat?.ppid === this.#child.pid) this.#init = stat;
   }
 
-  /** Ends a stopped worker: agents of the same user, and programs that git runs, can send it signals. */
+  /** Ends a worker that a signal has stopped. Agents of the same user, and programs that git runs, can send such signals. */
   #endIfStopped(): void {
     const pids = [this.#child.pid, ...(this.#init ? [this.#init.pid, ...childrenOf(this.#init.pid)] : [])];
     const states = pids.map((pid) => (pid === undefined ? undefined : readStat(pid)?.state));
@@ -314,13 +314,13 @@ class Worker {
   #killAll(): void {
     const { pid } = this.#child;
     const busy = this.#pending.size > 0;
-    // The kernel ends a namespace with its init, and a cgroup as a whole. Without either, a process
-    // that left the process group and cleared its environment survives.
+    // The kernel ends a namespace with its init, and a cgroup as a whole. Without either, a process that left the process
+    // group and cleared its environment survives.
     if (this.#init && isAlive(this.#init)) kill(this.#init.pid);
     if (pid !== undefined) kill(-pid);
-    if (this.#cgroup) this.#on.leaving(endCgroup(this.#cgroup));
-    else if (!this.#init && busy) this.#on.leaving(endMarked(this.#mark));
-    if (this.#init) this.#on.leaving(ended(this.#init));
+    if (this.#cgroup) this.#on.killed(endCgroup(this.#cgroup));
+    else if (!this.#init && busy) this.#on.killed(endMarked(this.#mark));
+    if (this.#init) this.#on.killed(whenEnded(this.#init));
   }
 
   #end(why: string): void {
@@ -340,13 +340,13 @@ class Worker {
   }
 }
 
-/** Waits for the init of a pid namespace, which ends after all other processes in it. */
-async function ended(init: ProcessRef): Promise<void> {
+/** Waits for the init process of a pid namespace, which ends after all other processes in it. */
+async function whenEnded(init: ProcessRef): Promise<void> {
   const begun = performance.now();
   while (isAlive(init) && performance.now() - begun < limits.kill_wait_ms) await sleep(5);
 }
 
-/** Kills processes with this mark until none is left, for up to `limits.kill_wait_ms`. */
+/** Kills processes with this mark until none are left. Gives up after `limits.kill_wait_ms`. */
 async function endMarked(mark: string): Promise<void> {
   const begun = performance.now();
   do {

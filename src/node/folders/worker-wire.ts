@@ -2,7 +2,7 @@
 import type { ProblemKind } from '../../core/problem.ts';
 import type { RunAs } from '../confinement/run-as.ts';
 
-/** The variable by which the node finds what a worker started, if there is neither a namespace nor a cgroup. */
+/** The environment variable that marks what a worker starts, so that the node finds it without a namespace or cgroup. */
 export const MARK = 'SVC_FOLDER_WORKER';
 
 export interface WorkerHello {
@@ -13,7 +13,7 @@ export interface WorkerHello {
   entries: string[];
   /** The value of `MARK`. */
   mark: string;
-  /** The user whose HOME and name git sees; null: the service's own. */
+  /** The user whose HOME and name git sees; null: the service's own user. */
   run_as: RunAs | null;
   /** The worker is still root and must become `run_as` first. */
   drop: boolean;

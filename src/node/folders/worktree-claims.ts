@@ -1,6 +1,6 @@
 /**
- * Records for which agent each worktree's folder was created. Agents can write to their folders and to git's records of them,
- * so neither proves whose a folder is. The claims are in the data directory, which no agent can write to.
+ * Records for which agent each worktree's folder was created. Agents can write to their folders and to git's records of
+ * them, so neither proves who owns a folder. The claims are in the data directory, which no agent can write to.
  */
 import { createHash } from 'node:crypto';
 import { lstat, readFile, rm } from 'node:fs/promises';
@@ -18,7 +18,7 @@ export class WorktreeClaims {
   }
 
   /**
-   * Whether the folder at a real path was created for an agent. Also false if another folder is there now; null if there is no
+   * Whether the folder at a real path was created for an agent. False if there is another folder now; null if there is no
    * claim, because an older release created the folder. Throws if the claim exists but cannot be read.
    */
   async isOf(agent_id: string, path: string): Promise<boolean | null> {
@@ -27,12 +27,12 @@ export class WorktreeClaims {
     return claim.path === path && claim.agent_id === agent_id && claim.inode === (await inodeOf(path));
   }
 
-  /** The agent that was the last for which a folder was created at a real path; null: none. Throws like `isOf`. */
+  /** The agent for which a folder was last created at a real path, or null. Throws like `isOf`. */
   async agentOf(path: string): Promise<string | null> {
     return (await this.#claim(path))?.agent_id ?? null;
   }
 
-  /** Records a claim. Call it when the folder exists and is still empty. The claim is on disk when it resolves. Idempotent. */
+  /** Records a claim and resolves when it is on disk. Call it when the folder exists and is still empty. Idempotent. */
   async add(agent_id: string, path: string): Promise<void> {
     await makePrivateFolder(this.#dir);
     const inode = await inodeOf(path);
@@ -57,7 +57,7 @@ export class WorktreeClaims {
   }
 }
 
-/** The inode number without the device's, which may change at the next boot. Empty if nothing is there. */
+/** The inode number. It omits the device number, which may change at the next boot. Empty if nothing is there. */
 async function inodeOf(path: string): Promise<string> {
   const info = await lstat(path, { bigint: true }).catch(() => null);
   return info === null ? '' : String(info.ino);

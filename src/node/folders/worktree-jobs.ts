@@ -1,7 +1,7 @@
 /**
- * The steps in which a git worktree is created and removed. A crash may interrupt each step, and each can be repeated. Two
- * kinds of steps are separate: those that write git's records of worktrees run nothing that the repository configures, and
- * the checkout, which may run such programs, runs where those records are read-only.
+ * The steps that create and remove a git worktree. A crash may interrupt any step, and every step can be repeated. There are
+ * two separate kinds of steps. Those that write git's records of worktrees run nothing that the repository configures. The
+ * checkout may run such programs, but the records are read-only for it.
  */
 import { lstat, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -18,27 +18,27 @@ import { unsavedCommits } from './unsaved.ts';
 export interface WorktreePlace {
   repository: Repository;
   workdir: string;
-  /** A branch that this service created; null: none. No other branch is ever changed. */
+  /** A branch that this service created, or null. No other branch is ever changed. */
   branch: string | null;
 }
 
 export interface WorktreeBase {
   /** The commit that the worktree starts from. */
   base: string;
-  /** False: its branch already exists. */
+  /** False: the branch already exists. */
   new_branch: boolean;
 }
 
 export interface Drop {
   base: string | null;
-  /** Removes the folder whatever is in it. */
+  /** Removes the folder and everything in it. */
   force: boolean;
 }
 
 /**
- * Cleans up after an earlier attempt. `is_agents`: the folder is known to belong to this agent. The repository does not prove
- * that, because agents can write its records. The contents of any other folder stay, and cause `workdir_not_empty`. Returns
- * `is_complete` if nothing is left to do, and the commit of the branch if it exists.
+ * Cleans up after an earlier attempt. `is_agents`: the folder is known to belong to this agent. The repository does not
+ * prove that, because agents can write its records. The contents of any other folder stay, and cause `workdir_not_empty`.
+ * Returns `is_complete` if nothing is left to do, and the commit of the branch if it exists.
  */
 export async function prepare(
   context: JobContext,
@@ -60,7 +60,10 @@ export async function prepare(
   return { is_complete: false, branch_commit };
 }
 
-/** Creates branch and record without checking out files. The record stays locked, as git locks incomplete ones, until `unlock`. */
+/**
+ * Creates the branch and the record without checking out files. The record stays locked, as an incomplete one of git is,
+ * until `unlock`.
+ */
 export async function addRecord(
   { git }: JobContext,
   { repository, workdir, branch, base, new_branch }: WorktreePlace & WorktreeBase,
@@ -87,7 +90,7 @@ export async function checkOut(
   return null;
 }
 
-/** Unlocks the record: from here on the worktree is complete. */
+/** Unlocks the record. The worktree is complete from then on. */
 export async function unlock(context: JobContext, repository: Repository, workdir: string): Promise<null> {
   const removeTree = (path: string) => mustRemove(context, path);
   await clearForged({ common_dir: repository.common_dir, workdir, removeTree });
@@ -111,18 +114,20 @@ export async function undo(
   return { deleted_branch };
 }
 
-/** Cleans up after git has waited too long while it read a repository. */
+/** Cleans up after git timed out reading a repository. */
 export async function clearRepository({ common_dir }: Repository): Promise<null> {
   await removeSpecialFiles(common_dir);
   return null;
 }
 
-/** Whether git knows a folder as the main worktree, as a linked one, or not at all; and whether the folder exists. */
+/**
+ * Returns whether git knows a folder as the main worktree, as a linked one, or not at all, and whether the folder exists.
+ */
 export async function inspect(
   context: JobContext,
   { repository, workdir, branch }: WorktreePlace,
 ): Promise<{ known: 'main' | 'linked' | 'no'; exists: boolean }> {
-  // The worktree was completed, whatever a record says, so its contents must stay.
+  // The worktree is complete, whatever a record claims, so its contents must stay.
   await clearObstacles(context, repository, workdir, branch, false);
   const [main, ...linked] = await listWorktrees(context.git, repository);
   const known =
@@ -130,7 +135,10 @@ export async function inspect(
   return { known, exists: await isFolder(workdir) };
 }
 
-/** Removes folder, record, and the branch unless its commits exist nowhere else. Returns null, or why it kept them. */
+/**
+ * Removes the folder and the record, and the branch unless its commits exist nowhere else. Returns null, or why it kept
+ * them.
+ */
 export async function drop(
   context: JobContext,
   { repository, workdir, branch, base, force }: WorktreePlace & Drop,
@@ -138,7 +146,8 @@ export async function drop(
   const { git } = context;
   if (force || !(await isFolder(workdir))) await discard(context, repository, workdir);
   else {
-    // Forced, because git refuses any worktree with a submodule's entry. Git still keeps a worktree that a person locked.
+    // Uses force, because git refuses to remove any worktree with a submodule entry. Git still keeps a worktree that a
+    // person locked.
     const removed = await git.run(gitDirOf(repository), ['worktree', 'remove', '--force', '--', workdir], {
       filters_off: false,
     });
@@ -161,7 +170,7 @@ async function ownEntry(
   return entries.find((each) => each.path === workdir && (each.branch === branch || each.incomplete));
 }
 
-/** Removes what would block git: special files, forged records, and what an interrupted git left behind. */
+/** Removes what would block git: special files, forged records, and the remains of an interrupted git command. */
 async function clearObstacles(
   context: JobContext,
   { common_dir }: Repository,
@@ -177,8 +186,8 @@ async function clearObstacles(
 }
 
 /**
- * Deletes a worktree's folder and git's record of it. Git goes first, because it removes the record even if the folder must
- * stay because it is mounted here. What git refuses to remove (a folder whose link is gone) is deleted directly.
+ * Deletes a worktree's folder and git's record of it. Git tries first, because it removes the record even if the folder must
+ * stay as a mount point. What git refuses to remove (a folder without its link) is deleted directly.
  */
 async function discard(context: JobContext, repository: Repository, workdir: string): Promise<void> {
   const remove = ['worktree', 'remove', '-f', '-f', '--', workdir];
@@ -200,7 +209,7 @@ async function forgetRecords(
   }
 }
 
-/** Removes a folder, or at least its contents: its creator removes an empty folder. */
+/** Removes a folder, or at least its contents. An empty folder that remains is removed by whoever created it. */
 async function mustRemove(context: JobContext, path: string): Promise<void> {
   const { left, why } = await removeFolder(context, path, true);
   if (left === 'full') throw new Problem('conflict', 'workdir_not_removed', why!);
@@ -217,7 +226,7 @@ async function dropBranch(
   await git.run(git_dir, ['branch', '-D', '--', branch], { filters_off: false });
 }
 
-/** Whether git was killed while it created this worktree: the folder's own link leads to a record that says so. */
+/** Whether git was killed while it created this worktree. The folder's own link then leads to a record that says so. */
 async function isIncomplete({ common_dir }: Repository, workdir: string): Promise<boolean> {
   if (await isVacant(workdir)) return true;
   const record = await recordOf(workdir);

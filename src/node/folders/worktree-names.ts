@@ -23,7 +23,7 @@ export function isFolderName(name: string): boolean {
   return /^[A-Za-z0-9][A-Za-z0-9._-]*-agt_[A-Za-z0-9_]{1,60}$/.test(name);
 }
 
-/** The branch of the worktree in that folder. */
+/** The branch of the worktree in the folder of this name. */
 export function branchName(folder_name: string): string {
   return `svc/${folder_name}`;
 }

@@ -1,6 +1,6 @@
 /**
- * All folders in which worktrees were ever created for agents. The setting only decides where the next one is created. Earlier
- * worktrees stay where they are, still belong to one agent each, and are hidden from all others.
+ * Every folder in which worktrees were ever created for agents. The setting only decides where the next one is created.
+ * Earlier worktrees stay where they are, still belong to one agent each, and are hidden from all others.
  */
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -27,7 +27,7 @@ export class WorktreeRoots {
     this.#written = roots;
   }
 
-  /** Throws if the list exists and cannot be read: without it, worktrees would not be hidden. */
+  /** Throws if the list exists but cannot be read, because worktrees would then be visible to other agents. */
   static async open(data_dir: string): Promise<WorktreeRoots> {
     const text = await readFile(fileIn(data_dir), 'utf8').catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return null;
@@ -36,7 +36,7 @@ export class WorktreeRoots {
     return new WorktreeRoots(data_dir, text === null ? [] : schema.parse(JSON.parse(text)));
   }
 
-  /** Real, absolute paths, which may no longer exist. Omits those in folders that all agents share now. */
+  /** Returns real, absolute paths, which may no longer exist. Omits paths in folders that all agents share now. */
   async apart(safe_paths: readonly string[]): Promise<string[]> {
     const shared = await realRoots(safe_paths);
     return this.#roots.filter((root) => !shared.some((safe) => isInside(safe, root)));
@@ -48,7 +48,7 @@ export class WorktreeRoots {
     return this.#roots.filter((_, n) => entries[n]!.length > 0);
   }
 
-  /** Records a real path. Call it before the first worktree is created there. On disk when it resolves. Idempotent. */
+  /** Records a real path and resolves when it is on disk. Call it before the first worktree is created there. Idempotent. */
   async note(root: string): Promise<void> {
     if (!this.#roots.includes(root)) this.#roots = [...this.#roots, root];
     this.#writing = this.#writing.catch(() => {}).then(() => this.#write());
@@ -63,7 +63,7 @@ export class WorktreeRoots {
     const located = await locate(root);
     if (located === null || located.missing.length > 0) return;
     const { path } = located;
-    // Folders in the data directory are hidden with it.
+    // Folders inside the data directory are hidden together with it.
     const hidden_or_shared = await realRoots([this.#data_dir, ...safe_paths]);
     if (hidden_or_shared.some((folder) => isInside(folder, path))) return;
     const names = await readdir(path).catch(() => []);
@@ -85,8 +85,9 @@ export class WorktreeRoots {
 }
 
 /**
- * Creates the folder, and those above it, if it is missing: a sandbox can hide only what exists when an agent starts. The
- * service's user owns it. Idempotent. Throws `workdir_not_safe`, `workdir_not_a_directory` or `workdir_not_made`.
+ * Creates a missing folder and its missing parents, because a sandbox can hide only what exists when an agent starts. The
+ * folder belongs to the service's user. Idempotent. Throws `workdir_not_safe`, `workdir_not_a_directory` or
+ * `workdir_not_made`.
  */
 export async function createRoot(root: string, { traversable }: { traversable: boolean }): Promise<void> {
   const located = await locate(root);

@@ -193,7 +193,7 @@ test('rejects a ref that is an option or not a commit, and runs nothing', async 
 });
 
 test('leaves neither branch nor folder if git refuses', async () => {
-  // An index entry with a name that no file system accepts.
+  // The index contains a name that no file system accepts.
   const blob = git(repo, 'hash-object', '-w', 'a.txt');
   git(repo, 'update-index', '--add', '--cacheinfo', `100644,${blob},${'n'.repeat(300)}`);
   git(repo, 'commit', '--quiet', '--message', 'impossible');
@@ -231,7 +231,7 @@ test('gives twenty agents at once their own worktrees of one repository', async 
   expect(worktreeCount()).toBe(21);
 });
 
-// --- nothing of a repository runs
+// --- a repository cannot make the service run anything
 
 test('never runs hooks, fsmonitor, filters and transports of a repository', async () => {
   const program = trap();
@@ -295,7 +295,7 @@ test('finds the same worktree again for the same request', async () => {
   expect(readFileSync(join(made.workdir, 'note'), 'utf8')).toBe('kept');
 });
 
-test('completes a worktree during whose creation git was killed', { timeout: 180_000 }, async () => {
+test('completes a worktree if git was killed while creating it', { timeout: 180_000 }, async () => {
   const files = Object.fromEntries(
     Array.from({ length: 500 }, (_, index) => [`many/${index}`, 'x'.repeat(100)]),
   );
@@ -360,7 +360,7 @@ test('creates one complete worktree although the launcher is killed meanwhile', 
   expect(worktreeCount()).toBe(1);
 });
 
-/** What git leaves behind if it is killed after it wrote these files of a worktree's record. */
+/** Creates what git leaves behind if it is killed after it wrote these files of a worktree's record. */
 function killedGit(name: string, files: Record<string, string>, age_ms = 0): string {
   const record = join(repo, '.git/worktrees', name);
   mkdirSync(record, { recursive: true });

@@ -1,7 +1,8 @@
 /**
- * Creates and removes the workdirs of `create_worktree` agents: a git worktree on its own branch, or an empty folder. Creating
- * one is idempotent: after a crash, the same request finds or repairs what exists. Removing one never deletes work that exists
- * nowhere else, unless forced. The steps are jobs (`worktree-jobs.ts`); this file orders them.
+ * Creates and removes the workdirs of `create_worktree` agents: a git worktree on its own branch, or an empty folder.
+ * Creating a workdir is idempotent: after a crash, the same request finds or repairs what exists. Removing a workdir never
+ * deletes work that exists nowhere else, unless forced. This module runs the steps, which are jobs (`worktree-jobs.ts`), in
+ * order.
  */
 import { lstat, realpath, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -29,17 +30,17 @@ import { branchName, folderName, isServiceBranch } from './worktree-names.ts';
 export interface WorktreeOptions {
   run: RunJob;
   run_as: RunAs | null;
-  /** Agents run in a sandbox: below `made_roots`, each sees only its own folder. */
+  /** Agents run in a sandbox. Below `worktree_roots`, each of them sees only its own folder. */
   sandboxed: boolean;
-  /** Runs work that writes to a repository when its turn comes: one at a time per repository. */
+  /** Runs work that writes to a repository, one at a time per repository. */
   inRepository: <T>(common_dir: string, work: () => Promise<T>) => Promise<T>;
   worktree_root: () => string | null;
-  /** Called with the real path of a folder for worktrees before a worktree is created in it. */
+  /** Records a folder for worktrees (its real path). Called before a worktree is created in it. */
   addRoot: (root: string) => Promise<void>;
   /** Folders that contain only worktrees, each created by this service for one agent. */
-  made_roots: () => Promise<string[]>;
+  worktree_roots: () => Promise<string[]>;
   claims: WorktreeClaims;
-  /** Throws `worktree_root_shared` if worktrees below a real path would be open to other agents in spite of a sandbox. */
+  /** Throws `worktree_root_shared` if worktrees below a real path would be visible to other agents in spite of a sandbox. */
   checkSeparate: (root: string) => Promise<void>;
   /** Folders that workdirs may be in. */
   workdir_roots: () => Promise<string[]>;
@@ -66,8 +67,8 @@ export async function createWorktree(options: WorktreeOptions, request: Worktree
 }
 
 /**
- * Whether an earlier attempt created a folder for this agent. Releases before 0.1 kept no claims. For their folders, the
- * plane's database decides, or the name that the service chose if agents cannot create folders there.
+ * Whether an earlier attempt created a folder for this agent. Releases before 0.1 recorded no claims. Their folders belong
+ * to the agent if the plane has recorded them, or if the service chose the name and agents cannot create folders there.
  */
 async function isOfAgent(
   options: WorktreeOptions,
@@ -98,7 +99,7 @@ async function locateTarget(
       await options.workdir_roots(),
       problems.workdirNotSafe,
     );
-    // It became the root after an agent had got it as its own folder.
+    // The folder became the root after an agent had received it as its own.
     if ((await options.claims.agentOf(dirname(target.path))) !== null) throw problems.workdirNotSafe();
     await options.checkSeparate(dirname(target.path));
     await options.addRoot(dirname(target.path));
@@ -108,13 +109,13 @@ async function locateTarget(
   if (problem) throw problem;
   const target = await locateInside(workdir, await options.workdir_roots(), problems.workdirNotSafe);
   // Deeper levels belong to the worktrees of other agents.
-  for (const made of await realRoots(await options.made_roots())) {
-    if (isInside(target.path, made)) throw problems.workdirNotSafe();
-    if (!isInside(made, target.path)) continue;
-    // Links are rejected too: they could have changed since the owner of the folder was determined.
+  for (const worktree_root of await realRoots(await options.worktree_roots())) {
+    if (isInside(target.path, worktree_root)) throw problems.workdirNotSafe();
+    if (!isInside(worktree_root, target.path)) continue;
+    // Links are rejected too, because they could have changed since the owner of the folder was determined.
     const direct = workdir.replace(/\/+$/, '') === target.path;
-    if (dirname(target.path) !== made || !direct) throw problems.workdirNotSafe();
-    await options.addRoot(made);
+    if (dirname(target.path) !== worktree_root || !direct) throw problems.workdirNotSafe();
+    await options.addRoot(worktree_root);
   }
   if (root === null) await requireFolder('workdir', target);
   return target;
@@ -131,25 +132,27 @@ async function locateRepository(options: WorktreeOptions, path: string): Promise
 
 /** Finds a repository and checks the answer of the job, which is trusted no more than the repository. */
 async function openRepository(options: WorktreeOptions, path: string): Promise<Repository> {
-  const { common_dir } = await options.run({ kind: 'look', workdir: path }, 'openRepository', { path });
+  const { common_dir } = await options.run({ kind: 'read', workdir: path }, 'openRepository', { path });
   const roots = await options.repo_roots();
   const real = await realpath(common_dir).catch(() => null);
   const is_allowed =
     real === common_dir &&
     roots.some((root) => isInside(root, common_dir)) &&
     (await isGitFolder(common_dir)) &&
-    !(options.sandboxed && (await isAgentsOwn(common_dir, await realRoots(await options.made_roots()))));
+    !(options.sandboxed && (await isAgentsOwn(common_dir, await realRoots(await options.worktree_roots()))));
   if (!is_allowed) throw problems.repoNotSafe();
   return { path, common_dir };
 }
 
-/** A job in an agent's folder could name any folder of an operator, in which files would then be removed. */
+/**
+ * The answer of a job in an agent's folder could name one of the operator's folders, in which files would then be removed.
+ */
 async function isGitFolder(path: string): Promise<boolean> {
   const entries = ['HEAD', 'objects', 'refs'].map((name) => lstat(join(path, name)).catch(() => null));
   return (await Promise.all(entries)).every((entry) => entry !== null);
 }
 
-/** Removes special files, at which git would wait, from the repository of a folder. */
+/** Removes special files that would block git from the repository of a folder. */
 export async function clearRepository(options: WorktreeOptions, path: string): Promise<void> {
   const repository = await openRepository(options, path);
   const view = { kind: 'records', common_dir: repository.common_dir, workdir: null } as const;
@@ -164,8 +167,9 @@ function checkRef(ref: string | null): void {
 }
 
 /**
- * Creates the folder. With `empty`, an existing one must be empty. If agents cannot change what the path means, the service
- * creates the folder and changes its owner; otherwise that is a job. Returns the first folder that was created.
+ * Creates the folder. With `empty`, an existing folder must be empty. If agents cannot redirect the path, the service
+ * creates the folder and changes its owner; otherwise, a job creates it. Returns the path of the first folder that was
+ * created.
  */
 async function makeFolder(options: WorktreeOptions, target: Located, empty: boolean): Promise<string | null> {
   const { run, run_as } = options;
@@ -183,23 +187,25 @@ async function makeFolder(options: WorktreeOptions, target: Located, empty: bool
   });
 }
 
-/** Removes an empty folder below a worktree root: a process that an earlier agent left may still work in it. */
+/**
+ * Removes an empty folder below a worktree root, because a process of an earlier agent may still use it as its directory.
+ */
 async function withoutEmptyFolder(options: WorktreeOptions, target: Located): Promise<Located> {
   const { path, missing } = target;
   const confined = options.sandboxed || options.run_as !== null;
   if (!confined || missing.length > 0) return target;
-  if (!(await realRoots(await options.made_roots())).includes(dirname(path))) return target;
+  if (!(await realRoots(await options.worktree_roots())).includes(dirname(path))) return target;
   await mustBeEmpty(path);
   await removeEmptyFolder(options, path);
   return (await isThere(path)) ? target : { path, missing: [basename(path)] };
 }
 
-/** Whether no agent can rename, replace or add anything in a folder or those above it. The folder may not exist yet. */
+/** Whether agents cannot rename, replace or add anything in a folder or its parents. The folder may not exist yet. */
 async function isClosedToAgents(
-  { run_as, sandboxed, made_roots }: WorktreeOptions,
+  { run_as, sandboxed, worktree_roots }: WorktreeOptions,
   folder: string,
 ): Promise<boolean> {
-  if (!run_as) return !sandboxed || (await realRoots(await made_roots())).includes(folder);
+  if (!run_as) return !sandboxed || (await realRoots(await worktree_roots())).includes(folder);
   for (let path = folder; ; path = dirname(path)) {
     try {
       const held = await holdFolder(path);
@@ -242,7 +248,7 @@ async function addWorktree(
   if (is_complete && branch_commit !== null) return answer(branch_commit);
   const { path } = repository;
   const base =
-    branch_commit ?? (await run({ kind: 'look', workdir: path }, 'commitOf', { path, ref: request.ref }));
+    branch_commit ?? (await run({ kind: 'read', workdir: path }, 'commitOf', { path, ref: request.ref }));
   const start = { base, new_branch: branch_commit === null };
 
   const fresh = await locateInside(workdir, await options.workdir_roots(), problems.workdirNotSafe);
@@ -257,21 +263,24 @@ async function addWorktree(
   } catch (error) {
     const { deleted_branch } = await run(view, 'undoWorktree', { ...place, ...start });
     if (folder !== null) await removeEmptyFolder(options, workdir);
-    // A launcher that is killed runs the request twice, and the second run finds the branch of the first.
+    // If the launcher is killed, the request runs twice, and the second run finds the branch of the first.
     const twice = deleted_branch && error instanceof Problem && error.kind === 'invalid';
     if (twice && again) return addWorktree(options, repository, target, name, request, false);
     throw error;
   }
 }
 
-/** The view for jobs that write a repository's records of worktrees; includes the folder if it is outside the safe paths. */
+/**
+ * The view for jobs that write a repository's records of worktrees. It includes the folder if that is outside the safe
+ * paths.
+ */
 async function records(options: WorktreeOptions, { common_dir }: Repository, workdir: string) {
   const apart =
     options.sandboxed && (await isClosedToAgents(options, dirname(workdir))) && (await isThere(workdir));
   return { kind: 'records', common_dir, workdir: apart ? workdir : null } as const;
 }
 
-/** Removes an empty folder in a location where only the service may. */
+/** Removes an empty folder if only the service can write to its parent. */
 async function removeEmptyFolder(options: WorktreeOptions, workdir: string): Promise<void> {
   if (!(await isClosedToAgents(options, dirname(workdir)))) return;
   const parent = await holdFolder(dirname(workdir)).catch(() => null);
@@ -350,7 +359,7 @@ async function removeLinked(
   if (known === 'main') return kept('it is the main worktree of its repository');
   if (known === 'no' && exists) return removeFolder(options, workdir, force);
   const unsaved =
-    exists && !force ? await run({ kind: 'look', workdir }, 'unsaved', { workdir, branch, base }) : null;
+    exists && !force ? await run({ kind: 'read', workdir }, 'unsaved', { workdir, branch, base }) : null;
   if (unsaved !== null) return kept(unsaved);
   const why = await run(view, 'dropWorktree', { ...place, base, force: force || known === 'no' });
   if (why !== null) return kept(why);

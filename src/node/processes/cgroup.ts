@@ -1,6 +1,7 @@
 /**
- * One cgroup (v2) for each session and each folder worker, if the system delegates one. Processes cannot leave it by
- * forking, so the service can prove that all of them have ended. Without delegation, they run without a cgroup.
+ * One cgroup (v2) for each session and each folder worker, if the system delegates one to the service. Processes cannot
+ * leave a cgroup by forking, so the service can prove that all of them have ended. Without delegation, processes run without
+ * their own cgroup.
  */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -34,7 +35,7 @@ export async function findCgroupParent(): Promise<string | null> {
   }
 }
 
-/** Creates a session's cgroup and returns its folder; null if that is not possible. Idempotent. */
+/** Creates a session's cgroup and returns its folder; null if it cannot be created. Idempotent. */
 export async function makeCgroup(parent: string | null, session_id: string): Promise<string | null> {
   if (!parent) return null;
   const folder = join(parent, PREFIX + session_id);
@@ -46,7 +47,7 @@ export async function makeCgroup(parent: string | null, session_id: string): Pro
   }
 }
 
-/** Creates a cgroup for a folder worker of this process; null if that is not possible. */
+/** Creates a cgroup for a folder worker of this process and returns its folder; null if it cannot be created. */
 export async function makeWorkerCgroup(parent: string | null): Promise<string | null> {
   const { pid } = process;
   const name = `worker-${pid}-${readStat(pid)?.start}-${randomBytes(6).toString('hex')}`;
@@ -63,7 +64,7 @@ export async function endWorkersOfOthers(parent: string | null): Promise<void> {
   }
 }
 
-/** Kills all processes of a cgroup at once and removes it. Its folder stays if they outlive `limits.kill_wait_ms`. */
+/** Kills all processes of a cgroup at once and removes it. Leaves the folder if they outlive `limits.kill_wait_ms`. */
 export async function endCgroup(folder: string): Promise<void> {
   const begun = performance.now();
   do {
@@ -74,12 +75,12 @@ export async function endCgroup(folder: string): Promise<void> {
   } while (performance.now() - begun < limits.kill_wait_ms);
 }
 
-/** Sends KILL to all processes of a cgroup, however fast they fork. Does nothing before Linux 5.14. Never throws. */
+/** Sends SIGKILL to all processes of a cgroup, however fast they fork. Does nothing before Linux 5.14. Never throws. */
 export function killCgroup(folder: string): void {
   try {
     writeFileSync(join(folder, 'cgroup.kill'), '1');
   } catch {
-    // The kernel does not support it, or the cgroup is gone.
+    // The kernel does not support it, or the cgroup no longer exists.
   }
 }
 
@@ -102,7 +103,7 @@ export async function isPopulated(folder: string | null): Promise<boolean | null
   }
 }
 
-/** Removes an empty cgroup with the cgroups that the agent created in it. One that has processes stays. Never throws. */
+/** Removes an empty cgroup and the cgroups that the agent created in it. A cgroup with processes stays. Never throws. */
 export async function removeCgroup(folder: string): Promise<void> {
   try {
     for (const entry of await readdir(folder, { withFileTypes: true })) {
@@ -110,6 +111,6 @@ export async function removeCgroup(folder: string): Promise<void> {
     }
     await rmdir(folder);
   } catch {
-    // It has processes, or is gone.
+    // It has processes, or no longer exists.
   }
 }

@@ -38,7 +38,7 @@ test('ends a program and its children at the timeout', async () => {
   });
   expect(result).toMatchObject({ code: null, signal: 'SIGKILL', timed_out: true });
   const child = Number(result.stdout.toString());
-  // Dead, or in a container a zombie that no init collects.
+  // The process is dead, or in a container a zombie that no init reaps.
   const state = () => {
     try {
       return readFileSync(`/proc/${child}/stat`, 'utf8').split(') ')[1]?.[0];

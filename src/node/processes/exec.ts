@@ -1,25 +1,25 @@
 /**
  * Runs short programs (mostly git) by argv, never through a shell, and returns their output. It limits their time and
- * output and ends their whole process group. `Exec` has two implementations, this one and the launcher, because the cost
- * of a fork grows with the memory of the process that forks.
+ * output, and ends the whole process group. There are two implementations of `Exec`: this one and the launcher. The launcher
+ * exists because the cost of a fork grows with the memory of the process that forks.
  */
 import { spawn } from 'node:child_process';
 import { limits } from '../limits.ts';
 
 export interface ExecOptions {
   cwd: string;
-  /** The whole environment; no other variable is inherited. */
+  /** All environment variables of the program; it inherits no others. */
   env: Record<string, string>;
-  /** Bytes for standard input; absent: /dev/null. */
+  /** Bytes for standard input. Default: standard input is /dev/null. */
   stdin?: Uint8Array;
-  /** How many bytes of each stream are kept. The rest is read and discarded. */
+  /** How many bytes of each stream to return. The rest is read and discarded. */
   output_bytes_max: number;
-  /** After this time the program and its process group are killed. */
+  /** The program and its process group are killed after this time. */
   timeout_ms: number;
 }
 
 export interface ExecResult {
-  /** Null if a signal ended it. */
+  /** Null if a signal ended the program. */
   code: number | null;
   signal: string | null;
   stdout: Buffer;
@@ -31,13 +31,13 @@ export interface ExecResult {
 
 export interface Exec {
   /**
-   * Resolves once the program has ended, whatever its exit code. Rejects, with an Error whose `code` is an errno name
-   * (`ENOENT`, `EACCES`), only if it could not be started.
+   * Resolves when the program has ended, whatever its exit code. Rejects only if it could not be started, with an Error
+   * whose `code` is an errno name (`ENOENT`, `EACCES`).
    */
   run(argv: readonly [string, ...string[]], options: ExecOptions): Promise<ExecResult>;
 }
 
-/** The process groups that `directExec` started and whose first process has not ended. */
+/** The process groups that `directExec` has started and whose first process is still running. */
 const running = new Set<number>();
 
 /** Kills every program that `directExec` is running, with its process group. */
@@ -49,7 +49,8 @@ export function killRunning(): void {
 export const directExec: Exec = {
   run: ([program, ...args], options) =>
     new Promise((resolve, reject) => {
-      // `detached` gives it a new session, so that the timeout reaches its helpers and nothing can prompt on a terminal.
+      // `detached` creates a new session, so that the timeout also ends helper processes and nothing can prompt on a
+      // terminal.
       const child = spawn(program, args, {
         cwd: options.cwd,
         env: options.env,
@@ -81,7 +82,7 @@ export const directExec: Exec = {
       });
       child.on('exit', () => {
         running.delete(pid!);
-        // A process that it left behind may hold the pipes open indefinitely.
+        // A process that the program left behind may hold the pipes open indefinitely.
         late = setTimeout(() => {
           child.stdout?.destroy();
           child.stderr?.destroy();

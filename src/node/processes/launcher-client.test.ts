@@ -11,11 +11,11 @@ import { Launcher } from './launcher-client.ts';
 
 const options = { cwd: '/', env: { PATH: '/usr/bin:/bin' }, output_bytes_max: 8 * MIB, timeout_ms: 60_000 };
 
-test('repeats a request if the launcher dies during its answer', { timeout: 60_000 }, async () => {
+test('repeats a request if the launcher dies while answering it', { timeout: 60_000 }, async () => {
   const launcher = new Launcher();
   const asked = launcher.run(['/bin/sh', '-c', 'head -c 4194304 /dev/zero'], options);
   const { pid } = launcher;
-  // Nobody reads, so the launcher blocks in its answer, which is longer than the pipe's buffer.
+  // Nothing reads the answer, which is longer than the pipe's buffer, so the launcher blocks.
   const buffer = new Int32Array(new SharedArrayBuffer(4));
   Atomics.wait(buffer, 0, 0, 2_000);
   process.kill(pid!, 'SIGKILL');
@@ -40,7 +40,7 @@ test('passes Unicode line separators to the launcher and back', async () => {
   await launcher.close();
 });
 
-test('programs that run when the service ends are killed, and what it spawned goes on', async () => {
+test('kills running programs when the service ends, but not spawned processes', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'svc-launcher-'));
   const launcher = new Launcher();
   const spawned = await launcher.spawn(['/bin/sleep', '1000'], '/', {});
@@ -54,7 +54,7 @@ test('programs that run when the service ends are killed, and what it spawned go
   await rm(folder, { recursive: true });
 });
 
-test('replaces a launcher that does not answer a scan', { timeout: 120_000 }, async () => {
+test('replaces a launcher that does not answer a scan request', { timeout: 120_000 }, async () => {
   const launcher = new Launcher({ answer_ms: 5_000 });
   await launcher.run(['/bin/sh', '-c', 'true'], options);
   const { pid } = launcher;

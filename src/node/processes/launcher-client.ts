@@ -1,7 +1,7 @@
 /**
- * The node's side of the launcher: starts it on demand and ends it when it is idle. If a launcher is killed, its open
- * requests go to a new one. That is safe: a second start finds the session claimed, scans and signals may be repeated, and
- * steps of git find what exists.
+ * The node's side of the launcher. It starts the launcher on demand and ends it when it is idle. If a launcher is killed,
+ * its open requests go to a new one. Repeating them is safe: a second start finds the session claimed, scans and signals
+ * have the same effect again, and git commands find what already exists.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
@@ -17,7 +17,7 @@ import type { TreeAnswer, TreeRequest } from './process-tree.ts';
 interface Pending {
   line: string;
   tries_left: number;
-  /** Always answered quickly: a launcher that does not answer it is stuck. */
+  /** True if the request is always answered quickly, so that a launcher that does not answer it must be stuck. */
   quick: boolean;
   late: NodeJS.Timeout | undefined;
   resolve(value: unknown): void;
@@ -47,7 +47,7 @@ export class Launcher implements Exec {
 
   /**
    * Starts a program detached from the service, with exactly the variables `env`. Rejects if it cannot be started, and with
-   * `node_unreachable` once this is closed. A launcher that is killed may start the program twice.
+   * `node_unreachable` once the launcher is closed. A launcher that is killed may start the program twice.
    */
   async spawn(argv: [string, ...string[]], cwd: string, env: Record<string, string>): Promise<ProcessRef> {
     return (await this.#ask({ op: 'spawn', argv, cwd, env })) as ProcessRef;
@@ -70,7 +70,7 @@ export class Launcher implements Exec {
     };
   }
 
-  /** Scans for one session's process tree. Requests that arrive during a scan share the next one. */
+  /** Scans for one session's process tree. Requests that arrive during a scan share the next scan. */
   sweep(request: TreeRequest): Promise<TreeAnswer> {
     return new Promise((resolve, reject) => {
       this.#queued.push({ request, resolve, reject });
@@ -78,7 +78,7 @@ export class Launcher implements Exec {
     });
   }
 
-  /** Rejects open requests and ends the launcher. What it started keeps running. */
+  /** Rejects open requests and ends the launcher. Processes that it spawned keep running. */
   close(): void {
     this.#closed = true;
     clearTimeout(this.#idle);
@@ -93,7 +93,7 @@ export class Launcher implements Exec {
   async #sweepAll(): Promise<void> {
     this.#sweeping = true;
     while (this.#queued.length > 0) {
-      // Waits one turn of the event loop, so that stops that are requested together share a scan.
+      // Waits for one turn of the event loop, so that stops requested at the same time share a scan.
       await new Promise((resolve) => setImmediate(resolve));
       const batch = this.#queued;
       this.#queued = [];
@@ -156,7 +156,7 @@ export class Launcher implements Exec {
     this.#child = child;
     child.on('error', (error) => this.#ended(child, error));
     child.on('exit', (code, signal) => this.#ended(child, new Error(`launcher ended: ${signal ?? code}`)));
-    // If no descriptors are left there are no pipes, and `error` follows.
+    // If no descriptors are left, the child has no pipes, and `error` follows.
     if (!child.stdin || !child.stdout) return;
     child.stdin.on('error', () => {});
     const answers = createInterface({ input: child.stdout, crlfDelay: Number.POSITIVE_INFINITY });
@@ -205,7 +205,7 @@ export class Launcher implements Exec {
   }
 }
 
-/** Null for the incomplete last line of a killed launcher: the next one gets its request. */
+/** Returns null for an incomplete last line of a killed launcher. The next launcher gets that request again. */
 function parseAnswer(line: string): LauncherAnswer | null {
   try {
     return JSON.parse(line) as LauncherAnswer;

@@ -9,7 +9,7 @@ export type LauncherRequest = { id: number } & (
       argv: [string, ...string[]];
       cwd: string;
       env: Record<string, string>;
-      /** base64; null: /dev/null. */
+      /** Base64; null means /dev/null. */
       stdin: string | null;
       output_bytes_max: number;
       timeout_ms: number;

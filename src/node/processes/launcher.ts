@@ -1,8 +1,9 @@
 /**
- * The launcher: a small process that forks for the service, because the cost of a fork grows with the memory of the process
- * that forks, and that scans the process table. It reads one JSON request per line on stdin and writes one answer per line to
- * stdout. When stdin ends, it kills the programs that it runs, but not those that it spawned, and exits. Environments and
- * input come through the pipe, never in argv. It keeps no state, so any request may be sent again.
+ * The launcher is a small process that forks for the service, because the cost of a fork grows with the memory of the
+ * process that forks. It also scans the process table. It reads one JSON request per line on stdin and writes one answer per
+ * line to stdout. When stdin ends, it kills the programs that it is running, but not those that it spawned, and exits.
+ * Environments and input come through the pipe, never in argv. The launcher keeps no state, so any request may be sent
+ * again.
  */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
@@ -19,7 +20,7 @@ requests.on('close', leave);
 process.stdout.on('error', leave);
 
 function leave(): void {
-  // Git waits forever for the writer of a FIFO that an agent left in its folder.
+  // A git command would otherwise wait forever for a writer of a FIFO that an agent left in its folder.
   killRunning();
   process.exit(0);
 }
@@ -58,7 +59,7 @@ async function perform(request: LauncherRequest): Promise<unknown> {
   }
 }
 
-/** Starts a program in a new session, without the launcher's descriptors. Resolves when the program is loaded. */
+/** Starts a program in a new session, without the launcher's descriptors. Resolves when the program has been loaded. */
 function spawnDetached(
   argv: [string, ...string[]],
   cwd: string,

@@ -1,14 +1,14 @@
 /**
  * Finds the process trees of many sessions in one scan of the process table, and signals them. It runs in the launcher, so
- * that a slow /proc never stalls the plane. A tree is the union of:
+ * that a slow /proc never stalls the plane. A tree consists of:
  *
- * - the cgroup of the session, and in a sandbox everything in its pid namespace,
+ * - the processes in the session's cgroup and, in a sandbox, in its pid namespace,
  * - the session and process group of the main process,
- * - processes with the session's id in their environment, and holders of its FIFOs,
+ * - processes with the session's id in their environment, and processes that hold its FIFOs open,
  * - processes that earlier scans found,
  *
- * and all their descendants, without the helpers of the service. The start time of a process is checked again before it is
- * signalled, because its pid may belong to another process by then.
+ * and all their descendants, except for the service's helpers. Before a process is signalled, its start time is checked
+ * again, because its pid may belong to another process by then.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { uptime } from 'node:os';
@@ -31,26 +31,28 @@ export interface TreeRequest {
   pipes: string;
   cgroup: string | null;
   main: ProcessRef | null;
-  /** Init of the main process's pid namespace: a helper, although its other children are part of the tree. */
+  /** The init of the main process's pid namespace. It is a helper, but its other children are part of the tree. */
   init: ProcessRef | null;
   wrapper: ProcessRef | null;
-  /** Wrapper, keeper, pumps, feeder. They are never part of the tree, nor is what they started except the main process. */
+  /** The wrapper, keeper, pumps and feeder. They are never part of the tree. Of their children, only the main process is. */
   helpers: ProcessRef[];
   /** Members that earlier scans found. */
   known: ProcessRef[];
-  /** Seconds since boot when the main process was seen to have ended; null: not known. */
+  /** Seconds since boot when the main process was seen to have ended; null if unknown. */
   exit_uptime_s: number | null;
   signal: 'SIGTERM' | 'SIGKILL' | null;
-  /** `TreeAnswer.terminated` of the previous scan with SIGTERM; empty at first. */
+  /** `TreeAnswer.terminated` of the previous scan with SIGTERM; empty for the first scan. */
   terminated: Terminated[];
 }
 
 /**
- * A process that got its TERM, or was started by one to clean up. It gets no second TERM, which would make some programs
- * give up what they are finishing.
+ * A process that received SIGTERM, or was started by such a process to clean up. It gets no second SIGTERM, because a second
+ * one makes some programs abandon what they are finishing.
  */
 export interface Terminated extends ProcessRef {
-  /** What it starts from this clock tick on is part of its cleanup; null: unknown on this system. */
+  /**
+   * Processes that it starts from this clock tick on are part of its cleanup; null if the system does not report the time.
+   */
   from_tick: number | null;
 }
 
@@ -62,18 +64,18 @@ export interface TreeMember extends ProcessRef {
 export interface TreeAnswer {
   session_id: string;
   members: TreeMember[];
-  /** The members that got TERM; empty unless SIGTERM was requested. */
+  /** The members that received SIGTERM; empty unless SIGTERM was requested. */
   terminated: Terminated[];
-  /** `cgroup.events`; null without a cgroup. */
+  /** `populated` in `cgroup.events`; null without a cgroup. */
   populated: boolean | null;
-  /** A copy of journal bytes to the agent is under way (its feeder may be dead). */
+  /** Journal bytes are being copied to the agent, possibly by a child of a dead feeder. */
   feeding: boolean;
 }
 
-/** How often a scan with SIGKILL is repeated at once, to outrun a tree that forks. */
+/** How often a scan with SIGKILL is repeated immediately, to outrun a tree that keeps forking. */
 const KILL_PASSES = 8;
 
-/** Finds each tree and sends its signal, if any. Returns the answers in the order of the requests. */
+/** Finds each tree and sends it the requested signal, if any. Returns the answers in the order of the requests. */
 export function sweepTrees(requests: TreeRequest[]): TreeAnswer[] {
   let answers = findTrees(requests);
   for (const [index, request] of requests.entries()) {
@@ -88,8 +90,8 @@ export function sweepTrees(requests: TreeRequest[]): TreeAnswer[] {
       // If the kernel does not support this, the signals below end the processes.
       if (request.cgroup) killCgroup(request.cgroup);
       const members = answers[index]?.members ?? [];
-      // The kernel then ends the whole namespace, however fast it forks. An agent can block the init with ptrace, so that it
-      // never notices that it is alone.
+      // The kernel then ends the whole namespace, however fast it forks. Without this, an agent could block the init with
+      // ptrace, and the init would never notice that all other processes have ended.
       if (request.init) send(request.init, 'SIGKILL');
       for (const member of members) {
         send(member, 'SIGKILL');
@@ -103,8 +105,8 @@ export function sweepTrees(requests: TreeRequest[]): TreeAnswer[] {
 }
 
 /**
- * Sends TERM once to each process, but not to what a process starts after it got its own TERM: it may use the grace period
- * to clean up. A child whose parent has ended is no longer part of a cleanup and gets TERM too.
+ * Sends SIGTERM once to each process, but not to processes that it starts after its SIGTERM, because it may use the grace
+ * period to clean up. A process whose parent has ended is no longer part of a cleanup and gets SIGTERM too.
  */
 function terminate(members: TreeMember[], before: Terminated[]): Terminated[] {
   const living = new Map(members.map((member) => [member.pid, member]));
@@ -137,7 +139,7 @@ function send(ref: ProcessRef, signal: NodeJS.Signals): void {
   try {
     process.kill(ref.pid, signal);
   } catch {
-    // It has ended, or may not be signalled; then it stays in the answer as a survivor.
+    // It has ended, or may not be signalled. In the latter case, the answer contains it as a survivor.
   }
 }
 
@@ -168,7 +170,7 @@ function findTree(
   const helpers = new Set<number>([0, 1, process.pid, process.ppid]);
   const helper_queue = request.helpers.flatMap((ref) => present(ref) ?? []);
   const init = present(request.init);
-  // Both of bubblewrap's processes, even if the wrapper that started them has ended.
+  // Includes both of bubblewrap's processes, even if the wrapper that started them has ended.
   if (init) for (const pid of [init.pid, init.ppid]) helpers.add(pid);
   for (let stat = helper_queue.pop(); stat; stat = helper_queue.pop()) {
     helpers.add(stat.pid);
@@ -192,8 +194,8 @@ function findTree(
   for (const pid of cgroupPids(request.cgroup)) add(table.get(pid));
   for (const pid of evidence.by_variable.get(request.session_id) ?? []) add(table.get(pid));
   for (const pid of evidence.holders.get(request.pipes) ?? []) add(table.get(pid));
-  // The kernel does not reuse a pid that is the id of a session or group, but may reuse it once the last member has ended.
-  // So either the leader still exists, or the process must have started before the leader ended.
+  // The kernel reuses no pid that is still the id of a session or group, but may reuse it once the last member has ended. So
+  // either the leader still exists, or the process must have started before the leader ended.
   const own = request.main?.pid;
   const wrapper = present(request.wrapper)?.pid;
   const ended_ticks = request.exit_uptime_s === null ? null : request.exit_uptime_s * TICKS_PER_SECOND;
@@ -240,9 +242,9 @@ function isPopulated(folder: string | null): boolean | null {
 }
 
 interface ProcessEvidence {
-  /** By session id: processes with that id in their environment. */
+  /** By session id: processes with this id in their environment. */
   by_variable: Map<string, number[]>;
-  /** By FIFO folder: processes that hold one of its agent-side FIFOs. */
+  /** By FIFO folder: processes that hold one of the FIFOs on the agent's side. */
   holders: Map<string, number[]>;
   /** FIFO folders to which a `cat` is copying bytes for stdin. */
   feeding: Set<string>;
@@ -277,7 +279,7 @@ function push(map: Map<string, number[]>, key: string, pid: number): void {
   else map.set(key, [pid]);
 }
 
-/** `<fd> <FIFO name>` and folder of every agent-side FIFO that a process holds. */
+/** For each FIFO that a process holds on the agent's side: `<fd> <FIFO name>` and the folder. */
 function heldPipes(pid: number): [string, string][] {
   const held: [string, string][] = [];
   try {

@@ -122,16 +122,16 @@ test('runs a few programs at a time', async () => {
   expect(most).toBe(limits.probe_parallel);
 });
 
-test('rejects invalid questions before it looks at anything', async () => {
+test('rejects invalid questions before it reads anything', async () => {
   const refused: [Partial<ProgramQuestion>, string][] = [
     [{ program: '../sh' }, 'program must be a plain name'],
     [{ program: '' }, 'program must be a plain name'],
     [{ program: '-c' }, 'program must be a plain name'],
     [{ version_argv: [] }, 'version_argv must begin with a plain name'],
     [{ version_argv: ['/bin/sh', '-c', 'true'] }, 'version_argv must begin with a plain name'],
-    [{ files: ['/etc/passwd'] }, 'files must lie below the home directory'],
-    [{ files: ['a/../../b'] }, 'files must lie below the home directory'],
-    [{ files: ['a\0'] }, 'files must lie below the home directory'],
+    [{ files: ['/etc/passwd'] }, 'files must be below the home directory'],
+    [{ files: ['a/../../b'] }, 'files must be below the home directory'],
+    [{ files: ['a\0'] }, 'files must be below the home directory'],
     [{ env: Array(33).fill('A') }, 'env must have at most 32 entries'],
   ];
   for (const [more, message] of refused) await expect(look([ask('sh', more)])).rejects.toThrow(message);

@@ -1,7 +1,7 @@
 /**
  * Looks for programs as an agent would find them: on the agents' PATH, with their environment, below their HOME, as their
- * user and in their sandbox. It runs what it found to get its version, a few programs at a time, each with a time limit.
- * It reports whether variables are set and whether files exist, never their contents.
+ * user and in their sandbox. It runs each program that it finds to get the version, a few at a time and with a time limit.
+ * It reports whether variables are set and whether files exist, but never their contents.
  */
 import { access, constants, stat } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
@@ -26,7 +26,7 @@ export interface ProbeOptions {
 
 const PROGRAM = /^[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}$/;
 
-/** Returns the findings in the order of the questions. Throws `invalid` before it looks at anything; see `Node.probe`. */
+/** Returns the findings in the order of the questions. Throws `invalid` before it reads anything; see `Node.probe`. */
 export async function probe(
   questions: readonly ProgramQuestion[],
   options: ProbeOptions,
@@ -58,7 +58,7 @@ function checkQuestion({ program, version_argv, env, files }: ProgramQuestion): 
   const outside = files.some(
     (path) => isAbsolute(path) || path.includes('\0') || path.split('/').includes('..'),
   );
-  if (outside) throw invalid('files must lie below the home directory');
+  if (outside) throw invalid('files must be below the home directory');
 }
 
 async function look(question: ProgramQuestion, options: ProbeOptions): Promise<ProgramFinding> {
@@ -93,12 +93,12 @@ async function mayRun(path: string, { exec, env, run_as }: ProbeOptions): Promis
       () => false,
     );
   }
-  // The service is root, which may enter every folder, so the agents' user has to try.
+  // The service is root and can enter every folder, so the check must run as the agents' user.
   const tried = await attempt(exec.run(asUser([systemTool('test'), '-x', path], run_as), bounds(env)));
   return tried?.code === 0;
 }
 
-/** The first line that a program prints; null if it fails, hangs or prints nothing. */
+/** Returns the first line that a program prints; null if it fails, hangs or prints nothing. */
 async function versionOf(
   argv: [string, ...string[]],
   { exec, env, run_as, confinement }: ProbeOptions,
@@ -115,7 +115,7 @@ async function versionOf(
   return line?.slice(0, sharedLimits.probe_version_chars_max) ?? null;
 }
 
-/** Null if the program could not be started. Rethrows a Problem, such as that of a node that closes. */
+/** Returns null if the program could not be started. Rethrows Problems, such as that of a closing node. */
 function attempt(run: Promise<ExecResult>): Promise<ExecResult | null> {
   return run.catch((error: unknown) => {
     if (error instanceof Problem) throw error;

@@ -1,4 +1,7 @@
-/** Deletes folders that agents write to, as the agents' user, so that a link in place of a folder gains them nothing. */
+/**
+ * Deletes folders that agents write to, with the rights of the agents' user, so that a link in place of a folder is
+ * harmless.
+ */
 import { lstat, rmdir } from 'node:fs/promises';
 import { limits } from '../../base/limits.ts';
 import { asUser, type RunAs } from '../confinement/run-as.ts';
@@ -8,13 +11,13 @@ import { systemTool } from './tools.ts';
 
 interface RemoveOptions {
   exec: Exec;
-  /** Whose folder it is; null: the service's own user. */
+  /** The owner of the folder; null: the service's own user. */
   run_as: Pick<RunAs, 'uid' | 'gid'> | null;
 }
 
 /**
- * Deletes a folder with its contents. Uses `rm`, which keeps folders open on its way down. Returns null, or the reason why
- * something is left. Idempotent.
+ * Deletes a folder with its contents. Uses `rm`, which holds folders open while it descends. Returns null, or the reason why
+ * something could not be removed. Idempotent.
  */
 export async function removeTree({ exec, run_as }: RemoveOptions, path: string): Promise<string | null> {
   const run = (program: string, ...args: string[]): Promise<ExecResult> =>
@@ -25,13 +28,13 @@ export async function removeTree({ exec, run_as }: RemoveOptions, path: string):
       timeout_ms: limits.git_checkout_timeout_ms,
     });
   const isGone = async () => {
-    // The agents' user may empty its folder, but may not remove it from a folder of the service.
+    // The agents' user can empty its folder, but cannot remove the folder from a folder of the service.
     if (run_as) await rmdir(path).catch(() => {});
     return (await lstat(path).catch(() => null)) === null;
   };
   let result = await run('rm', '-rf');
   if (await isGone()) return null;
-  // Only root can empty a folder that its owner has closed to itself.
+  // Only root can empty a folder that its owner cannot enter.
   await run('chmod', '-R', 'u+rwX');
   result = await run('rm', '-rf');
   return (await isGone()) ? null : firstError(result, 'rm');

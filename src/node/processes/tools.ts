@@ -1,7 +1,7 @@
 /**
- * Finds the system's small programs by absolute path. The folders of the system come before those of PATH, where agents may
- * be able to add programs: nothing that runs with the service's rights is looked up by name. Git is an exception, because
- * operators choose theirs by PATH; if agents are confined, it runs with the agents' rights only.
+ * Finds the system's small programs by absolute path. System folders come before those in PATH, because agents may be able
+ * to add programs to the latter. Nothing that runs with the service's rights is looked up by name. Git is an exception,
+ * because operators choose theirs by PATH; if agents are confined, it runs only with the agents' rights.
  */
 import { accessSync, constants, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -41,7 +41,7 @@ export function systemTool(name: string): string {
 
 const known = new Map<string, string>();
 
-/** Finds all programs; optional ones may be null. Throws if one that every session needs is missing. */
+/** Finds all programs. Those that are optional may be null. Throws if a required one is missing. */
 export function findTools(): Tools {
   const needed = (name: string) => {
     const path = find(name);

@@ -12,7 +12,7 @@ const as_root = process.platform === 'linux' && process.getuid?.() === 0;
 const address = { endpoint: 'https://127.0.0.1:8081', server_name: null, ca: 'PEM' };
 
 let data_dir: string;
-/** Replaces /run. */
+/** The folder that replaces /run. */
 let run_dir: string;
 
 beforeEach(async () => {
@@ -105,7 +105,7 @@ test.runIf(as_root)(
     expect(await run(run_as, ['touch', join(dir, 'x')])).not.toBe(0);
     const stranger = { ...run_as, uid: run_as.uid - 1, gid: run_as.gid - 1 };
     expect(await run(stranger, ['cat', token])).not.toBe(0);
-    // From before another user was configured.
+    // This folder dates from before another user was configured.
     await expect(stat(join(data_dir, 'actor'))).rejects.toThrow('ENOENT');
   },
 );

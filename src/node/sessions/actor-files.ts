@@ -1,7 +1,7 @@
 /**
- * The files by which agents on this machine find the actor API: a folder with `actor.json` (where the nearest service
- * listens), `ca.pem` (which authority to trust) and one token per session. Agents read the files for each call, so they find
- * a service that comes back on another port or with another certificate. Tokens are stored nowhere else.
+ * The files with which agents on this machine find the actor API: a folder with `actor.json` (the address of the service on
+ * this machine), `ca.pem` (the certificate authority to trust) and one token per session. Agents read the files for each
+ * call, so they find a service that restarts on another port or with another certificate. Tokens are stored nowhere else.
  */
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
@@ -13,7 +13,7 @@ import type { RunAs } from '../confinement/run-as.ts';
 export interface ActorAddress {
   /** For example `https://127.0.0.1:8081`; `http:` if TLS is disabled. */
   endpoint: string;
-  /** The name that the certificate is for; null if it is the endpoint's host. */
+  /** The name in the certificate; null if it is the endpoint's host. */
   server_name: string | null;
   /** PEM; null if TLS is disabled. */
   ca: string | null;
@@ -23,7 +23,7 @@ export interface ActorAddress {
 const SESSION_ENTRY = /^([A-Za-z0-9][A-Za-z0-9_-]{0,63})\.(?:token|own)$/;
 
 export interface ActorFilesOptions extends AgentFolderOptions {
-  /** Each session gets a private folder with everything it reads; in a sandbox it sees no other. */
+  /** Each session gets a private folder with everything it reads. In a sandbox, it sees only that folder. */
   private_folders?: boolean;
 }
 
@@ -32,7 +32,7 @@ export class ActorFiles {
   readonly #run_as: RunAs | null;
   readonly #private_folders: boolean;
   #announced: ActorAddress | null = null;
-  /** Resolves after the first announcement, or its failure. */
+  /** Resolves after the first announcement, whether it succeeds or fails. */
   readonly #first_announcement = Promise.withResolvers<void>();
 
   private constructor(dir: string, { run_as, private_folders = false }: ActorFilesOptions) {
@@ -49,7 +49,7 @@ export class ActorFiles {
     return new ActorFiles(dir, options);
   }
 
-  /** Publishes where the actor API listens, including to agents that are already running. Idempotent. */
+  /** Publishes the address of the actor API to all agents, including those that are already running. Idempotent. */
   async announce(address: ActorAddress): Promise<void> {
     try {
       await this.#writeAddress(this.#dir, address);
@@ -92,7 +92,7 @@ export class ActorFiles {
     );
   }
 
-  /** The variables by which an agent finds the files; none before the first announcement. */
+  /** The variables with which an agent finds the files; empty before the first announcement. */
   environment(session_id: string): Record<string, string> {
     if (!this.#announced) return {};
     const token = this.#tokenPath(session_id);
@@ -119,7 +119,7 @@ export class ActorFiles {
     }
   }
 
-  /** Writes the whole file or nothing, with exactly this mode, regardless of the umask. */
+  /** Writes the file atomically, with exactly this mode regardless of the umask. */
   async #write(path: string, text: string, mode: number, owner: RunAs | null = null): Promise<void> {
     const temporary = join(this.#dir, `${randomBytes(6).toString('hex')}.tmp`);
     const file = await open(temporary, 'wx', 0o600);

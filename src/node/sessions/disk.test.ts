@@ -67,7 +67,7 @@ describe('a disk that fills up', { timeout: 120_000 }, () => {
   };
 
   it.each(['alive', 'dead'])('pauses output without losing a line, with the node %s', async (node_is) => {
-    // Without the right to mount, this is the machine's own disk and is not filled.
+    // Without the right to mount, this would be the machine's own disk, which the test must not fill.
     if (!mounted || !hasProc) return expect(process.getuid?.() === 0 && hasProc).toBe(false);
     const workdir = join(folder, 'work');
     await mkdir(workdir);

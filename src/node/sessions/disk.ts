@@ -1,6 +1,7 @@
 /**
- * The disk that holds the sessions: whether it has space for another start, and the guard, a shell script that pauses the pumps
- * while the disk is nearly full. The guard is a separate process because it must continue when the service does not.
+ * The disk that contains the sessions: determines whether there is space for another start, and runs the guard. The guard is
+ * a shell script that pauses the pumps while the disk is nearly full. It is a separate process because it must keep running
+ * when the service does not.
  */
 import { readFile, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,13 +14,15 @@ import type { Tools } from '../processes/tools.ts';
 import { GUARD } from './shell-scripts.ts';
 
 export interface DiskLimits {
-  /** No session starts if less is free than the smaller of two values: bytes, and a share (0 to 1) of the disk. */
+  /**
+   * No session starts if the free space is below the smaller of these two values: bytes, and a share (0 to 1) of the disk.
+   */
   no_start_bytes: number;
   no_start_share: number;
-  /** The guard pauses the pumps if less is free than the smaller of these two values. */
+  /** The guard pauses the pumps if the free space is below the smaller of these two values. */
   pause_bytes: number;
   pause_share: number;
-  /** How often the guard checks, in seconds: far from the limit, and near it. */
+  /** How often the guard checks, in seconds: with plenty of free space, and close to the limit. */
   guard_far_s: number;
   guard_near_s: number;
 }
@@ -64,7 +67,7 @@ export class Disk {
     return { path: this.#folder, free_bytes, total_bytes, starts_allowed: free_bytes >= least };
   }
 
-  /** True if a fast writer could fill the reserve that the guard leaves before the guard checks again. */
+  /** True if a fast writer could fill the remaining space between two checks of the guard. */
   async isSmall(): Promise<boolean> {
     const { total_bytes } = await this.space();
     return total_bytes * this.#limits.pause_share < limits.careful_below_bytes;

@@ -1,6 +1,6 @@
 /**
- * The environment of an agent: the service's variables without `SVC_*`, then the agent's own, then those that identify it.
- * The values stay in memory.
+ * The environment of an agent: first the service's variables without `SVC_*`, then the agent's own, then those that identify
+ * the agent. Variable values are kept in memory only.
  */
 import { join } from 'node:path';
 import { packageFolder } from '../../base/program-files.ts';
@@ -10,21 +10,21 @@ import type { RunAs } from '../confinement/run-as.ts';
 /** The package's `bin`, in the source tree and in the built package. */
 export const binFolder = join(packageFolder, 'bin');
 
-/** What the environments of all agents on this machine have in common. */
+/** The settings that apply to the environments of all agents on this machine. */
 export interface CommonEnvironment {
   /** The service's own environment. */
   own: Record<string, string | undefined>;
-  /** Names that agents get of it; null: all but `SVC_*`. */
+  /** Names of the service's variables that agents get; null: all except `SVC_*`. */
   allow: readonly string[] | null;
   run_as: RunAs | null;
-  /** Agents run in a sandbox, where home directories differ from the service's. */
+  /** Agents run in a sandbox, where home directories contain other files than the service sees. */
   sandboxed: boolean;
-  /** The folder with `svc`, put first on PATH; null: none. */
+  /** The folder with `svc`, which comes first in PATH; null: none. */
   bin_dir: string | null;
 }
 
 export interface EnvironmentOptions extends CommonEnvironment {
-  /** Where and with which token it calls the plane, and where the data of its step is. */
+  /** The address and token for calls to the plane, and the location of the step's data. */
   more: Record<string, string>;
 }
 
@@ -56,8 +56,8 @@ export function commonEnvironment(
 }
 
 /**
- * Removes what `npm start` adds for the service: with its PATH, agents would run on the Node of this package, and with its
- * variables, their own npm would use the service's settings.
+ * Removes what `npm start` adds for the service. With the PATH of npm, agents would run the Node of this package; with npm's
+ * variables, the agents' own npm would use the service's settings.
  */
 function withoutNpm(own: CommonEnvironment['own']): CommonEnvironment['own'] {
   if (own.npm_lifecycle_event === undefined) return own;
@@ -67,7 +67,7 @@ function withoutNpm(own: CommonEnvironment['own']): CommonEnvironment['own'] {
   return { ...Object.fromEntries(kept), PATH: path.slice(Math.max(first, 0)).join(':') };
 }
 
-/** The whole environment of one agent. */
+/** The complete environment of one agent. */
 export function agentEnvironment(launch: Launch, options: EnvironmentOptions): Record<string, string> {
   const env = commonEnvironment(options, launch.env);
   env.SVC_AGENT_ID = launch.agent_id;

@@ -1,7 +1,7 @@
 /**
  * Works out how a command ended from what the wrapper wrote. A shell reports 128 + n both for a process killed by signal n
- * and for `exit 128+n`, but prints the signal's name on stderr only in the first case. It never does so for SIGINT and
- * SIGPIPE, so these are assumed to be signals.
+ * and for `exit 128+n`, but prints the signal's name on stderr only in the first case. For SIGINT and SIGPIPE it never
+ * prints a name, so these statuses are assumed to be signals.
  */
 import { access, constants as files, open } from 'node:fs/promises';
 import { constants as system } from 'node:os';
@@ -13,7 +13,7 @@ import type { ExitFile, SpawnFile } from './session-files.ts';
 const UNNAMED = new Set([system.signals.SIGINT, system.signals.SIGPIPE]);
 
 /**
- * `spawn` is null if the inner shell wrote no result: the message is then what `lastError` returns, the last line on the
+ * `spawn` is null if the inner shell wrote no result. The message is then the result of `lastError`: the last line on the
  * agent's stderr.
  */
 export async function explainExit(
@@ -42,7 +42,7 @@ export function failed(reason: NonNullable<Exit['reason']>, message: string | nu
   return { exit_code: null, exit_signal: null, reason, message };
 }
 
-/** The interpreter in the first line of a script if it cannot be run; null otherwise. */
+/** The interpreter in the first line of a script if it cannot be executed; null otherwise. */
 async function missingInterpreter(program: string): Promise<string | null> {
   try {
     const file = await open(program, files.O_RDONLY | files.O_NONBLOCK);

@@ -1,7 +1,6 @@
 /**
- * The files of a session directory: their names and formats, reading and writing. All of them are untrusted input, because
- * an agent that runs as the service's user could have written them. So sizes are limited, links and FIFOs are rejected, and
- * formats are checked.
+ * Reads and writes the files of a session directory. All of them are untrusted input, because an agent that runs as the
+ * service's user could have written them. So sizes are limited, links and FIFOs are rejected, and formats are checked.
  */
 import { constants, statSync } from 'node:fs';
 import { appendFile, mkdir, open, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -29,32 +28,32 @@ export interface LaunchFile {
 export interface HandleFile {
   boot_id: string;
   main: ProcessRef;
-  /** Init of the main process's pid namespace, by its pid outside of it; null: it has no pid namespace. */
+  /** The init of the main process's pid namespace, with its pid outside the namespace; null without a pid namespace. */
   init: ProcessRef | null;
   wrapper: ProcessRef;
   keeper: ProcessRef;
   pumps: Record<StreamName, ProcessRef>;
   feeder: ProcessRef | null;
-  /** The main process could not be put into its cgroup. */
+  /** The main process could not be moved into its cgroup. */
   no_cgroup: boolean;
-  /** The keeper replaced a killed one. */
+  /** This keeper replaced a killed one. */
   again: boolean;
 }
 
-/** `spawn`: what the inner shell found out about the folder and the program. */
+/** `spawn`: what the inner shell reports about the folder and the program. */
 export type SpawnFile =
   | { ok: true; program: string }
   | { ok: false; reason: 'workdir_refused' | 'spawn_failed'; message: string };
 
 /** `exit`: how the command ended, as the wrapper saw it. */
 export interface ExitFile {
-  /** As a shell reports it: 128 + signal for a killed process. */
+  /** The status that a shell reports: 128 + signal for a killed process. */
   status: number;
-  /** Seconds since boot; null: not known. */
+  /** Seconds since boot; null if unknown. */
   uptime_s: number | null;
   /** Unix ms. */
   at_ms: number;
-  /** What the wrapper's shell printed; names the signal that killed the command, if any. */
+  /** What the wrapper's shell printed. It names the signal that killed the command, if any. */
   shell_output: string;
 }
 
@@ -72,8 +71,8 @@ export class SessionFiles {
   }
 
   /**
-   * Creates the whole directory or nothing: it is renamed into place. `environment`: see `environmentFile`. Throws errno
-   * errors, such as ENOSPC.
+   * Creates the directory atomically, by renaming it into place. `environment`: see `environmentFile`. Throws errno errors,
+   * such as ENOSPC.
    */
   static async create(
     dir: string,
@@ -86,12 +85,12 @@ export class SessionFiles {
     await mkdir(join(temporary, 'pipes'), { recursive: true, mode: 0o700 });
     const write = (name: string, text: string) => writeFile(join(temporary, name), text, { mode: 0o600 });
     await write('launch.json', `${JSON.stringify(launch)}\n`);
-    // Written in place later, so that a full disk cannot swallow an exit status.
+    // The exit status is later written in place, so that a full disk cannot lose it.
     await write('exit.new', `${' '.repeat(126)}\n`);
     await write('wait.err', `${' '.repeat(1022)}\n`);
     await write('stdin', '');
     await write('environment', environment);
-    // This file makes a pump careful. Its blocks must be allocated before the disk is full.
+    // If this file exists, the pump is a careful one. Its blocks must be allocated before the disk is full.
     const piece = Buffer.alloc(limits.careful_piece_bytes);
     if (careful_pumps) {
       for (const name of Object.values(spoolNames))
@@ -181,15 +180,17 @@ export class SessionFiles {
   }
 
   /**
-   * Appends a fact on a new line, even if the last line is incomplete. An end is flushed to the disk, because it must survive
-   * a crash of the machine: the plane acts on it.
+   * Appends a fact on a new line, even if the last line is incomplete. An `ended` fact is flushed to disk: the plane acts on
+   * it, so it must survive a crash of the machine.
    */
   async appendFact(fact: SessionFact): Promise<void> {
     const flush = fact.body.kind === 'ended';
     await appendFile(this.path('facts'), `\n${JSON.stringify(fact)}\n`, { mode: 0o600, flush });
   }
 
-  /** Claims the session in place of its wrapper, which then starts nothing. Returns false if it was claimed before. */
+  /**
+   * Claims the session before its wrapper can, so that the wrapper starts nothing. Returns false if it was already claimed.
+   */
   async claim(): Promise<boolean> {
     try {
       await mkdir(this.path('claimed'));
@@ -200,7 +201,7 @@ export class SessionFiles {
     }
   }
 
-  /** False only if the directory is known to be gone. */
+  /** False only if the directory is known to be missing. */
   async exist(): Promise<boolean> {
     return stat(this.dir).then(
       () => true,
@@ -213,7 +214,7 @@ export class SessionFiles {
     await rm(this.path('environment'), { force: true });
   }
 
-  /** The sandbox's system call filter (`seccompFilter`). */
+  /** Stores the sandbox's system call filter (`seccompFilter`). */
   async putFilter(bytes: Buffer): Promise<void> {
     await writeFile(this.path('filter'), bytes, { mode: 0o600 });
   }
@@ -231,7 +232,7 @@ export class SessionFiles {
     await writeFile(this.path(name), '', { mode: 0o600 });
   }
 
-  /** False once no process holds `alive` open: the wrapper has ended. Other processes of the session may still run. */
+  /** False once no process holds `alive` open, which means that the wrapper has ended. Other processes may still run. */
   async isAliveHeld(): Promise<boolean> {
     let file: Awaited<ReturnType<typeof open>>;
     try {
@@ -253,7 +254,7 @@ export class SessionFiles {
     }
   }
 
-  /** Writes one line into a FIFO without blocking. Returns false if nobody reads it or it is full. */
+  /** Writes one line to a FIFO without blocking. Returns false if the FIFO has no reader or is full. */
   async sendLine(fifo: 'ctl' | 'wake', line: string): Promise<boolean> {
     try {
       const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
@@ -307,8 +308,8 @@ export class SessionFiles {
   }
 
   /**
-   * Null if the file is absent, not a regular file, or longer than `limits.session_file_bytes_max`. Other failures are
-   * thrown, because they do not mean that the file is absent.
+   * Null if the file is missing, not a regular file, or longer than `limits.session_file_bytes_max`. Other failures are
+   * thrown, because they do not mean that the file is missing.
    */
   async #read(name: string): Promise<string | null> {
     const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
@@ -334,7 +335,10 @@ function isAbsent(error: unknown): boolean {
   );
 }
 
-/** The launch as a node may store it: with the names of variables but not their values, without token and step input. */
+/**
+ * The launch in the form that a node may store: with names of variables but without their values, the token and the step
+ * input.
+ */
 export function withoutSecrets(launch: Launch): SessionView['launch'] {
   const { env, actor_token: _, step_input: __, ...rest } = launch;
   return { ...rest, env_keys: Object.keys(env).sort() };

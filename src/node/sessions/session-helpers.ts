@@ -1,7 +1,7 @@
 /**
- * The helpers of one session: the processes of the service that carry its bytes. Each of them can be killed, so this file
- * checks whether they are alive, replaces the ones that are not, and waits for the pumps at the end of the session.
- * `shell-scripts.ts` describes what each helper does.
+ * The helpers of one session: the service's processes that carry its bytes. Any of them can be killed, so this module checks
+ * whether they are alive, replaces dead ones, and waits for the pumps at the end of the session. `shell-scripts.ts`
+ * describes what each helper does.
  */
 import { sleep } from '../../base/async.ts';
 import { isAlive, isStopped, type ProcessRef, readStat } from '../../base/proc.ts';
@@ -31,9 +31,9 @@ export interface SessionHelpersOptions {
 
 export class SessionHelpers {
   readonly #options: SessionHelpersOptions;
-  /** When the main process was first seen to have ended without its namespace's init ending. */
+  /** When the main process was first seen to have ended while the init of its namespace was still running. */
   #headless_since: number | null = null;
-  /** Pumps that are being replaced and not yet reported: the end of the session may come in between. */
+  /** Pumps whose replacement was requested but is not yet reported. The session may end before the report. */
   readonly #pumps_requested = new Set<StreamName>();
 
   constructor(options: SessionHelpersOptions) {
@@ -60,7 +60,7 @@ export class SessionHelpers {
       await this.#reportPump(stream);
     }
     if (!feeder || isAlive(feeder) || (await files.has('stdin.eof'))) return;
-    // A copy that the dead feeder began must end first; otherwise two feeders would mix their bytes.
+    // A copy that the dead feeder began must finish first. Otherwise, the bytes of two feeders would mix.
     if ((await processes.list()).feeding) return;
     if (processes.handle?.again) {
       await files.mark('stdin.eof');
@@ -72,8 +72,8 @@ export class SessionHelpers {
   }
 
   /**
-   * Waits until both pumps have reached the end of their FIFOs. `held`: something else still holds the FIFOs, so only the
-   * command's own bytes are waited for; later bytes go to /dev/null.
+   * Waits until both pumps have reached the end of their FIFOs. `held`: another process still holds the FIFOs, so only the
+   * bytes of the command itself are waited for, and later bytes go to /dev/null.
    */
   async drain(held: boolean): Promise<void> {
     const { processes, drain_ms } = this.#options;
@@ -81,7 +81,7 @@ export class SessionHelpers {
     const asleep = streamNames.map(() => 0);
     let pumps: ProcessRef[] = [];
     for (let wait_ms = 2; ; wait_ms = Math.min(wait_ms * 2, 50)) {
-      // The keeper still replaces killed pumps, and stays until all of them have ended.
+      // The keeper keeps replacing killed pumps until all of them have ended.
       await processes.readHandle();
       const { handle } = processes;
       pumps = handle ? Object.values(handle.pumps) : [];
@@ -93,7 +93,7 @@ export class SessionHelpers {
       if (over || processes.closed) return;
       for (const [index, state] of states.entries()) if (state === 'S') asleep[index]!++;
       const late = performance.now() - begun > drain_ms;
-      // A pump that sleeps has emptied its FIFO; one that is stopped (T) has not.
+      // A sleeping pump has emptied its FIFO; a stopped one (T) has not.
       const through = states.every((state, index) => state === null || asleep[index]! >= 2);
       if (!states.includes('T') && ((held && through) || late)) break;
       await sleep(wait_ms);
@@ -101,7 +101,7 @@ export class SessionHelpers {
     await this.#discardRest(pumps);
   }
 
-  /** Warns of pumps that were replaced during the end of the session. */
+  /** Warns about pumps that were replaced during the end of the session. */
   async reportLatePumps(): Promise<void> {
     for (const stream of streamNames) {
       const late = await this.#options.files.has(`${spoolNames[stream]}.again`);
@@ -115,21 +115,21 @@ export class SessionHelpers {
     return this.#options.warn('pump_restarted', message, { stream });
   }
 
-  /** Replaces the pumps by readers that discard what they read. */
+  /** Replaces the pumps with processes that discard what they read. */
   async #discardRest(pumps: ProcessRef[]): Promise<void> {
     const { files, launcher, tools } = this.#options;
     for (const name of Object.values(spoolNames)) {
       const argv: [string, ...string[]] = [tools.sh, '-c', DEVNULL_PUMP, 'svc', tools.cat, `pipes/${name}`];
       const { pid } = await launcher.spawn(argv, files.dir, { LC_ALL: 'C' });
-      // Its FIFO is open once the shell has become `cat`; only then may the other reader end.
+      // The FIFO is open once the shell has become `cat`. The other reader may end only after that.
       for (let tries = 0; tries < 100 && /sh$/.test(readStat(pid)?.name ?? ''); tries++) await sleep(10);
     }
     for (const ref of pumps) if (isAlive(ref)) process.kill(ref.pid, 'SIGKILL');
   }
 
   /**
-   * The wrapper learns of the end from the namespace's init. An agent can block that process with ptrace, so that the end
-   * would never be noticed. Killing it makes the kernel end the rest, and the wrapper writes `exit`.
+   * The namespace's init reports the end to the wrapper. An agent can block the init with ptrace, so that the end would
+   * never be noticed. If the init is killed, the kernel ends the rest, and the wrapper writes `exit`.
    */
   async #endBlockedInit(main: ProcessRef): Promise<void> {
     const { files, processes } = this.#options;
@@ -151,7 +151,7 @@ export class SessionHelpers {
     return false;
   }
 
-  /** A killed careful pump leaves its `dd` behind, which would read the next bytes and lose them. */
+  /** A killed careful pump leaves its `dd` running, which would read the next bytes and lose them. */
   async #endOrphanedReader(stream: StreamName): Promise<void> {
     const { files, processes, tools } = this.#options;
     const piece = `${spoolNames[stream]}.piece`;
@@ -185,14 +185,14 @@ export class SessionHelpers {
   }
 }
 
-/** Continues helpers that are stopped. A guard that is killed after it stopped pumps would leave the agent blocked. */
+/** Continues helpers that are stopped. A guard that is killed after it has stopped pumps would leave the agent blocked. */
 export function continueStopped({ wrapper, keeper, pumps, feeder }: HandleFile): void {
   for (const ref of [wrapper, keeper, pumps.stdout, pumps.stderr, ...(feeder ? [feeder] : [])]) {
     if (!isStopped(ref)) continue;
     try {
       process.kill(ref.pid, 'SIGCONT');
     } catch {
-      // It has ended meanwhile.
+      // It has ended in the meantime.
     }
   }
 }

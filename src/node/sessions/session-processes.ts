@@ -1,6 +1,6 @@
 /**
- * The processes of one session: the process tree of its command, and the helpers of the service that the `handle` file
- * names. This file lists the tree and ends it; `session-helpers.ts` replaces helpers that were killed.
+ * The processes of one session: the process tree of its command, and the service's helpers that the `handle` file names.
+ * This module lists the tree and ends it; `session-helpers.ts` replaces helpers that were killed.
  */
 import { sleep } from '../../base/async.ts';
 import { isAlive, type ProcessRef } from '../../base/proc.ts';
@@ -12,9 +12,9 @@ import type { Launcher } from '../processes/launcher-client.ts';
 import type { Terminated, TreeAnswer, TreeMember, TreeRequest } from '../processes/process-tree.ts';
 import type { HandleFile, SessionFiles } from './session-files.ts';
 
-/** How to list or end a tree. */
+/** Options for listing or ending a tree. */
 interface TreeOptions {
-  /** Seconds since boot when the main process ended; null: not known. */
+  /** Seconds since boot when the main process ended; null if unknown. */
   exit_uptime_s?: number | null;
   /** The helpers count as part of the tree. */
   with_helpers?: boolean;
@@ -23,7 +23,7 @@ interface TreeOptions {
 export class SessionProcesses {
   readonly #session_id: string;
   readonly #files: SessionFiles;
-  /** As `launch.json` has it; it may name any folder. */
+  /** The cgroup that `launch.json` names. It may be any folder. */
   readonly #recorded_cgroup: string | null;
   readonly #launcher: Launcher;
   #handle: HandleFile | null = null;
@@ -46,7 +46,7 @@ export class SessionProcesses {
     return this.#handle;
   }
 
-  /** Reads `handle` again. A file that cannot be read does not replace what is known. */
+  /** Reads `handle` again. If it cannot be read, the last known content stays. */
   async readHandle(): Promise<void> {
     this.#handle = (await this.#files.readHandle()) ?? this.#handle;
   }
@@ -55,19 +55,19 @@ export class SessionProcesses {
     return this.#closed;
   }
 
-  /** Waits that are in progress end. No process is touched. */
+  /** Ends all waits in progress. Affects no process. */
   close(): void {
     this.#closed = true;
   }
 
-  /** The cgroup that all processes of the command are in; null if none exists. */
+  /** The cgroup that contains all processes of the command, or null. */
   get cgroup(): string | null {
     const folder = this.#recorded_cgroup;
     if (!folder || this.#handle?.no_cgroup || !isCgroupOf(folder, this.#session_id)) return null;
     return folder;
   }
 
-  /** Removes the cgroup's folder, unless a process that was kept is still in it. */
+  /** Removes the cgroup's folder, unless it still contains a process that was kept. */
   async removeCgroup(): Promise<void> {
     const folder = this.#recorded_cgroup;
     if (folder && isCgroupOf(folder, this.#session_id)) await removeCgroup(folder);
@@ -79,7 +79,10 @@ export class SessionProcesses {
     return init && isAlive(init) ? init : null;
   }
 
-  /** Lists the tree. Later listings include these processes even if their descent no longer shows that they belong to it. */
+  /**
+   * Lists the tree. Later listings include these processes even if their parents no longer show that they belong to the
+   * tree.
+   */
   list({ exit_uptime_s = null }: TreeOptions = {}): Promise<TreeAnswer> {
     return this.#sweep(null, [], { exit_uptime_s });
   }
@@ -116,9 +119,9 @@ export class SessionProcesses {
   }
 
   /**
-   * Ends the tree: TERM and CONT, then KILL after `grace_ms`, until two scans find no process (or the cgroup is empty) and
-   * the init of its pid namespace is gone. Gives up `limits.kill_wait_ms` after the grace period and returns the survivors.
-   * Throws `node_unreachable` if the node closes first.
+   * Ends the tree: sends TERM and CONT, then KILL after `grace_ms`, until two scans find no process (or the cgroup is empty)
+   * and the init of its pid namespace has ended. Gives up `limits.kill_wait_ms` after the grace period and returns the
+   * survivors. Throws `node_unreachable` if the node closes first.
    */
   async end(
     grace_ms: number,
@@ -133,7 +136,7 @@ export class SessionProcesses {
       const now = performance.now();
       const past_ms = now - begun;
       if (empty === 0) empty_since = now;
-      // An init without other processes ends at once, unless something blocks it.
+      // An init without other processes ends immediately, unless something blocks it.
       const blocked = now - empty_since > limits.init_end_ms;
       const signal = past_ms >= grace_ms || blocked ? 'SIGKILL' : 'SIGTERM';
       const answer = await this.#sweep(signal, terminated, options);
@@ -147,13 +150,13 @@ export class SessionProcesses {
       }
       const left_ms = grace_ms - past_ms;
       await sleep(left_ms > 0 ? Math.min(wait_ms, left_ms) : wait_ms);
-      // Returning now would report a living tree as ended. The caller asks the next service process instead.
+      // Returning now would report a living tree as ended. The caller must ask the next service process instead.
       if (this.#closed) throw problems.nodeUnreachable();
     }
     return { cleanup: (await this.#isProvenEmpty()) ? 'proven' : 'swept', survivors: [] };
   }
 
-  /** The kernel reports that nothing is left: the cgroup is empty, or the pid namespace has lost its init. */
+  /** True if the kernel reports that no process is left: the cgroup is empty, or the init of the pid namespace has ended. */
   async #isProvenEmpty(): Promise<boolean> {
     return (this.#handle?.init != null && !this.liveInit) || (await isPopulated(this.cgroup)) === false;
   }

@@ -31,14 +31,14 @@ import type { HandleFile, LaunchFile, SessionFiles, SpawnFile } from './session-
 import { continueStopped, SessionHelpers } from './session-helpers.ts';
 import { SessionProcesses } from './session-processes.ts';
 
-/** What a node provides to its sessions. */
+/** The services that a node provides to its sessions. */
 export interface SessionHost {
   readonly boot_id: string;
   readonly launcher: Launcher;
   readonly tools: Tools;
   readonly log: Logger;
   readonly clock: Clock;
-  /** Time between TERM and KILL for what the main process leaves behind. */
+  /** Time between TERM and KILL for processes that the main process leaves behind. */
   readonly leftover_grace_ms: number;
   /** How long the end of a session waits for the pumps. */
   readonly drain_ms: number;
@@ -46,22 +46,22 @@ export interface SessionHost {
   isPaused(): boolean;
   /** Called with each new fact, once it is in the file `facts`. */
   fact(fact: SessionFact): void;
-  /** A spool may have grown. */
+  /** Called when a spool may have grown. */
   wake(session_id: string): void;
 }
 
 interface Outcome {
   exit: Exit;
   ended_at_ms: number;
-  /** Seconds since boot when the wrapper saw the end; null: not known. */
+  /** Seconds since boot when the wrapper saw the end; null if unknown. */
   uptime_s: number | null;
-  /** False if no process can be left: the host has restarted, or nothing was started. */
+  /** False if no process can still be running: the host has restarted, or nothing was started. */
   processes: boolean;
 }
 
 /** What is known about the wrapper before it has claimed the session. */
 type LaunchState =
-  /** This process is not starting it, or the launcher could not. */
+  /** This process is not starting the session, or the launcher failed to. */
   | { kind: 'none' }
   /** The launcher has not answered yet. */
   | { kind: 'spawning' }
@@ -125,7 +125,7 @@ export class LocalSession {
     return this.facts.some((fact) => fact.body.kind === 'started') ? 'running' : 'starting';
   }
 
-  /** There is no watch on the directory. */
+  /** The directory is not watched. */
   get polled(): boolean {
     return this.#watch === null;
   }
@@ -134,12 +134,12 @@ export class LocalSession {
     return this.#processes.cgroup !== null;
   }
 
-  /** This process started it, and its wrapper may not have claimed it yet. */
+  /** This process started the session, and its wrapper may not have claimed it yet. */
   get launching(): boolean {
     return this.#launch_state.kind !== 'none' && this.phase === 'starting';
   }
 
-  /** The wrapper is gone, so that nothing reports the end of the main process: it has to be polled. */
+  /** The wrapper has ended, so nothing reports the end of the main process, which must be polled. */
   get orphaned(): boolean {
     return this.#wrapper_gone;
   }
@@ -174,7 +174,7 @@ export class LocalSession {
     this.scheduleUpdate();
   }
 
-  /** Stops watching. No process is touched. */
+  /** Stops watching. Affects no process. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#processes.close();
@@ -184,7 +184,7 @@ export class LocalSession {
     await this.#updating;
   }
 
-  /** Something may have changed: reads the files, now or when the current reading has ended. */
+  /** Reads the files again, now or when the current read has finished. Call it when something may have changed. */
   scheduleUpdate(): void {
     this.#update_requested = true;
     if (this.#updating || this.#closed || this.end) return;
@@ -201,7 +201,7 @@ export class LocalSession {
     }
   }
 
-  /** Compares sizes with the last ones: a watch can lose an event, and there may be no watch. */
+  /** Compares sizes with the last ones, because a watch can miss an event, and there may be no watch. */
   poll(): void {
     if (this.end) return;
     const stdout = this.files.sizeNow('out');
@@ -231,7 +231,7 @@ export class LocalSession {
     }
   }
 
-  /** The limit of watches is reached, or the file system does not support watches: the session is polled from now on. */
+  /** Polls the session from now on, because there are too many watches or the file system does not support them. */
   #watchLost(error?: unknown): void {
     this.#watch?.close();
     this.#watch = null;
@@ -282,7 +282,7 @@ export class LocalSession {
     const same_boot = (handle?.boot_id ?? this.#file.boot_id) === this.#host.boot_id;
     if (handle && this.#spawn?.ok && same_boot && this.phase === 'starting') {
       failpoint('handle');
-      // The command has its variables; nothing else needs the file.
+      // The command has its variables now, and nothing else needs the file.
       await this.files.dropEnvironment();
       const started_at_ms = this.#host.clock.now();
       await this.#record({ kind: 'started', pid: handle.main.pid, started_at_ms });
@@ -315,7 +315,7 @@ export class LocalSession {
     await this.#endUnstarted();
   }
 
-  /** Somebody has deleted the directory: no `exit` will ever appear there. */
+  /** Handles a deleted directory, in which `exit` will never appear. */
   async #updateWithoutFiles(handle: HandleFile | null): Promise<void> {
     const launch = this.#launch_state;
     if (launch.kind === 'spawning') return;
@@ -326,7 +326,7 @@ export class LocalSession {
     await this.#finish({ ...this.#withoutProcesses(exit), processes: handle !== null });
   }
 
-  /** There is a handle and no exit, and nobody holds `alive`: the wrapper was killed. */
+  /** Handles a killed wrapper: there is a handle but no exit, and no process holds `alive`. */
   async #updateWithoutWrapper(handle: HandleFile): Promise<void> {
     if (await this.files.has('exit')) {
       this.#update_requested = true;
@@ -343,11 +343,14 @@ export class LocalSession {
     });
   }
 
-  /** No handle, nobody holds `alive`, and no start is in progress: claims the session, so that it can never start. */
+  /**
+   * If there is no handle, no process holds `alive`, and no start is in progress, claims the session so that it can never
+   * start.
+   */
   async #endUnstarted(): Promise<void> {
     const unclaimed = await this.files.claim();
     if (!unclaimed) {
-      // The wrapper died between claim and handle; what it had started must not continue unseen.
+      // The wrapper died between claim and handle. Whatever it had started must not keep running unnoticed.
       await this.#processes.end(0, { with_helpers: true });
       if (await this.files.readHandle()) {
         this.#update_requested = true;
@@ -397,12 +400,12 @@ export class LocalSession {
     await this.removeCgroup();
   }
 
-  /** Removes the cgroup, unless a process that was kept is still in it. */
+  /** Removes the cgroup, unless it still contains a process that was kept. */
   async removeCgroup(): Promise<void> {
     await this.#processes.removeCgroup();
   }
 
-  /** Ends what the command left behind, or lists it if the agent's `on_exit` is `keep`. */
+  /** Ends the processes that the command left behind, or lists them if the agent's `on_exit` is `keep`. */
   async #endTree(uptime_s: number | null): Promise<{ cleanup: Cleanup | null; leftovers: Leftover[] }> {
     const stopped = await this.#stop;
     if (stopped?.cleanup) return { cleanup: stopped.cleanup, leftovers: [] };
@@ -417,13 +420,13 @@ export class LocalSession {
     return { cleanup, leftovers: survivors.map(({ pid, command }) => ({ pid, command })) };
   }
 
-  /** Lists the process tree, so that a member that later hides its descent is known. */
+  /** Lists the process tree, so that its members stay known even if their parents end. */
   async recordProcesses(): Promise<void> {
     if (this.#processes.handle && !this.end && !this.#finishing) await this.#processes.list();
   }
 
   /**
-   * Ends the whole tree; see `Node.stop`. Idempotent: concurrent calls share one result, and an ended session returns how
+   * Ends the whole tree; see `Node.stop`. Idempotent: concurrent calls share one result. For an ended session, returns how
    * it was cleaned up.
    */
   stop(grace_ms: number): Promise<StopReport> {
@@ -442,7 +445,7 @@ export class LocalSession {
     }
     if (this.end) return { cleanup: this.end.cleanup ?? 'swept', survivors: [] };
     const handle_missing = this.#processes.handle === null;
-    // From now on nothing can start it: a late wrapper finds the claim taken.
+    // From now on, nothing can start the session: a late wrapper finds that it is claimed.
     if (handle_missing) await this.files.claim();
     const { cleanup, survivors } = await this.#processes.end(grace_ms, {
       with_helpers: handle_missing,
@@ -450,7 +453,7 @@ export class LocalSession {
     return { cleanup, survivors: survivors.map(({ pid }) => pid) };
   }
 
-  /** Checks that the helpers are alive and not stopped, and replaces the killed ones. */
+  /** Checks that the helpers are alive and not stopped, and replaces dead ones. */
   async checkHelpers(): Promise<void> {
     const { handle } = this.#processes;
     if (this.end) return;
@@ -463,13 +466,13 @@ export class LocalSession {
 
   // --- facts -----------------------------------------------------------------------------------------------------
 
-  /** Records a warning, up to `limits.session_warnings_max` of them; does nothing on an ended session. */
+  /** Records a warning, up to `limits.session_warnings_max` per session. Does nothing on an ended session. */
   async warn(code: WarningCode, error: string, details: Record<string, unknown>): Promise<void> {
     if (this.end || this.facts.length > limits.session_warnings_max) return;
     await this.#record({ kind: 'trouble', code, error, details });
   }
 
-  /** The last recorded warning that has one of these codes; null if none exists. */
+  /** The last recorded warning with one of these codes, or null. */
   lastWarning(codes: readonly WarningCode[]): WarningCode | null {
     const matches = (fact: SessionFact) => fact.body.kind === 'trouble' && codes.includes(fact.body.code);
     const body = this.facts.findLast(matches)?.body;
@@ -487,7 +490,7 @@ export class LocalSession {
     const number = this.facts.length + 1;
     const fact: SessionFact = { session_id: this.id, number, at_ms: this.#host.clock.now(), body };
     await this.files.appendFact(fact).catch(async (error: unknown) => {
-      // An end is reported even if it cannot be stored: the next process finds no directory and reports the same.
+      // The end is reported even if it cannot be stored. The next process finds no directory and reports the same.
       if (body.kind !== 'ended' || (await this.files.exist())) throw error;
     });
     this.facts.push(fact);

@@ -43,7 +43,7 @@ test('reads a few bytes directly into the given buffer', async () => {
 
 test('reports output_lost for a missing spool, but not for one that cannot be opened now', async () => {
   expect(await outcome(spools.read(new SessionFiles(folder), 'stdout', 1, 3))).toBe('output_lost');
-  // An example of a failure that does not mean that the bytes are lost, such as running out of descriptors.
+  // This failure does not mean that the bytes are lost. Running out of descriptors is another example.
   const unreachable = new SessionFiles(join(folder, 'x'.repeat(300)));
   expect(await outcome(spools.read(unreachable, 'stdout', 1, 3))).toBe('ENAMETOOLONG');
 });

@@ -1,4 +1,7 @@
-/** Reads spools by offset, keeps a limited number of them open, and frees committed disk space by punching holes. */
+/**
+ * Reads spools by offset, keeps a limited number of them open, and frees the disk space of committed output by punching
+ * holes.
+ */
 import { constants, fstatSync, readSync } from 'node:fs';
 import { type FileHandle, open, readFile, writeFile } from 'node:fs/promises';
 import { KIB, MIB } from '../../base/limits.ts';
@@ -16,7 +19,7 @@ interface Spool {
   dropped: boolean;
 }
 
-/** New bytes come from the page cache: up to this many are read synchronously, which is faster than the thread pool. */
+/** New bytes are in the page cache. Reads of up to this size are synchronous, which is faster than the thread pool. */
 const SYNC_READ_BYTES = 64 * KIB;
 
 export class Spools {
@@ -35,7 +38,10 @@ export class Spools {
     this.#log = log;
   }
 
-  /** See `Node.read`: up to `max` bytes from `from`, empty at the current end. Throws `output_lost` if they are gone. */
+  /**
+   * See `Node.read`: returns up to `max` bytes from `from`, none at the current end. Throws `output_lost` if they were
+   * deleted.
+   */
   async read(
     files: SessionFiles,
     stream: StreamName,
@@ -73,8 +79,8 @@ export class Spools {
   }
 
   /**
-   * Everything before `offset` is committed: frees its blocks except those of the last `keep_bytes`. Idempotent. Does nothing
-   * without `fallocate`, or if the file system has no holes.
+   * Frees the blocks of everything before `offset`, which is committed, except for the last `keep_bytes`. Idempotent. Does
+   * nothing without `fallocate`, or if the file system does not support holes.
    */
   async release(files: SessionFiles, stream: StreamName, offset: number): Promise<void> {
     const { fallocate } = this.#tools;
@@ -112,7 +118,7 @@ export class Spools {
     for (const path of [...this.#open.keys()]) await this.#drop(path);
   }
 
-  /** The offset of the first byte that still exists. Holes read as zeros, so it is stored before a hole is punched. */
+  /** The offset of the first byte that still exists. It is stored before a hole is punched, because holes read as zeros. */
   async #firstByte(path: string): Promise<number> {
     const known = this.#punched.get(path);
     if (known !== undefined) return known;
@@ -144,7 +150,7 @@ export class Spools {
       }
     }
     spool.users++;
-    // The map is ordered by last use.
+    // The map is ordered by time of last use.
     this.#open.delete(path);
     this.#open.set(path, spool);
     for (const old of this.#open.keys()) {

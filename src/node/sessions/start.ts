@@ -1,7 +1,7 @@
 /**
- * Starts sessions: checks the request, creates the session directory, and starts the wrapper in its sandbox. A session id
+ * Starts sessions: checks the request, creates the session directory, and starts the wrapper in its sandbox. A session
  * starts at most once, because wrappers compete for the folder `claimed`. A node that is killed in between finds the
- * directory and decides from its files (`session.ts`).
+ * directory at its next start and decides from its files (`session.ts`).
  */
 import { dirname, join } from 'node:path';
 import { failpoint } from '../../base/failpoint.ts';
@@ -25,9 +25,9 @@ export interface SessionStarterOptions {
   folders: Folders;
   disk: Disk;
   steps: StepFiles;
-  /** The folder of all session directories, as the kernel shows it. */
+  /** The folder of all session directories, with the path that the kernel shows. */
   root: string;
-  /** The folder in which cgroups can be created; null: none. */
+  /** The folder in which cgroups can be created, or null. */
   cgroups: string | null;
   common_environment: CommonEnvironment;
   /** Called when the directory of a session exists, before anything is started. */
@@ -38,7 +38,7 @@ export interface SessionStarterOptions {
   isClosed(): boolean;
 }
 
-/** Throws `invalid_launch` for what no plane requests and no process can be given. */
+/** Throws `invalid_launch` for requests that no plane sends, and for values that no process can receive. */
 export function checkLaunch({ session_id, argv, env }: Launch): void {
   if (!SESSION_ID.test(session_id)) throw invalid('session_id is not valid', 'invalid_launch');
   if (argv.length === 0) throw invalid('argv must not be empty', 'invalid_launch');
@@ -55,9 +55,9 @@ export class SessionStarter {
   }
 
   /**
-   * Creates a session that does not exist yet and starts its wrapper. Throws the Problems of `Folders.resolve` for its workdir,
-   * `disk_space`, `sandbox_unavailable`, `no_step_folder`, or `node_unreachable` if the node is closed; the session then does
-   * not exist. If only the wrapper cannot be started, the session exists and ends with `spawn_failed`.
+   * Creates a session that does not exist yet and starts its wrapper. Throws the Problems of `Folders.resolve` for its
+   * workdir, `disk_space`, `sandbox_unavailable`, `no_step_folder`, or `node_unreachable` if the node is closed; no session
+   * exists then. If only the wrapper cannot be started, the session exists and ends with `spawn_failed`.
    */
   async start(requested: Launch): Promise<LocalSession> {
     const { node, host, folders, disk, root, onCreated, onError, isClosed } = this.#options;
@@ -75,7 +75,7 @@ export class SessionStarter {
     try {
       const confinement = await this.#confine(launch, variables);
       if (confinement) await session.files.putFilter(seccompFilter());
-      // Held until the wrapper is inside the sandbox, so that nothing it was given is replaced before.
+      // The folders are held until the wrapper is inside the sandbox, so that none of them can be replaced before.
       if (confinement)
         void session
           .started()
@@ -92,7 +92,7 @@ export class SessionStarter {
     return session;
   }
 
-  /** Creates the session directory and what the agent finds outside of it; on an error, removes both again. */
+  /** Creates the session directory and the agent's files outside it. Removes both again if an error occurs. */
   async #createDirectory(launch: Launch, dir: string) {
     const { node, host, disk, steps, root, cgroups, common_environment, dropToken } = this.#options;
     const id = launch.session_id;
@@ -123,7 +123,7 @@ export class SessionStarter {
     }
   }
 
-  /** The sandbox of an agent; null without one. `variables` name the files that belong to the agent. */
+  /** The sandbox of an agent, or null. `variables` name the files that belong to the agent. */
   async #confine(launch: Launch, variables: Record<string, string>): Promise<Confinement | null> {
     const { SVC_ACTOR_TOKEN_FILE: token, SVC_STEP_INPUT: step } = variables;
     const { workdir, owner_id, preset = null, team_id = null } = launch;
@@ -151,7 +151,7 @@ export class SessionStarter {
       : [];
     const { places = [], ids = [], masks = [], entries = [] } = confinement ?? {};
     const mounted = [places, ids, masks, entries].map((lines) => lines.join('\n'));
-    // `setsid` runs inside the sandbox, so that the leader is the agent and not the process that waits for it there.
+    // `setsid` runs inside the sandbox, so that the session leader is the agent and not the process that waits for it there.
     const command = [
       ...drop,
       ...(confinement?.argv ?? []),
@@ -175,7 +175,7 @@ export class SessionStarter {
     ];
   }
 
-  /** The variables by which an agent finds its files. */
+  /** The variables with which an agent finds its files. */
   async #fileVariables({ session_id, actor_token, step_input }: Launch): Promise<Record<string, string>> {
     const { node, steps } = this.#options;
     const actor = actor_token === undefined ? undefined : node.actor_files?.environment(session_id);
@@ -184,5 +184,5 @@ export class SessionStarter {
   }
 }
 
-/** For the wrapper and its helpers, which name their programs by absolute path. */
+/** The PATH of the wrapper and its helpers, which call their programs by absolute path. */
 const SYSTEM_PATH = '/usr/bin:/bin:/usr/sbin:/sbin';

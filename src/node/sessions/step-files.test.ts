@@ -11,7 +11,7 @@ import { StepFiles } from './step-files.ts';
 const as_root = process.platform === 'linux' && process.getuid?.() === 0;
 
 let data_dir: string;
-/** Replaces /run. */
+/** The folder that replaces /run. */
 let run_dir: string;
 
 beforeEach(async () => {
@@ -56,7 +56,7 @@ test('rejects a step if its folder cannot be created', async () => {
 });
 
 test.runIf(as_root)(
-  'another user’s agents can access their own data, and none of the service’s',
+  'another user’s agents can access their own data, but none of the service’s',
   async () => {
     const run_as = await findUser(directExec, 'nobody');
     execFileSync('chmod', ['755', run_dir]);
@@ -75,7 +75,7 @@ test.runIf(as_root)(
     expect(await shell('cat "$1"', stranger)).not.toBe(0);
     expect(await shell('ls "$1/../.."')).not.toBe(0);
 
-    // Whatever the agent puts there, only its own file is read.
+    // Whatever the agent creates in its place, only a regular file of the agent's user is read.
     const secret = join(run_dir, 'secret');
     await writeFile(secret, 'ours', { mode: 0o600 });
     for (const lay of [symlink, link]) {
@@ -93,7 +93,7 @@ test.runIf(as_root)(
 );
 
 test.runIf(as_root)(
-  'removes another user’s folder only with that user’s rights, and does not reuse one that stays',
+  'removes another user’s folder only with that user’s rights, and does not reuse one that cannot be removed',
   async () => {
     const run_as = await findUser(directExec, 'nobody');
     execFileSync('chmod', ['755', run_dir]);

@@ -1,6 +1,6 @@
 /**
- * The input and output of steps: each session that runs a step gets a folder with its `input`, and leaves its `output`
- * there. The folder belongs to the agent, so its contents are untrusted: only a regular file is read, up to a limit.
+ * The input and output of steps. Each session that runs a step gets a folder with its `input` and writes its `output` there.
+ * The folder belongs to the agent, so its contents are untrusted: only a regular file is read, up to a limit.
  */
 import { constants } from 'node:fs';
 import { chown, lstat, mkdir, open, readdir, writeFile } from 'node:fs/promises';
@@ -16,7 +16,7 @@ export interface StepFilesOptions extends AgentFolderOptions {
   log: Logger;
 }
 
-/** The file is missing, a link or a socket is in its place, or the service may not read it. */
+/** The file is missing, a link or socket is in its place, or the service may not read it. */
 const NO_OUTPUT = ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO', 'EACCES'];
 
 export class StepFiles {
@@ -47,7 +47,7 @@ export class StepFiles {
     await chown(dir, run_as.uid, run_as.gid);
   }
 
-  /** The variables by which an agent finds its step's files. */
+  /** The variables with which an agent finds its step's files. */
   async environment(session_id: string): Promise<Record<string, string>> {
     const dir = await this.#folder(session_id);
     return { SVC_STEP_INPUT: join(dir, 'input'), SVC_STEP_OUTPUT: join(dir, 'output') };
@@ -64,7 +64,7 @@ export class StepFiles {
     if (!file) return null;
     try {
       const info = await file.stat();
-      // Without `run_as`, a hard link may name a file that only the service may read.
+      // Without `run_as`, the file may be a hard link to one that only the service may read.
       const is_agents = info.uid === (this.#options.run_as?.uid ?? info.uid) && info.nlink === 1;
       if (!info.isFile() || !is_agents) return null;
       const bytes = Buffer.alloc(Math.min(info.size, max));
@@ -75,7 +75,7 @@ export class StepFiles {
     }
   }
 
-  /** Deletes a session's folder. Idempotent; logs a warning if that fails. */
+  /** Deletes a session's folder. Logs a warning if that fails. Idempotent. */
   async drop(session_id: string): Promise<void> {
     await this.#remove(await this.#folder(session_id));
   }
@@ -92,11 +92,11 @@ export class StepFiles {
     }
   }
 
-  /** An agent can prevent the removal. That must not block anything: the node tries again when it starts. */
+  /** An agent can prevent the removal. That must not block anything, so the node tries again when it starts. */
   async #remove(dir: string): Promise<void> {
     const found = await lstat(dir).catch(() => null);
     if (!found) return;
-    // A folder that was never handed over contains only the service's files.
+    // A folder that still belongs to the service contains only the service's files.
     const handed_over = this.#options.run_as !== null && found.uid === this.#options.run_as.uid;
     const { exec, run_as } = this.#options;
     const why = await removeTree({ exec, run_as: handed_over ? run_as : null }, dir);

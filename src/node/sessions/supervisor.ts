@@ -1,6 +1,6 @@
 /**
- * Looks after all live sessions of a node at regular intervals: polls those without a watch, checks their helpers, reports
- * when the guard has paused or resumed the pumps, and records process trees that no cgroup keeps together.
+ * Checks all live sessions of a node at regular intervals: polls those that are not watched, checks their helpers, reports
+ * when the guard has paused or resumed the pumps, and records process trees that no cgroup contains.
  */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -18,10 +18,10 @@ export class Supervisor {
   readonly #log: Logger;
   readonly #sweep_ms: number;
   readonly #helper_check_ms: number;
-  readonly #tree_look_ms: number;
+  readonly #tree_read_ms: number;
   #timer: NodeJS.Timeout | undefined;
   #sweeping: Promise<void> | null = null;
-  /** Ids of the sessions whose helpers are still to be checked in this round. */
+  /** Ids of the sessions whose helpers have not been checked in this round. */
   #unchecked: string[] = [];
   #last_disk_check = Number.NEGATIVE_INFINITY;
   #next_recording = 0;
@@ -33,7 +33,7 @@ export class Supervisor {
     root: string,
     sessions: ReadonlyMap<string, LocalSession>,
     disk: Disk,
-    options: Pick<LocalNodeOptions, 'log' | 'sweep_ms' | 'helper_check_ms' | 'tree_look_ms'>,
+    options: Pick<LocalNodeOptions, 'log' | 'sweep_ms' | 'helper_check_ms' | 'tree_read_ms'>,
   ) {
     this.#root = root;
     this.#sessions = sessions;
@@ -41,10 +41,10 @@ export class Supervisor {
     this.#log = options.log;
     this.#sweep_ms = options.sweep_ms ?? limits.sweep_ms;
     this.#helper_check_ms = options.helper_check_ms ?? limits.helper_check_ms;
-    this.#tree_look_ms = options.tree_look_ms ?? limits.tree_look_ms;
+    this.#tree_read_ms = options.tree_read_ms ?? limits.tree_read_ms;
   }
 
-  /** Whether the guard has paused the pumps, as last seen. */
+  /** Whether the guard had paused the pumps at the last check. */
   get paused(): boolean {
     return this.#paused;
   }
@@ -58,7 +58,7 @@ export class Supervisor {
     this.#timer.unref();
   }
 
-  /** Starts no further sweep, and logs no further error. */
+  /** Starts no more sweeps and logs no more errors. */
   close(): void {
     this.#closed = true;
     clearInterval(this.#timer);
@@ -106,7 +106,9 @@ export class Supervisor {
     }
   }
 
-  /** Checks the helpers of each session once per `helper_check_ms` (later if there are very many), some at each sweep. */
+  /**
+   * Checks the helpers of each session once per `helper_check_ms` (less often with very many sessions), some in each sweep.
+   */
   async #checkNextHelpers(live: LocalSession[]): Promise<void> {
     const share = Math.min(
       Math.ceil((live.length * this.#sweep_ms) / this.#helper_check_ms),
@@ -143,14 +145,14 @@ export class Supervisor {
     await this.#disk.ensureGuard();
   }
 
-  /** Without a cgroup, a process is found only by its descent: records it while its parents still exist. */
+  /** Without a cgroup, a process is found only through its parents, so it is recorded while they still exist. */
   async #recordTrees(live: LocalSession[]): Promise<void> {
     const now = performance.now();
     const without_cgroup = hasProc ? live.filter((session) => !session.hasCgroup) : [];
     if (without_cgroup.length === 0 || now < this.#next_recording) return;
     await Promise.all(without_cgroup.map((session) => session.recordProcesses()));
     const took_ms = performance.now() - now;
-    // This takes at most 2 % of the time.
-    this.#next_recording = now + Math.max(this.#tree_look_ms, took_ms * 50);
+    // This limits the work to 2 % of the time.
+    this.#next_recording = now + Math.max(this.#tree_read_ms, took_ms * 50);
   }
 }

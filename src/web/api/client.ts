@@ -71,6 +71,6 @@ export function newKey(): string {
 export function errorMessage(error: unknown): string {
   if (error instanceof Problem) return error.message;
   if (error instanceof Unreachable)
-    return 'The service does not answer. Check that it is running and try again.';
+    return 'The service is not responding. Check that it is running and try again.';
   return error instanceof Error ? error.message : String(error);
 }

@@ -165,7 +165,7 @@ export function staleMail(reader: Reader, run: RunAttempt): MailRow[] {
 /**
  * The highest hop count among the messages that an actor was notified of in this attempt of a run, since it last
  * received work: at `work_at` (Unix ms), or with the latest message that starts a chain. That message is included.
- * Null: there are none.
+ * Returns null if there are no such messages.
  */
 export function maxHopsReceived(
   reader: Reader,

@@ -19,7 +19,7 @@ const NAMED = 8;
 export function NodeDetail({
   node,
   onClose,
-  ...ways
+  ...actions
 }: {
   node: NodeRecord;
   onClose: () => void;
@@ -48,9 +48,9 @@ export function NodeDetail({
             </div>
           ))}
         </dl>
-        <TestConnection node={node} {...ways} />
+        <TestConnection node={node} {...actions} />
         <div className="flex flex-wrap items-center gap-2 border-line border-t pt-3">
-          <Button onClick={ways.onEdit}>Edit</Button>
+          <Button onClick={actions.onEdit}>Edit</Button>
           <DeleteNode node={node} onDeleted={onClose} />
           {node.status !== 'connected' && <Button onClick={() => setForgetting(true)}>Forget…</Button>}
         </div>

@@ -41,7 +41,7 @@ function isLoopback(hostname: string): boolean {
   return hostname === '[::1]' || hostname.startsWith('127.') || hostname === 'localhost';
 }
 
-/** Whether passkeys work on this page; false if the service does not answer. */
+/** Whether passkeys work on this page; false if the service does not respond. */
 export async function passkeysWork(): Promise<boolean> {
   return await call('getRelyingParty').then(
     (place) => unavailableReason(place, here()) === null,

@@ -170,7 +170,7 @@ function usePreferences(device: DeviceRecord, subscription: PushSubscription) {
   const save = useMutation({
     mutationFn: (preferences: Preferences) => change(subscription, preferences),
     // Run changes one after the other, so that the last one wins.
-    scope: { id: 'push-wishes' },
+    scope: { id: 'push-preferences' },
     onSettled: async (_device, _error, asked) => {
       await refetch();
       setWanted((now) => (now === asked ? null : now));
