@@ -14,9 +14,22 @@ import { failpoint } from '../base/failpoint.ts';
 import { makePrivateFolder } from '../base/files.ts';
 import type { Logger } from '../base/log.ts';
 import type { WorkerCalls } from '../base/worker-calls.ts';
-import { agentsWithEvents, headOf, headWithId, logSizes, resizeHead } from '../store/event-rows/heads.ts';
+import {
+  agentsWithEvents,
+  headOf,
+  headWithId,
+  logSizes,
+  logsFrom,
+  resizeHead,
+} from '../store/event-rows/heads.ts';
 import { firstSeqFrom } from '../store/event-rows/read.ts';
-import { deleteAllEvents, deleteEvents, newestTs, oldestEvents } from '../store/event-rows/retention.ts';
+import {
+  deleteAllEvents,
+  deleteEvents,
+  newestTs,
+  oldestEvents,
+  unsealedBefore,
+} from '../store/event-rows/retention.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { limits } from './limits.ts';
 import {
@@ -117,7 +130,7 @@ export class LogMaintenance {
       await this.#attempt(() => this.#retainAge());
       await this.#attempt(() => this.#retainTotal());
       await this.#attempt(async () => {
-        for (const num of await this.#allAgents()) await this.#attempt(() => this.#keep(num));
+        for (const num of await this.#largeLogs()) await this.#attempt(() => this.#keep(num));
       });
       await this.#attempt(() => this.#vacuum());
     });
@@ -290,19 +303,15 @@ export class LogMaintenance {
     const before_ms = this.#options.clock.now() - this.#options.retention().days * 24 * 60 * 60 * 1000;
     const old = await this.#store.read((reader) => segmentsOlderThan(reader, before_ms));
     for (const id of old) await this.#dropSegment(id);
-    for (const num of await this.#allAgents()) {
-      const sealed = await this.#store.read((reader) => oldestSegmentOf(reader, num));
-      if (sealed !== undefined || !(await this.#hasRowsBefore(num, before_ms))) continue;
-      while (!this.#stop.signal.aborted && (await this.#dropRows(num, { before_ms })) > 0);
+    const agents = await this.#store.read(agentsWithEvents);
+    const per_read = limits.delete_rows_per_slice;
+    // Many agents per read: with 10,000 logs, a pass with a read for each takes 1.2 s of CPU instead of 0.04 s.
+    for (let at = 0; at < agents.length && !this.#stop.signal.aborted; at += per_read) {
+      const nums = agents.slice(at, at + per_read);
+      for (const num of await this.#store.read((reader) => unsealedBefore(reader, nums, before_ms))) {
+        while (!this.#stop.signal.aborted && (await this.#dropRows(num, { before_ms })) > 0);
+      }
     }
-  }
-
-  #hasRowsBefore(num: number, before_ms: number): Promise<boolean> {
-    return this.#store.read((reader) => {
-      const head = headOf(reader, num);
-      const [oldest] = head ? oldestEvents(reader, num, head.first_seq, 1) : [];
-      return oldest !== undefined && oldest.ts_ms < before_ms;
-    });
   }
 
   /** Deletes the oldest segments of all agents first, then rows of the largest log. */
@@ -353,8 +362,12 @@ export class LogMaintenance {
     }
   }
 
-  #allAgents(): Promise<number[]> {
-    return this.#store.read(agentsWithEvents);
+  /** Agents whose logs are large enough to be sealed or shortened. */
+  #largeLogs(): Promise<number[]> {
+    const { from_bytes, idle_from_bytes } = this.#options.sealing;
+    const { bytes_per_agent } = this.#options.retention();
+    const bytes = Math.min(from_bytes, idle_from_bytes, bytes_per_agent);
+    return this.#store.read((reader) => logsFrom(reader, bytes));
   }
 }
 

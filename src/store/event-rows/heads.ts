@@ -46,6 +46,12 @@ export function agentsWithEvents(reader: Reader): number[] {
   return reader.all(heads).map(({ agent_num }) => agent_num);
 }
 
+/** Numbers of the agents whose log has at least `bytes`. */
+export function logsFrom(reader: Reader, bytes: number): number[] {
+  const heads = reader.sql.selectFrom('heads').select('agent_num').where('last_seq', '>', 0);
+  return reader.all(heads.where('bytes', '>=', bytes)).map(({ agent_num }) => agent_num);
+}
+
 /** Bytes of all logs together, and the agent with the largest one; null if there are no agents. */
 export function logSizes(reader: Reader): { bytes: number; largest: number | null } {
   const sum = reader.get(reader.sql.selectFrom('heads').select((eb) => eb.fn.sum('bytes').as('bytes')));

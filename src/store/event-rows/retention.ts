@@ -27,6 +27,38 @@ export function oldestEvents(reader: Reader, agent_num: number, seq: number, lim
   return rows.map(({ seq, ts, length }) => ({ seq, ts_ms: ts, bytes: length + limits.event_row_bytes }));
 }
 
+/** Those of the agents without segments whose oldest event is from before a time (Unix milliseconds). */
+export function unsealedBefore(reader: Reader, agent_nums: readonly number[], before_ms: number): number[] {
+  const found = reader.all(
+    reader.sql
+      .selectFrom('heads')
+      .select('agent_num')
+      .where('agent_num', 'in', agent_nums)
+      .where(({ not, exists, selectFrom }) =>
+        not(
+          exists(
+            selectFrom('segments')
+              .select('segments.id')
+              .whereRef('segments.agent_num', '=', 'heads.agent_num'),
+          ),
+        ),
+      )
+      .where(
+        ({ selectFrom }) =>
+          selectFrom('events')
+            .select('ts')
+            .whereRef('events.agent_num', '=', 'heads.agent_num')
+            .whereRef('seq', '>=', 'heads.first_seq')
+            .where('type', '<>', STATUS)
+            .orderBy('seq')
+            .limit(1),
+        '<',
+        before_ms,
+      ),
+  );
+  return found.map(({ agent_num }) => agent_num);
+}
+
 /** When the newest event that is a row was written (Unix milliseconds); 0 if none exists. */
 export function newestTs(reader: Reader, agent_num: number): number {
   const newest = reader.sql.selectFrom('events').select('ts').where('agent_num', '=', agent_num);
