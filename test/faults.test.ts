@@ -50,7 +50,7 @@ test.runIf(LINUX)(
     plane = await TestPlane.open({ env: { SVC_RETENTION_BYTES_PER_AGENT: String(8192 * MIB) } });
     const line = (mib: number) => plane.agent(`head -c ${mib * MIB} /dev/zero | tr '\\0' x`);
     const idle = peak();
-    // Warm up: code that is loaded on demand, caches, and buffers that await garbage collection.
+    // Warms up code that is loaded on demand, caches, and buffers that are waiting for garbage collection.
     for (let n = 0; n < 3; n++) await plane.finished((await line(LINE_MIB / 4)).id);
     const warm = peak();
     const agent = await line(LINE_MIB);

@@ -10,9 +10,9 @@ import { TestPlane } from '../src/testing/plane.ts';
 import { commit, git, makeRepository } from '../src/testing/repository.ts';
 
 let plane: TestPlane;
-/** Has no worktree root. */
+/** A node without a worktree root. */
 let bare: TestAgentNode;
-/** Has a worktree root from the registry. */
+/** A node with a worktree root from the registry. */
 let rooted: TestAgentNode;
 let repo: string;
 

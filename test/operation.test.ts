@@ -17,7 +17,7 @@ async function text(response: Response): Promise<string> {
   try {
     for await (const chunk of response.body!) read += Buffer.from(chunk).toString();
   } catch {
-    // A stream that is cut off has ended too.
+    // A stream that is cut off has also ended.
   }
   return read;
 }

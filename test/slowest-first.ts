@@ -1,8 +1,10 @@
-/** The order of the test files: the slowest first, so that none of them runs alone at the end. */
+/** Orders the test files from slowest to fastest, so that no slow file runs alone at the end. */
 import { relative } from 'node:path';
 import { BaseSequencer, type TestSpecification } from 'vitest/node';
 
-/** Slow for their size, the slowest first. Other files follow in vitest's own order: in a fresh clone by size. */
+/**
+ * Files that are slow for their size, the slowest first. The others follow in vitest's own order (by size in a fresh clone).
+ */
 const SLOW = [
   'test/attacks/isolation.test.ts',
   'test/attacks/worktrees.test.ts',
@@ -29,7 +31,7 @@ export class SlowestFirst extends BaseSequencer {
       .filter(is_slow)
       .sort((a, b) => SLOW.indexOf(this.#name(a)) - SLOW.indexOf(this.#name(b)));
     const others = sorted.filter((spec) => !is_slow(spec));
-    // Projects run one after the other, as they follow each other here.
+    // Projects run one after another in this order.
     const first = others.findIndex((spec) => spec.project.name === slow[0]?.project.name);
     return first < 0 ? [...others, ...slow] : others.toSpliced(first, 0, ...slow);
   }

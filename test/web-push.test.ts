@@ -80,8 +80,8 @@ async function turnOn({ page, devices }: Phone): Promise<TestDevice> {
 }
 
 /**
- * Hands a message of the push service to the page's service worker. Sends it again if the worker does not see it: Chromium
- * was seen to drop a message of DevTools without an error, and a push service may repeat one too.
+ * Delivers a message of the push service to the page's service worker. Sends it again if the worker does not receive it,
+ * because Chromium sometimes drops a DevTools message without an error, and a push service may repeat one too.
  */
 async function deliver(cdp: CDPSession, worker: Worker, message: PushMessage): Promise<void> {
   const registration = new Promise<string>((resolve) => {

@@ -12,7 +12,7 @@ interface OpenCall {
   id: string;
   kind: string;
   title: string;
-  /** The command is read-only, or one of `svc actor`. */
+  /** The command is read-only, or a `svc actor` command. */
   reads: boolean;
   requested: boolean;
 }
@@ -20,14 +20,14 @@ interface OpenCall {
 export interface Acting {
   /** At least one permission request was made. */
   requested: boolean;
-  /** The title of the first call that acted without a request; null if none exists. */
+  /** The title of the first call that acted without a request, or null. */
   unasked: string | null;
   /** A kind of action was allowed permanently, so a call without a request proves nothing. */
   allowed_always: boolean;
   calls: OpenCall[];
 }
 
-/** `unknown`: it has not acted yet. */
+/** `unknown`: the agent has not acted yet. */
 export type Asks = 'asks' | 'acts' | 'unknown';
 
 export const nothingObserved: Acting = { requested: false, unasked: null, allowed_always: false, calls: [] };
@@ -40,7 +40,7 @@ export function asksOf({ requested, unasked }: Acting): Asks {
   return requested ? 'asks' : 'unknown';
 }
 
-/** Records a permission request. `toolCall`: the call that it is about. */
+/** Records a permission request. `toolCall`: the call for which it asks. */
 export function seeRequest(acting: Acting, toolCall: unknown): Acting {
   const call = readCall(acting, toolCall);
   const calls = call ? withCall(acting.calls, { ...call, requested: true }) : acting.calls;
@@ -87,11 +87,11 @@ const READERS = new Set(
     ' ',
   ),
 );
-/** One command of `svc actor`: words without special characters, or in single quotes. */
+/** One `svc actor` command: words without special characters, or in single quotes. */
 const ACTOR_COMMAND = /^svc actor (?: |[\w%+,./:=@-]|'[^']*'|\\')*$/;
 const GIT_READERS = new Set(['blame', 'diff', 'log', 'ls-files', 'rev-parse', 'show', 'status']);
 
-/** Whether a shell command is known to be read-only, or to be one of `svc actor`. */
+/** Whether a shell command is known to be read-only, or is a `svc actor` command. */
 export function isHarmless(command: string): boolean {
   if (ACTOR_COMMAND.test(command)) return true;
   // Redirections, substitutions and background jobs can hide anything, except those that only silence output.

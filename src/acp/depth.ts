@@ -4,7 +4,7 @@
  */
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
-/** Square and curly brackets differ in this bit only. */
+/** Square and curly brackets differ only in this bit. */
 const CURLY = 0x20;
 const OPENS = 0x7b;
 const CLOSES = 0x7d;

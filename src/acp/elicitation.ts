@@ -82,7 +82,7 @@ export function elicitationCompletion(method: string, params: unknown): Elicitat
   return acp_id === null ? [] : [{ kind: 'input_completed', acp_id }];
 }
 
-/** Why a request cannot be shown to people; sent to the agent and logged. */
+/** Why a request cannot be shown to people. The reason is sent to the agent and logged. */
 class Unreadable extends Error {}
 
 function readElicitation(params: unknown): Elicitation {
@@ -108,7 +108,7 @@ function readUrl(value: unknown): string {
   if (protocol !== 'https:' && protocol !== 'http:') {
     throw new Unreadable('its URL is neither https nor http');
   }
-  // Anything before an @ can pass for the host.
+  // Anything before an @ can be mistaken for the host.
   if (username !== '' || password !== '') throw new Unreadable('its URL has a username or password');
   if (href.length > limits.elicitation_url_chars_max) throw new Unreadable('its URL is too long');
   return href;
@@ -141,7 +141,7 @@ function readField(name: string, property: unknown, required: boolean): FormFiel
 const nothing = { format: null, min: null, max: null, pattern: null, choices: [], default: null };
 type Shape = Pick<FormField, 'type'> & Partial<FormField>;
 
-/** Null if it cannot be shown as a field. */
+/** Null if the property cannot be shown as a field. */
 function readShape(property: Record<string, unknown>): Shape | null {
   const { type, default: preset, minimum, maximum } = property;
   switch (type) {
@@ -191,7 +191,7 @@ function choicesOf(values: unknown, titled: unknown): FormChoice[] | null {
   const offered = isGiven(titled) ? titled : values;
   if (!Array.isArray(offered) || offered.length === 0) return null;
   if (offered.length > limits.elicitation_choices_max) return null;
-  // A repeated value is the same choice.
+  // A repeated value is treated as the same choice.
   const choices = new Map<string, FormChoice>();
   for (const one of offered) {
     const value = isRecord(one) ? one.const : one;

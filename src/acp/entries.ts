@@ -1,6 +1,6 @@
 /**
- * Reads an `acp_event` of an agent's log into a typed value, for the CLI and the web UI alike. Never throws, whatever the form
- * of the message; one that is too large for an event has no payload, only its method.
+ * Reads an `acp_event` of an agent's log into a typed value, for both the CLI and the web UI. Never throws, whatever the
+ * form of the message. A message that is too large for an event has no payload, only its method.
  */
 import type { EventRecord } from '../core/event.ts';
 import { type Fields, fieldsOf, isRecord, numberOf, stringOf } from './json.ts';
@@ -21,7 +21,7 @@ export type SentEntry =
       kind: 'answer';
       review_id: string | null;
       elicitation_id: string | null;
-      /** Null: the service itself. */
+      /** Null if the service itself answered. */
       answered_by: string | null;
       result: Fields;
     }
@@ -36,7 +36,7 @@ export type ReceivedEntry =
       /** Null if the request created no review. */
       review_id: string | null;
       call: ToolCall;
-      /** A report of the same call that comes with the request. */
+      /** A report of the same call, which was sent with the request. */
       called: ToolCall | null;
       options: readonly OfferedOption[];
     }
@@ -49,12 +49,12 @@ export type ReceivedEntry =
       kind: 'response';
       result: unknown;
       stop_reason: string | null;
-      /** The message of the error, empty if it has none; null: no error. */
+      /** The message of the error, which may be empty; null if there was no error. */
       failure: string | null;
     }
   | { kind: 'other' };
 
-/** `id`: of the request; undefined for a notification. */
+/** `id`: the id of the request; undefined for a notification. */
 interface Envelope {
   id: unknown;
   /** Null for a response. */
@@ -148,7 +148,7 @@ function readPermissionRequest({ review_id }: EventRecord, params: Fields): Rece
   };
 }
 
-/** What a request for a form or URL says, from its params. */
+/** The content of a request for a form or URL, from its params. */
 export function readElicitation(params: unknown) {
   const { message, url, requestedSchema } = fieldsOf(params);
   return {
@@ -162,13 +162,13 @@ function failureOf(error: unknown): string | null {
   return isRecord(error) ? (stringOf(error.message) ?? '') : null;
 }
 
-/** Who sent a message, if not the agent itself. */
+/** The sub-agent that sent a message. */
 export interface Author {
   /** The id of the sub-agent. */
   id: string;
-  /** It sent the message in a session that the agent did not announce. */
+  /** The sub-agent sent the message in a session that the agent did not announce. */
   unknown_session: boolean;
-  /** The session that scopes the ids of its tool calls; '' for the agent's, which sub-agents without a session share. */
+  /** The session that scopes the ids of its tool calls; '' for the agent's own, which sub-agents without a session share. */
   scope: string;
 }
 
@@ -186,7 +186,7 @@ export function markedTurnEnd({ turn_ended }: EventRecord) {
   return { prompt_id: stringOf(turn_ended.prompt_id), stop_reason: stringOf(turn_ended.stop_reason) };
 }
 
-/** How an event ends the turn of this prompt; null if it does not. In ACP v2 another frame than the response ends it. */
+/** How an event ends the turn of this prompt, or null. In ACP v2, another frame than the response ends the turn. */
 export function turnEndOf(
   event: EventRecord,
   prompt_id: string,
@@ -202,7 +202,7 @@ export function turnEndOf(
   return { stop_reason: stringOf(fieldsOf(result).stopReason), failure };
 }
 
-/** The size in bytes of a message that is too large for an event; null for one that is there. */
+/** The size in bytes of a message that is too large for an event; null for other messages. */
 export function tooLarge({ payload, size }: EventRecord): number | null {
   return isRecord(payload) ? null : numberOf(size);
 }

@@ -35,7 +35,7 @@ test('any conversation folds to the same bounded state, even if it is stored and
       let resumed = beginning;
       for (const [n, [direction, one]] of frames.entries()) {
         whole = frozen(foldFrame(whole, direction, frozen(one)).state);
-        // The same message as the log has it.
+        // This is the same message in the form in which the log contains it.
         const again = readMessage(writeMessage(one).trimEnd())!;
         resumed = foldFrame(stores[n] ? stored(resumed) : resumed, direction, again).state;
       }

@@ -53,7 +53,7 @@ export type AcpEvent =
   /** The agent is idle after work that no prompt started. */
   | { kind: 'idle' }
   | { kind: 'refused'; request: ReceivedRequest; error: RpcError }
-  /** `requests`: the withdrawn requests that have no answer yet. */
+  /** `requests`: the withdrawn requests that have not been answered yet. */
   | { kind: 'withdrawn'; id: RequestId; requests: ReceivedRequest[] }
   | { kind: 'answered'; asked: SentRequest; error: RpcError | null };
 
@@ -74,7 +74,7 @@ export function fold(state: AcpState, direction: Direction, message: Message): F
   return { replay: false, source, events: [], ...step, state: withinMode(state, step.state) };
 }
 
-/** Discards observations when the mode changes: those from one mode say nothing about another. */
+/** Discards observations when the mode changes, because those from one mode say nothing about another. */
 function withinMode(before: AcpState, after: AcpState): AcpState {
   if (before.modes === after.modes && before.config_options === after.config_options) return after;
   const state = withOneMode(before, after);
@@ -291,7 +291,7 @@ function update(before: AcpState, params: unknown, source: Source): Step {
   return { state: replay ? replayed(state, changes, source) : updated(state, changes, source), replay };
 }
 
-/** Ignores the acts of a replay: they took place in another session, possibly in another mode. */
+/** Ignores replayed actions, because they took place in another session and possibly in another mode. */
 function replayed(state: AcpState, changes: Fields, source: Source): AcpState {
   const after = updated(state, changes, source);
   return after.acting === state.acting ? after : { ...after, acting: state.acting };
@@ -300,7 +300,7 @@ function replayed(state: AcpState, changes: Fields, source: Source): AcpState {
 function updated(state: AcpState, changes: Fields, source: Source): AcpState {
   const update = readUpdate(changes);
   if (update.kind === 'tool_call' && update.how !== 'appends') {
-    // An act of a sub-agent counts as the agent's.
+    // Actions of a sub-agent count as the agent's own.
     const acting = seeCall(state.acting, scopedCall(source, changes));
     return acting === state.acting ? state : { ...state, acting };
   }

@@ -24,7 +24,7 @@ export function numberOf(value: unknown): number | null {
   return typeof value === 'number' && Number.isFinite(value) ? value : null;
 }
 
-/** Any value as text. Does not use `String`: an agent's object may have a `toString` that is not a function. */
+/** Any value as text. Does not use `String`, because an agent's object may have a `toString` that is not a function. */
 export function anyText(value: unknown): string {
   return stringOf(value) ?? JSON.stringify(value) ?? '';
 }

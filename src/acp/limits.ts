@@ -4,7 +4,7 @@ import { KIB } from '../base/limits.ts';
 export const limits = {
   /** Size of a session's stored state. */
   acp_state_chars_max: 64 * KIB,
-  /** Nesting of an agent's message that is accepted. */
+  /** Deepest nesting of an agent's message that is accepted. */
   acp_levels_max: 1_000,
   /** Values in an agent's message; more would take seconds to process. */
   acp_values_max: 200_000,

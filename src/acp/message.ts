@@ -27,7 +27,7 @@ export const rpcErrors = {
   requestCancelled: { code: -32800, message: 'request cancelled' },
 } as const satisfies Record<string, RpcError>;
 
-/** Error code of an agent that needs somebody to sign in first. */
+/** Error code of an agent that needs someone to sign in first. */
 export const AUTH_REQUIRED = -32000;
 
 /** Null if the line is not a JSON-RPC 2.0 message, or if its id, method, depth or number of values exceeds the limits. */
@@ -48,7 +48,7 @@ export function readMessage(line: string): Message | null {
     return isId(id) ? { kind: 'request', id, method, params } : null;
   }
   if (!isId(id)) return null;
-  // Some libraries omit null: a response with neither field has a null result.
+  // Some libraries omit null, so a response with neither field has a null result.
   const failed = error !== undefined && error !== null;
   return failed ? { kind: 'response', id, error: readError(error) } : { kind: 'response', id, result };
 }
@@ -83,7 +83,7 @@ export function shortened(text: string): string {
   return text.slice(0, sharedLimits.acp_text_chars_max);
 }
 
-/** Ids are stored until the request is answered, and shown in events, so their length is limited. */
+/** Ids are stored until the request is answered, and are shown in events, so their length is limited. */
 export function isId(value: unknown): value is RequestId {
   return value === null || isShortText(value) || Number.isFinite(value);
 }

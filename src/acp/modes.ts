@@ -1,6 +1,6 @@
 /**
- * The mode of a session (pure). Agents report it as ACP's session mode, as a session option that replaces it, or as both;
- * with both, they often update only one of them.
+ * The mode of a session (pure). Agents report it as ACP's session mode, as a session option that replaces it, or as both. If
+ * they use both, they often update only one of them.
  */
 import { AGENT_METHODS, type SessionConfigOption } from '@agentclientprotocol/sdk';
 import type { AcpState } from './state.ts';
@@ -33,7 +33,7 @@ export function modeSetting(offers: Offers, mode: string): Setting | null {
   return { method: AGENT_METHODS.session_set_config_option, params: { configId: option.id, value: mode } };
 }
 
-/** Copies the mode that was reported last to the other place. */
+/** Copies the last reported mode to the other place. */
 export function withOneMode<T extends Offers>(before: Offers, after: T): T {
   const session = after.modes?.currentModeId ?? null;
   const option = optionValue(after);

@@ -7,13 +7,13 @@ import { shortened } from './message.ts';
 import { type OfferedOption, readOption } from './tool-calls.ts';
 
 export interface Permission {
-  /** ACP's tool call, unchanged; if it is too large for an event, the parts that fit. */
+  /** ACP's tool call, unchanged. If it is too large for an event, the parts that fit. */
   tool_call: Fields;
   /** In the agent's order. */
   options: OfferedOption[];
 }
 
-/** Null if nobody could answer the request, or if the record could not identify the answer. */
+/** Null if the request cannot be answered, or if the record could not identify the answer. */
 export function readPermission(params: unknown): Permission | null {
   if (!isRecord(params) || !Array.isArray(params.options)) return null;
   const { toolCall } = params;
@@ -23,14 +23,14 @@ export function readPermission(params: unknown): Permission | null {
   return { tool_call: isRecord(toolCall) ? fitting(toolCall) : {}, options };
 }
 
-/** Null if nobody could choose the option: its id is missing or too long. A shortened id would be a different one. */
+/** Null if the option cannot be chosen because its id is missing or too long. A shortened id would be a different one. */
 function readShortOption(value: unknown): OfferedOption | null {
   const option = readOption(value);
   if (option === null || option.option_id.length > sharedLimits.acp_text_chars_max) return null;
   return { ...option, name: shortened(option.name), kind: shortened(option.kind) };
 }
 
-/** Whether an id occurs twice with different meanings: the record could not say which option was chosen. */
+/** Whether an id occurs twice with different meanings. The record could not say which option was chosen. */
 function isAmbiguous(options: readonly OfferedOption[]): boolean {
   const kinds = new Map(options.map(({ option_id, kind }) => [option_id, kind]));
   return options.some(({ option_id, kind }) => kinds.get(option_id) !== kind);

@@ -39,7 +39,7 @@ function updateTexts(raw: Fields): string[] {
   }
 }
 
-/** A permission request in ACP version 2 has more than a title. */
+/** In ACP version 2, a permission request has more text than a title. */
 function permissionTexts(call: Fields): string[] {
   return [...callTexts(call), ...contentTexts(call.content)];
 }
@@ -48,7 +48,7 @@ function callTexts({ title, rawInput }: Fields): string[] {
   return [stringOf(title) ?? '', ...stringsIn(rawInput)];
 }
 
-/** All strings in a value, in order. Not recursive, because an agent can nest as deep as its frame is long. */
+/** All strings in a value, in order. It is not recursive, because an agent can nest a frame as deep as it is long. */
 export function stringsIn(value: unknown): string[] {
   const found: string[] = [];
   const left = [value];

@@ -1,4 +1,6 @@
-/** What an agent reports about itself and its session, as far as the plane, the CLI and the web UI read it alike. */
+/**
+ * The parts of an agent's reports about itself and its session that the plane, the CLI and the web UI read in the same way.
+ */
 import { type Fields, fieldsOf, isRecord, numberOf, recordsOf, stringOf } from './json.ts';
 
 export interface AgentInfo {
@@ -19,14 +21,14 @@ export interface Cost {
   currency: string;
 }
 
-/** The settings in the result of opening a session or setting an option. Null: not mentioned. */
+/** The settings in the result of opening a session or setting an option. Null: the result does not mention them. */
 export interface ReportedSettings {
   modes: { current_id: string; available: readonly Fields[] } | null;
   config_options: readonly Fields[] | null;
   commands: readonly Fields[] | null;
 }
 
-/** Null if the agent does not introduce itself. */
+/** Null if the agent sent no information about itself. */
 export function readAgentInfo(info: unknown): AgentInfo | null {
   if (!isRecord(info)) return null;
   return { name: stringOf(info.name) ?? '', title: stringOf(info.title), version: stringOf(info.version) };

@@ -1,6 +1,7 @@
 /**
- * The state of a session that speaks ACP: everything that a plane needs to continue in the middle of a turn. It is stored
- * in a row, in the same transaction as the frames it follows from. It contains no conversation text; every part is bounded.
+ * The state of a session that speaks ACP: everything that a plane needs to continue in the middle of a turn. It is stored in
+ * a row, in the same transaction as the frames from which it was computed. It contains no conversation text, and every part
+ * is bounded.
  */
 import type {
   AvailableCommand,
@@ -38,16 +39,16 @@ export type Phase = (typeof phases)[number];
 export interface SentRequest {
   id: string;
   method: string;
-  /** The value that it sets, for methods whose response does not repeat it. */
+  /** The value that the request sets, for methods whose response does not repeat it. */
   value: string | null;
 }
 
 /** An unanswered request from the agent. */
 export interface ReceivedRequest {
-  /** Counts the agent's requests in this session. With the session it identifies the request, whatever `id` is. */
+  /** The number of the request in this session. Together with the session, it identifies the request, whatever `id` is. */
   number: number;
   id: RequestId;
-  /** For a permission request: the options that allow permanently. */
+  /** For a permission request: the options that allow the action permanently. */
   always?: string[];
 }
 
@@ -70,11 +71,11 @@ export interface AcpState {
   phase: Phase;
   /** Number of requests from the service so far. */
   asked_count: number;
-  /** Those of them that the agent has not answered. */
+  /** The service's requests that the agent has not answered. */
   asked: SentRequest[];
   /** Number of requests from the agent so far. */
   received_count: number;
-  /** Those of them that have no answer yet. */
+  /** The agent's requests that have not been answered yet. */
   received: ReceivedRequest[];
   /** The negotiated version of ACP; null until the agent has chosen one. */
   protocol_version: number | null;
@@ -86,7 +87,7 @@ export interface AcpState {
   /** The agent's own session id. Not shown to anyone, because it is enough to resume the conversation. */
   acp_session_id: string | null;
   turn: { prompt_id: string } | null;
-  /** Only in sessions that use version 2. */
+  /** Used only in sessions with version 2. */
   work: Work;
   modes: SessionModeState | null;
   config_options: SessionConfigOption[];
@@ -95,9 +96,9 @@ export interface AcpState {
   usage: Pick<UsageUpdate, 'used' | 'size' | 'cost'> | null;
   title: string | null;
   subagents: Subagent[];
-  /** What its tool calls reveal since its mode last changed. Includes those of its sub-agents. */
+  /** Observations from the agent's tool calls since its mode last changed, including those of its sub-agents. */
   acting: Acting;
-  /** The current line is too long for a frame and not finished yet. */
+  /** The current line is too long for a frame and has not ended yet. */
   spilling: boolean;
 }
 

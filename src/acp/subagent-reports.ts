@@ -1,7 +1,7 @@
 /** How agents report the work of their sub-agents: announcements of sessions, and tool calls that launch one. */
 import { type Fields, fieldsOf, isRecord, stringOf } from './json.ts';
 
-/** ACP's states of a session's work; also `unknown` if none was reported. */
+/** ACP's states of a session's work, and `unknown` if none was reported. */
 export const subagentStatuses = ['running', 'requires_action', 'idle', 'unknown'] as const;
 export type SubagentStatus = (typeof subagentStatuses)[number];
 
@@ -11,7 +11,7 @@ export interface SubagentWork {
   stop_reason: string | null;
 }
 
-/** A `subagent_update`. Undefined: not mentioned; null: cleared. */
+/** A `subagent_update`. Undefined fields were not mentioned; null clears them. */
 export interface Announcement {
   ids: readonly (string | null)[];
   name: string | null | undefined;
@@ -19,7 +19,7 @@ export interface Announcement {
   work: SubagentWork | undefined;
 }
 
-/** A tool call, as far as it tells about the sub-agent that it launches. Null: not mentioned. */
+/** What a tool call reports about the sub-agent that it launches. Null fields were not mentioned. */
 export interface Launch {
   id: string | null;
   /** The kind of the sub-agent, which Claude, OpenCode and Qwen name in the input of the call. */
@@ -34,14 +34,14 @@ export const unreportedWork: SubagentWork = { status: 'unknown', stop_reason: nu
 const ended = (stop_reason: string | null): SubagentWork => ({ status: 'idle', stop_reason });
 const running: SubagentWork = { status: 'running', stop_reason: null };
 
-/** Work states in drafts of the protocol. */
+/** Names of the work states in drafts of the protocol. */
 const drafts = new Map<unknown, SubagentWork>([
   ['completed', ended('end_turn')],
   ['failed', ended('error')],
   ['cancelled', ended('cancelled')],
 ]);
 
-/** Drafts of the protocol say `subagentSessionId`, `name` and `task`. */
+/** Drafts of the protocol use `subagentSessionId`, `name` and `task`. */
 export function readAnnouncement(update: Fields): Announcement {
   const { sessionId, subagentSessionId, title = update.name, description = update.task, state } = update;
   return {

@@ -1,7 +1,7 @@
 /**
- * The sub-agents of a session (pure). Agents report them in two ways: as separate sessions, announced by
- * `subagent_update` on the session that made them, or within the agent's session, by a mark that names the tool call
- * that launched the sub-agent. Nothing that comes from a sub-agent changes the state of the agent's own session.
+ * The sub-agents of a session (pure). Agents report them in two ways: as separate sessions, announced by `subagent_update`
+ * in the session that created them, or within the agent's session, by a mark that names the tool call that launched the
+ * sub-agent. Messages from a sub-agent never change the state of the agent's own session.
  */
 
 import { type Fields, fieldsOf, isRecord } from './json.ts';
@@ -22,7 +22,7 @@ export interface Subagent extends SubagentWork {
   /** The id of its session, or of the tool call that launched it if it has none. */
   id: string;
   has_session: boolean;
-  /** The sub-agent that made it; null if the agent did. */
+  /** The sub-agent that created this one; null if the agent did. */
   parent_id: string | null;
   name: string | null;
   description: string | null;
@@ -31,20 +31,20 @@ export interface Subagent extends SubagentWork {
 /** The sub-agent that a message comes from; null if it comes from the agent itself. */
 export type Source = {
   id: string;
-  /** `unknown`: it names a session that was not announced. */
+  /** `unknown`: the message names a session that was not announced. */
   by: 'session' | 'call' | 'unknown';
 } | null;
 
-/** The sub-agent that asks for a permission. */
+/** The sub-agent that asks for permission. */
 export interface Asker {
   id: string;
   name: string | null;
   unknown_session: boolean;
 }
 
-/** What is needed to tell an agent's sessions apart. */
+/** The parts of the state that distinguish an agent's sessions. */
 interface Sessions {
-  /** Null until one is open; until then every session is taken for it. */
+  /** Null until a session is open. Until then, every session is treated as the agent's own. */
   acp_session_id: string | null;
   subagents: Subagent[];
 }
@@ -87,13 +87,13 @@ export function seeSubagents(
     if (id === null || id === acp_session_id || id === parent_id) return subagents;
     return withAnnounced(subagents, id, parent_id, announcement);
   }
-  // Ids of tool calls are unique within a session only.
+  // Ids of tool calls are unique only within a session.
   if (source?.by === 'session') return subagents;
   const marked = source === null ? subagents : withMarked(subagents, source.id, readMarkedName(about));
   return withLaunched(marked, parent_id, readLaunch(about));
 }
 
-/** Keys that keep tool calls of different sessions apart. */
+/** Adds keys that separate the tool calls of different sessions. */
 export function scopedCall(source: Source, call: Fields): Fields {
   const { toolCallId } = call;
   if (source === null || source.by === 'call' || typeof toolCallId !== 'string') return call;
@@ -102,7 +102,7 @@ export function scopedCall(source: Source, call: Fields): Fields {
 
 // --- sessions ---------------------------------------------------------------------------------------------------------
 
-/** Omitted fields stay as they are; null clears them. */
+/** Omitted fields keep their value; null clears them. */
 function withAnnounced(
   subagents: Subagent[],
   id: string,
@@ -110,7 +110,7 @@ function withAnnounced(
   { name, description, work }: Announcement,
 ): Subagent[] {
   const before = subagents.find((one) => one.id === id);
-  // Only the session that made a sub-agent reports on it.
+  // Only the session that created a sub-agent may report on it.
   if (before && (!before.has_session || before.parent_id !== parent_id)) return subagents;
   return withChanged(subagents, {
     ...(before ?? newSubagent(id, parent_id)),
@@ -146,7 +146,7 @@ function newSubagent(id: string, parent_id: string | null): Subagent {
   return { id, has_session: false, parent_id, name: null, description: null, ...unreportedWork };
 }
 
-/** The newest that fit: the first one that is not working makes room. */
+/** Keeps as many as fit. The first one that is not working makes room for a new one. */
 function withChanged(subagents: Subagent[], one: Subagent): Subagent[] {
   const at = subagents.findIndex(({ id }) => id === one.id);
   if (at >= 0) return isSame(subagents[at]!, one) ? subagents : subagents.with(at, one);

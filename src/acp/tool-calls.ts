@@ -7,7 +7,7 @@ export interface Location {
   line: number | null;
 }
 
-/** One report of a call. Null, or undefined for values of any type: the report does not mention the field. */
+/** One report of a call. Null, or undefined for values of any type, means that the report does not mention the field. */
 export interface ToolCall {
   id: string | null;
   title: string | null;
@@ -15,7 +15,7 @@ export interface ToolCall {
   tool_kind: string | null;
   status: string | null;
   locations: readonly Location[] | null;
-  /** A list for `readContent`; anything else: not mentioned. */
+  /** A list for `readContent`. Any other value means that the report does not mention it. */
   content: unknown;
   raw_input: unknown;
   raw_output: unknown;
@@ -73,14 +73,14 @@ function readPart(raw: Fields): Content {
   return { type: 'unknown', raw };
 }
 
-/** An answer that the agent offers, in its own words. */
+/** An answer that the agent offers, with the agent's wording. */
 export interface OfferedOption {
   option_id: string;
   name: string;
   kind: string;
 }
 
-/** Null for an option without an id: nobody could choose it. */
+/** Null for an option without an id, because it cannot be chosen. */
 export function readOption(value: unknown): OfferedOption | null {
   if (!isRecord(value)) return null;
   const option_id = stringOf(value.optionId);

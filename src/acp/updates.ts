@@ -1,6 +1,6 @@
 /**
- * Reads a `session/update` into a typed value, for the fold, the CLI and the web UI alike. Fields of an unexpected type count
- * as missing, and kinds that are not known stay as they are. `plainUpdate` first translates an update of ACP v2.
+ * Reads a `session/update` into a typed value, for the fold, the CLI and the web UI. Fields of an unexpected type count as
+ * missing, and unknown kinds stay unchanged. `plainUpdate` first translates an update of ACP v2.
  */
 import type { SessionUpdate as V1 } from '@agentclientprotocol/sdk';
 import type { SessionUpdate as V2 } from '@agentclientprotocol/sdk/experimental/v2';
@@ -25,9 +25,9 @@ export type Update =
   | { kind: 'chunk'; voice: Voice; message_id: string | null; block: unknown }
   /** A whole message, which replaces its chunks; `blocks` is null if they stay. */
   | { kind: 'message'; voice: Voice; message_id: string | null; blocks: readonly Fields[] | null }
-  /** What the agent repeats of the user's messages. */
+  /** The agent's echo of the user's messages. */
   | { kind: 'user_message'; blocks: readonly unknown[] }
-  /** Between the agent and its sub-agents; `blocks` is null if a whole message has no list of them. */
+  /** A message between the agent and its sub-agents. `blocks` is null if a complete message has no list of blocks. */
   | {
       kind: 'session_message';
       message_id: string | null;
@@ -36,7 +36,7 @@ export type Update =
       is_chunk: boolean;
       blocks: readonly unknown[] | null;
     }
-  /** `begins`: a new call, even if its id was used before. `appends`: the content is added to the call's. */
+  /** `begins`: a new call, even if its id was used before. `appends`: the content is added to that of the call. */
   | { kind: 'tool_call'; how: 'begins' | 'changes' | 'appends'; call: ToolCall }
   /** The output of a command, which tool calls refer to. Undefined: not mentioned. */
   | {
@@ -63,7 +63,7 @@ export type Update =
   | { kind: 'compaction_summary' }
   | { kind: 'unknown' };
 
-/** `update`: of ACP v1, or of v2 after `plainUpdate`. */
+/** `update`: an update of ACP v1, or of v2 after `plainUpdate`. */
 export function readUpdate(update: Fields): Update {
   const { sessionUpdate, content, messageId } = update;
   const message_id = stringOf(messageId);

@@ -1,10 +1,10 @@
 /** Shared async helpers: wake-ups, sleep, a queue per key, a semaphore. */
 
-/** A wake-up without data: several `notify` calls before a `wait` count as one. A lost wake-up costs latency only. */
+/** A wake-up without data. Several `notify` calls before a `wait` count as one. A lost wake-up costs only latency. */
 export class Wake {
   #woken = false;
   #waiter: (() => void) | null = null;
-  /** The signal that is already subscribed to: every `wait` passes a signal, but usually the same one. */
+  /** The signal that is already subscribed to. Every `wait` passes a signal, but usually the same one. */
   #signal: AbortSignal | undefined;
 
   notify(): void {
@@ -12,7 +12,7 @@ export class Wake {
     this.#waiter?.();
   }
 
-  /** Resolves at the next `notify`, at once if one is pending, after `timeout_ms`, or when `signal` aborts. */
+  /** Resolves at the next `notify` (immediately if one is pending), after `timeout_ms`, or when `signal` aborts. */
   wait(timeout_ms?: number, signal?: AbortSignal): Promise<void> {
     if (this.#woken || signal?.aborted) {
       this.#woken = false;

@@ -18,7 +18,7 @@ export function closeInherited(): void {
       const flags = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${name}`, 'latin1'))?.[1];
       if (flags !== undefined && (Number.parseInt(flags, 8) & CLOSE_ON_EXEC) === 0) closeSync(Number(name));
     } catch {
-      // The descriptor that readdir used to list the folder.
+      // This was the descriptor with which readdir listed the folder.
     }
   }
 }

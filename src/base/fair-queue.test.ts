@@ -6,7 +6,7 @@ const many: FairQueueLimits = {
   ...{ waiting: 100, waiting_per_owner: 100, waiting_per_place: 100 },
 };
 
-/** Work that runs until it is ended by its name. */
+/** Named tasks that run until the test ends them. */
 class Work {
   readonly running: string[] = [];
   readonly begun: string[] = [];

@@ -21,7 +21,7 @@ export interface Turn {
 interface Share {
   running: number;
   waiting: number;
-  /** The number of the last turn that it got. */
+  /** The number of the last turn it was given. */
   served: number;
 }
 
@@ -32,8 +32,8 @@ interface Waiting {
 }
 
 /**
- * Runs limited numbers of tasks at a time: in total, for each owner and for each place. A free turn goes to the owner with
- * the fewest running tasks, and among equals to the owner, then the place, that has waited longest for one.
+ * Limits the number of running tasks: in total, for each owner and for each place. A free turn goes to the owner with the
+ * fewest running tasks. If several have equally few, it goes to the owner, and then to the place, that has waited longest.
  */
 export class FairQueue {
   readonly #limits: FairQueueLimits;
@@ -50,7 +50,7 @@ export class FairQueue {
     this.#full = full;
   }
 
-  /** Runs the task when its turn comes. Throws the error of `full` if too many tasks wait already. */
+  /** Runs the task when its turn comes. Throws the error of `full` if too many tasks are already waiting. */
   async run<T>({ owner, place }: Turn, work: () => Promise<T>): Promise<T> {
     const shares = { owner: shareOf(this.#owners, owner), place: shareOf(this.#places, place) };
     try {
@@ -72,7 +72,7 @@ export class FairQueue {
   #wait(shares: Pick<Waiting, 'owner' | 'place'>): Promise<void> {
     const { waiting, waiting_per_owner, waiting_per_place } = this.#limits;
     const { owner, place } = shares;
-    // No need to check the queue: a waiting task that could run now would already be running.
+    // There is no need to check the queue, because a waiting task that could run now would already be running.
     if (this.#mayRun(shares)) {
       this.#begin(shares);
       return Promise.resolve();

@@ -27,7 +27,7 @@ export async function makePrivateFolder(path: string): Promise<void> {
   await chmod(path, 0o700);
 }
 
-/** The names of the first entries of a folder, in no order, without reading the rest. Throws if it cannot be read. */
+/** The names of the first entries of a folder, in any order, without reading the rest. Throws if it cannot be read. */
 export async function firstNames(folder: string, max: number): Promise<string[]> {
   const names: string[] = [];
   for await (const { name } of await opendir(folder, { bufferSize: Math.min(max, 32) })) {

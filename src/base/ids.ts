@@ -27,7 +27,7 @@ export function newId(prefix: IdPrefix): string {
   return `${prefix}_${base32(randomBytes(10))}`;
 }
 
-/** Derives an id from its parts: the same caller gets the same id again for the same idempotency key. */
+/** Derives an id from its parts, so that the same caller gets the same id again for the same idempotency key. */
 export function idFrom(prefix: IdPrefix, ...parts: string[]): string {
   return `${prefix}_${base32(createHash('sha256').update(JSON.stringify(parts)).digest().subarray(0, 10))}`;
 }

@@ -1,6 +1,6 @@
 /**
- * Limits that several modules share: queues, pages, bodies, retries. Names end with their unit. For values that an operator can
- * change, this is the default; `core/config.ts` has the key. Other limits are in the `limits.ts` of their module, and
+ * Limits that several modules share: queues, pages, bodies, retries. Names end with their unit. If an operator can change a
+ * value, this is the default, and `core/config.ts` has the key. Other limits are in the `limits.ts` of their module, and
  * `docs/reference/limits.md` lists them all.
  */
 export const KIB = 1024;
@@ -12,9 +12,9 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 export const clientLimits = {
   /** Largest page of a list, so that one response stays small. */
   page_items_max: 200,
-  /** Two missed heartbeats and a margin: after this silence a client reconnects. */
+  /** A client reconnects after this much silence: two missed heartbeats and a margin. */
   client_silence_ms: 75_000,
-  /** Waits between a client's attempts to reconnect; the last one repeats. */
+  /** Delays between a client's attempts to reconnect. The last one is repeated. */
   reconnect_backoff_ms: [1_000, 2_000, 4_000, 8_000, 30_000],
 } as const;
 
@@ -66,7 +66,7 @@ export const limits = {
   step_output_bytes_max: 1 * MIB,
   /** Rows that a stream reads from the database at once. */
   follow_rows_per_read: 200,
-  /** After this time, a turn that continues after its cancellation is reported. */
+  /** A turn that continues for this long after its cancellation is reported. */
   turn_cancel_ms: 15_000,
   /** Longest prompt. */
   prompt_chars_max: 512 * KIB,
@@ -86,17 +86,17 @@ export const limits = {
   retention_bytes_per_agent: 256 * MIB,
   /** Requests for an agent must be answered within 2 s, wherever its node is. */
   node_answer_ms: 1_000,
-  /** Three missed heartbeats and a margin: the node is shown as suspect. */
+  /** A node is shown as suspect after this much silence: three missed heartbeats and a margin. */
   node_suspect_ms: 15_000,
   /** Lifetime of certificates, which are renewed automatically. */
   leaf_lifetime_ms: 90 * DAY_MS,
   /** Longest host name (RFC 1035). */
   host_name_chars_max: 253,
-  /** Time for the first message of a link. */
+  /** How long to wait for the first message of a link. */
   link_hello_ms: 10_000,
-  /** Time to open a connection. */
+  /** Time limit for opening a connection. */
   link_connect_ms: 10_000,
-  /** A connection without traffic is closed after this time. */
+  /** A connection is closed after being without traffic for this long. */
   link_idle_ms: 60_000,
   /** Connections of actors to one listener. */
   actor_connections_max: 128,
@@ -112,35 +112,35 @@ export const limits = {
   probe_version_chars_max: 120,
   /** Longest path that the system accepts. */
   path_bytes_max: 4_095,
-  /** Time for a checkout, which can be large. */
+  /** Time limit of a checkout, which can be large. */
   git_checkout_timeout_ms: 10 * 60 * 1000,
   /** Changed files that one response lists. */
   changed_files_max: 2_000,
   /** Largest patch of an agent's changes. */
   patch_bytes_max: 8 * MIB,
-  /** Part of a patch that is sent at once. */
+  /** Size of the pieces in which a patch is sent. */
   patch_piece_bytes: 256 * KIB,
   /** Files that a search by name returns. */
   found_files_max: 50,
-  /** Below this free space, no agent starts. */
+  /** No agent starts while less disk space than this is free. */
   disk_no_start_bytes: 2 * GIB,
-  /** The same as a share of the disk, for small disks. */
+  /** The same threshold as a share of the disk, for small disks. */
   disk_no_start_share: 0.05,
-  /** Time for one check of `svc doctor`. */
+  /** Time limit of one check of `svc doctor`. */
   doctor_wait_ms: 5_000,
   /** Heap for young objects of a worker thread, to keep its memory small. */
   worker_young_mib: 8,
-  /** Log lines that wait for a slow reader; later ones are dropped. */
+  /** Log lines that are waiting for a slow reader. Later ones are dropped. */
   log_waiting_bytes_max: 1 * MIB,
-  /** The same refusal is logged once in this time. */
+  /** The same refusal is logged at most once in this period. */
   refusal_log_ms: 10_000,
-  /** An idle worker thread ends after this time. */
+  /** A worker thread ends after being idle for this long. */
   worker_idle_ms: 60_000,
   /** Longest delay of a Node.js timer. */
   timer_ms_max: 2 ** 31 - 1,
   /** Runs that the CLI requests at once. */
   cli_run_page_items: 20,
-  /** Work that writes to a repository: one at a time for each. It does not count as a turn of `folder_work` until it runs a job. */
+  /** Work that writes to a repository, one at a time for each. It counts as a turn of `folder_work` while it runs a job. */
   repository_work: {
     running: 1_000,
     running_per_owner: 1_000,

@@ -57,7 +57,7 @@ export function openLog(options: LogOptions): LogFile {
 
 export const silentLog: Logger = pino({ level: 'silent' });
 
-/** A rate-limited warning that counts what it leaves out, so that unauthenticated clients cannot fill the log. */
+/** A rate-limited warning that counts the omitted occurrences, so that unauthenticated clients cannot fill the log. */
 export class RareWarning {
   readonly #log: Logger;
   readonly #clock: Clock;
@@ -73,7 +73,7 @@ export class RareWarning {
 
   warn(reason: string, details: Record<string, unknown>): void {
     const now_ms = this.#clock.now();
-    // The absolute difference, so that setting the clock back does not silence the warning.
+    // Uses the absolute difference, so that setting the clock back does not silence the warning.
     if (Math.abs(now_ms - this.#logged_ms) < limits.refusal_log_ms) {
       this.#silent++;
       return;
@@ -97,7 +97,7 @@ function asText(line: string): string {
   return `${inert(`${timestamp} ${String(level).padEnd(5)} ${message ?? ''}${details ? ` ${details}` : ''}`)}\n`;
 }
 
-/** Escapes control characters, including those above 0x7e, as JSON does: a terminal would interpret them. */
+/** Escapes control characters as JSON does, including those above 0x7e, which a terminal would interpret. */
 function inert(text: string): string {
   return text.replaceAll(
     /\p{Cc}/gu,

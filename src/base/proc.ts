@@ -1,11 +1,11 @@
 /**
- * Reads process information from the system: pids with start times (a pid alone may have been reused), the boot id. Uses
- * /proc if there is one, `ps` otherwise. Sends no signals.
+ * Reads process information from the system: pids with start times (a pid alone may have been reused), and the boot id. Uses
+ * /proc if there is one, and `ps` otherwise. Sends no signals.
  */
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 
-/** Identifies one process: within a boot, no two processes share pid and start time. */
+/** Identifies one process. Within a boot, no two processes have the same pid and start time. */
 export interface ProcessRef {
   pid: number;
   /** Clock ticks since boot on Linux, the output of `ps -o lstart` elsewhere. */
@@ -39,7 +39,7 @@ export function parseStat(text: string): ProcessStat | null {
     pid: Number(text.slice(0, open)),
     name: text.slice(open + 1, close),
     state,
-    // A process whose main thread has ended is a zombie, but its other threads may run on.
+    // A process whose main thread has ended is a zombie, but its other threads may still be running.
     is_dead: isZombie(state) && Number(threads) <= 1,
     ppid: Number(fields[1]),
     pgrp: Number(fields[2]),

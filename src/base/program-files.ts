@@ -1,6 +1,6 @@
 /**
- * Where the files of the program are. In the source tree each module is a file of its own; in the bundle the entry points and
- * what they share are files of one folder, `dist/program/`.
+ * Locates the files of the program. In the source tree, each module is a separate file. In the bundle, the entry points and
+ * the code they share are files in one folder, `dist/program/`.
  */
 import { fileURLToPath } from 'node:url';
 
@@ -12,7 +12,7 @@ const package_url = new URL('../../', import.meta.url);
 export const packageFolder = fileURLToPath(package_url);
 
 /**
- * The file of an entry point that runs in a process or thread of its own. `scripts/build-program.ts` lists them all.
+ * The file of an entry point that runs in a separate process or thread. `scripts/build-program.ts` lists all entry points.
  *
  * @param module its path below `src/` without extension, such as `events/worker`
  */

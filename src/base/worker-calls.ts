@@ -46,7 +46,7 @@ export class WorkerCalls<T extends Tasks> {
   async close(): Promise<void> {
     clearTimeout(this.#idle);
     const worker = this.#worker;
-    // Detach the worker first: a call during the shutdown starts another one.
+    // Detach the worker first, because a call during the shutdown must start another one.
     if (worker) this.#lose(worker, new Error('the worker thread ended'));
     await worker?.terminate();
   }

@@ -6,7 +6,10 @@ export interface XdgSources {
   home: string;
 }
 
-/** `$NAME` if it is an absolute path (the XDG specification says to ignore others), else `fallback` below the home folder. */
+/**
+ * `$NAME` if it is an absolute path (the XDG specification says to ignore others); otherwise `fallback` below the home
+ * folder.
+ */
 export function xdg({ env, home }: XdgSources, name: string, fallback: string): string {
   const value = env[name];
   return value && isAbsolute(value) ? value : join(home, fallback);

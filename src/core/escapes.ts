@@ -1,7 +1,8 @@
 /**
- * Removes terminal escape sequences from text, to find secrets that they interrupt (pure). Handles control sequences (CSI,
- * which include colours) and the short sequences that select a character set. A terminal shows the letters on both sides as
- * neighbours. Strings (OSC, DCS) are left in: they contain text that has to be searched.
+ * Removes terminal escape sequences from text, to find secrets that are interrupted by them (pure). It handles control
+ * sequences (CSI, which include colors) and the short sequences that select a character set. A terminal shows the text
+ * before and after such a sequence without a gap. Strings (OSC, DCS) are left in, because they contain text that must be
+ * searched.
  */
 const ESC = 0x1b;
 /** Limits on the parameters of a sequence, so that no secret fits into them. */
@@ -9,7 +10,7 @@ const DIGITS_MAX = 4;
 const NUMBERS_MAX = 24;
 const INTERMEDIATES_MAX = 2;
 
-/** The bytes of a stream without escape sequences, with a mapping between both. Positions are offsets in the stream. */
+/** The bytes of a stream without escape sequences, and a mapping between both. Positions are offsets in the stream. */
 export interface Unescaped {
   bytes: Buffer;
   /** Position in the stream of the byte at `index` of `bytes`. */
@@ -24,18 +25,18 @@ export interface Unescaped {
   end: number;
 }
 
-/** Null if the data has no escape byte. `last`: the stream ends here, so an incomplete sequence counts as text. */
+/** Returns null if the data has no escape byte. `last`: the stream ends here, so an incomplete sequence counts as text. */
 export function unescaped(data: Buffer, last: boolean): Unescaped | null {
   const first = data.indexOf(ESC);
   if (first < 0) return null;
   const bytes = Buffer.allocUnsafe(data.length);
-  /** For each sequence: where it begins and ends, and how many bytes of text precede it. */
+  /** For each sequence: its start, its end, and the number of text bytes before it. */
   const begins: number[] = [];
   const ends: number[] = [];
   const before: number[] = [];
   let length = data.copy(bytes, 0, 0, first);
   let end = data.length;
-  // Byte by byte: sequences are often so dense that a call per stretch of text costs more.
+  // Reads byte by byte, because sequences are often so dense that a call per stretch of text would cost more.
   for (let at = first; at < end; ) {
     const byte = data[at]!;
     const sequence_end = byte === ESC ? endOfSequence(data, at) : 0;
@@ -83,7 +84,9 @@ export function withoutEscapes(text: string): string {
 
 const UNDECIDED = -1;
 
-/** Where the sequence at `at` ends (ECMA-48, 5.4), exclusive; 0 if none exists, UNDECIDED if the bytes end first. */
+/**
+ * The end (exclusive) of the sequence at `at` (ECMA-48, 5.4); 0 if it is not a sequence, UNDECIDED if the bytes end first.
+ */
 function endOfSequence(data: Buffer, at: number): number {
   const end = data.length;
   let next = at + 1;
@@ -119,7 +122,7 @@ function endOfSequence(data: Buffer, at: number): number {
 /** The introducers of DCS, SOS, OSC, PM and APC. */
 const STRING_INTRODUCERS = new Set([...'PX]^_'].map((one) => one.charCodeAt(0)));
 
-/** How many of the numbers, in ascending order, are below a bound. */
+/** Counts the numbers below a bound. The numbers are in ascending order. */
 function countBelow(numbers: readonly number[], bound: number): number {
   let low = 0;
   let high = numbers.length;

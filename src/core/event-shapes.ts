@@ -6,7 +6,7 @@ import type { EventType } from './event.ts';
 import type { WarningCode } from './node.ts';
 import type { EndReason } from './session.ts';
 
-/** Fields beside `type`, `agent_id`, `session_id`, `seq` and `ts`; `?` marks one that can be absent. */
+/** Fields besides `type`, `agent_id`, `session_id`, `seq` and `ts`. `?` marks those that can be absent. */
 export const eventFields = {
   output: {
     stream: '`stdout` or `stderr`',
@@ -83,7 +83,10 @@ export const warningEvents = {
   feeder_restarted: 'The process that feeds stdin was killed.',
 } as const satisfies Record<WarningCode, string>;
 
-/** Reasons of a failed session, in its `status` event; with a message also the code of an `error` event. */
+/**
+ * Reasons of a failed session, in its `status` event. If there is a message, the reason is also the code of an `error`
+ * event.
+ */
 export const failureReasons = {
   exit_code: 'The process exited with a code other than 0.',
   signal: 'A signal ended the process.',
@@ -94,7 +97,7 @@ export const failureReasons = {
   session_lost: "The node no longer has the session's files.",
 } as const satisfies Record<EndReason, string>;
 
-/** Codes of `error` events of one connection, which are not stored. */
+/** Codes of `error` events that are sent on one connection and not stored. */
 export const streamErrors = {
   events_truncated: 'Events before `first_available` are no longer kept. The stream continues there.',
   reset:

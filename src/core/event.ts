@@ -12,7 +12,7 @@ export type EventBody =
       session_id: string;
       ts_ms: number;
       stream: StreamName;
-      /** Position of the first byte in the output of its session's stream. */
+      /** Position of the first byte in the output of the session's stream. */
       offset: number;
       bytes: Uint8Array;
       /** The line continues in the next event of the stream. */
@@ -29,13 +29,13 @@ export type EventBody =
       type: 'acp_event';
       session_id: string;
       ts_ms: number;
-      /** Fields beside `payload`. */
+      /** Fields besides `payload`. */
       fields: Record<string, unknown>;
-      /** The message as received: JSON in one line. */
+      /** The message as received: one line of JSON. */
       payload: string;
     };
 
-/** A stored event as `GET …/log` and SSE frames show it. */
+/** A stored event, in the form of `GET …/log` and SSE frames. */
 export interface EventRecord {
   type: EventType;
   agent_id: string;

@@ -8,7 +8,7 @@
 export const scopes = ['read', 'operate', 'manage', 'admin', 'metrics'] as const;
 export type Scope = (typeof scopes)[number];
 
-/** The agents, and the teams with everything that belongs to them, that a token can access. */
+/** The agents that a token can access, and the teams, including everything that belongs to them. */
 export interface Limits {
   agent_ids: readonly string[];
   team_ids: readonly string[];
@@ -16,6 +16,6 @@ export interface Limits {
 
 export interface Grant {
   scopes: readonly Scope[];
-  /** Null: everything that its user can access. */
+  /** Null: everything that the user can access. */
   limits: Limits | null;
 }

@@ -1,4 +1,4 @@
-/** `Idempotency-Key`: repeating a request returns the first response; a different request with the same key is rejected. */
+/** `Idempotency-Key`: a repeated request gets the first response, and a different request with the same key is rejected. */
 import type { Caller } from '../features/accounts/rules.ts';
 
 export interface StoredAnswer {
@@ -6,7 +6,7 @@ export interface StoredAnswer {
   /** Absent for responses without a body. */
   body?: unknown;
   location: string | null;
-  /** Headers beyond those of every response, such as `x-warning`. */
+  /** Additional headers, such as `x-warning`. */
   headers?: Readonly<Record<string, string>>;
 }
 

@@ -1,4 +1,4 @@
-/** The interface `Node`, through which the plane uses a machine that runs agents, and the types of its calls. */
+/** The interface `Node`, which the plane uses to access a machine that runs agents, and the types of its calls. */
 import type { StreamName } from './event.ts';
 import type { Cleanup, Exit, Launch, Leftover, StreamSizes } from './session.ts';
 
@@ -7,8 +7,8 @@ export const MAIN_NODE = 'main';
 export const NODE_ID = /^[A-Za-z0-9._-]{1,64}$/;
 
 /**
- * A machine that runs agents. Three providers pass the same tests: `node/` (this machine), `link/plane/remote-node.ts`
- * (another machine) and `testing/simulated-node`. A node handles files and processes; it knows no teams, ACP or users.
+ * A machine that runs agents. Three implementations pass the same tests: `node/` (this machine), `link/plane/remote-node.ts`
+ * (another machine) and `testing/simulated-node`. A node handles files and processes, and knows no teams, ACP or users.
  *
  * Every command is idempotent by a key: start, stop and forget by session id, input by absolute offset, worktrees by agent
  * id. Calls throw `Problem`s (`bad_gateway` if the node cannot be reached).
@@ -17,33 +17,33 @@ export interface Node {
   readonly id: string;
 
   /**
-   * Attaches a sink: calls `sink.snapshot` once with every session on the node's disk, then `fact` and `wake` as things
-   * happen. A later attach replaces the earlier one. Resolves when `snapshot` has received the sessions.
+   * Attaches a sink: calls `sink.snapshot` once with every session on the node's disk, and then `fact` and `wake` when
+   * something changes. A later attach replaces the earlier one. Resolves when `snapshot` has received the sessions.
    */
   attach(sink: NodeSink): Promise<void>;
   detach(): Promise<void>;
 
   /**
-   * Resolves when the node has just answered. Throws `node_unreachable` if the node does not answer within
-   * `limits.node_answer_ms`, immediately if an earlier answer is overdue, and immediately if there is no connection.
+   * Resolves when the node has responded. Throws `node_unreachable` if it does not respond within `limits.node_answer_ms`;
+   * immediately if an earlier response is overdue or there is no connection.
    */
   reach(): Promise<void>;
 
   /**
-   * Resolves when the process runs or has ended; a failed spawn counts as an end and does not throw. For a session that the
-   * node does not have yet, throws the Problems of `folders.resolve` for its workdir.
+   * Resolves when the process is running or has ended. A failed spawn counts as an end and does not throw. For a session
+   * that the node does not have yet, throws the Problems of `folders.resolve` for its workdir.
    */
   start(launch: Launch): Promise<SessionView>;
   /**
    * Sends TERM and CONT to the process tree, and KILL after the grace period. Resolves when two scans found the tree empty,
-   * or with the survivors. Throws `node_unreachable` if the node closes first: the state of the tree is then unknown.
+   * or with the survivors. Throws `node_unreachable` if the node closes first; the state of the tree is then unknown.
    */
   stop(session_id: string, grace_ms: number): Promise<StopReport>;
   /** Writes stdin bytes at an absolute offset and skips bytes that are already there. Returns the journal's new length. */
   input(session_id: string, offset: number, data: Uint8Array, eof: boolean): Promise<number>;
   /**
-   * Reads up to `max` bytes of a spool from `from`; empty at its current end. Throws the `output_lost` Problem if the bytes
-   * are gone. The result may be a view of `into`, which must hold `max` bytes.
+   * Reads up to `max` bytes of a spool from `from`; none at its current end. Throws the `output_lost` Problem if the bytes
+   * were deleted. The result may be a view of `into`, which must have space for `max` bytes.
    */
   read(
     session_id: string,
@@ -54,23 +54,21 @@ export interface Node {
   ): Promise<Uint8Array>;
   /** Everything before these offsets, and all facts up to `fact`, is committed; the node may free the disk space. */
   committed(session_id: string, offsets: StreamSizes, fact: number): void;
-  /**
-   * The first `max` bytes of a session's step output; null if it left none that is a readable regular file.
-   */
+  /** Returns the first `max` bytes of a session's step output; null if there is no readable regular file. */
   stepOutput(session_id: string, max: number): Promise<Uint8Array | null>;
-  /** The final status is committed: the node may delete the session's directory. */
+  /** Call this when the final status is committed. The node may then delete the session's directory. */
   forget(session_id: string): Promise<void>;
   /**
-   * Deletes what the node keeps for all agents of a user, or of a team's runs (the private state directories of presets).
-   * Idempotent.
+   * Deletes everything that the node keeps for the agents of a user, or of a team's runs: the private state directories of
+   * presets. Idempotent.
    */
   forgetOwner(owner_id: string): Promise<void>;
 
   readonly folders: Folders;
   health(): Promise<NodeHealth>;
   /**
-   * Looks up programs as agents on the node would find them, in the order of the questions. Runs `version_argv` as an agent
-   * would if the program is found, and changes nothing itself. Throws `invalid` for an invalid question.
+   * Looks up programs as agents on the node would find them, in the order of the questions. If a program is found, runs
+   * `version_argv` as an agent would. Changes nothing itself. Throws `invalid` for an invalid question.
    */
   probe(programs: readonly ProgramQuestion[]): Promise<ProgramFinding[]>;
 }
@@ -78,7 +76,7 @@ export interface Node {
 export interface NodeSink {
   snapshot(sessions: SessionView[]): Promise<void>;
   fact(fact: SessionFact): void;
-  /** There may be more to read in this session. Carries no data; a lost wake costs latency. */
+  /** There may be more to read in this session. A wake carries no data, and a lost one only costs latency. */
   wake(session_id: string): void;
 }
 
@@ -93,20 +91,20 @@ export interface SessionView {
   /** Present when `phase` is `ended` and both spools are complete. */
   end: SessionEnd | null;
   stdin_bytes: number;
-  /** Facts that are not committed yet, oldest first. */
+  /** Facts that have not been committed yet, oldest first. */
   facts: SessionFact[];
 }
 
 export interface SessionEnd {
   exit: Exit;
-  /** Final lengths of both spools: when these are committed, so is the last byte. */
+  /** Final lengths of both spools. When these are committed, the last byte is committed. */
   sizes: StreamSizes;
   cleanup: Cleanup | null;
   leftovers: Leftover[];
   ended_at_ms: number;
 }
 
-/** Something that happened to a session. `number` counts from 1 per session; the plane keeps a cursor. */
+/** An event in the life of a session. `number` counts from 1 per session; the plane keeps a cursor. */
 export interface SessionFact {
   session_id: string;
   number: number;
@@ -116,7 +114,7 @@ export interface SessionFact {
     | { kind: 'ended'; end: SessionEnd }
     /** A warning. The name of the kind is part of session folders and of the link protocol. */
     | { kind: 'trouble'; code: WarningCode; error: string; details: Record<string, unknown> }
-    /** From a node that is newer than the plane: counted, otherwise ignored. */
+    /** A fact from a node that is newer than the plane. It is counted and otherwise ignored. */
     | { kind: 'unknown' };
 }
 
@@ -142,7 +140,7 @@ export interface NodeHealth {
   disk: { path: string; free_bytes: number; total_bytes: number; starts_allowed: boolean };
 }
 
-/** A program that agents may run, and the signs that somebody is signed in to it. */
+/** A program that agents may run, and the signs that someone is signed in to it. */
 export interface ProgramQuestion {
   /** A name without a slash, looked up on the PATH of agents. */
   program: string;
@@ -157,7 +155,7 @@ export interface ProgramQuestion {
 export interface ProgramFinding {
   /** Null if it does not exist or agents may not run it. */
   path: string | null;
-  /** Null also if it printed no version in time. */
+  /** Null also if the program printed no version in time. */
   version: string | null;
   /** The requested names that have a value. Never the value. */
   env_set: string[];
@@ -168,8 +166,9 @@ export interface ProgramFinding {
 /** Workdirs, worktrees and git on a node. Returned paths are real and absolute. */
 export interface Folders {
   /**
-   * Checks a `use_existing` workdir: it must be absolute, exist, and be inside the safe paths after resolving links. With `to_make`, returns
-   * where a new worktree would be: the folder may be missing, and creating it may still fail.
+   * Checks a `use_existing` workdir: it must be absolute, exist, and be inside the safe paths after resolving links. With
+   * `to_make`, returns the path where a new worktree would be created; the folder may be missing, and creating it may still
+   * fail.
    */
   resolve(workdir: string, options?: { to_make?: boolean }): Promise<ResolvedWorkdir>;
   /** Creates the workdir of a `create_worktree` agent, or finds it again by `agent_id`. */
@@ -183,36 +182,42 @@ export interface Folders {
   change(worktree: ChangesRequest, path: string): Promise<FileChange>;
   /** All changes as a patch for `git apply`. Throws `patch_too_large` above `limits.patch_bytes_max`. */
   patch(worktree: ChangesRequest): Promise<Uint8Array>;
-  /** The best matches among the files below a workdir that git tracks or would track. Search words may come in any order. */
+  /**
+   * The best matches for a search among the files below a workdir that git tracks or would track. The order of words does
+   * not matter.
+   */
   files(workdir: string, query: string, turn?: QueueOwner): Promise<FoundFiles>;
 }
 
 export interface ResolvedWorkdir {
   path: string;
-  /** It is below this node's worktree root, so it belongs to an agent; the plane decides whether the caller may use it. */
+  /**
+   * The workdir is below this node's worktree root, so it belongs to an agent. The plane decides whether the caller may use
+   * it.
+   */
   below_worktree_root: boolean;
-  /** The id of the agent for which the node created the folder; null: none, or not known. */
+  /** The id of the agent for which the node created the folder; null if there is none or it is unknown. */
   claimed_by: string | null;
 }
 
-/** Each user has separate turns on a node, so that one user's slow folders do not hold up the others. */
+/** Each user has separate turns on a node, so that one user's slow folders do not delay others. */
 export interface QueueOwner {
-  /** The id of the agent's owner; absent: the folder has separate turns. */
+  /** The id of the agent's owner. Without it, the folder has separate turns. */
   owner?: string | undefined;
 }
 
 export interface WorktreeRequest extends QueueOwner {
   agent_id: string;
   name: string;
-  /** Null: derive it from the node's default root. */
+  /** Null: the workdir is derived from the node's default root. */
   workdir: string | null;
-  /** Null: an empty folder. */
+  /** Null: the workdir is an empty folder. */
   repo: string | null;
   /** Commit-ish to start from; null: HEAD. */
   ref: string | null;
-  /** Folder for derived workdirs that the registry sets for this node; absent or null: the node's own. */
+  /** The folder for derived workdirs that the registry sets for this node. Without it, the node uses its own. */
   root?: string | null;
-  /** The plane's database already says that `workdir` is this agent's worktree. */
+  /** The plane's database already records `workdir` as this agent's worktree. */
   recorded?: boolean | undefined;
 }
 

@@ -1,4 +1,4 @@
-/** Pagination: opaque cursors over the keys that a list is ordered by. */
+/** Pagination with opaque cursors, which contain the keys that a list is ordered by. */
 import { limits } from '../base/limits.ts';
 import { problems } from './problem.ts';
 
@@ -19,7 +19,7 @@ interface KeyTypes {
   string: string;
 }
 
-/** Makes a page of `rows`, which have one more than `limit` if there is a next page. */
+/** Creates a page of `rows`, which contain one more than `limit` if there is a next page. */
 export function page<Row, Item>(
   rows: readonly Row[],
   limit: number,

@@ -25,9 +25,9 @@ export class Problem extends Error {
   readonly kind: ProblemKind;
   readonly code: string;
   readonly retry_after_s: number | undefined;
-  /** For a rejected path: the folders that are allowed, absolute; undefined if the caller may not know them. */
+  /** For a rejected path: the allowed folders, absolute; undefined if the caller may not know them. */
   readonly allowed_paths: readonly string[] | undefined;
-  /** The request that is kept until the agent's node answers; absent: the request is dropped. */
+  /** The request that is kept until the agent's node answers; undefined if the request is dropped. */
   readonly pending: PendingKind | undefined;
 
   constructor(
@@ -74,22 +74,22 @@ export function invalid(message: string, code = 'invalid_request'): Problem {
   return new Problem('invalid', code, message);
 }
 
-/** The request has a field, given by its path, that the route does not know. For routes that create secrets. */
+/** The error for a field that the route does not know, given by its path. For routes that create secrets. */
 export function unknownField(path: string): Problem {
   return invalid(`unknown field "${path}"`, 'unknown_field');
 }
 
-/** The caller asked to act as an actor that they may not act as. */
+/** The error for a caller who asked to act as an actor without being allowed to. */
 export function notAllowedAs(actor_id: string): Problem {
   return new Problem('forbidden', 'not_allowed', `not allowed to act as ${actor_id}`);
 }
 
-/** The API token does not have the scope that the call needs. */
+/** The error for an API token without the scope that the call needs. */
 export function lacksScope(scope: string): Problem {
   return new Problem('forbidden', 'token_lacks_scope', `token lacks scope ${scope}`);
 }
 
-// Lets bundlers drop the unused problems.
+// This lets bundlers drop unused problems.
 /* @__NO_SIDE_EFFECTS__ */
 function fixed(kind: ProblemKind, code: string, message: string): () => Problem {
   return () => new Problem(kind, code, message);
@@ -314,18 +314,18 @@ export const problems = {
   certificateVerifyFailed: fixed('bad_gateway', 'certificate_verify_failed', 'certificate verify failed'),
 } as const;
 
-/** The node does not allow the worktree root that the registry sets. */
+/** The error if the node does not allow the worktree root that the registry sets. */
 export function worktreeRootNotSafe(root: string, node_id: string): Problem {
   const message = `default_worktree_root ${root} of agent node ${node_id} must be within the safe_paths of that node`;
   return invalid(message, 'worktree_root_not_safe');
 }
 
-/** A stop left processes running. */
+/** The error if a stop left processes running. */
 export function agentProcessesSurvived(pids: readonly number[]): Problem {
   return new Problem('conflict', 'agent_processes_survived', `agent processes survived: ${pids.join(', ')}`);
 }
 
-/** The node that answers at the target has another id than the registry says. */
+/** The error if the node at the target has another id than the registry expects. */
 export function nodeIdMismatch(registered: string, said: string): Problem {
   return new Problem(
     'bad_gateway',

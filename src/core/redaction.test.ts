@@ -5,7 +5,7 @@ import { Redactor, type Secret } from './redaction.ts';
 const KEY = { name: 'KEY', value: 'k3y-of-mine' };
 const bytes = (text: string) => Buffer.from(text);
 
-/** A naive implementation of what `take` promises. */
+/** A naive implementation of what `take` must return. */
 function redacted(whole: Buffer, secrets: readonly Secret[]): Buffer {
   const patterns = secrets
     .map(({ name, value }) => ({ name, value: bytes(value) }))
@@ -19,7 +19,7 @@ function redacted(whole: Buffer, secrets: readonly Secret[]): Buffer {
   return Buffer.concat(parts);
 }
 
-/** Feeds a stream in chunks; passes held-back bytes again with the next chunk. */
+/** Feeds a stream in chunks. Passes held-back bytes again with the next chunk. */
 function taken(chunks: readonly Uint8Array[], redactor: Redactor): Buffer {
   const parts: Uint8Array[] = [];
   let held = Buffer.alloc(0);
@@ -69,7 +69,7 @@ test('holds back no more bytes than necessary', () => {
   expect(held('the k')).toBe(1);
   expect(held('the k3y')).toBe(3);
   expect(held('the k3y k3z')).toBe(0);
-  // May be the beginning of the longer secret.
+  // This may be the beginning of the longer secret.
   expect(held('the k3y-of-mine')).toBe(11);
   expect(held('the k3y-of-mine!')).toBe(0);
 });

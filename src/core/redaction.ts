@@ -1,8 +1,8 @@
 /**
- * Redacts the values of secrets in an agent's output (pure): each becomes `[redacted:NAME]`, even if it spans two reads.
- * The first match wins; of matches that begin at the same position, the longest. Whitespace around a value is ignored, and
- * values shorter than `redact_bytes_min` bytes are not redacted, because they would match ordinary text. Also matches a
- * value as escaped in a JSON string, and a value that terminal escape sequences interrupt; those stay, before the mark.
+ * Redacts the values of secrets in an agent's output (pure): each becomes `[redacted:NAME]`, even if it spans two reads. The
+ * first match wins, and among matches with the same start, the longest. Whitespace around a value is ignored. Values shorter
+ * than `redact_bytes_min` bytes are not redacted, because they would match ordinary text. A value also matches if it is
+ * escaped in a JSON string, or interrupted by terminal escape sequences; these sequences are kept, before the mark.
  */
 
 import { type Unescaped, unescaped, withoutEscapes } from './escapes.ts';
@@ -18,7 +18,7 @@ interface Pattern {
   mark: Buffer;
 }
 
-/** A mark with its preceding sequences. It ends at `out_end` and replaced text that was `more` bytes longer than it is. */
+/** A mark and the sequences before it. It ends at `out_end`, and the replaced text was `more` bytes longer. */
 interface Edit {
   out_end: number;
   more: number;
@@ -27,20 +27,20 @@ interface Edit {
 /** The result of redacting some bytes. */
 export interface Redacted {
   bytes: Uint8Array;
-  /** How many bytes at the end are not in `bytes` because a secret may begin in them. */
+  /** How many bytes at the end are held back and not in `bytes`, because a secret may begin in them. */
   held: number;
-  /** How many input bytes the first `count` output bytes represent; a mark counts once it is complete. */
+  /** How many input bytes the first `count` output bytes represent. A mark counts when it is complete. */
   sourceBytes(count: number): number;
 }
 
 export interface RedactOptions {
-  /** How many of the first given bytes are already in an earlier output. They may be the beginning of a secret. */
+  /** How many of the first given bytes were already part of an earlier output. They may be the beginning of a secret. */
   shown?: number;
-  /** The stream ends here: hold nothing back. */
+  /** The stream ends here, so nothing is held back. */
   last: boolean;
 }
 
-/** Longer windows do not give notably longer strides. */
+/** Longer windows would not allow notably longer strides. */
 const WINDOW_MAX = 32;
 const BLOCKS = 4096;
 
@@ -79,11 +79,11 @@ export class Redactor {
     let copied = shown;
     let open = source.open(0);
     for (let found = source.find(0); found; found = source.find(found.end)) {
-      // A match that begins earlier, or at the same position and is longer, is still possible.
+      // A match that begins earlier, or one that begins at the same position and is longer, is still possible.
       if (open <= found.at) break;
       if (found.at > copied) add(data.subarray(copied, found.at));
       const out_from = out;
-      // Before the mark: the end of a sequence could form a secret with the text that follows.
+      // Sequences are added before the mark, because the end of a sequence could form a secret with the text that follows.
       for (const sequence of source.sequences(found.at, found.end)) add(sequence);
       add(found.mark);
       edits.push({ out_end: out, more: found.end - Math.max(found.at, shown) - (out - out_from) });
@@ -141,7 +141,7 @@ export class Redactor {
     return copied === 0 ? json : result + json.slice(copied);
   }
 
-  /** Built on first use: most agents are idle most of the time. */
+  /** The search is built on first use, because most agents are idle most of the time. */
   #made(): Search {
     this.#search ??= new Search(
       this.#secrets.map(({ name, value }) => ({
@@ -160,8 +160,8 @@ interface Found {
 }
 
 /**
- * Bytes of a stream, searched both as they are and without escape sequences: sequences may interrupt a secret, and the end
- * of a sequence may be the beginning of a secret. Positions refer to the bytes as they are.
+ * Bytes of a stream, searched both unchanged and without escape sequences, because sequences may interrupt a secret, and the
+ * end of a sequence may be the beginning of a secret. Positions refer to the unchanged bytes.
  */
 class Source {
   readonly #data: Buffer;
@@ -203,7 +203,7 @@ class Source {
     if (bare === null) return whole;
     const index = this.#search.open(bare.bytes, bare.index(from));
     const interrupted = index < bare.bytes.length ? bare.origin(index) : bare.end;
-    // A sequence is never cut in two: its end would be taken for text.
+    // A sequence is never split, because its end would be mistaken for text.
     return Math.max(from, Math.min(whole < length ? bare.outside(whole) : length, interrupted));
   }
 
@@ -213,13 +213,13 @@ class Source {
   }
 }
 
-/** Multi-pattern search (Wu and Manber, 1994): its cost hardly depends on the number of patterns. */
+/** Multi-pattern search (Wu and Manber, 1994). Its cost hardly depends on the number of patterns. */
 class Search {
-  /** Longest first. */
+  /** Patterns, longest first. */
   readonly #patterns: readonly Pattern[];
   readonly #longest: number;
   readonly #window: number;
-  /** Indexed by the hash of two bytes: how far the window may move if it ends with them. */
+  /** How far the window may move if it ends with two bytes that have this hash. */
   readonly #strides: Uint8Array;
   /** The patterns whose window ends with two bytes of that hash. */
   readonly #ending = new Map<number, Pattern[]>();
@@ -265,7 +265,7 @@ class Search {
     return null;
   }
 
-  /** The first position at or after `from` where an unfinished pattern begins; the end if none exists. */
+  /** The first position at or after `from` where an incomplete pattern begins; the end if there is none. */
   open(data: Buffer, from: number): number {
     const end = data.length;
     for (let at = Math.max(from, end - this.#longest + 1); at < end; at++) {

@@ -21,11 +21,14 @@ export interface Session {
   stderr_bytes: number;
 }
 
-/** `starting`: the intent is committed, the node has not reported yet. `ended`: the final status and every byte are committed. */
+/**
+ * `starting`: the intent is committed, but the node has not reported yet. `ended`: the final status and all bytes are
+ * committed.
+ */
 export const sessionStates = ['starting', 'running', 'ended'] as const;
 export type SessionState = (typeof sessionStates)[number];
 
-/** Why a session failed; absent on completed sessions. */
+/** Why a session failed. Completed sessions have no reason. */
 export const endReasons = [
   'exit_code',
   'signal',
@@ -37,7 +40,7 @@ export const endReasons = [
 ] as const;
 export type EndReason = (typeof endReasons)[number];
 
-/** A node's message for a `spawn_failed` that left nothing behind: it is safe to start again. */
+/** A node's message for a `spawn_failed` that started nothing, so that it is safe to start again. */
 export const START_INTERRUPTED = 'the start was interrupted before the command was started';
 
 /** `proven`: the cgroup was empty. `swept`: two scans found nothing (a process with a cleared environment can hide). */
@@ -50,7 +53,7 @@ export interface Exit {
   exit_signal: string | null;
   /** Null for exit code 0. */
   reason: EndReason | null;
-  /** Human-readable message, for example the shell's error; null if none exists. */
+  /** A message for people, such as the shell's error, or null. */
   message: string | null;
 }
 
@@ -69,13 +72,13 @@ export interface Launch {
   /** Absolute real path; the wrapper checks again that it was not replaced by a link. */
   workdir: string;
   argv: string[];
-  /** Determines which directories of the home folder a sandbox makes available; absent or null: none. */
+  /** The preset whose state directories a sandbox makes available in the home folder, if any. */
   preset?: string | null;
   /** The team whose run the agent was created for. The directories then belong to the team and the owner alone. */
   team_id?: string | null;
   /** The agent's own variables, added to the node's environment. */
   env: Record<string, string>;
-  /** The agent's credential at the plane for this session; absent: the actor API is disabled. */
+  /** The agent's credential for calls to the plane in this session. Absent if the actor API is disabled. */
   actor_token?: string;
   /**
    * For a session that runs a step: JSON in a file at `SVC_STEP_INPUT`, beside a file that the agent may write,

@@ -9,7 +9,7 @@ const restored = (text: string) =>
   text.replace(/⟦U\+([0-9A-F]{4,6})⟧/g, (_, code: string) => String.fromCodePoint(Number.parseInt(code, 16)));
 
 const EMOJI = ['😀', '👩‍💻', '❤️', '1️⃣', '🏴󠁧󠁢󠁥󠁮󠁧󠁿', '🧑🏽‍🤝‍🧑🏻', '🇨🇭', '❤️‍🔥'];
-/** The characters that a report on attacks lists, and those that other rules miss. */
+/** The characters in a report on such attacks, and some that other rules miss. */
 const HIDDEN = [
   ...['\u0000', '\u001b', '\u007f', '\u0085', '\u00ad', '\u061c', '\u180e', '\u200b', '\u200e', '\u202e'],
   ...['\u200c', '\u200d', '\u034f', '\u2800', '\u3164', '\uffa0', '\u115f', '\u17b4', '\ufe0f', '\u{e0100}'],

@@ -1,6 +1,6 @@
 /**
- * Makes text safe to show to people who decide on it (pure): characters that are hidden or imitate others are replaced by
- * their code points, such as `⟦U+202E⟧`.
+ * Makes text safe to show to people who base a decision on it (pure). Characters that are hidden or imitate others are
+ * replaced by their code points, such as `⟦U+202E⟧`.
  */
 
 /**

@@ -1,4 +1,4 @@
-/** An agent by its number, used in rows, and its id, used in frames. */
+/** Identifies an agent by its number, which rows use, and its id, which frames use. */
 export interface AgentRef {
   num: number;
   id: string;

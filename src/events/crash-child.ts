@@ -1,4 +1,4 @@
-/** Child process of `crash.test.ts`: seals what it can, and dies at the failpoint from the environment. */
+/** Child process of `crash.test.ts`. It seals events, and dies at the failpoint that the environment names. */
 import { silentLog } from '../base/log.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import { openEventLog } from './log.ts';

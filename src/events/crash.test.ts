@@ -16,7 +16,7 @@ const TOTAL = 600;
 test.each([
   ['seal_written:kill', 0],
   ['seal_recorded:kill', 1],
-  // While deleting the rows that the segment replaces.
+  // The kill happens while the rows that the segment replaces are being deleted.
   ['committed:kill@3', 1],
 ] as const)(
   'after a kill at %s every event exists once, in a segment or as a row',

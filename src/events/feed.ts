@@ -1,7 +1,7 @@
 /**
  * The fleet feed: a stream of all changes, for lists. Each entry is a record as it was after a change. The feed has its own
- * numbering and keeps entries for a day. It decides visibility by owner, team and agent, and does not interpret records.
- * Unlike an agent's log it starts live: clients without a position load the lists first.
+ * numbering and keeps entries for a day. Owner, team and agent decide who can see an entry; the feed does not interpret
+ * records. Unlike an agent's log, it starts with new entries: clients without a position load the lists first.
  */
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
@@ -16,7 +16,7 @@ import type { Position } from './position.ts';
 export interface Audience {
   owner_id: string;
   team_num: number | null;
-  /** The agent that the record is about; null: none. */
+  /** The agent that the record is about, or null. */
   agent_id: string | null;
 }
 
@@ -31,7 +31,7 @@ export interface FeedOptions {
   heartbeat_ms?: number;
 }
 
-/** Newest deleted entry: positions below it have lost entries. */
+/** The number of the newest deleted entry. Entries are missing after any lower position. */
 const TRIMMED_POSITION_KEY = 'feed_trimmed';
 
 const newEntries = preparedQuery(
@@ -75,7 +75,7 @@ export class Feed {
     this.#trimming = setInterval(() => void this.#trimAll(), limits.feed_trim_ms).unref();
   }
 
-  /** Records, in the caller's transaction, the new state of a record of `owner_id` (and of a team's human members). */
+  /** Records the new state of a record in the caller's transaction, for `owner_id` and the team's human members. */
   append(
     tx: Tx,
     kind: string,
@@ -98,7 +98,7 @@ export class Feed {
   ): void {
     const ts = this.#clock.now();
     const rows = tx.all(newEntries(tx, ts, kind, owner_id, team_num, agent_id, JSON.stringify(records)));
-    // RETURNING has no order, but the ids are assigned in the order of the records.
+    // RETURNING guarantees no order, but the ids are assigned in the order of the records.
     const ids = rows.map(({ id }) => id).sort((a, b) => a - b);
     tx.afterCommit(() => {
       const audience = { owner_id, team_num, agent_id };
@@ -112,7 +112,7 @@ export class Feed {
     });
   }
 
-  /** SSE frames of the entries that `sees` allows, after `position` or from now on. */
+  /** SSE frames of the entries after `position` (or of new entries) that `sees` allows. */
   async *follow(
     sees: (audience: Audience) => boolean,
     position: Position,
@@ -151,7 +151,7 @@ export class Feed {
     }
   }
 
-  /** Deletes entries older than a day, a bounded number at a time; resolves to whether there may be more. */
+  /** Deletes entries older than a day, a bounded number at a time. Resolves to whether there may be more. */
   trim(): Promise<boolean> {
     const before = this.#clock.now() - limits.feed_keep_ms;
     return this.#store.write((tx) => {

@@ -1,4 +1,4 @@
-/** Streams of numbered rows, with a list in memory. */
+/** Tests streams of numbered rows with a list in memory. */
 import { expect, test } from 'vitest';
 import { followRows, type NumberedRow } from './follow-rows.ts';
 import type { Position } from './position.ts';

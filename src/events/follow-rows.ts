@@ -1,6 +1,6 @@
 /**
- * Streams numbered rows of the database from the client's position on, then live. For events that are rare enough for every
- * follower to read them separately. Does not interpret the rows.
+ * Streams numbered rows of the database from the client's position on, then new ones. Each follower reads the rows
+ * separately, so use it only for rare events. It does not interpret the rows.
  */
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
@@ -28,7 +28,7 @@ export interface RowSource {
   onNew(wake: () => void): () => void;
 }
 
-/** SSE frames. A position that was never assigned gets a `reset`, followed by new rows only. */
+/** Yields SSE frames. A position that was never assigned gets a `reset`, followed by new rows only. */
 export async function* followRows(
   source: RowSource,
   position: Position,

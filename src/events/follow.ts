@@ -30,7 +30,7 @@ export class Follower {
   readonly #tail: Tail;
   /** The newest event that the client has. */
   #cursor = 0;
-  /** When the next heartbeat is due, by `performance.now()`. */
+  /** When the next heartbeat is due, in ms of `performance.now()`. */
   #heartbeat_at: number;
 
   constructor(deps: FollowDeps, agent: AgentRef, tail: Tail) {
@@ -41,8 +41,8 @@ export class Follower {
   }
 
   /**
-   * Yields SSE frames from `position` on until `signal` aborts or the agent is deleted. Each event appears once and in order;
-   * `events_truncated` and `reset` frames report gaps. Throws `agent not found` before the first frame.
+   * Yields SSE frames from `position` on until `signal` aborts or the agent is deleted. Each event appears once and in
+   * order; `events_truncated` and `reset` frames report gaps. Throws `agent not found` before the first frame.
    */
   async *frames(position: Position, signal: AbortSignal): AsyncGenerator<Buffer> {
     const tail = this.#tail;
@@ -66,14 +66,14 @@ export class Follower {
         else await wake.wait(this.#heartbeat_at - performance.now(), signal);
       }
     } catch (error) {
-      // Reads fail once the agent is deleted; that ends the stream without an error.
+      // Reads fail once the agent is deleted. The stream then ends without an error.
       if (!tail.closed) throw error;
     } finally {
       tail.leave(wake);
     }
   }
 
-  /** Reads from the store until the tail continues at the cursor, something else is due, or the head is reached. */
+  /** Reads from the store until the tail can continue, another frame is due, or the head is reached. */
   async *#replay(signal: AbortSignal): AsyncGenerator<Buffer> {
     const tail = this.#tail;
     const { head } = tail;

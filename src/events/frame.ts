@@ -1,7 +1,7 @@
 /**
- * Encodes events as SSE frames, see `interface.md` §3.1. Output is stored as raw bytes and becomes JSON here. Valid UTF-8 of
- * a batch is never decoded: as Latin-1 every byte is one character, `JSON.stringify` does not escape those above 0x7f, and
- * writing the result as Latin-1 restores the same UTF-8.
+ * Encodes events as SSE frames, see `interface.md` §3.1. Output is stored as raw bytes and becomes JSON here. The valid
+ * UTF-8 of a batch is never decoded. Read as Latin-1, every byte is one character, and `JSON.stringify` does not escape
+ * those above 0x7f. Written as Latin-1, the result is the same UTF-8 again.
  */
 import type { EventRecord, EventType } from '../core/event.ts';
 import type { EventContent, StoredEvent } from '../store/event-rows/read.ts';
@@ -10,7 +10,7 @@ import type { Appended, IngestBatch } from '../store/store.ts';
 /** The first block of every stream. */
 export const retryFrame = Buffer.from('retry: 1000\n\n');
 
-/** Does not escape ids and field names: they never need it. */
+/** Does not escape ids and field names, because they never contain special characters. */
 export function frameText(agent_id: string, seq: number, event: EventContent): string {
   const { type } = event;
   const session = event.session_id === null ? 'null' : `"${event.session_id}"`;
@@ -28,7 +28,7 @@ export function batchFrames(batch: IngestBatch, appended: Appended): Buffer {
   const bytes = asBuffer(batch.bytes);
   const start = `\nevent: output\ndata: {"type":"output","agent_id":"${batch.agent_id}","session_id":"${batch.session_id}","seq":`;
   const middle = `,"ts":${batch.ts_ms / 1000},"stream":"${batch.stream}","data":`;
-  // Written piece by piece: joining the strings first would copy large events twice more.
+  // The parts are written one by one, because joining the strings first would copy large events two more times.
   const parts: string[] = [];
   let from = 0;
   for (let i = 0; i < batch.ends.length; i++) {
@@ -60,7 +60,7 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-/** The record of a stored event: what its frame contains, in the same order. */
+/** The record of a stored event. It contains the same fields in the same order as the event's frame. */
 export function eventRecord(agent_id: string, event: StoredEvent): EventRecord {
   const { type, session_id, seq, ts_ms, data } = event;
   const record: EventRecord = { type, agent_id, session_id, seq, ts: ts_ms / 1000 };
@@ -78,7 +78,7 @@ export function frameRecord(bytes: Buffer): EventRecord {
   return JSON.parse(bytes.toString('utf8', at + 7, bytes.length - 2)) as EventRecord;
 }
 
-/** Splits consecutive frames: no frame contains an empty line. */
+/** Splits consecutive frames at empty lines, because no frame contains one. */
 export function* splitFrames(bytes: Buffer): Generator<Buffer> {
   for (let from = 0; from < bytes.length; ) {
     const end = bytes.indexOf('\n\n', from) + 2;

@@ -16,14 +16,14 @@ import { limits } from './limits.ts';
 import { type SegmentRow, segmentAfter, segmentBefore, segmentsHolding } from './queries/segments.ts';
 import { type Block, openSegment, parseBlocks, readBlock } from './segment.ts';
 
-/** Consecutive frames, ready to send. If `first_seq` is after the requested position, the events between are missing. */
+/** Consecutive frames, ready to send. If `first_seq` is after the requested position, the events in between are missing. */
 export interface Part {
   first_seq: number;
   last_seq: number;
   frames: Buffer;
 }
 
-/** Which events a page has. `after` and `before` are exclusive; `types` absent: all. */
+/** Selects the events of a page. `after` and `before` are exclusive. Without `types`, the page has all types. */
 export interface PageOptions {
   after?: number | undefined;
   before?: number | undefined;
@@ -31,7 +31,7 @@ export interface PageOptions {
   types?: readonly EventType[] | undefined;
 }
 
-/** Rows in a range that no segment covers. */
+/** A range of rows that no segment covers. */
 interface RowRange {
   after: number;
   /** Inclusive; `Infinity` for the newest. */
@@ -62,7 +62,7 @@ export class History {
       if (next === null) return;
       if ('rows' in next) {
         const { first_seq, last_seq, frames } = next.rows;
-        // Estimate how many events make a part from the size of the last one.
+        // Uses the size of the last part to estimate how many events fit in the next one.
         const fits = Math.ceil((limits.replay_part_bytes * (last_seq - first_seq + 1)) / frames.length);
         rows_max = Math.min(limits.replay_rows_max, Math.max(limits.replay_rows_min, fits));
         cursor = last_seq;
@@ -72,7 +72,7 @@ export class History {
           cursor = part.last_seq;
           yield part;
         }
-        // Missing or damaged: continue after it; the follower reports the gap.
+        // The file is missing or damaged. Reading continues after it, and the follower reports the gap.
         unreadable = next.segment.last_seq;
       }
     }
@@ -116,7 +116,7 @@ export class History {
     return this.#pageAfter(agent, options);
   }
 
-  /** The records with these numbers, of those that are still kept, by their number. Reads each block once. */
+  /** Returns those of the requested records that are still kept, by number. Reads each block once. */
   async at(agent: AgentRef, seqs: readonly number[]): Promise<Map<number, EventRecord>> {
     const found: EventRecord[] = [];
     if (seqs.length === 0) return new Map();
@@ -182,7 +182,7 @@ export class History {
     });
   }
 
-  /** What follows `cursor`: rows, as `read` returns them, or a segment; null at the end. */
+  /** Returns what follows `cursor`: rows, as returned by `read`, or a segment; null at the end. */
   #next<Rows>(
     reader: Reader,
     agent: AgentRef,
@@ -244,7 +244,7 @@ export class History {
     return records;
   }
 
-  /** A segment's frames after `cursor`, up to the first damaged block; nothing if the file is gone. */
+  /** A segment's frames after `cursor`, up to the first damaged block; none if the file is missing. */
   async *#fromSegment(segment: SegmentRow, cursor: number): AsyncGenerator<Part> {
     const left = parseBlocks(segment.blocks).filter((block) => block.last_seq > cursor);
     const file = await openSegment(this.#folder, segment.path);
@@ -255,7 +255,7 @@ export class History {
         const block = left[i]!;
         const frames = await next!;
         const ahead = left[i + 1];
-        // Read one block ahead: decompressing and sending alternate between threads.
+        // Read one block ahead, so that decompressing and sending alternate between threads.
         next = ahead ? readBlock(file, ahead) : null;
         next?.catch(() => {});
         if (!frames) return;
@@ -271,7 +271,7 @@ export class History {
     }
   }
 
-  /** The frames of some blocks, in the given order; leaves out damaged ones. */
+  /** The frames of some blocks, in the given order. Omits damaged blocks. */
   async *#blocks(segment: SegmentRow, blocks: readonly Block[]): AsyncGenerator<Buffer> {
     const file = blocks.length > 0 ? await openSegment(this.#folder, segment.path) : null;
     if (!file) return;
@@ -295,7 +295,7 @@ function inRange(events: ReturnType<typeof selectEvents>, { after, up_to }: RowR
   return up_to === Infinity ? following : following.where('seq', '<=', up_to);
 }
 
-/** The records in consecutive frames, of those that match. */
+/** The matching records in consecutive frames. */
 function recordsIn(frames: Buffer, matches: (seq: number, type: EventType) => boolean): EventRecord[] {
   const records: EventRecord[] = [];
   for (const one of splitFrames(frames)) {

@@ -8,11 +8,11 @@ export const limits = {
   tail_ring_bytes_max: 1 * MIB,
   /** How long events are collected before they are sent to many followers. */
   tail_coalesce_ms: 10,
-  /** Collected events are sent at this size. */
+  /** Collected events are sent when they reach this size. */
   tail_coalesce_bytes: 64 * KIB,
-  /** Events are collected from this number of followers on. */
+  /** Events are collected if there are at least this many followers. */
   tail_coalesce_from_followers: 8,
-  /** Part of a replay that is sent at once. */
+  /** Size of a part of a replay, which is sent at once. */
   replay_part_bytes: 256 * KIB,
   /** Events that a replay reads first. */
   replay_rows_min: 32,
@@ -26,27 +26,27 @@ export const limits = {
   acp_read_bytes: 128 * KIB,
   /** Longest line that can be an ACP message. */
   acp_frame_bytes_max: 32 * MIB,
-  /** Unfinished lines of all sessions together. */
+  /** Memory for the unfinished lines of all sessions together. */
   acp_waiting_bytes_max: 128 * MIB,
   /** Read buffers that are kept for reuse. */
   ingest_buffers_max: 8,
   /** Sessions that are read at the same time. */
   ingest_sessions_max: 100_000,
-  /** Facts of a session that wait for its output. */
+  /** Facts of a session that are waiting for its output. */
   ingest_facts_max: 2_000,
-  /** First wait before reading again after an error. */
+  /** First delay before reading again after an error. */
   ingest_retry_ms: 100,
-  /** Longest wait before reading again after an error. */
+  /** Longest delay before reading again after an error. */
   ingest_retry_ms_max: 5_000,
-  /** Bytes before the offset that are compared, to notice a changed file. */
+  /** Bytes before the offset that are compared to detect a changed file. */
   spool_check_bytes: 64,
-  /** How long bytes that may begin a secret are held back. */
+  /** How long bytes that may be the beginning of a secret are held back. */
   redact_hold_ms: 1_000,
   /** Rows that one transaction deletes or reads. */
   delete_rows_per_slice: 500,
-  /** Events that one part of an output reads. */
+  /** Events that are read for one part of an output. */
   scan_rows_per_slice: 4_096,
-  /** A search for a position ends when this many events are left. */
+  /** The binary search for a position ends when this many events are left. */
   scan_window_rows: 1_024,
   /** Events that the search index adds in one transaction. */
   search_events_per_transaction: 200,
@@ -54,27 +54,27 @@ export const limits = {
   search_chars_per_transaction: 1 * MIB,
   /** Text of one event that is searchable. */
   search_chars_per_event: 16 * KIB,
-  /** How long the search index collects events. */
+  /** How long the search index collects events before it adds them. */
   search_wait_ms: 250,
-  /** Wait of the search index after an error. */
+  /** Delay after an error of the search index. */
   search_retry_ms: 5_000,
-  /** Text around a search hit. */
+  /** Length of the text around a search hit. */
   snippet_chars: 200,
   /** Uncompressed size of a sealed segment. */
   segment_raw_bytes: 16 * MIB,
   /** Compression level: the fastest. */
   segment_level: 1,
-  /** An agent's events are sealed from this size on. */
+  /** An agent's events are sealed when they reach this size. */
   seal_from_bytes: 8 * MIB,
   /** Newest events that stay unsealed. */
   seal_keep_bytes: 2 * MIB,
   /** The same as `seal_from_bytes` for an agent without new events. */
   seal_idle_from_bytes: 256 * KIB,
-  /** After this time without events, an agent counts as idle. */
+  /** An agent without events for this long is idle. */
   seal_idle_ms: 10 * 60 * 1000,
   /** Interval of log maintenance. */
   maintenance_interval_ms: 5_000,
-  /** Log maintenance pauses after this time. */
+  /** Log maintenance pauses after running for this long. */
   maintenance_slice_ms: 3,
   /** Interval of retention. */
   retention_pass_ms: 10 * 60 * 1000,
@@ -88,6 +88,6 @@ export const limits = {
   feed_keep_ms: 24 * 60 * 60 * 1000,
   /** Size of all logs together. */
   retention_bytes_total: 20 * GIB,
-  /** The same as a share of the disk, for small disks. */
+  /** The same limit as a share of the disk, for small disks. */
   retention_disk_share: 0.2,
 } as const;

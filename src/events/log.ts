@@ -1,6 +1,6 @@
 /**
- * The event log of every agent: appends inside a caller's transaction, and serves streams, pages, output and search. Followers
- * of an agent share one tail. It does not check access.
+ * The event log of every agent: appends events inside a caller's transaction, and provides streams, pages, output and
+ * search. Followers of an agent share one tail. This module does not check access.
  */
 import { isUtf8 } from 'node:buffer';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ export interface EventLogOptions {
   retention?: () => Partial<Retention>;
   sealing?: Partial<Sealing>;
   heartbeat_ms?: number;
-  /** Redacts a session's secrets in appended messages and errors; output is already redacted. */
+  /** Redacts a session's secrets in appended messages and errors. Output is already redacted. */
   redactor?: (reader: Reader, session_id: string | null) => Redactor | null;
 }
 
@@ -52,7 +52,7 @@ export class EventLog {
   readonly #maintenance: LogMaintenance;
   readonly #search: Search;
   readonly #agents = new Map<string, AgentRef>();
-  /** Only for agents with followers. */
+  /** Tails exist only for agents with followers. */
   readonly #tails = new Map<string, Tail>();
   readonly #stopListening: () => void;
 
@@ -109,7 +109,7 @@ export class EventLog {
     createHead(tx, agent_num);
   }
 
-  /** Ends the log of an agent that is deleted in the same transaction. Rows and files are deleted in the background. */
+  /** Deletes the log of an agent that is deleted in the same transaction. Rows and files are deleted in the background. */
   drop(tx: Tx, agent_num: number): void {
     insertDrop(tx, agent_num);
     deleteHead(tx, agent_num);
@@ -125,8 +125,8 @@ export class EventLog {
   }
 
   /**
-   * Appends events in the caller's transaction; followers see them after the commit. Redacts the session's secrets in messages
-   * and errors. Throws `agent not found`, or `session not found` for a session that does not exist.
+   * Appends events in the caller's transaction; followers see them after the commit. Redacts the session's secrets in
+   * messages and errors. Throws `agent not found` if the log does not exist, and `session not found` for an unknown session.
    */
   append(tx: Tx, agent_id: string, bodies: readonly EventBody[]): Appended {
     const agent = tx.get(agentNum(tx, agent_id));
@@ -153,7 +153,7 @@ export class EventLog {
     return openOutput(this.#store, this.#folder, await this.#find(agent_id), session_id, stream);
   }
 
-  /** Events that match all words of `text`, newest first. */
+  /** Events that contain all words of `text`, newest first. */
   async search(
     agent_id: string,
     query: { text: string; limit: number; before?: number | undefined },
@@ -181,7 +181,7 @@ export class EventLog {
     this.#tails.clear();
     const searching = this.#search.close();
     await this.#maintenance.close();
-    // Indexing in progress is aborted; the next start continues it.
+    // Indexing in progress is aborted. The next start continues it.
     await this.#worker.close();
     await searching;
   }

@@ -183,7 +183,7 @@ test('retention by bytes deletes the oldest first, keeps status events and repor
   await events.runMaintenance();
   await output(range(52, 60).map((n) => `${n}`.padEnd(1000)));
   retention = { bytes_per_agent: 12_000 };
-  // The compressed segment is small; set its size to the original.
+  // The compressed segment is small, so the test sets its size to the original one.
   await store.write((tx) => {
     tx.run(tx.sql.updateTable('segments').set({ bytes: 50_000 }));
     tx.run(tx.sql.updateTable('heads').set((eb) => ({ bytes: eb('bytes', '+', 49_000) })));
@@ -267,7 +267,7 @@ test('a start deletes files without a record and rows that a segment replaces', 
   await output(range(1, 10).map(String));
   const rows = await store.read((r) => r.all(r.sql.selectFrom('events').selectAll()));
   await events.runMaintenance();
-  // As after a kill between recording the segment and deleting the rows.
+  // This is the state after a kill between recording the segment and deleting the rows.
   await store.write((tx) => {
     for (const row of rows) tx.run(tx.sql.insertInto('events').values(row));
     tx.run(tx.sql.updateTable('segments').set({ swept: 0 }));

@@ -1,10 +1,10 @@
 /**
  * Log maintenance: seals older rows into segment files, applies retention, cleans up after deleted agents and crashes, and
- * returns free pages. It runs one pass at a time, in slices short enough not to block the event loop.
+ * returns free pages. It runs one pass at a time, in slices that are short enough not to block the event loop.
  *
- * A segment is valid from the transaction that records it. A file without a record is an orphan, deleted at start. The rows
- * that a recorded segment replaces are deleted afterwards, or after a crash. Status events are never deleted while their
- * agent exists: their rows stay when the range is sealed, and become visible again when the segment is deleted.
+ * A segment is valid from the transaction that records it. A file without a record is an orphan, and is deleted at startup.
+ * The rows that a recorded segment replaces are deleted afterwards, or after a crash. Status events are never deleted while
+ * their agent exists: their rows stay when the range is sealed, and become visible again when the segment is deleted.
  */
 import { readdir, rm, statfs, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -52,16 +52,16 @@ import type { EventsTasks } from './worker.ts';
 export interface Retention {
   days: number;
   bytes_per_agent: number;
-  /** At most this, and at most a fifth of the disk. */
+  /** Limits the size of all logs together. They never use more than a fifth of the disk. */
   bytes_total: number;
 }
 
 export interface Sealing {
   /** Seals an agent's log once it has this many unsealed bytes. */
   from_bytes: number;
-  /** The newest bytes that stay as rows. */
+  /** How many of the newest bytes stay as rows. */
   keep_bytes: number;
-  /** After this time without events, seals an agent's whole log if it has at least `idle_from_bytes`. */
+  /** Seals the whole log of an agent without events for this long, if it has at least `idle_from_bytes`. */
   idle_ms: number;
   idle_from_bytes: number;
 }
@@ -92,7 +92,7 @@ interface LogState {
 export class LogMaintenance {
   readonly #options: LogMaintenanceOptions;
   readonly #store: Store;
-  /** Bytes since the last pass, by agent. */
+  /** Bytes that were added since the last pass, by agent. */
   readonly #grown = new Map<number, number>();
   readonly #wake = new Wake();
   readonly #stop = new AbortController();
@@ -122,10 +122,10 @@ export class LogMaintenance {
     this.#wake.notify();
   }
 
-  /** Runs one full pass over every log; waits first if one is in progress. */
+  /** Runs one full pass over every log. If a pass is in progress, waits for it first. */
   pass(): Promise<void> {
     this.#passes = this.#passes.then(async () => {
-      // Separately: if one fails for lack of space, another may free some.
+      // The steps run separately, because if one fails for lack of space, another may free some.
       await this.#attempt(() => this.#dropDeleted());
       await this.#attempt(() => this.#retainAge());
       await this.#attempt(() => this.#retainTotal());
@@ -197,7 +197,7 @@ export class LogMaintenance {
     }
   }
 
-  /** Seals one segment if there is enough for it; returns whether it did. */
+  /** Seals one segment if there are enough events. Returns whether it did. */
   async #seal(num: number, state: LogState): Promise<boolean> {
     const { sealing, clock, worker, folder } = this.#options;
     const unsealed = state.bytes - state.sealed_bytes;
@@ -241,7 +241,10 @@ export class LogMaintenance {
     }
   }
 
-  /** Runs a deleting transaction; adjusts the number of rows for the next one, so that each takes a few milliseconds. */
+  /**
+   * Runs a transaction that deletes rows, and adjusts the number of rows for the next one, so that each takes a few
+   * milliseconds.
+   */
   async #slice<T>(fn: (tx: Tx) => T): Promise<T> {
     // The next start deletes the rest.
     this.#stop.signal.throwIfAborted();
@@ -277,7 +280,7 @@ export class LogMaintenance {
     return true;
   }
 
-  /** Deletes some of an agent's oldest unsealed rows that are too old or exceed the limit; returns how many. */
+  /** Deletes some of an agent's oldest unsealed rows that are too old or exceed the limit. Returns how many. */
   #dropRows(num: number, bound: { before_ms: number } | { excess_bytes: number }): Promise<number> {
     const rows_max = this.#slice_rows;
     return this.#slice((tx) => {

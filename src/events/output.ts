@@ -1,7 +1,7 @@
 /**
- * The raw bytes of a session: one stream, or both in the order of arrival. Positions count kept bytes; `lost_bytes` is what
- * retention deleted before them. The index of a sealed block lists its bytes, and rows are found by binary search, so the
- * cost of reading a range depends on its length only.
+ * The raw bytes of a session: one stream, or both in the order of arrival. Positions count kept bytes; `lost_bytes` is the
+ * number of bytes that retention deleted before them. The index of a sealed block lists its bytes, and rows are found by
+ * binary search, so the cost of reading a range depends only on its length.
  */
 import { setImmediate } from 'node:timers/promises';
 import { type EventRecord, type StreamName, streamNames } from '../core/event.ts';
@@ -18,11 +18,11 @@ import { segmentAfter } from './queries/segments.ts';
 import { type Block, openSegment, parseBlocks, type Run, readBlock } from './segment.ts';
 
 export interface Output {
-  /** Number of kept bytes; positions run from 0 to here. */
+  /** Number of kept bytes, which is the end of the range of positions. */
   size_bytes: number;
   /** Bytes before position 0 that are no longer kept. */
   lost_bytes: number;
-  /** Bytes `from` (inclusive) to `to` (exclusive). Throws if kept bytes turn out to be missing. */
+  /** Yields bytes `from` (inclusive) to `to` (exclusive). Throws if kept bytes turn out to be missing. */
   read(from: number, to: number): AsyncGenerator<Buffer>;
 }
 
@@ -82,14 +82,14 @@ interface SegmentRef {
   blocks: Block[];
 }
 
-/** Read position: events up to `after` are done, then `skip` bytes are skipped, then `left` bytes are read. */
+/** A read position: events up to `after` are finished, the next `skip` bytes are skipped, and then `left` bytes are read. */
 interface Place {
   after: number;
   skip: number;
   left: number;
 }
 
-/** The requested part of an event's bytes; null if none exists. */
+/** The requested part of an event's bytes; null if the event has no such part. */
 function take(bytes: Buffer, place: Place): Buffer | null {
   if (place.skip >= bytes.length) {
     place.skip -= bytes.length;
@@ -112,7 +112,7 @@ class Walk {
     this.#target = target;
   }
 
-  /** Offset of the first byte of a stream that is kept; its committed length if none exists. */
+  /** Offset of the first kept byte of a stream; its committed length if no byte is kept. */
   async firstKept(stream: StreamName): Promise<number> {
     const committed = this.#target.committed[stream];
     if (committed === 0) return 0;
@@ -130,7 +130,7 @@ class Walk {
     const place: Place = { after: first_seq - 1, skip: from, left: to - from };
     let sought = streams.length > 1;
     while (place.left > 0) {
-      // Looked up at each step: rows may be sealed during the read.
+      // The segment is looked up at each step, because rows may be sealed during the read.
       const segment = await this.#segment(place.after);
       if (segment) {
         yield* this.#readSegment(segment, place);
@@ -193,7 +193,7 @@ class Walk {
     return rows === 0 ? null : parts;
   }
 
-  /** A row of the stream at or shortly before `offset`; null to read from the beginning instead. */
+  /** A row of the stream at or shortly before `offset`; null if the caller must read from the beginning instead. */
   async #seek(
     after: number,
     stream: StreamName,
@@ -206,7 +206,7 @@ class Walk {
     while (high - low > limits.scan_window_rows) {
       const middle = Math.floor((low + high) / 2);
       const row = await this.#store.read((reader) => this.#near(reader, middle, [stream]));
-      // The stream is rare in this range: read on from here.
+      // The stream has few events in this range, so reading continues from here.
       if (!row) break;
       if (row.offset <= offset) {
         best = row;

@@ -1,9 +1,12 @@
-/** Parses where a client wants to resume: after its last event, some events before the newest, or at the start. */
+/** Parses where a client wants to resume: after the last event it has, some events before the newest, or at the start. */
 import { problems } from '../core/problem.ts';
 
 export type Position = { after: number } | { tail: number } | 'start';
 
-/** `Last-Event-ID` has precedence over `after`, `after` over `tail`. Throws `invalid last event id` for anything but a number. */
+/**
+ * `Last-Event-ID` takes precedence over `after`, and `after` over `tail`. Throws `invalid last event id` unless it is a
+ * number.
+ */
 export function parsePosition(given: {
   last_event_id?: string | undefined;
   after?: string | number | undefined;

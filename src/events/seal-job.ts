@@ -21,19 +21,19 @@ import { type Block, blockIndex, type Run } from './segment.ts';
 export interface SealRequest {
   folder: string;
   agent: AgentRef;
-  /** Everything up to here is sealed or deleted. */
+  /** Everything up to this number is already sealed or deleted. */
   after: number;
   /** Later events stay as rows. */
   up_to: number;
 }
 
-/** The contents of the segment's row. */
+/** The content of the segment's row. */
 export interface Sealed extends Omit<Selectable<Tables['segments']>, 'id' | 'agent_num' | 'swept'> {
   /** Size of the rows that the segment replaces; excludes status rows, which stay. */
   row_bytes: number;
 }
 
-/** Null if there is nothing to seal. */
+/** Returns null if there is nothing to seal. */
 export async function seal(
   reader: { read<T>(fn: (reader: Reader) => T): T },
   request: SealRequest,
@@ -95,7 +95,7 @@ class SegmentWriter {
   #first_seq = 0;
   #runs: Run[] = [];
 
-  /** Adds an event with its frame. `output`: where its bytes are in the stream's output; null for other events. */
+  /** Adds an event and its frame. `output`: the position of its bytes in the stream's output; null for other events. */
   add(text: string, event: StoredEvent, output: Omit<Run, 'seq' | 'to'> | null): void {
     const { seq, ts_ms, type } = event;
     const length = Buffer.byteLength(event.data);

@@ -107,7 +107,7 @@ export class SearchIndex {
   find({ agent_num, text, before, first_seq, limit }: SearchRequest): number[] {
     const query = ftsQuery(text);
     if (query === null) return [];
-    // Never beyond the agent's range: the next numbers belong to another agent.
+    // Never exceed the agent's range, because the next numbers belong to another agent.
     const last = before === null ? SEQ_MASK : Math.min(before - 1, SEQ_MASK);
     return this.#db
       .prepare(
@@ -145,7 +145,7 @@ export class SearchIndex {
     if (!agent) return { records: [], has_more: false };
     const known = this.#statement('SELECT seq FROM cursors WHERE agent_num = ?').get(num);
     let cursor = Number(known?.seq ?? 0);
-    // A restore replaced the log: the indexed events may be different ones now.
+    // A restore replaced the log, so the indexed events may differ from the current ones.
     if (cursor > agent.last_seq) {
       await this.#clear(num);
       cursor = 0;
@@ -225,7 +225,7 @@ function openIndex(path: string): DatabaseSync {
   chmodSync(path, 0o600);
   const db = new DatabaseSync(path);
   try {
-    // If the newest transactions are lost, they are indexed again.
+    // If the newest transactions are lost, their events are indexed again.
     db.exec('PRAGMA journal_mode = WAL');
     db.exec('PRAGMA synchronous = NORMAL');
     const version = Number(db.prepare('PRAGMA user_version').get()!.user_version);
@@ -243,7 +243,7 @@ function rowId(agent_num: number, seq: number): bigint {
   return (BigInt(agent_num) << SEQ_BITS) | BigInt(seq);
 }
 
-/** The readable text of an event, without colours; empty if there is nothing to search for. */
+/** The readable text of an event, without colors; empty if there is nothing to search for. */
 export function plainText(record: EventRecord): string {
   const text = textOf(record);
   if (typeof text !== 'string') return '';

@@ -1,6 +1,6 @@
 /**
- * Search in an agent's log, a few seconds behind it. The index is in the worker; this module decides when to index, and formats
- * the hits. It reads events from the log, so that it never shows events that are no longer kept.
+ * Searches an agent's log, a few seconds behind its newest events. The index is in the worker; this module decides when to
+ * index, and formats the hits. It reads the events from the log, so that it never shows events that are no longer kept.
  */
 import { sleep, Wake } from '../base/async.ts';
 import type { Logger } from '../base/log.ts';
@@ -39,7 +39,7 @@ export class Search {
     this.#log = log;
   }
 
-  /** Starts indexing in the background, including what was missed while the service was stopped. */
+  /** Starts indexing in the background, including events from before the service was started. */
   start(): void {
     this.#running ??= this.#run();
   }

@@ -1,12 +1,12 @@
 /**
- * Segment files: sealed events as the frames that clients get, in zstd blocks with checksums. The index of a segment's blocks
- * is in its row, so that a reader can go directly to the block that it needs.
+ * Segment files: sealed events in the form of the frames that clients receive, in zstd blocks with checksums. The index of
+ * the blocks is in the segment's row, so that a reader can go directly to the block that it needs.
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { zstdDecompressSync } from 'node:zlib';
 
-/** Extra output space, so that the decoder finishes in one round. */
+/** Extra space for the output, so that the decoder finishes in one round. */
 const SPARE_BYTES = 1024;
 
 /** Consecutive blocks have no gap: `first_seq` is the previous `last_seq` + 1. */
@@ -39,7 +39,7 @@ export function blockIndex(blocks: readonly Block[]): Uint8Array {
   return Buffer.from(JSON.stringify(blocks));
 }
 
-/** Null if the file does not exist. */
+/** Returns null if the file does not exist. */
 export async function openSegment(folder: string, path: string): Promise<FileHandle | null> {
   try {
     return await open(join(folder, path), 'r');
@@ -49,13 +49,14 @@ export async function openSegment(folder: string, path: string): Promise<FileHan
   }
 }
 
-/** The block's frames; null if it is damaged. */
+/** Returns the block's frames; null if the block is damaged. */
 export async function readBlock(file: FileHandle, block: Block): Promise<Buffer | null> {
   const packed = Buffer.allocUnsafe(block.bytes);
   const { bytesRead } = await file.read(packed, 0, block.bytes, block.at);
   if (bytesRead < block.bytes) return null;
   try {
-    // Synchronous: a block takes a fraction of a millisecond, a third of the cost of using the thread pool.
+    // This is synchronous, because decompressing takes a fraction of a millisecond, a third of the cost of using the thread
+    // pool.
     return zstdDecompressSync(packed, { chunkSize: block.raw_bytes + SPARE_BYTES });
   } catch {
     return null;

@@ -1,7 +1,7 @@
 /**
- * The newest frames of one log, encoded once and shared by all its followers. Bounded: a follower that falls behind reads from
- * the database. With many followers, small commits are merged for a few milliseconds, so that each follower costs a write
- * per chunk instead of per line.
+ * The newest frames of one log, encoded once and shared by all its followers. The tail is bounded; a follower that falls
+ * behind reads from the database. With many followers, small commits are merged for a few milliseconds, so that each
+ * follower costs one write per chunk instead of one per line.
  */
 import { Wake } from '../base/async.ts';
 import { limits } from './limits.ts';

@@ -1,11 +1,11 @@
-/** Parses SSE text as a client would, for tests. */
+/** A frame of SSE text, parsed as a client would, for tests. */
 export interface Frame {
   id: number;
   event: string;
   data: Record<string, unknown>;
 }
 
-/** Every complete frame with data; skips `retry` blocks and an incomplete end. */
+/** Returns every complete frame with data. Skips `retry` blocks and an incomplete end. */
 export function parseFrames(text: string): Frame[] {
   return text
     .split('\n\n')

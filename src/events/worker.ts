@@ -1,4 +1,4 @@
-/** The event log's worker thread: writes segments and maintains the search index. It reads the store and never writes to it. */
+/** The worker thread of the event log. It writes segments and maintains the search index, but never writes to the store. */
 import { workerData } from 'node:worker_threads';
 import { serveCalls } from '../base/worker-calls.ts';
 import { openReader } from '../store/sqlite.ts';

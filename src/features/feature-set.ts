@@ -1,4 +1,4 @@
-/** The features of a plane: merges their slots, and calls their hooks in the order of the features. */
+/** The features of a plane. Merges their slots, and calls their hooks in order. */
 import { operationIds } from '../api/routes.ts';
 import type { Handlers } from '../server/call.ts';
 import type { Reader } from '../store/store.ts';
@@ -13,7 +13,7 @@ type Slot = 'routes' | 'actor_methods' | 'facts' | 'intents' | 'timers';
 export class FeatureSet {
   readonly #features: Feature[] = [];
 
-  /** Adds a feature after those it uses, and returns it. Throws if another feature handles the same thing. */
+  /** Adds a feature and returns it; the features it uses must be added first. Throws if two features fill the same slot. */
   add<F extends Feature>(feature: F): F {
     for (const slot of ['routes', 'actor_methods', 'facts', 'intents', 'timers'] as const) {
       for (const key of Object.keys(feature[slot] ?? {})) {
@@ -70,7 +70,7 @@ export class FeatureSet {
     }
   }
 
-  /** Closes them in reverse order. If some fail, the others are closed anyway; then throws the errors. */
+  /** Closes all features in reverse order, even if some fail, and then throws their errors. */
   async close(): Promise<void> {
     const errors: unknown[] = [];
     for (const feature of this.#features.toReversed()) {

@@ -1,7 +1,7 @@
 /**
- * What a feature is: one value with slots. `main/plane.ts` opens the core and then the features in their order, merges
- * their slots, and closes them in reverse. A feature uses the core and the features before it; a feature after it takes
- * part through facts, session hooks and extensions.
+ * The interface of a feature: one value with slots. `main/plane.ts` opens the core and then the features in order, merges
+ * their slots, and closes them in reverse. A feature uses the core and earlier features. Later features extend it through
+ * facts, session hooks and extensions.
  */
 import type { Selectable } from 'kysely';
 import type { z } from 'zod';
@@ -32,7 +32,7 @@ import type { ReviewNotice } from './reviews/rules.ts';
 import type { LiveSettings } from './settings/service.ts';
 import type { TeamSpec } from './teams/rules/team.ts';
 
-/** What every feature may use. The plane opens it before the features. */
+/** The part of the plane that every feature may use. It is opened before the features. */
 export interface Core {
   /** The configuration at startup. */
   config: Config;
@@ -67,14 +67,14 @@ export interface Core {
 }
 
 export interface NodeDirectory {
-  /** Where agents of the main node may work. */
+  /** The folders in which agents of the main node may work. */
   main_folders(): NodeFolders;
   /** Null if the node is not registered. Throws `internal_grpc_unavailable` if it is, but links are disabled. */
   find(id: string): Node | null;
   /** Like `find`. Throws `node not found` if the node is not registered. */
   get(id: string): Node;
   isRegistered(reader: Reader, id: string): boolean;
-  /** What reads the output of a remote node's sessions; null if there is no link to the node. */
+  /** The ingest that reads the output of a remote node's sessions; null if there is no link to the node. */
   remoteIngest(id: string): Ingest | null;
 }
 
@@ -82,7 +82,7 @@ export interface Feature {
   name: string;
   /** HTTP handlers by operation id. */
   routes?: Partial<Handlers>;
-  /** Methods that agents call. */
+  /** Methods for agents to call. */
   actor_methods?: Partial<ActorMethods>;
   /** By the name of a consumer. Its cursor is stored under this name, so the name must not change. */
   facts?: Record<string, FactHandlers>;
@@ -94,9 +94,11 @@ export interface Feature {
   remote_nodes?: RemoteNodes;
   /** Runs when all features are open, before facts, timers and intents are handled. */
   start?(): Promise<void>;
-  /** For the operator, once the HTTP listener is open: settings that are valid but probably not intended. */
+  /**
+   * Warnings for the operator about settings that are valid but probably unintended. Called once the HTTP listener is open.
+   */
   warnings?(): string[];
-  /** Deletes what is no longer needed; runs about once a minute and resolves to the number of deleted rows. */
+  /** Deletes rows that are no longer needed, and resolves to their number. Runs about once a minute. */
   sweep?(): Promise<number>;
   /** Runs after intents, timers and facts have stopped. */
   close?(): Promise<void>;
@@ -115,47 +117,50 @@ export interface RemoteNodes {
   ingest(id: string): Ingest | null;
 }
 
-/** What a session gets in addition to its agent's own settings. */
+/** Additions to the environment of a session, besides its agent's own settings. */
 export interface SessionEnvironment {
   env: Record<string, string>;
-  /** Null: it does not carry out a step. */
+  /** Null if the session does not run a step. */
   step_input: string | null;
 }
 
 /**
- * How features take part in the life of sessions. `agents` calls each hook in the order of the features; hooks with a
- * `tx` run in the transaction that changes the session.
+ * How features participate in the life of sessions. `agents` calls each hook in the order of the features. Hooks with a `tx`
+ * run in the transaction that changes the session.
  */
 export interface SessionHooks {
-  /** Read when a session is started on its node. */
+  /** Called when a session is started on its node. */
   environment(reader: Reader, session_id: string): SessionEnvironment;
-  /** A session is about to be stopped: the last moment to write to its stdin. */
+  /** Called when a session is about to be stopped: the last chance to write to its stdin. */
   beforeStop(tx: Tx, session_id: string): void;
-  /** A session has ended. Its directory is deleted by an intent that is recorded afterwards. */
+  /** Called when a session has ended. An intent that is recorded afterwards deletes its directory. */
   onExit(tx: Tx, session_id: string, exit: Exit): void;
-  /** The node has written this many bytes of the session's stdin, from its beginning. */
+  /** Called when the node has written this many bytes of the session's stdin, counted from the beginning. */
   onStdinWritten(session_id: string, length: number): Promise<void>;
-  /** Commits output of an ACP session. Exactly one feature has this hook. */
+  /** Commits output of an ACP session. Exactly one feature implements this hook. */
   onFrames(batch: FrameBatch): Promise<void>;
-  /** Whether the session's agent waits for a person's answer. */
+  /** Whether the session's agent is waiting for a person's answer. */
   awaitsAnswer(reader: Reader, agent_num: number, session_num: number): boolean;
 }
 
-/** What a feature needs of the ones after it. Without an implementation there are no tasks, no mail and no passkeys. */
+/**
+ * The hooks that a feature needs later features to implement. Without an implementation there are no tasks, mail or
+ * passkeys.
+ */
 export interface Extensions {
-  /** An agent was created; `prompt` is the first one, if any. */
+  /** Called when an agent was created. `prompt` is its first prompt, if any. */
   onAgentCreated(
     tx: Tx,
     agent: { id: string; num: number },
     request: { prompt: string | null; user_id: string },
   ): void;
-  /** The token was revoked. */
+  /** Called when the token was revoked. */
   onTokenRevoked(tx: Tx, token_id: string): void;
-  /** All tokens of a user were revoked, except `keep`. */
+  /** Called when all tokens of a user except `keep` were revoked. */
   onTokensRevoked(tx: Tx, user_id: string, keep: string | null): void;
   /** For the user's own record. */
   passkeysOf(user_id: string): Promise<PasskeyRecord[]>;
-  /** The participants in the team and run of an agent; null for an agent without a team. */
+  /** The participants in the team and run of an agent; null if the agent has no team. */
   participantsOf(
     reader: Reader,
     agent: { team_num: number | null; run_num: number | null },

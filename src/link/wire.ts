@@ -1,6 +1,6 @@
 /**
- * Converts between messages of the protocol (`link/proto/node.proto`) and types of the plane and node. It rejects or
- * counts whatever it does not know.
+ * Converts between messages of the protocol (`link/proto/node.proto`) and types of the plane and node. Unknown values are
+ * rejected or counted.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
@@ -35,23 +35,23 @@ import {
   type SessionView as WireSessionView,
 } from './proto/node_pb.ts';
 
-/** Header of every command: the position of the link to which it belongs. */
+/** Header of every command: the position of the link that it belongs to. */
 export const LINK_HEADER = 'svc-link';
 /** Header of an error response: the node's clock in Unix ms. */
 export const TIME_HEADER = 'svc-time';
 
-/** Options for the adapters of the listeners: gRPC only, and no other protocol that the library supports. */
+/** Options for the adapters of the listeners: gRPC only, no other protocol that the library supports. */
 export const GRPC_ONLY = { connect: false, grpcWeb: false } as const;
 
 const PROTOCOL = 1;
 const PROTOCOL_MIN = 1;
 
-/** What this side sends about its version. */
+/** The version information that this side sends. */
 export function versionInfo(): MessageInitShape<typeof SpeaksSchema> {
   return { protocol: PROTOCOL, protocolMin: PROTOCOL_MIN, version };
 }
 
-/** Null if both sides are compatible, else the reason, with both versions. */
+/** Returns null if both sides are compatible; otherwise the reason, with both versions. */
 export function versionMismatch(
   theirs: Speaks | undefined,
   names: { us: string; them: string },
@@ -83,12 +83,12 @@ export function showPosition({ plane_id, incarnation, epoch }: LinkPosition): st
 
 // --- problems ---------------------------------------------------------------------------------------------------------
 
-/** Converts a handler's error to what the caller may see. Only a Problem keeps its message. */
+/** Converts a handler's error to an error that the caller may see. Only a Problem keeps its message. */
 export function toConnectError(error: unknown): ConnectError {
   if (error instanceof ConnectError) return error;
   if (!(error instanceof Problem)) return new ConnectError('internal error', Code.Internal);
   const { kind, code } = error;
-  // A lone surrogate cannot be encoded: the call would never be answered.
+  // A lone surrogate cannot be encoded, and the call would never be answered.
   const message = error.message.toWellFormed();
   return new ConnectError(message, Code.FailedPrecondition, undefined, [
     { desc: RefusalSchema, value: { kind, code, message, allowedPaths: [...(error.allowed_paths ?? [])] } },
@@ -96,8 +96,8 @@ export function toConnectError(error: unknown): ConnectError {
 }
 
 /**
- * Converts the error of a call to a Problem. Any error that the other side did not send as a Problem becomes a link
- * failure. `kinds`: the kinds that the peer may send; default: those that a node may send for a command.
+ * Converts the error of a call to a Problem. Any error that the other side did not send as a Problem becomes a link failure.
+ * `kinds`: the kinds that the peer may send. Default: those that a node may send for a command.
  */
 export function toProblem(error: unknown, kinds: readonly ProblemKind[] = nodesKinds): Problem {
   if (error instanceof Problem) return error;
@@ -135,7 +135,7 @@ function isPath(text: string): boolean {
 /** The code with which a node rejects a command that arrives after its `not_after_ms`. */
 export const COMMAND_EXPIRED = 'command_expired';
 
-/** The kinds that a node may send for a command. Authentication and rate limits are not a node's decision. */
+/** The kinds that a node may send for a command. A node does not decide about authentication and rate limits. */
 const nodesKinds = [
   'invalid',
   'not_found',
@@ -144,13 +144,13 @@ const nodesKinds = [
   'bad_gateway',
   'unavailable',
 ] as const satisfies readonly ProblemKind[];
-/** A code, or the name of a detail. */
+/** The format of a code, and of the name of a detail. */
 const CODE_PATTERN = /^[a-z][a-z0-9_]{0,63}$/;
-/** Ids in the plane's format; no other text is safe in a URL path. */
+/** The format of the plane's ids. Other text might not be safe in a URL path. */
 const SESSION_ID = /^ses_\w{1,60}$/;
 const AGENT_ID = /^agt_\w{1,60}$/;
 
-/** Thrown if a peer violates the protocol. The link ends, and a new one starts from the state on the disks. */
+/** Thrown if a peer violates the protocol. The link ends, and a new one starts from the state on disk. */
 export class ProtocolError extends Error {}
 
 // --- sessions ---------------------------------------------------------------------------------------------------------
@@ -314,7 +314,7 @@ function parseDetails(text: string): Record<string, unknown> {
   return {};
 }
 
-/** Fields that every event has; a detail never overwrites them. */
+/** Fields that every event has. A detail never overwrites them. */
 const reserved = new Set(['type', 'agent_id', 'session_id', 'seq', 'ts', 'code', 'error']);
 
 function isDetail([name, value]: [string, unknown]): boolean {
@@ -382,26 +382,26 @@ export function withoutNulls<T extends Record<string, unknown>>(
   ) as never;
 }
 
-/** Sizes, offsets and times fit a double; a larger value is invalid. */
+/** Converts a size, offset or time to a number. Throws a ProtocolError if it does not fit a double exactly. */
 export function whole(value: bigint): number {
   const number = Number(value);
   if (!Number.isSafeInteger(number)) throw new ProtocolError('a number out of range');
   return number;
 }
 
-/** An absolute path within the system's length limit. */
+/** Checks that the path is absolute and within the system's length limit. */
 export function folder(path: string): string {
   if (!path.startsWith('/') || Buffer.byteLength(path) > sharedLimits.path_bytes_max)
     throw new ProtocolError('a malformed folder path');
   return path;
 }
 
-/** Text, truncated to what is shown on one line. */
+/** Truncates text to the length that is shown on one line. */
 export function truncatedOrNull(text: string | undefined): string | null {
   return text?.slice(0, limits.link_text_chars_max) ?? null;
 }
 
-/** A time that can be formatted as a date. */
+/** Checks that the time can be formatted as a date. */
 function timeMs(value: bigint): number {
   const at_ms = whole(value);
   if (at_ms < 0 || at_ms > TIME_MS_MAX) throw new ProtocolError('a time out of range');

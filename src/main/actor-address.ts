@@ -1,15 +1,15 @@
-/** The address of the actor listener, which the agents of this machine read from a file. */
+/** Publishes the address of the actor listener in a file that the agents of this machine read. */
 import type { Logger } from '../base/log.ts';
 import { nearAddress } from '../core/config.ts';
 import { nameToCheck } from '../link/trust/pki.ts';
 import type { ActorFiles } from '../node/sessions/actor-files.ts';
 
-/** The names by which agents can connect to a listener on `host`, in addition to loopback. */
+/** The names under which agents can connect to a listener on `host`, besides loopback. */
 export function listenNames(host: string): string[] {
   return nearAddress({ host, port: 0 }).host === host ? [host] : [];
 }
 
-/** Never throws: without it, agents cannot call the plane, but everything else works. */
+/** Never throws. Without the address, agents cannot call the plane, but everything else works. */
 export async function announceActors(options: {
   files: ActorFiles | null;
   host: string;

@@ -71,7 +71,7 @@ test('a backup of an open store restores completely, and keeps the old files', a
   expect(readFileSync(join(aside!, 'log/1/a.seg'), 'utf8')).toBe('changed');
   expect(readdirSync(data).filter((name) => name.startsWith('restore-'))).toEqual([]);
   await withStore(async (store) => {
-    // 5 was used before; the next number is above it, and the gap is reported.
+    // Number 5 was used before, so the next number is above it, and the gap is reported.
     expect(await heads(store)).toEqual([{ agent_num: 1, last_seq: 6 }]);
     const event = await store.read((reader) =>
       reader.get(reader.sql.selectFrom('events').selectAll().where('seq', '=', 6)),

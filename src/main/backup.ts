@@ -33,13 +33,16 @@ const manifestSchema = z.object({
   format: z.literal(1),
   version: z.string(),
   created_at: z.string(),
-  /** Segments that retention removed while the backup ran. */
+  /** Segments that retention removed while the backup was running. */
   missing: z.array(z.string()),
 });
 const MANIFEST = 'svc-backup.json';
 const execute = promisify(execFile);
 
-/** tar, and the gzip that it starts, come from the folders of the system if these have them: agents may write to others. */
+/**
+ * Takes tar, and the gzip that it starts, from the system's folders if possible, because agents may be able to write to
+ * others.
+ */
 function tar(args: string[]) {
   const PATH = `/usr/bin:/bin:/usr/sbin:/sbin:${process.env.PATH ?? ''}`;
   return execute(systemTool('tar'), args, { env: { ...process.env, PATH } });
@@ -72,7 +75,7 @@ export async function backup(
   }
 }
 
-/** Segments never change, they are only removed, so hard links are a snapshot of them. */
+/** Segments never change and are only ever removed, so hard links are a snapshot of them. */
 async function linkSegments(data_dir: string, staging: string, paths: string[]): Promise<string[]> {
   const missing: string[] = [];
   for (const path of paths) {
@@ -86,7 +89,7 @@ async function linkSegments(data_dir: string, staging: string, paths: string[]):
   return missing;
 }
 
-/** Ignores owners and modes of the archive. tar strips or rejects leading slashes and `..`. */
+/** Ignores owners and modes in the archive. tar strips or rejects leading slashes and `..`. */
 const PLAIN_FILES = ['--no-same-owner', '--no-same-permissions'];
 
 /** Files of a backup. Reading the copy of the database may have created the last two. */
@@ -136,8 +139,8 @@ export async function restore(
 }
 
 /**
- * Paths of the files below `folder`, relative to it. Throws if it contains anything but folders and files with a
- * single link: a link would be renamed into the data directory and then followed.
+ * Paths of the files below `folder`, relative to it. Throws if it contains anything except folders and files with a single
+ * link. A link would be renamed into the data directory and then followed.
  */
 async function filesIn(folder: string, archive: string, inside = ''): Promise<string[]> {
   const paths: string[] = [];

@@ -1,4 +1,4 @@
-/** The text that the plane prints for a person who starts it in a terminal. Pure: takes facts, returns lines. */
+/** The text that the plane prints for a person who starts it in a terminal (pure). */
 import { stripVTControlCharacters, styleText } from 'node:util';
 
 export interface BannerFacts {
@@ -6,12 +6,12 @@ export interface BannerFacts {
   url: string;
   data_dir: string;
   home: string;
-  /** Only while there is no root user. */
+  /** Set only while there is no root user. */
   join: { url: string; pin: string; expires_at: string } | null;
   /** Sessions from an earlier run of the service that are still running. */
   adopted: number;
   warnings: readonly string[];
-  /** Whether a browser can be opened here; otherwise the banner shows how to connect from another machine. */
+  /** Null if a browser can be opened here. Otherwise, the banner shows how to connect from another machine. */
   ssh: { user: string; host: string } | null;
   colours: boolean;
 }
@@ -30,7 +30,7 @@ export interface NodeBannerFacts {
   colours: boolean;
 }
 
-/** The URL to open on this machine. It uses the name, because passkeys do not work with an address. */
+/** The URL to open on this machine. It uses a host name, because passkeys do not work with an address. */
 export function forBrowsers(url: string): string {
   return url.replace(/^(https?:\/\/)(?:127\.0\.0\.1|\[::1\])(?=[:/]|$)/, '$1localhost');
 }

@@ -1,5 +1,5 @@
 /**
- * Closes opened parts in reverse order. If a part cannot be closed, the error is collected and the others are closed
+ * Closes opened resources in reverse order. If one cannot be closed, the error is collected and the others are closed
  * anyway.
  */
 export class Closing {
@@ -10,7 +10,7 @@ export class Closing {
     this.#steps.push(step);
   }
 
-  /** Returns the errors. Idempotent. */
+  /** Closes everything and returns the errors. Idempotent. */
   close(): Promise<unknown[]> {
     this.#closed ??= this.#close();
     return this.#closed;

@@ -1,7 +1,7 @@
 /**
- * Keeps compiled code between starts, which halves the start-up time. Anyone who can write to that folder can run
- * code as this user, so it is used only if it belongs to this user alone. (Node's own default is below `/tmp`, where
- * another user may have created it first.)
+ * Keeps compiled code between starts, which halves the startup time. Anyone who can write to that folder can run code as
+ * this user, so the folder is used only if it belongs to this user alone. (Node's default is below `/tmp`, where another
+ * user may have created it first.)
  */
 import { existsSync, lstatSync, mkdirSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
@@ -9,7 +9,7 @@ import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 
 export function keepCompiled(env: NodeJS.ProcessEnv): void {
-  // The operator has set a folder, which Node uses without further action.
+  // The operator has set a folder, which Node then uses.
   if (env.NODE_COMPILE_CACHE) return;
   const dir = ownFolder(env);
   if (dir !== null) enableCompileCache(dir);

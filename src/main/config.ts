@@ -209,8 +209,8 @@ function parseToml(text: string): Record<string, unknown> {
 }
 
 /**
- * The parser gives no positions, so the position is found by parsing: the key is on the first line up to which the
- * file parses with it.
+ * The parser reports no positions, so the line is found by parsing prefixes: the key is on the first line after the longest
+ * prefix that parses without it.
  */
 function lineOf(text: string, path: readonly string[]): number {
   const lines = text.split('\n');
@@ -263,7 +263,7 @@ function fromEnvironment(
 }
 
 /**
- * Converts the text of a flag or variable to the TOML type of the key. Text that does not fit stays text and is
+ * Converts the text of a flag or variable to the TOML type of the key. Text that cannot be converted stays text and is
  * rejected later.
  */
 export function fromText(key: ConfigKey, text: string): unknown {

@@ -1,4 +1,4 @@
-/** Opens the core of a plane: what its features share, and the sessions of this machine. */
+/** Opens the core of a plane: the services that its features share, and the sessions of this machine. */
 import { join } from 'node:path';
 import { systemClock } from '../base/clock.ts';
 import { loadSecretKey } from '../base/secret-key.ts';
@@ -38,11 +38,13 @@ export interface OpenedCore {
   session_tokens: SessionTokens;
   /** Reopens the log file. */
   reopenLog(): void;
-  /** Tells the features the URL of the HTTP listener. */
+  /** Sets the URL of the HTTP listener for the features. */
   listensAt(url: string): void;
 }
 
-/** Adds to `held.opened` what must be closed. Throws a Problem if the configuration or the database is not usable. */
+/**
+ * Adds everything that must be closed to `held.opened`. Throws a Problem if the configuration or the database is not usable.
+ */
 export async function openCore(
   config: Config,
   env: NodeJS.ProcessEnv,
@@ -109,7 +111,7 @@ export async function openCore(
   };
 }
 
-/** Why these live settings are invalid together with the sandbox; null if they are valid. */
+/** Why these live settings are invalid in combination with the sandbox; null if they are valid. */
 async function settingsConflict(
   config: Config,
   env: NodeJS.ProcessEnv,
@@ -124,7 +126,7 @@ async function settingsConflict(
   return sandboxConflict(await sandboxPaths(config, env, live));
 }
 
-/** Agents in a sandbox see folders that did not have to be hidden when they started. */
+/** Checks for running agents in a sandbox that could see folders which did not have to be hidden when they started. */
 async function rootConflict(options: {
   config: Config;
   store: Store;

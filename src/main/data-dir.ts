@@ -1,6 +1,6 @@
 /**
- * The data directory: created on first use and not readable by other users. Rejected if the database cannot rely on
- * its file system (network mounts), or if it belongs to another user.
+ * The data directory. It is created on first use, and other users cannot read it. It is rejected if it belongs to another
+ * user, or if the database cannot rely on its file system (network mounts).
  */
 import { chmod, mkdir, readFile, realpath, stat } from 'node:fs/promises';
 import { invalid } from '../core/problem.ts';
@@ -8,7 +8,7 @@ import { invalid } from '../core/problem.ts';
 /** The database file, below the data directory. */
 export const DATABASE_FILE = 'svc.db';
 
-/** File system types whose locks and fsync work over a network. */
+/** Types of file systems whose locks and fsync work over a network. */
 const NETWORK =
   /^(nfs\d?|cifs|smbfs|smb3|9p|afs|ceph|coda|ncpfs|lustre|glusterfs|beegfs|afpfs|webdav|fuse\.(sshfs|rclone|s3fs|gcsfuse|davfs2?|glusterfs|ceph|ceph-fuse|nfs.*|smbnetfs|curlftpfs))$/;
 
@@ -45,7 +45,7 @@ export async function fileSystemOf(path: string): Promise<string | null> {
   return table === null ? null : mountedType(table, path);
 }
 
-/** The type of the innermost mount above `path`. Of several mounts on one path, the last one hides the others. */
+/** The type of the innermost mount above `path`. If one path has several mounts, the last one hides the others. */
 export function mountedType(mountinfo: string, path: string): string | null {
   let best: { point: string; type: string } | null = null;
   for (const line of mountinfo.split('\n')) {

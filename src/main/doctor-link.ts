@@ -12,7 +12,7 @@ import { checkIdentity, daysLeft } from '../link/trust/pki.ts';
 
 const NAME = 'certificates';
 
-/** No checks while the internal listener is disabled. */
+/** Returns no checks while the internal listener is disabled. */
 export async function linkChecks(config: Config, now_ms: number): Promise<DoctorCheck[]> {
   if (!config.get('internal_grpc.enabled')) return [];
   const checks = secretChecks(config);

@@ -12,13 +12,13 @@ import { probe } from '../node/processes/program-probe.ts';
 import { binFolder, commonEnvironment } from '../node/sessions/environment.ts';
 import { configuredSandbox } from './machine.ts';
 
-/** Uses the PATH of the person who runs the command, which may differ from the service's. */
+/** Uses the PATH of the person who runs the command, which may differ from that of the service. */
 export async function presetChecks(
   config: Config,
   env: Record<string, string | undefined>,
 ): Promise<DoctorCheck[]> {
   const name = config.get('agents.run_as');
-  // Another check reports who that is, or why it failed.
+  // Another check reports the user, or why looking it up failed.
   const run_as = name === null ? null : await findUser(directExec, name).catch(() => undefined);
   if (run_as === undefined) return [];
   const allowed = config.get('agents.env_allow');

@@ -19,12 +19,12 @@ function load(values: Partial<Record<ConfigKey, string>>) {
   return () => loadConfig({ env: {}, cwd: dir, home: dir, system_file: join(dir, 'none'), flags });
 }
 
-/** Without other software on the machine of the test. */
+/** Hides other software on the machine that runs the test. */
 const env = { PATH: '/usr/bin:/bin' };
 
 async function failing(values: Partial<Record<ConfigKey, string>>): Promise<string[]> {
   const checks = await doctor(load({ 'server.listen': '127.0.0.1:0', data_dir: 'data', ...values }), env);
-  // Disk, git and the kernel's limits are those of the machine.
+  // Disk, git and kernel limits depend on the machine.
   const ours = new Set([
     'configuration',
     'data directory',

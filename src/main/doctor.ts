@@ -77,8 +77,7 @@ function nodeCheck(): DoctorCheck {
 }
 
 /**
- * Runs git as the agents' user, like the service: a user who may write to a folder of the PATH decides which program
- * runs.
+ * Runs git as the agents' user, as the service does. A user who may write to a folder in PATH decides which program runs.
  */
 async function gitCheck(
   user: string | null,
@@ -161,7 +160,7 @@ async function listenerCheck(config: Config, key: ListenerKey, holder: Holder | 
   const listen = config.get(key);
   const name = key === 'server.listen' ? 'listener' : 'internal listener';
   if (holder) {
-    // The process that holds the data directory records the listener that people connect to.
+    // The process that holds the data directory records the listener to which people connect.
     const noted = isNode(config) || key === 'server.listen' ? holder.url : null;
     return good(name, `${noted ?? listen}, held by pid ${holder.pid}`);
   }
@@ -196,7 +195,7 @@ async function planeCheck({ url, pid, since }: Holder): Promise<DoctorCheck> {
   }
 }
 
-/** Whether the node listens. It answers only its control plane. */
+/** Checks whether the node is listening. It answers only its control plane. */
 async function runningNodeCheck({ url, pid, since }: Holder): Promise<DoctorCheck> {
   if (url === null) return bad('agent node', `pid ${pid} has been starting since ${since}`);
   const { hostname, port } = new URL(url);

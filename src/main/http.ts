@@ -10,7 +10,7 @@ import type { Closing } from './closing.ts';
 import { limits } from './limits.ts';
 import { readTls } from './tls.ts';
 
-/** `ready`: whether the plane is up, for `/readyz`. Throws if the address cannot be bound. */
+/** `ready`: whether the plane is ready, for `/readyz`. Throws if the address cannot be bound. */
 export async function openPlaneHttp(
   core: Core,
   features: FeatureSet,
@@ -39,7 +39,9 @@ export async function openPlaneHttp(
   });
 }
 
-/** Drains the listener when the plane closes. Requests that wait for an agent get their answer in time; the intent is kept. */
+/**
+ * Drains the listener when the plane closes. Requests that wait for an agent are answered in time; their intents are kept.
+ */
 export function drainOnClose(http: HttpServer, { outbox }: Core, opened: Closing): void {
   opened.push(async () => {
     const impatient = setTimeout(() => outbox.close(), limits.requests_finish_ms);

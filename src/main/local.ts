@@ -1,4 +1,4 @@
-/** What the CLI can do on this machine: configuration, the lock, backups, the browser, and running the plane. */
+/** The CLI's operations on this machine: configuration, the lock, backups, the browser, and running the plane. */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { systemClock } from '../base/clock.ts';

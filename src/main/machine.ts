@@ -1,4 +1,6 @@
-/** Sets up the sessions and processes of this machine from the configuration: a plane's main node, or what a node serves. */
+/**
+ * Sets up the sessions and processes of this machine from the configuration, for a plane's main node or for a remote node.
+ */
 import type { Clock } from '../base/clock.ts';
 import { type LogFile, type Logger, openLog } from '../base/log.ts';
 import type { Config } from '../core/config.ts';
@@ -26,10 +28,10 @@ export interface MachineOptions {
   env: NodeJS.ProcessEnv;
   clock: Clock;
   log: Logger;
-  /** Called for each use, because the values can change while the service runs. */
+  /** Called on every use, because the values can change while the service runs. */
   safe_paths(): readonly string[];
   repo_roots(): readonly string[];
-  /** Null: a workdir must be given as a path. */
+  /** Null: requests must give a workdir as a path. */
   worktree_root(): string | null;
   /** Folders in which worktrees were created earlier. */
   roots: WorktreeRoots;
@@ -40,11 +42,11 @@ export interface Machine {
   folders: LocalFolders;
   /** Null: agents cannot call the plane. */
   actor_files: ActorFiles | null;
-  /** For the operator. */
+  /** Warnings for the operator. */
   warnings: string[];
 }
 
-/** Opens the node of this machine. Adds to `opened` what must be closed. Throws `invalid_config`. */
+/** Opens the node of this machine. Adds everything that must be closed to `opened`. Throws `invalid_config`. */
 export async function openMachine(options: MachineOptions, opened: Closing): Promise<Machine> {
   const { id, config, data_dir, env, clock, log, worktree_root, roots } = options;
   const launcher = new Launcher();

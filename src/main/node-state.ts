@@ -1,4 +1,4 @@
-/** The file `node.json`: what a remote node keeps about itself across restarts. */
+/** The file `node.json`: the state that a remote node keeps across restarts. */
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
@@ -20,7 +20,7 @@ export class NodeState {
     this.#state = state;
   }
 
-  /** Throws if the file exists but cannot be read: a new identity would look like another disk. */
+  /** Throws if the file exists but cannot be read, because a new identity would look like another disk. */
   static async open(path: string): Promise<NodeState> {
     const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
       if (error.code === 'ENOENT') return null;
@@ -40,7 +40,7 @@ export class NodeState {
     return this.#state.latest;
   }
 
-  /** Stores the position; on disk when it resolves. */
+  /** Stores the position, and resolves when it is on disk. */
   async set(latest: LinkPosition): Promise<void> {
     this.#state = { ...this.#state, latest };
     await this.#write();

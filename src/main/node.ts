@@ -1,6 +1,6 @@
 /**
- * A remote node: the sessions of this machine behind a gRPC listener, and nothing else. It has no database, no HTTP
- * server and no users; its state is the sessions on disk, its certificates and the position of the last link.
+ * A remote node: it serves only the sessions of this machine, behind a gRPC listener. It has no database, no HTTP server and
+ * no users. Its state consists of the sessions on disk, its certificates and the position of the last link.
  */
 import { randomUUID } from 'node:crypto';
 import { join } from 'node:path';
@@ -30,7 +30,7 @@ export interface AgentNode {
   warnings: string[];
   log: Logger;
   reopenLog(): void;
-  /** Ends the link and closes the listener; agents keep running. */
+  /** Ends the link and closes the listener. Agents keep running. */
   close(): Promise<void>;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Everything that the service executes with its own rights: its package, imported packages, Node, compiled code, and
- * small system programs. An agent that can change any of it gains the rights of the service.
+ * Everything that the service executes with its own rights: its package, imported packages, Node, compiled code, and small
+ * system programs. An agent that can change any of these gains the rights of the service.
  */
 import { existsSync, realpathSync } from 'node:fs';
 import { getCompileCacheDir } from 'node:module';
@@ -11,7 +11,7 @@ import { binFolder } from '../node/sessions/environment.ts';
 
 const root = dirname(binFolder);
 
-/** Absolute paths of files and folders; a folder includes everything in it. */
+/** Absolute paths of files and folders. A folder includes everything in it. */
 export function ownPrograms(env: Readonly<Record<string, string | undefined>>): string[] {
   const modules = moduleFolders();
   const tools = Object.values(findTools()).filter((path) => path !== null);
@@ -26,7 +26,7 @@ export function ownPrograms(env: Readonly<Record<string, string | undefined>>): 
   ];
 }
 
-/** If the package contains no Node, `bin/svc` uses the first one in the PATH. */
+/** If the package contains no Node, `bin/svc` uses the first one in PATH. */
 function foldersBeforeNode(path: string | undefined): string[] {
   const folders = pathFolders(path);
   const first = folders.findIndex((folder) => existsSync(join(folder, 'node')));

@@ -1,6 +1,6 @@
 /**
- * The plane: the core, the list of its features in dependency order, and what serves them. `svc serve` and tests start
- * it. It contains no rules of its own.
+ * The plane: the core, the list of its features in dependency order, and its listeners. `svc serve` and tests start it. It
+ * contains no rules itself.
  */
 import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
@@ -38,19 +38,19 @@ import { startUpkeep } from './upkeep.ts';
 
 export interface Plane {
   url: string;
-  /** Whether another program answers to `localhost` on the same port. */
+  /** Whether another program answers on `localhost` with the same port. */
   localhost_taken: boolean;
   data_dir: string;
-  /** Only while there is no root user. */
+  /** Set only while there is no root user. */
   join: JoinChallenge | null;
   /** Number of running sessions from an earlier run of the service. */
   adopted: number;
-  /** Settings that are valid but probably not intended; already logged. */
+  /** Warnings about settings that are valid but probably unintended. They were already logged. */
   warnings: string[];
   log: Logger;
   /** Reopens the log file (SIGHUP). */
   reopenLog(): void;
-  /** Drains and stops, usually within `limits.plane_stop_ms`; agents keep running. */
+  /** Drains and stops, usually within `limits.plane_stop_ms`. Agents keep running. */
   close(): Promise<void>;
 }
 

@@ -44,7 +44,7 @@ asRoot('rejects paths below a folder that agents own or may write to (needs root
     `agents.run_as cannot keep ${at('open/data')} from agents, because nobody may change ${at('open')}: ` +
       `move ${at('open/data')} elsewhere, or make root the owner of ${at('open')} and close it to nobody`,
   );
-  // The owner of a folder can always open it.
+  // The owner of a folder can always make it accessible.
   expect(await problem('theirs/data')).toContain(`nobody may change ${at('theirs')}:`);
   expect(await problem('open/data/not/there/yet')).toContain(`nobody may change ${at('open')}:`);
 });

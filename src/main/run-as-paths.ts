@@ -1,6 +1,7 @@
 /**
- * Whether the agents' user could replace the service's private files, or change programs that it runs. A closed directory does
- * not protect anything below a folder that agents may write to: they can rename it and create another one.
+ * Checks whether the agents' user could replace the service's private files, or change programs that it runs. A closed
+ * directory does not protect its contents if agents may write to a folder above it: they can rename it and create another
+ * one.
  */
 import { lstat, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -17,7 +18,7 @@ export interface ProtectedPaths {
   programs: readonly string[];
 }
 
-/** Why one of these absolute paths is not protected from that user, as a message for the operator; null if all are. */
+/** Why one of these absolute paths is not protected from the user, as a message for the operator; null if all are. */
 export async function replaceablePath(
   exec: Exec,
   user: RunAs,
@@ -44,7 +45,7 @@ export async function replaceablePath(
   return null;
 }
 
-/** `end`: the real path or, if it does not exist, the nearest existing folder above it. */
+/** `end`: the real path or, if it does not exist, the nearest existing parent folder. */
 async function wayTo(path: string) {
   const [steps, located] = await Promise.all([stepsTo(path), locate(path)]);
   let end = located?.path ?? path;
@@ -56,7 +57,7 @@ async function isTheirs(user: RunAs, path: string, writable: ReadonlySet<string>
   return writable.has(path) || (await stat(path).catch(() => null))?.uid === user.uid;
 }
 
-/** The first entry or folder on the way to a path that the user can change; undefined: none. */
+/** The first entry or folder on the way to a path that the user can change, or undefined. */
 async function culpritOn(
   user: RunAs,
   steps: readonly { folder: string; entry: string }[],
@@ -67,9 +68,9 @@ async function culpritOn(
       [stat(folder), lstat(entry)].map((info) => info.catch(() => null)),
     );
     if (!above || !own) return undefined;
-    // In a sticky folder such as /tmp, they can change only their own files.
+    // In a sticky folder such as /tmp, users can change only their own files.
     const free = writable.has(folder) && ((above.mode & 0o1000) === 0 || own.uid === user.uid);
-    // The owner of a link cannot write to it as to a file.
+    // The owner of a link cannot write to the link as to a file.
     const theirs = own.uid === user.uid && (free || !own.isSymbolicLink());
     if (theirs) return entry;
     if (above.uid === user.uid || free) return folder;
@@ -77,7 +78,7 @@ async function culpritOn(
   return undefined;
 }
 
-/** Throws `invalid` if that user's access cannot be checked: a failed check must not look like a passed one. */
+/** Throws `invalid` if the user's access cannot be checked, because a failed check must not look like a passed one. */
 async function writableBy(exec: Exec, user: RunAs, paths: readonly string[]): Promise<Set<string>> {
   const script = 'for path; do if [ -w "$path" ]; then echo y; else echo n; fi; done';
   const { code, stdout } = await exec.run(asUser(['/bin/sh', '-c', script, 'svc', ...paths], user), {

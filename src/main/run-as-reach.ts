@@ -1,7 +1,7 @@
 /**
- * Checks whether the agents' user can reach the folder for worktrees (the data directory is closed to all other
- * users, so `agents.run_as` makes the default folder unreachable), and whether it can reach keys that it should not.
- * Runs at the start, so that the first agent does not fail.
+ * Checks whether the agents' user can reach the folder for worktrees, and whether it can reach keys that it should not. The
+ * data directory is closed to all other users, so with `agents.run_as` the default folder is unreachable. The checks run at
+ * startup, so that the first agent does not fail.
  */
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
@@ -12,7 +12,7 @@ import { systemTool } from '../node/processes/tools.ts';
 
 /** A warning message, or null if the user has access. */
 export async function outOfReach(exec: Exec, user: RunAs, worktree_root: string): Promise<string | null> {
-  // The service creates what does not exist yet, so the nearest existing folder decides.
+  // The service creates missing folders, so the nearest existing folder decides.
   let folder = worktree_root;
   while (folder !== dirname(folder) && (await stat(folder).catch(() => null)) === null)
     folder = dirname(folder);
@@ -29,8 +29,8 @@ export async function outOfReach(exec: Exec, user: RunAs, worktree_root: string)
 }
 
 /**
- * A warning if agents would have access to the service's keys: changing the user id keeps the session keyring of the
- * login that started the service. In the sandbox, these system calls are blocked.
+ * A warning if agents would have access to the service's keys. Changing the user id does not change the session keyring,
+ * which belongs to the login that started the service. In the sandbox, these system calls are blocked.
  */
 export async function keysInReach(exec: Exec, user: RunAs): Promise<string | null> {
   const { code, stdout } = await exec.run(asUser([systemTool('cat'), '/proc/keys'], user), {

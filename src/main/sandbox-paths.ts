@@ -1,8 +1,8 @@
 /**
- * Which paths of this machine a sandbox hides from agents, and whether the rest of the configuration allows that. A
- * mount covers each hidden path. An agent that can write to a folder above it could rename that folder and move the
- * file out from under the mount, so such a configuration is rejected. So is one that lets agents change programs that
- * the service or other users' agents run.
+ * Determines which paths of this machine a sandbox hides from agents, and whether the rest of the configuration allows that.
+ * A mount covers each hidden path. An agent that can write to a folder above it could rename that folder and move the file
+ * out from under the mount, so such a configuration is rejected. A configuration is also rejected if agents could change
+ * programs that the service or other users' agents run.
  */
 import { isAbsolute, join, normalize } from 'node:path';
 import { xdg } from '../base/xdg.ts';
@@ -13,7 +13,7 @@ import { isInGitFolder } from '../node/folders/repository-link.ts';
 import { pathFolders } from '../node/processes/tools.ts';
 import { ownPrograms } from './own-programs.ts';
 
-/** What agents must not see in addition to the data directory: absolute paths, which need not exist. */
+/** Paths that agents must not see, besides the data directory. They are absolute and need not exist. */
 export function hiddenPaths(config: Config, env: Readonly<Record<string, string | undefined>>): string[] {
   const named = Object.entries(env).flatMap(([name, value]) =>
     /^SVC_.*_FILE$/.test(name) && value && isAbsolute(value) ? [value] : [],
@@ -24,7 +24,7 @@ export function hiddenPaths(config: Config, env: Readonly<Record<string, string 
     config.get('internal_grpc.security.cert_dir'),
     config.get('server.tls.key'),
     config.get('logging.output'),
-    // Where `svc login` keeps the tokens of the user who runs the service.
+    // In this folder, `svc login` stores the tokens of the user who runs the service.
     home === undefined ? null : join(xdg({ env, home }, 'XDG_CONFIG_HOME', '.config'), 'svc'),
     ...named,
   ].filter((path) => path !== null);

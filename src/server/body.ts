@@ -11,7 +11,7 @@ import { limits } from './limits.ts';
 
 const JSON_TYPE = /^application\/json[\t ]*(;[\t ]*charset="?utf-8"?[\t ]*)?$/i;
 
-/** The raw body, or null if none exists. */
+/** The raw body, or null if there is none. */
 export async function readBody(request: IncomingMessage, bytes_max: number): Promise<Buffer | null> {
   const { headers } = request;
   const length = headers['content-length'];
@@ -46,7 +46,7 @@ function collect(request: IncomingMessage, bytes_max: number): Promise<Buffer> {
       finish(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, bytes)));
     const onGone = () => finish(() => reject(invalid('request body is incomplete', 'incomplete_body')));
     request.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
-    // The client disconnected while the token was checked; no event follows.
+    // The client disconnected while the token was being checked, and no event follows.
     if (request.destroyed) onGone();
   });
 }

@@ -1,10 +1,10 @@
-/** What a handler receives and returns, typed by the operation's route. */
+/** The types of what a handler receives and returns, according to the operation's route. */
 import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
 import type { Answer, Body, Params, Query } from '../api/route.ts';
 import type { OperationId, RouteOf } from '../api/routes.ts';
 import type { Caller } from '../features/accounts/rules.ts';
 
-/** What is known about a request before its body is read. */
+/** The parts of a request that are known before its body is read. */
 export interface EarlyCall<Op extends OperationId> {
   operation: Op;
   method: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
@@ -22,7 +22,7 @@ export interface Call<Op extends OperationId> extends EarlyCall<Op> {
   idempotency_key: string | null;
   /** The route's other media type if the client requests it; the handler then writes the response. */
   also: string | null;
-  /** Sets `X-Warning`, for a request that is valid but probably not intended. The last call wins. */
+  /** Sets `X-Warning`, for a request that is valid but probably unintended. The last call wins. */
   readonly warn: (message: string) => void;
   /** Aborts when the client disconnects, and when the service drains. */
   readonly signal: AbortSignal;
@@ -52,10 +52,12 @@ export type Result<Op extends OperationId> =
 
 type Handle<Op extends OperationId> = (call: Call<Op>) => Promise<Result<Op>> | Result<Op>;
 
-/** `before` runs with authorization, before the body is read. It makes the checks that do not depend on the body. */
+/**
+ * `before` runs together with authorization, before the body is read. It makes the checks that do not depend on the body.
+ */
 export type Handler<Op extends OperationId> =
   | Handle<Op>
   | { before: (call: EarlyCall<Op>) => Promise<void> | void; handle: Handle<Op> };
 
-/** One handler for every operation. */
+/** Handlers for all operations. */
 export type Handlers = { [Op in OperationId]: Handler<Op> };

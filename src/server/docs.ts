@@ -1,15 +1,15 @@
 /**
- * The API description: `/api/openapi.json`, and `/api/openapi/docs` for people. The second is the page of the web UI with
- * the description embedded, so a client that adds its token to every request needs no session in the browser. The API
- * explorer of the web UI shows it; at `/docs` the same explorer reads `/api/openapi.json` with the user's session.
+ * The API description: `/api/openapi.json` for programs, and `/api/openapi/docs` for people. The latter is the page of the
+ * web UI with the description embedded, so a client that adds its token to every request needs no browser session. The API
+ * explorer of the web UI shows it. At `/docs`, the same explorer reads `/api/openapi.json` with the user's session.
  */
 import { openapi } from '../api/openapi.ts';
 import type { Handlers } from './call.ts';
 import { HTML, NOT_BUILT, readPage, WEB_FOLDER } from './pages.ts';
 
 /**
- * Handlers of the description, for `mountRoutes`. The description is built at the first request, because building it
- * takes a tenth of the start-up time. `web` is the folder of the built web UI; without it the page answers 503.
+ * Handlers of the description, for `mountRoutes`. The description is built at the first request, because building it takes a
+ * tenth of the startup time. `web` is the folder of the built web UI; without it, the page answers 503.
  */
 export function metaHandlers(web = WEB_FOLDER): Pick<Handlers, 'getOpenapi' | 'getDocs'> {
   let description: ReturnType<typeof openapi> | undefined;
@@ -32,8 +32,8 @@ export function metaHandlers(web = WEB_FOLDER): Pick<Handlers, 'getOpenapi' | 'g
 }
 
 /**
- * A data block, not a script: the policy against inline scripts allows it, and its text is escaped so that it cannot
- * end the block.
+ * Embeds the description as a data block and not as a script, so the policy against inline scripts allows it. Its text is
+ * escaped so that it cannot end the block.
  */
 function withDescription(html: string, description: unknown): string {
   const json = JSON.stringify(description).replaceAll('<', '\\u003c');

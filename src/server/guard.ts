@@ -22,7 +22,7 @@ export class Guard {
   readonly #origins = new Set<string>();
   readonly #scheme: 'http' | 'https';
   readonly #port: number;
-  /** Bound to all addresses: accept the local address of the connection, but no unknown names. */
+  /** Bound to all addresses: accepts the local address of the connection, but no unknown names. */
   readonly #any_address: boolean;
 
   constructor(options: GuardOptions) {
@@ -44,8 +44,8 @@ export class Guard {
   }
 
   /**
-   * Throws unless there is exactly one known Host and no foreign Origin. `page`: a page that links from other sites
-   * may open.
+   * Throws unless there is exactly one known Host and no foreign Origin. `page`: the request is for a page that links from
+   * other sites may open.
    */
   check(request: IncomingMessage, page: boolean): void {
     if (request.url?.[0] !== '/') throw invalid('request target must be a path', 'invalid_target');
@@ -105,8 +105,8 @@ export function plainAddress(address: string | undefined): string | null {
 const FORWARDED = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via'];
 
 /**
- * Whether the caller is a process on this machine that connects directly. A proxy on this machine is recognized by
- * its forwarding headers or by the Host name that it passes on.
+ * Whether the caller is a process on this machine that connects directly. A proxy on this machine is detected by its
+ * forwarding headers or by the Host name that it passes on.
  */
 export function isFromHere(request: IncomingMessage): boolean {
   const address = plainAddress(request.socket.remoteAddress);
@@ -121,7 +121,7 @@ function hostName(host: string): string {
     .toLowerCase();
 }
 
-/** The client's address: the peer's, or behind a proxy the last one that the proxy names. */
+/** The client's address: that of the peer or, behind a proxy, the last address that the proxy names. */
 export function clientAddress(request: IncomingMessage, behind_proxy: boolean): string | null {
   const peer = plainAddress(request.socket.remoteAddress);
   if (!behind_proxy) return peer;

@@ -1,7 +1,7 @@
 /**
- * Stores responses by `Idempotency-Key` for a day. Requests are stored as keyed hashes and bodies are encrypted, both
- * with a key from outside the database, because bodies contain passwords and responses contain new tokens. If a
- * request fails before its response, its row stays without one, and a repetition runs with the same ids.
+ * Stores responses by `Idempotency-Key` for a day. Requests are stored as keyed hashes and bodies are encrypted, both with a
+ * key from outside the database, because request bodies contain passwords and responses contain new tokens. If a request
+ * fails before its response, its row remains without a response, and a repeated request runs with the same ids.
  */
 import { createCipheriv, createDecipheriv, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
@@ -50,7 +50,10 @@ export class IdempotencyKeys implements Idempotency {
     this.#idKey = subkey(deps.key, 'idempotency id');
   }
 
-  /** The agent that the same caller's request gets again for the same key. Nobody can predict its id. */
+  /**
+   * The id of the agent that a caller's request creates for a key. A repeated request gets the same id. It cannot be
+   * predicted.
+   */
   agentId({ user_id }: { user_id: string }, key: string): string {
     return idFromKeyed('agt', this.#idKey, user_id, 'create', key);
   }
@@ -121,7 +124,7 @@ export class IdempotencyKeys implements Idempotency {
   }
 
   /**
-   * Stores the response in the transaction of an operation that must not be repeated. From its commit on, repetitions
+   * Stores the response in the transaction of an operation that must not be repeated. From its commit on, repeated requests
    * get this response.
    */
   keepWith(tx: Tx, { user_id }: { user_id: string }, key: string, answer: StoredAnswer): void {

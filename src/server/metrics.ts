@@ -20,11 +20,11 @@ export class Metrics {
     buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10],
     registers: [this.registry],
   });
-  /** Keyed by operation and status, because looking up labels costs more than counting. */
+  /** Counters by operation and status, because looking up labels costs more than counting. */
   readonly #counters = new Map<string, { requests: Counter.Internal; seconds: Histogram.Internal<string> }>();
   #collecting = false;
 
-  /** `seconds` is null for streams, which last as long as the client reads. */
+  /** `seconds` is null for streams, which last as long as the client reads them. */
   request(operation: string, status: number, seconds: number | null): void {
     const key = `${operation} ${status}`;
     let counters = this.#counters.get(key);
@@ -39,7 +39,7 @@ export class Metrics {
     if (seconds !== null) counters.seconds.observe(seconds);
   }
 
-  /** Registers a histogram in seconds; returns the function that records a value. */
+  /** Registers a histogram in seconds, and returns the function that records a value. */
   times(name: string, help: string, buckets: number[]): (seconds: number) => void {
     const histogram = new Histogram({ name, help, buckets, registers: [this.registry] });
     return (seconds) => histogram.observe(seconds);

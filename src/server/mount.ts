@@ -25,12 +25,12 @@ import { clientAddress, isFromHere } from './guard.ts';
 import type { Rate, RateLimiter } from './rate.ts';
 
 export interface MountOptions {
-  /** Returns the caller of a token, at every request. Throws `problems.invalidToken()`. */
+  /** Returns the caller for a token. Called for every request. Throws `problems.invalidToken()`. */
   authenticate(token: string, ip: string | null): Promise<Caller> | Caller;
   idempotency: Idempotency;
   rate(): Rate;
   body_bytes_max(): number;
-  /** Page size if a request has a cursor and no limit. */
+  /** Page size if a request has a cursor but no limit. */
   page_items_default(): number;
   behind_proxy: boolean;
   log: Logger;
@@ -106,7 +106,7 @@ export function mountRoutes(app: FastifyInstance, handlers: Handlers, options: M
   }
 }
 
-/** Whether a path belongs to the API, in any spelling. */
+/** Whether a path belongs to the API, however it is spelled. */
 function isApiPath(url: string): boolean {
   const path = url.split('?', 1)[0]!;
   try {
@@ -272,7 +272,7 @@ async function once(
   const hash = createHash('sha256')
     .update(`${route.method} ${request.url}\n`)
     .update(body ?? '')
-    // The stored response depends on the rights of the token, because another token of the same user may have fewer.
+    // The stored response depends on the rights of the token, because another token of the same user may have fewer rights.
     .update(caller.grant === null ? '' : `\n${JSON.stringify(caller.grant)}`)
     .digest();
   const begun = await options.idempotency.begin(caller, key, hash);

@@ -1,12 +1,12 @@
 /**
- * Also listens at the other loopback address. Browsers resolve `localhost` to both `127.0.0.1` and `::1`. If another
- * program listened at the address that svc left free, browsers could mistake it for svc and send it the first password.
+ * Also listens on the other loopback address. Browsers resolve `localhost` to both `127.0.0.1` and `::1`. If another program
+ * listened on the address that svc left free, browsers could mistake it for svc and send it the first password.
  */
 import { once } from 'node:events';
 import { type AddressInfo, createServer, type Server } from 'node:net';
 
 export interface OtherLoopback {
-  /** Another program listens at the other address with the same port. */
+  /** Another program is listening on the other address with the same port. */
   taken: boolean;
   close(): Promise<void>;
 }
@@ -14,8 +14,8 @@ export interface OtherLoopback {
 const others: Record<string, string> = { '127.0.0.1': '::1', '::1': '127.0.0.1' };
 
 /**
- * Listens at the other loopback address, with the same port, and passes connections to the given server. Does nothing for any
- * other address. Never rejects.
+ * Listens on the other loopback address with the same port, and passes connections to the given server. Does nothing if
+ * `host` is not a loopback address. Never rejects.
  */
 export async function listenOnOtherLoopback(
   server: Server,

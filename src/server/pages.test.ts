@@ -50,7 +50,7 @@ interface Answer {
   body: Buffer;
 }
 
-/** Sends the path as written, with only the given headers. */
+/** Sends a request with exactly this path and only the given headers. */
 function ask(
   path: string,
   headers: Record<string, string> = {},

@@ -1,7 +1,7 @@
 /**
- * Serves the web UI that Vite built, from one folder: files with a content hash in their name, which browsers cache
- * permanently; a few files with fixed names at the root, which are revalidated each time; and the page itself for
- * every other path. Only names of a known form are looked up on disk, so no path can leave the folder.
+ * Serves the web UI that Vite built, from one folder. Files with a content hash in their name are cached permanently by
+ * browsers; a few files with fixed names at the root are revalidated each time; and every other path gets the page itself.
+ * Only names of a known form are looked up on disk, so no path can lead out of the folder.
  */
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -50,8 +50,7 @@ const WRONG_HOST = `<!doctype html>
 `;
 
 export async function mountPages(app: FastifyInstance, folder: string): Promise<void> {
-  // The plugin's own wildcard route would serve every file below the folder, so the routes here list the allowed
-  // names.
+  // The plugin's own wildcard route would serve every file below the folder, so the routes here list the allowed names.
   await app.register(fastifyStatic, { serve: false, preCompressed: true });
   const assets = join(folder, 'assets');
   const method = ['GET', 'HEAD'];
@@ -61,7 +60,7 @@ export async function mountPages(app: FastifyInstance, folder: string): Promise<
     handler: (request, reply) => {
       const { name } = request.params;
       if (!FILE_NAME.test(name) || COMPRESSED.test(name)) throw problems.notFound();
-      // If-Match and similar headers matter for changes only; on a GET they could only cause an error.
+      // If-Match and similar headers only make sense for changes; on a GET, they could only cause an error.
       delete request.raw.headers['if-match'];
       delete request.raw.headers['if-unmodified-since'];
       return reply.sendFile(name, assets, { acceptRanges: false, immutable: true, maxAge: '1y' });
@@ -80,7 +79,7 @@ export async function mountPages(app: FastifyInstance, folder: string): Promise<
   app.route({ method, url: '/', handler: (request, reply) => sendPage(folder, request, reply) });
 }
 
-/** Serves the page if a browser navigates to a path without another handler; otherwise the path is not found. */
+/** Serves the page if a browser navigates to a path that has no other handler. Otherwise, the path is not found. */
 export async function servePage(
   folder: string,
   request: FastifyRequest,
@@ -101,8 +100,8 @@ function isNavigation({ headers }: FastifyRequest): boolean {
 }
 
 /**
- * A path at the root with a dot is a file name, not a page. Deeper segments may contain dots, such as a user's name
- * or a changed file.
+ * Whether a path is a page. At the root, a path with a dot is a file name. Deeper segments may contain dots, such as a
+ * user's name or a changed file.
  */
 function isPagePath(url: string): boolean {
   let path: string;
@@ -123,7 +122,7 @@ async function sendPage(folder: string, request: FastifyRequest, reply: FastifyR
   return send(request, reply, HTML, page);
 }
 
-/** The page for a path; null if the web UI is not built. */
+/** The page for a path; null if the web UI has not been built. */
 export async function readPage(folder: string, url: string): Promise<Buffer | null> {
   for (const name of pageNames(url)) {
     const page = await readOrNull(join(folder, name));
@@ -133,8 +132,8 @@ export async function readPage(folder: string, url: string): Promise<Buffer | nu
 }
 
 /**
- * Every page shows the same app. The file named like the path, or like its beginning, also names the scripts of that
- * screen. `/agents/agt_1/output` is `pages/agents.any.output.html`.
+ * Every page shows the same app. The file that is named like the path, or like its beginning, also names the scripts of that
+ * screen. For `/agents/agt_1/output`, it is `pages/agents.any.output.html`.
  */
 function pageNames(url: string): string[] {
   const parts = url.split('?', 1)[0]!.split('/').filter(Boolean).slice(0, PAGE_PARTS_MAX);

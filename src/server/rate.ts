@@ -1,6 +1,6 @@
 /**
- * A token bucket per caller: a sustained rate per second, and a maximum burst. The number of buckets is bounded;
- * beyond it, the oldest ones are reset.
+ * A token bucket per caller, with a sustained rate per second and a maximum burst. The number of buckets is bounded. If
+ * there are too many, the oldest ones are reset.
  */
 
 import { Problem } from '../core/problem.ts';

@@ -1,8 +1,8 @@
 /**
- * Serves SSE streams: writes encoded frames to a response for as long as the client reads and its token is valid. It
- * limits streams per user and in total, waits for slow readers instead of buffering, disconnects clients that read
- * nothing, and checks the token periodically. The body ends with the connection (no chunked encoding), so that one
- * buffer can be sent unchanged to a thousand sockets.
+ * Serves SSE streams: writes encoded frames to a response for as long as the client reads and its token is valid. It limits
+ * streams per user and in total, waits for slow readers instead of buffering, disconnects clients that read nothing, and
+ * checks the token periodically. The end of the connection ends the body (there is no chunked encoding), so that one buffer
+ * can be sent unchanged to a thousand sockets.
  */
 import type { ServerResponse } from 'node:http';
 import { limits as sharedLimits } from '../base/limits.ts';
@@ -46,8 +46,8 @@ export class Streams {
   }
 
   /**
-   * Serves one stream to its end. `open` returns the frames; errors before the first frame are thrown here, before
-   * any header is written. `holds` is called every few seconds, and the stream ends when it returns false.
+   * Serves one stream to its end. `open` returns the frames. Errors before the first frame are thrown here, before any
+   * header is written. `holds` is called every few seconds, and the stream ends when it returns false.
    */
   async serve(
     call: StreamCall,
@@ -72,7 +72,7 @@ export class Streams {
       }
       response.on('close', end);
       response.on('error', end);
-      // Checks the socket's own queue: any byte sent counts as progress, and an empty queue is not a stall.
+      // Checks the socket's own queue. Any byte sent counts as progress, and an empty queue is not a stall.
       response.setTimeout(this.#stall_ms, () => {
         if (response.writableLength > 0) response.destroy();
       });

@@ -1,7 +1,7 @@
 /**
- * Decides when to checkpoint the write-ahead log: in the worker, every few MiB, in parallel with writes. SQLite restarts the
- * log only once all of it is copied, which never happens while the writer keeps writing. So above a bound the writer (not
- * the event loop) waits for the small rest.
+ * Decides when to checkpoint the write-ahead log: every few MiB, in the worker and in parallel with writes. SQLite restarts
+ * the log only when all of it has been copied, which never happens while the writer keeps writing. So above a limit, the
+ * writer (but not the event loop) waits until the small rest is copied.
  */
 
 import type { Logger } from '../base/log.ts';
@@ -45,7 +45,7 @@ export class Checkpoints {
       const { log_bytes, all } = await this.#worker.call('checkpoint', null);
       this.#log_bytes = all && this.#since_bytes === 0 ? 0 : log_bytes;
     } catch (error) {
-      // Retried after the next bytes; SQLite checkpoints by itself if the log grows far beyond the bound.
+      // Retried after the next bytes. If the log grows far beyond the limit, SQLite itself runs a checkpoint.
       this.#log_bytes = 0;
       if (!this.#closed) this.#log.warn({ err: error }, 'cannot checkpoint the write-ahead log');
     } finally {

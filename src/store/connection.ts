@@ -1,6 +1,6 @@
 /**
- * A SQLite connection that runs Kysely queries: statements are prepared once and cached, results are plain rows. It owns the
- * pragmas and the statement cache, and does not manage transactions.
+ * A SQLite connection that runs Kysely queries. Statements are prepared once and cached; results are plain rows. The
+ * connection owns the pragmas and the statement cache, and does not manage transactions.
  */
 import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
@@ -57,7 +57,7 @@ export class Connection implements Reader {
 
   each(query: Compilable<unknown>, visit: (row: readonly unknown[]) => boolean): void {
     const { sql, parameters } = query.compile();
-    // Not from the cache: `visit` may run the same query.
+    // Does not use the cache, because `visit` may run the same query.
     const statement = this.db.prepare(sql, { returnArrays: true });
     for (const row of statement.iterate(...(parameters as SQLInputValue[]))) {
       if (!visit(row as unknown as unknown[])) break;
@@ -98,7 +98,7 @@ export function openWriter(path: string): Connection {
   closeSync(openSync(path, 'a', 0o600));
   const db = new DatabaseSync(path, { timeout: limits.database_busy_ms, enableForeignKeyConstraints: true });
   try {
-    // The first two only take effect before the first table.
+    // The first two pragmas only take effect before the first table exists.
     db.exec(`PRAGMA page_size = ${limits.database_page_bytes}`);
     db.exec('PRAGMA auto_vacuum = INCREMENTAL');
     db.exec('PRAGMA journal_mode = WAL');
@@ -122,8 +122,8 @@ export function openReadOnly(path: string): Connection {
 }
 
 /**
- * Reads from a snapshot that is kept until it is released, so that reads between two commits share one. While pinned, all
- * reads see the state at the time of the pin, whatever is committed meanwhile.
+ * Reads from a snapshot that is kept until it is released, so that reads between two commits share one. While a snapshot is
+ * held, all reads see its state, whatever is committed in the meantime.
  */
 export class SnapshotReader {
   readonly #connection: Connection;
@@ -153,7 +153,7 @@ export class SnapshotReader {
     this.#pinned = true;
   }
 
-  /** The next read sees what is committed by then. */
+  /** Releases the snapshot. The next read sees everything that is committed by then. */
   release(): void {
     this.#kept = false;
     this.#pinned = false;

@@ -1,5 +1,5 @@
 /**
- * Copies of the database: taken while another process may be writing, and prepared for use after a restore. A copy is one
+ * Copies the database, even while another process is writing, and prepares copies for use after a restore. A copy is one
  * snapshot. The process that has the store open must use `Store.backup` instead.
  */
 import { existsSync } from 'node:fs';
@@ -15,7 +15,7 @@ import { limits } from './limits.ts';
 export async function copyDatabase(from: string, to: string): Promise<void> {
   const source = new DatabaseSync(from, { readOnly: true, timeout: limits.database_busy_ms });
   try {
-    // Keep a snapshot open: otherwise the copy restarts at every commit.
+    // Keep a snapshot open. Otherwise, the copy would restart at every commit.
     source.exec('BEGIN; SELECT count(*) FROM sqlite_schema');
     await backup(source, to, { rate: limits.backup_pages_per_step });
     await chmod(to, 0o600);
@@ -40,7 +40,7 @@ export function segmentPaths(path: string): string[] {
   }
 }
 
-/** The problems of a database file; empty if it is sound. */
+/** The problems found in a database file; empty if it is intact. */
 export function damageOf(path: string): string[] {
   const db = new DatabaseSync(path, { readOnly: true });
   try {
@@ -51,8 +51,8 @@ export function damageOf(path: string): string[] {
 }
 
 /**
- * Prepares a restored copy for use: every log continues above all numbers assigned since the copy was made, and records
- * that with a `log_gap`. The numbers come from the replaced database; if that is unreadable they skip far ahead.
+ * Prepares a restored copy for use. Every log continues above all numbers that were assigned since the copy was made, and
+ * records that with a `log_gap`. The numbers come from the replaced database; if it is unreadable, they skip far ahead.
  */
 export function moveLogsOn(copy: string, replaced: string | null, now_ms: number): void {
   const given = replaced !== null && existsSync(replaced) ? headsOf(replaced) : null;

@@ -1,4 +1,4 @@
-/** Child process of `faults.test.ts`: writes and ingests until it is killed, and prints what was acknowledged. */
+/** Child process of `faults.test.ts`. It writes and ingests until it is killed, and prints what was acknowledged. */
 import { writeSync } from 'node:fs';
 import { silentLog } from '../base/log.ts';
 import { openSqlite } from './sqlite.ts';

@@ -68,7 +68,7 @@ test('a write-ahead log without its end or its beginning is an error', async () 
 test('a torn, unacknowledged write is not an error', async () => {
   const path = await afterKill(20);
   const wal = await readFile(`${path}-wal`);
-  // The beginning of another frame, as if the process had died in the middle of a write.
+  // This is the beginning of another frame, as if the process had died in the middle of a write.
   await writeFile(`${path}-wal`, Buffer.concat([wal, wal.subarray(32, 4_000)]));
   const store = await openAt(path);
   expect(await metaKeys(store)).toHaveLength(20);
@@ -158,7 +158,7 @@ test('kill -9 while writing: keeps everything acknowledged, and bytes match even
   expect(keys.size).toBeGreaterThan(0);
 });
 
-/** Returns the lines that the child acknowledged before it was killed, `after_ms` after the first line. */
+/** Kills the child `after_ms` after its first line, and returns the lines that it had acknowledged. */
 async function runAndKill(run: string, after_ms: number, failpoint = ''): Promise<string[]> {
   const script = fileURLToPath(new URL('./crash-child.ts', import.meta.url));
   const child = spawn(process.execPath, [script, at('a.db'), run], {

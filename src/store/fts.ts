@@ -1,7 +1,7 @@
 /** Converts search text from users to a full-text query of SQLite, without any query syntax. */
 
 /**
- * Every word must match: words are separated by spaces; text in quotation marks matches as a phrase. Null if nothing is left
+ * Every word must occur. Words are separated by spaces; text in quotation marks matches as a phrase. Null if nothing is left
  * to search for.
  */
 export function ftsQuery(text: string): string | null {

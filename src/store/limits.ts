@@ -4,11 +4,11 @@ import { KIB, MIB } from '../base/limits.ts';
 export const limits = {
   /** How long a commit waits for other writes to share its fsync, while groups have several writes. */
   group_commit_ms: 3,
-  /** A group of writes is committed after this run time. */
+  /** A group of writes is committed after running for this long. */
   group_run_ms_max: 8,
-  /** A group of writes is committed at this size. */
+  /** A group of writes is committed when it reaches this size. */
   group_bytes_max: 1 * MIB,
-  /** A write of this size is committed without waiting. */
+  /** A write of at least this size is committed without waiting. */
   group_now_bytes: 256 * KIB,
   /** Page size of the database. */
   database_page_bytes: 8 * KIB,
@@ -18,17 +18,17 @@ export const limits = {
   database_busy_ms: 5_000,
   /** Prepared statements that are kept. */
   statements_cached_max: 500,
-  /** Length at which SQLite itself runs a checkpoint. */
+  /** Length of the write-ahead log at which SQLite itself runs a checkpoint. */
   wal_pages_max: 40_000,
-  /** The file of the write-ahead log is cut to this size. */
+  /** The file of the write-ahead log is truncated to this size. */
   wal_kept_bytes_max: 64 * MIB,
-  /** After this many written bytes, a checkpoint runs. */
+  /** A checkpoint runs after this many bytes were written. */
   wal_checkpoint_bytes: 8 * MIB,
-  /** Larger databases are not checked at the start. */
+  /** Databases larger than this are not checked at startup. */
   quick_check_bytes_max: 32 * MIB,
-  /** Pages that a backup copies before it lets others work. */
+  /** Pages that a backup copies before it lets others continue. */
   backup_pages_per_step: 256,
-  /** The store's idle worker ends after this time. */
+  /** The store's worker ends after being idle for this long. */
   store_worker_idle_ms: 5_000,
   /** After a restore without the old database, event numbers continue this far ahead. */
   restore_jump_events: 1_000_000_000,

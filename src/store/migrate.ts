@@ -1,6 +1,6 @@
 /**
- * Migrates a database to the program's schema: numbered steps, each in its own transaction together with its number
- * (`PRAGMA user_version`). Rejects a database that is newer than the program; never downgrades.
+ * Migrates a database to the program's schema in numbered steps. Each step runs in its own transaction, which also stores
+ * its number (`PRAGMA user_version`). Rejects a database that is newer than the program; never downgrades.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { sql as initial } from './migrations/0001_initial.ts';
@@ -54,7 +54,7 @@ export function schemaVersion(db: DatabaseSync): number {
   return Number(db.prepare('PRAGMA user_version').get()!.user_version);
 }
 
-/** Runs the missing steps; returns how many there were. */
+/** Runs the missing steps and returns how many there were. */
 export function migrate(db: DatabaseSync, path: string, steps: readonly string[] = migrations): number {
   const found = schemaVersion(db);
   if (found > steps.length) throw new DatabaseTooNew(path, found, steps.length);

@@ -5,7 +5,10 @@ import type { Reader, Store, Tx } from './store.ts';
 
 export interface PlaneIdentity {
   plane_id: string;
-  /** Unix milliseconds when the database was created or last restored. Nodes obey the highest that they know. */
+  /**
+   * Unix milliseconds when the database was created or last restored. Nodes obey the plane with the highest value they have
+   * seen.
+   */
   incarnation: number;
 }
 

@@ -1,6 +1,6 @@
 /**
- * Queries that are built once, for those that run with every batch of output or every request: building a query costs several
- * times as much as running it.
+ * Queries that are built only once. Use them for queries that run with every batch of output or every request, because
+ * building a query takes several times as long as running it.
  */
 import type { Compilable, CompiledQuery, Kysely } from 'kysely';
 import type { Reader } from './store.ts';
@@ -15,7 +15,7 @@ class Placeholder {
   }
 }
 
-/** A built query with its parameters. */
+/** A built query and its parameters. */
 class Filled<Row> implements Compilable<Row> {
   readonly #built: CompiledQuery<Row>;
   readonly #parameters: readonly unknown[];
@@ -31,7 +31,7 @@ class Filled<Row> implements Compilable<Row> {
   }
 }
 
-/** `build` is called once, with placeholders: it may only pass them to the query, not read them. */
+/** `build` is called once, with placeholders. It may only pass them to the query, not read them. */
 export function preparedQuery<Params extends unknown[], Row>(
   build: (sql: Kysely<Tables>, ...params: Params) => Compilable<Row>,
 ): (reader: Pick<Reader, 'sql'>, ...params: Params) => Compilable<Row> {

@@ -1,4 +1,4 @@
-/** Converts records to resources of the policy: their owner, and the ids that a limited token refers to. */
+/** Converts records to resources of the policy, with their owner and the ids that a limited token refers to. */
 import type { Owned } from '../core/policy.ts';
 import type { Reader } from './store.ts';
 import { peopleOf } from './views.ts';

@@ -1,7 +1,7 @@
 /**
- * The interface of the database for all modules above. Only this module knows which database it is.
+ * The database interface for all modules above. Only this module knows which database is used.
  *
- * Kysely builds the queries, the store runs them: on SQLite a transaction's body is synchronous, so `Reader` and `Tx`
+ * Kysely builds the queries, and the store runs them. In SQLite, a transaction's body is synchronous, so `Reader` and `Tx`
  * take built queries instead of promises. The store creates no ids and reads no clock.
  */
 import type { Compilable, Kysely } from 'kysely';
@@ -10,11 +10,11 @@ import type { Tables } from './tables.ts';
 export interface Reader {
   /** Query builder. Run its queries with `all`, `get` or `run`, never with `.execute()`. */
   readonly sql: Kysely<Tables>;
-  /** Identifies the database; a key for per-database caches. */
+  /** Identifies the database, as a key for per-database caches. */
   readonly database: object;
   all<Row>(query: Compilable<Row>): Row[];
   get<Row>(query: Compilable<Row>): Row | undefined;
-  /** For many rows: each as an array, in the order of the selected columns. Much faster than objects. */
+  /** For many rows. Returns each as an array, in the order of the selected columns, which is much faster than objects. */
   arrays(query: Compilable<unknown>): (readonly unknown[])[];
   /** For many or large rows: calls `visit` with each row as an array of the selected columns, until it returns false. */
   each(query: Compilable<unknown>, visit: (row: readonly unknown[]) => boolean): void;
@@ -23,12 +23,12 @@ export interface Reader {
 export interface Writer extends Reader {
   /** Runs a statement; returns how many rows it changed. */
   run(query: Compilable<unknown>): { changes: number };
-  /** Runs a statement once for each set of parameters, which take the place of the query's own. For many rows. */
+  /** Runs a statement once for each set of parameters, which replace those of the query. For many rows. */
   runEach(query: Compilable<unknown>, sets: readonly (readonly unknown[])[]): void;
 }
 
 export interface Tx extends Writer {
-  /** Calls `fn` once this transaction's group is on the disk, in order of registration; never after a rollback. */
+  /** Calls `fn` once this transaction's group is on disk, in order of registration; never after a rollback. */
   afterCommit(fn: () => void): void;
 }
 
@@ -36,8 +36,8 @@ export interface Store {
   /** Runs `fn` on committed rows, on a read-only connection, as one snapshot. */
   read<T>(fn: (reader: Reader) => T): Promise<T>;
   /**
-   * Runs `fn` inside a savepoint of the current group; a throw rolls back only this `fn`. `fn` may run again if the group
-   * fails, so it must have no side effects except through `tx`. Resolves after the group's fsync.
+   * Runs `fn` inside a savepoint of the current group. If `fn` throws, only its own changes are rolled back. It may run
+   * again if the group fails, so it must have no side effects except through `tx`. Resolves after the group's fsync.
    */
   write<T>(fn: (tx: Tx) => T): Promise<T>;
   /** Stores a batch of output: its events and the new committed offset, in the current group. Throws `StaleBatch`. */
@@ -46,24 +46,27 @@ export interface Store {
   onIngested(listener: (batch: IngestBatch, appended: Appended) => void): () => void;
   /** Returns up to `pages_max` free pages to the file system. Resolves to the number of remaining free pages. */
   vacuum(pages_max: number): Promise<number>;
-  /** For `openReader` in a worker. */
+  /** Pass this to `openReader` in a worker. */
   readonly source: StoreSource;
-  /** Whether opening skipped the integrity check, which it runs only for small databases after an unclean stop. */
+  /**
+   * Whether the integrity check was skipped when the store was opened. It runs only for small databases after an unclean
+   * stop.
+   */
   readonly unchecked: boolean;
   /** Writes a consistent copy of the live database to a new file. */
   backup(path: string): Promise<void>;
-  /** Runs `quick_check`; returns the problems, none if the database is sound. */
+  /** Runs `quick_check` and returns the problems; empty if the database is intact. */
   check(): Promise<string[]>;
   close(): Promise<void>;
 }
 
-/** Where a store's data is; can be sent to a worker. */
+/** The location of a store's data, which can be sent to a worker. */
 export interface StoreSource {
   kind: 'sqlite';
   path: string;
 }
 
-/** The batch does not begin at the committed offset; nothing of it was stored. */
+/** Thrown for a batch that does not begin at the committed offset. None of it was stored. */
 export class StaleBatch extends Error {
   constructor() {
     super('stale ingest batch');
@@ -71,10 +74,10 @@ export class StaleBatch extends Error {
   }
 }
 
-/** The database cannot be trusted. The message says what is wrong and what to do. */
+/** Thrown if the database cannot be trusted. The message says what is wrong and what to do. */
 export class StoreDamaged extends Error {
   constructor(path: string, found: string) {
-    // SQLite reports it on several lines.
+    // SQLite reports it in several lines.
     const line = found.replaceAll(/\s+/g, ' ');
     super(`database ${path} is damaged: ${line}; restore a backup with svc restore FILE`);
     this.name = 'StoreDamaged';
@@ -88,27 +91,27 @@ export interface IngestBatch {
   /** Must be the committed offset; otherwise the batch is rejected (`stale ingest batch`). */
   from: number;
   to: number;
-  /** The last ≤ 64 bytes before `to`, compared before reading on. */
+  /** The last ≤ 64 bytes before `to`. They are compared before reading continues. */
   tail: Uint8Array;
   ts_ms: number;
-  /** The output to store: as long as the bytes read, unless secrets were redacted. */
+  /** The output to store. It has the length of the bytes read, unless secrets were redacted. */
   bytes: Uint8Array;
-  /** Position in the stream's output before this batch; `from`, unless something was redacted. */
+  /** The position in the stream's output before this batch. Equal to `from` unless something was redacted. */
   output_from?: number;
   /** Where each event ends in `bytes` (exclusive, ascending; the last one is `bytes.length`). */
   ends: readonly number[];
   /** Per event: whether the line continues in the next one. */
   partial: readonly boolean[];
-  /** Per event: whether its bytes are valid UTF-8. Decided when the bytes are cut, and not checked again. */
+  /** Per event: whether its bytes are valid UTF-8. Determined when the bytes are split, and not checked again. */
   is_text: readonly boolean[];
 }
 
-/** What a committed batch became. */
+/** The events of a committed batch. */
 export interface Appended {
   agent_id: string;
   agent_num: number;
   first_seq: number;
   last_seq: number;
-  /** What its events add to the size of the log. */
+  /** The bytes that the events add to the size of the log. */
   bytes: number;
 }

@@ -1,4 +1,4 @@
-/** Queries about users. Here and not in a feature, because agents, teams, reviews and tokens look users up too. */
+/** Queries about users. They are not in a feature, because agents, teams, reviews and tokens look users up too. */
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import { preparedQuery } from './prepared-query.ts';
 import type { Reader, Tx } from './store.ts';
@@ -60,7 +60,7 @@ export function idsOfUser({ sql }: Pick<Reader, 'sql'>, name_or_id: string) {
     .where(({ eb, or }) => or([eb('username', '=', name_or_id), eb('id', '=', name_or_id)]));
 }
 
-/** Newest first; those after a position of `[created_at, id]`, at most `limit`. */
+/** Users, newest first, after a position of `[created_at, id]`, at most `limit`. */
 export function listUsers(
   reader: Reader,
   page: { after: readonly [number, string] | undefined; limit: number | undefined },

@@ -1,4 +1,4 @@
-/** Query conditions for what a caller may see. They match what the policy lets the caller read. */
+/** Query conditions that select what a caller may see. They match the policy. */
 import { type Expression, expressionBuilder, type SqlBool } from 'kysely';
 import type { View } from '../core/policy.ts';
 import { preparedQuery } from './prepared-query.ts';

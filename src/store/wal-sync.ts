@@ -7,12 +7,12 @@ const sync = promisify(fdatasync);
 export class WalSync {
   readonly #file: number;
 
-  /** Requires that the log exists: it does from the first read until the last connection closes. */
+  /** Requires that the log exists, which is the case from the first read until the last connection closes. */
   constructor(database_path: string) {
     this.#file = openSync(`${database_path}-wal`, 'r+');
   }
 
-  /** Resolves when every write so far is on the disk. */
+  /** Resolves when all writes so far are on disk. */
   sync(): Promise<void> {
     return sync(this.#file);
   }

@@ -1,7 +1,7 @@
 /**
- * Inspects a write-ahead log before SQLite opens it, because SQLite silently drops every frame that does not verify. The
- * index file (`-shm`) is written after each commit and survives a killed process. If, within the same boot, it counts more
- * frames than verify, committed rows are lost and the operator must know. File formats: sqlite.org/walformat.html.
+ * Inspects a write-ahead log before SQLite opens it, because SQLite silently drops every frame that it cannot verify. The
+ * index file (`-shm`) is written after each commit and survives a killed process. If it counts more frames within the same
+ * boot than can be verified, committed rows are lost and the operator must know. File formats: sqlite.org/walformat.html.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { endianness } from 'node:os';
@@ -11,13 +11,13 @@ const FRAME_HEADER_BYTES = 24;
 const INDEX_HEADER_BYTES = 48;
 
 export interface WalReport {
-  /** Frames that SQLite will accept, up to the last commit. */
+  /** Frames up to the last commit that SQLite will accept. */
   sound_frames: number;
   /** Frames that the index counts as committed; null if the index does not belong to this log. */
   committed_frames: number | null;
 }
 
-/** Null if there is no log to read. */
+/** Returns null if there is no log to read. */
 export function inspectWal(database_path: string): WalReport | null {
   const wal = openOrNull(`${database_path}-wal`);
   if (wal === null) return null;
@@ -67,7 +67,7 @@ function countFrames(wal: number, header: Buffer, { big_endian, page_bytes, sums
   }
 }
 
-/** The index begins with two copies of its header, in native byte order; they differ during a write. */
+/** The index begins with two copies of its header, in native byte order. They differ during a write. */
 function readIndex(path: string): { frames: number; salt: Buffer } | null {
   const file = openOrNull(path);
   if (file === null) return null;

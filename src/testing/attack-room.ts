@@ -1,6 +1,6 @@
 /**
  * A machine for tests of attacks: the real program with confined agents, an honest operator, and two users, one of them
- * hostile. Its folders are outside of the system's temporary folder, which is empty in a sandbox.
+ * hostile. Its folders are outside the system's folder for temporary files, which is empty in a sandbox.
  */
 import { execFileSync } from 'node:child_process';
 import { chmod, chown, mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
@@ -35,7 +35,7 @@ function nameOf({ run_as, sandbox, remote }: Confined): string {
   return `${modes.join(' and ')}, ${remote ? 'on a node' : 'on the plane'}`;
 }
 
-/** What this machine lacks for the confinement; null if it lacks nothing. */
+/** What this machine lacks for the confinement, or null. */
 export function confinementMissing({ run_as, sandbox }: Confined): string | null {
   if (process.platform !== 'linux') return 'Linux';
   if (run_as && process.getuid?.() !== 0) return 'root';
@@ -140,7 +140,7 @@ export class AttackRoom {
     execFileSync('chown', ['-R', `${this.user.uid}:${this.user.gid}`, folder]);
   }
 
-  /** Starts an agent of alice. */
+  /** Starts one of alice's agents. */
   start(
     command: string | string[],
     more: { workdir?: string; env?: Record<string, string> } = {},
@@ -154,7 +154,7 @@ export class AttackRoom {
     });
   }
 
-  /** Runs a command as an agent of alice until it exits; returns its output. */
+  /** Runs a command as one of alice's agents until it exits, and returns its output. */
   async run(command: string | string[], more: Parameters<AttackRoom['start']>[1] = {}): Promise<string> {
     const agent = await this.start(command, more);
     await this.plane.finished(agent.id);

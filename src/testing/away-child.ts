@@ -6,7 +6,7 @@ import { requesterOf } from './http.ts';
 import { freePort, TestPlane } from './plane.ts';
 
 const [HERE, THERE, NOWHERE] = ['10.9.0.1', '10.9.0.2', '10.9.0.3'];
-/** An unused address: packets vanish without an error. */
+/** An unused address, where packets vanish without an error. */
 const NOBODY = '02:00:00:00:00:99';
 
 const ip = (args: string) => execFileSync('ip', args.split(' '));
@@ -24,7 +24,7 @@ drop(NOWHERE);
 
 const plane = await TestPlane.open({ env: WITH_NODES });
 const request = requesterOf(() => plane);
-// One after the other: a bootstrap token lets one node join.
+// Sequential, because a bootstrap token lets only one node join.
 const stopped = await TestAgentNode.open(plane, { id: 'stopped' });
 const killed = await TestAgentNode.open(plane, { id: 'killed' });
 const apart = await TestAgentNode.open(plane, { id: 'apart', at: { netns: 'far', host: THERE } });
@@ -47,7 +47,7 @@ try {
   for (const node of nodes) agents.set(node, (await node.agent('exec sleep 1000')).id);
   await setTarget(closed, '127.0.0.1', await freePort());
   await setTarget(hole, NOWHERE, hole.port);
-  // A plane that starts has no links, and cannot connect to these two.
+  // A newly started plane has no links, and cannot connect to these two nodes.
   await plane.kill();
   await plane.start();
   for (const node of [stopped, killed, apart]) await node.until('connected');

@@ -11,14 +11,14 @@ import { unshared } from './namespaces.ts';
 
 export type AwayState = 'stopped' | 'killed' | 'partitioned' | 'closed port' | 'black hole';
 
-/** The states in which the plane shows a node meanwhile. One that is cut off gets requests in each of these. */
+/** The statuses in which the plane shows a node over time. A disconnected node gets requests in each of them. */
 export type AwayPhase = 'connected' | 'suspect' | 'unreachable';
 
 export interface AwayOptions {
-  /** Requests in a row for each state. */
+  /** Number of consecutive requests for each state. */
   n: number;
   phases: readonly AwayPhase[];
-  /** A request without a response by then fails the whole run. */
+  /** If a request has no response within this time, the whole run fails. */
   within_ms: number;
 }
 
@@ -32,11 +32,11 @@ export interface AwayAnswer {
   ms: number;
 }
 
-/** Ends everything it started, also when `signal` aborts it. Rejects with the error output. */
+/** Ends everything it started, even when `signal` aborts it. Rejects with the error output. */
 export async function askAway(options: AwayOptions, signal?: AbortSignal): Promise<AwayAnswer[]> {
   const path = fileURLToPath(new URL('./away-child.ts', import.meta.url));
   const script = `exec "${process.execPath}" "${path}" '${JSON.stringify(options)}'`;
-  // Nothing outlives the first process of a pid namespace.
+  // Everything in a pid namespace ends with its first process.
   const [command, argv] = unshared(script, ['--pid', '--fork', '--kill-child', '--mount-proc']);
   const child = spawn(command, argv, {
     stdio: ['ignore', 'pipe', 'pipe'],

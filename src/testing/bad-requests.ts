@@ -6,7 +6,7 @@ export interface UnclearRequest {
   lines: string[];
   /** `SMUGGLED` stands for a request that must never be served. */
   body: string;
-  /** The line ending; absent: CRLF. */
+  /** The line ending. Default: CRLF. */
   end?: string;
 }
 

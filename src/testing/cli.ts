@@ -13,7 +13,7 @@ export interface Ran {
 export interface RunOptions {
   env?: Record<string, string>;
   home: string;
-  /** Standard input, which then ends. Lines in `typed` come from a terminal, one at each question. */
+  /** Standard input, which then ends. With `typed`, its lines come from a terminal, one for each question. */
   input?: string | Buffer;
   typed?: string[];
   /** Standard input, which stays open. */

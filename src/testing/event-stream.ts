@@ -1,4 +1,4 @@
-/** A server that answers requests for an agent's event stream with frames of a test. */
+/** A server that answers requests for an agent's event stream with frames from the test. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Agent } from '../features/agents/rules.ts';

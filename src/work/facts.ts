@@ -1,6 +1,6 @@
 /**
- * Facts: events between features. A feature records a fact in the transaction that makes it true. Each consumer has a cursor
- * and handles a fact in a transaction that also moves the cursor, so exactly once.
+ * Facts: events between features. A feature records a fact in the transaction that makes it true. Each consumer has a
+ * cursor, and handles a fact in a transaction that also moves the cursor. So each fact is handled exactly once.
  */
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
@@ -13,7 +13,7 @@ import { insertFact, nextFact, passFact, putConsumers } from './queries/facts.ts
 export interface FactPayloads {
   /** For agents that speak ACP, and for members of teams. */
   session_started: { agent_id: string; session_id: string };
-  /** The node rejected a start before anything happened: the session was removed. */
+  /** The node rejected a start before doing anything, so the session was removed. */
   session_refused: { agent_id: string; session_id: string; error: string };
   session_ended: {
     agent_id: string;
@@ -25,7 +25,7 @@ export interface FactPayloads {
   };
   /** Communication with an agent failed; its process keeps running. */
   acp_failed: { agent_id: string; session_id: string; error: string };
-  /** An agent of a team takes no prompts until somebody acts; `reason` says, in human-readable form, what is needed. */
+  /** An agent of a team accepts no prompts until someone acts. `reason` says what is needed, for people. */
   acp_waits: { agent_id: string; session_id: string; reason: string };
   /** For an agent of a team: a prompt is on its way to its stdin. */
   turn_began: { agent_id: string; session_id: string; prompt_id: string };
@@ -33,7 +33,7 @@ export interface FactPayloads {
   turn_ended: { agent_id: string; session_id: string; prompt_id: string; stop_reason: string | null };
   /** A user removed a queued prompt of a team's agent. */
   prompt_removed: { agent_id: string; prompt_id: string };
-  /** For an agent of a team: it takes prompts. */
+  /** An agent of a team now accepts prompts. */
   session_ready: { agent_id: string; session_id: string };
   review_opened: { review_id: string; agent_id: string };
   /** The recipients of a review changed. */
@@ -83,8 +83,8 @@ export class Facts {
   }
 
   /**
-   * Starts the consumers. Their names identify their cursors permanently, so they must not change. A fact is deleted once all
-   * consumers have passed it, so all must be registered here.
+   * Starts the consumers. Their names permanently identify their cursors, so they must not change. A fact is deleted once
+   * all consumers have passed it, so all of them must be registered here.
    */
   async open(consumers: Record<string, FactHandlers>): Promise<void> {
     await this.#store.write((tx) => putConsumers(tx, Object.keys(consumers)));
@@ -113,7 +113,7 @@ export class Facts {
     }
   }
 
-  /** Handles one fact; false if none exists. */
+  /** Handles one fact. Returns false if there is none. */
   #step(tx: Tx, name: string, handlers: FactHandlers): boolean {
     const row = nextFact(tx, name);
     if (!row) return false;

@@ -1,8 +1,8 @@
 /**
- * The outbox: work that must happen on a node, with results from a node, or at a push service. A service enqueues an intent
- * in the transaction that decides it. The dispatcher carries out intents in order within a lane, in parallel across lanes,
- * and again after a crash, so handlers must be idempotent. It retries while a node is unreachable; handlers must deal with
- * any other failure.
+ * The outbox: work that must be done on a node, with results from a node, or at a push service. A service enqueues an intent
+ * in the transaction that decides on it. The dispatcher carries out intents in order within a lane, in parallel across
+ * lanes, and again after a crash, so handlers must be idempotent. It retries while a node is unreachable; handlers must deal
+ * with any other failure.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
@@ -16,13 +16,15 @@ export interface IntentPayloads {
   stop: { grace_ms: number };
   /** `data` is base64. */
   input: { offset: number; data: string; eof: boolean };
-  /** The node may delete the session's directory: everything in it is committed. */
+  /** Allows the node to delete the session's directory, because everything in it is committed. */
   forget: Record<string, never>;
-  /** Ends, on its node, a session that was given up while the node was away. */
+  /** Ends, on its node, a session that was given up while the node was unreachable. */
   discard: { agent_id: string };
-  /** Deletes what a node keeps for a deleted user or team, whose id it is; ordered per id and node. */
+  /** Deletes a node's data of a deleted user or team. The lane consists of the owner and the node. */
   forget_owner: { owner_id: string };
-  /** Carries out a request for an agent whose node did not answer. The lane is the agent's; the agent's row has the request. */
+  /**
+   * Carries out a request for an agent whose node did not answer. The lane is the agent's, and its row contains the request.
+   */
   pursue: Record<string, never>;
   /** Gives an attempt of a step to its agent. The lane is the agent's. */
   prepare: { attempt_num: number };
@@ -30,12 +32,12 @@ export interface IntentPayloads {
   collect: { attempt_num: number };
   /** Reads an agent's last message of a turn. */
   collect_message: { attempt_num: number; prompt_id: string };
-  /** Sends a device the messages that it has not been sent. The lane is the subscription's. */
+  /** Sends a device its unsent messages. The lane is the subscription's. */
   push: { message_num: number };
 }
 export type IntentKind = keyof IntentPayloads;
 
-/** The kinds that earlier versions stored, with the present names. */
+/** The kinds that earlier versions stored, with the current names. */
 const renamed: ReadonlyMap<string, IntentKind> = new Map([['hear', 'collect_message']]);
 
 export interface Intent<K extends IntentKind = IntentKind> {
@@ -45,17 +47,17 @@ export interface Intent<K extends IntentKind = IntentKind> {
   lane: string;
   kind: K;
   payload: IntentPayloads[K];
-  /** Withdrawn: not carried out, or not retried if it is in progress. */
+  /** Set when the intent was withdrawn: it is not carried out, or not retried if it is in progress. */
   withdrawn?: boolean;
 }
 
-/** Handlers carry out intents. Waiters get the results; a crash loses them. */
+/** Handlers carry out intents. Waiters receive the results, but not after a crash. */
 export type IntentHandlers = { [K in IntentKind]: (intent: Intent<K>) => Promise<IntentAnswers[K]> };
 
 interface IntentAnswers {
   start: unknown;
   stop: unknown;
-  /** Length of the session's stdin afterwards. */
+  /** Length of the session's stdin after the write. */
   input: number;
   forget: unknown;
   discard: unknown;
@@ -109,7 +111,7 @@ export class Outbox {
     }
   }
 
-  /** Returns the intent's id; `outcome` waits for it once the transaction has committed. */
+  /** Returns the intent's id. Once the transaction has committed, pass it to `outcome` to wait for the result. */
   enqueue<K extends IntentKind>(
     tx: Tx,
     node_id: string,
@@ -142,7 +144,7 @@ export class Outbox {
     tx.afterCommit(() => {
       const withdrawn = this.#lanes.get(lane)?.queue.filter(({ kind }) => kinds.includes(kind)) ?? [];
       for (const intent of withdrawn) intent.withdrawn = true;
-      // The same group commit may contain an intent, whose waiter registers only after this.
+      // The same group commit may contain an intent whose waiter registers only after this.
       setImmediate(() => {
         for (const { id } of withdrawn)
           this.#settle(id, (waiter) => waiter.reject(problems.nodeUnreachable()));
@@ -160,7 +162,7 @@ export class Outbox {
     });
   }
 
-  /** Retries the pending intents of a node at once, because the node is back. */
+  /** Immediately retries the pending intents of a node that is back. */
   retryNow(node_id: string): void {
     for (const lane of this.#lanes.values()) {
       if (lane.queue[0]?.node_id === node_id) this.#hurry(lane);
@@ -183,7 +185,7 @@ export class Outbox {
       this.#lanes.set(lane.id, lane);
     }
     lane.queue.push(intent);
-    // A new intent in the lane also triggers a retry of the one in front.
+    // A new intent in the lane also triggers a retry of the first one.
     if (lane.retry) this.#hurry(lane);
     else void this.#drain(lane);
   }
@@ -198,7 +200,7 @@ export class Outbox {
   async #drain(lane: Lane): Promise<void> {
     if (lane.running || lane.retry || !this.#handlers) return;
     lane.running = true;
-    // Let the caller's commit resolve first, so that it can wait for the outcome.
+    // Lets the caller's commit resolve first, so that the caller can wait for the outcome.
     await new Promise((resolve) => setImmediate(resolve));
     try {
       for (let intent = lane.queue[0]; intent && !this.#closed; intent = lane.queue[0]) {
@@ -212,7 +214,7 @@ export class Outbox {
     }
   }
 
-  /** True if the intent is finished; false if it waits for a retry. */
+  /** Returns true if the intent is finished, and false if it waits for a retry. */
   async #carryOut(intent: Intent, lane: Lane): Promise<boolean> {
     let reply: (waiter: Waiter) => void;
     try {
@@ -231,7 +233,7 @@ export class Outbox {
     try {
       await this.#forget(intent.id);
     } catch (error) {
-      // The row could not be deleted, perhaps for lack of space: repeat the intent, which changes nothing.
+      // The row could not be deleted, perhaps for lack of space. Repeating the intent changes nothing.
       if (!this.#closed) this.#tryAgain(intent, lane, error);
     }
     this.#settle(intent.id, reply);

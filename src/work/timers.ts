@@ -1,6 +1,7 @@
 /**
- * Timers as rows: deferred work is a row with a due time, set and removed in the transaction that decides it. One scheduler
- * fires due timers. The handler's transaction also removes the row, so each timer fires once, even after a restart.
+ * Timers as rows. Deferred work is a row with a due time, set and removed in the transaction that decides on it. One
+ * scheduler fires due timers. The handler's transaction also removes the row, so each timer fires once, even after a
+ * restart.
  */
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
@@ -33,7 +34,7 @@ export type TimerKind = keyof TimerPayloads;
 
 export interface Timer<K extends TimerKind = TimerKind> {
   kind: K;
-  /** Id of the record that the timer is about; one timer per kind and ref. */
+  /** Id of the record that the timer is about. There is one timer per kind and ref. */
   ref: string;
   due_at_ms: number;
   payload: TimerPayloads[K];
@@ -41,7 +42,7 @@ export interface Timer<K extends TimerKind = TimerKind> {
 
 export type TimerHandlers = { [K in TimerKind]: (tx: Tx, timer: Timer<K>) => void };
 
-/** `setTimeout` supports no longer delay. */
+/** `setTimeout` supports no longer delays. */
 const WAIT_MS_MAX = 2 ** 31 - 1;
 
 export class Timers {
@@ -59,7 +60,10 @@ export class Timers {
     this.#log = options.log;
   }
 
-  /** Sets or moves the timer of this kind and ref. `due_at_ms`: Unix milliseconds; a time that has passed fires at once. */
+  /**
+   * Sets or moves the timer of this kind and ref. `due_at_ms`: Unix milliseconds. If it has passed, the timer fires
+   * immediately.
+   */
   set<K extends TimerKind>(tx: Tx, kind: K, ref: string, due_at_ms: number, payload: TimerPayloads[K]): void {
     putTimer(tx, { kind, ref, due_at: due_at_ms, payload: JSON.stringify(payload) });
     tx.afterCommit(() => this.#wake.notify());
@@ -93,7 +97,7 @@ export class Timers {
     }
   }
 
-  /** Postpones the timer that failed, so that it does not block the others; false if no timer was firing. */
+  /** Postpones the timer that failed, so that it does not block others. Returns false if no timer was firing. */
   async #postpone(): Promise<boolean> {
     if (!this.#firing) return false;
     const { kind, ref } = this.#firing;
@@ -101,7 +105,7 @@ export class Timers {
     return await this.#store.write((tx) => moveTimer(tx, kind, ref, due_at));
   }
 
-  /** Fires the first due timer; returns how long to wait for the next one, in milliseconds. */
+  /** Fires the first due timer. Returns how long to wait for the next one, in milliseconds. */
   #step(tx: Tx, handlers: Partial<TimerHandlers>): number {
     this.#firing = null;
     const row = firstTimer(tx);

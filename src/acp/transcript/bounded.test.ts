@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { rawOf, rawText } from './bounded.ts';
 
-/** Arrays in arrays. */
+/** Nested arrays. */
 function nested(levels: number): unknown {
   let value: unknown = 'inside';
   for (let n = 0; n < levels; n++) value = [value];

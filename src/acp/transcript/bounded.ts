@@ -1,4 +1,7 @@
-/** What a transcript keeps of an agent's values: short texts, the first entries of a list, JSON up to a size. Nothing throws. */
+/**
+ * Limits an agent's values to what a transcript keeps: short texts, the first entries of a list, JSON up to a size. Never
+ * throws.
+ */
 import { type Fields, headOf, recordsOf } from '../json.ts';
 import { bounds } from './bounds.ts';
 
@@ -44,7 +47,7 @@ export function rawText({ value, cut }: Raw): string {
 /** The approximate length of its JSON in characters. Stops counting soon after `max`. */
 export function jsonLength(value: unknown, max: number): number {
   let chars = 0;
-  // Not recursive, because JSON may nest as deep as it is long.
+  // Not recursive, because JSON may be nested as deep as it is long.
   const left = [value];
   while (left.length > 0 && chars <= max) {
     const next = left.pop();
@@ -60,7 +63,7 @@ export function jsonLength(value: unknown, max: number): number {
   return chars;
 }
 
-/** Empty for a value that is nested too deeply to serialize. */
+/** Empty for a value that is nested too deeply to be serialized. */
 function jsonOf(value: unknown, indent?: number): string {
   try {
     return JSON.stringify(value, null, indent) ?? '';

@@ -1,4 +1,4 @@
-/** How much of an agent's log a transcript keeps, because a log has no limit. */
+/** Limits on the parts of an agent's log that a transcript keeps, because a log has no limit. */
 const KI = 1024;
 
 export const bounds = {
@@ -10,7 +10,7 @@ export const bounds = {
   text_chars: 256 * KI,
   /** An image or a sound, as base64. */
   media_chars: 2 * KI * KI,
-  /** Everything that one message or one tool call shows. */
+  /** Everything that one message or one tool call contains. */
   body_chars: 4 * KI * KI,
   /** Blocks of a message, contents of a tool call, locations, options, entries of a plan, commands. */
   parts: 1_000,
@@ -20,10 +20,10 @@ export const bounds = {
   output_chars: 64 * KI,
   turns: 10_000,
   sessions: 1_000,
-  /** Requests of the service that have no answer yet. */
+  /** Requests of the service that have not been answered yet. */
   asked: 1_000,
   /** Sub-agents of one session, and concurrent authors. */
   subagents: 1_000,
-  /** Changes beyond which a diff is not counted line by line. */
+  /** A diff with more changes than this is not counted line by line. */
   diff_edits: 1_000,
 } as const;

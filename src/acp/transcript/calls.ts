@@ -1,5 +1,5 @@
-/** Tool calls as a transcript shows them: each report is merged into what is known, with the lines that a diff adds and removes. */
-// Not the whole package: it would add all its algorithms to the web UI.
+/** Tool calls in a transcript. Merges each report into the known state, and counts the lines that diffs add and remove. */
+// Importing the whole package would add all its algorithms to the web UI.
 import { diffLines } from 'diff/lib/diff/line.js';
 import { headOf } from '../json.ts';
 import { type Content, type Location, readContent, type ToolCall } from '../tool-calls.ts';
@@ -15,7 +15,7 @@ export interface Diff {
   readonly new: string;
   readonly added: number;
   readonly removed: number;
-  /** The texts are incomplete, and the counts are those of the part that is here. */
+  /** The texts are incomplete, and the counts cover only the part that is included. */
   readonly cut: boolean;
 }
 
@@ -26,9 +26,9 @@ export interface Terminal {
   readonly command: string | null;
   /** The end of the output. */
   readonly text: string;
-  /** Number of characters before that. */
+  /** Number of omitted characters before that. */
   readonly cut: number;
-  /** How it ended; null while it runs. */
+  /** How the command ended; null while it is running. */
   readonly exit: string | null;
 }
 
@@ -45,13 +45,13 @@ export interface Call {
   readonly tool_kind: string;
   readonly locations: readonly Location[];
   readonly content: readonly CallContent[];
-  /** The number of contents that were left out because there are too many. */
+  /** The number of omitted contents, because there were too many. */
   readonly content_cut: number;
   readonly raw_input: Raw | null;
   readonly raw_output: Raw | null;
 }
 
-/** `before`: the same call, as earlier reports described it. */
+/** `before`: the same call, as described by earlier reports. */
 export function callOf(report: ToolCall, before?: Call): Call {
   const { title, tool_kind, locations } = report;
   const id = before?.id ?? shortOrNull(report.id) ?? '';
@@ -151,7 +151,7 @@ function diffOf(path: string, from: string | null, to: string, before: CallConte
 export function lineChanges(before: string, after: string): { added: number; removed: number } {
   const [from, to] = [lined(before), lined(after)];
   const changes = diffLines(from, to, { maxEditLength: bounds.diff_edits });
-  // The texts have too little in common: all lines count as changed.
+  // The texts have too little in common, so all lines count as changed.
   if (!changes) return { added: linesIn(to), removed: linesIn(from) };
   let [added, removed] = [0, 0];
   for (const change of changes) {

@@ -1,4 +1,4 @@
-/** The items in order. An item's position never changes; readers get a copy that never changes either. */
+/** The items in order. An item's position never changes. Readers receive a copy that never changes either. */
 import { bounds } from './bounds.ts';
 import type { Item } from './items.ts';
 
@@ -51,7 +51,7 @@ export class ItemList {
     this.#trim();
   }
 
-  /** Drops a tenth more than needed, so that it seldom has to. */
+  /** Drops a tenth more than necessary, so that it rarely has to run. */
   #trim(): void {
     if (this.#items.length <= bounds.items && this.#all_chars <= bounds.items_chars) return;
     let [drop, left] = [0, this.#all_chars];

@@ -11,9 +11,9 @@ interface Base {
   readonly seq: number;
   /** Unix seconds. */
   readonly ts: number;
-  /** The number of the turn that it belongs to. */
+  /** The number of the turn that the item belongs to. */
   readonly turn: number | null;
-  /** The sub-agent that it comes from; null for the agent itself. */
+  /** The sub-agent that the item comes from; null for the agent itself. */
   readonly subagent: string | null;
 }
 
@@ -35,7 +35,10 @@ export interface Spoken extends Base {
   readonly ended_ts: number | null;
 }
 
-/** `cancelled`: the turn was cancelled before the call ended. `unfinished`: the turn ended, and the agent reported no end of the call. */
+/**
+ * `cancelled`: the turn was cancelled before the call ended. `unfinished`: the turn ended, but the agent did not report the
+ * end of the call.
+ */
 export type ToolStatus = 'pending' | 'in_progress' | 'completed' | 'failed' | 'cancelled' | 'unfinished';
 
 export interface Tool extends Base {
@@ -68,11 +71,11 @@ export interface Asker {
   readonly id: string;
   /** Chosen by the agent. */
   readonly name: string | null;
-  /** It asks in a session that the agent did not announce. */
+  /** The sub-agent asks in a session that the agent did not announce. */
   readonly unknown_session: boolean;
 }
 
-/** A sub-agent at work; its items have its id in `subagent`. The row's own `subagent` is the parent. */
+/** A sub-agent at work. Its items have its id in `subagent`; the row's own `subagent` is the parent. */
 export interface Delegation extends Base {
   readonly kind: 'delegation';
   readonly id: string;
@@ -81,12 +84,12 @@ export interface Delegation extends Base {
   /** ACP's state of the sub-agent's work. */
   readonly status: 'running' | 'requires_action' | 'idle' | 'unknown';
   readonly stop_reason: string | null;
-  /** In this turn. */
+  /** Number of tool calls in this turn. */
   readonly tool_calls: number;
   readonly unknown_session: boolean;
 }
 
-/** A message between the agent and its sub-agents; null for the agent itself. */
+/** A message between the agent and its sub-agents. Null stands for the agent itself. */
 export interface Relayed extends Base {
   readonly kind: 'relayed';
   readonly from: string | null;
@@ -101,14 +104,14 @@ export interface Permission extends Base {
   readonly call: Call;
   /** Verbatim, in the agent's order. */
   readonly options: readonly Option[];
-  /** Null while it is pending according to the log. */
+  /** Null while the request is pending according to the log. */
   readonly outcome: Outcome | null;
   /** Null for the service itself. */
   readonly answered_by: string | null;
   readonly settled_ts: number | null;
   /** The answer did not reach the agent. */
   readonly undeliverable: boolean;
-  /** Its size in bytes if the event is too large to contain it; the review has more of it. */
+  /** Its size in bytes if the event is too large to contain it. The review has more of it. */
   readonly too_large: number | null;
 }
 
@@ -137,7 +140,7 @@ export interface StatusChange extends Base {
   readonly reason: string | null;
 }
 
-/** A notice of the service or the agent. */
+/** A notice from the service or the agent. */
 export interface Notice extends Base {
   readonly kind: 'notice';
   readonly code: string;
@@ -146,7 +149,7 @@ export interface Notice extends Base {
   readonly details: Raw;
 }
 
-/** A message of a kind that is not known. */
+/** A message of an unknown kind. */
 export interface Unknown extends Base {
   readonly kind: 'unknown';
   readonly label: string;
@@ -183,13 +186,13 @@ export interface Turn {
   readonly prompt_seq: number;
   readonly started_ts: number;
   readonly ended_ts: number | null;
-  /** Null while the turn is open, and if the agent reported none. */
+  /** Null while the turn is open, or if the agent reported no reason. */
   readonly stop_reason: string | null;
-  /** When it was cancelled; null if it was not. */
+  /** When the turn was cancelled, or null. */
   readonly cancelled_ts: number | null;
 }
 
-/** One session of the agent: from the start to the end of its process. */
+/** One session of the agent, from the start to the end of its process. */
 export interface Session {
   readonly session_id: string;
   readonly first_seq: number;

@@ -1,7 +1,7 @@
 /** The text of output events. */
 import { type Fields, stringOf } from '../json.ts';
 
-/** Bytes that are not UTF-8 are replaced; `binary`: there are such bytes, or the event is not readable. */
+/** Replaces bytes that are not UTF-8. `binary`: there are such bytes, or the event is not readable. */
 export function outputText({ data, encoding }: Fields): { text: string; binary: boolean } {
   const text = stringOf(data) ?? '';
   if (encoding !== 'base64') return { text, binary: false };

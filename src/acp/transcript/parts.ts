@@ -1,4 +1,4 @@
-/** Content blocks as a message shows them: text that grows by chunks, images, links, embedded files. */
+/** Content blocks in the form that a message shows: text that grows by chunks, images, links, embedded files. */
 import { type Fields, fieldsOf, headOf, numberOf, stringOf } from '../json.ts';
 import { type Raw, rawOf, shortOrNull } from './bounded.ts';
 import { bounds } from './bounds.ts';
@@ -35,7 +35,7 @@ export interface Body {
   readonly chars: number;
   /** The number of characters of text among them. */
   readonly text_chars: number;
-  /** The number of characters that were left out because the message is too long. */
+  /** The number of omitted characters, because the message is too long. */
   readonly cut: number;
 }
 
@@ -46,7 +46,7 @@ export function bodyOf(blocks: unknown): Body {
   return list.reduce<Body>(appended, emptyBody);
 }
 
-/** Appends a content block. Text continues the text before it. */
+/** Appends a content block. Text continues the previous text. */
 export function appended(body: Body, block: unknown): Body {
   const part = partOf(block);
   const chars = charsOf(part);
@@ -60,7 +60,7 @@ export function appended(body: Body, block: unknown): Body {
 function withText(body: Body, added: string): Body {
   const last = body.parts.at(-1);
   const continues = last?.type === 'text';
-  // Once something was left out, later text would be in the wrong place.
+  // Once something was omitted, later text would be in the wrong place.
   const has_room = body.cut === 0 && (continues || body.parts.length < bounds.parts);
   const room = has_room ? Math.max(0, bounds.text_chars - body.text_chars) : 0;
   const text = headOf(added, room);
@@ -73,7 +73,7 @@ function withText(body: Body, added: string): Body {
   return { parts, chars: body.chars + length, text_chars: body.text_chars + length, cut };
 }
 
-/** All text in it. */
+/** All text of the message. */
 export function textOf({ parts }: Body): string {
   return parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
 }

@@ -1,4 +1,6 @@
-/** Messages between the agent and its sub-agents: whole ones, which later ones with the same id replace, or chunks. */
+/**
+ * Messages between the agent and its sub-agents. They are complete, and later ones with the same id replace them, or chunks.
+ */
 import type { Update } from '../updates.ts';
 import { shortText } from './bounded.ts';
 import { bounds } from './bounds.ts';
@@ -25,7 +27,7 @@ export class RelayedMessages {
     parties: Pick<Relayed, 'from' | 'to'>,
     where: Where,
   ): void {
-    // A whole message without content updates other fields.
+    // A complete message without content only updates other fields.
     if (blocks === null) return;
     const key = `${where.subagent ?? ''} ${shortText(message_id ?? '')}`;
     const at = this.#by_id.get(key);

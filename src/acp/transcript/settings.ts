@@ -1,4 +1,7 @@
-/** What an agent reports about itself and its session (pure): plan, commands, modes, options, usage, title. The last report counts. */
+/**
+ * What an agent reports about itself and its session (pure): plan, commands, modes, options, usage, title. The last report
+ * wins.
+ */
 import type { AvailableCommand, SessionConfigOption, SessionModeState } from '@agentclientprotocol/sdk';
 import { type Fields, headOf, numberOf } from '../json.ts';
 import {
@@ -53,7 +56,7 @@ export const noSettings: Settings = {
   protocol_version: null,
 };
 
-/** Null for an update about anything else. */
+/** The settings after an update; null if the update is about anything else. */
 export function afterUpdate(before: Settings, update: Update): Settings | null {
   switch (update.kind) {
     case 'plan':
@@ -77,7 +80,7 @@ export function afterUpdate(before: Settings, update: Update): Settings | null {
   }
 }
 
-/** After the answer to a request of the service; `mode_id`: the mode that the request set. */
+/** The settings after the answer to a request of the service. `mode_id`: the mode that the request set. */
 export function afterAnswer(
   before: Settings,
   method: string,

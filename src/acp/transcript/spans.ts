@@ -1,4 +1,4 @@
-/** What a timeline shows of a conversation (pure). */
+/** The tool calls and waits that a timeline shows of a conversation (pure). */
 import { visible } from '../../core/visible.ts';
 import type { Item, Permission, Tool } from './items.ts';
 
@@ -28,7 +28,7 @@ export function waitSpans(items: readonly Item[]): Span[] {
     .map((asked) => ({ ...placeOf(asked), label: label(asked), ended_ts: asked.settled_ts }));
 }
 
-/** A sub-agent's call also names the sub-agent. */
+/** Labels of calls and requests. Those of sub-agents include the name of the sub-agent. */
 function labels(items: readonly Item[]): (item: Tool | Permission) => string {
   const names = new Map<string, string>();
   for (const item of items) {

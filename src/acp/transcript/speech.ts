@@ -6,7 +6,7 @@ import type { ItemList } from './item-list.ts';
 import type { Spoken } from './items.ts';
 import { appended, type Body, bodyOf, emptyBody } from './parts.ts';
 
-/** Where an item belongs: its key, its first event, and its author. */
+/** The place of an item: its key, its first event, and its author. */
 export interface Where {
   key: string;
   seq: number;
@@ -17,11 +17,11 @@ export interface Where {
 
 export class Speech {
   readonly #items: ItemList;
-  /** The item that the author continues. */
+  /** The position of the item that the author continues. */
   #at: number | null = null;
-  /** The current part of each message that has an id, since anything else came in between. */
+  /** The current part of each message that has an id, since it was last interrupted. */
   readonly #by_id = new Map<string, number>();
-  /** The locations of all parts of a message with an id. */
+  /** The positions of all parts of each message that has an id. */
   readonly #parts = new Map<string, number[]>();
 
   constructor(items: ItemList) {
@@ -42,7 +42,7 @@ export class Speech {
     this.#add(voice, message_id, body, where);
   }
 
-  /** Replaces the message's earlier chunks; `blocks`: null to leave them. */
+  /** Replaces the message's earlier chunks. If `blocks` is null, they stay. */
   whole(voice: Voice, message_id: string | null, blocks: readonly unknown[] | null, where: Where): void {
     if (blocks === null) return;
     let body = bodyOf(blocks);
@@ -51,7 +51,7 @@ export class Speech {
       const item = this.#items.get(at) as Spoken | undefined;
       if (!item) continue;
       this.#items.replace(at, { ...item, body }, body.chars);
-      // The whole message stays at its first part.
+      // The complete message is shown at the position of its first part.
       body = emptyBody;
       is_there = true;
     }
@@ -91,7 +91,7 @@ export class Speech {
   }
 }
 
-/** Concurrent authors: the agent and its sub-agents, each of which continues its own message. */
+/** Concurrent authors: the agent and its sub-agents. Each of them continues its own message. */
 export class Voices {
   readonly #items: ItemList;
   readonly #all = new Map<string | null, Speech>();
@@ -100,7 +100,7 @@ export class Voices {
     this.#items = items;
   }
 
-  /** `subagent`: null for the agent itself. */
+  /** The author's speech. `subagent`: null for the agent itself. */
   of(subagent: string | null, ts: number): Speech {
     if (this.#all.size > bounds.subagents) {
       this.pause(ts);
@@ -116,7 +116,7 @@ export class Voices {
     for (const speech of this.#all.values()) speech.pause(ts);
   }
 
-  /** The agent was restarted and may reuse ids. */
+  /** Call this when the agent was restarted and may reuse ids. */
   begin(): void {
     this.#all.clear();
   }

@@ -24,12 +24,12 @@ interface Known {
   has_session: boolean;
   parent_id: string | null;
   about: About;
-  /** Its newest row. */
+  /** The position of its newest row. */
   at: number | null;
   turn: number | null;
 }
 
-/** As in the service: longer ids are ignored, longer names are cut. */
+/** The same limit as in the service: longer ids are ignored, and longer names are truncated. */
 const NAME_CHARS = 256;
 const nothing: About = {
   ...{ name: null, description: null, ...unreportedWork },
@@ -44,12 +44,12 @@ export class Subagents {
     this.#items = items;
   }
 
-  /** The agent was restarted and may reuse ids. */
+  /** Call this when the agent was restarted and may reuse ids. */
   begin(): void {
     this.#known.clear();
   }
 
-  /** Ensures a row before an item of a sub-agent. `unknown_session`: it was not announced. */
+  /** Ensures that there is a row before an item of a sub-agent. `unknown_session`: the sub-agent was not announced. */
   enter(where: Where, unknown_session: boolean): void {
     const { subagent: id, turn } = where;
     if (id === null) return;
@@ -59,7 +59,7 @@ export class Subagents {
     if (!is_there) this.#add(known, where, `${where.key} ${id}`);
   }
 
-  /** A tool call of a sub-agent starts. */
+  /** Counts the start of a tool call of a sub-agent. */
   calls(id: string | null): void {
     const known = id === null ? undefined : this.#known.get(id);
     const row = known && this.#row(known);
@@ -67,7 +67,7 @@ export class Subagents {
   }
 
   /**
-   * Handles an announcement on the session of `maker`. `where`: null for a replay, which adds no row. Returns the id if the
+   * Handles an announcement in the session of `maker`. `where`: null for a replay, which adds no row. Returns the id if the
    * sub-agent is idle.
    */
   announced(
@@ -110,14 +110,14 @@ export class Subagents {
     this.#change(known);
   }
 
-  /** Handles a mark that names the tool call which launched the author; the call may be unknown. */
+  /** Handles a mark that names the tool call that launched the author. The call may be unknown. */
   marked(id: string, update: Fields): void {
     if (this.#known.has(id)) return;
     const name = brief(readMarkedName(update));
     this.#get(id, null).about = { ...nothing, name, status: 'running' };
   }
 
-  /** The process is gone: unfinished work was not reported to its end. */
+  /** Call this when the process has ended. The end of unfinished work was not reported. */
   over(): void {
     for (const known of this.#known.values()) {
       const { status } = known.about;

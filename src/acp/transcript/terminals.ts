@@ -7,14 +7,14 @@ import { newTerminal, type Terminal } from './calls.ts';
 
 interface Known {
   shown: Terminal;
-  /** Chunks may end in the middle of a character. */
+  /** Decodes chunks, which may end in the middle of a character. */
   decoder: TextDecoder;
 }
 
 export class Terminals {
   readonly #known = new Map<string, Known>();
 
-  /** The agent was restarted and may reuse ids. */
+  /** Call this when the agent was restarted and may reuse ids. */
   begin(): void {
     this.#known.clear();
   }

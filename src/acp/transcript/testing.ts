@@ -1,10 +1,10 @@
-/** Events as a stream of an agent that speaks ACP brings them, for tests. */
+/** Creates events like those of an agent that speaks ACP, for tests. */
 import type { EventRecord } from '../../core/event.ts';
 import type { Fields } from '../json.ts';
 import type { Item } from './items.ts';
 import { Transcript, type View } from './transcript.ts';
 
-/** Numbered in their order, a second apart. */
+/** Numbers the events in order, one second apart. */
 export function numbered(events: readonly Fields[], first = 1): EventRecord[] {
   return events.map(
     (event, at) =>
@@ -18,7 +18,7 @@ export function viewOf(...events: Fields[]): View {
   return transcript.view;
 }
 
-/** Of the items that are of this kind. */
+/** The items of this kind. */
 export function only<K extends Item['kind']>(view: View, kind: K): (Item & { kind: K })[] {
   return view.items.filter((item) => item.kind === kind) as (Item & { kind: K })[];
 }

@@ -1,4 +1,4 @@
-/** Tool calls and permission requests as items that change: each report is merged into the earlier ones. */
+/** Tool calls and permission requests as items that change. Each report is merged into the earlier ones. */
 import type { ReceivedEntry } from '../entries.ts';
 import type { Fields } from '../json.ts';
 import { readOutcome, readToolCall, type ToolCall } from '../tool-calls.ts';
@@ -46,14 +46,14 @@ export class Tools {
     this.#items = items;
   }
 
-  /** The agent was restarted and may reuse ids. */
+  /** Call this when the agent was restarted and may reuse ids. */
   begin(): void {
     this.#by_id.clear();
     this.#by_terminal.clear();
     this.#terminals.begin();
   }
 
-  /** Whether an update would add an item. `scope`: the session that scopes its id; '' for the agent's. */
+  /** Whether an update would add an item. `scope`: the session that scopes its id; '' for the agent's own. */
   isNew(update: CallUpdate, scope: string): boolean {
     return this.#find(update, scope) === undefined;
   }
@@ -106,7 +106,7 @@ export class Tools {
     this.#forget();
   }
 
-  /** Ends all open calls; later reports of them still count. */
+  /** Ends all open calls. Later reports about them still count. */
   end(status: 'cancelled' | 'unfinished', ts: number): void {
     for (const at of this.#open) {
       const item = this.#items.get(at) as Tool | undefined;
@@ -135,14 +135,16 @@ export class Tools {
     this.#settle(at, outcomeOf(result, this.#items.get(at) as Permission | undefined), by, ts);
   }
 
-  /** Handles the withdrawal of a request. The agent may have used its id more than once, so it withdraws all of them. */
+  /**
+   * Handles the withdrawal of a request. If the agent has used the id more than once, all of these requests are withdrawn.
+   */
   withdrawn(request_id: unknown, ts: number): void {
     for (const [at, id] of this.#waiting) {
       if (id === request_id) this.#settle(at, { type: 'withdrawn' }, null, ts);
     }
   }
 
-  /** The process ended, so all pending requests are void. */
+  /** Call this when the process has ended, which makes all pending requests void. */
   gone(ts: number): void {
     for (const at of this.#waiting.keys()) this.#settle(at, { type: 'gone' }, null, ts);
   }
@@ -160,7 +162,7 @@ export class Tools {
     this.#items.replace(at, { ...item, outcome, answered_by, settled_ts }, charsOfCall(item.call));
   }
 
-  /** A call that begins after its end is another call with the same id. */
+  /** Finds the call of an update. A call that begins after its end is another call with the same id. */
   #find({ how, call }: CallUpdate, scope: string): number | undefined {
     const id = keyOf(shortText(call.id ?? ''), scope);
     const known = this.#byId(id);
@@ -195,7 +197,7 @@ function appended(before: Call | undefined, { id, content }: ToolCall): Call {
   return callWith(before ?? callOf(readToolCall({ toolCallId: id })), content);
 }
 
-/** After a cancel only an end counts: a cancelled agent may still report progress. */
+/** After a cancel, only an end counts, because a cancelled agent may still report progress. */
 function statusAfter(reported: string | null, before: ToolStatus | undefined): ToolStatus {
   if (reported === null || !reportable.includes(reported)) return before ?? 'pending';
   const status = reported as ToolStatus;

@@ -21,7 +21,7 @@ const content = fc.oneof(
   fc.record({ type: fc.constant('diff'), changes: fc.array(fc.record({ path: text })), patch: anything }),
   anything,
 );
-/** Every field that is looked at, in its form or in any other. */
+/** Every field that the code reads, with a valid or an arbitrary value. */
 const fields = fc.record(
   {
     sessionUpdate: fc.oneof(

@@ -1,6 +1,6 @@
 /**
- * An agent's event log as a conversation. Takes events in order, in batches of any size with the same result. A `view` never
- * changes, and parts that are the same as in an earlier view are the same objects.
+ * Converts an agent's event log to a conversation. Takes events in order; the size of batches does not affect the result. A
+ * `view` never changes, and parts that are the same as in an earlier view are the same objects.
  */
 import type { EventRecord } from '../../core/event.ts';
 import { type AgentStatus, isFinal } from '../../features/agents/rules.ts';
@@ -37,10 +37,10 @@ export interface View extends Settings {
   readonly last_seq: number;
 }
 
-/** A request of the service without an answer. */
+/** A request of the service that has not been answered. */
 interface SentRequest {
   method: string;
-  /** The mode that it sets. */
+  /** The mode that the request sets. */
   mode_id: string | null;
 }
 
@@ -79,7 +79,7 @@ export class Transcript {
     return this.#view;
   }
 
-  /** Events that were taken before are not taken again. */
+  /** Takes events. Those that were taken before are skipped. */
   take(events: readonly EventRecord[]): void {
     for (const event of events) {
       if (!this.#writer.isNew(event)) continue;
@@ -218,10 +218,10 @@ export class Transcript {
   #response(event: EventRecord, { id, result, stop_reason, failure }: Received<'response'>): void {
     const request = this.#requests.get(id);
     this.#requests.delete(id);
-    // The turn ends with another event, or is marked on this one.
+    // Another event ends the turn, or it is marked on this one.
     if (event.accepted || markedTurnEnd(event)) return;
     if (request?.method === 'session/prompt' || stop_reason !== null) {
-      // A notice says what went wrong.
+      // A notice describes the error.
       if (failure !== null) this.#writer.endTurn(null, 'unfinished', event.ts);
       else this.#writer.stop(this.#writer.where(event), shortOrNull(stop_reason));
       return;
@@ -234,15 +234,15 @@ export class Transcript {
     }
   }
 
-  /** In ACP version 2 the turn is not ended by the response to the prompt but by another frame. */
+  /** In ACP version 2, another frame than the response to the prompt ends the turn. */
   #markedEnd(event: EventRecord): void {
     const end = markedTurnEnd(event);
     if (end === null) return;
     const reason = shortOrNull(end.stop_reason);
-    // A notice says what went wrong.
+    // A notice describes the error.
     const failed = reason === 'error' || isRecord(fieldsOf(event.payload).error);
     const where = this.#writer.where(event);
-    // The frame may be an item too.
+    // The frame may also be an item.
     if (failed) this.#writer.endTurn(reason, 'unfinished', event.ts);
     else this.#writer.stop({ ...where, key: `${where.key} end` }, reason);
   }

@@ -1,4 +1,4 @@
-/** The turns of a conversation: from a prompt to the end of the agent's work on it. */
+/** The turns of a conversation. Each lasts from a prompt to the end of the agent's work on it. */
 import { bounds } from './bounds.ts';
 import type { Turn } from './items.ts';
 

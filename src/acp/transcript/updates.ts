@@ -18,7 +18,7 @@ export class UpdateWriter {
     this.#writer = writer;
   }
 
-  /** What the agent repeats of this prompt is not shown again. */
+  /** Remembers the prompt, so that the agent's echo of it is not shown. */
   prompted(text: string): void {
     this.#prompt_text = text;
   }
@@ -30,7 +30,7 @@ export class UpdateWriter {
       if (event.unknown_session !== true) this.#announced(event, update);
       return;
     }
-    // The earlier conversation is in the transcript already.
+    // The transcript already contains the earlier conversation.
     if (event.replay) return;
     this.#markAuthor(event, raw);
     switch (update.kind) {
@@ -38,7 +38,7 @@ export class UpdateWriter {
       case 'message':
         this.#speak(event, update);
         break;
-      // A sub-agent's prompt is among its own messages.
+      // A sub-agent's prompt is part of its own messages.
       case 'user_message':
         if (authorOf(event) === null) this.#echo(event, update.blocks);
         break;
@@ -51,7 +51,7 @@ export class UpdateWriter {
       case 'terminal':
         writer.tools.terminal(update);
         break;
-      // The event says whether it ends a turn.
+      // The event itself records whether it ends a turn.
       case 'work':
         break;
       case 'notice': {
@@ -65,7 +65,7 @@ export class UpdateWriter {
     }
   }
 
-  /** Learns about sub-agents that work in the agent's session. */
+  /** Records sub-agents that work in the agent's session. */
   #markAuthor(event: EventRecord, raw: Fields): void {
     const author = authorOf(event);
     if (author && author.scope !== '') return;
@@ -109,7 +109,7 @@ export class UpdateWriter {
     tools.update(update, scope, where);
   }
 
-  /** Shows messages of the user that no prompt contains. */
+  /** Shows user messages that no prompt contains. */
   #echo(event: EventRecord, blocks: readonly unknown[]): void {
     const { items } = this.#writer;
     const echo = bodyOf(blocks);

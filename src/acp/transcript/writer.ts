@@ -1,4 +1,4 @@
-/** Adds items to a transcript: knows the current turn, the authors, and where each event's item belongs. */
+/** Adds items to a transcript. Keeps track of the current turn and the authors, and places each event's item. */
 import type { EventRecord } from '../../core/event.ts';
 import { authorOf, tooLarge } from '../entries.ts';
 import { numberOf } from '../json.ts';
@@ -12,7 +12,7 @@ import { Subagents } from './subagents.ts';
 import { Tools } from './tools.ts';
 import { Turns } from './turns.ts';
 
-/** Errors of one connection, which repeat the number of another event. */
+/** Errors of a connection, which repeat the number of another event. */
 const connection_codes: readonly unknown[] = ['reset', 'events_truncated'];
 
 export class Writer {
@@ -24,9 +24,9 @@ export class Writer {
   readonly turns = new Turns();
   #sessions: readonly Session[] = [];
   #last_seq = 0;
-  /** How often the log started over. */
+  /** How often the log has started over. */
   #resets = 0;
-  /** The number of keys that were made for errors of a connection. */
+  /** The number of keys that were created for errors of a connection. */
   #connection_keys = 0;
 
   get sessions(): readonly Session[] {
@@ -37,7 +37,7 @@ export class Writer {
     return this.#last_seq;
   }
 
-  /** Whether the event is new. Events that were taken before are not taken again. */
+  /** Whether the event is new. Events that were taken before are skipped. */
   isNew(event: EventRecord): boolean {
     const seq = numberOf(event.seq);
     if (seq === null || (seq <= this.#last_seq && !isOfConnection(event))) return false;
@@ -45,7 +45,7 @@ export class Writer {
     return true;
   }
 
-  /** Starts another session of the agent, in which ids may be used again. */
+  /** Starts another session of the agent, which may reuse ids. */
   begin(session_id: string, { seq, ts }: EventRecord): void {
     this.endProcess('unfinished', ts);
     this.tools.begin();
@@ -56,14 +56,14 @@ export class Writer {
     this.#sessions = [...this.#sessions.slice(1 - bounds.sessions), session];
   }
 
-  /** The process is gone, so nothing that it was doing will end. */
+  /** Call this when the process has ended, so that its open work will not be finished. */
   endProcess(tools: 'cancelled' | 'unfinished', ts: number): void {
     this.endTurn(null, tools, ts);
     this.tools.gone(ts);
     this.subagents.over();
   }
 
-  /** The log starts over: its events are numbered again, and their items get other keys. */
+  /** Call this when the log starts over. Its events are numbered again, and their items get other keys. */
   reset(seq: number): void {
     this.#last_seq = seq;
     this.#resets++;
@@ -75,7 +75,7 @@ export class Writer {
     this.turns.end(stop_reason, ts);
   }
 
-  /** Ends the turn with an item. */
+  /** Adds an item that ends the turn. */
   stop(where: Where, reason: string | null): void {
     const started_ts = this.turns.open?.started_ts;
     this.endTurn(reason, reason === 'cancelled' ? 'cancelled' : 'unfinished', where.ts);
@@ -83,7 +83,7 @@ export class Writer {
     this.add({ kind: 'stop', ...where, reason, seconds }, 0);
   }
 
-  /** Where the item of an event belongs. */
+  /** The place of the event's item. */
   where(event: EventRecord): Where {
     const { seq, ts, subagent } = event;
     const own = isOfConnection(event) ? `${seq}+${++this.#connection_keys}` : String(seq);
@@ -91,14 +91,14 @@ export class Writer {
     return { key, seq, ts, turn: this.turns.open?.n ?? null, subagent: shortOrNull(subagent) };
   }
 
-  /** The same; an item of a sub-agent belongs below the row of the sub-agent. */
+  /** Like `where`, but an item of a sub-agent is placed below the row of the sub-agent. */
   enter(event: EventRecord): Where {
     const where = this.where(event);
     this.subagents.enter(where, authorOf(event)?.unknown_session ?? false);
     return where;
   }
 
-  /** The author's next text is a new message. */
+  /** Pauses the author, whose next text is then a new message. */
   pause({ subagent, ts }: Where): void {
     this.voices.of(subagent, ts).pause(ts);
   }

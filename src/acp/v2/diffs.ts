@@ -5,13 +5,13 @@
 import { type Fields, isRecord, recordsOf } from '../json.ts';
 import { type PatchedFile, readPatch } from './patch.ts';
 
-/** Between two parts of a file. */
+/** Shown between two parts of a file. */
 const GAP = '⋯';
 const NOWHERE = '/dev/null';
-/** Files beyond these are not shown one by one. */
+/** Files beyond this number are not shown separately. */
 const FILES_MAX = 1_000;
 
-/** Converts the content of a tool call; anything but a v2 diff is unchanged. */
+/** Converts the content of a tool call. Anything except a v2 diff stays unchanged. */
 export function plainContent(content: unknown): unknown {
   if (!Array.isArray(content)) return content;
   return content.flatMap((one: unknown) => (isChanges(one) ? diffsOf(one) : [one]));
@@ -23,7 +23,7 @@ function isChanges(one: unknown): one is Fields {
   );
 }
 
-/** One for each file: first those of the patch, then the rest. An unreadable patch is shown as text after them. */
+/** Returns one diff per file: first those in the patch, then the others. An unreadable patch is shown as text after them. */
 function diffsOf({ changes, patch }: Fields): Fields[] {
   const text = isRecord(patch) && patch.format === 'git_patch' ? textIn(patch) : '';
   const files = filesIn(text);
@@ -50,7 +50,7 @@ function textIn(record: Fields, key = 'text'): string {
   return typeof text === 'string' ? text : '';
 }
 
-/** Null for text that is not a patch. */
+/** Null if the text is not a patch. */
 function filesIn(text: string): PatchedFile[] | null {
   if (text.trim() === '') return [];
   const files = readPatch(text);
@@ -66,7 +66,7 @@ function nameOf({ old_name, new_name }: PatchedFile): string {
   return new_name === NOWHERE ? old_name : new_name;
 }
 
-/** The lines of one side of a hunk. */
+/** The lines on one side of a hunk. */
 function linesOf({ hunks }: PatchedFile, side: '-' | '+'): string {
   const places = hunks.map((lines) =>
     lines.flatMap((line) => (line.startsWith(' ') || line.startsWith(side) ? [`${line.slice(1)}\n`] : [])),
@@ -74,7 +74,7 @@ function linesOf({ hunks }: PatchedFile, side: '-' | '+'): string {
   return places.map((lines) => lines.join('')).join(`${GAP}\n`);
 }
 
-/** Describes the change of a file whose lines are not given. */
+/** Describes the change of a file whose lines are not included. */
 function unpatched(change: Fields): Fields {
   const [from, to, what] = [textIn(change, 'oldPath'), textIn(change, 'path'), textIn(change, 'operation')];
   const named = from === '' ? to : `${from} → ${to}`;

@@ -1,6 +1,6 @@
 /**
- * What a frame changes, in the version of ACP that its session uses (pure). A frame of v2 is folded as the equivalent
- * frames of v1. v1 has no equivalent for when a turn ends; `work.ts` decides that.
+ * Computes what a frame changes, in the version of ACP that its session uses (pure). A frame of v2 is folded as the
+ * equivalent frames of v1. v1 has no equivalent for the end of a turn, which `work.ts` determines.
  */
 import { AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
 import { type Direction, type Folded, fold } from '../fold.ts';
@@ -68,7 +68,7 @@ function plainIntroduction({ info, authMethods }: Fields, session: unknown): Fie
     protocolVersion: PROTOCOL_VERSION,
     agentInfo: info,
     agentCapabilities: {
-      // In v2 every agent with sessions can resume them.
+      // In v2, every agent that has sessions can resume them.
       sessionCapabilities: { resume: {} },
       promptCapabilities: {
         image: isRecord(takes.image),
@@ -121,7 +121,7 @@ function foldReceived(state: AcpState, message: Message): Folded & { accepted?: 
   });
 }
 
-/** A cancelled call did not act, like a failed one. */
+/** A cancelled call did not act, just like a failed one. */
 function endedCall(update: Fields): Fields {
   return update.status === 'cancelled' ? { ...update, status: 'failed' } : update;
 }

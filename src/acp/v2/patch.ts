@@ -6,14 +6,14 @@ export const PATCH_CHARS_MAX = 256 * 1024;
 
 /** One file of a patch. */
 export interface PatchedFile {
-  /** Relative to a folder; `/dev/null` for a file that does not exist. */
+  /** A path relative to a folder; `/dev/null` for a file that does not exist. */
   old_name: string;
   new_name: string;
   /** The lines of each hunk, with their signs. */
   hunks: readonly (readonly string[])[];
 }
 
-/** Null if it is not a git patch, is malformed, or is longer than `PATCH_CHARS_MAX`. */
+/** Null if the text is not a git patch, is malformed, or is longer than `PATCH_CHARS_MAX`. */
 export function readPatch(text: string): PatchedFile[] | null {
   if (text.length > PATCH_CHARS_MAX) return null;
   try {

@@ -24,7 +24,7 @@ export function plainUpdate(update: Fields): Fields {
   }
 }
 
-/** The result of opening a session or setting an option. */
+/** The result of opening a session or setting an option, with its options in the form of v1. */
 export function withPlainOptions(result: Fields): Fields {
   const { configOptions } = result;
   return Array.isArray(configOptions) ? { ...result, configOptions: configOptions.map(plainOption) } : result;
@@ -49,8 +49,8 @@ function plainCall(update: Fields): Fields {
 }
 
 /**
- * The params of a `session/request_permission`. Its title becomes the call's, because people are shown that one; other
- * texts of the agent come before the call's content.
+ * The params of a `session/request_permission`. The request's title becomes the call's, because people see that one. Other
+ * texts of the request precede the call's content.
  */
 export function plainPermission(params: Fields): Fields {
   const { title, description, subject } = params;
@@ -65,7 +65,7 @@ export function plainPermission(params: Fields): Fields {
   return { ...rest, toolCall: { ...call, title, ...(content.length > 0 && { content }) } };
 }
 
-/** The tool call that a `session/request_permission` is about, as an update of that call; null without one. */
+/** The tool call for which a `session/request_permission` asks, as an update of that call; null if it names none. */
 export function calledIn({ toolCall, subject }: Fields): Fields | null {
   if (toolCall !== undefined || !isRecord(subject) || subject.type !== 'tool_call') return null;
   return isRecord(subject.toolCall) ? plainCall(subject.toolCall) : null;
@@ -78,11 +78,11 @@ function callOf(subject: Fields): Fields {
     const id = typeof toolCallId === 'string' ? { toolCallId } : {};
     return { ...id, kind: 'execute', rawInput: { command, cwd } };
   }
-  // Nobody can decide about something that is not shown.
+  // People cannot decide about something that is not shown.
   return type === undefined ? {} : { rawInput: subject };
 }
 
-/** The blocks of a whole message; null for an update that does not change them. */
+/** The blocks of a complete message; null for an update that does not change them. */
 export function messageBlocks({ content }: Fields): Fields[] | null {
   if (content === null) return [];
   return Array.isArray(content) ? recordsOf(content) : null;

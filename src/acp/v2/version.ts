@@ -1,4 +1,4 @@
-/** Only types are used from the SDK's v2: its schemas are large, and nothing is validated with them. */
+/** Only types are used from the SDK's v2. Its schemas are large, and nothing is validated with them. */
 import type { PROTOCOL_VERSION } from '@agentclientprotocol/sdk/experimental/v2';
 
 /** The version in preview. */

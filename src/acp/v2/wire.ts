@@ -1,4 +1,4 @@
-/** Translates the service's messages, which are composed as ACP v1, into v2 (pure); and back. */
+/** Translates the service's messages, which are composed in ACP v1, to v2 and back (pure). */
 import { type McpServer, AGENT_METHODS as V1 } from '@agentclientprotocol/sdk';
 import type { AGENT_METHODS as V2 } from '@agentclientprotocol/sdk/experimental/v2';
 import { isRecord, recordsOf } from '../json.ts';
@@ -24,13 +24,13 @@ export function toV2(message: Message): Message {
   }
 }
 
-/** A request of the service, read back from the log. */
+/** Translates a request of the service that was read from the log. */
 export function fromV2(message: Message): Message {
   const is_login = message.kind === 'request' && message.method === LOGIN;
   return is_login ? { ...message, method: V1.authenticate } : message;
 }
 
-/** v2 requires absolute paths of programs: env(1) finds the others on the agent's PATH. */
+/** v2 requires absolute paths of programs. Other programs are started by env(1), which finds them on the agent's PATH. */
 function serverOf(server: Record<string, unknown>): Record<string, unknown> {
   const { command, args = [] } = server as Extract<McpServer, { command: string }>;
   if (command.startsWith('/')) return { type: 'stdio', ...server };

@@ -1,5 +1,5 @@
 /**
- * Tracks what an agent that uses ACP v2 is doing, and decides when its turn ends (pure). In v2 the response to a prompt only
+ * Tracks the work of an agent that uses ACP v2, and decides when its turn ends (pure). In v2, the response to a prompt only
  * accepts it. The end is a `state_update`, which names no prompt, may be repeated, and is also sent for work that the agent
  * started without a prompt.
  */
@@ -15,12 +15,12 @@ export interface Work {
   busy: boolean;
   /** The agent accepted the prompt of the turn. This field and those below describe the current turn. */
   accepted: boolean;
-  /** It has been busy since the prompt was sent. */
+  /** The agent has been busy since the prompt was sent. */
   begun: boolean;
-  /** It repeated the prompt as part of the conversation. */
+  /** The agent repeated the prompt as part of the conversation. */
   echoed: boolean;
   cancelled: boolean;
-  /** How its work ended, if it reported that before it accepted the prompt. */
+  /** How the work ended, if the agent reported that before it accepted the prompt. */
   end: End | null;
 }
 
@@ -38,15 +38,15 @@ export function withPrompt({ busy }: Work): Work {
   return { ...atRest, busy };
 }
 
-/** The agent works, or waits for somebody before it can continue. */
+/** The agent is working, or needs someone's input to continue. */
 export function busy(work: Work, in_turn: boolean): Work {
   if (work.busy && (work.begun || !in_turn)) return work;
   return { ...work, busy: true, ...(in_turn && { begun: true, end: null }) };
 }
 
 /**
- * The agent is idle; `ends`: this ends the turn. It does not if the update was already on its way when the prompt was
- * sent: then the prompt was neither accepted nor echoed, or no work on it was reported.
+ * The agent is idle. `ends`: this ends the turn. It does not if the update was already on its way when the prompt was sent.
+ * In that case, the prompt was neither accepted nor echoed, or no work on it was reported.
  */
 export function idle(work: Work, end: End): { work: Work; ends: boolean } {
   const rested = work.busy ? { ...work, busy: false } : work;

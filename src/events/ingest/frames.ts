@@ -1,7 +1,7 @@
 /**
  * Splits the stdout of an agent that speaks ACP into frames and output (pure). A frame is a whole line, so bytes wait here
- * until their line ends; a line that gets too long becomes output and is reported. Redacts secrets in output. Frames are
- * redacted where they are shown, because replies to the agent must use its exact values.
+ * until their line ends. A line that gets too long becomes output and is reported. Secrets in output are redacted. Frames
+ * are redacted where they are displayed, because replies to the agent must use its exact values.
  */
 import { isUtf8 } from 'node:buffer';
 import { type Message, readMessage } from '../../acp/message.ts';
@@ -12,7 +12,7 @@ import { cut } from './framing.ts';
 import type { WaitingLine, WaitingLines } from './waiting-lines.ts';
 
 export type Piece =
-  /** `text`: one line of JSON; null if it is too large for an event: then its bytes precede it as output. */
+  /** `text`: one line of JSON; null if it is too large for an event. In that case, its bytes precede it as output. */
   | { kind: 'frame'; message: Message; text: string | null; size: number }
   | { kind: 'output'; bytes: Uint8Array; partial: boolean }
   | { kind: 'too_large' };
@@ -21,7 +21,7 @@ export interface Frames {
   /** The raw bytes of the pieces, starting where the previous ones ended. */
   bytes: Uint8Array;
   pieces: Piece[];
-  /** The current line is too long and not finished. */
+  /** The current line is too long and has not ended yet. */
   spilling: boolean;
 }
 
@@ -39,7 +39,7 @@ const usual: FrameSizes = {
   payload_bytes_max: sharedLimits.acp_payload_bytes_max,
 };
 
-/** Where a cutter's unfinished line counts, and what is called when the line had to be dropped. */
+/** Where a cutter's unfinished line is counted, and what to call when the line had to be dropped. */
 export interface WaitingPlace {
   lines: WaitingLines;
   owner: string;
@@ -47,14 +47,14 @@ export interface WaitingPlace {
 }
 
 export class FrameCutter implements WaitingLine {
-  /** Grows by doubling: a line may arrive in very many pieces. */
+  /** The buffer doubles when it is full, because a line may arrive in very many pieces. */
   #waiting = NOTHING;
   #waiting_bytes = 0;
   #spilling: boolean;
   readonly #sizes: FrameSizes;
   readonly #redactor: () => Redactor | null;
   readonly #place: WaitingPlace | null;
-  /** Whether the line that begins now had to be dropped: it is too long, unless it ends at once. */
+  /** The waiting bytes were dropped. The line that begins next counts as too long unless the next read contains its end. */
   #is_dropped = false;
   #drops = 0;
 
@@ -69,7 +69,7 @@ export class FrameCutter implements WaitingLine {
     this.#sizes = sizes;
   }
 
-  /** Bytes taken that are not in a piece yet. */
+  /** Bytes that were taken but are not part of a piece yet. */
   get waiting_bytes(): number {
     return this.#waiting_bytes;
   }
@@ -78,17 +78,20 @@ export class FrameCutter implements WaitingLine {
     return this.#place?.owner ?? '';
   }
 
-  /** How often the bytes that waited were dropped. After each time they have to be read again. */
+  /** How often waiting bytes were dropped. They must be read again each time. */
   get drops(): number {
     return this.#drops;
   }
 
-  /** Bytes that were dropped have not been taken again yet. */
+  /** Bytes were dropped and have not been taken again yet. */
   get is_dropped(): boolean {
     return this.#is_dropped;
   }
 
-  /** There is no memory for the bytes that wait: when they are taken again they are output, as of a line that is too long. */
+  /**
+   * Drops the waiting bytes to free memory. When they are taken again, they become output, as those of a line that is too
+   * long.
+   */
   drop(): void {
     this.#waiting = NOTHING;
     this.#waiting_bytes = 0;
@@ -97,19 +100,22 @@ export class FrameCutter implements WaitingLine {
     this.#place?.dropped();
   }
 
-  /** It takes nothing any more. */
+  /** Call this when the cutter takes no more bytes. */
   close(): void {
     this.#waiting = NOTHING;
     this.#waiting_bytes = 0;
     this.#count();
   }
 
-  /** Null if all bytes wait for more. `last`: the stream ends. The result may be a view of `chunk`; waiting bytes never are. */
+  /**
+   * Returns null if all bytes wait for more. `last`: the stream ends. The result may be a view of `chunk`; waiting bytes
+   * never are.
+   */
   take(chunk: Uint8Array, { last }: { last: boolean }): Frames | null {
     const is_dropped = this.#is_dropped && chunk.length > 0;
     this.#is_dropped = false;
     const taken = this.#take(chunk, last, is_dropped);
-    // Only now, because it may have to be dropped for that.
+    // The line is counted only now, because counting it may drop it.
     this.#count();
     return taken;
   }
@@ -148,7 +154,9 @@ export class FrameCutter implements WaitingLine {
     return used === 0 ? null : { bytes: all.subarray(0, used), pieces, spilling: true };
   }
 
-  /** `used`: bytes processed; the rest waits, because it may begin a secret that continues in the next line. */
+  /**
+   * `used`: the number of processed bytes. The rest waits, because a secret may begin there and continue in the next line.
+   */
   #split(bytes: Uint8Array, last: boolean): { pieces: Piece[]; used: number } {
     const { frame_bytes_max, payload_bytes_max } = this.#sizes;
     const redactor = this.#redactor();
@@ -171,7 +179,7 @@ export class FrameCutter implements WaitingLine {
       if (message) {
         const large = size > payload_bytes_max;
         const ends = last && to === bytes.length;
-        // A large frame is output as it is, except that secrets in it are redacted.
+        // A large frame becomes output as it is, except that its secrets are redacted.
         const shown = large && redactor ? redactor.json(text!) : text!;
         if (shown === text) this.#plain(bytes.subarray(plain_from, large ? to : from), true, pieces, ends);
         else {
@@ -191,7 +199,7 @@ export class FrameCutter implements WaitingLine {
     return { pieces, used };
   }
 
-  /** Adds output to `pieces`; returns how many bytes. `whole`: nothing may wait. `last`: the stream ends here. */
+  /** Adds output to `pieces` and returns its length in bytes. `whole`: no bytes may wait. `last`: the stream ends here. */
   #plain(bytes: Uint8Array, whole: boolean, pieces: Piece[], last = false): number {
     const redacted = this.#redactor()?.take(bytes, { last: whole });
     const shown = redacted?.bytes ?? bytes;

@@ -1,12 +1,12 @@
 /**
- * Splits a stream's bytes into output events (pure). An event holds whole lines if possible, at most 64 KiB, never half a
- * UTF-8 character, and does not mix text with lines that are not UTF-8 if they are cheap to separate.
+ * Splits a stream's bytes into output events (pure). An event contains whole lines if possible, and at most 64 KiB. It never
+ * splits a UTF-8 character, and does not mix text with lines that are not UTF-8 if they are cheap to separate.
  */
 import { isUtf8 } from 'node:buffer';
 import { limits } from '../limits.ts';
 
 export interface Cut {
-  /** Bytes of the chunk that the events use; the rest waits for more. */
+  /** Bytes of the chunk that the events use. The rest waits for more bytes. */
   used: number;
   /** Exclusive ends of the events, ascending. */
   ends: number[];
@@ -19,13 +19,13 @@ export interface Cut {
 export interface CutOptions {
   /** More bytes are known to follow, so an unfinished line at the end may wait for them. */
   more: boolean;
-  /** The stream ends here: emit everything. */
+  /** The stream ends here, so everything becomes an event. */
   last: boolean;
   event_bytes_max?: number;
 }
 
 const NEWLINE = 0x0a;
-/** A chunk with more changes between text and other bytes than this is not split by them. */
+/** A chunk that changes more often than this between text and other bytes is not split at these changes. */
 const RUNS_MAX = 16;
 
 export function cut(chunk: Uint8Array, options: CutOptions): Cut {
@@ -47,10 +47,10 @@ export function cut(chunk: Uint8Array, options: CutOptions): Cut {
   return result;
 }
 
-/** End of the event that begins at `from`; `from` itself if its bytes should wait. */
+/** The end of the event that begins at `from`, or `from` itself if its bytes should wait. */
 function eventEnd(bytes: Buffer, from: number, max: number, options: CutOptions): number {
   const limit = Math.min(bytes.length, from + max);
-  // Search only up to the limit: without a newline, each event would search back to the beginning.
+  // Searches only up to the limit. Otherwise, each event of a long line would search back to the beginning.
   const line_end = from + bytes.subarray(from, limit).lastIndexOf(NEWLINE) + 1;
   const full = limit === from + max;
   if (line_end > from && (full || line_end === limit)) return line_end;
@@ -61,7 +61,7 @@ function eventEnd(bytes: Buffer, from: number, max: number, options: CutOptions)
   return characterEnd(bytes, from, limit);
 }
 
-/** `end`, or up to 3 bytes less if it would split a UTF-8 character. */
+/** Returns `end`, or up to 3 bytes less if `end` would split a UTF-8 character. */
 function characterEnd(bytes: Buffer, from: number, end: number): number {
   for (let back = 1; back <= 3 && end - back >= from; back++) {
     const byte = bytes[end - back]!;
@@ -72,13 +72,13 @@ function characterEnd(bytes: Buffer, from: number, end: number): number {
   return end;
 }
 
-/** Consecutive lines that are all UTF-8, or all not. */
+/** Consecutive lines that are either all UTF-8 or all not. */
 interface Run {
   end: number;
   is_text: boolean;
 }
 
-/** Splits a range into runs; not at all if there would be too many. */
+/** Splits a range into runs. Does not split it if there would be too many. */
 function runs(bytes: Buffer, from: number, end: number): Run[] {
   if (isUtf8(bytes.subarray(from, end))) return [{ end, is_text: true }];
   const found: Run[] = [];

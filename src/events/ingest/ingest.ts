@@ -1,7 +1,7 @@
 /**
- * Reads the output of a node's sessions and commits it: bytes become events together with the new offset. There is one
- * reader per session, woken without data. It passes on the facts of a session in order; its end only after the last byte is
- * committed. It makes no decisions about agents: `settle` and `rebase` are transactions of the caller.
+ * Reads the output of a node's sessions and commits it: bytes become events together with the new offset. Each session has
+ * one reader, which is woken without data. The reader passes on the session's facts in order, and its end only after the
+ * last byte is committed. This module makes no decisions about agents: `settle` and `rebase` are transactions of the caller.
  */
 
 import type { SessionFact } from '../../core/node.ts';

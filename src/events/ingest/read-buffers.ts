@@ -2,7 +2,8 @@
 import { limits } from '../limits.ts';
 
 /**
- * A bounded pool. A batch is stored before its buffer is reused. Streams that get no buffer allocate memory of the exact size.
+ * A bounded pool. A batch is stored before its buffer is reused. Streams for which no buffer is left allocate memory of the
+ * exact size.
  */
 export class ReadBuffers {
   readonly #free: Uint8Array[] = [];

@@ -19,7 +19,7 @@ export class SessionReader {
   readonly #id: string;
   readonly #wake = new Wake();
   readonly #stop = new AbortController();
-  /** Facts that are not handled yet, in order. */
+  /** Facts that have not been handled yet, in order. */
   readonly #facts: SessionFact[] = [];
   readonly #streams: readonly StreamReader[];
   readonly #done: Promise<void>;
@@ -40,7 +40,7 @@ export class SessionReader {
     });
   }
 
-  /** Adds a fact, unless it is known. Throws if there are too many. */
+  /** Adds a fact unless it is already known. Throws if there are too many. */
   add(fact: SessionFact): void {
     if (this.#facts.some((known) => known.number === fact.number)) return;
     if (this.#facts.length >= limits.ingest_facts_max) throw new Error('too many facts of one session');
@@ -96,16 +96,16 @@ export class SessionReader {
     return cursor;
   }
 
-  /** Reads and handles facts until nothing is left to do; true if the session is over. */
+  /** Reads and handles facts until nothing is left to do. Returns true if the session has ended. */
   async #catchUp(cursor: SessionCursor): Promise<boolean> {
     for (let progress = true; progress && !this.#stop.signal.aborted; ) {
-      // Facts first: an agent must be shown as running before its first byte.
+      // Handles facts first, because an agent must be shown as running before its first byte.
       if (await this.#settleFacts(cursor)) return true;
       if (cursor.fact === 0 && this.#facts.length === 0) return false;
       const end = endOf(this.#facts);
       progress = await this.#readStreams();
       if (end && !progress) {
-        // The end counts bytes that the spools no longer have: report them as lost instead of waiting.
+        // The end reports more bytes than the spools still have. Report them as lost instead of waiting for them.
         for (const stream of this.#streams) await stream.giveUpLost(end.sizes[stream.name]);
         progress = true;
       }
@@ -125,7 +125,7 @@ export class SessionReader {
     return progress;
   }
 
-  /** Handles pending facts; the end only once the last byte is committed. True if the session is over. */
+  /** Handles pending facts, but the end only after the last byte is committed. Returns true if the session has ended. */
   async #settleFacts(cursor: SessionCursor): Promise<boolean> {
     for (let fact = this.#facts[0]; fact; fact = this.#facts[0]) {
       const end = endOf([fact]);
@@ -139,14 +139,14 @@ export class SessionReader {
     return false;
   }
 
-  /** Milliseconds until bytes that are held back may be committed; undefined: wait for a wake. */
+  /** Milliseconds until bytes that are held back may be committed; undefined if the reader must wait for a wake. */
   #holdMs(): number | undefined {
     const ms = Math.min(...this.#streams.map((stream) => stream.holdMs()));
     // A timer may fire a little early.
     return Number.isFinite(ms) ? ms + 1 : undefined;
   }
 
-  /** Tells the node what is committed, so that it may free it. */
+  /** Reports to the node what is committed, so that the node may free it. */
   #confirm({ streams: { stdout, stderr }, fact }: SessionCursor): void {
     const sizes = { stdout: stdout.offset - stdout.base, stderr: stderr.offset - stderr.base };
     this.#options.node.committed(this.#id, sizes, fact);
@@ -157,7 +157,7 @@ export class SessionReader {
   }
 }
 
-/** The session's end, if the last of these facts reports it. */
+/** The session's end if the last of these facts reports it, or null. */
 function endOf(facts: readonly SessionFact[]): SessionEnd | null {
   const fact = facts.at(-1);
   return fact?.body.kind === 'ended' ? fact.body.end : null;

@@ -1,4 +1,4 @@
-/** What ingest reads from and commits to, and how far a session is committed. */
+/** The interfaces between ingest and its caller, and the state of a session: how much of it is committed. */
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import type { StreamName } from '../../core/event.ts';
@@ -7,13 +7,15 @@ import type { Redactor } from '../../core/redaction.ts';
 import type { Store } from '../../store/store.ts';
 import type { Piece } from './frames.ts';
 
-/** How far a stream is committed. `offset` counts the stream's bytes; `offset - base` is the position in the spool file. */
+/**
+ * How much of a stream is committed. `offset` counts the stream's bytes; `offset - base` is the position in the spool file.
+ */
 export interface StreamCursor {
   offset: number;
   base: number;
   /** The last ≤ 64 committed bytes. */
   tail: Uint8Array;
-  /** How many bytes of output the committed bytes became. */
+  /** Length of the output that resulted from the committed bytes. */
   output: number;
 }
 
@@ -24,9 +26,12 @@ export interface SessionCursor {
   streams: Record<StreamName, StreamCursor>;
   /** Number of the last handled fact. */
   fact: number;
-  /** For an agent that speaks ACP; `spilling`: a line that is too long is not finished. Null: stdout is plain lines. */
+  /**
+   * Set for an agent that speaks ACP; null if stdout consists of plain lines. `spilling`: an overlong line has not ended
+   * yet.
+   */
   acp: { spilling: boolean } | null;
-  /** Redacts the session's output; called before each read. Null: nothing to redact. */
+  /** Redacts the session's output. Called before each read. Null: there is nothing to redact. */
   redactor(): Redactor | null;
 }
 
@@ -53,10 +58,10 @@ export interface IngestOptions {
   settle(session_id: string, fact: SessionFact): Promise<void>;
   /** Commits frames, their effects, and the offset. Throws `StaleBatch` like `Store.ingest`. */
   frames(batch: FrameBatch): Promise<unknown>;
-  /** Commits that a spool lost bytes: its current beginning corresponds to the stream's committed offset. */
+  /** Commits that a spool lost bytes. Its current beginning then corresponds to the stream's committed offset. */
   rebase(session_id: string, stream: StreamName): Promise<void>;
   /** How long the harmless beginning of a secret is held back, in milliseconds. */
   hold_ms?: number;
-  /** Memory for unfinished lines of all conversations in ACP together, in bytes. */
+  /** Memory for the unfinished lines of all ACP conversations together, in bytes. */
   waiting_bytes_max?: number;
 }

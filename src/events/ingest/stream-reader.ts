@@ -1,9 +1,9 @@
 /**
- * Reads one stream of a session and commits it piece by piece. A piece that is read while the one before it is being committed
- * continues after that one; the cursor moves when a commit is done.
+ * Reads one stream of a session and commits it piece by piece. A piece can be read while the previous one is being
+ * committed; the cursor moves when a commit is done.
  *
- * It redacts the session's secrets before it commits. If the bytes read end with what may be the beginning of a secret,
- * it does not commit those; it reads them again with what follows.
+ * Secrets of the session are redacted before a commit. If the bytes end with a possible beginning of a secret, that part is
+ * not committed, but read again together with the bytes that follow it.
  */
 
 import type { StreamName } from '../../core/event.ts';
@@ -20,16 +20,16 @@ import type { WaitingLines } from './waiting-lines.ts';
 
 export type ReaderOptions = IngestOptions & { buffers: ReadBuffers; lines: WaitingLines };
 
-/** What the streams of a session share. */
+/** State that the streams of a session share. */
 export interface SessionState {
-  /** Facts that are not handled yet, in order. */
+  /** Facts that have not been handled yet, in order. */
   facts: readonly SessionFact[];
   wake(): void;
-  /** A commit is done, and the cursor has moved. */
+  /** Called when a commit is done and the cursor has moved. */
   onCommitted(cursor: SessionCursor): void;
 }
 
-/** Bytes that were read and cut, ready to be committed. */
+/** Bytes that were read and split into events, ready to be committed. */
 interface Piece {
   to: number;
   tail: Uint8Array;
@@ -37,20 +37,20 @@ interface Piece {
   commit(): Promise<unknown>;
 }
 
-/** The end of the bytes that are being committed; the next read continues there. */
+/** The end of the bytes that are being committed. The next read continues there. */
 interface Pending extends Pick<StreamCursor, 'offset' | 'tail' | 'output'> {
-  /** Resolves when they are committed and the cursor has moved. */
+  /** Resolves when the bytes are committed and the cursor has moved. */
   done: Promise<void>;
 }
 
-/** Where bytes begin: the offset, and the committed bytes right before it. */
+/** The start of a read: the offset, and the committed bytes right before it. */
 interface Start {
   from: number;
   before: Uint8Array;
   output: number;
 }
 
-/** A chunk after redaction, as it may be stored. */
+/** A chunk after redaction, in the form in which it may be stored. */
 interface RedactedChunk {
   bytes: Uint8Array;
   /** How many bytes of the chunk the first `count` redacted bytes represent. */
@@ -64,7 +64,7 @@ interface Held {
   /** Where the stream ended at that time. */
   end: number;
   since: number;
-  /** Too short to reveal the secret: it is committed if nothing follows for a while. */
+  /** The bytes are too few to reveal the secret, so they are committed if nothing follows for a while. */
   is_harmless: boolean;
 }
 
@@ -73,18 +73,18 @@ export class StreamReader {
   readonly #options: ReaderOptions;
   readonly #session: SessionState;
   #cursor!: SessionCursor;
-  /** The spool's bytes before the offset are known to match the committed ones. */
+  /** The bytes of the spool before the offset were compared with the committed ones and match. */
   #verified = false;
-  /** The last read was full, so there is more to read. */
+  /** The last read was full, so there are more bytes to read. */
   #busy = false;
-  /** Bytes being committed while the stream is read on. */
+  /** The end of the bytes that are being committed while reading continues. */
   #pending: Pending | null = null;
   /** The spool lost bytes, so it never reaches the size in the `ended` fact. */
   #lost = false;
   #held: Held | null = null;
-  /** How many committed bytes at the end may be the harmless beginning of a secret. */
+  /** Number of committed bytes at the end that may be the harmless beginning of a secret. */
   #committed_prefix_bytes = 0;
-  /** Commits held-back bytes too, because no more bytes will come. */
+  /** Commits held-back bytes too, because no more bytes will arrive. */
   #flush_held = false;
   /** For the stdout of an agent that speaks ACP. */
   #frames: FrameCutter | null = null;
@@ -95,7 +95,7 @@ export class StreamReader {
     this.name = name;
   }
 
-  /** Continues from a cursor that was loaded. Must be called before anything else, and not during a commit. */
+  /** Continues from a cursor that was just loaded. Call it before all other methods, and never during a commit. */
   reset(cursor: SessionCursor): void {
     this.#cursor = cursor;
     this.#verified = false;
@@ -121,7 +121,7 @@ export class StreamReader {
     await pending?.done;
   }
 
-  /** Milliseconds until held-back bytes may be committed; 0: now. Infinite if more bytes must come first. */
+  /** Milliseconds until held-back bytes may be committed; 0 if they may be now; infinite if more bytes must arrive first. */
   holdMs(): number {
     if (!this.#held?.is_harmless) return Number.POSITIVE_INFINITY;
     const hold_ms = this.#options.hold_ms ?? limits.redact_hold_ms;
@@ -129,8 +129,8 @@ export class StreamReader {
   }
 
   /**
-   * Commits the next piece; false if nothing more is known to be there. For a stream that writes continuously, it reads ahead
-   * while the last piece is being committed.
+   * Commits the next piece. Returns false if no more bytes are known to exist. For a stream that writes continuously, it
+   * reads ahead while the last piece is being committed.
    */
   async commitNext(): Promise<boolean> {
     const { buffers } = this.#options;
@@ -144,7 +144,7 @@ export class StreamReader {
       if (piece === null || piece === 'lost') {
         await this.committed();
         if (piece === 'lost') await this.#rebase();
-        // A frame longer than a read waits for its end; held-back bytes may be part of the read.
+        // A frame longer than a read waits for its end. Held-back bytes may be part of the read.
         const grew = this.#held !== null && this.#held.end !== held_end && this.#hasEnded();
         return piece === 'lost' || this.#busy || grew;
       }
@@ -166,7 +166,7 @@ export class StreamReader {
     }
   }
 
-  /** The session ended with `size` bytes, but fewer can be read: stops waiting for the rest. */
+  /** The session ended with `size` bytes, but fewer can be read. Stops waiting for the rest. */
   async giveUpLost(size: number): Promise<void> {
     if (this.isComplete(size)) return;
     if (this.#held && !this.#flush_held) {
@@ -174,7 +174,7 @@ export class StreamReader {
       return;
     }
     if (this.#frames) {
-      // They are in the spool, and are read again first.
+      // The dropped bytes are in the spool, and are read again first.
       if (this.#frames.is_dropped) return;
       await this.#commitUnfinishedFrame(this.#frames);
     }
@@ -195,7 +195,7 @@ export class StreamReader {
     this.#frames = new FrameCutter(spilling, redactor, { place });
   }
 
-  /** Commits an incomplete frame whose end never came as output. */
+  /** Commits an incomplete frame as output, because its end never arrived. */
   async #commitUnfinishedFrame(frames: FrameCutter): Promise<void> {
     const { offset, base, tail, output } = this.#committed;
     const piece = this.#cutFrames(frames, { from: offset, before: tail, output }, new Uint8Array(), true);
@@ -215,7 +215,10 @@ export class StreamReader {
     this.#cutFramesFrom(false);
   }
 
-  /** Reads what follows; null if there is nothing to commit, `lost` if the spool does not match the committed bytes. */
+  /**
+   * Reads the next bytes. Returns null if there is nothing to commit, and `lost` if the spool differs from the committed
+   * bytes.
+   */
   async #next(buffer: Uint8Array | undefined): Promise<Piece | null | 'lost'> {
     const { base } = this.#committed;
     const { offset, tail, output } = this.#pending ?? this.#committed;
@@ -225,7 +228,7 @@ export class StreamReader {
     const max = frames ? limits.acp_read_bytes : limits.ingest_read_bytes;
     const check = this.#verified ? 0 : Math.min(tail.length, from);
     const read = await this.#read(from - check, max + check, buffer);
-    // The bytes before these were dropped meanwhile.
+    // The bytes before these were dropped in the meantime.
     if (frames?.drops !== drops) return this.#next(buffer);
     if (!read || !sameBytes(read.subarray(0, check), lastOf(tail, check))) return 'lost';
     this.#verified = true;
@@ -245,7 +248,7 @@ export class StreamReader {
     return this.#cutLines(start, chunk, redacted, { more: full, last });
   }
 
-  /** Redacts a chunk and notes what is held back. */
+  /** Redacts a chunk, and records the bytes that are held back. */
   #redact(redactor: Redactor, start: Start, chunk: Uint8Array, last: boolean): RedactedChunk {
     const shown = this.#committed_prefix_bytes;
     const data = shown === 0 ? chunk : Buffer.concat([lastOf(start.before, shown), chunk]);
@@ -307,7 +310,7 @@ export class StreamReader {
     return { agent_id, session_id, from, to, tail: lastBytes(before, bytes), ts_ms };
   }
 
-  /** Null if the spool no longer has these bytes. Empty if not even its beginning can be read. */
+  /** Returns null if the spool no longer has these bytes, and no bytes if even its beginning cannot be read. */
   async #read(from: number, max: number, into?: Uint8Array): Promise<Uint8Array | null> {
     try {
       return await this.#options.node.read(this.#cursor.session_id, this.name, from, max, into);
@@ -336,7 +339,7 @@ function lastBytes(before: Uint8Array, bytes: Uint8Array): Uint8Array {
   return joined.subarray(Math.max(0, joined.length - keep));
 }
 
-/** The last `count` bytes; unlike `slice(-count)`, none for 0. */
+/** The last `count` bytes. For 0, this is empty, unlike `slice(-count)`. */
 function lastOf(bytes: Uint8Array, count: number): Uint8Array {
   return bytes.subarray(bytes.length - count);
 }

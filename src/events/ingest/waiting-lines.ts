@@ -1,13 +1,13 @@
 /**
- * The memory that unfinished lines of all sessions may take together. Each line may grow to 32 MiB, so a few agents that
- * never end theirs would otherwise take all memory.
+ * Limits the memory for the unfinished lines of all sessions together. Each line may grow to 32 MiB, so a few agents that
+ * never end their lines would otherwise use all memory.
  */
 
 /** A line that has not ended yet. */
 export interface WaitingLine {
-  /** Agents of one owner share what they cause. */
+  /** The limit is enforced per owner, so that the agents of one owner do not affect those of others. */
   owner: string;
-  /** Lets its bytes go. They are not committed, so the spool still has them. */
+  /** Frees the bytes. They are not committed, so the spool still has them. */
   drop(): void;
 }
 
@@ -26,8 +26,8 @@ export class WaitingLines {
   }
 
   /**
-   * Says how many bytes of memory a line takes now. Above the limit, the owner whose lines take the most loses the longest of
-   * them, until all fit: others keep theirs. That may be the line that grew.
+   * Sets how many bytes of memory a line uses. Above the limit, the longest lines of the owner who uses the most memory are
+   * dropped until the rest fits. The line that grew may be one of them.
    */
   set(line: WaitingLine, bytes: number): void {
     this.#change(line, bytes);

@@ -3,7 +3,7 @@ import type { Insertable, Selectable } from 'kysely';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 
-/** What readers need of a segment. */
+/** The columns that readers of a segment need. */
 export type SegmentRow = Pick<
   Selectable<Tables['segments']>,
   'id' | 'first_seq' | 'last_seq' | 'path' | 'blocks'
@@ -56,7 +56,7 @@ export function listSegments(reader: Reader): KnownSegment[] {
   return reader.all(reader.sql.selectFrom('segments').select(['id', 'path', 'swept']));
 }
 
-/** The range of a segment; undefined if it is gone. */
+/** The range of a segment; undefined if it no longer exists. */
 export function rangeOf(reader: Reader, id: number) {
   return reader.get(
     reader.sql.selectFrom('segments').select(['agent_num', 'first_seq', 'last_seq']).where('id', '=', id),
@@ -96,12 +96,12 @@ export function insertSegment(tx: Tx, row: Insertable<Tables['segments']>): numb
   return tx.get(tx.sql.insertInto('segments').values(row).returning('id'))!.id;
 }
 
-/** Records that the rows that the segment replaces are deleted. */
+/** Records that the rows replaced by the segment have been deleted. */
 export function markSwept(tx: Tx, id: number): void {
   tx.run(tx.sql.updateTable('segments').set({ swept: 1 }).where('id', '=', id));
 }
 
-/** Deletes a segment's row; returns what it was, undefined if it is gone. */
+/** Deletes a segment's row and returns its content; undefined if it no longer exists. */
 export function deleteSegment(tx: Tx, id: number) {
   return tx.get(
     tx.sql.deleteFrom('segments').where('id', '=', id).returning(['agent_num', 'last_seq', 'bytes', 'path']),

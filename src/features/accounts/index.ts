@@ -9,7 +9,7 @@ import { Accounts } from './service.ts';
 
 export interface AccountsFeature extends Feature {
   accounts: Accounts;
-  /** Null once there is a root user. Call it when the HTTP listener is open. */
+  /** Null once there is a root user. Call it after the HTTP listener has been opened. */
   joinChallenge(): Promise<JoinChallenge | null>;
 }
 

@@ -13,7 +13,7 @@ export const limits = {
   token_limits_max: 100,
   /** Lifetime of a join link. */
   join_challenge_ms: 10 * 60_000,
-  /** A join link that ends sooner is replaced. */
+  /** A join link with less time left than this is replaced. */
   join_challenge_left_ms: 60_000,
   /** Wrong PINs before a new challenge is needed. */
   join_pin_tries: 5,
@@ -21,16 +21,16 @@ export const limits = {
   login_failures_max: 5,
   /** Failed sign-ins of a user from all addresses before a delay. */
   login_failures_per_user_max: 100,
-  /** Time in which failures are counted. */
+  /** Period in which failures are counted. */
   login_window_ms: 15 * 60_000,
   /** First delay after too many failures. */
   login_delay_ms: 30_000,
   /** Longest delay after too many failures. */
   login_delay_ms_max: 15 * 60_000,
-  /** Failures of one address in its window. */
+  /** Failures of one address in its period. */
   login_failures_per_ip: 20,
-  /** Window of the failures of one address. */
+  /** Period in which the failures of one address are counted. */
   login_ip_window_ms: 60_000,
-  /** Sign-ins of one address that wait at the same time. */
+  /** Sign-ins from one address that may wait at the same time. */
   logins_waiting_per_ip: 200,
 } as const;

@@ -51,7 +51,7 @@ describe('password hashes', () => {
   });
 
   it('can be verified if they have other parameters, but are outdated', async () => {
-    // The reference implementation's own test vector: `argon2 somesalt -id -t 2 -m 16 -p 1`, password `password`.
+    // A test vector of the reference implementation: `argon2 somesalt -id -t 2 -m 16 -p 1`, password `password`.
     const reference =
       '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc';
     expect(await passwords.verify('password', reference)).toBe(true);

@@ -1,6 +1,6 @@
 /**
  * Passwords: the policy, and argon2id hashes as PHC strings. Only a few hashes run at once, because each takes 19 MiB and a
- * thread; further callers wait. A hash reveals nothing except whether a password matches it.
+ * thread; other callers wait. A hash reveals nothing except whether a password matches it.
  */
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -40,12 +40,12 @@ export class Passwords {
   #running = 0;
   readonly #waiting: (() => void)[] = [];
 
-  /** `rules` is called every time, so that live changes of the settings take effect at once. */
+  /** `rules` is called for every check, so that changed settings take effect immediately. */
   constructor(rules: () => PasswordRules) {
     this.#rules = rules;
   }
 
-  /** Rejects with the 400 of the first rule that `password` breaks. Characters are code points after NFKC. */
+  /** Throws a 400 for the first rule that `password` violates. Characters are code points after NFKC. */
   async check(password: string): Promise<void> {
     const { min_length, require_special_chars } = this.#rules();
     const characters = [...normal(password)];
@@ -68,7 +68,7 @@ export class Passwords {
     return `$argon2id$v=19$m=${cost.memory_kib},t=${cost.passes},p=${cost.parallelism}$${b64(salt)}$${b64(tag)}`;
   }
 
-  /** Whether `password` matches. Without a hash (unknown user) it does the same work and returns false. */
+  /** Whether `password` matches. Without a hash (unknown user), it does the same amount of work and returns false. */
   async verify(password: string, phc: string | undefined): Promise<boolean> {
     const stored = phc === undefined ? undefined : parse(phc);
     const against = stored ?? { ...cost, salt: randomBytes(SALT_BYTES), tag: randomBytes(TAG_BYTES) };
@@ -108,7 +108,7 @@ export class Passwords {
   }
 }
 
-/** Whether it is on the list of common passwords, which is large and loaded on first use. */
+/** Whether the password is on the list of common passwords, which is large and loaded on first use. */
 async function isCommon(password: string): Promise<boolean> {
   const { dictionary } = await import('@zxcvbn-ts/language-common');
   return dictionary['passwords-common'].includes(password.toLowerCase());

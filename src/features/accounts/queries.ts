@@ -4,7 +4,7 @@ import type { Tables } from '../../store/tables.ts';
 
 export type JoinRow = Tables['join_challenges'];
 
-/** The only challenge; undefined before the first. */
+/** The only challenge; undefined if there has been none. */
 export function findChallenge(reader: Reader): JoinRow | undefined {
   return reader.get(reader.sql.selectFrom('join_challenges').selectAll());
 }

@@ -15,8 +15,8 @@ export interface User {
 export const USERNAME = /^[a-z0-9._-]{1,64}$/;
 
 /**
- * The caller of an operation, as far as access rules need it. `token_id` is the bearer token that authenticated it; empty
- * for an operator on the internal interface, which needs no user token.
+ * The caller of an operation, with the fields that access rules need. `token_id` is the bearer token that authenticated the
+ * caller. It is empty for an operator on the internal interface, which needs no user token.
  */
 export interface Caller {
   user_id: string;

@@ -1,6 +1,6 @@
 /**
- * Users and sign-ins. Root manages users; once there is a root user there is always at least one. A user who still has agents
- * or teams cannot be deleted: their records would have no owner, so root must delete those first.
+ * Users and sign-ins. Root manages users. Once there is a root user, at least one always remains. A user who still has
+ * agents or teams cannot be deleted, because these records would have no owner; root must delete them first.
  */
 
 import { KeyedQueue } from '../../base/async.ts';
@@ -59,7 +59,7 @@ export class Accounts {
 
   /**
    * Signs in with a password. Any error is `invalid username or password`, after the same amount of work; too many failures
-   * are a 429. Attempts from one address run one at a time, so that none escapes the count.
+   * are a 429. Attempts from one address run one at a time, so that every failure is counted.
    */
   login(username: string, password: string, client: Client): Promise<SignedIn> {
     return this.inTurn(client.ip, () => this.#login(username, password, client));
@@ -108,7 +108,7 @@ export class Accounts {
     return signedIn;
   }
 
-  /** Creates the sign-in of a user who has just authenticated; null if the user no longer exists. */
+  /** Creates a sign-in for a user who has just authenticated. Null if the user no longer exists. */
   open(
     tx: Tx,
     user_id: string,
@@ -170,7 +170,7 @@ export class Accounts {
     await this.#withPassword(caller, password, async () => () => {});
   }
 
-  /** Runs the action that `prepare` returns in the transaction that verifies the caller's password. */
+  /** Verifies the caller's password, and runs the action that `prepare` returns in the same transaction. */
   async #withPassword(
     caller: Caller,
     password: string,
@@ -218,8 +218,8 @@ export class Accounts {
   }
 
   /**
-   * Creates a user. `id` derives from an idempotency key: if it was created within the lifetime of the key, this call was made
-   * before and its response was lost.
+   * Creates a user. `id` derives from an idempotency key. If the user was created within the lifetime of the key, this call
+   * is a repetition, and the first response was lost.
    */
   async create(
     caller: Caller,
@@ -241,7 +241,7 @@ export class Accounts {
     });
   }
 
-  /** Stores a new user, already validated and hashed; `by` is null for the first root. */
+  /** Stores a new user, already validated and with a hashed password. `by` is null for the first root. */
   insert(
     tx: Tx,
     user: { id: string; username: string; role: Role; password_hash: string },
@@ -258,7 +258,7 @@ export class Accounts {
   }
 
   /**
-   * Changes a user. A new password or role revokes all tokens of the user. The token of this call stays if root changes
+   * Changes a user. A new password or role revokes all the user's tokens. The token of this call stays valid if root changes
    * their own password but not their role. Unchanged names and roles have no effect and are not audited.
    */
   async update(

@@ -1,14 +1,14 @@
 /**
- * Slows down password guessing. Three counts of failures, stored in rows that survive a restart:
+ * Slows down password guessing. It counts failures in three ways, in rows that survive a restart:
  *
  * - per network address: a number of failures per minute, for all users;
  * - per user and address: a few failures, then a delay that doubles with every further one;
- * - per user from all addresses: the same, so that using many addresses does not help. Exempt are addresses where the user is
- *   signed in, and, up to a limit, the first try from an address without failures, so that an attacker cannot lock the
- *   owner of an account out.
+ * - per user from all addresses: the same, so that using many addresses does not help. Addresses where the user is signed in
+ *   are exempt. So is, up to a limit, the first attempt from an address without failures, so that an attacker cannot lock
+ *   out the owner of an account.
  *
- * Every block expires. Unknown usernames are counted like known ones. A passkey cannot be guessed: its failures count for the
- * address only.
+ * Every block expires. Unknown usernames are counted like known ones. Passkeys cannot be guessed, so their failures count
+ * only for the address.
  */
 import { hash } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
@@ -24,7 +24,7 @@ import {
 } from './queries.ts';
 
 interface Rule {
-  /** Failures without a delay within the window. */
+  /** Failures in the window that cause no delay. */
   free: number;
   window_ms: number;
   /** The delay after the last free failure, in milliseconds; each further failure doubles it. */
@@ -45,10 +45,10 @@ const perUser: Rule = {
   delay_ms_max: limits.login_delay_ms_max,
 };
 
-/** A sign-in attempt. */
+/** An attempt to sign in. */
 export interface Attempt {
   username: string;
-  /** The user is signed in at this address. */
+  /** The user is already signed in at this address. */
   familiar: boolean;
   ip: string | null;
 }
@@ -66,7 +66,7 @@ export function admit(reader: Reader, attempt: Attempt, now: number): void {
   if (until > now) throw tooManyAttempts(until - now);
 }
 
-/** Like `admit`, for attempts that do not guess a password: only the address counts. */
+/** Like `admit`, for attempts that do not guess a password, so that only the address counts. */
 export function admitAddress(reader: Reader, ip: string | null, now: number): void {
   const until = findFailures(reader, addressKey(ip))?.blocked_until ?? 0;
   if (until > now) throw tooManyAttempts(until - now);
@@ -105,7 +105,7 @@ export function tooManyAttempts(wait_ms: number): Problem {
   });
 }
 
-/** The network that is counted: an IPv6 host has a whole /64. */
+/** The network whose failures are counted. An IPv6 host has a whole /64. */
 export function networkOf(ip: string | null): string {
   if (ip === null || !ipaddr.isValid(ip)) return 'unknown';
   const address = ipaddr.process(ip);
@@ -113,7 +113,7 @@ export function networkOf(ip: string | null): string {
   return ipaddr.IPv6.networkAddressFromCIDR(`${ip.split('%')[0]}/64`).toString();
 }
 
-/** Usernames are hashed: an attempt may contain anything, such as a password in the wrong field. */
+/** Usernames are hashed, because an attempt may contain anything, such as a password in the wrong field. */
 function keysOf({ username, ip }: Attempt) {
   const network = networkOf(ip);
   const name = hash('sha256', username, 'base64url');

@@ -1,4 +1,4 @@
-/** The methods that agents and operators call over gRPC and MCP. Other features add theirs. */
+/** The methods that agents and operators call over gRPC and MCP. Other features add their own methods. */
 import type { Core, Feature } from '../feature.ts';
 import type { ReviewsFeature } from '../reviews/index.ts';
 import type { RunsFeature } from '../runs/index.ts';

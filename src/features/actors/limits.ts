@@ -4,7 +4,7 @@ import { KIB, MIB } from '../../base/limits.ts';
 export const limits = {
   /** Result of a call. */
   actor_result_bytes_max: 3 * MIB,
-  /** Time for a call of `svc actor`. */
+  /** Time limit of a call of `svc actor`. */
   actor_wait_ms: 15_000,
   /** Dependencies of a step that a call can name. */
   actor_needs_max: 2_048,
@@ -12,6 +12,6 @@ export const limits = {
   actor_error_chars_max: 64 * KIB,
   /** Attempts of a call. */
   actor_tries: 3,
-  /** Wait between attempts. */
+  /** Delay between attempts. */
   actor_retry_ms: 500,
 } as const;

@@ -14,7 +14,7 @@ const settings: TokenSettings = {
   issuer: 'svc',
   audience: 'svc-internal',
 };
-/** No test here calls one. */
+/** No test in this file calls a method. */
 const methods = {} as ActorMethods;
 const session_tokens = new SessionTokens(new Uint8Array(32).fill(7));
 
@@ -29,7 +29,7 @@ beforeEach(async () => {
   reasons = [];
   const write = (line: string) => {
     reasons.push(JSON.parse(line).reason);
-    // Rejections are spaced in time, so that each is logged.
+    // Rejections are spaced in time, so that each one is logged.
     room.clock.advance(limits.refusal_log_ms);
   };
   const { store, clock } = room;

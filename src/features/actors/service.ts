@@ -1,7 +1,7 @@
 /**
- * The plane's end of the actor methods: authenticates the caller, by a session's token or one made from the shared
- * secret, and runs the method. Calls arrive at the plane's own listener or, passed up by nodes, through their links.
- * A node is trusted only to be itself: a session's token is valid only from the session's node.
+ * The plane's end of the actor methods. It authenticates the caller, by a session's token or a token made from the shared
+ * secret, and runs the method. Calls arrive at the plane's own listener, or nodes pass them on through their links. A node
+ * is trusted only about its own identity: a session's token is valid only from the session's node.
  */
 
 import { validate } from '../../api/validate.ts';
@@ -30,7 +30,7 @@ export interface ActorsDeps {
   clock: Clock;
   log: Logger;
   session_tokens: SessionTokens;
-  /** The settings for tokens, read at each call. */
+  /** The settings for tokens, which are read at each call. */
   settings(): TokenSettings;
 }
 
@@ -53,7 +53,7 @@ export class Actors {
     this.#refusals = new RareWarning(deps.log, deps.clock, 'an actor call was rejected');
   }
 
-  /** Call it before calls arrive. */
+  /** Must be called before the first call arrives. */
   open(methods: ActorMethods): void {
     this.#methods = { whoami: (caller, params) => this.#whoami(caller, params), ...methods };
   }
@@ -136,20 +136,20 @@ export class Actors {
     return { kind: 'secret', actor_id: sub === '' ? ownActor(session) : sub, session };
   }
 
-  /** Every rejection has the same message for the caller; the log has the reason. */
+  /** The caller gets the same message for every rejection; the log has the reason. */
   #refused(reason: string, node_id: string): Problem {
     this.#refusals.warn(reason, { node_id });
     return problems.actorUnauthorized();
   }
 }
 
-/** The member that a session belongs to; null: it has no team, or does not exist. */
+/** The member that a session belongs to; null if it has no team or does not exist. */
 function ownActor(session: CallingSession | null): string | null {
   const member = session?.member ?? null;
   return member && actorIdOf(member.member_id, member.team_id);
 }
 
-/** A session that is not over, and its owner. */
+/** A session that has not ended, and its owner. */
 function findLive(reader: Reader, session_id: string): CallingSession | null {
   const session = findSession(reader, session_id);
   if (!session || session.state === 'ended') return null;

@@ -1,6 +1,6 @@
 /**
- * The token of an agent's session: the session's id and a MAC with the plane's key. So no secret is stored, and a
- * session always has the same token. Each call checks whether the session is still live.
+ * The token of an agent's session consists of the session's id and a MAC with the plane's key. So no secret is stored, and a
+ * session's token never changes. Each call checks whether the session is still live.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto';
 

@@ -1,6 +1,7 @@
 /**
- * A transaction over messages of one ACP session. Messages in both directions become events, the session's state, rows and
- * one intent that writes to stdin: all of them or none. It makes no decisions; `conversations/driver.ts` does.
+ * A transaction over messages of one ACP session. Messages in both directions result in events, changes to the session's
+ * state and rows, and one intent that writes to stdin. Either all of these are stored or none. The transaction makes no
+ * decisions; `conversations/driver.ts` does.
  */
 import { asksOf } from '../../acp/acting.ts';
 import type { AcpEvent, Direction } from '../../acp/fold.ts';
@@ -23,10 +24,10 @@ import { type AgentRow, findSession, type SessionRow, updateAgent, updateSession
 import type { Activity, Asks } from './rules.ts';
 import { withoutSecrets } from './terminal-output.ts';
 
-/** A message as it is sent over stdin or stdout. */
+/** A message, and its form on stdin or stdout. */
 export interface Frame {
   message: Message;
-  /** Null if it is too large for an event. */
+  /** Null if the message is too large for an event. */
   text: string | null;
   /** In bytes. */
   size: number;
@@ -54,7 +55,7 @@ export class AcpTransaction {
     this.#state = this.#before;
   }
 
-  /** Runs `body` and stores its effects. Returns null, without running it, if the session has ended or does not speak ACP. */
+  /** Runs `body` and stores its effects. If the session has ended or does not speak ACP, returns null without running it. */
   static run<T>(
     core: AgentCore,
     tx: Tx,
@@ -81,7 +82,7 @@ export class AcpTransaction {
     return this.core.clock.now();
   }
 
-  /** The length of stdin in bytes, once everything that was sent so far is written. */
+  /** The length of stdin in bytes once everything sent so far has been written. */
   get stdin_end(): number {
     return this.session.stdin_bytes + Buffer.byteLength(this.#stdin_lines);
   }
@@ -96,7 +97,7 @@ export class AcpTransaction {
     });
   }
 
-  /** Redacts the session's secrets, for text outside the agent's log, which redacts what it stores. */
+  /** Redacts the session's secrets. For text outside the agent's log, which redacts what it stores. */
   redact(text: string): string {
     return this.#redactor?.text(text) ?? text;
   }
@@ -115,7 +116,7 @@ export class AcpTransaction {
     this.#bodies.push({ type: 'error', session_id: this.session.id, ts_ms: this.now, fields });
   }
 
-  /** Folds a message of the agent into the state. Returns what happened, for the driver to react to. */
+  /** Folds a message of the agent into the state. Returns the resulting events for the driver. */
   receive(frame: Frame): AcpEvent[] {
     const folded = foldFrame(this.#state, 'from_agent', frame.message);
     const { state, replay, source, events, accepted } = folded;
@@ -144,7 +145,7 @@ export class AcpTransaction {
     this.#send({ kind: 'notification', method, params });
   }
 
-  /** `about`: the review or elicitation that it answers. `answered_by`: who, as shown to people; null: the service. */
+  /** `about`: the answered review or elicitation. `answered_by`: the responder's display name; null for the service. */
   respond(
     id: RequestId,
     answer: Pick<Message & { kind: 'response' }, 'result' | 'error'>,
@@ -174,7 +175,7 @@ export class AcpTransaction {
     return `${this.session.id}.${this.#state.asked_count + 1}`;
   }
 
-  /** `sent`: in the form of ACP version 1. Does nothing if the state of stdin was lost. */
+  /** `sent`: the message in the form of ACP version 1. Does nothing if the state of stdin was lost. */
   #send(sent: Message, fields: object = {}): void {
     if (this.session.stdin_lost === 1) return;
     const message = this.#state.protocol_version === PREVIEW ? toV2(sent) : sent;
@@ -220,7 +221,7 @@ export class AcpTransaction {
     if (shown || this.#publish_at_end) core.records.publish(tx, agent.id);
   }
 
-  /** Derived from the agent's tool calls and from the mode that it reports. */
+  /** Whether the agent asks for permission, derived from its tool calls and from the mode that it reports. */
   #observedAsks(): Asks {
     const mode = currentMode(this.#state);
     const is_acting = mode !== null && this.preset?.permission.acting_modes.includes(mode);
@@ -236,7 +237,7 @@ export class AcpTransaction {
   }
 }
 
-/** In ACP version 2, the response to a prompt does not end the turn, so the event records what does. */
+/** In ACP version 2, the response to a prompt does not end the turn, so the event records which message ends it. */
 function turnEnd(events: readonly AcpEvent[]): object | null {
   const ended = events.find((one) => one.kind === 'turn_ended');
   return ended ? { turn_ended: { prompt_id: ended.prompt_id, stop_reason: ended.stop_reason } } : null;

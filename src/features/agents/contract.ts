@@ -111,7 +111,7 @@ export const agentRecord = z
   })
   .meta({ id: 'Agent' });
 
-/** What an agent leaves on a node that is gone. */
+/** What an agent leaves on an unreachable node. */
 export const leftBehindRecord = z
   .object({
     agent_id: id,

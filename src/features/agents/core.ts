@@ -1,4 +1,4 @@
-/** The core with what the agents feature adds to it, for its own parts and for the features that work with agents. */
+/** The core, extended by the agents feature for its own modules and for the features that work with agents. */
 import type { Core } from '../feature.ts';
 import { AgentRecords } from './records.ts';
 import type { Secrets } from './secrets.ts';
@@ -10,7 +10,7 @@ export interface AgentCore extends Core {
   records: AgentRecords;
   /** Waits for changes of sessions. */
   waits: SessionWaits;
-  /** What must not appear in the output of a session. */
+  /** The secrets to redact in the output of sessions. */
   secrets: Secrets;
   /** Paths at which worktrees are being created. */
   worktrees: WorktreePaths;
@@ -26,7 +26,7 @@ export function agentCore(core: Core, secrets: Secrets): AgentCore {
   };
 }
 
-/** A user that does something, or the service itself: its restart policy, adoption, runs. */
+/** The user who causes an action, or the service itself: its restart policy, adoption, runs. */
 export interface Principal {
   user_id: string | null;
   ip: string | null;

@@ -34,7 +34,7 @@ export interface CreateAgent {
 }
 
 /**
- * Fills in what the request leaves open from its preset. A command in the request replaces the preset's program, but not its
+ * Completes a request with the defaults of its preset. A command in the request replaces the preset's program, but not its
  * variables. Throws `unknown preset: <id>`, and `command is required` if neither has a command.
  */
 export function fromPreset(request: CreateAgent): CreateAgent {
@@ -55,14 +55,14 @@ export function withPreset(preset: string | null, env: Record<string, string>): 
   return { ...(preset !== null && findPreset(preset)?.env), ...env };
 }
 
-/** The variables that make the agent ask before it acts; none if its permission mode is `agent`. */
+/** The variables that make the agent ask before it acts; empty if its permission mode is `agent`. */
 export function permissionEnvOf({ preset, permission_mode }: AgentRow): Record<string, string> {
   const known = preset === null || permission_mode !== 'ask' ? null : findPreset(preset);
   return known ? permissionEnv(known) : {};
 }
 
 /**
- * Inserts the record and creates its log. `membership`: for an agent of a run. Throws `node not found` and `workdir path
+ * Inserts the record and creates its log. `membership`: set for an agent of a run. Throws `node not found` and `workdir path
  * must be within allowed safe paths`, because both may have changed since they were checked.
  */
 export function insertNew(

@@ -1,6 +1,6 @@
 /**
- * Forgets agents whose machine is gone for good: root deletes their records without contacting the node, and gets a list of
- * what remains there. If the machine comes back, their sessions are ended and reported instead of adopted.
+ * Forgets agents whose machine will not come back. Root deletes their records without contacting the node, and gets a list
+ * of what remains there. If the machine does come back, their sessions are ended and reported instead of adopted.
  */
 import { limits } from '../../base/limits.ts';
 import { authorize, viewOf } from '../../core/policy.ts';
@@ -45,7 +45,7 @@ export class Forgetting {
     return left;
   }
 
-  /** Throws `agent_node_answers` unless the node is out of reach, or no longer registered. */
+  /** Throws `agent_node_answers` unless the node is unreachable or no longer registered. */
   async mustBeAway(node_id: string): Promise<void> {
     try {
       await this.#core.nodes.get(node_id).reach();
@@ -78,7 +78,7 @@ export class Forgetting {
         message: 'the agent was forgotten',
       });
       outbox.withdraw(tx, id, ['start', 'stop', 'input', 'forget']);
-      // Needed because no further snapshot arrives while the link lasts.
+      // This is necessary because no further snapshot arrives while the link lasts.
       outbox.enqueue(tx, row.node_id, id, 'discard', { agent_id: row.id });
     }
     outbox.withdraw(tx, row.id, ['pursue']);
@@ -95,7 +95,7 @@ export class Forgetting {
     return left_behind;
   }
 
-  /** Ends a forgotten session on its node, and reports it. Retried until the node has neither its processes nor its folder. */
+  /** Ends a forgotten session on its node, and reports it. Retried until its processes and folder no longer exist there. */
   async #discard({ node_id, lane: session_id, payload }: Intent<'discard'>): Promise<void> {
     const { store, audit, log } = this.#core;
     const node = this.#core.nodes.get(node_id);
@@ -121,7 +121,7 @@ export class Forgetting {
   }
 }
 
-/** If the session was forgotten, records the intent to end it on its node. Returns whether it was forgotten. */
+/** If the session was forgotten, records an intent to end it on its node. Returns whether it was forgotten. */
 export function discardForgotten(
   core: AgentCore,
   tx: Tx,
@@ -138,7 +138,7 @@ export function discardForgotten(
   return true;
 }
 
-/** Deletes the notes about forgotten sessions that the node does not have. */
+/** Deletes the rows of forgotten sessions that the node does not have. */
 export function dropUnseen(tx: Tx, node_id: string, seen: ReadonlySet<string>): void {
   for (const id of forgottenSessions(tx, node_id)) if (!seen.has(id)) deleteForgotten(tx, id);
 }

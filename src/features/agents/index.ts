@@ -15,7 +15,7 @@ import type { Secrets } from './secrets.ts';
 import { Agents } from './service.ts';
 import { AgentWaits } from './waiting.ts';
 
-/** What reads the sessions of one node. */
+/** The readers of one node's sessions. */
 export interface SessionReaders {
   ingest: Ingest;
   sink: NodeSink;

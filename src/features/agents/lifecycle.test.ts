@@ -52,7 +52,7 @@ test('rejects an unknown preset, and a preset without the command that it requir
 
 test('a repeated start does not end a running session whose folder has been removed', async () => {
   const agent = await room.create();
-  // The node has the session, and the plane ends before it receives the response.
+  // The node has the session, but the plane ends before it receives the response.
   const { start } = node;
   node.start = (launch) => {
     node.know(launch);
@@ -169,7 +169,7 @@ test('restart and forced delete succeed if the agent ends in the meantime', asyn
     node.tell(session_id!, ended(0));
     await room.until(agent.id, 'completed');
   };
-  // The end is committed after the request found the agent running, and before its stop is decided.
+  // The end is committed after the request found the agent running, but before its stop is decided.
   const write = store.write.bind(store);
   let before: (() => Promise<void>) | null = endFirst;
   store.write = async (fn) => {
@@ -247,7 +247,7 @@ test('retries an automatic restart that the node rejected', async () => {
     await store.write((tx) => {
       tx.run(tx.sql.updateTable('agents').set({ updated_at: clock.now() }).where('id', '=', agent.id));
     });
-    // The scheduler sleeps by the real clock: another timer wakes it.
+    // The scheduler sleeps by the real clock, so another timer wakes it.
     await room.close();
     await room.open();
   };
@@ -337,7 +337,7 @@ test('a stop succeeds if the session ends while the link breaks', async () => {
   node.stop = async (session_id) => {
     node.tell(session_id, ended(0));
     await room.until(agent.id, 'cancelled');
-    // The error of a link that breaks at this moment.
+    // This is the error of a link that breaks at this moment.
     throw problems.nodeUnreachable();
   };
   expect((await room.agents.stop(ANA, agent.id, 0)).status).toBe('cancelled');

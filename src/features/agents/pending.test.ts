@@ -44,7 +44,7 @@ async function audited(): Promise<string[]> {
   return (await room.store.read(query)).map(({ event }) => event);
 }
 
-/** The result of the second request, whatever the first one was. */
+/** The expected result of the second request, whatever the first one was. */
 const outcomes = {
   created: {
     start: { status: 'running', session_count: 1 },

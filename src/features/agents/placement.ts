@@ -10,15 +10,15 @@ import type { CreateAgent } from './creation.ts';
 import { type AgentRow, agentsInFolder, agentsOfWorktree, findAgent } from './queries/agents.ts';
 import { isLive } from './records.ts';
 
-/** Which worktrees of other agents a new agent may use. */
+/** Determines which worktrees of other agents a new agent may use. */
 export interface WorktreeRights {
-  /** Whether the creator of the new agent may operate this one. */
+  /** Whether the creator of the new agent may operate this agent. */
   mayOperate(reader: Reader, row: AgentRow): boolean;
-  /** Whether the new agent shares the worktree of this one. */
+  /** Whether the new agent shares the worktree of this agent. */
   shares(row: AgentRow): boolean;
-  /** All worktrees: the creator is root. */
+  /** True if the creator is root, who may use all worktrees. */
   all: boolean;
-  /** Id of the new agent's owner, by which the node queues requests fairly. */
+  /** Id of the new agent's owner. The node uses it to queue requests fairly. */
   owner: string;
 }
 
@@ -28,7 +28,7 @@ type Asked = Pick<
 >;
 
 /**
- * Checks or creates the workdir, and then calls `insert`, which inserts the agent's row. Until it has, no other agent gets a
+ * Checks or creates the workdir, and then calls `insert` to insert the agent's row. Until then, no other agent gets a
  * worktree at the same path. Throws `workdir path must be within allowed safe paths` and the node's errors.
  */
 export async function place<T>(
@@ -52,23 +52,23 @@ export async function place<T>(
   const { name, worktree_repo: repo, worktree_ref: ref } = request;
   const make = (at: string | null, recorded = false) =>
     folders.createWorktree({ agent_id, name, workdir: at, repo, ref, owner: rights.owner, recorded });
-  // The node names the folder after the agent.
+  // The node derives the name of the folder from the agent.
   if (workdir === null || workdir === '') return insert(await make(workdir));
   const { path } = await folders.resolve(workdir, { to_make: true });
   return core.worktrees.hold(node_id, path, agent_id, async () => {
     const recorded = await store.read((reader) => {
       mustBeFree(reader, node_id, path, rights.shares);
-      // An agent that runs there would find itself in the new worktree.
+      // An agent that runs there would suddenly be in the new worktree.
       const others = agentsInFolder(reader, node_id, path).filter(isLive);
       if (!others.every((row) => rights.mayOperate(reader, row))) throw problems.workdirNotSafe();
-      // All remaining agents share it.
+      // True if all remaining agents share the worktree.
       return agentsOfWorktree(reader, node_id, path).length > 0;
     });
     return insert(await make(path, recorded));
   });
 }
 
-/** Agents of one member in one run share a worktree. */
+/** Whether two agents share a worktree. Agents of one member in one run do. */
 export function sharesWorktree(
   row: AgentRow,
   { run_num, member_id }: Partial<Pick<AgentRow, 'run_num' | 'member_id'>>,
@@ -98,12 +98,12 @@ function mustBeTheirs(
   if (!theirs) throw problems.workdirNotSafe();
 }
 
-/** Throws unless the agent may still work in its workdir, and exists. */
+/** Throws unless the agent exists and may still work in its workdir. */
 export async function mustHaveFolder(core: AgentCore, row: AgentRow): Promise<void> {
   await (await folderCheck(core, row))();
 }
 
-/** Runs `look`, which reads the agent's workdir. Checks the right to it before and after, because `look` may have waited. */
+/** Runs `look`, which reads the agent's workdir. Checks the access before and after, because `look` may have had to wait. */
 export async function inOwnFolder<T>(core: AgentCore, row: AgentRow, look: () => Promise<T>): Promise<T> {
   const check = await folderCheck(core, row);
   await check();
@@ -112,26 +112,28 @@ export async function inOwnFolder<T>(core: AgentCore, row: AgentRow, look: () =>
   return seen;
 }
 
-/** Returns the check: below the worktree root, another user's worktree may have been created at the agent's workdir since. */
+/**
+ * Returns the check. Below the worktree root, another user's worktree may have been created at the agent's workdir since.
+ */
 async function folderCheck(core: AgentCore, row: AgentRow): Promise<() => Promise<void>> {
   const { path, claimed_by, is_foreign } = await workdirOf(core, row);
   if (!isOwnClaim(row, claimed_by)) throw problems.workdirNotSafe();
   return () =>
     core.store.read((reader) => {
-      // A worktree of a deleted agent may be another agent's by now.
+      // The worktree of a deleted agent may belong to another agent by now.
       if (findAgent(reader, row.id)?.num !== row.num) throw problems.agentNotFound();
       if (is_foreign) mustStillBeTheirs(core, reader, row, path);
     });
 }
 
 /**
- * Whether the worktree of a row is still the agent's. It is not if the database was restored from a backup of before the agent
- * was deleted, and another agent got the worktree meanwhile.
+ * Whether the worktree in a row still belongs to the agent. It does not if the database was restored from a backup that
+ * still contains a deleted agent, and another agent has been given the worktree in the meantime.
  */
 export async function ownsWorktree(core: AgentCore, row: AgentRow): Promise<boolean> {
   const { folders } = core.nodes.get(row.node_id);
   const found = await folders.resolve(row.workdir).catch((error: unknown) => {
-    // The removal decides about a folder that is missing or was replaced.
+    // The removal itself handles a folder that is missing or was replaced.
     if (error instanceof Problem && error.kind === 'invalid') return null;
     throw error;
   });
@@ -142,12 +144,12 @@ function isOwnClaim(row: AgentRow, claimed_by: string | null): boolean {
   return row.worktree_mode !== 'create_worktree' || claimed_by === null || claimsOf(row).includes(claimed_by);
 }
 
-/** The ids for which the agent's own worktree may have been created: agents of a run's member share one. */
+/** The ids for which the agent's own worktree may have been created. Agents of a run's member share one worktree. */
 function claimsOf({ id, run_id, member_id }: AgentRow): string[] {
   return run_id === null || member_id === null ? [id] : [id, sharedWorktreeId(run_id, member_id)];
 }
 
-/** The id for which the worktree is created that the agents of a run's member share. */
+/** The id for which the shared worktree of a run's member is created. */
 export function sharedWorktreeId(run_id: string, member_id: string): string {
   return idFrom('agt', run_id, member_id);
 }

@@ -1,6 +1,6 @@
 /**
- * Applies what nodes report about sessions. Each fact is one transaction that changes the session, its agent and the log
- * together, and moves the session's fact cursor. Ingest calls it in order, with the end after the last byte.
+ * Applies what nodes report about sessions. Each fact is handled in one transaction that changes the session, its agent and
+ * the log together, and moves the session's fact cursor. Ingest passes facts in order, and the end after the last byte.
  */
 
 import type { StreamName } from '../../core/event.ts';
@@ -22,7 +22,9 @@ import {
 import { nothingPending } from './records.ts';
 import { type AgentStatus, finalStatus } from './rules.ts';
 
-/** Whether a kept start still has to be carried out after this session's end. A session that never ran was this start. */
+/**
+ * Whether a kept start must still be carried out after this session's end. A session that never ran was itself that start.
+ */
 function hasPendingStart({ pending, pending_request }: AgentRow, { state }: SessionRow): boolean {
   return pending_request !== null && pending !== 'stop' && state !== 'starting';
 }
@@ -73,7 +75,7 @@ export class Reconciler {
     });
   }
 
-  /** Ends a session whose end no node reports: its start was rejected, or the node no longer has it. */
+  /** Ends a session whose end no node will report, because its start was rejected or the node no longer has it. */
   async reconcileWithoutProcess(session_id: string, exit: Exit): Promise<void> {
     await this.#core.store.write((tx) => this.endWithoutProcess(tx, session_id, exit));
   }
@@ -123,7 +125,7 @@ export class Reconciler {
       reason: null,
       cleanup: null,
       leftovers: '[]',
-      // A stop that was requested meanwhile is still pending.
+      // A stop that was requested in the meantime is still pending.
       ...(agent.pending !== 'stop' && nothingPending),
       started_at: started_at_ms,
       ended_at: null,
@@ -140,7 +142,7 @@ export class Reconciler {
     const agent = findAgent(tx, session.agent_id)!;
     const redactor = this.#core.secrets.redactor(tx, session.id);
     const { message } = end.exit;
-    // Redacted, because runs publish it too.
+    // The message is redacted because runs publish it too.
     const exit = { ...end.exit, message: message === null ? null : (redactor?.text(message) ?? message) };
     const leftovers = JSON.stringify(end.leftovers);
     const to: AgentStatus = finalStatus(exit, session.stopping === 1);

@@ -1,4 +1,4 @@
-/** Agents' records: finds them for a caller, publishes their changes, and appends to their logs what happened. */
+/** The records of agents: finds them for a caller, publishes their changes, and appends events to their logs. */
 
 import { type Action, authorize, decide } from '../../core/policy.ts';
 import { problems } from '../../core/problem.ts';
@@ -19,7 +19,7 @@ export function newAgentDefaults(now: number) {
 /** The columns of an agent without a pending request. */
 export const nothingPending = { pending: null, pending_request: null } as const;
 
-/** Whether the agent has a session that has not ended, as far as is known. */
+/** Whether the agent has a session that is not known to have ended. */
 export function isLive(row: AgentRow): boolean {
   return row.session_state === 'starting' || row.session_state === 'running';
 }
@@ -43,12 +43,12 @@ export class AgentRecords {
     return row;
   }
 
-  /** Whether the policy allows the caller to do this with the agent. */
+  /** Whether the policy allows the caller to take this action on the agent. */
   may(reader: Reader, caller: Caller, action: Action, row: AgentRow): boolean {
     return decide(caller, action, agentResource(reader, row)) === 'allow';
   }
 
-  /** Without authorization. Throws `agent not found`. */
+  /** Finds an agent without authorization. Throws `agent not found`. */
   mustFind(reader: Reader, agent_id: string): AgentRow {
     const row = findAgent(reader, agent_id);
     if (!row) throw problems.agentNotFound();
@@ -71,7 +71,10 @@ export class AgentRecords {
     feed.append(tx, 'agent', row.owner_id, record, row.team_num, row.id);
   }
 
-  /** Appends the status event of a transition and returns the new status; the caller updates the row. Throws if it is illegal. */
+  /**
+   * Appends the status event of a transition and returns the new status. The caller updates the row. Throws if it is
+   * illegal.
+   */
   changeStatus(
     tx: Tx,
     row: AgentRow,

@@ -1,4 +1,4 @@
-/** The restart policy: when a session of an `on_failure` agent fails, a timer restarts the agent, with growing backoff. */
+/** The restart policy: if a session of an `on_failure` agent fails, a timer restarts the agent, with growing delays. */
 
 import type { FactHandlers } from '../../work/facts.ts';
 import type { TimerHandlers } from '../../work/timers.ts';
@@ -13,7 +13,7 @@ export function restartFacts(core: AgentCore): FactHandlers {
       const row = findAgent(tx, payload.agent_id);
       if (row?.restart_policy !== 'on_failure' || row.session_id !== payload.session_id) return;
       if (payload.status !== 'failed' || row.session_state !== 'ended') return;
-      // A session that ran longer than the longest backoff resets it.
+      // A session that ran longer than the longest delay resets the delay.
       const ran_ms = payload.started_at_ms === null ? 0 : ts_ms - payload.started_at_ms;
       const count = ran_ms > limits.restart_backoff_ms_max ? 0 : row.restart_count;
       const wait_ms = Math.min(limits.restart_backoff_ms * 2 ** count, limits.restart_backoff_ms_max);

@@ -28,15 +28,17 @@ export interface LeftBehind {
   worktree_mode: WorktreeMode;
   worktree_repo: string | null;
   worktree_branch: string | null;
-  /** Sessions that are not known to have ended; the pid is null if the node never reported it. */
+  /** Sessions that are not known to have ended. The pid is null if the node never reported it. */
   sessions: { id: string; pid: number | null }[];
-  /** Of the last session that ended, with `on_exit: keep`. */
+  /** Processes left by the last session that ended, with `on_exit: keep`. */
   leftovers: { pid: number; command: string }[];
 }
-/** `ask`: each session is set up as the preset declares, so that the agent asks before it acts. `agent`: the agent's own mode. */
+/** `ask`: the preset sets up each session so that the agent asks before it acts. `agent`: the agent uses its own mode. */
 export const permissionModes = ['ask', 'agent'] as const;
 export type PermissionMode = (typeof permissionModes)[number];
-/** What was observed. `asks`: it acted only with permission. `acts`: it wrote, ran or fetched something without. */
+/**
+ * Observed behavior. `asks`: the agent acted only with permission. `acts`: it wrote, ran or fetched something without it.
+ */
 export const observedAsks = ['asks', 'acts', 'unknown'] as const;
 export type Asks = (typeof observedAsks)[number];
 
@@ -91,7 +93,7 @@ export function isFinal(status: AgentStatus): boolean {
   return status === 'completed' || status === 'failed' || status === 'cancelled';
 }
 
-/** What a request can wait for. */
+/** The states of an agent that a request can wait for. */
 export const agentMilestones = ['ended', 'idle', 'needs_you'] as const;
 export type AgentMilestone = (typeof agentMilestones)[number];
 
@@ -124,7 +126,7 @@ export function transition(from: AgentStatus, to: AgentStatus): AgentStatus {
   return to;
 }
 
-/** The final status of a session. After an accepted stop it is `cancelled`, whatever the exit code. */
+/** The final status of a session: `cancelled` after an accepted stop, whatever the exit code. */
 export function finalStatus(exit: Exit, stop_accepted: boolean): AgentStatus {
   if (stop_accepted) return 'cancelled';
   return exit.reason === null && exit.exit_code === 0 ? 'completed' : 'failed';

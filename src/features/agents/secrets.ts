@@ -1,6 +1,6 @@
 /**
- * Finds the secrets to redact in the output of a session: the values of its agent's variables, and the token with which it
- * calls the plane. They are computed once per session, because the variables of a running agent cannot change.
+ * Finds the secrets to redact in the output of a session: the values of its agent's variables, and the token for its calls
+ * to the plane. They are determined once per session, because the variables of a running agent cannot change.
  */
 
 import { Redactor, type Secret } from '../../core/redaction.ts';
@@ -11,7 +11,7 @@ import { limits } from './limits.ts';
 import { findAgent, findSession } from './queries/agents.ts';
 
 export interface SecretsOptions {
-  /** `events.redact_env`, which can change while agents run. Tokens are redacted in any case. */
+  /** `events.redact_env`, which can change while agents run. Tokens are always redacted. */
   redact_env(): boolean;
   /** Null while the internal listener is disabled. */
   actorToken(session_id: string): string | null;
@@ -30,12 +30,12 @@ export class Secrets {
     this.#options = options;
   }
 
-  /** The token with which the session calls the plane; null while the actor listener is disabled. */
+  /** The token for the session's calls to the plane; null while the actor listener is disabled. */
   actorToken(session_id: string): string | null {
     return this.#options.actorToken(session_id);
   }
 
-  /** Returns a function that returns the session's redactor, or null if there is nothing to redact. For long-lived readers. */
+  /** For long-lived readers: a function that returns the session's redactor, or null if there is nothing to redact. */
   redactorOf(reader: Reader, session_id: string): () => Redactor | null {
     const known = this.#find(reader, session_id);
     this.#remember(session_id, known);

@@ -9,7 +9,7 @@ export class SessionWaits {
     this.#store = store;
   }
 
-  /** Call it after each commit that changed the session. */
+  /** Call this after each commit that changed the session. */
   changed(session_id: string): void {
     for (const wake of this.#waiting.get(session_id) ?? []) wake();
   }

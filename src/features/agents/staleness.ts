@@ -1,6 +1,6 @@
 /**
- * Marks the records of agents whose node is silent with the time since when. Their status remains what was last observed,
- * and nothing else happens to them.
+ * Marks the agents of a silent node with the time of its last message. Their status remains what was last observed, and
+ * nothing else happens to them.
  */
 
 import type { AgentCore } from './core.ts';

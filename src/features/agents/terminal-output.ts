@@ -4,7 +4,9 @@ import { isRecord } from '../../acp/json.ts';
 import type { Message } from '../../acp/message.ts';
 import type { Redactor } from '../../core/redaction.ts';
 
-/** `text`: the message as JSON, returned unchanged if it contains no secret. Each message is redacted separately. */
+/**
+ * `text`: the message as JSON, which is returned unchanged if it contains no secret. Each message is redacted separately.
+ */
 export function withoutSecrets(message: Message, text: string, redactor: () => Redactor | null): string {
   if (message.kind !== 'notification' || message.method !== CLIENT_METHODS.session_update) return text;
   const output = isRecord(message.params) ? outputOf(message.params.update) : null;

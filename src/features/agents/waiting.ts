@@ -18,8 +18,8 @@ export class AgentWaits {
   }
 
   /**
-   * Resolves to the record once the agent has reached the milestone or ended, or when the time is up or the signal aborts.
-   * Throws `agent not found`, also if it is deleted meanwhile, and `too many callers wait for agents`.
+   * Resolves to the record when the agent has reached the milestone or ended, when the time is up, or when the signal
+   * aborts. Throws `agent not found`, even if the agent is deleted in the meantime, and `too many callers wait for agents`.
    *
    * @param wait_ms at most `limits.agent_wait_s_max` seconds
    */
@@ -40,7 +40,7 @@ export class AgentWaits {
     try {
       await changes.next();
       for (;;) {
-        // Follow the changes before reading the record, so that none is missed.
+        // Subscribe before reading the record, so that no change is missed.
         const change = changes.next();
         const agent = await this.#agents.get(caller, agent_id);
         if (hasReached(agent, milestone) || isFinal(agent.status)) return agent;

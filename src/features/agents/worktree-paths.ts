@@ -1,6 +1,7 @@
 /**
- * Paths at which worktrees are being created, so that two requests do not both find the same path free. Kept in memory: a
- * request does not outlive its plane, a node belongs to one plane, and once the agent's row exists, it holds the path.
+ * Paths at which worktrees are being created, so that two requests do not both find the same path free. They are kept only
+ * in memory, because a request does not outlive its plane, a node belongs to one plane, and the agent's row reserves the
+ * path once it exists.
  */
 import { problems } from '../../core/problem.ts';
 
@@ -8,8 +9,8 @@ export class WorktreePaths {
   readonly #held = new Map<string, { agent_id: string; count: number }>();
 
   /**
-   * Runs `work` while the agent holds the path. Throws `workdir is not safe` if another agent holds it; the same agent may
-   * hold it several times. `path`: a real path.
+   * Runs `work` while the path is reserved for the agent. Throws `workdir is not safe` if it is reserved for another agent;
+   * the same agent may reserve it several times. `path`: a real path.
    */
   async hold<T>(node_id: string, path: string, agent_id: string, work: () => Promise<T>): Promise<T> {
     const key = `${node_id} ${path}`;

@@ -1,4 +1,4 @@
-/** The audit log over HTTP; the log itself belongs to the core. */
+/** The HTTP routes of the audit log. The log itself is part of the core. */
 import type { Core, Feature } from '../feature.ts';
 import { auditHandlers } from './http.ts';
 

@@ -14,7 +14,7 @@ export interface AuditFilter {
   until?: number | undefined;
 }
 
-/** The newest record's place in the chain; undefined before the first. */
+/** The number and hash of the newest record; undefined if there are none. */
 export function lastAudit(reader: Reader): Pick<AuditRow, 'id' | 'hash'> | undefined {
   return reader.get(reader.sql.selectFrom('audit').select(['id', 'hash']).orderBy('id', 'desc').limit(1));
 }
@@ -23,7 +23,7 @@ export function insertAudit(tx: Tx, row: AuditRow): void {
   tx.run(tx.sql.insertInto('audit').values(row));
 }
 
-/** Newest first, only those before `before`, at most `limit`. */
+/** Records before `before`, newest first, at most `limit`. */
 export function listAudit(
   reader: Reader,
   filter: AuditFilter,
@@ -39,14 +39,14 @@ export function listAudit(
   return reader.all(query.limit(limit));
 }
 
-/** Oldest first, only those after `after`, at most `limit`. */
+/** Records after `after`, oldest first, at most `limit`. */
 export function auditAfter(reader: Reader, after: number, limit: number): AuditRow[] {
   return reader.all(
     reader.sql.selectFrom('audit').selectAll().where('id', '>', after).orderBy('id').limit(limit),
   );
 }
 
-/** The workdir of an agent; null if there is no such agent. */
+/** The workdir of an agent; null if the agent does not exist. */
 export function workdirOf(reader: Reader, agent_id: string): string | null {
   const agent = reader.sql.selectFrom('agents').select('workdir').where('id', '=', agent_id);
   return reader.get(agent)?.workdir ?? null;

@@ -17,7 +17,7 @@ test.each([1, 2, 3, 4])('handles four hundred random messages (seed %i)', async 
     const { prompt_id } = await room.prompting.prompt(ANA, id, [{ type: 'text', text: `${n}` }], null);
     prompts.push(prompt_id);
   }
-  // Including ids of past and future requests to the agent.
+  // The ids include those of past and future requests to the agent.
   const ours = Array.from({ length: 8 }, (_, n) => `${acp.session_id}.${n + 1}`);
   const message = anyMessage([1, '1', null, ...ours, ...prompts]);
   const noise = fc.constantFrom('Loading…\n', '{\n', '\n', '\u0000\n', '[1]\n');

@@ -1,7 +1,7 @@
 /**
- * Decides what the service sends to an ACP agent and what it records from the agent's messages. It initializes the
- * agent, opens or resumes a session, sends one prompt after another, and shows every request to people. It never
- * answers a permission request itself.
+ * Decides what the service sends to an ACP agent and what it records from the agent's messages. It initializes the agent,
+ * opens or resumes a session, sends one prompt after another, and shows every request to people. It never answers a
+ * permission request itself.
  */
 import { AGENT_METHODS, type McpServer, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
 import type { AcpEvent } from '../../acp/fold.ts';
@@ -28,13 +28,13 @@ export interface DriverOptions {
   /** The newest ACP version that is offered to agents. */
   acp_version(): number;
   routing: ReviewRouting;
-  /** The agent answered a request of the service; called after the commit. */
+  /** Called after the commit when the agent has answered a request of the service. */
   answered(request_id: string, error: RpcError | null): void;
-  /** The session ended before it answered requests of the service; called after the commit. */
+  /** Called after the commit when the session ended without answering these requests of the service. */
   unanswered(request_ids: string[]): void;
 }
 
-/** The first message of a session; `newest`: the ACP version to offer. */
+/** Sends the first message of a session. `newest`: the ACP version to offer. */
 export function initializeAgent(transaction: AcpTransaction, newest: number): void {
   if (transaction.state.phase !== 'starting') return;
   const info = { name: 'svc', title: 'svc', version };
@@ -55,7 +55,7 @@ export function initializeAgent(transaction: AcpTransaction, newest: number): vo
   setSilenceTimer(transaction);
 }
 
-/** Reports the agent as silent if it does not answer what it must answer before its first prompt. */
+/** Sets a timer that reports the agent as silent if it does not answer a message that precedes its first prompt. */
 export function setSilenceTimer({ tx, core, session, now }: AcpTransaction): void {
   core.timers.set(tx, 'acp_silent', session.id, now + limits.acp_silent_ms, {});
 }
@@ -185,7 +185,7 @@ function ready(transaction: AcpTransaction): void {
 export function sendNext(transaction: AcpTransaction): void {
   const { tx, agent, session, state } = transaction;
   if (state.phase !== 'ready' || state.turn !== null || state.work.busy || isApplying(transaction)) return;
-  // A prompt sent now would be lost with this session, so it waits for the next one.
+  // A prompt sent now would be lost with this session, so it stays queued for the next one.
   if (session.stopping === 1 || session.stdin_lost === 1) return;
   const prompt = nextPrompt(tx, agent.num);
   if (!prompt) return;
@@ -201,9 +201,9 @@ export function sendNext(transaction: AcpTransaction): void {
 }
 
 /**
- * Answers the agent's pending requests with `cancelled`, then cancels its turn; otherwise some agents keep waiting.
- * `by`: who did it, as shown to people; null: the service. Returns the prompt of the turn, with null for work without
- * a prompt; null if there is nothing to end.
+ * Answers the agent's pending requests with `cancelled`, and then cancels its turn; otherwise, some agents keep waiting.
+ * `by`: the person's display name; null for the service. Returns the prompt of the turn (null for work without a prompt), or
+ * null if there is nothing to end.
  */
 export function endTurn(transaction: AcpTransaction, by: string | null): { prompt_id: string | null } | null {
   const { tx, agent, session, state, core } = transaction;
@@ -219,7 +219,7 @@ export function endTurn(transaction: AcpTransaction, by: string | null): { promp
   return { prompt_id: state.turn?.prompt_id ?? null };
 }
 
-/** Continues the agent's previous session, if the agent supports it, preferably with `session/resume`. */
+/** Continues the agent's previous session if the agent supports that, preferably with `session/resume`. */
 function open(transaction: AcpTransaction): void {
   const { load, resume } = transaction.state.capabilities;
   const before = transaction.agent.acp_session_id;
@@ -250,7 +250,9 @@ function reopen(transaction: AcpTransaction, method: string, sessionId: string):
   transaction.request(method, { sessionId, ...sessionParams(transaction) });
 }
 
-/** Parameters that open a session: the folder, and the MCP servers. A team's member gets one with which it calls the team. */
+/**
+ * The parameters for opening a session: the folder and the MCP servers. A team's member gets a server for calls to its team.
+ */
 function sessionParams({ agent, session, core, state }: AcpTransaction): {
   cwd: string;
   mcpServers: McpServer[];
@@ -260,5 +262,5 @@ function sessionParams({ agent, session, core, state }: AcpTransaction): {
   return { cwd: agent.workdir, mcpServers: may_call ? [actorTools] : [] };
 }
 
-/** `svc` is first on every agent's PATH, and the session's environment contains what it needs. */
+/** `svc` comes first in every agent's PATH, and the session's environment contains everything it needs. */
 const actorTools: McpServer = { name: 'svc', command: 'svc', args: ['mcp', '--actor'], env: [] };

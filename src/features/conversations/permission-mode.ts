@@ -1,12 +1,12 @@
 /**
- * Sets the mode in which an agent asks before it acts: once per session, right after it is open, and confirmed before
- * the first prompt.
+ * Puts an agent into the mode in which it asks before it acts. This happens once per session, right after it is opened, and
+ * must be confirmed before the first prompt.
  */
 import { currentMode, modeSetting } from '../../acp/modes.ts';
 import type { AcpTransaction } from '../agents/acp-transaction.ts';
 import { permissionSessionModes } from '../presets/rules/preset.ts';
 
-/** Sends the mode of the preset if the agent's `permission_mode` is `ask` and it is not in that mode already. */
+/** Sets the preset's mode if the agent's `permission_mode` is `ask` and the agent is not in that mode already. */
 export function applyPermissionMode(transaction: AcpTransaction): void {
   const { agent, preset } = transaction;
   if (agent.permission_mode !== 'ask' || preset === null) return;
@@ -24,7 +24,7 @@ export function applyPermissionMode(transaction: AcpTransaction): void {
   }
 }
 
-/** Whether the agent has yet to confirm the mode; until then, it gets no prompt. */
+/** Whether the agent still has to confirm the mode. Until then, it gets no prompt. */
 export function isApplying(transaction: AcpTransaction): boolean {
   return transaction.state.asked.some(({ id }) => isPermissionMode(transaction, id));
 }

@@ -1,4 +1,4 @@
-/** SQL for prompts. The service has the rules. */
+/** SQL for prompts. The rules are in the service. */
 import type { Selectable, Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
 import type { Reader, Tx } from '../../store/store.ts';
@@ -7,7 +7,7 @@ import type { Prompt } from './rules.ts';
 
 export type PromptRow = Selectable<Tables['prompts']>;
 
-/** Queues a prompt; also the first one, for an agent that is not running yet. */
+/** Queues a prompt, even for an agent that is not running yet. */
 export function queuePrompt(
   tx: Tx,
   agent_num: number,
@@ -38,7 +38,7 @@ function openQuery(reader: Reader, agent_num: number) {
     .where('state', 'in', ['queued', 'sent']);
 }
 
-/** The current prompt and the queued prompts, in the order of sending. */
+/** The current prompt and the queued prompts, in the order in which they are sent. */
 export function openPrompts(reader: Reader, agent_num: number): PromptRow[] {
   return reader.all(openQuery(reader, agent_num).selectAll().orderBy('num'));
 }

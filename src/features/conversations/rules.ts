@@ -12,7 +12,7 @@ export interface Prompt {
   id: string;
   /** ACP content blocks. */
   content: ({ type: string } & Record<string, unknown>)[];
-  /** `sent`: its turn is in progress. `lost`: the agent ended during the turn, so its outcome is not known. */
+  /** `sent`: its turn is in progress. `lost`: the agent ended during the turn, so the outcome is not known. */
   state: PromptState;
   stop_reason: string | null;
   /** A user's id. */

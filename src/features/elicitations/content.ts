@@ -1,8 +1,8 @@
 /**
- * Validates what a person entered against the agent's form, with Zod schemas that are built from its fields.
- * `z.fromJSONSchema` is not suitable: it reads an absent field named `constructor` from the object's prototype, rejects
- * times with an offset, and runs the agent's `pattern`, whose backtracking could stop the service. So no pattern is run
- * here: the agent checks its own.
+ * Validates a person's input against the agent's form, with Zod schemas that are built from its fields. `z.fromJSONSchema`
+ * is not suitable: it reads a missing field named `constructor` from the object's prototype, rejects times with an offset,
+ * and runs the agent's `pattern`, whose backtracking could block the service. So patterns are not run here; the agent checks
+ * its own.
  */
 import { z } from 'zod';
 import { fieldPath } from '../../api/field-path.ts';

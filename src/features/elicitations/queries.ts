@@ -13,7 +13,7 @@ export type ElicitationRow = Selectable<Tables['elicitations']> & {
   agent_id: string;
   owner_id: string;
   session_id: string;
-  /** Only for a team member; else null. */
+  /** Null unless the agent is a team member. */
   team_num: number | null;
   member_id: string | null;
   team_id: string | null;

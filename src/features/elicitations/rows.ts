@@ -1,4 +1,7 @@
-/** How an agent opens, completes and withdraws elicitations: one row per request, written before anybody sees it. */
+/**
+ * Opens, completes and withdraws an agent's elicitations. There is one row per request, written before anyone sees the
+ * request.
+ */
 import type { Elicitation, Form } from '../../acp/elicitation.ts';
 import type { RequestId } from '../../acp/message.ts';
 import type { ReceivedRequest } from '../../acp/state.ts';
@@ -16,7 +19,7 @@ import {
   updateElicitation,
 } from './queries.ts';
 
-/** `timeout_ms`: null for no limit. */
+/** `timeout_ms`: null means no limit. */
 export function openElicitation(
   transaction: AcpTransaction,
   request: ReceivedRequest,
@@ -45,8 +48,8 @@ export function openElicitation(
 }
 
 /**
- * Names and values go back to the agent, and a URL is opened, so they are not redacted, like the ids of a review's options.
- * A default that would have to be redacted is dropped: nobody should send the redacted value.
+ * Redacts a form. Names and values are sent back to the agent, and a URL is opened, so they are not redacted, just like the
+ * ids of a review's options. A default that would have to be redacted is dropped, so that nobody sends the redacted value.
  */
 function redacted(form: Form, redact: (text: string) => string): Form {
   const words = <T extends { title: string | null; description: string | null }>(one: T): T => ({
@@ -65,7 +68,7 @@ function redacted(form: Form, redact: (text: string) => string): Form {
   return { ...words(form), fields };
 }
 
-/** The agent reports that the action behind its URL is done. Unknown and already completed ids change nothing. */
+/** Handles the agent's report that the action at its URL is complete. Unknown and already completed ids change nothing. */
 export function completeElicitations({ tx, session, core, now }: AcpTransaction, acp_id: string): void {
   for (const row of incompleteElicitations(tx, session.num, acp_id)) {
     updateElicitation(tx, row.num, { completed_at: now });
@@ -73,7 +76,7 @@ export function completeElicitations({ tx, session, core, now }: AcpTransaction,
   }
 }
 
-/** The agent withdrew the request, or an answer has not reached it. See `withdrawReviews`. */
+/** Handles a withdrawal by the agent, even if an answer has not reached it yet. See `withdrawReviews`. */
 export function withdrawElicitations(transaction: AcpTransaction, id: RequestId): void {
   const { tx, agent, session, core } = transaction;
   const request_id = JSON.stringify(id);
@@ -88,7 +91,7 @@ export function withdrawElicitations(transaction: AcpTransaction, id: RequestId)
   transaction.publishAtEnd();
 }
 
-/** Answers all pending elicitations with `cancel`. `by`: who did it, as shown to people; null: the service. */
+/** Answers all pending elicitations with `cancel`. `by`: the person's display name; null for the service. */
 export function cancelElicitations(transaction: AcpTransaction, by: string | null): void {
   const { tx, agent, session, core } = transaction;
   for (const row of pendingElicitations(tx, agent.num, session.num)) {
@@ -99,7 +102,7 @@ export function cancelElicitations(transaction: AcpTransaction, by: string | nul
   }
 }
 
-/** The session is over: nothing waits for an answer any longer. */
+/** Closes all elicitations of a session that has ended, because nothing waits for their answers any longer. */
 export function abandonElicitations(core: AgentCore, tx: Tx, agent_num: number, session_num: number): void {
   for (const row of pendingElicitations(tx, agent_num, session_num)) {
     closeElicitation(core, tx, row, { status: 'cancelled' });

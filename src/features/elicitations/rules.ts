@@ -1,15 +1,15 @@
 /**
- * An elicitation: what an agent asks a person to enter in a form or to open in a browser. Its record (`contract`) does not
- * include what people entered: only the agent gets that.
+ * An elicitation: an agent's request that a person fill in a form or open a URL in a browser. Its record (`contract`) does not
+ * include the person's input, which only the agent receives.
  *
  *     status     pending ──▶ accepted │ declined │ cancelled │ expired
- *     delivery   queued ──▶ written │ undeliverable   of the answer to the agent
+ *     delivery   queued ──▶ written │ undeliverable   (of the answer to the agent)
  */
 import type { Elicitation } from './contract/elicitations.ts';
 
 export type { Elicitation };
 export type ElicitationForm = NonNullable<Elicitation['form']>;
-/** `src/acp/elicitation.ts` reads it from the agent's schema and documents the fields. */
+/** Read from the agent's schema by `src/acp/elicitation.ts`, which documents the fields. */
 export type ElicitationField = ElicitationForm['fields'][number];
 
 export const elicitationModes = ['form', 'url'] as const;

@@ -167,7 +167,7 @@ test('the first answer counts; a later one gets a 409 that names the first respo
   const lost = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
   const message = `elicitation is already accepted by ${answered_by}`;
   expect(lost).toMatchObject(Array(2).fill({ kind: 'conflict', message }));
-  // Even if the late answer would not fit the form.
+  // This is also true if the late answer would not fit the form.
   await expect(respond(asked!.id, { action: 'accept', content: {} })).rejects.toThrow(message);
   await acp.hears('response');
   expect(acp.lines).toHaveLength(4);
@@ -194,7 +194,7 @@ test('elicitations survive restarts, and an answer is delivered once', async () 
   await room.close();
   await room.open();
   const { input } = room.node;
-  // Committed, but the plane dies before it reaches the agent.
+  // The answer is committed, but the plane dies before it reaches the agent.
   room.node.input = () => new Promise(() => {});
   await respond(two!.id, { action: 'accept' });
   expect((await get(two!.id)).delivery).toBe('queued');

@@ -1,7 +1,7 @@
 /**
- * Elicitations as people see and answer them. Everyone who may answer an agent's permission reviews may answer these;
- * they are never routed to leaders of teams. Exactly one answer counts. It is committed together with the message to
- * the agent, so it is delivered even if the service restarts. The input is stored only in that message.
+ * Lists and answers elicitations. Everyone who may answer an agent's permission reviews may answer these; they are never
+ * routed to leaders of teams. Exactly one answer counts. It is committed together with the message to the agent, so it is
+ * delivered even if the service restarts. The input is stored only in that message.
  */
 import { failpoint } from '../../base/failpoint.ts';
 import type { Page, PageRequest } from '../../core/page.ts';
@@ -30,7 +30,7 @@ import { type Elicitation, type ElicitationAction, type ElicitationStatus, statu
 
 export interface ElicitationAnswer {
   action: ElicitationAction;
-  /** What was entered; only for `accept` of a form. */
+  /** The input; only for `accept` of a form. */
   content?: Record<string, unknown> | undefined;
 }
 
@@ -41,7 +41,9 @@ export class Elicitations {
     this.#core = core;
   }
 
-  /** Newest first: those that the caller may answer. Without a page: all that are pending, and the newest of the rest. */
+  /**
+   * Elicitations that the caller may answer, newest first. Without a page: all pending ones, and the newest of the others.
+   */
   list(
     caller: Caller,
     filter: { status?: ElicitationStatus | undefined; agent_id?: string | undefined },
@@ -61,8 +63,8 @@ export class Elicitations {
   }
 
   /**
-   * Throws a 409 `elicitation is already <status> by <who>` for all but the first answer, and a 400 that names the field if
-   * `content` does not fit the form; then nothing has changed.
+   * Throws a 409 `elicitation is already <status> by <name>` for all answers except the first, and a 400 that names the
+   * field if `content` does not fit the form. If it throws, nothing has changed.
    */
   async respond(
     caller: Caller,
@@ -115,7 +117,7 @@ export class Elicitations {
     return toElicitation(findElicitation(tx, row.id)!);
   }
 
-  /** This many bytes of the session's stdin have been written: answers up to there are delivered. */
+  /** Marks answers as delivered when this many bytes of the session's stdin have been written. */
   written(session_id: string, length: number): Promise<void> {
     return markDelivered(this.#core, session_id, length, {
       queued: queuedElicitations,

@@ -1,8 +1,8 @@
 /**
- * The bootstrap tokens with which nodes join. A configured token is valid for any number of nodes. Without one, the
- * plane creates tokens that are valid for one hour and one node. Their text derives from an id and the plane's key,
- * so the database alone is not enough to let a node join. The node that used a token may use it again until the hour
- * is over, because an answer may get lost.
+ * The bootstrap tokens with which nodes join. A configured token is valid for any number of nodes. Without one, the plane
+ * creates tokens that are valid for one hour and one node. Their text derives from an id and the plane's key, so the
+ * database alone is not enough to let a node join. The node that used a token may use it again until the hour is over,
+ * because a response may get lost.
  */
 import { createHmac } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
@@ -39,9 +39,9 @@ export interface ShownToken {
   expires_at: string | null;
 }
 
-/** A token that a node may use. */
+/** A token that a node may use now. */
 export interface UsableToken {
-  /** For `spend`; null for the configured token. */
+  /** The id to pass to `spend`; null for the configured token. */
   id: string | null;
   token: string;
 }
@@ -79,7 +79,7 @@ export class Bootstrap {
     });
   }
 
-  /** The tokens with which this node may join now, newest first: usually one, none if all are used or expired. */
+  /** The tokens with which this node may join now, newest first. Usually one; none if all are used or expired. */
   async usable(node_id: string): Promise<UsableToken[]> {
     const { store, clock, configured } = this.#deps;
     if (configured !== null) return [{ id: null, token: configured }];
@@ -90,8 +90,8 @@ export class Bootstrap {
   }
 
   /**
-   * Assigns a token to a node before the node gets a certificate; returns true if it belongs to this node. Returns
-   * false if another node has used it, or if it has expired or was rotated.
+   * Assigns a token to a node before the node gets a certificate. Returns true if it belongs to this node, and false if
+   * another node has used it or it has expired or been rotated.
    */
   async spend(id: string | null, node_id: string): Promise<boolean> {
     const { store, clock, configured } = this.#deps;

@@ -1,8 +1,8 @@
 /**
- * Opens connections to a registered node. It resolves the target's name and checks the address each time, and
- * verifies that the certificate is the node's. If the plane has not certified the node yet, it does so with a usable
- * bootstrap token. If the node accepts the plane's certificate, no token is sent, so clocks do not matter; otherwise
- * every call has a fresh token.
+ * Opens connections to a registered node. Each time, it resolves the target's name, checks the address, and verifies that
+ * the certificate is the node's. If the plane has not certified the node yet, it does so with a usable bootstrap token. If
+ * the node accepts the plane's certificate, no token is sent, so clocks do not matter; otherwise, every call has a fresh
+ * token.
  */
 import type { Clock } from '../../base/clock.ts';
 import { limits } from '../../base/limits.ts';
@@ -19,15 +19,15 @@ import type { NodeRow } from './queries.ts';
 export interface DialingDeps {
   trust: PlaneTrust;
   bootstrap: Pick<Bootstrap, 'usable' | 'spend'>;
-  /** The plane has issued a certificate to the node. */
+  /** Called when the plane has issued a certificate to the node. */
   joined(node_id: string, details: Record<string, unknown>): Promise<void>;
-  /** Whether to expect that nodes require tokens; false: call without a token first. */
+  /** Whether nodes are expected to require tokens. If false, the first call is made without one. */
   tokens_first: boolean;
   clock: Clock;
   log: Logger;
 }
 
-/** A connection without any call yet. */
+/** A connection on which no call has been made yet. */
 export interface Dialled {
   connection: Connection;
   /** Whether calls have a token. */
@@ -52,7 +52,7 @@ export async function dial(deps: DialingDeps, row: NodeRow, signal: AbortSignal)
   }
 }
 
-/** The result of a first call, repeated with a token if the node requires one. */
+/** Returns the result of a first call, which is repeated with a token if the node requires one. */
 export async function proven<T>(dialled: Dialled, call: () => Promise<T>): Promise<T> {
   try {
     return await call();
@@ -92,13 +92,13 @@ export function targetOf(row: NodeRow): Target {
   return target;
 }
 
-/** What a node's certificate must contain. */
+/** The names that a node's certificate must contain. */
 export function namesOf(row: NodeRow): string[] {
   const { host } = targetOf(row);
   return row.tls_server_name === null ? [host] : [host, row.tls_server_name];
 }
 
-/** Returns false if there is no usable token. Throws the error of the last attempt. */
+/** Lets the node join. Returns false if there is no usable token. Throws the error of the last attempt. */
 async function join(deps: DialingDeps, row: NodeRow, signal: AbortSignal): Promise<boolean> {
   const { trust, bootstrap, clock, log } = deps;
   const { host, port } = targetOf(row);

@@ -1,6 +1,6 @@
 /**
- * The connection test of a node: runs the steps in order, each with its duration, up to the first failure, and says
- * in plain words what to check then. The link provides the steps.
+ * The connection test of a node. It runs the steps in order and measures their duration. At the first failure it stops and
+ * suggests what to check. The link provides the steps.
  */
 
 import type { Logger } from '../../base/log.ts';
@@ -11,7 +11,7 @@ import type { HealthCheck, HealthCheckName, HealthReport } from './rules.ts';
 
 type Step<T = void> = (signal: AbortSignal) => Promise<T>;
 
-/** Each step throws the Problem to show to the operator; any other error becomes `failed to connect to remote node`. */
+/** Each step throws a Problem to show to the operator. Any other error becomes `failed to connect to remote node`. */
 export interface HealthSteps {
   /** The target's name resolves to an allowed address. */
   dns: Step;
@@ -24,9 +24,9 @@ export interface HealthSteps {
   version: Step;
   /** The registry's root can be used on the node; null if the registry has none. */
   worktree_root: Step | null;
-  /** The node's clock minus the plane's, once any answer has reported it, even a rejection. */
+  /** The node's clock minus the plane's, once any response has reported it, even a rejection. */
   clock_skew_ms(): number | null;
-  /** Closes what the steps opened. */
+  /** Closes the connections that the steps opened. */
   close(): void;
 }
 
@@ -78,7 +78,7 @@ async function run(
   }
 }
 
-/** A step that ignores its signal does not delay the test. */
+/** Runs a step with a time limit. A step that ignores its signal does not delay the test. */
 async function inTime(step: Step): Promise<void> {
   const stop = new AbortController();
   let timer: NodeJS.Timeout | undefined;

@@ -15,10 +15,10 @@ import { Registry } from './service.ts';
 
 export interface NodesNeeds {
   agents: AgentsFeature;
-  /** Null while it is disabled: nodes are listed, but never connected. */
+  /** Null while the listener is disabled. Nodes are then listed, but never connected. */
   internal_grpc: {
     trust: PlaneTrust;
-    /** Answers the calls of agents on nodes. */
+    /** Handles the calls of agents on nodes. */
     actors: { call(call: ActorCall): Promise<unknown> };
   } | null;
 }

@@ -5,19 +5,19 @@ import type { Tables } from '../../store/tables.ts';
 
 export type NodeRow = Tables['nodes'];
 
-/** Highest epoch of any deleted node: a node that is registered again under its id needs a higher one. */
+/** Highest epoch of any deleted node. A node that is registered again under its id needs a higher one. */
 const EPOCH = 'link_epoch';
 
 export function findNode(reader: Reader, id: string): NodeRow | undefined {
   return reader.get(reader.sql.selectFrom('nodes').selectAll().where('id', '=', id));
 }
 
-/** Whether agents can be bound to it: registered, or the main node. */
+/** Whether agents can be bound to the node: it is registered, or the main node. */
 export function isNode(reader: Reader, id: string): boolean {
   return id === MAIN_NODE || findNode(reader, id) !== undefined;
 }
 
-/** For all registered nodes. */
+/** The ids of all registered nodes. */
 export function nodeIds(reader: Reader): string[] {
   return reader.all(reader.sql.selectFrom('nodes').select('id')).map(({ id }) => id);
 }
@@ -83,7 +83,7 @@ export function deleteNode(tx: Tx, row: NodeRow): void {
   tx.run(tx.sql.deleteFrom('nodes').where('id', '=', row.id));
 }
 
-/** Number of agent records by node, in any status; nodes without agents are left out. */
+/** Number of agent records by node, in any status. Nodes without agents are omitted. */
 export function countAgents(reader: Reader): Map<string, number> {
   const rows = reader.all(
     reader.sql

@@ -4,7 +4,7 @@ import type { NodeHealth } from '../../core/node.ts';
 /** The name of the main node. */
 export const MAIN_NODE_NAME = 'Main Node';
 
-/** `suspect` and `unreachable` are labels for silence; they do not affect agents. */
+/** `suspect` and `unreachable` are labels for silence. They do not affect agents. */
 export const nodeStatuses = ['connecting', 'connected', 'suspect', 'unreachable'] as const;
 export type NodeStatus = (typeof nodeStatuses)[number];
 
@@ -15,7 +15,7 @@ export interface NodeRecord {
   grpc_target: string;
   tls_server_name: string | null;
   default_worktree_root: string | null;
-  /** Why agents cannot work below that root, as the node reports it; null if they can, or if this is not known yet. */
+  /** Why agents cannot work below that root, as reported by the node; null if they can, or if it is not known yet. */
   worktree_root_problem: string | null;
   status: NodeStatus;
   /** Version of svc on the node, as last reported. */
@@ -32,7 +32,7 @@ export interface NodeSummary {
   id: string;
   name: string;
   status: NodeStatus;
-  /** Whether it can make a worktree without a given folder. */
+  /** Whether the node can create a worktree if the request names no folder. */
   has_default_root: boolean;
   /** Folders in which agents may work; null if only the node knows them. */
   folders: NodeFolders | null;
@@ -56,7 +56,7 @@ export interface HealthCheck {
   ok: boolean;
   ms: number;
   error?: string | undefined;
-  /** What to check, in plain words. */
+  /** What to check, in plain language. */
   hint?: string | undefined;
 }
 
@@ -69,11 +69,11 @@ export interface HealthReport {
   latency_ms: number | null;
   version: string | null;
   uptime_seconds: number | null;
-  /** Number of agents that run there now. */
+  /** Number of agents that are running there now. */
   agents: number | null;
   /** The node's clock minus the plane's. */
   clock_skew_ms: number | null;
   disk: NodeHealth['disk'] | null;
-  /** Ends with the first failed step. */
+  /** The steps that were run. The first failed step is the last one. */
   checks: HealthCheck[];
 }

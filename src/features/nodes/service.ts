@@ -1,7 +1,7 @@
 /**
- * The registry of remote nodes: what root configured, and the current state of their links. It owns the rows and the
- * rules (ids, names, targets, no deletion while agents are bound). The links are separate, and are notified of every
- * new, changed and deleted row, in order for each node.
+ * The registry of remote nodes: their configuration by root, and the current state of their links. It owns the rows and the
+ * rules (ids, names, targets, no deletion while agents are bound). The links are a separate object, which is notified of
+ * every new, changed and deleted row, in order for each node.
  */
 import { KeyedQueue } from '../../base/async.ts';
 import type { Clock } from '../../base/clock.ts';
@@ -45,14 +45,14 @@ export interface LinkState {
   last_seen_at_ms: number | null;
   error: string | null;
   has_default_root: boolean | null;
-  /** Problem with the registry's root; null if none exists, or it is not known. */
+  /** The problem with the registry's root; null if there is none or it is not known yet. */
   worktree_root_problem: string | null;
 }
 
 /** Keeps a connection to every registered node. */
 export interface Links {
   open(row: NodeRow): void;
-  /** Called for every change, even of the name only. */
+  /** Called for every change, even if only the name changed. */
   changed(row: NodeRow): void;
   close(node_id: string): Promise<void>;
   state(node_id: string): LinkState;
@@ -66,13 +66,13 @@ export interface RegistryDeps {
   clock: Clock;
   audit: Audit;
   feed: Feed;
-  /** Null while `internal_grpc.enabled` is not set: nodes are listed, but never connected. */
+  /** Null if `internal_grpc.enabled` is not set. Nodes are then listed, but never connected. */
   links: Links | null;
-  /** The main node's current values. */
+  /** The current folders of the main node. */
   folders(): NodeFolders;
   /**
-   * Removes the records of a node's agents without contacting the node. Throws `agent_node_answers` unless the node
-   * is away.
+   * Removes the records of a node's agents without contacting the node. Throws `agent_node_answers` unless the node is
+   * unreachable.
    */
   forgetAgents(caller: Caller, node_id: string): Promise<LeftBehind[]>;
 }
@@ -86,7 +86,7 @@ export interface RegisterNode {
 }
 
 export type UpdateNode = { [Key in keyof Omit<RegisterNode, 'id'>]?: RegisterNode[Key] | undefined } & {
-  /** Accept the disk that connects next as the node's. */
+  /** Accepts the disk that connects next as the node's. */
   accept_disk?: boolean | undefined;
 };
 
@@ -121,12 +121,12 @@ export class Registry {
     }
   }
 
-  /** Null for an id that is not registered, which includes the main node's. */
+  /** Null if the id is not registered. The main node is not registered. */
   find(node_id: string): NodeRow | null {
     return this.#rows.get(node_id) ?? null;
   }
 
-  /** Newest first. */
+  /** Registered nodes, newest first. */
   list(request: PageRequest): Promise<Page<NodeRecord>> {
     const paged = request.limit !== undefined || request.cursor !== undefined;
     const limit = request.limit ?? limits.page_items_default;
@@ -144,7 +144,7 @@ export class Registry {
     });
   }
 
-  /** The main node first, then the registered ones, newest first. */
+  /** The main node, followed by the registered ones, newest first. */
   async summaries(request: PageRequest): Promise<Page<NodeSummary>> {
     const main: NodeSummary = {
       id: MAIN_NODE,
@@ -234,15 +234,15 @@ export class Registry {
     });
   }
 
-  /** Rejected while any agent record refers to the node, because its work is on that disk. */
+  /** Rejected while any agent record refers to the node, because the agent's work is on that disk. */
   delete(caller: Caller, node_id: string): Promise<void> {
     return this.#queue.run(node_id, () => this.#remove(caller, node_id, 'node_deleted'));
   }
 
   /**
-   * Removes a node whose machine is gone, with the records of its agents; returns what they leave behind. Rejected
-   * while the node answers. If it is interrupted, the records already removed stay removed, and the call can be
-   * repeated.
+   * Removes a node whose machine will not come back, and the records of its agents. Returns what the agents leave behind.
+   * Rejected while the node responds. If it is interrupted, the records that were already removed stay removed, and the call
+   * can be repeated.
    */
   forget(caller: Caller, node_id: string): Promise<LeftBehind[]> {
     return this.#queue.run(node_id, async () => {
@@ -290,7 +290,7 @@ export class Registry {
     return probe;
   }
 
-  /** Publishes a change of the link's state on the fleet stream, and stores what must be kept. */
+  /** Publishes a change of the link's state on the fleet stream, and stores the parts that must survive a restart. */
   async linkChanged(node_id: string): Promise<void> {
     const state = this.#state(node_id);
     if (state.status === 'connected') this.#refusals.delete(node_id);
@@ -303,7 +303,7 @@ export class Registry {
     });
   }
 
-  /** The number of the next link, higher than any that this node has seen. Throws for an unknown node. */
+  /** Returns the number of the next link, which is higher than any that this node has seen. Throws for an unknown node. */
   async nextEpoch(node_id: string): Promise<number> {
     const row = await this.#change(node_id, (tx, before) => {
       const epoch = before.epoch + 1;
@@ -314,7 +314,7 @@ export class Registry {
     return row.epoch;
   }
 
-  /** Records the node's disk: the first one that ever connected. */
+  /** Returns the node's disk. The first disk that connects is recorded. */
   async disk(node_id: string, disk_id: string): Promise<string> {
     const row = await this.#change(node_id, (tx, before) => {
       if (before.disk_id !== null) return before;
@@ -325,7 +325,7 @@ export class Registry {
     return row.disk_id!;
   }
 
-  /** Accepts another disk for the node. No live session was on the previous one. */
+  /** Records another disk for the node. The previous one had no live sessions. */
   async replaced(node_id: string, disk_id: string): Promise<void> {
     await this.#change(node_id, (tx, row) => {
       updateNode(tx, node_id, { disk_id });
@@ -334,7 +334,7 @@ export class Registry {
     });
   }
 
-  /** The plane has issued a certificate to the node. */
+  /** Records that the plane has issued a certificate to the node. */
   async joined(node_id: string, details: Record<string, unknown> = {}): Promise<void> {
     this.#refusals.delete(node_id);
     await this.#change(node_id, (tx, row) => {
@@ -345,7 +345,9 @@ export class Registry {
     });
   }
 
-  /** A program at the node's target was rejected. The same reason several times in a row is audited once. */
+  /**
+   * Records that a program at the node's target was rejected. Consecutive rejections for the same reason are audited once.
+   */
   async refused(node_id: string, reason: string): Promise<void> {
     if (this.#refusals.get(node_id) === reason || !this.#rows.has(node_id)) return;
     this.#refusals.set(node_id, reason);
@@ -406,7 +408,7 @@ export class Registry {
     return { id: row.id, name: row.name, status, has_default_root: rooted, folders: null };
   }
 
-  /** Visible to root only, because no owner has this id. */
+  /** Only root sees the record, because no owner has this id. */
   #publish(tx: Tx, record: NodeRecord & { deleted?: true }): void {
     this.#deps.feed.append(tx, 'node', '', { ...record });
   }
@@ -428,7 +430,7 @@ export class Registry {
   }
 }
 
-/** Rejects a target whose address is not allowed. A host name is checked at every connection instead. */
+/** Rejects a target with a forbidden address. Host names are checked at every connection instead. */
 function checkTarget(text: string): void {
   const target = parseTarget(text);
   if (target === null) throw problems.grpcTargetInvalid();

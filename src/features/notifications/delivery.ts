@@ -1,7 +1,7 @@
 /**
- * Delivers messages to devices: one intent each, in order per device, and a timer if a push service asks for a delay.
- * Each attempt is recorded before it is made. If the plane is killed in between, the message is sent once more, and
- * its tag makes it replace the first one.
+ * Delivers messages to devices. Each message has one intent, and each device's messages are sent in order; a timer is set if
+ * a push service asks for a delay. Each attempt is recorded before it is made. If the plane is killed in between, the
+ * message is sent once more, and its tag makes it replace the first one.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
@@ -38,8 +38,8 @@ export interface DeliveryDeps {
 }
 
 /**
- * Kinds that are kept after they were sent, because a later message replaces them on the screen, or because they must
- * not be repeated soon.
+ * Kinds of messages that are kept after they were sent, because a later message replaces them on the screen or because they
+ * must not be repeated soon.
  */
 const remembered = new Set<PushMessage['kind']>(['review', 'agent_failed']);
 
@@ -74,7 +74,7 @@ export class Delivery {
     };
   }
 
-  /** Aborts what is in progress; it continues after the next start. */
+  /** Aborts deliveries in progress. They continue after the next start. */
   async close(): Promise<void> {
     this.#deps.sender.close();
     await Promise.allSettled(this.#running);
@@ -88,14 +88,14 @@ export class Delivery {
     const { device, row } = found;
     const message = JSON.parse(row.message) as PushMessage;
     const outcome = await sender.send(device, key, message, row.expires_at - clock.now());
-    // Aborted, or sent without a known result: the intent is kept.
+    // The delivery was aborted, or its result is unknown, so the intent is kept.
     if (sender.closed && outcome.kind !== 'taken') throw new Error('the service is stopping');
     await store.write((tx) => {
       const now = findSubscription(tx, subscription_id);
       if (!now) return;
       this.settle(tx, now, outcome);
       const sent = findMessage(tx, message_num);
-      // It was replaced in the meantime, and the new message has its own intent.
+      // The message was replaced in the meantime, and the new one has its own intent.
       if (!sent || sent.fact_id !== row.fact_id || sent.state !== 'pending') return;
       if (outcome.kind === 'taken' && remembered.has(message.kind)) {
         updateMessage(tx, message_num, { state: 'sent', sent_at: clock.now() });
@@ -105,7 +105,7 @@ export class Delivery {
     });
   }
 
-  /** The message to send now, marked as attempted; null if none exists, or the device must not be contacted yet. */
+  /** The message to send now, marked as attempted; null if there is none, or if the device must not be contacted yet. */
   #take(
     tx: Tx,
     subscription_id: string,
@@ -126,13 +126,13 @@ export class Delivery {
     return { device, row };
   }
 
-  /** Records the response of a push service with the device. */
+  /** Records the response of a push service in the device's row. */
   settle(tx: Tx, device: SubscriptionRow, outcome: Outcome): void {
     const { clock, timers, audit, log } = this.#deps;
     if (outcome.kind === 'taken') {
       timers.clear(tx, 'push_retry', device.id);
       const good = { failures: 0, last_error: null, last_success_at: clock.now(), retry_at: null };
-      // The push service works again, so send what is still waiting.
+      // The push service works again, so the waiting messages are sent.
       const waits = device.retry_at !== null;
       updateSubscription(tx, device.num, { status: 'active', ...good });
       if (waits) timers.set(tx, 'push_retry', device.id, clock.now(), {});

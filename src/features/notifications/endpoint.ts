@@ -1,8 +1,8 @@
 /**
- * Restricts where the plane sends notifications, because users choose the endpoint URLs. An endpoint must be `https`
- * at a public internet address. The address is checked for each connection, and the plane connects to exactly that
- * address. Configured push services (`push.origins`) may have private addresses, and on this machine may omit TLS.
- * Addresses for the machine or its cloud, multicast and unassigned addresses are never used.
+ * Restricts where the plane sends notifications, because users choose the endpoint URLs. An endpoint must be `https` at a
+ * public internet address. The address is checked for each connection, and the plane connects to exactly that address.
+ * Configured push services (`push.origins`) may have private addresses, and may omit TLS on this machine. Link-local,
+ * metadata, multicast and unassigned addresses are never used.
  */
 import { type LookupAddress, lookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
@@ -19,7 +19,7 @@ export class AddressRefused extends Error {
   }
 }
 
-/** The endpoint of a subscription in its stored form. Throws if nothing may ever be sent there. */
+/** The endpoint of a subscription in its stored form. Throws if it is not allowed. */
 export function checkEndpoint(text: string, own_origins: readonly string[]): string {
   const url = text.length <= limits.push_endpoint_chars_max && URL.canParse(text) ? new URL(text) : null;
   if (url?.username !== '' || url.password !== '' || url.hash !== '') {

@@ -1,7 +1,7 @@
 /**
- * The key pair with which the plane identifies itself to push services (VAPID), created on first use. The database
- * stores its private half, encrypted with the key that is kept outside the database. A device subscribes for one key
- * pair and must subscribe again for another one.
+ * The key pair with which the plane identifies itself to push services (VAPID). It is created on first use. The database
+ * stores its private half, encrypted with a key that is stored outside the database. A device subscribes for one key pair
+ * and must subscribe again if the pair changes.
  */
 import { createCipheriv, createDecipheriv, createECDH, hkdfSync, randomBytes } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
@@ -51,7 +51,7 @@ export class PushKeys {
     });
   }
 
-  /** Replaces the key; effective with the commit. Devices that subscribed for an earlier one get no more notifications. */
+  /** Replaces the key, effective with the commit. Devices that subscribed for an earlier key get no more notifications. */
   put(tx: Tx, pair: PushKeyPair): { devices: number } {
     const sealed = this.#seal(pair);
     putPushKey(tx, { public_key: pair.publicKey, sealed, created_at: this.#clock.now() });
@@ -68,7 +68,7 @@ export class PushKeys {
     return Buffer.concat([nonce, ...sealed, cipher.getAuthTag()]);
   }
 
-  /** Null if it was encrypted with another key, because the database came from elsewhere. */
+  /** Null if it was encrypted with another key, which means that the database came from another installation. */
   #open({ public_key, sealed }: { public_key: string; sealed: Uint8Array }): PushKeyPair | null {
     const bytes = Buffer.from(sealed);
     try {

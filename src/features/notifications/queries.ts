@@ -1,4 +1,4 @@
-/** SQL for devices and their messages. The service has the rules. */
+/** SQL for devices and their messages. The rules are in the service. */
 import { hash } from 'node:crypto';
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
@@ -157,7 +157,7 @@ export function messagesOfTag(
   );
 }
 
-/** Replaces an earlier message with the same tag and keeps its number; returns the number. */
+/** Stores a message and returns its number. It replaces an earlier message with the same tag and keeps its number. */
 export function putMessage(tx: Tx, row: Omit<Insertable<Tables['push_messages']>, 'num'>): number {
   const { subscription_num: _, tag: __, ...changes } = row;
   const made = tx.get(
@@ -190,7 +190,7 @@ export function pendingMessages(reader: Reader, subscription_num: number): { num
   );
 }
 
-/** All messages of a device except the newest `keep`. */
+/** Deletes all messages of a device except the newest `keep`. */
 export function trimMessages(tx: Tx, subscription_num: number, keep: number): void {
   const old = tx.sql
     .selectFrom('push_messages')

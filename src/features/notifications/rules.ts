@@ -1,10 +1,10 @@
-/** Types of notifications on people's devices: kinds, devices, and the message for a service worker. */
+/** Types of notifications on people's devices: kinds, devices, and messages to the service worker. */
 
 /** Kinds of notifications. `review`: a request that needs an answer. */
 export const pushKinds = ['review', 'agent_failed', 'run_ended'] as const;
 export type PushKind = (typeof pushKinds)[number];
 
-/** `expired`: it gets no notifications until it subscribes again. */
+/** `expired`: the device gets no notifications until it subscribes again. */
 export const pushStatuses = ['active', 'expired'] as const;
 export type PushStatus = (typeof pushStatuses)[number];
 
@@ -12,7 +12,7 @@ export type PushStatus = (typeof pushStatuses)[number];
 export interface PushSubscriptionRecord {
   id: string;
   user_agent: string | null;
-  /** Host of its push service. */
+  /** Host of the device's push service. */
   service: string;
   /** SHA-256 of the endpoint, base64url; a browser uses it to find its own device. */
   fingerprint: string;
@@ -20,25 +20,25 @@ export interface PushSubscriptionRecord {
   with_commands: boolean;
   of_others: boolean;
   status: PushStatus;
-  /** Number of consecutive messages that its push service did not accept. */
+  /** Number of consecutive messages that the push service did not accept. */
   failures: number;
   last_error: string | null;
   last_success_at: string | null;
-  /** Whether the token of the request subscribed it. */
+  /** Whether the device was subscribed with the token of this request. */
   current: boolean;
   created_at: string;
 }
 
-/** A message in the form that a service worker reads. It contains no credentials. */
+/** A message in the form that the service worker reads. It contains no credentials. */
 export interface PushMessage {
-  /** `closed`: the subject of its tag is over. */
+  /** `closed`: the subject no longer needs attention. */
   kind: PushKind | 'closed' | 'test';
-  /** The subject: a later message with the same tag replaces it. */
+  /** Identifies the subject. A later message with the same tag replaces this one. */
   tag: string;
   title: string;
   body: string;
   /** Path in the web UI to open. */
   path: string;
-  /** Number of reviews and elicitations that wait for this person. */
+  /** Number of reviews and elicitations that are waiting for this person. */
   waiting: number;
 }

@@ -1,7 +1,7 @@
 /**
- * Sends one message to one device through the push service that its browser named. The library builds the request
- * (the text is encrypted for the device, and a signature identifies the plane). This module makes the connection: to
- * a checked address, with a time limit, without redirects, and reading only the head of the response.
+ * Sends one message to one device through the push service of its browser. The library builds the request: it encrypts the
+ * text for the device and adds a signature that identifies the plane. This module makes the connection: to a checked
+ * address, with a time limit, without redirects, and reading only the head of the response.
  */
 import { createHash } from 'node:crypto';
 import { type IncomingMessage, request as plainRequest } from 'node:http';
@@ -22,8 +22,8 @@ export interface Target {
 }
 
 /**
- * `gone`: the push service no longer knows the device. `later`: it may accept the message at another time. `refused`:
- * it will not accept this message.
+ * `gone`: the push service no longer knows the device. `later`: it may accept the message later. `refused`: it will not
+ * accept this message.
  */
 export type Outcome =
   | { kind: 'taken' }
@@ -70,7 +70,7 @@ export class Sender {
     this.#closed.abort();
   }
 
-  /** `ttl_ms`: how long the push service may keep it for an offline device. */
+  /** `ttl_ms`: how long the push service may keep the message for an offline device. */
   async send(target: Target, key: PushKeyPair, message: PushMessage, ttl_ms: number): Promise<Outcome> {
     try {
       const answer = await this.#slots.run(target.user_id, () => this.#post(target, key, message, ttl_ms));
@@ -84,7 +84,7 @@ export class Sender {
   }
 
   async #post(target: Target, key: PushKeyPair, message: PushMessage, ttl_ms: number): Promise<Answer> {
-    // Loaded with the first message, because most runs of the plane send none.
+    // Loaded with the first message, because most planes never send one.
     const { default: library } = await import('web-push');
     const { endpoint, p256dh, auth } = target;
     const { method, headers, body } = library.generateRequestDetails(
@@ -122,7 +122,7 @@ export class Sender {
   }
 }
 
-/** For the push service, which keeps one message per topic for an offline device; the topic does not reveal the tag. */
+/** The topic by which a push service keeps only the newest message for an offline device. It does not reveal the tag. */
 function topicOf(tag: string): string {
   return createHash('sha256').update(tag).digest('base64url').slice(0, 32);
 }

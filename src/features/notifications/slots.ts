@@ -1,10 +1,12 @@
-/** Limits the number of concurrent tasks, in total and per key, so that slow tasks of one key do not delay others. */
+/**
+ * Limits the number of concurrent tasks, in total and per key, so that slow tasks of one key do not delay those of others.
+ */
 export class Slots {
   readonly #all: number;
   readonly #each: number;
   readonly #running = new Map<string, number>();
   #count = 0;
-  /** In the order of the calls. */
+  /** Waiting tasks in the order of the calls. */
   readonly #waiting: { key: string; start: () => void }[] = [];
 
   constructor(all: number, each: number) {

@@ -1,4 +1,4 @@
-/** Presets: known agent programs, and which of them a node has. */
+/** Presets: known agent programs, and which of them are installed on a node. */
 import type { Core, Feature } from '../feature.ts';
 import { presetHandlers } from './http.ts';
 import { Presets } from './service.ts';

@@ -1,6 +1,6 @@
 /**
- * Finds out which presets a node has. Queries a node on demand, at most once a minute unless refreshed, and shares the query
- * among concurrent callers, because it starts programs on the node.
+ * Determines which presets are installed on a node. Queries a node on demand, at most once a minute unless refreshed.
+ * Concurrent callers share one query, because it starts programs on the node.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Node, ProgramFinding } from '../../core/node.ts';
@@ -17,7 +17,7 @@ export interface PresetsOptions {
   node(id: string): Node | null;
 }
 
-/** By preset id. */
+/** The findings by preset id. */
 type Findings = ReadonlyMap<string, ProgramFinding>;
 
 interface Asked {
@@ -72,7 +72,7 @@ async function ask(node: Node): Promise<Findings> {
     const found = await node.probe(questions.map(({ question }) => question));
     return new Map(questions.map(({ id }, at) => [id, found[at]!]));
   } catch (error) {
-    // A node of an earlier release can run presets too; it only cannot tell which it has.
+    // A node of an earlier release can run presets too, but cannot report which are installed.
     if (error instanceof Problem && error.code === problems.nodeTooOld().code) return new Map();
     throw error;
   }

@@ -1,6 +1,6 @@
 /**
- * What permission reviews and elicitations have in common: both are requests of an agent, which wait in a table until a user
- * answers them, and whose answers are written to the agent's stdin.
+ * Shared parts of permission reviews and elicitations. Both are requests of an agent that wait in a table until a user
+ * answers them, and both answers are written to the agent's stdin.
  */
 import { limits } from '../../base/limits.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
@@ -10,7 +10,7 @@ import type { AgentCore } from '../agents/core.ts';
 import { findSession } from '../agents/queries/agents.ts';
 
 export interface AgentRequestFilter<Status> {
-  /** Only requests of agents in this view; absent: all. */
+  /** Only requests of agents in this view. Default: all. */
   view?: View | undefined;
   status?: Status | undefined;
   agent_id?: string | undefined;
@@ -19,7 +19,7 @@ export interface AgentRequestFilter<Status> {
 }
 
 /**
- * A page of requests, newest first. Without a limit and a cursor: all that are pending, and at most one page of the others.
+ * A page of requests, newest first. Without a limit and a cursor: all pending ones, and at most one page of the others.
  * `list` returns rows, newest first.
  */
 export function pageOfRequests<Status extends string, Row extends { num: number }, Item>(
@@ -41,8 +41,8 @@ export function pageOfRequests<Status extends string, Row extends { num: number 
 }
 
 /**
- * Marks answers as delivered: `length` bytes of the session's stdin have been written. `queued` returns the answers of a
- * session that are not delivered yet.
+ * Marks answers as delivered when `length` bytes of the session's stdin have been written. `queued` returns the answers of a
+ * session that have not been delivered yet.
  */
 export async function markDelivered<Row extends { stdin_end: number | null }>(
   { store }: AgentCore,

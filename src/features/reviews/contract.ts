@@ -43,7 +43,7 @@ const reviewRecord = z
   })
   .meta({ id: 'PermissionReview' });
 
-/** A permission review as the API, the CLI and the UI get it. */
+/** A permission review, as the API returns it. */
 export type Review = z.output<typeof reviewRecord>;
 
 const one = '/api/permission-reviews/{review_id}' as const;

@@ -1,4 +1,4 @@
-/** Permission reviews: what agents ask before they act, and who answers. */
+/** Permission reviews: the requests that agents make before they act, and their answers. */
 import type { AgentsFeature } from '../agents/index.ts';
 import type { Core, Feature } from '../feature.ts';
 import { reviewHandlers } from './http.ts';
@@ -11,7 +11,7 @@ export interface ReviewsFeature extends Feature {
   routing: ReviewRouting;
 }
 
-/** Buckets of the waiting time, from a second to a day. */
+/** Histogram buckets of the waiting time, from a second to a day. */
 const WAITS_S = [1, 3, 10, 30, 100, 300, 1_000, 3_600, 14_400, 86_400];
 
 export function openReviews({ settings, extensions, metrics }: Core, agents: AgentsFeature): ReviewsFeature {

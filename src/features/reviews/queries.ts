@@ -11,7 +11,7 @@ export type ReviewRow = Selectable<Tables['reviews']> & {
   agent_id: string;
   owner_id: string;
   session_id: string;
-  /** Only for a team's member; else null. */
+  /** Null unless the agent is a team member. */
   team_num: number | null;
   run_num: number | null;
   member_id: string | null;
@@ -45,7 +45,7 @@ export function findReview(reader: Reader, id: string): ReviewRow | undefined {
 }
 
 export interface ReviewFilter extends AgentRequestFilter<ReviewStatus> {
-  /** Only those that were routed to this actor. */
+  /** Only reviews that were routed to this actor. */
   routed_to?: string | undefined;
 }
 

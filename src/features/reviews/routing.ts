@@ -1,6 +1,6 @@
 /**
- * Decides who answers permission reviews of a team's members: first the leader, if the run says so, and people if the
- * leader does not answer in time. A leader's own requests go to people from the start.
+ * Decides who answers permission reviews of a team's members. If the run says so, the leader is asked first, and people are
+ * asked if it does not answer in time. The leader's own requests go to people immediately.
  */
 import type { Permission } from '../../acp/permission.ts';
 import { limits } from '../../base/limits.ts';
@@ -13,18 +13,18 @@ import { type ReviewRow, updateReview } from './queries.ts';
 import type { ReviewNotice, ReviewRole } from './rules.ts';
 
 export interface ReviewRouting {
-  /** The participants in the team and run of an agent; null for an agent without a team. The feature `runs` implements it. */
+  /** The participants in the team and run of an agent; null if it has no team. The feature `runs` implements this. */
   participants(reader: Reader, agent: Pick<Membership, 'team_num' | 'run_num'>): Participants | null;
   /** The time limit for a leader. */
   leader_timeout_ms(): number;
   /**
-   * Called in the transaction that routes the review to the leader. If it throws a Problem, it must have
-   * changed nothing; the review is still routed, but the leader is not notified.
+   * Called in the transaction that routes the review to the leader. If it throws a Problem, it must not have changed
+   * anything; the review is still routed, but the leader is not notified.
    */
   notify(tx: Tx, notice: ReviewNotice): void;
 }
 
-/** Which member of which team an agent is; null for an agent without a team. */
+/** The team and the member id of an agent; null for an agent without a team. */
 interface Membership {
   team_num: number | null;
   run_num: number | null;
@@ -37,7 +37,7 @@ export function roleOf(participants: Participants | null, { member_id }: Members
   return member_id === participants.spec.leader_member_id ? 'leader' : 'worker';
 }
 
-/** Where a new review of the agent goes; `routed_to` is null for people. */
+/** The route of the agent's new review. `routed_to` is null for people. */
 export function firstRoute(
   participants: Participants | null,
   agent: Membership,
@@ -70,7 +70,7 @@ export function awaitLeader(core: AgentCore, routing: ReviewRouting, tx: Tx, row
   try {
     routing.notify(tx, notice);
   } catch (error) {
-    // A full mailbox must not block the agent's output; the leader's time limit still applies.
+    // A full mailbox must not block the agent's output. The leader's time limit still applies.
     if (!(error instanceof Problem)) throw error;
     core.log.warn({ err: error, review_id: row.id }, 'cannot notify a leader of a review');
   }

@@ -1,4 +1,4 @@
-/** Creates and ends reviews on behalf of an agent: one row per request, written before anybody sees it. */
+/** Creates and ends an agent's reviews. There is one row per request, written before anyone sees the request. */
 import type { RequestId } from '../../acp/message.ts';
 import type { Permission } from '../../acp/permission.ts';
 import type { ReceivedRequest } from '../../acp/state.ts';
@@ -35,7 +35,7 @@ export function openReview(
     request_id: JSON.stringify(request.id),
     subagent: asker && transaction.redactJson(JSON.stringify(asker)),
     tool_call: transaction.redactJson(JSON.stringify(tool_call)),
-    // Not redacted, because their ids are sent back to the agent unchanged.
+    // The ids are not redacted, because they are sent back to the agent unchanged.
     options: JSON.stringify(options.map((one) => ({ ...one, name: transaction.redact(one.name) }))),
     status: 'pending',
     ...first,
@@ -51,8 +51,8 @@ export function openReview(
 }
 
 /**
- * The agent withdrew a request: ends the review if it is pending, or if its answer is not delivered yet. The request
- * is known only by its id, so an agent that used an id twice withdraws both.
+ * Handles a withdrawal by the agent: ends the review if it is pending or its answer has not been delivered. A request is
+ * only identified by its id, so an agent that has used an id twice withdraws both requests.
  */
 export function withdrawReviews(transaction: AcpTransaction, id: RequestId): void {
   const { tx, agent, session, core } = transaction;
@@ -68,7 +68,7 @@ export function withdrawReviews(transaction: AcpTransaction, id: RequestId): voi
   transaction.publishAtEnd();
 }
 
-/** The session is over, so no review waits for an answer. */
+/** Closes all reviews of a session that has ended, because nothing waits for their answers any longer. */
 export function abandonReviews(core: AgentCore, tx: Tx, agent_num: number, session_num: number): void {
   for (const row of pendingReviews(tx, agent_num, session_num)) {
     closeReview(core, tx, row, { status: 'cancelled' });

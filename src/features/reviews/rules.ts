@@ -22,21 +22,21 @@ export type ReviewStatus = (typeof reviewStatuses)[number];
 export const decisions = ['allow', 'deny'] as const;
 export type Decision = (typeof decisions)[number];
 
-/** `queued`: on its way to the agent. `undeliverable`: the agent stopped waiting, or ended, before the answer arrived. */
+/** `queued`: on its way to the agent. `undeliverable`: the agent withdrew the request or ended before the answer arrived. */
 export const deliveries = ['queued', 'written', 'undeliverable'] as const;
 
 export const reviewRoutes = ['human', 'leader'] as const;
 export type ReviewRoute = (typeof reviewRoutes)[number];
 
-/** One of the agent's options. Its `kind` may be a value that is not part of the protocol. */
+/** One of the agent's options. Its `kind` may be a value that the protocol does not define. */
 type ReviewOption = Review['options'][number];
 
 /** The role of the asking agent, for routing; `none` for an agent without a team. */
 export type ReviewRole = 'none' | 'worker' | 'leader' | 'human';
 
 /**
- * Where a review may be routed. Throws for a worker or the asking agent: a worker never decides for another worker,
- * and no agent for itself.
+ * The route of a review to `target`. Throws if `target` is a worker or the asking agent, because workers never decide for
+ * each other, and no agent decides for itself.
  */
 export function routeTo(origin: ReviewRole, target: ReviewRole): ReviewRoute {
   if (target === 'human') return 'human';
@@ -58,21 +58,21 @@ export function mustBeAllowedToDecide(
 const kindOf: Record<Decision, string> = { allow: 'allow_once', deny: 'reject_once' };
 
 /**
- * The option that a plain decision chooses; null unless exactly one fits. It never chooses a permanent option, which
- * must be named.
+ * The option for `allow` or `deny`; null unless exactly one option fits. It is never a permanent option, because these must
+ * be named.
  */
 export function optionFor(decision: Decision, options: readonly ReviewOption[]): ReviewOption | null {
   const fitting = options.filter(({ kind }) => kind === kindOf[decision]);
   return fitting.length === 1 ? fitting[0]! : null;
 }
 
-/** The decision that an option represents; null if its kind does not say. */
+/** The decision that an option represents; null if its kind does not determine one. */
 export function decisionOf({ kind }: ReviewOption): Decision | null {
   if (kind.startsWith('allow')) return 'allow';
   return kind.startsWith('reject') ? 'deny' : null;
 }
 
-/** Notifies a leader of a pending review. */
+/** The notice to a leader about a pending review. */
 export interface ReviewNotice {
   run_num: number;
   from_actor_id: string;

@@ -168,7 +168,7 @@ test('reviews survive restarts, and any plane process can answer them', async ()
   await room.close();
   await room.open();
   const { input } = room.node;
-  // Committed, but the plane dies before it reaches the agent.
+  // The answer is committed, but the plane dies before it reaches the agent.
   room.node.input = () => new Promise(() => {});
   await respond(two!.id, { decision: 'deny' });
   expect((await get(two!.id)).delivery).toBe('queued');

@@ -1,6 +1,6 @@
 /**
- * Permission reviews as people see and answer them. The options come from the agent. Exactly one answer counts, and
- * it is committed together with the message to the agent, so that it is delivered even after a restart.
+ * Lists and answers permission reviews. The options come from the agent. Exactly one answer counts. It is committed together
+ * with the message to the agent, so it is delivered even after a restart.
  */
 import { failpoint } from '../../base/failpoint.ts';
 import type { Page, PageRequest } from '../../core/page.ts';
@@ -40,27 +40,27 @@ export interface ReviewAnswer {
   outcome?: 'cancelled' | undefined;
 }
 
-/** A member of a team, as it answers requests. */
+/** A member of a team who answers requests. */
 export interface MemberAnswerer {
   actor_id: string;
   member_id: string;
   team_num: number;
-  /** The run in which it answers; other runs are invisible to it. Null: all runs. */
+  /** The run in which the member answers; other runs are invisible to it. Null: all runs. */
   run_num: number | null;
 }
 
 export interface ReviewsOptions {
   routing: ReviewRouting;
-  /** Called with the time that each answer took. */
+  /** Called with the time until each review was answered. */
   onAnswered(waited_ms: number): void;
 }
 
-/** The answering actor, as recorded. */
+/** The responder, as recorded. */
 interface By {
   name: string;
   user_id: string | null;
   ip: string | null;
-  /** The caller is authenticated on the internal listener without a user's token: an operator of the service. */
+  /** The caller is an operator of the service, authenticated on the internal listener without a user's token. */
   operator?: boolean;
 }
 
@@ -73,7 +73,7 @@ export class Reviews {
     this.#options = options;
   }
 
-  /** Newest first: reviews that the caller may answer. Without a page: all pending ones, and the newest of the rest. */
+  /** Reviews that the caller may answer, newest first. Without a page: all pending ones, and the newest of the others. */
   list(
     caller: Caller,
     filter: { status?: ReviewStatus | undefined; agent_id?: string | undefined },
@@ -90,7 +90,7 @@ export class Reviews {
     return this.#core.store.read((reader) => toReview(mustFind(reader, caller, 'review.read', review_id)));
   }
 
-  /** Answers the review. Throws `permission review is already answered by <who>` for all but the first answer. */
+  /** Answers the review. Throws `permission review is already answered by <name>` for all answers except the first. */
   async respond(
     caller: Caller,
     review_id: string,
@@ -123,7 +123,7 @@ export class Reviews {
 
   // --- for members of teams -------------------------------------------------------------------------------------------
 
-  /** Newest first: reviews that wait for the member's answer. */
+  /** Reviews that are waiting for the member's answer, newest first. */
   listFor(member: MemberAnswerer): Promise<Review[]> {
     const waiting = { routed_to: member.actor_id, status: 'pending' } as const;
     return this.#core.store.read((reader) =>
@@ -151,13 +151,13 @@ export class Reviews {
     });
   }
 
-  /** A review of another team, or another run, does not exist for the caller. */
+  /** Finds the review. A review of another team or run does not exist for the caller. */
   #mustFindFor(reader: Reader, member: MemberAnswerer, review_id: string): ReviewRow {
     const row = findReview(reader, review_id);
     if (!row || !isWithin(row, member)) throw problems.reviewNotFound();
     const participants = this.#options.routing.participants(reader, row);
     const is_routed_to = row.routed_to === member.actor_id;
-    // The leader may repeat its answer to a review that is over; the error then names who was first.
+    // The leader may repeat its answer to a review that has ended. The error then names the first responder.
     if (row.status === 'pending' || !is_routed_to) {
       mustBeAllowedToDecide(
         roleOf(participants, row),
@@ -213,7 +213,7 @@ export class Reviews {
     const target = username === null && participants !== null ? resolveActor(tx, participants, asked) : null;
     const to_actor_id = target === null ? mustBeHuman(tx, row, asked, username) : target.actor_id;
     const route = routeTo(roleOf(participants, row), roleOfActor(target));
-    // Its time limit does not change, so that routing it again does not extend it.
+    // The time limit stays the same, so that routing the review again does not extend it.
     if (to_actor_id === row.routed_to) return toReview(row);
     updateReview(tx, row.num, { route, routed_to: to_actor_id });
     this.#core.facts.record(tx, 'review_routed', row.id, { review_id: row.id });
@@ -236,7 +236,7 @@ export class Reviews {
 
   // --- automatic changes -----------------------------------------------------------------------------------------
 
-  /** This many bytes of the session's stdin have been written: answers up to there are delivered. */
+  /** Marks answers as delivered when this many bytes of the session's stdin have been written. */
   written(session_id: string, length: number): Promise<void> {
     return markDelivered(this.#core, session_id, length, {
       queued: queuedReviews,

@@ -8,7 +8,7 @@ import { mustFindTeam } from '../teams/access.ts';
 import { findTeam, type TeamRow } from '../teams/queries.ts';
 import { findRun, type RunRow } from './queries/runs.ts';
 
-/** `team_id`: absent if the path contains only the run. Throws `team not found` and `run not found`. */
+/** `team_id`: absent if the request path names only the run. Throws `team not found` and `run not found`. */
 export function mustFindRun(
   reader: Reader,
   caller: Caller,

@@ -54,7 +54,7 @@ export class Attempts {
     this.#apply(tx, attempt, { kind: 'step_running', step_key, attempt: number });
   }
 
-  /** Records how the attempt ended. Only the first outcome counts. */
+  /** Records the outcome of the attempt. Only the first outcome counts. */
   end(tx: Tx, attempt_num: number, observed: Outcome): void {
     const attempt = attemptOfNum(tx, attempt_num);
     if (!attempt || attempt.ended) return;
@@ -69,7 +69,7 @@ export class Attempts {
     this.#apply(tx, attempt, eventOf(target, outcome), target.kind === 'round' ? output : undefined);
   }
 
-  /** Gives an attempt to its agent again. Call this only if the agent has done nothing for it, and will not. */
+  /** Gives an attempt to its agent again. Call this only if the agent has not started work on it, and will not. */
   reassign(tx: Tx, attempt: Attempt): void {
     const agent = findAgent(tx, attempt.agent_id);
     if (!agent) return;
@@ -81,8 +81,8 @@ export class Attempts {
   }
 
   /**
-   * Ends the attempt without an outcome, and stops the turn or process that works on it. An agent that speaks ACP keeps running,
-   * because it may get other attempts of the run.
+   * Ends the attempt without an outcome, and stops its turn or process. An agent that speaks ACP keeps running, because it
+   * may receive other attempts of the run.
    */
   cancel(tx: Tx, attempt: Attempt): void {
     if (attempt.ended) return;
@@ -107,7 +107,7 @@ export class Attempts {
   timedOut(tx: Tx, attempt_num: number, timeout_seconds: number): void {
     const attempt = attemptOfNum(tx, attempt_num);
     if (!attempt || attempt.ended) return;
-    // It may have ended in time on a node that cannot report it now.
+    // The attempt may have ended in time on a node that cannot report it now.
     const out_of_reach = findAgent(tx, attempt.agent_id)?.stale_since != null;
     if (out_of_reach) {
       this.#setTimeout(tx, attempt, timeout_seconds, limits.node_suspect_ms);
@@ -118,7 +118,7 @@ export class Attempts {
     this.#apply(tx, attempt, eventOf(attempt.target, { kind: 'failed', error_text }));
   }
 
-  /** `output`: the run's output, if the event completes the run. */
+  /** `output`: the run's output if the event completes the run. */
   #apply(tx: Tx, attempt: Attempt, event: GraphEvent, output?: unknown): void {
     if (isCurrent(tx, attempt)) this.#scheduler.apply(tx, attempt.run_num, event, output);
   }
@@ -145,7 +145,7 @@ export class Attempts {
   }
 }
 
-/** False if the run was restarted since: a restart removes added steps and numbers attempts from the beginning. */
+/** False if the run was restarted since. A restart removes added steps and numbers attempts from the beginning. */
 function isCurrent(reader: Reader, { run_num, run_attempt }: Attempt): boolean {
   return runOfNum(reader, run_num)?.attempt === run_attempt;
 }
@@ -164,7 +164,7 @@ function storeOutput(
   output: unknown,
 ): void {
   const step = findStep(tx, run_num, step_key);
-  // The member ended the step itself, or asked for input. The end of its turn or process does not replace that input.
+  // The member itself ended the step or asked for input. The end of its turn or process does not replace that input.
   if (step?.attempt !== attempt || isStepOver(step) || step.status === 'input_required') return;
   updateStep(tx, step.num, { output: output === null ? null : JSON.stringify(output) });
 }

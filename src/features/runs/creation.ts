@@ -22,7 +22,7 @@ export interface CreateRun {
   now: number;
 }
 
-/** Creates a run of the current definition of the team, and starts it. */
+/** Creates a run from the team's current definition, and starts it. */
 export function createRun(tx: Tx, scheduler: Scheduler, asked: CreateRun): RunRow {
   const { id, team, task_num, input, created_by, now } = asked;
   const spec = JSON.parse(team.spec) as TeamSpec;
@@ -45,7 +45,9 @@ export function createRun(tx: Tx, scheduler: Scheduler, asked: CreateRun): RunRo
   return runOfNum(tx, run_num)!;
 }
 
-/** The title of the task of a run that is created without one: `title` of the input if it is text, else `Run <number>`. */
+/**
+ * The title of the task of a run that is created without one: the input's `title` if it is text, otherwise `Run <number>`.
+ */
 export function taskTitle(reader: Reader, team: TeamRow, { title }: Record<string, unknown>): string {
   const is_title = typeof title === 'string' && title.trim() !== '';
   return is_title ? title.slice(0, limits.name_chars_max) : `Run ${nextRunNumber(reader, team.num)}`;

@@ -1,6 +1,6 @@
 /**
- * Carries out the effects of a run's state machine, in the transaction of their cause: each becomes rows and intents. The
- * intents hand attempts to agents (`launcher.ts`), and the results come back as facts (`outcomes.ts`).
+ * Carries out the effects of a run's state machine, in the transaction of the event that caused them. Each effect becomes
+ * rows and intents. The intents hand attempts to agents (`launcher.ts`), and the results come back as facts (`outcomes.ts`).
  */
 import { idFrom, idFromKeyed } from '../../base/ids.ts';
 import { subkey } from '../../base/secret-key.ts';
@@ -29,7 +29,7 @@ export class Dispatcher {
 
   execute(tx: Tx, run: RunRow, effects: readonly Effect[]): void {
     const launches = effects.some(({ kind }) => kind === 'launch' || kind === 'start_round');
-    // Agents of an earlier attempt of the run know things that this attempt must not.
+    // Agents of an earlier attempt of the run know things that agents of this attempt must not know.
     if (launches && run.attempt > 1 && !hasAttempts(tx, run)) this.#stopAgents(tx, run);
     for (const effect of effects) this.#execute(tx, run, effect);
   }
@@ -74,10 +74,10 @@ export class Dispatcher {
     this.#core.outbox.enqueue(tx, member.agent!.node_id, agent_id, 'prepare', { attempt_num });
   }
 
-  /** Keyed, because a node that knows the id in advance could report an agent with it. */
+  /** The id is derived with a secret key, because a node that could predict it could report an agent with it. */
   #agentId(tx: Tx, run: RunRow, member: Member, target: AttemptTarget): string {
     const parts = agentParts(run, member, target);
-    // A run that began before an upgrade continues with its agents.
+    // A run that began before an upgrade continues with its existing agents.
     const earlier = idFrom('agt', ...parts);
     const row = findAgent(tx, earlier);
     return row && isAgentOf(row, run, member) ? earlier : idFromKeyed('agt', this.#id_key, ...parts);
@@ -93,10 +93,10 @@ export class Dispatcher {
   }
 }
 
-/** An ACP member has one agent per attempt of the run, a plain member one per step, and one for all its rounds. */
+/** An ACP member has one agent per attempt of the run. A plain member has one per step, and one for all its rounds. */
 function agentParts(run: RunRow, member: Member, target: AttemptTarget): string[] {
   const { member_id } = member;
   if (memberKind(member) === 'acp') return [run.id, member_id, 'attempt', String(run.attempt)];
-  // An id must never change, so rounds keep the empty key.
+  // These parts must never change because ids derive from them, so rounds keep the empty key.
   return [run.id, member_id, 'step', target.kind === 'step' ? target.step_key : ''];
 }

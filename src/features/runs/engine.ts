@@ -1,4 +1,4 @@
-/** Wires the parts that execute runs. */
+/** Connects the objects that execute runs. */
 import type { FactHandlers } from '../../work/facts.ts';
 import type { IntentHandlers } from '../../work/outbox.ts';
 import type { TimerHandlers } from '../../work/timers.ts';

@@ -1,4 +1,4 @@
-/** Reads the last message of an agent in a turn from its log. It is the output of a step or round. */
+/** Reads the last message of an agent in a turn from its log. This message is the output of a step or round. */
 import { AGENT_METHODS } from '@agentclientprotocol/sdk';
 import { blocksText } from '../../acp/blocks.ts';
 import { turnEndOf } from '../../acp/entries.ts';
@@ -9,7 +9,7 @@ import type { EventRecord } from '../../core/event.ts';
 import { Problem } from '../../core/problem.ts';
 import type { EventLog } from '../../events/log.ts';
 
-/** Updates about work: a message before them was not the last one. */
+/** Updates about work. A message before one of these was not the last message. */
 const WORK = [
   ...['tool_call', 'tool_call_update', 'tool_call_content_chunk', 'plan', 'plan_update'],
   ...['agent_thought_chunk', 'agent_thought', 'user_message_chunk', 'user_message'],
@@ -17,8 +17,8 @@ const WORK = [
 ];
 
 /**
- * Null if the agent sent no message, or its log was deleted. A longer message is cut at the start, to
- * `limits.step_output_bytes_max` characters.
+ * Returns null if the agent sent no message, or its log was deleted. A message with more than `limits.step_output_bytes_max`
+ * characters is truncated at the start.
  */
 export async function lastMessage(
   log: EventLog,
@@ -26,19 +26,19 @@ export async function lastMessage(
   prompt_id: string,
 ): Promise<string | null> {
   const chunks: string[] = [];
-  /** Ids of messages that were sent again in full after these chunks. */
+  /** Ids of messages that the agent sent again in full after these chunks. */
   const replaced = new Set<unknown>();
   let chars = 0;
   let inside = false;
   try {
     for await (const event of backwards(log, agent_id)) {
       if (event.direction === 'to_agent') {
-        // The prompt that started the turn.
+        // This is the prompt that started the turn.
         if (inside && event.method === AGENT_METHODS.session_prompt) break;
         continue;
       }
       inside ||= turnEndOf(event, prompt_id) !== null;
-      // A sub-agent's messages are not the agent's.
+      // Messages of sub-agents are not the agent's own.
       if (!inside || event.subagent !== undefined) continue;
       const { kind, text, message_id, whole } = updateOf(event);
       if (text !== null) {
@@ -56,7 +56,7 @@ export async function lastMessage(
   return chunks.reverse().join('').slice(-limits.step_output_bytes_max);
 }
 
-/** The ACP messages of both directions, newest first. */
+/** The ACP messages in both directions, newest first. */
 async function* backwards(log: EventLog, agent_id: string): AsyncGenerator<EventRecord> {
   for (let before = Number.MAX_SAFE_INTEGER; ; ) {
     const limit = limits.page_items_max;
@@ -67,7 +67,7 @@ async function* backwards(log: EventLog, agent_id: string): AsyncGenerator<Event
   }
 }
 
-/** `text`: null unless the update is part of a message. `whole`: it replaces the message's earlier chunks. */
+/** `text`: null unless the update is part of a message. `whole`: the update replaces the earlier chunks of the message. */
 function updateOf({ payload }: EventRecord) {
   const raw = fieldsOf(fieldsOf(fieldsOf(payload).params).update);
   const kind = String(raw.sessionUpdate ?? '');

@@ -1,7 +1,7 @@
 /**
- * Carries out the intent that gives an attempt to its agent. It creates the workdir and the agent if necessary, then starts a
- * session for a plain member, or queues a prompt for a member that speaks ACP. Idempotent, so it is repeated if its result is
- * not known.
+ * Carries out the intent that gives an attempt to its agent. It creates the workdir and the agent if necessary, and then
+ * starts a session for a plain member, or queues a prompt for a member that speaks ACP. It is idempotent, so it can be
+ * repeated if its result is unknown.
  */
 import { KeyedQueue } from '../../base/async.ts';
 import { failpoint } from '../../base/failpoint.ts';
@@ -35,14 +35,14 @@ import { inputOf, roundInput, stepInput } from './step-io.ts';
 import { introduction, roundPrompt, stepPrompt } from './step-prompts.ts';
 import { runMayUseWorktree } from './worktree-rights.ts';
 
-/** What an attempt needs to start. */
+/** Everything that is needed to start an attempt. */
 interface Launch {
   attempt: Attempt;
   run: RunRow;
   spec: TeamSpec;
   member: Member;
   team_name: string;
-  /** Null if it does not exist yet. */
+  /** Null if the agent does not exist yet. */
   agent: AgentRow | null;
 }
 
@@ -81,8 +81,8 @@ export class Launcher {
   }
 
   /**
-   * Stops the agent's current session if it cannot take the attempt: any session of a plain agent, and a session that is being
-   * stopped or whose ACP connection failed.
+   * Stops the agent's current session if it cannot receive the attempt. That applies to any session of a plain agent, and to
+   * a session that is being stopped or whose ACP connection failed.
    */
   async #stopBusyAgent({ agent, member }: Launch): Promise<void> {
     if (!agent || !isLive(agent)) return;
@@ -98,7 +98,7 @@ export class Launcher {
       if (!(error instanceof Problem) || error.code !== problems.agentNotRunning().code) throw error;
     });
     const still = await store.read((reader) => isLive(find(reader)));
-    // Not a Problem, so the outbox tries again later.
+    // This is not a Problem, so the outbox tries again later.
     if (still) throw new Error(`session ${agent.session_id} has not ended yet`);
   }
 
@@ -154,7 +154,7 @@ export class Launcher {
     request: CreateAgent,
     worktree: Worktree | null,
   ): AgentRow {
-    // The agent existed when its worktree was looked up, and was deleted since.
+    // The agent existed when its worktree was looked up, but has been deleted since.
     if (!worktree) throw problems.agentNotFound();
     const { member_id } = member;
     const membership = { team_num: run.team_num, run_num: run.num, member_id, state_team: run.team_id };
@@ -163,7 +163,7 @@ export class Launcher {
   }
 }
 
-/** Null if the attempt has ended, or was assigned to its agent before. */
+/** Returns null if the attempt has ended or was already assigned to its agent. */
 function findLaunch(reader: Reader, attempt_num: number): Launch | null {
   const attempt = attemptOfNum(reader, attempt_num);
   if (!attempt || attempt.ended || attempt.session_id !== null || attempt.prompt_id !== null) return null;
@@ -173,7 +173,7 @@ function findLaunch(reader: Reader, attempt_num: number): Launch | null {
   const member = spec.members.find(({ member_id }) => member_id === attempt.member_id)!;
   const team_name = teamOfNum(reader, run.team_num)!.name;
   const agent = findAgent(reader, attempt.agent_id) ?? null;
-  // A node may report agents with ids of its choice.
+  // A node may report agents with any id.
   if (agent && !isAgentOf(agent, run, member))
     throw invalid(`agent ${agent.id} is not an agent of this member`);
   return { attempt, run, spec, member, team_name, agent };

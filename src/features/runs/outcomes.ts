@@ -1,6 +1,6 @@
 /**
- * Determines the outcomes of attempts from facts about the sessions and turns of a run's agents. If an outcome needs the node's
- * disk or the log, an intent reads it before the session's folder is deleted.
+ * Determines the outcomes of attempts from facts about the sessions and turns of a run's agents. If an outcome depends on
+ * the node's disk or the log, an intent reads it before the session's folder is deleted.
  */
 import { failpoint } from '../../base/failpoint.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
@@ -78,7 +78,7 @@ export class Outcomes {
     };
   }
 
-  /** The session's folder is about to be deleted: reads the output in it first. */
+  /** Reads the output in the session's folder, which is about to be deleted. */
   sessionEnded(tx: Tx, session_id: string, exit: Exit): void {
     const attempt = openPlainAttempt(tx, session_id);
     const session = findSession(tx, session_id)!;
@@ -105,7 +105,7 @@ export class Outcomes {
     };
   }
 
-  /** Completes an attempt with an output that must be read first. If it can never be read, the attempt fails. */
+  /** Completes an attempt with an output that must be read first. If the output can never be read, the attempt fails. */
   async #complete(attempt_num: number, read: (attempt: Attempt) => Promise<unknown>): Promise<void> {
     const { store } = this.#core;
     const attempt = await store.read((reader) => attemptOfNum(reader, attempt_num));
@@ -121,7 +121,9 @@ export class Outcomes {
     await store.write((tx) => this.#attempts.end(tx, attempt_num, outcome));
   }
 
-  /** Shows on the run why one of its agents accepts no prompts; `reason` null: the agent accepts prompts or has ended. */
+  /**
+   * Shows on the run why one of its agents accepts no prompts. `reason` is null if the agent accepts prompts or has ended.
+   */
   #showWaiting(tx: Tx, agent_id: string, reason: string | null): void {
     const agent = findAgent(tx, agent_id);
     const run = agent && agent.run_num !== null ? runOfNum(tx, agent.run_num) : undefined;
@@ -148,7 +150,7 @@ export class Outcomes {
     const attempt = openPlainAttempt(tx, session_id);
     const session = findSession(tx, session_id);
     if (attempt) {
-      // The intent `collect` reads its output and then ends the attempt.
+      // The intent `collect` reads the output and then ends the attempt.
       if (status === 'completed') return;
       if (message === START_INTERRUPTED) this.#attempts.reassign(tx, attempt);
       else this.#attempts.end(tx, attempt.num, outcomeOf(session, status, message ?? null));
@@ -158,18 +160,18 @@ export class Outcomes {
     for (const { num, prompt_id } of openAttemptsOfAgent(tx, agent_id)) {
       if (prompt_id === null) continue;
       const prompt = agent && findPrompt(tx, agent.num, prompt_id);
-      // A prompt that the agent's next session received is not lost with this session.
+      // A prompt that the agent's next session received was not lost with this session.
       const was_sent_here = prompt?.session_num === session?.num;
       const lost = !prompt || (was_sent_here && (prompt.state === 'sent' || prompt.state === 'lost'));
       if (lost) this.#attempts.end(tx, num, { kind: 'unknown', reason: UNKNOWN });
     }
-    // The agent's next session takes the queued prompts.
+    // The agent's next session receives the queued prompts.
     if (agent?.session_id !== session_id) return;
     this.#endPrompts(tx, agent_id, message === START_INTERRUPTED ? null : 'its agent ended before');
   }
 
   /**
-   * Ends the attempts whose prompts the agent will not receive. The agent has done nothing for them, so without an error
+   * Ends the attempts whose prompts the agent will not receive. The agent has not started work on them, so without an error
    * (`error_text` null) they are given to it again.
    */
   #endPrompts(tx: Tx, agent_id: string, error_text: string | null): void {
@@ -209,7 +211,7 @@ export class Outcomes {
   }
 }
 
-/** The attempt for which the session of a plain agent was started, if it has not ended. */
+/** The attempt for which the session of a plain agent was started, unless it has ended. */
 function openPlainAttempt(reader: Reader, session_id: string): Attempt | undefined {
   const found = attemptsOfSession(reader, session_id);
   return found.findLast(({ ended, prompt_id }) => !ended && prompt_id === null);

@@ -10,7 +10,7 @@ import type { Member, TeamSpec } from '../teams/rules/team.ts';
 import { type RunRow, runOfNum, specOf } from './queries/runs.ts';
 import type { RunMember, RunMembers } from './rules/run.ts';
 
-/** The team as defined in the run; without a run, as the next run would have it. */
+/** The team as defined in the run or, without a run, as the next run would use it. */
 export function participantsOf(team: TeamRow, run: RunRow | null | undefined): Participants {
   const spec = run ? specOf(run) : (JSON.parse(team.spec) as TeamSpec);
   return { team, spec, user_id: run?.created_by ?? team.created_by };
@@ -33,7 +33,7 @@ export function isAgentOf(agent: AgentRow, run: RunRow, { member_id, agent: give
   return is_of_run && node_id === given?.node_id;
 }
 
-/** `pending`: the number of unacknowledged messages per actor; actors without any may be absent. */
+/** `pending`: the number of unacknowledged messages per actor. Actors without any may be absent. */
 export function runMembers(
   reader: Reader,
   team: TeamRow,

@@ -43,7 +43,7 @@ export class RunPublisher {
   }
 
   /**
-   * Publishes these steps, and the run if its record changed. Returns the run, with a new version if anything changed.
+   * Publishes these steps, and also the run if its record changed. Returns the run, with a new version if anything changed.
    *
    * @param before the run when it was last published; absent for a new run
    */
@@ -59,7 +59,7 @@ export class RunPublisher {
     return row;
   }
 
-  /** Records why a person should look at the run; null if there is no reason any more. */
+  /** Records why a person should look at the run; null if there is no longer a reason. */
   setAttention(tx: Tx, run: RunRow, attention: string | null): void {
     if (run.attention === attention) return;
     const attention_at = attention === null ? null : this.#options.clock.now();
@@ -67,7 +67,7 @@ export class RunPublisher {
     this.publish(tx, runOfNum(tx, run.num)!, [], run);
   }
 
-  /** Adds an event about mail to the run. The fleet feed does not carry these. */
+  /** Adds an event about mail to the run. The fleet feed does not contain these events. */
   publishMail(tx: Tx, run_num: number, record: object): void {
     insertRunEvents(tx, run_num, this.#options.clock.now(), 'mail', [JSON.stringify(record)]);
     this.#wake(tx, run_num);

@@ -1,6 +1,6 @@
 /**
- * The events of a run as a resumable stream: the records of the run and its steps after each change. They are kept as long as the
- * run, so a client misses events only if the database was restored from a backup.
+ * The events of a run as a resumable stream. Each event contains the record of the run or a step after a change. Events are
+ * kept as long as the run, so a client misses events only if the database was restored from a backup.
  */
 import type { Clock } from '../../base/clock.ts';
 import { followRows, type RowSource } from '../../events/follow-rows.ts';
@@ -24,7 +24,10 @@ export class RunEvents {
     this.#options = options;
   }
 
-  /** Encoded SSE frames: all events, or those after `position`, then new ones. It does not end when the run ends. */
+  /**
+   * Yields encoded SSE frames: all events, or those after `position`, followed by new ones. The stream does not end with the
+   * run.
+   */
   async *follow(run_id: string, position: Position, signal: AbortSignal): AsyncGenerator<Buffer> {
     const { store, clock, publisher, heartbeat_ms } = this.#options;
     const num = await store.read((reader) => findRun(reader, run_id)?.num ?? 0);

@@ -1,6 +1,6 @@
 /**
- * Applies events to runs: changes the run's graph, publishes the changed records, and has the effects carried out, all in the
- * caller's transaction. Nothing else writes the status of a run or a step.
+ * Applies events to runs. It changes the run's graph, publishes the changed records, and has the effects carried out, all in
+ * the caller's transaction. No other module writes the status of a run or a step.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Tx } from '../../store/store.ts';
@@ -20,8 +20,8 @@ export interface SchedulerOptions {
 }
 
 /**
- * Carries out effects in the same transaction. Called twice for a restart: first for what ends, with the run before its new
- * attempt, then for what starts.
+ * Carries out effects in the same transaction. For a restart, it is called twice: first with the run before its new attempt,
+ * for what must end, and then for what starts.
  */
 export type ExecuteEffects = (tx: Tx, run: RunRow, effects: Effect[]) => void;
 
@@ -35,15 +35,18 @@ export class Scheduler {
     this.#options = options;
   }
 
-  /** Must be called before the first event. What carries out effects applies events itself, so it is made later. */
+  /**
+   * Must be called before the first event. `execute` is passed here and not to the constructor, because it applies events
+   * itself.
+   */
   open(execute: ExecuteEffects): void {
     this.#execute = execute;
   }
 
   /**
-   * Applies an event to the run. The step that it names must exist.
+   * Applies an event to the run. If the event names a step, the step must exist.
    *
-   * @param output any JSON value, the run's output if the event completes it; by default the outputs of the last steps
+   * @param output any JSON value, the run's output if the event completes it. Default: the outputs of the last steps
    * @throws IllegalTransition for a command that is not allowed now
    */
   apply(tx: Tx, run_num: number, event: GraphEvent, output?: unknown): void {

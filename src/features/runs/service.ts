@@ -1,4 +1,4 @@
-/** Runs of teams for people: create, read and control them. */
+/** The operations on runs of teams for people: create, read and control them. */
 import type { Clock } from '../../base/clock.ts';
 import { newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
@@ -73,7 +73,7 @@ export class Runs {
     });
   }
 
-  /** Newest first. Without `limit` and `cursor`: all of them. */
+  /** Runs, newest first. Without `limit` and `cursor`: all of them. */
   list(
     caller: Caller,
     team_id: string,
@@ -90,7 +90,7 @@ export class Runs {
     });
   }
 
-  /** `team_id`: absent if the path contains only the run. */
+  /** `team_id`: absent if the request path names only the run. */
   get(caller: Caller, run_id: string, team_id?: string): Promise<Run> {
     return this.#options.store.read((reader) =>
       toRun(mustFindRun(reader, caller, 'team.read', run_id, team_id).run),
@@ -109,7 +109,7 @@ export class Runs {
     return runMembers(reader, team, run, this.#options.extensions.unacknowledgedMail(reader, run));
   }
 
-  /** In the order in which they were defined or added. */
+  /** The steps, in the order in which they were defined or added. */
   steps(caller: Caller, team_id: string, run_id: string): Promise<Step[]> {
     return this.#options.store.read((reader) =>
       stepsOfRun(reader, mustFindRun(reader, caller, 'team.read', run_id, team_id).run),

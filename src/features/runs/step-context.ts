@@ -7,7 +7,7 @@ import { attemptsOfSession } from './queries/attempts.ts';
 import { runOfNum } from './queries/runs.ts';
 import { inputOf } from './step-io.ts';
 
-/** Empty for an agent without a team. An agent that speaks ACP gets its step in a prompt instead. */
+/** Empty for an agent without a team. An agent that speaks ACP receives its step in a prompt instead. */
 export function stepContextOf(reader: Reader, session_id: string): SessionEnvironment {
   const session = findSession(reader, session_id);
   const agent = session && findAgent(reader, session.agent_id);

@@ -1,4 +1,4 @@
-/** Inputs and outputs: what the agent of a step or a round receives, and how its output is read. */
+/** Builds the input of the agent that runs a step or round, and reads its output. */
 import { isDeeper } from '../../acp/depth.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Reader } from '../../store/store.ts';
@@ -11,13 +11,13 @@ import type { AttemptTarget } from './rules/graph.ts';
 export interface StepInput {
   run_input: unknown;
   input: unknown;
-  /** Outputs of the steps on which it depends, by step key; null for a step without output. */
+  /** Outputs of the steps that this step depends on, by step key; null for a step without output. */
   needs: Record<string, unknown>;
   /** The input that a person gave when resuming the step. */
   answer?: unknown;
 }
 
-/** A step as the leader sees it. */
+/** A step in the form that the leader receives. */
 export interface StepReport {
   step_key: string;
   member_id: string;
@@ -76,7 +76,9 @@ export function roundInput(reader: Reader, run: RunRow, round: number): RoundInp
   };
 }
 
-/** Reads output as JSON if it is JSON, otherwise as text. Output that is too long is cut, and the text says so. */
+/**
+ * Parses output as JSON if it is valid JSON; otherwise returns it as text. Truncates long output and adds a note about that.
+ */
 export function readOutput(bytes: Uint8Array): unknown {
   const kept = bytes.subarray(0, sharedLimits.step_output_bytes_max);
   const text = new TextDecoder().decode(kept);
@@ -91,8 +93,8 @@ export function readOutput(bytes: Uint8Array): unknown {
 }
 
 /**
- * Whether the output (as JSON) of a step fits into its run. The total is limited, because a leader, the dependents and the run
- * itself read all outputs at once.
+ * Whether the output (as JSON) of a step fits into its run. The total is limited because a leader, the dependent steps and
+ * the run itself read all outputs at once.
  */
 export function hasRoom(reader: Reader, run_num: number, step_key: string, output: string | null): boolean {
   const bytes = Buffer.byteLength(output ?? '');

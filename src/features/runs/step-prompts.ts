@@ -1,6 +1,6 @@
 /**
- * Prompts for agents that speak ACP, about their team, steps and rounds. Pure. They explain everything that the agent needs and
- * take about a minute to read. Delimiters mark the parts that other people or agents wrote.
+ * Prompts about their team, steps and rounds for agents that speak ACP (pure). They explain everything that the agent needs,
+ * and take about a minute to read. Delimiters mark the parts that other people or agents wrote.
  */
 
 import type { ActorHelp } from '../feature.ts';
@@ -115,7 +115,7 @@ function share(count: number): number {
   return Math.min(limits.step_prompt_output_chars, Math.floor(limits.step_prompt_outputs_chars / count));
 }
 
-/** Text unchanged, other values as JSON, cut at `chars_max` characters with a note. */
+/** Text stays unchanged, and other values become JSON. The result is truncated to `chars_max` characters, with a note. */
 function section(title: string, value: unknown, chars_max: number): string {
   const text = typeof value === 'string' ? value.trimEnd() : JSON.stringify(value, null, 2);
   const shown =

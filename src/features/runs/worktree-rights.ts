@@ -16,8 +16,9 @@ export function mayUseWorktree(
 }
 
 /**
- * Whether the run may use the worktree of an agent: one of its team, or of the run's creator, if everybody who edited the team's
- * definition may operate that agent. Otherwise a definition could do to a person's worktree what its author may not.
+ * Whether the run may use the worktree of an agent. It may if the agent belongs to its team. It also may if the agent
+ * belongs to the run's creator and everybody who edited the team's definition may operate that agent; otherwise, the author
+ * of a definition could use it to change a person's worktree without permission.
  */
 export function runMayUseWorktree(
   reader: Reader,

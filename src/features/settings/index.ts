@@ -1,4 +1,4 @@
-/** The settings over HTTP; their values belong to the core. */
+/** The HTTP routes of the settings. Their values are part of the core. */
 import type { Core, Feature } from '../feature.ts';
 import { configHandlers } from './http.ts';
 

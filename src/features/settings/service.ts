@@ -1,7 +1,7 @@
 /**
- * The current configuration: the values from startup, with root's live changes overriding the file and defaults. Rejects
- * changes to keys that a flag or the environment sets, and to keys that need a restart. A change is validated, audited,
- * stored and applied as one.
+ * The current configuration: the values from startup, and root's live changes, which override the file and defaults. Rejects
+ * changes to keys that a flag or the environment sets, and to keys that require a restart. A change is validated, audited,
+ * stored and applied as a unit.
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from '../../base/log.ts';
@@ -33,7 +33,7 @@ export interface ChangeRecorder {
 
 export interface SettingRecord {
   key: ConfigKey;
-  /** Masked if secret. */
+  /** Masked if it is secret. */
   value: unknown;
   origin: ConfigOrigin;
   /** `SVC_…`, `--flag` or `file:line`; null for live values and defaults. */
@@ -53,7 +53,9 @@ interface Deps {
   store: Store;
   audit: ChangeRecorder;
   log: Logger;
-  /** Returns why the resulting values are invalid together, beyond the checks of each key; null if they are valid. */
+  /**
+   * Returns why the resulting values are invalid in combination, apart from the checks of each key; null if they are valid.
+   */
   conflict?(changed: Pick<Settings, 'get'>, before: Pick<Settings, 'get'>): Promise<string | null>;
 }
 

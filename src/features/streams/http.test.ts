@@ -16,7 +16,7 @@ let server: HttpServer;
 let membership: Membership;
 let team_num: number;
 
-/** `ada`, the user of the token, is a human member of another user's team, whose agent she follows. */
+/** `ada`, the token's user, is a human member of another user's team, whose agent she follows. */
 beforeEach(async () => {
   room = await AccountsRoom.open();
   await addUser(room.store, { id: 'usr_1', username: 'ana' });

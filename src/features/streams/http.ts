@@ -24,7 +24,7 @@ export function streamHandlers(deps: {
       const audience = await agents.mayRead(caller, params.agent_id);
       const position = parsePosition({ last_event_id: lastEventId(call), ...query });
       const open = (signal: AbortSignal) => log.follow(params.agent_id, position, signal);
-      // A human may have left the team meanwhile.
+      // A human member may have left the team in the meantime.
       const holds = async () => membership.sees(caller, audience) && (await tokens.isLive(caller.token_id));
       await streams.serve(call, open, holds);
     },

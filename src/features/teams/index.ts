@@ -1,4 +1,4 @@
-/** Teams: their definitions, and who belongs to them. */
+/** Teams: their definitions and members. */
 import type { Core, Feature } from '../feature.ts';
 import { teamHandlers } from './http.ts';
 import { Membership } from './membership.ts';

@@ -1,6 +1,6 @@
 /**
- * Caches which users belong to which team, because a stream of all changes checks every entry. The cache is read once
- * and then follows committed changes.
+ * Caches which users belong to which team, because a stream of all changes checks every entry. The cache is loaded once and
+ * then updated with committed changes.
  */
 import { decide } from '../../core/policy.ts';
 import type { Audience } from '../../events/feed.ts';
@@ -28,7 +28,7 @@ export class Membership {
     return membership;
   }
 
-  /** A team is created, changed or deleted in this transaction; call it after the change. */
+  /** Call this after a change in the transaction that creates, changes or deletes a team. */
   changed(tx: Tx, team_num: number): void {
     const team = readTeam(tx, team_num);
     tx.afterCommit(() => {

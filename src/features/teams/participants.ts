@@ -12,17 +12,17 @@ export type Actor =
   | { kind: 'member'; actor_id: string; role: 'leader' | 'worker'; member: Member }
   | { kind: 'human'; actor_id: string; role: 'human'; user_id: string; username: string };
 
-/** A team with its members; for a run, by the spec that the run was created with. */
+/** A team with its members. For a run, they come from the spec with which the run was created. */
 export interface Participants {
   team: TeamRow;
   spec: TeamSpec;
-  /** The user that a bare `user` refers to: the run's creator, else the team's. */
+  /** The user that a bare `user` refers to: the run's creator or, without a run, the team's. */
   user_id: string;
 }
 
 /**
- * Accepts `<member_id>@<team_id>`, `user:<username>`, a bare member id, `leader` or `user`. Throws `unknown actor:
- * <id>`, also for a person who is neither the team's creator, nor one of its human members, nor root.
+ * Accepts `<member_id>@<team_id>`, `user:<username>`, a bare member id, `leader` or `user`. Throws `unknown actor: <id>`,
+ * also for a person who is neither the team's creator, nor one of its human members, nor root.
  */
 export function resolveActor(reader: Reader, { team, spec, user_id }: Participants, asked: string): Actor {
   const unknown = () => invalid(`unknown actor: ${asked}`, 'unknown_actor');

@@ -1,4 +1,4 @@
-/** SQL for teams and their human members: rows in, rows and records out. The service has the rules. */
+/** SQL for teams and their human members: rows in, rows and records out. The rules are in the service. */
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import { rfc3339 } from '../../base/clock.ts';
 import type { View } from '../../core/policy.ts';
@@ -35,8 +35,8 @@ export function creatorOf(reader: Reader, team_num: number): string {
 }
 
 /**
- * Ids of everyone who may have written a part of the team's definition: its creator, and all who ever changed it. They are
- * users, and tokens with limits.
+ * Ids of everyone who may have written a part of the team's definition: its creator, and everyone who has changed it. They
+ * may be users, or tokens with limits.
  */
 export function editorsOf(team: Pick<TeamRow, 'created_by' | 'spec_editors'>): string[] {
   return [...new Set([team.created_by, ...(JSON.parse(team.spec_editors) as string[])])];
@@ -55,7 +55,7 @@ export function createdTeams(reader: Reader, user_id: string): boolean {
 export interface TeamFilter {
   view: View;
   before_num?: number | undefined;
-  /** Absent: no filter. */
+  /** Without this, there is no limit. */
   limit?: number | undefined;
 }
 
@@ -95,7 +95,7 @@ export function updateTeam(tx: Tx, num: number, changes: Updateable<Tables['team
   tx.run(tx.sql.updateTable('teams').set(changes).where('num', '=', num));
 }
 
-/** Ids and names of the users who can see and edit the team, besides its creator and root; by name. */
+/** Ids and names of the users who can see and edit the team, besides its creator and root, sorted by name. */
 export function humansOf(reader: Reader, team_num: number): { user_id: string; username: string }[] {
   return reader.all(
     reader.sql

@@ -1,7 +1,7 @@
 /**
- * Tokens in memory, because every request needs one. Caches the rows of the database, and the time of last use, which is
- * written to the database about once a minute. A transaction that revokes or changes a token removes it from the cache right
- * after its commit, before anything else observes the commit; a read that began earlier cannot restore it.
+ * Keeps tokens in memory, because every request needs one. Caches database rows and the time of last use, which is written
+ * to the database about once a minute. A transaction that revokes or changes a token removes it from the cache right after
+ * its commit, before anything else observes the commit. A read that began earlier cannot put it back.
  */
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
@@ -19,7 +19,7 @@ export interface LiveToken {
   username: string;
   role: Role;
   kind: TokenKind;
-  /** Null for sign-ins: everything that the role allows. */
+  /** Null for sign-ins, which may do everything that the role allows. */
   grant: Grant | null;
   last_used_at: number;
   idle_expires_at: number | null;
@@ -38,7 +38,7 @@ export class LiveTokens {
   readonly #byDigest = new Map<string, Kept>();
   readonly #byId = new Map<string, Kept>();
   readonly #used = new Map<string, Kept>();
-  /** Increments with every commit that revokes or changes tokens: rows read before may be stale. */
+  /** Incremented by every commit that revokes or changes tokens. Rows that were read before may be stale. */
   #generation = 0;
 
   constructor(deps: { store: Store; clock: Clock; log: Logger }) {
@@ -55,7 +55,7 @@ export class LiveTokens {
     return this.#byId.get(id) ?? (await this.#load({ id }));
   }
 
-  /** The last use of a token if it is not written to the database yet. */
+  /** The last use of a token if it has not been written to the database yet. */
   use(id: string): Pick<LiveToken, 'last_used_at' | 'idle_expires_at'> | undefined {
     const kept = this.#byId.get(id);
     return kept && { last_used_at: kept.last_used_at, idle_expires_at: kept.idle_expires_at };

@@ -71,7 +71,7 @@ export function countApiTokens(reader: Reader, user_id: string): number {
   return Number(reader.get(tokens.select((where) => where.fn.countAll().as('n')))!.n);
 }
 
-/** Ids of tokens that are over at `now`, by age or because they were not used. */
+/** Ids of tokens that have expired at `now`, because of their age or because they were not used. */
 export function expiredTokens(reader: Reader, now: number): string[] {
   const expired = reader.sql
     .selectFrom('tokens')

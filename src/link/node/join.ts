@@ -13,7 +13,7 @@ interface JoinOptions {
   log: Logger;
 }
 
-/** For the listener's `routes`. */
+/** Returns the value for the listener's `routes`. */
 export function joinRoutes({ trust, log }: JoinOptions): (router: ConnectRouter) => void {
   return (router) => {
     router.service(JoinService, {

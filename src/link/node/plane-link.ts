@@ -1,7 +1,7 @@
 /**
- * The node's end of a link. Only one link exists at a time; the latest one wins. It sends the state of the disk page
- * by page, and then facts and wakes as they happen. The queue for a slow plane is bounded: beyond the bound, the link
- * ends, and the next link reads everything from the disk again.
+ * The node's end of a link. Only one link exists at a time; the latest one wins. It sends the state on disk page by page,
+ * and then facts and wakes as they happen. The queue for a slow plane is bounded: when it is full, the link ends, and the
+ * next link reads everything from disk again.
  *
  *   hello accepted (`server.ts`) ─▶ snapshot ─▶ facts and wakes
  *                 └────────────────────┴─────────────┴──▶ ended: a later link, an error, a closed connection, or a full queue
@@ -22,7 +22,7 @@ import type { Grown } from './pulling.ts';
 
 export class PlaneLink implements NodeSink {
   readonly position: LinkPosition;
-  /** Whether the byte connection itself reports that a session has grown. */
+  /** Returns whether the byte connection itself reports that a session has grown. */
   onSpoolGrew: Grown = () => false;
   readonly #node: Node;
   readonly #wake = new Wake();
@@ -62,8 +62,8 @@ export class PlaneLink implements NodeSink {
   }
 
   /**
-   * Sends an actor's call to the plane and returns its answer. Throws a Problem, also if the plane does not answer in
-   * time; a later answer is then ignored.
+   * Sends an actor's call to the plane and returns its answer. Throws a Problem, also if the plane does not answer in time;
+   * a later answer is ignored.
    */
   upcall(method: string, params: unknown, token: string): Promise<unknown> {
     if (this.#over || this.#upcalls.size >= limits.link_upcalls_max) {
@@ -107,8 +107,8 @@ export class PlaneLink implements NodeSink {
   }
 
   /**
-   * The messages to the plane after the hello: the snapshot, then facts before wakes. Throws the error that ended the
-   * link.
+   * The messages to the plane after the hello: first the snapshot, then facts and wakes, facts first. Throws the error that
+   * ended the link.
    */
   async *responses(): AsyncGenerator<AttachResponse> {
     await this.#node.attach(this);

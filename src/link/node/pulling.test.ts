@@ -1,4 +1,7 @@
-/** Long-poll reads on the node. Streams are strings in memory, and the test acts as the plane. One test uses a real link. */
+/**
+ * Long-poll reads on the node. Streams are strings in memory, and the test plays the part of the plane. One test uses a real
+ * link.
+ */
 import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { StreamName } from '../../core/event.ts';
@@ -9,12 +12,12 @@ import { type Grown, servePull } from './pulling.ts';
 
 let streams: Record<StreamName, string> | null;
 let looks: number;
-/** Runs once, after a check and before its answer. */
+/** Runs once, between a check and its answer. */
 let meanwhile: () => void;
 let grown: Grown;
 let plane_side: ReadableStreamDefaultController<PullRequest>;
 let responses: AsyncGenerator<PullResponse>;
-/** The expected answer; the request is checked only then. */
+/** The next answer. Requesting it makes the node check its reads. */
 let next: Promise<IteratorResult<PullResponse>>;
 
 const node = {
@@ -48,7 +51,7 @@ afterEach(async () => {
   expect(grown('ses_a')).toBe(false);
 });
 
-/** Sends a request, and waits until everything was checked. */
+/** Sends a request, and waits until all reads were checked. */
 async function ask(
   id: number,
   stream: StreamName,
@@ -64,7 +67,7 @@ async function turns(): Promise<void> {
   for (let i = 0; i < 5; i++) await new Promise(setImmediate);
 }
 
-/** For each chunk: its read, its bytes, and a point if it is the last; for an error, its code. */
+/** For each chunk: the read, the bytes, and a dot if it is the last one. For an error: the read and the code. */
 async function answered(): Promise<string[]> {
   const { value } = await next;
   next = responses.next();

@@ -1,11 +1,11 @@
 /**
- * How many bytes may be in flight: what the link drains in its round trip time and a little more, at its measured
- * rate. A smaller window leaves a long link idle; a larger one only lengthens the queue in front of every live line.
+ * Limits the bytes in flight to what the link drains in its round trip time and a little more, at its measured rate. With a
+ * smaller window, a long link would be idle at times; a larger one only lengthens the queue in front of every live line.
  */
 import { limits } from '../limits.ts';
 
 interface Mark {
-  /** Bytes sent so far when this message was sent, including it. */
+  /** Bytes sent when this message was sent, including the message. */
   total: number;
   /** Bytes known to have arrived at that time. */
   arrived: number;
@@ -43,14 +43,14 @@ export class Window {
     this.#marks.push({ total: this.#sent, arrived: this.#arrived, at: this.#now() });
   }
 
-  /** The peer reports that this many more bytes arrived. */
+  /** Called when the peer reports that this many more bytes have arrived. */
   arrived(bytes: number): void {
     this.#arrived = Math.min(this.#arrived + bytes, this.#sent);
     let newest: Mark | null = null;
     while (this.#marks[0] && this.#marks[0].total <= this.#arrived) newest = this.#marks.shift()!;
     if (!newest) return;
     const took_ms = Math.max(this.#now() - newest.at, 0.1);
-    // The shortest round trip is that of an empty link. It grows with time, so that a slower route is noticed.
+    // The shortest round trip is that of an idle link. The value grows with time, so that a slower route is noticed.
     this.#round_ms = Math.min(took_ms, this.#round_ms * 1.01);
     const bytes_per_ms = (this.#arrived - newest.arrived) / took_ms;
     const wanted = bytes_per_ms * (this.#round_ms + limits.pull_ahead_ms);

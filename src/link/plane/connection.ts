@@ -1,6 +1,6 @@
 /**
- * One connection to a node: TLS 1.3 (or no TLS if security is disabled) and one HTTP/2 session over it, with a
- * transport for gRPC calls. It never reconnects; its owner decides what happens after its end.
+ * One connection to a node: TLS 1.3 (or no TLS if security is disabled) and one HTTP/2 session over it, with a transport for
+ * gRPC calls. It never reconnects; the owner of the connection decides what to do when it ends.
  */
 import type { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
@@ -14,19 +14,19 @@ import { Problem, problems } from '../../core/problem.ts';
 import { limits } from '../limits.ts';
 
 export interface ConnectionOptions {
-  /** The address to connect to, already checked, or a name. */
+  /** The address to connect to, which was already checked, or a name. */
   host: string;
   port: number;
   /** The name that the certificate must match, also sent as SNI unless it is an address. */
   servername: string;
-  /** PEM; null: no TLS. `anchors`: a certificate in `ca` that is not an authority's is trusted as it is. */
+  /** PEM; null: no TLS. `anchors`: a certificate in `ca` is trusted even if it is not that of an authority. */
   tls: { ca: string; cert?: string; key?: string; anchors?: boolean } | null;
   /**
-   * Decides on a certificate with a valid chain; `misnamed` is the error if its names do not match `servername`. A
-   * Problem that it returns is thrown unchanged. If absent, the names decide.
+   * Decides whether to accept a certificate with a valid chain. `misnamed` is the error if its names do not match
+   * `servername`. If a Problem is returned, it is thrown unchanged. Without this function, the names must match.
    */
   verify?: (certificate: PeerCertificate, misnamed: Error | undefined) => Error | undefined;
-  /** Returns the bearer token for each call; null: none. */
+  /** Returns the bearer token for each call; null: the call has no token. */
   token?: () => Promise<string | null>;
   signal?: AbortSignal;
 }
@@ -170,7 +170,7 @@ class Http2Connection implements Connection {
     });
   }
 
-  /** Ends the connection if the peer does not answer in time, even if the kernel still considers it open. */
+  /** Ends the connection if the peer does not answer in time, even if the kernel still considers the connection open. */
   #ping(): void {
     if (this.#session.destroyed) return;
     const give_up = () => this.#session.destroy(problems.nodeUnreachable());

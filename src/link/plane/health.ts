@@ -12,7 +12,7 @@ export interface RemoteHealth extends NodeHealth {
   worktree_root_problem: string | null;
 }
 
-/** `onTime` gets the node's clock (Unix ms) from any answer, including a rejection. Throws a Problem. */
+/** `onTime` receives the node's clock (Unix ms) from any answer, including a rejection. Throws a Problem. */
 export async function askHealth(
   transport: Transport,
   worktree_root: string | null,

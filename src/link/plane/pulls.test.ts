@@ -1,4 +1,4 @@
-/** Long-poll reads on the plane. The test acts as the node. */
+/** Long-poll reads on the plane. The test plays the part of the node. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { beforeEach, expect, test } from 'vitest';
 import { limits } from '../limits.ts';
@@ -29,7 +29,7 @@ async function asked(): Promise<Read[]> {
   return (value as PullRequest).reads;
 }
 
-/** Exactly one read. */
+/** Returns the next request's only read. */
 async function one(): Promise<Read> {
   const reads = await asked();
   expect(reads).toHaveLength(1);
@@ -38,7 +38,7 @@ async function one(): Promise<Read> {
 
 async function answer(response: MessageInitShape<typeof PullResponseSchema>): Promise<void> {
   answers.enqueue(create(PullResponseSchema, response));
-  // Turns of the event loop until it is processed.
+  // Lets the event loop turn until the answer is processed.
   for (let i = 0; i < 5; i++) await new Promise(setImmediate);
 }
 

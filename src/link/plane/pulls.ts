@@ -1,7 +1,7 @@
 /**
- * The plane's end of the byte connection. It reads spools, with many reads in progress at a time, each answered in
- * chunks. It reports to the node how many bytes arrived, so that the node never has more in flight than the link drains in a
- * short time.
+ * The plane's end of the byte connection. It reads spools: many reads are in progress at a time, and each is answered in
+ * chunks. It reports to the node how many bytes have arrived, so that the node never has more in flight than the link drains
+ * in a short time.
  */
 import { create } from '@bufbuild/protobuf';
 import { Wake } from '../../base/async.ts';
@@ -40,7 +40,7 @@ export class Pulls {
   #last_id = 0;
   #has_ended = false;
 
-  /** `wake` is called when there is something new to read from the session. */
+  /** `wake` is called when the session may have new bytes to read. */
   constructor(wake: (session_id: string) => void) {
     this.#long_poll = new LongPollReads(wake);
   }
@@ -66,12 +66,12 @@ export class Pulls {
     });
   }
 
-  /** The session's end is known, so every later read asks the node. */
+  /** Call this when the session has ended. Every later read then asks the node. */
   ended(session_id: string): void {
     this.#long_poll.end(session_id);
   }
 
-  /** The session will not be read any more. */
+  /** Call this when the session will not be read any more. */
   forget(session_id: string): void {
     this.#long_poll.forget(session_id);
   }
@@ -112,7 +112,7 @@ export class Pulls {
     }
   }
 
-  /** Completes every read in progress with the bytes that it has; fails reads without any, and later ones. */
+  /** Completes every read in progress with the bytes that it has received. Reads without any, and later ones, fail. */
   end(): void {
     this.#has_ended = true;
     for (const pending of this.#pending_reads.values()) {

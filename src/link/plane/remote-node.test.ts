@@ -70,7 +70,7 @@ test('a node rejects a stop that was delayed too long, and accepts the next one 
     await plane.attach({ snapshot: async () => {}, fact: () => {}, wake: () => {} });
     await plane.health();
     await plane.stop('ses_a', 0);
-    // Time passes on the node but not here, as after a suspend.
+    // Time passes on the node but not here, as after the plane's machine was suspended.
     ahead_ms = sharedLimits.node_answer_ms * 1_000;
     await expect(plane.stop('ses_b', 0)).rejects.toMatchObject({ kind: 'bad_gateway' });
     expect(stopped).toEqual(['ses_a']);
@@ -87,7 +87,7 @@ test('with a node that resolves only existing folders, a missing folder is resol
     resolve: async (path: string, { to_make = false } = {}) => {
       if (path === '/new')
         return { path: to_make ? '/real/new' : '/', below_worktree_root: true, claimed_by: null };
-      // Like a node of an earlier release, which does not read the field.
+      // Behaves like a node of an earlier release, which does not read the field.
       throw problems.workdirMissing();
     },
   };

@@ -1,7 +1,7 @@
 /**
- * A node on another machine, as a `Node`: commands as gRPC calls, bytes over a separate connection, facts and wakes
- * from the attached link. It holds at most one link and never creates one; without a link, every operation fails as
- * unreachable.
+ * A node on another machine, as a `Node`. Commands are gRPC calls, bytes come over a separate connection, and facts and
+ * wakes come from the attached link. It has at most one link and never creates one by itself; without a link, every
+ * operation fails as unreachable.
  */
 
 import { posix } from 'node:path';
@@ -56,11 +56,11 @@ export interface RemoteNodeOptions {
   nextPosition(): Promise<AttachmentOptions['position']>;
   accept: AttachmentOptions['accept'];
   upcall: AttachmentOptions['upcall'];
-  /** The registry's base for derived workdirs; null: the node's own. */
+  /** The base for derived workdirs that is set in the registry; null: the node's own. */
   worktree_root(): string | null;
   /** Called once for each attached link when it ends. */
   onDown(reason: Error): void;
-  /** The node answers again over the same link after an overdue answer. */
+  /** Called when the node answers over the same link after its answer was overdue. */
   onBack(): void;
 }
 
@@ -70,7 +70,7 @@ export class RemoteNode implements Node {
   readonly #options: RemoteNodeOptions;
   #link: Attachment | null = null;
   #reachability: Reachability | null = null;
-  /** The last known node clock (Unix ms), and when it was read (`performance.now()`). */
+  /** The node's clock when it was last known (Unix ms), and when it was read (`performance.now()`). */
   #clock: { node_ms: number; read_at: number } | null = null;
   /** Aborts a connection attempt that is no longer wanted. */
   #closing = new AbortController();
@@ -163,7 +163,7 @@ export class RemoteNode implements Node {
         { ...options, timeoutMs: grace_ms + limits.link_start_ms },
       ),
     ).catch(async (error: unknown) => {
-      // The node's clock may have been set since it was read; the next attempt knows the new time.
+      // The node's clock may have been set since it was read. The next attempt uses the new time.
       if (error instanceof Problem && error.code === COMMAND_EXPIRED) await this.health();
       throw error;
     });
@@ -177,8 +177,7 @@ export class RemoteNode implements Node {
       const { length } = await this.#call(({ commands }, options) => commands.input(request, options));
       return whole(length);
     };
-    // Send small pieces, and only those that are missing, so that the upload completes even over links that keep
-    // breaking.
+    // Sends small pieces, and only those that are missing, so that the upload completes even over links that keep breaking.
     let done = 0;
     if (data.length > limits.link_input_bytes) {
       done = Math.min(Math.max((await send(0, 0, false)) - offset, 0), data.length);
@@ -202,7 +201,7 @@ export class RemoteNode implements Node {
     return this.#link.pulls.read(session_id, stream, from, max, into);
   }
 
-  /** Sent after a short delay; if a message is lost, the next one replaces it. */
+  /** Sent after a short delay. If a message is lost, the next one makes up for it. */
   committed(session_id: string, offsets: StreamSizes, fact: number): void {
     this.#link?.committed(session_id, offsets, fact);
   }
@@ -254,7 +253,7 @@ export class RemoteNode implements Node {
     });
   }
 
-  /** The node's clock (Unix ms) at which a command sent now expires; undefined while the clock is unknown. */
+  /** The time on the node's clock (Unix ms) at which a command sent now expires; undefined while that clock is unknown. */
   #commandExpiry(): { notAfterMs?: bigint } {
     if (this.#clock === null) return {};
     const { node_ms, read_at } = this.#clock;
@@ -262,7 +261,7 @@ export class RemoteNode implements Node {
     return { notAfterMs: BigInt(Math.round(not_after_ms)) };
   }
 
-  /** Opens one connection after the other, because the first may be the one that lets the node join. */
+  /** Opens the connections one after the other, because the first may be the one that lets the node join. */
   async #connect(signal: AbortSignal): Promise<Attachment> {
     const { id, log, dial, nextPosition, accept, upcall } = this.#options;
     const opened: Connection[] = [];
@@ -314,13 +313,13 @@ class RemoteFolders implements Folders {
       const { workdir: path, belowWorktreeRoot, claimedBy } = await commands.resolveWorkdir(asked, options);
       return { path: folder(path), belowWorktreeRoot, claimed_by: claimedBy || null };
     }).catch((error: unknown) => {
-      // Nodes that do not know `to_make` report a missing folder. They check links into worktrees once it exists.
+      // Nodes that do not support `to_make` report a missing folder. They check links into worktrees once the folder exists.
       const missing = error instanceof Problem && error.code === problems.workdirMissing().code;
       if (!to_make || !missing) throw error;
       return { path: plain(workdir), belowWorktreeRoot: false, claimed_by: null };
     });
     const root = this.#root();
-    // The node rejects the root that the registry has for it.
+    // The node rejects paths below the registry's root.
     const below = root !== null && `${found.path}/`.startsWith(`${root}/`);
     const { path, claimed_by } = found;
     return { path, below_worktree_root: found.belowWorktreeRoot || below, claimed_by };
@@ -329,7 +328,7 @@ class RemoteFolders implements Folders {
   async createWorktree(request: WorktreeRequest): Promise<Worktree> {
     const { agent_id, name, workdir, repo, ref, owner, recorded } = request;
     const root = request.root ?? this.#root();
-    // The registry's root may not exist on the node yet, so the node cannot know that it is one.
+    // The registry's root may not exist on the node yet, so the node cannot recognize it.
     if (root !== null && workdir && `${root}/`.startsWith(`${plain(workdir)}/`))
       throw problems.workdirNotSafe();
     return await this.#call(async ({ commands }, options) => {
@@ -340,7 +339,7 @@ class RemoteFolders implements Folders {
       if (!worktree) throw problems.nodeUnreachable();
       return worktreeFromWire(worktree);
     }).catch((error: unknown) => {
-      // Leave the path out of the error: the client did not send it and could not interpret it.
+      // Leave the path out of the error. The client did not send it and could not interpret it.
       const derived = root !== null && (workdir === null || workdir === '');
       const outside = error instanceof Problem && error.code === problems.workdirNotSafe().code;
       throw derived && outside ? worktreeRootNotSafe(root, this.#node_id) : error;

@@ -1,8 +1,8 @@
 /**
- * The addresses to which the plane may connect. A target is exactly `https://<host>:<port>`, in a single spelling.
- * Its name is resolved again for every connection, and the plane connects to the address that it checked, so that the
- * name cannot change in between. Private and loopback addresses are allowed, because nodes use them. Addresses for
- * the machine or its cloud (link-local, metadata), multicast and unassigned addresses are rejected.
+ * The addresses to which the plane may connect. A target is exactly `https://<host>:<port>`, in a single spelling. Its name
+ * is resolved again for every connection, and the plane connects to the address that it checked, so the name cannot change
+ * in between. Private and loopback addresses are allowed, because nodes use them. Link-local, metadata, multicast and
+ * unassigned addresses are rejected.
  */
 import { lookup } from 'node:dns/promises';
 import { isIP, isIPv4, isIPv6 } from 'node:net';
@@ -65,7 +65,7 @@ export function isAllowedAddress(address: string): boolean {
   return isWithin(address, reachable);
 }
 
-/** Like `isAllowedAddress`, but for the public internet only: for addresses from users other than root. */
+/** Like `isAllowedAddress`, but accepts only addresses of the public internet. For addresses from users other than root. */
 export function isPublicAddress(address: string): boolean {
   return isWithin(address, open);
 }
@@ -90,9 +90,8 @@ function rangeOf(address: ipaddr.IPv4 | ipaddr.IPv6): string {
 }
 
 /**
- * Resolves a host to the allowed addresses, in the resolver's order. Throws `grpc_target address is not allowed` if
- * it has other addresses only, and `failed to connect to remote node` if it has none or the resolver does not answer
- * in time.
+ * Resolves a host to its allowed addresses, in the resolver's order. Throws `grpc_target address is not allowed` if it has
+ * only other addresses, and `failed to connect to remote node` if it has none or the resolver does not answer in time.
  */
 export async function resolveTarget(host: string): Promise<string[]> {
   const addresses = isIP(host) ? [host] : await resolve(host);
@@ -116,7 +115,7 @@ async function resolve(host: string): Promise<string[]> {
   }
 }
 
-/** The forms in which the kernel or a router treats an IPv6 address as IPv4: mapped, and the well-known NAT64 prefix. */
+/** The forms of an IPv6 address that the kernel or a router treats as IPv4: mapped, and with the well-known NAT64 prefix. */
 function innerIpv4(address: ipaddr.IPv6): string | null {
   const bytes = address.toByteArray();
   const nat64 = address.range() === 'rfc6052' && bytes.slice(4, 12).every((byte) => byte === 0);

@@ -1,7 +1,7 @@
 /**
- * The plane's side of a join and of a certificate renewal. In a join, both ends prove the bootstrap token through
- * TLS: each shows a fresh certificate signed by the authority that both derive from the token. The token is never
- * sent, nothing can be relayed into another connection, and only the plane receives what the node sends afterwards.
+ * The plane's side of a join and of a certificate renewal. In a join, both ends prove through TLS that they know the
+ * bootstrap token: each presents a fresh certificate signed by an authority that both derive from the token. The token is
+ * never sent, nothing can be relayed into another connection, and only the plane can read what the node sends afterwards.
  */
 import { createClient, type Transport } from '@connectrpc/connect';
 import type { Clock } from '../../base/clock.ts';
@@ -16,14 +16,14 @@ import type { PlaneTrust } from './plane-trust.ts';
 export interface JoinOptions {
   host: string;
   port: number;
-  /** The id as registered. */
+  /** The id under which the node was registered. */
   node_id: string;
   /** The names by which the plane will connect to the node: the target's host and, if set, its TLS name. */
   names: string[];
   bootstrap_token: string;
   /**
-   * Called once the node has proven the token, before it gets a certificate; false: the token has been used by
-   * another node.
+   * Called after the node has proven the token, and before it gets a certificate. Returns false if another node has used the
+   * token.
    */
   spend: () => Promise<boolean>;
   trust: PlaneTrust;
@@ -33,7 +33,7 @@ export interface JoinOptions {
 }
 
 /**
- * Certifies a node. Throws Problems: `unauthorized` (the tokens differ, the node has used this one, or it accepts
+ * Certifies a node. Throws Problems: `unauthorized` (the tokens differ, the node has already used this one, or it accepts
  * none), `node_unreachable`, `node_id_mismatch`, `version_skew`, `joining_not_possible` (the operator provides the
  * certificates). A node that reports the wrong id has not used the token.
  */
@@ -65,7 +65,7 @@ export async function joinNode(options: JoinOptions): Promise<void> {
   }
 }
 
-/** Issues a new certificate for the key of a linked node. Throws like other calls to the node. */
+/** Issues a new certificate for the key of a linked node. Throws the same errors as other calls to the node. */
 export async function renewNode(options: {
   transport: Transport;
   node_id: string;
@@ -105,7 +105,7 @@ async function openJoin({
       ...(signal && { signal }),
     });
   } catch (error) {
-    // A node without the token has no certificate that is valid here.
+    // A node that does not know the token has no certificate that is valid here.
     const refused = error instanceof Problem && error.code === problems.certificateVerifyFailed().code;
     throw refused ? problems.nodeUnauthorized() : error;
   }

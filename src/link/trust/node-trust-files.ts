@@ -1,6 +1,6 @@
 /**
- * What the files in a node's `cert_dir` mean: whether the node is alone, joined or uses the operator's certificates, and
- * with which certificate, authority and token settings.
+ * Interprets the files in a node's `cert_dir`: determines whether the node is alone, joined or uses the operator's
+ * certificates, and returns its certificate, authority and token settings.
  */
 import { createHash, constants as openssl, X509Certificate } from 'node:crypto';
 import { createSecureContext, type SecureContext, type TlsOptions } from 'node:tls';
@@ -15,14 +15,14 @@ import type { TokenSettings } from './tokens.ts';
 export interface NodeTrustOptions {
   cert_dir: string;
   node_id: string;
-  /** Null: not configured; then `mtls` after a join, `tls` with certificates of the operator. */
+  /** Null if not configured. The mode is then `mtls` after a join, and `tls` with certificates of the operator. */
   mode: 'tls' | 'mtls' | 'disabled' | null;
-  /** Null: not configured; then the values from a join, else the defaults. */
+  /** Null if not configured. The values from a join, or else the defaults, then apply. */
   shared_secret: string | null;
   issuer: string | null;
   audience: string | null;
   bootstrap_token: string | null;
-  /** Whether ActorService is served here. Agents of this machine, which have no certificate, may then call it. */
+  /** Whether ActorService is served here. Agents of this machine, which have no certificate, may call it. */
   actors?: boolean;
   clock: Clock;
   log: Logger;
@@ -32,7 +32,10 @@ export type TrustState = 'alone' | 'joined' | 'operator';
 
 export interface Trusted {
   state: TrustState;
-  /** PEM. In `alone`, the node's own certificate, so that no other authority (Node's list of public ones) is trusted. */
+  /**
+   * PEM. In state `alone`, this is the node's own certificate, so that it trusts no other authority (not even Node's public
+   * ones).
+   */
   ca: string;
   cert: string;
   key: string;
@@ -44,7 +47,7 @@ export interface Trusted {
 export const joinedSchema = z.object({
   plane_id: z.string(),
   joined_at: z.string(),
-  /** SHA-256 of every authority received in a join; any other authority in ca.pem is the operator's. */
+  /** SHA-256 of every authority received in a join. Any other authority in ca.pem is the operator's. */
   authorities: z.array(z.string()),
   /** SHA-256 of every used bootstrap token. */
   spent: z.array(z.string()),
@@ -53,7 +56,7 @@ export type Joined = z.infer<typeof joinedSchema>;
 
 export const TLS_BASE = {
   minVersion: 'TLSv1.3',
-  // A resumed session shows no certificate, and would outlive the certificate that admitted the first one.
+  // A resumed session presents no certificate, and could outlive the certificate with which the first one was accepted.
   secureOptions: openssl.SSL_OP_NO_TICKET,
 } as const satisfies TlsOptions;
 
@@ -113,7 +116,7 @@ async function alone(
   return trusted('alone', { ca: cert, cert, key }, rest);
 }
 
-/** The configuration takes precedence over values from a join, and those over the defaults; null without a secret. */
+/** The configuration takes precedence over values from a join, and those over the defaults. Null if there is no secret. */
 async function settingsOf(options: NodeTrustOptions, dir: CertDir): Promise<TokenSettings | null> {
   const found = await dir.readSecret();
   const shared_secret = options.shared_secret ?? found.shared_secret;
@@ -134,7 +137,7 @@ function trusted(
   return { state, ...identity, context: createSecureContext({ ...TLS_BASE, ...identity }), ...rest };
 }
 
-/** Hexadecimal. */
+/** Returns hexadecimal digits. */
 export function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }

@@ -26,7 +26,7 @@ export interface KeyPair {
   key: string;
 }
 
-/** What one side of a TLS connection needs: the authorities to trust and its own certificate and key. PEM. */
+/** One side of a TLS connection: the authorities that it trusts, and its own certificate and key. PEM. */
 export interface Identity extends KeyPair {
   ca: string;
 }
@@ -35,16 +35,16 @@ export interface LeafContent {
   /** The common name, for people only. */
   title: string;
   uri: string;
-  /** DNS names and addresses by which clients may connect. */
+  /** DNS names and addresses under which clients may connect. */
   names?: string[];
   usages: ('server' | 'client')[];
   now_ms: number;
   lifetime_ms: number;
 }
 
-/** The server name that a joining plane requests; only a certificate of a join is valid for it. */
+/** The server name that a joining plane requests. Only a certificate of a join is valid for it. */
 export const JOIN_NAME = 'join.svc.internal';
-/** The name by which agents connect to the svc process on their machine. */
+/** The names and addresses that agents use to connect to the svc process on their machine. */
 export const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '::1'];
 export const JOIN_PLANE_URI = 'svc:join:plane';
 export const JOIN_NODE_URI = 'svc:join:node';
@@ -65,8 +65,8 @@ export async function makeKey(): Promise<string> {
 }
 
 /**
- * Creates an authority for `key`. The same key always gives the same name, so that certificates which it signed
- * earlier stay valid.
+ * Creates an authority for `key`. The same key always results in the same name, so certificates that it signed earlier stay
+ * valid.
  */
 export async function makeCa(key: string, now_ms: number): Promise<string> {
   const spki = createPublicKey(key).export({ type: 'spki', format: 'der' });
@@ -82,10 +82,10 @@ export function makeSelfSigned(key: string, title: string, now_ms: number): Prom
 }
 
 /**
- * Derives the authority of a join: HKDF-SHA-256 over the token with a fixed info text and no salt. Both ends must
- * derive the same key from the same token without communication, and nothing else is derived from the token. Anyone
- * who sees a certificate that it signed can test guesses of the token, so a token must be impossible to guess (at
- * least 16 characters).
+ * Derives the authority of a join: HKDF-SHA-256 over the token with a fixed info text and no salt. Both ends must derive the
+ * same key from the same token without communication, and nothing else is derived from the token. Anyone who sees a
+ * certificate signed by this authority can test guesses of the token, so a token must be impossible to guess (at least 16
+ * characters).
  */
 export async function joinCa(bootstrap_token: string): Promise<KeyPair> {
   const seed = Buffer.from(hkdfSync('sha256', bootstrap_token, '', 'svc join authority v1', 32));
@@ -99,7 +99,7 @@ export async function joinCa(bootstrap_token: string): Promise<KeyPair> {
   return { cert, key: key.export({ type: 'pkcs8', format: 'pem' }) as string };
 }
 
-/** A fresh key and certificate for one side of a join. Its short validity is not a safeguard: the token is the proof. */
+/** A fresh key and certificate for one side of a join. The short validity is not a safeguard; the token is the proof. */
 export async function makeJoinLeaf(ca: KeyPair, side: 'plane' | 'node', now_ms: number): Promise<KeyPair> {
   const key = await makeKey();
   const cert = await makeLeaf(ca, key, {
@@ -118,7 +118,7 @@ export function makeLeaf(ca: KeyPair, key: string, content: LeafContent): Promis
   return sign(ca, ecKeys(key).publicKey, content);
 }
 
-/** PKCS #10, PEM. It requests nothing: the issuer decides what the certificate contains. */
+/** A certificate request (PKCS #10, PEM). It requests no names, because the issuer decides what the certificate contains. */
 export async function makeCsr(key: string, title: string): Promise<string> {
   const request = await x509.Pkcs10CertificateRequestGenerator.create({
     name: [{ CN: [title] }],
@@ -128,7 +128,9 @@ export async function makeCsr(key: string, title: string): Promise<string> {
   return request.toString('pem');
 }
 
-/** Issues a certificate for the key of a request and ignores every name in the request. Throws if the request is invalid. */
+/**
+ * Issues a certificate for the key of a request, and ignores every name in the request. Throws if the request is invalid.
+ */
 export async function issue(ca: KeyPair, csr: string, content: LeafContent): Promise<string> {
   return sign(ca, await keyOfRequest(csr), content);
 }
@@ -150,7 +152,7 @@ async function keyOfRequest(csr: string): Promise<x509.PublicKey> {
   return request.publicKey;
 }
 
-/** The `svc:` URIs of a certificate, read from its DER bytes, never from a text form. */
+/** The `svc:` URIs of a certificate, read from its DER bytes because a text form can be ambiguous. */
 export function svcUris(raw: Uint8Array): string[] {
   const alternatives = new x509.X509Certificate(raw).getExtension(x509.SubjectAlternativeNameExtension);
   return (alternatives?.names.items ?? [])
@@ -208,7 +210,7 @@ export function checkPair({ cert, key }: KeyPair, files: KeyPair): void {
   if (!certificate.checkPrivateKey(own)) throw new Error(`${files.key} is not the key of ${files.cert}`);
 }
 
-/** Throws with a message for the operator if it is not a key of the type that svc creates. */
+/** Throws with a message for the operator unless it is a key of the type that svc creates. */
 export function checkOwnKey(key: string, file: string): void {
   const own = readable(file, () => createPrivateKey(key));
   if (own.asymmetricKeyDetails?.namedCurve === 'prime256v1') return;

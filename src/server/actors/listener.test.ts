@@ -91,7 +91,7 @@ test('accepts only JSON of a limited size', async () => {
   expect(await ask(connection, { params: quoted(most + 1) })).toBe('too_large: the call is too large');
   expect(await ask(connection, { method: 'x'.repeat(65) })).toBe('too_large: the call is too large');
   expect(await ask(connection, { params: '{' })).toBe('invalid: params must be JSON');
-  // No one reads this far.
+  // The listener stops reading before the end.
   expect(await ask(connection, { params: quoted(4 * most) })).not.toBe('passed');
   expect(await ask(connection, { params: '[]' })).toBe('passed');
 });

@@ -1,7 +1,7 @@
 /**
  * The plane's gRPC listener for actors at `internal_grpc.listen`. It uses the plane's certificate and serves only
- * ActorService. Every call needs a token, except calls of an operator who shows the plane's own certificate in
- * `mtls`. (A node serves ActorService on its single listener.)
+ * ActorService. Every call needs a token, except calls of an operator who presents the plane's own certificate in `mtls`. (A
+ * node serves ActorService on its only listener.)
  */
 import type { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
@@ -25,15 +25,15 @@ export interface ActorListenerOptions extends ActorBackend {
   /** PEM; null: no TLS. */
   certificate: Certificate | null;
   /**
-   * Decides whether a client certificate is the operator's; the handshake has proven that the caller holds its key.
-   * If absent, the listener requests no client certificate.
+   * Decides whether a client certificate is the operator's. The handshake has proven that the caller has its key. Without
+   * this function, the listener requests no client certificates.
    */
   isOperator?: (certificate: X509Certificate) => boolean;
 }
 
 export interface ActorListener {
   readonly port: number;
-  /** Takes effect for new connections. */
+  /** Replaces the certificate for new connections. */
   certify(certificate: Certificate): void;
   close(): Promise<void>;
 }
@@ -56,7 +56,7 @@ export async function openActorListener(options: ActorListenerOptions): Promise<
   const tls = {
     minVersion: 'TLSv1.3',
     handshakeTimeout: sharedLimits.link_connect_ms,
-    // Agents have no certificate and are not rejected for that.
+    // Agents have no certificate and must not be rejected for that.
     ...(options.isOperator && { requestCert: true, rejectUnauthorized: false }),
   } as const;
   const secure = certificate && http2.createSecureServer({ ...certificate, ...tls, settings }, adapter);

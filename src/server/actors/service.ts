@@ -1,6 +1,6 @@
 /**
- * ActorService, the same on a plane and on a node. It passes a call with its bearer token to the plane's services or
- * up the link. It does not verify tokens; it only limits what it passes.
+ * ActorService, which is the same on a plane and on a node. It passes a call with its bearer token to the plane's services
+ * or up the link. It does not verify tokens; it only limits the number and size of calls.
  */
 import { type ConnectRouter, createContextKey } from '@connectrpc/connect';
 import { limits as sharedLimits } from '../../base/limits.ts';
@@ -33,7 +33,7 @@ export function actorRoutes({ call, log }: ActorBackend): (router: ConnectRouter
   let waiting = 0;
 
   /**
-   * A slot is held until the plane has answered, even if the caller disconnects. Some slots are reserved for calls
+   * A slot stays occupied until the plane has answered, even if the caller disconnects. Some slots are reserved for calls
    * that do not wait, so that agents waiting for mail cannot block agents that send it.
    */
   const pass: ActorBackend['call'] = async (asked) => {

@@ -11,7 +11,7 @@ const headByAgent = preparedQuery((sql, agent_num: number) =>
   sql.selectFrom('heads').selectAll().where('agent_num', '=', agent_num),
 );
 
-/** Undefined once the agent is deleted. */
+/** Returns undefined once the agent is deleted. */
 export function headOf(reader: Reader, agent_num: number): Head | undefined {
   return reader.get(headByAgent(reader, agent_num));
 }
@@ -40,7 +40,7 @@ export function hasEvents(reader: Reader): boolean {
   return reader.get(heads) !== undefined;
 }
 
-/** Numbers of the agents whose log has events, or had some. */
+/** Numbers of the agents whose logs have, or had, any events. */
 export function agentsWithEvents(reader: Reader): number[] {
   const heads = reader.sql.selectFrom('heads').select('agent_num').where('last_seq', '>', 0);
   return reader.all(heads).map(({ agent_num }) => agent_num);
@@ -78,7 +78,7 @@ const growth = preparedQuery((sql, agent_num: number, events: number, bytes: num
     .returning('last_seq'),
 );
 
-/** Assigns the next numbers; returns the last of them. Throws `agent not found` if the log does not exist. */
+/** Assigns the next numbers and returns the last one. Throws `agent not found` if the log does not exist. */
 export function allocateSeqs(writer: Writer, agent_num: number, events: number, bytes: number): number {
   const head = writer.get(growth(writer, agent_num, events, bytes));
   if (!head) throw problems.agentNotFound();

@@ -1,4 +1,7 @@
-/** The numbers that rows of events store for types, streams and flags. Databases and segments have them: never renumber. */
+/**
+ * The numbers that rows of events store for types, streams and flags. Databases and segments contain them, so never change
+ * them.
+ */
 import type { EventType, StreamName } from '../../core/event.ts';
 
 const types = { output: 1, status: 2, acp_event: 3, error: 4 } as const satisfies Record<EventType, number>;
@@ -23,7 +26,7 @@ export function streamNumber(stream: StreamName): number {
   return streams[stream];
 }
 
-/** Null for 0, the number of events without a stream. */
+/** Null for 0, which stands for events without a stream. */
 export function streamName(number: number): StreamName | null {
   return streamNames[number] ?? null;
 }

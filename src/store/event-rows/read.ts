@@ -22,7 +22,7 @@ export interface StoredEvent extends EventContent {
   seq: number;
 }
 
-/** Columns in the order that `EventDecoder` expects; add conditions and an order. */
+/** Columns in the order that `EventDecoder` expects. Add conditions and an order. */
 export function selectEvents(reader: Reader, agent_num: number) {
   return reader.sql
     .selectFrom('events')
@@ -30,12 +30,12 @@ export function selectEvents(reader: Reader, agent_num: number) {
     .where('agent_num', '=', agent_num);
 }
 
-/** Like `selectEvents`, only events of these types. */
+/** Like `selectEvents`, but only events of these types. */
 export function selectEventsOf(reader: Reader, agent_num: number, types: readonly EventType[]) {
   return selectEvents(reader, agent_num).where('type', 'in', types.map(typeNumber));
 }
 
-/** Packs small columns into one number, and reads text as text: a row costs a quarter of reading the columns. */
+/** Packs small columns into one number, and reads text as text. That takes a quarter of the time of reading the columns. */
 const packed =
   sql<number>`type + coalesce(stream, 0) * 8 + coalesce(flags, 0) * 32 + coalesce(session_num, 0) * 128`.as(
     'packed',
@@ -45,7 +45,7 @@ const text = sql<
 >`CASE WHEN flags >= ${sql.lit(BINARY)} THEN data ELSE CAST(data AS TEXT) END`.as('text');
 const SESSION_UNIT = 1 << 7;
 
-/** Decodes selected rows. Remembers the ids of sessions. */
+/** Decodes selected rows. Caches the ids of sessions. */
 export class EventDecoder {
   readonly #sessions = new Map<number, string>();
 
@@ -76,7 +76,7 @@ export class EventDecoder {
   }
 }
 
-/** The session's number of a selected row; 0 if it has none. */
+/** The session's number in a selected row; 0 if the event has no session. */
 export function sessionNumOf(row: readonly unknown[]): number {
   return sessionNum(row[2] as number);
 }

@@ -1,11 +1,11 @@
-/** Which rows of events are old, and their deletion. Status events stay as long as their agent exists. */
+/** Finds old rows of events and deletes them. Status events stay as long as their agent exists. */
 import { limits } from '../../base/limits.ts';
 import type { Reader, Writer } from '../store.ts';
 import { typeNumber } from './numbers.ts';
 
 const STATUS = typeNumber('status');
 
-/** An event that can be deleted; `bytes`: what it counts in the log's size. */
+/** An event that can be deleted. `bytes`: its contribution to the log's size. */
 export interface OldEvent {
   seq: number;
   ts_ms: number;

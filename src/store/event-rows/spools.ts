@@ -1,4 +1,4 @@
-/** Spools: how far each stream of a session is committed. */
+/** Spools: how much of each stream of a session is committed. */
 import type { Selectable } from 'kysely';
 import { type StreamName, streamNames } from '../../core/event.ts';
 import { preparedQuery } from '../prepared-query.ts';
@@ -18,7 +18,7 @@ export function spoolsOf(reader: Reader, session_num: number): Record<StreamName
   return { stdout: pick('stdout'), stderr: pick('stderr') };
 }
 
-/** Bytes of output that the committed bytes of a stream became. */
+/** Length of the output that resulted from the committed bytes of a stream. */
 export function outputBytes({ output, offset }: Pick<SpoolRow, 'output' | 'offset'>): number {
   return output ?? offset;
 }
@@ -31,7 +31,7 @@ export function createSpools(writer: Writer, session_num: number): void {
   }
 }
 
-/** The spool file lost bytes: its beginning corresponds to the stream's committed offset from now on. */
+/** Records that the spool file lost bytes: its beginning now corresponds to the stream's committed offset. */
 export function rebaseSpool(writer: Writer, session_num: number, stream: StreamName): SpoolRow {
   return writer.get(
     writer.sql
@@ -71,7 +71,7 @@ const move = preparedQuery(
       .where('offset', '=', from),
 );
 
-/** Moves a committed offset. Throws `StaleBatch` if it is not at `from`. */
+/** Moves a committed offset. Throws `StaleBatch` if the offset is not `from`. */
 export function moveSpool(
   writer: Writer,
   session_num: number,

@@ -1,5 +1,5 @@
 /**
- * Writes events: the only place that inserts rows of events. Rows, the log's head and, for output from a spool, the stream's
+ * Writes events. No other module inserts rows of events. The rows, the log's head and, for output from a spool, the stream's
  * committed offset change in one transaction.
  */
 import { limits } from '../../base/limits.ts';
@@ -14,11 +14,11 @@ import { moveSpool } from './spools.ts';
 
 /** An event to append. */
 export interface NewEvent extends EventContent {
-  /** Output: its position in the stream's output. Null for other events. */
+  /** The position in the stream's output; null for other events. */
   offset: number | null;
 }
 
-/** The numbers of appended events, and the bytes that they add to the log's size. */
+/** The numbers of appended events, and the number of bytes by which the log grew. */
 export interface Grown {
   first_seq: number;
   last_seq: number;
@@ -35,7 +35,7 @@ interface Row {
   data: Uint8Array;
 }
 
-/** The statement for one row; `insertRows` has its parameters, in this order. */
+/** The statement for one row. `insertRows` passes its parameters in this order. */
 const insertion = preparedQuery((sql) =>
   sql.insertInto('events').values({
     ...{ agent_num: 0, seq: 0, ts: 0, type: 0 },
@@ -96,7 +96,7 @@ const sessionById = preparedQuery((sql, id: string) =>
   sql.selectFrom('sessions').select(['num', 'agent_num']).where('id', '=', id),
 );
 
-/** Remembers what it looked up: consecutive events mostly belong to one session. */
+/** Caches lookups, because consecutive events mostly belong to one session. */
 function sessionNums(writer: Writer): (session_id: string) => number {
   const known = new Map<string, number>();
   return (session_id) => {
@@ -110,12 +110,12 @@ function sessionNums(writer: Writer): (session_id: string) => number {
   };
 }
 
-/** Writes batches of output on one connection. Every check is part of a statement, so it caches only numbers. */
+/** Writes batches of output on one connection. Every check is part of a statement, so only numbers are cached. */
 export class BatchWriter {
   /** Numbers of sessions and their agents, by the session's id. */
   readonly #sessions = new Map<string, { num: number; agent_num: number }>();
 
-  /** Must be called after any rollback: the numbers of rolled-back rows are assigned again. */
+  /** Must be called after any rollback, because the numbers of rolled-back rows are assigned again. */
   forget(): void {
     this.#sessions.clear();
   }

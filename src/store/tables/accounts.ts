@@ -27,7 +27,7 @@ export interface AccountsTables {
     /** Idle expiry; null for API tokens without expiry. Extended on use. */
     idle_expires_at: number | null;
     expires_at: number | null;
-    /** When this sign-in last verified the password; null: never. */
+    /** When this sign-in last verified the password, or null. */
     password_at: number | null;
     /** For API tokens. */
     scopes: Json | null;

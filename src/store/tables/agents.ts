@@ -1,4 +1,4 @@
-/** Columns of agents, their sessions, and what is asked in conversations with them. */
+/** Columns of agents, their sessions, and the requests and prompts of their conversations. */
 import type { Generated } from 'kysely';
 import type { Cleanup, EndReason, SessionState } from '../../core/session.ts';
 import type {
@@ -27,7 +27,7 @@ export interface AgentsTables {
     protocol: Protocol;
     preset: string | null;
     permission_mode: Generated<PermissionMode>;
-    /** Observed in its last session. */
+    /** Whether the agent asks for permission, as observed in its last session. */
     asks: Generated<Asks>;
     worktree_mode: WorktreeMode;
     worktree_repo: string | null;
@@ -40,7 +40,10 @@ export interface AgentsTables {
     stdin: Bool;
     on_exit: OnExit;
     status: AgentStatus;
-    /** For agents that speak ACP, as of their last frame; for others it depends on how long they have been silent. */
+    /**
+     * For agents that speak ACP, their activity as of their last frame. For others, it depends on how long they have been
+     * silent.
+     */
     activity: Activity | null;
     exit_code: number | null;
     exit_signal: string | null;
@@ -52,20 +55,25 @@ export interface AgentsTables {
     /** Consecutive restarts by the restart policy. */
     restart_count: number;
     pending: PendingKind | null;
-    /** The parameters of `pending`; null: a session's intent in the outbox carries it out. */
+    /** The parameters of `pending`; null if an intent in the outbox carries it out. */
     pending_request: Json | null;
     stale_since: number | null;
     created_at: number;
     updated_at: number;
     started_at: number | null;
     ended_at: number | null;
-    /** The agent's own session, which the next one continues. Secret, because it is enough to resume the conversation. */
+    /**
+     * The id of the agent's own session, which the next one continues. Secret, because it is enough to resume the
+     * conversation.
+     */
     acp_session_id: string | null;
     /** For a member's agent: the team whose run it belongs to. */
     team_num: number | null;
     run_num: number | null;
     member_id: string | null;
-    /** Id of the team whose run made it, also when the team is gone; decides where its preset keeps its state. */
+    /**
+     * Id of the team whose run created the agent, even if the team was deleted. It decides where the preset keeps its state.
+     */
     state_team: string | null;
   };
   sessions: {
@@ -89,9 +97,11 @@ export interface AgentsTables {
     first_seq: number;
     /** The last node fact that was handled. */
     fact: number;
-    /** Bytes of stdin that intents have given to the node's journal so far. */
+    /** Bytes of stdin that intents have written to the node's journal so far. */
     stdin_bytes: number;
-    /** The database was restored, and stdin has more bytes than it knows of: no more input is possible. */
+    /**
+     * The database was restored, and the journal contains stdin that the database does not know. No more input is possible.
+     */
     stdin_lost: Generated<Bool>;
     /** How its stdout is read. */
     protocol: Generated<'plain' | 'acp'>;
@@ -127,7 +137,7 @@ export interface AgentsTables {
     /** As the agent sent it. */
     tool_call: Json;
     options: Json;
-    /** The sub-agent that asks; null: the agent itself. */
+    /** The sub-agent that asks; null if it is the agent itself. */
     subagent: Json | null;
     status: 'pending' | 'answered' | 'cancelled' | 'expired';
     decision: 'allow' | 'deny' | null;

@@ -1,4 +1,4 @@
-/** Columns of the event log and the feed. `event-rows.ts` reads and writes those of events. */
+/** Columns of the event log and the feed. Only `event-rows/` reads and writes events. */
 import type { Generated } from 'kysely';
 import type { Bool, Json } from './columns.ts';
 
@@ -9,18 +9,18 @@ export interface EventsTables {
     /** 1 stdout, 2 stderr. */
     stream: number;
     offset: number;
-    /** Position in the file = offset - base. Changes if the spool was truncated. */
+    /** Position in the file = offset - base. It changes if the spool was truncated. */
     base: Generated<number>;
     /** Last ≤ 64 committed bytes. */
     tail: Uint8Array;
-    /** Bytes of output up to `offset`, if frames or redaction make it differ; null: equal to `offset`. */
+    /** Length of the output up to `offset`; null if it is equal to `offset`. Frames and redaction make it differ. */
     output: Generated<number | null>;
   };
   /** The head of each agent's log; separate from `agents` because every batch of output updates it. */
   heads: {
     agent_num: number;
     last_seq: number;
-    /** Oldest event that is kept; last_seq + 1 if none exists. */
+    /** The oldest kept event; last_seq + 1 if there is none. */
     first_seq: number;
     /** Bytes of kept events, in rows and segments. */
     bytes: number;
@@ -54,10 +54,10 @@ export interface EventsTables {
     bytes: number;
     /** Block index, see `events/segment.ts`. */
     blocks: Uint8Array;
-    /** 1 if the rows that it replaces are deleted. */
+    /** 1 if the rows that the segment replaces have been deleted. */
     swept: Generated<Bool>;
   };
-  /** Logs of deleted agents, until their rows and files are gone. */
+  /** Logs of deleted agents, until their rows and files have been deleted. */
   log_drops: { agent_num: number };
   /** The events of `/api/events`: a record as it was after a change. Kept for 24 hours. */
   feed: {
@@ -68,7 +68,7 @@ export interface EventsTables {
     owner_id: string;
     /** The team whose human members may see it too. */
     team_num: number | null;
-    /** The agent that it is about; null: none. */
+    /** The agent that the record is about, or null. */
     agent_id: string | null;
     record: Json;
   };

@@ -55,7 +55,7 @@ export interface TeamsTables {
     rounds: number;
     rounds_before: Generated<number>;
     steps_seen: number;
-    /** Since when the run needs attention; null: it does not. */
+    /** Since when the run has needed attention; null if it does not. */
     attention_at: number | null;
     attention: string | null;
     created_by: string;
@@ -77,7 +77,7 @@ export interface TeamsTables {
     depends_on: Json;
     when: StepCondition;
     prompt: string;
-    /** Null: no input. */
+    /** Null: the run has no input. */
     input: Json | null;
     /** The answer from a resume, for the next attempt. */
     answer: Json | null;
@@ -98,7 +98,7 @@ export interface TeamsTables {
   };
   /** `step_num` depends on `needs_num`. */
   run_edges: { run_num: number; step_num: number; needs_num: number };
-  /** The attempts of steps, and the rounds of leaders, that were given to an agent. */
+  /** The attempts of steps, and the rounds of leaders, that agents were asked to do. */
   run_attempts: {
     num: Generated<number>;
     run_num: number;
@@ -131,7 +131,7 @@ export interface TeamsTables {
     num: Generated<number>;
     team_num: number;
     task_num: number;
-    /** The run in which it was delivered; null: it waits for the task's next run. */
+    /** The run in which the message was delivered; null if it waits for the task's next run. */
     run_num: number | null;
     from_actor_id: string;
     route: 'broadcast' | 'to_leader' | 'to_member';
@@ -140,7 +140,7 @@ export interface TeamsTables {
     /** The searchable text of the payload. */
     text: string;
     reply_to: number | null;
-    /** The first message of its thread; null: itself. */
+    /** The first message of its thread; null if it is the first one itself. */
     thread: number | null;
     created_at: number;
   };
@@ -160,7 +160,7 @@ export interface TeamsTables {
     idempotency_key: string | null;
     request_hash: Uint8Array | null;
     message_num: number | null;
-    /** Length of the chain of messages that caused it. */
+    /** Number of messages in the chain that caused this one. */
     hops: number;
     /** The prompt that notified its receiver. */
     prompt_id: string | null;

@@ -23,9 +23,9 @@ export interface WorkTables {
     grpc_target: string;
     tls_server_name: string | null;
     default_worktree_root: string | null;
-    /** The disk that first answered under this id; another disk is another node. */
+    /** The disk that first answered under this id. A node with another disk is a different node. */
     disk_id: string | null;
-    /** Number of the newest link; never decreases, even after a deletion. */
+    /** Number of the newest link. It never decreases, even after the node's deletion. */
     epoch: number;
     joined_at: number | null;
     last_seen_at: number | null;
@@ -33,7 +33,7 @@ export interface WorkTables {
     created_at: number;
     updated_at: number;
   };
-  /** Ids of agents and sessions that a node may still have, and that must not return. */
+  /** Ids of agents and sessions that a node may still have, but that must not reappear. */
   forgotten: { id: string; agent_id: string; node_id: string; created_at: number };
   bootstrap_tokens: {
     id: string;
@@ -55,9 +55,9 @@ export interface WorkTables {
     num: Generated<number>;
     id: string;
     user_id: string;
-    /** The token that created it. The subscription ends with the token, unless the token expires by age. */
+    /** The token that created the subscription. The subscription ends with the token, unless the token expires by age. */
     token_id: string;
-    /** Secret: with it and the plane's key, anyone can send to the device. */
+    /** Secret, because anyone who has it and the plane's key can send to the device. */
     endpoint: string;
     /** The device's public key and secret, base64url. */
     p256dh: string;
@@ -81,14 +81,14 @@ export interface WorkTables {
     num: Generated<number>;
     subscription_num: number;
     tag: string;
-    /** The fact that it reports; changes when the message is replaced. */
+    /** The fact that the message reports. It changes when the message is replaced. */
     fact_id: number;
     /** A `PushMessage`. */
     message: Json;
     state: 'pending' | 'sent';
     attempts: number;
     created_at: number;
-    /** Not sent after this time; then deleted. */
+    /** The message is not sent after this time, and then deleted. */
     expires_at: number;
     sent_at: number | null;
   };

@@ -1,4 +1,4 @@
-/** Queries about intents in the outbox. Within a lane their ids are their order. */
+/** Queries about intents in the outbox. Within a lane, they are ordered by id. */
 import type { Insertable, Selectable } from 'kysely';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';

@@ -1,4 +1,4 @@
-/** An agent's description of itself and its settings, as lines for people, and settings that people type (pure). */
+/** Formats an agent's description of itself and its settings for people, and parses settings that people type (pure). */
 import { anyText, type Fields, fieldsOf, recordsOf, stringOf } from '../../../acp/json.ts';
 import type { AcpConfig } from '../../../acp/state.ts';
 import { PREVIEW } from '../../../acp/v2/version.ts';
@@ -32,12 +32,12 @@ export function configLines(config: AcpConfig): string[] {
   ];
 }
 
-/** The methods to sign in, with the ids that `authenticate` takes. */
+/** The methods for signing in, with the ids that `authenticate` takes. */
 export function signInLines({ auth_methods }: AcpConfig): string[] {
   return auth_methods.map(({ id, name, description }) => joined(id, name, description));
 }
 
-/** Parses `id=value` pairs with the types of the agent's options. Throws if the agent does not have an option. */
+/** Parses `id=value` pairs with the types of the agent's options. Throws if the agent has no such option. */
 export function typedOptions(config: AcpConfig, pairs: readonly string[]): Record<string, string | boolean> {
   const options = recordsOf(config.config_options);
   return Object.fromEntries(

@@ -189,7 +189,9 @@ function addDiff(agents: Command, context: Context): void {
     });
 }
 
-/** Writes the bytes of a response. On a terminal they are filtered, with or without colours; `colours` null: never. */
+/**
+ * Writes the bytes of a response. On a terminal, they are filtered, with or without colors; `colours` null: never filtered.
+ */
 async function printBytes(io: Io, response: Response, colours: boolean | null): Promise<void> {
   if (!io.stdout.isTTY || colours === null) {
     for await (const chunk of response.body ?? []) await print(io, chunk);
@@ -215,7 +217,7 @@ interface Output {
   raw?: boolean;
 }
 
-/** Splits text into pieces that fit into a request, without cutting a character. */
+/** Splits text into pieces that fit into a request, without splitting a character. */
 function* parts(text: string): Generator<string> {
   for (let at = 0; at < text.length; ) {
     let end = Math.min(at + limits.cli_input_chars, text.length);

@@ -120,7 +120,7 @@ export function addAgentTalk(agents: Command, context: Context): void {
   );
 }
 
-/** Returns why the turn of a prompt ended, as the agent reported it if it did. Null while the turn is open. */
+/** Returns why the turn of a prompt ended, with the agent's own reason if it gave one. Null while the turn is open. */
 function endOfTurn(api: Api, agent: AgentRecord, prompt_id: string) {
   const params = { agent_id: agent.id };
   let sent = false;

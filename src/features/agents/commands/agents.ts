@@ -299,7 +299,7 @@ function listQuery(cwd: string, options: ListOptions): NonNullable<CallArgs<'lis
   };
 }
 
-/** If the plane keeps the request for an unreachable node, throws an error that says so and how to withdraw it. */
+/** If the plane keeps the request for an unreachable node, throws an error that says so and explains how to withdraw it. */
 async function orKept<T>(ref: string, answer: Promise<T>): Promise<T> {
   try {
     return await answer;

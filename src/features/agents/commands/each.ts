@@ -8,8 +8,9 @@ import { visible } from '../../../cli/terminal.ts';
 const order: readonly ExitCode[] = [exitCodes.failed, exitCodes.unreachable];
 
 /**
- * Runs it for each item, even if others fail. Failures are reported at once, with the item's name if there are several.
- * Throws the error that decides the exit code. A rejected token ends the loop, since it would be rejected every time.
+ * Runs the command for each item, even if it fails for others. Failures are reported immediately, with the item's name if
+ * there are several. Throws the error that decides the exit code. A rejected token ends the loop, because it would be
+ * rejected every time.
  */
 export async function each(
   io: Io,

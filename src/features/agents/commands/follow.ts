@@ -1,4 +1,4 @@
-/** Follows an agent's log as numbered events. The client keeps the position when the connection breaks. */
+/** Follows an agent's log as numbered events. The client keeps its position if the connection breaks. */
 
 import type { Api } from '../../../cli/api.ts';
 import type { Io } from '../../../cli/context.ts';
@@ -8,10 +8,10 @@ import type { EventRecord } from '../../../core/event.ts';
 import { limits } from '../limits.ts';
 
 export interface FollowOptions {
-  /** Start after this event; or this many events before the newest; or at the start of the log. */
+  /** Where to start: after an event, a number of events before the newest, or at the beginning of the log. */
   from: { after: number } | { tail: number } | 'start';
   signal: AbortSignal;
-  /** Stop after several attempts in a row without an answer, instead of retrying without a limit. */
+  /** Stops after several consecutive attempts without an answer, instead of retrying without limit. */
   finite?: boolean;
 }
 
@@ -41,7 +41,7 @@ export async function* follow(
   }
 }
 
-/** Reduces the states of a connection to two changes: it was lost, and it is back. */
+/** Reduces the states of a connection to two changes: lost, and restored. */
 export function onLink(change: (lost: boolean) => void): (state: StreamState) => void {
   let lost = false;
   return (state) => {

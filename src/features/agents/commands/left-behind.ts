@@ -1,7 +1,7 @@
 /** Lists what forgotten agents leave on their node, so that people can clean it up. */
 import type { LeftBehind } from '../rules.ts';
 
-/** Lines of text. They contain unfiltered text of agents. */
+/** Returns lines of text. They contain unfiltered text of agents. */
 export function leftBehindLines(all: readonly LeftBehind[]): string[] {
   return all.length === 0 ? ['nothing is left behind'] : all.flatMap(linesOf);
 }

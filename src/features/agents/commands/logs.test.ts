@@ -25,7 +25,7 @@ const said = (seq: number, text: string) => {
   return frame(seq, { type: 'acp_event', direction: 'from_agent', method: 'session/update', payload });
 };
 
-/** Runs `svc logs`. Each connection gets the next of `pieces` and stays open. */
+/** Runs `svc logs`. Each connection receives the next of `pieces` and stays open. */
 async function logs(argv: string[], last_seq: number, pieces: string[], options: Partial<RunOptions> = {}) {
   plane = await openStream(
     agentRecord({ last_seq }),

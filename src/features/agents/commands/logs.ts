@@ -54,8 +54,8 @@ export function checkStream(stream: string | undefined): void {
 }
 
 /**
- * Shows the last lines up to the newest event of the record, and returns what shows later events. The number of events in
- * a line is unknown, so this reads more events again if the first ones contain too few lines.
+ * Shows the last lines up to the newest event of the record, and returns the object that shows later events. The number of
+ * events per line is unknown, so it reads more events if the first ones contain too few lines.
  */
 async function showLast(
   { io }: Context,

@@ -16,8 +16,8 @@ export interface WaitOptions extends ShowOptions {
 }
 
 /**
- * Follows and shows an agent's log after a position until `until` returns a value other than null. After the timeout,
- * throws a `Failure` with exit code 124 and the message `still`.
+ * Follows and shows an agent's log after a position until `until` returns a value other than null. After the timeout, throws
+ * a `Failure` with exit code 124 and the message `still`.
  */
 export async function watch<T>(
   context: Context,
@@ -63,7 +63,7 @@ export async function followToEnd(
   );
   const now = await api.call('getAgent', { params: { agent_id: id } });
   if (now.session_id === session_id) return now;
-  // The agent was started again in the meantime, so the record gets the end of the session that this waited for.
+  // The agent was started again in the meantime, so the record gets the end of the session that this call waited for.
   const { status, exit_code = null, exit_signal = null, reason = null } = end as unknown as AgentRecord;
   return { ...now, status, activity: null, exit_code, exit_signal, reason, session_id };
 }

@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { agentHandlers } from './agents.ts';
 
-/** A client that never reads, so that everything sent to it stays in its buffer. */
+/** A client that never reads, so that everything sent to it stays in the buffer. */
 class Stuck extends Writable {
   setHeader(): void {}
   override _write(): void {}

@@ -29,7 +29,7 @@ type AgentOperations =
   | 'getChange'
   | 'findFiles';
 
-/** `folders`: where agents of the main node may work. `patch_send_ms`: how long sending a patch may take. */
+/** `folders`: folders in which agents of the main node may work. `patch_send_ms`: time limit for sending a patch. */
 export function agentHandlers(
   agents: Agents,
   waits: Pick<AgentWaits, 'until'>,

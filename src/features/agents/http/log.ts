@@ -73,10 +73,10 @@ async function sendBytes(
   const range = call.headers.range === undefined ? -2 : parseRange(size - start, call.headers.range);
   const response = call.hijack();
   response.setHeader('accept-ranges', 'bytes');
-  // The bytes that retention has deleted.
+  // The number of bytes that retention has deleted.
   response.setHeader('x-lost-bytes', String(lost));
   if (range === -1) return refuseRange(response, size - start);
-  // Malformed and multiple ranges get the whole content, as RFC 9110 allows.
+  // Malformed and multiple ranges return the whole content, as RFC 9110 allows.
   const one = range !== -2 && range.type === 'bytes' && range.length === 1 ? range[0]! : null;
   const [from, to] = one ? [start + one.start, start + one.end + 1] : [start, size];
   if (one) response.setHeader('content-range', `bytes ${one.start}-${one.end}/${size - start}`);
@@ -94,7 +94,7 @@ async function sendBytes(
   });
 }
 
-/** Throws if promised bytes are gone, which ends the connection; otherwise the client would wait for the missing bytes. */
+/** Throws if promised bytes are missing. That ends the connection; otherwise, the client would wait for them. */
 async function* exactly(size: number, parts: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let left = size;
   for await (const part of parts) {

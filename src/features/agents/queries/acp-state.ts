@@ -13,13 +13,13 @@ const keep = preparedQuery((sql, session_num: number, state: string) =>
     .onConflict((conflict) => conflict.column('session_num').doUpdateSet({ state })),
 );
 
-/** The keys under which earlier versions stored fields, with the present names. */
+/** The keys under which earlier versions stored fields, with the current names. */
 const renamed = [
   ['asking_count', 'received_count'],
   ['asking', 'received'],
 ] as const;
 
-/** The initial state if none is stored. Fields that an earlier version did not store have their initial values. */
+/** The stored state, or the initial one. Fields that an earlier version did not store have their initial values. */
 export function loadAcpState(reader: Reader, session_num: number): AcpState {
   const row = reader.get(stateOf(reader, session_num));
   return row ? { ...beginning, ...parseState(row.state) } : beginning;

@@ -1,4 +1,4 @@
-/** SQL for agents, sessions and spools. The service has the rules. */
+/** SQL for agents, sessions and spools. The rules are in the service. */
 import { type ExpressionBuilder, type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../../../base/clock.ts';
 import type { StreamName } from '../../../core/event.ts';
@@ -81,7 +81,7 @@ export function agentsOfWorktree(reader: Reader, node_id: string, workdir: strin
   ) as AgentRow[];
 }
 
-/** The agents that use this existing folder. `path`: a real path; agents whose workdir is a symbolic link are not found. */
+/** The agents that use this existing folder. `path`: a real path. Agents whose workdir is a symbolic link are not found. */
 export function agentsInFolder(reader: Reader, node_id: string, path: string): AgentRow[] {
   return reader.all(
     agentQuery(reader.sql)
@@ -96,7 +96,7 @@ export function ownsAgents(reader: Reader, user_id: string): boolean {
   return reader.get(agents.limit(1)) !== undefined;
 }
 
-/** The owner of an agent, and for a member of a team its place there. */
+/** The owner of an agent and, for a team member, its place in the team. */
 export function partOfTeam(reader: Reader, num: number) {
   return reader.get(
     reader.sql
@@ -125,7 +125,7 @@ export function agentsToMarkStale(reader: Reader, node_id: string): string[] {
   return reader.all(agents).map(({ id }) => id);
 }
 
-/** The running agent of a run's member; the newest, if an earlier one still runs. */
+/** The running agent of a run's member. If an earlier one is still running too, the newest. */
 export function runningMember(reader: Reader, run_num: number, member_id: string): AgentRow | undefined {
   return reader.get(
     agentQuery(reader.sql)
@@ -142,13 +142,13 @@ export interface AgentFilter {
   status?: AgentStatus | undefined;
   node_id?: string | undefined;
   name?: string | undefined;
-  /** The agent must have all of them. */
+  /** Labels that the agent must all have. */
   labels?: readonly (readonly [name: string, value: string])[] | undefined;
   /** Username or id. */
   owner?: string | undefined;
   team_id?: string | undefined;
   repo?: string | undefined;
-  /** Each must occur in the id, name, command, workdir or labels; case does not matter. */
+  /** Words that must all occur in the id, name, command, workdir or labels. Case does not matter. */
   words?: readonly string[] | undefined;
   /** Agents older than this one (by `num`). */
   before_num?: number | undefined;
@@ -270,7 +270,7 @@ export function toAgent(row: AgentRow, now_ms: number, quiet_after_ms: number): 
   };
 }
 
-/** Silence is a label: an agent without output for `quiet_after_ms` is `quiet`, and continues to run. */
+/** Silence is only a label: an agent without output for `quiet_after_ms` is `quiet`, but keeps running. */
 function activity(row: AgentRow, now_ms: number, quiet_after_ms: number): Agent['activity'] {
   if (row.status !== 'running') return row.session_state === 'starting' ? 'starting' : null;
   if (row.activity !== null && row.activity !== 'working') return row.activity;

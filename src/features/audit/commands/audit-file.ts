@@ -1,6 +1,6 @@
 /**
- * Verifies an exported audit log: checks that each record follows from the one before. Reads lines in ascending or descending
- * order and keeps at most two records in memory.
+ * Verifies an exported audit log: checks that each record follows from the previous one. Reads lines in ascending or
+ * descending order, and keeps at most two records in memory.
  */
 
 import { failed } from '../../../cli/failure.ts';
@@ -10,11 +10,11 @@ import { auditHash, contentOf, GENESIS } from '../rules/chain.ts';
 export interface FileVerdict {
   /** How many records are valid, starting with the first. */
   records: number;
-  /** If above 1, the file lacks the records before it, so the hash of this record cannot be checked. */
+  /** If this is above 1, earlier records are missing from the file, so the hash of this record cannot be checked. */
   first_id: number;
-  /** The first record that does not follow from the one before it, which may be missing; null: all do. */
+  /** The first record that does not follow from the previous one, which may be missing; null if all do. */
   broken_id: number | null;
-  /** Hash of the last valid record, hex; empty if none exists. */
+  /** Hash of the last valid record, hex; empty if there is none. */
   head: string;
   /** Whether a valid record has the requested hash; null if none was requested. */
   holds_head: boolean | null;

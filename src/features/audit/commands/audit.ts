@@ -29,7 +29,7 @@ interface VerifyOptions extends ApiOptions {
   file?: string;
 }
 
-/** The result for the plane's records, or for a file's, which may begin later. */
+/** The result for the plane's records, or for those of a file, which may begin later. */
 type Verdict = Omit<FileVerdict, 'first_id'> & { first_id?: number };
 
 export function addAudit(program: Command, context: Context): void {
@@ -111,7 +111,7 @@ function queryOf({ event, user: user_id, agent: agent_id, since, until }: Filter
   return { event, user_id, agent_id, since: instant(since, '--since'), until: instant(until, '--until') };
 }
 
-/** Converts a date or time to the API's format; local time unless it names another zone. */
+/** Converts a date or time to the API's format. It is local time unless it names another zone. */
 function instant(text: string | undefined, flag: string): string | undefined {
   if (text === undefined) return undefined;
   const time = new Date(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00` : text);

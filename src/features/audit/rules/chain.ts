@@ -1,6 +1,6 @@
 /**
- * The hash chain of the audit log (pure): a record's hash is SHA-256 over the hash of the previous record, 32 bytes, and this
- * record's content as a JSON array. Anyone with the records can verify the chain, with or without the service.
+ * The hash chain of the audit log (pure). A record's hash is SHA-256 over the hash of the previous record (32 bytes) and
+ * this record's content as a JSON array. Anyone who has the records can verify the chain, with or without the service.
  */
 import { createHash } from 'node:crypto';
 import type { AuditRecord } from './audit.ts';

@@ -1,6 +1,6 @@
 /**
- * ACP objects as lines for people (pure): tool calls, diffs, plans, and questions with their options. Every text from
- * an agent is escaped here, and stays on one line where one line is expected.
+ * Formats ACP objects as lines for people (pure): tool calls, diffs, plans, and questions with their options. All text from
+ * agents is escaped here, and stays on one line where one line is expected.
  */
 import { styleText } from 'node:util';
 import { formatPatch, OMIT_HEADERS, structuredPatch } from 'diff';
@@ -31,7 +31,7 @@ export function paint(text: string, look: Look | undefined, coloured: boolean): 
   return coloured && look !== undefined ? styleText(look, text, { validateStream: false }) : text;
 }
 
-/** Joins the parts of a line and leaves out missing ones. */
+/** Joins the parts of a line and omits missing ones. */
 export function joined(...parts: (string | null | undefined)[]): string {
   return parts
     .filter((part) => part)
@@ -58,7 +58,7 @@ export function locationsText(locations: readonly Location[] | null): string {
   return (locations ?? []).map(({ path, line }) => (line === null ? path : `${path}:${line}`)).join(' ');
 }
 
-/** The title of a tool call, as in a review. */
+/** The title of a tool call, in the same form as in a review. */
 export function titleOf(tool_call: unknown): string {
   return callTitle(readToolCall(tool_call));
 }
@@ -67,7 +67,10 @@ export function callTitle({ title, id }: ToolCall): string {
   return title ?? id ?? 'a tool call';
 }
 
-/** Unified diffs of the texts that the agent sent, with a limited number of lines each. `content`: of a tool call. */
+/**
+ * Unified diffs of the texts that the agent sent, with a limited number of lines each. `content`: the content of a tool
+ * call.
+ */
 export function diffLines(content: unknown, lines_max = Number.POSITIVE_INFINITY): Line[] {
   return readContent(content).flatMap((part): Line[] => {
     if (part.type !== 'diff') return [];
@@ -84,7 +87,7 @@ const looks: Record<string, Look> = { '-': 'red', '+': 'green', '@': 'cyan' };
 
 function changeLines(before: string, after: string): Line[] {
   const options = { context: 3, timeout: limits.transcript_diff_ms };
-  // Undefined if the texts differ too much to be compared in time. Then the old text is shown before the new one.
+  // Undefined if the texts are too different to be compared in time. The old text is then shown before the new one.
   const patch = structuredPatch('', '', lined(before), lined(after), '', '', options);
   const lines = patch
     ? formatPatch(patch, OMIT_HEADERS).trimEnd().split('\n')
@@ -95,7 +98,7 @@ function changeLines(before: string, after: string): Line[] {
   });
 }
 
-/** Differences in line endings are not worth showing. */
+/** Normalizes line endings, because differences in them are not worth showing. */
 function lined(text: string): string {
   return text === '' ? '' : `${text.replace(/\r?\n$/, '').replaceAll('\r\n', '\n')}\n`;
 }
@@ -123,7 +126,7 @@ export function planLines(entries: unknown): Line[] {
   });
 }
 
-/** The beginning of a tool's input, or of what a person entered. */
+/** The beginning of a tool's input, or of a person's input. */
 export function inputStart(input: unknown): Line[] {
   if (input === undefined) return [];
   const text = JSON.stringify(input);

@@ -1,6 +1,6 @@
 /**
- * An agent's tool calls and permission requests in the transcript. A call is printed in full once; later lines show
- * only what changed. A request is printed with its options and the command that answers it.
+ * Shows an agent's tool calls and permission requests in the transcript. A call is printed in full once; later lines show
+ * only the changes. A request is printed with its options and the command that answers it.
  */
 import type { ToolKind } from '@agentclientprotocol/sdk';
 import { contentTexts } from '../../../acp/blocks.ts';
@@ -23,7 +23,7 @@ import {
 } from './acp-lines.ts';
 import type { By } from './subagent-lines.ts';
 
-/** A call as last shown. */
+/** A call as it was last shown. */
 interface ShownCall {
   title: string;
   kind: string;
@@ -61,7 +61,7 @@ export class ToolCalls {
     this.#page = page;
   }
 
-  /** Starts another session. */
+  /** Call this at the start of another session. */
   begin(): void {
     this.#calls.clear();
     this.#requests.clear();
@@ -128,7 +128,7 @@ export class ToolCalls {
     return this.#page.line('answer', text, 'yellow');
   }
 
-  /** The agent has withdrawn one of its requests. */
+  /** Call this when the agent has withdrawn one of its requests. */
   withdrawn(request_id: unknown): string {
     for (const [review_id, request] of this.#requests) {
       if (request.request_id !== request_id) continue;
@@ -152,12 +152,12 @@ function keyOf({ id }: ToolCall, by: By | null): string {
   return `${by?.scope ?? ''} ${id ?? ''}`;
 }
 
-/** Names the sub-agent if the line is not the agent's own. */
+/** Adds the name of the sub-agent if the line comes from one. */
 export function named(by: By | null, text: string): string {
   return by === null ? text : `${by.label}: ${text}`;
 }
 
-/** Only the newest calls are kept, because a session has no length limit. */
+/** Adds an entry and keeps only the newest ones, because a session has no length limit. */
 export function keep<K, V>(map: Map<K, V>, key: K, value: V): void {
   map.set(key, value);
   const [oldest] = map.keys();

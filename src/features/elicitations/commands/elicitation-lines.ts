@@ -1,4 +1,4 @@
-/** An elicitation as people read it before they answer (pure): the whole form, or the whole URL with its host. */
+/** Shows an elicitation to people before they answer (pure): the whole form, or the whole URL with its host. */
 
 import type { AgentRecord, Api } from '../../../cli/api.ts';
 import { visible, visibleLines } from '../../../cli/terminal.ts';
@@ -29,12 +29,12 @@ export function summaryOf({ message, mode, url }: ElicitationRecord): string {
   return message || (mode === 'form' ? 'a form' : url!);
 }
 
-/** The commands that answer it. */
+/** The commands that answer the elicitation. */
 export function elicitationCommands({ id, form }: ElicitationRecord): string[] {
   const fields = form?.fields ?? [];
   const required = fields.filter((field) => field.required);
   const named = required.length > 0 ? required : fields.slice(0, 1);
-  // An agent's field name must not become part of a command that somebody pastes.
+  // An agent's field name must not become part of a command that someone pastes.
   const sets = named.every(({ name }) => /^[\w.-]+$/.test(name))
     ? named.map(({ name }) => ` --set ${name}=<value>`).join('')
     : ' --content <json>';

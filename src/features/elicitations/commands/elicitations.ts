@@ -133,7 +133,9 @@ async function respond(
   for (const line of [head, ...sent, ...open]) say(io, visible(line));
 }
 
-/** Converts values to the type of their field. A value that does not fit stays a string, and the plane reports the error. */
+/**
+ * Converts values to the types of their fields. A value that does not fit stays a string, and the plane reports the error.
+ */
 export function contentOf(
   fields: readonly ElicitationField[],
   pairs: readonly string[],
@@ -173,7 +175,7 @@ function objectOf(json: string): Record<string, unknown> {
   throw usage('--content must be a JSON object');
 }
 
-/** The id of the only pending one. If there are several, throws an error that lists them. */
+/** The id of the only pending elicitation. If there are several, throws an error that lists them. */
 async function onlyOne(api: Api): Promise<string> {
   const waiting = await api.all('listElicitations', { query: { status: 'pending' } });
   if (waiting.length === 0) throw failed('no elicitation is pending');

@@ -1,4 +1,4 @@
-/** An agent's requests for forms and URLs, as lines of the conversation: the request, the answer, and its end. */
+/** Shows an agent's requests for forms and URLs as lines of the conversation: the request, the answer, and its end. */
 import { readElicitation } from '../../../acp/entries.ts';
 import { anyText, type Fields } from '../../../acp/json.ts';
 import type { TranscriptLayout } from '../../../cli/page.ts';
@@ -7,14 +7,14 @@ import { keep } from '../../conversations/commands/tool-calls.ts';
 
 export class InputRequests {
   readonly #page: TranscriptLayout;
-  /** By elicitation id. */
+  /** Open requests by elicitation id. */
   readonly #open = new Map<string, { request_id: unknown; message: string }>();
 
   constructor(page: TranscriptLayout) {
     this.#page = page;
   }
 
-  /** A new session. */
+  /** Call this at the start of another session. */
   begin(): void {
     this.#open.clear();
   }
@@ -38,7 +38,7 @@ export class InputRequests {
     return this.#page.line('answer', text, 'yellow') + this.#page.lines(inputStart(content));
   }
 
-  /** Empty if the agent withdrew something else. */
+  /** Returns an empty string if the agent withdrew something else. */
   withdrawn(request_id: unknown): string {
     for (const [id, open] of this.#open) {
       if (open.request_id !== request_id) continue;

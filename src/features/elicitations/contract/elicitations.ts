@@ -68,7 +68,7 @@ const elicitationRecord = z
   })
   .meta({ id: 'Elicitation' });
 
-/** An elicitation as the API, the CLI and the UI get it. */
+/** An elicitation, as the API returns it. */
 export type Elicitation = z.output<typeof elicitationRecord>;
 
 const one = '/api/elicitations/{elicitation_id}' as const;

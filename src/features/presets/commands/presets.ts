@@ -28,7 +28,7 @@ function installed({ installed: found, command }: PresetRecord): string | null {
   return command === null ? null : 'unknown';
 }
 
-/** The next step before the preset can be used; null if none exists. */
+/** The next step before the preset can be used, or null. */
 function next(preset: PresetRecord): string | null {
   if (preset.installed === false) return preset.install_hint;
   return preset.installed && preset.signed_in !== 'yes' ? preset.sign_in_hint : null;

@@ -1,7 +1,7 @@
 /**
  * The catalog of presets: what to run, how to detect each agent on a node, and what users should know before they trust it.
- * It is data: to add an agent, add an entry. `permission` describes how to make the agent ask before it acts, and how far
- * that guarantee goes.
+ * To add an agent, add an entry. `permission` describes how to make the agent ask before it acts, and what that guarantee
+ * covers.
  */
 import type { Preset } from './preset.ts';
 
@@ -139,7 +139,7 @@ export const presets: readonly Preset[] = [
         {
           env: {
             OPENCODE_PERMISSION: JSON.stringify(opencodeAsks),
-            // Otherwise a repository's own settings for this agent would override the permissions above.
+            // Without this, a repository's own settings for the agent would override the permissions above.
             OPENCODE_CONFIG_CONTENT: JSON.stringify({ agent: { build: { permission: opencodeAsks } } }),
           },
         },
@@ -344,7 +344,7 @@ export const presets: readonly Preset[] = [
   },
 ];
 
-/** The preset with this id; null if none exists. */
+/** The preset with this id, or null. */
 export function findPreset(id: string): Preset | null {
   return presets.find((preset) => preset.id === id) ?? null;
 }

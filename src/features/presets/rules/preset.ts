@@ -1,4 +1,4 @@
-/** The type of a preset, how to query a node about it, and the record for clients. `catalog.ts` lists the presets. */
+/** The type of a preset, the question to a node about it, and the record for clients. `catalog.ts` lists the presets. */
 import { showArgv } from '../../../core/command.ts';
 import type { ProgramFinding, ProgramQuestion } from '../../../core/node.ts';
 
@@ -18,46 +18,46 @@ export interface Preset {
     version_argv: readonly [string, ...string[]];
     /** A shell command or an instruction; null for programs that come with svc. */
     install_hint: string | null;
-    /** Null: it needs no sign-in. */
+    /** Null: the program needs no sign-in. */
     sign_in: SignIn | null;
   } | null;
-  /** Set for the agent unless its own `env` has them. */
+  /** Variables that are set for the agent unless its own `env` contains them. */
   env: Readonly<Record<string, string>>;
   permission: PresetPermission;
-  /** Directories below HOME for its settings, logins and sessions, which it must be able to write. */
+  /** Directories below HOME for its settings, logins and sessions. The agent must be able to write to them. */
   state_dirs: readonly string[];
   notes: readonly string[];
 }
 
 /** Whether an agent asks before it writes, runs or fetches, and how to make it ask. */
 export interface PresetPermission {
-  /** `ask`: it asks if `apply` is applied. `none`: there is no known way to make it ask. */
+  /** `ask`: the agent asks if `apply` is applied. `none`: there is no known way to make it ask. */
   guarantee: (typeof permissionGuarantees)[number];
   /** Applied to each new and resumed session of an agent whose `permission_mode` is `ask`, before its first prompt. */
   apply: readonly PermissionStep[];
-  /** Modes, as the agent reports them, in which it acts without asking. */
+  /** Modes reported by the agent in which it acts without asking. */
   acting_modes: readonly string[];
   /** For users: what the guarantee covers, or why there is none. */
   note: string;
 }
 
 /**
- * `session_mode`: set with `session/set_mode`, or with the option that replaces it. `env`: variables of the process, unless
- * the agent's own `env` has them.
+ * `session_mode`: the mode to set with `session/set_mode`, or with the option that replaces it. `env`: variables for the
+ * process, unless the agent's own `env` contains them.
  */
 export type PermissionStep = { session_mode: string } | { env: Readonly<Record<string, string>> };
 
-/** Any of these indicates that somebody is signed in, but not that the login is still valid. */
+/** Any of these shows that someone has signed in, but not that the login is still valid. */
 interface SignIn {
   env: readonly string[];
-  /** Below HOME. */
+  /** Paths below HOME. */
   files: readonly string[];
-  /** The result if nothing is found: svc cannot see a keychain, or a key of another provider. */
+  /** The result if nothing is found. svc cannot see a keychain, or a key of another provider. */
   otherwise: Exclude<SignedIn, 'yes'>;
   hint: string;
 }
 
-/** A preset as clients see it, with what was found on a node. */
+/** A preset in the form for clients, with what was found on a node. */
 export interface PresetRecord {
   id: string;
   name: string;
@@ -66,7 +66,7 @@ export interface PresetRecord {
   /** `argv` as one line, for display; null if the user provides the command. */
   command: string | null;
   argv: string[] | null;
-  /** Null if there is no program to look for, or the node is too old to tell. */
+  /** Null if there is no program to look for, or the node is too old to report it. */
   installed: boolean | null;
   path: string | null;
   version: string | null;
@@ -77,14 +77,14 @@ export interface PresetRecord {
   notes: string[];
 }
 
-/** The query for a node about a preset; null if there is no program to look for. */
+/** The question to a node about a preset; null if there is no program to look for. */
 export function questionOf({ program }: Preset): ProgramQuestion | null {
   if (!program) return null;
   const { argv, version_argv, sign_in } = program;
   return { program: argv[0], version_argv, env: sign_in?.env ?? [], files: sign_in?.files ?? [] };
 }
 
-/** `found`: the node's answer; null if none exists. */
+/** `found`: the node's finding, or null. */
 export function presetRecord(preset: Preset, found: ProgramFinding | null): PresetRecord {
   const { id, name, description, protocol, program, permission, notes } = preset;
   const argv = program ? [...program.argv] : null;

@@ -1,6 +1,6 @@
 /**
- * The board of a run (pure): a heading, a table of its steps, and what needs an answer. It fits on the screen: if there are
- * more steps, it shows the active ones and those that need attention, and counts the rest.
+ * The board of a run (pure): a heading, a table of its steps, and questions that must be answered. It fits on the screen. If
+ * there are too many steps, it shows those that are active or need attention, and counts the others.
  */
 import stringWidth from 'fast-string-width';
 import { pad } from '../../../cli/output.ts';
@@ -14,7 +14,7 @@ export interface Board {
   /** `<team>#<number>`. */
   title: string;
   run: Run;
-  /** By key, in display order. */
+  /** Steps by key, in display order. */
   steps: ReadonlyMap<string, Step>;
   /** Pending reviews of its agents. */
   reviews: readonly ReviewRecord[];
@@ -31,7 +31,7 @@ export interface Screen {
 const KEY_WIDTH_MAX = 40;
 const CELL_CHARS_MAX = 200;
 
-/** At most as many lines as the screen has rows, and none wider than the screen. */
+/** Returns at most as many lines as the screen has rows. No line is wider than the screen. */
 export function boardLines(board: Board, screen: Screen, now_ms: number): string[] {
   const { title, run, steps, reviews, note } = board;
   const head: Line[] = [
@@ -54,7 +54,7 @@ export function boardLines(board: Board, screen: Screen, now_ms: number): string
     .map(({ text, look }) => paint(cut(text, screen.columns), look, screen.coloured));
 }
 
-/** A review in two lines: what the agent wants to do, and the commands that answer it. */
+/** A review in two lines: the action for which the agent needs permission, and the commands that answer it. */
 export function reviewSummary({ id, tool_call, options }: ReviewRecord): Line[] {
   return [
     { text: `review ${joined(id, titleOf(tool_call))}`, look: 'yellow' },
@@ -122,7 +122,7 @@ function endOf({ ended_at }: Step): number {
   return ended_at === null ? 0 : Date.parse(ended_at);
 }
 
-/** Cuts a line to a width in columns. */
+/** Truncates a line to a width in columns. */
 function cut(text: string, width: number): string {
   if (stringWidth(text) <= width) return text;
   let kept = '';

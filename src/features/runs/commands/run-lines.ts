@@ -1,4 +1,4 @@
-/** Texts about a run and its steps (pure): columns, what a step waits for, and questions that need an answer. */
+/** Text about a run and its steps (pure): columns, what a step waits for, and questions that must be answered. */
 
 import type { Column } from '../../../cli/output.ts';
 import { span } from '../../../cli/span.ts';
@@ -21,7 +21,7 @@ export const statusLooks: Partial<Record<StepStatus, Look>> = {
 /** Maximum number of steps that a note names. */
 const NEEDS_NAMED = 5;
 
-/** Something that needs an answer before it continues. A new question has a new id. */
+/** A question that must be answered before the run continues. A new question has a new id. */
 export interface Question {
   id: string;
   lines: Line[];
@@ -40,7 +40,7 @@ export function stepColumns(run: Run, steps: ReadonlyMap<string, Step>, now_ms: 
   ];
 }
 
-/** The time from start to end, or to now; null if it has not started. */
+/** The time from start to end, or until now; null if it has not started. */
 export function timeOf(
   { started_at, ended_at }: Pick<Run, 'started_at' | 'ended_at'>,
   now_ms: number,
@@ -49,14 +49,14 @@ export function timeOf(
   return span(Date.parse(started_at), ended_at === null ? now_ms : Date.parse(ended_at));
 }
 
-/** For example `2 running, 3 pending`, in the order of first appearance. */
+/** Formats counts such as `2 running, 3 pending`, in the order of first appearance. */
 export function countsOf(steps: Iterable<Step>): string {
   const counts = new Map<StepStatus, number>();
   for (const { status } of steps) counts.set(status, (counts.get(status) ?? 0) + 1);
   return [...counts].map(([status, count]) => `${count} ${status}`).join(', ');
 }
 
-/** What a running run needs from a person or an outside program, with the command that provides it. */
+/** What a running run needs from a person or an external program, and the command that provides it. */
 export function questionsOf(run: Run, steps: ReadonlyMap<string, Step>): Question[] {
   if (isRunOver(run)) return [];
   const waiting = [...steps.values()].filter(({ status }) => status === 'input_required');

@@ -1,4 +1,7 @@
-/** The state of a run and its steps, updated by the frames of the run's stream, and the interface of what shows it. */
+/**
+ * The state of a run and its steps, updated by the frames of the run's stream, and the interface of the classes that show
+ * it.
+ */
 import type { Frame } from '../../../client/client.ts';
 import type { ReviewRecord } from '../../reviews/commands/review-lines.ts';
 import type { Run, Step } from '../rules/run.ts';
@@ -7,7 +10,7 @@ import type { Run, Step } from '../rules/run.ts';
 export interface RunView {
   frame(frame: Frame): Promise<void>;
   reviews(waiting: readonly ReviewRecord[]): void;
-  /** `lost`: the plane does not answer; false: it answers again. */
+  /** `lost`: true if the plane is not responding, false if it is responding again. */
   link(lost: boolean): void;
   end(): Promise<void>;
 }

@@ -17,8 +17,8 @@ export interface WatchOptions {
 }
 
 /**
- * Shows a run from its beginning to its end. `run`: the record read before. Returns the final record of a completed run;
- * throws a `Failure` with exit code 3 if it failed or was cancelled, and with 124 after the timeout.
+ * Shows a run from beginning to end. `run`: the record that was read before. Returns the final record of a completed run.
+ * Throws a `Failure` with exit code 3 if the run failed or was cancelled, and with 124 after the timeout.
  */
 export async function watchRun(context: Context, api: Api, run: Run, options: WatchOptions): Promise<Run> {
   const { io } = context;
@@ -59,7 +59,7 @@ async function titleOf(api: Api, { team_id, number }: Run): Promise<string> {
   return `${(await api.call('getTeam', { params: { team_id } })).name}#${number}`;
 }
 
-/** Whether the record is the end of the known run, not an earlier end after which it was resumed or restarted. */
+/** Whether the record is the end of the known run, and not an earlier end after which the run was resumed or restarted. */
 function isEndOf(known: Run, record: Run): boolean {
   if (!isRunOver(record)) return false;
   return record.version >= known.version || (isRunOver(known) && record.ended_at === known.ended_at);

@@ -1,4 +1,4 @@
-/** `svc steps …`: lists, adds and controls steps, also for members without an agent. */
+/** `svc steps …`: lists, adds and controls steps, including those of members without an agent. */
 import type { Command } from 'commander';
 import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';

@@ -13,14 +13,14 @@ import { ROWS } from './steps.ts';
 export interface Attempt {
   num: number;
   run_num: number;
-  /** The attempt of the run to which it belongs. */
+  /** The attempt of the run that it belongs to. */
   run_attempt: number;
   target: AttemptTarget;
   member_id: string;
   agent_id: string;
   /** Null until the agent's process or turn starts. */
   session_id: string | null;
-  /** Only for an agent that speaks ACP. */
+  /** Set only for an agent that speaks ACP. */
   prompt_id: string | null;
   /** Its outcome is recorded; later results are ignored. */
   ended: boolean;
@@ -115,18 +115,18 @@ const openAttemptsByAgent = preparedQuery((builder, agent_id: string) =>
     .orderBy('num'),
 );
 
-/** Attempts that an agent has, or is about to get, without an outcome. */
+/** Attempts without an outcome that an agent has received or is about to receive. */
 export function openAttemptsOfAgent(reader: Reader, agent_id: string): Attempt[] {
   return (reader.all(openAttemptsByAgent(reader, agent_id)) as AttemptRow[]).map(toAttempt);
 }
 
-/** Whether this attempt of the run has handed anything to an agent. */
+/** Whether this attempt of the run has assigned anything to an agent. */
 export function hasAttempts(reader: Reader, run: { num: number; attempt: number }): boolean {
   const query = reader.sql.selectFrom('run_attempts').select('num').where('run_num', '=', run.num);
   return reader.get(query.where('run_attempt', '=', run.attempt).limit(1)) !== undefined;
 }
 
-/** Whether the session has received an attempt. A prompt that was queued for it and removed does not count. */
+/** Whether the session has received an attempt. A prompt that was queued for it and then removed does not count. */
 export function hasReceivedAttempt(reader: Reader, session_id: string): boolean {
   const query = reader.sql.selectFrom('run_attempts').select('num').where('session_id', '=', session_id);
   return reader.get(query.limit(1)) !== undefined;
@@ -151,7 +151,7 @@ const newestAgent = preparedQuery((builder, run_num: number, run_attempt: number
     .orderBy('attempt', 'desc'),
 );
 
-/** The agents of the steps' current attempts, by step key. `step_keys`: absent for all steps. */
+/** The agents of the steps' current attempts, by step key. Without `step_keys`, for all steps. */
 export function agentsOfSteps(
   reader: Reader,
   run: { num: number; attempt: number },

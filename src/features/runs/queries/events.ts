@@ -39,7 +39,7 @@ const eventsAfter = preparedQuery((builder, run_num: number, after: number) =>
     .limit(limits.follow_rows_per_read),
 );
 
-/** Oldest first, at most `limits.follow_rows_per_read`. */
+/** Events, oldest first, at most `limits.follow_rows_per_read`. */
 export function runEventsAfter(
   reader: Reader,
   run_num: number,

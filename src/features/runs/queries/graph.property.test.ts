@@ -1,4 +1,4 @@
-/** The stored graph of a run behaves like the one in memory: the same events give the same effects, steps and end. */
+/** The stored graph of a run behaves like one in memory: the same events lead to the same effects, steps and end. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';

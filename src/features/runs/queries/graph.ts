@@ -64,7 +64,7 @@ const stepsWith = preparedQuery((builder, run_num: number, status: StepStatus) =
     .limit(sql.lit(1)),
 );
 
-/** The stored graph of a run. `now`: Unix ms, the time at which the run and its steps start or end by a `put`. */
+/** The stored graph of a run. `now`: Unix ms, recorded when a `put` starts or ends the run or its steps. */
 export function graphOf(tx: Tx, row: RunRow, now: number): RunGraph {
   const { num } = row;
   const { leader_member_id, max_rounds } = specOf(row);
@@ -165,7 +165,10 @@ function toState(row: StepRow): StepState {
 
 const needs = new Map<number, { json: string; keys: string[] }>();
 
-/** The keys of the steps on which a step depends. They never change and can be many, so the result is cached: do not change it. */
+/**
+ * The keys of the steps that a step depends on. They never change and can be many, so the result is cached. Do not modify
+ * it.
+ */
 function needsOf({ num, depends_on: json }: StepRow): string[] {
   const known = needs.get(num);
   if (known?.json === json) return known.keys;

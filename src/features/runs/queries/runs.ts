@@ -44,7 +44,7 @@ const headByNum = preparedQuery((builder, num: number) =>
     .where('num', '=', num),
 );
 
-/** The current state of a run, without reading its spec again, which never changes and can be large. */
+/** The current state of a run. Does not read its spec again, which never changes and can be large. */
 export function refreshed(reader: Reader, run: RunRow): RunRow {
   return { ...run, ...reader.get(headByNum(reader, run.num))! };
 }
@@ -65,7 +65,7 @@ export function runOfNum(reader: Reader, num: number): RunRow | undefined {
   return row;
 }
 
-/** Per database, the runs that were read last, for their columns that never change: a spec can be large. */
+/** The most recently read runs of each database, for their columns that never change. A spec can be large. */
 const kept = new WeakMap<object, Map<string, RunRow>>();
 
 function keptOf({ database }: Reader): Map<string, RunRow> {
@@ -79,7 +79,7 @@ export interface RunFilter {
   task_num?: number | undefined;
   status?: RunRow['status'] | undefined;
   before_num?: number | undefined;
-  /** Absent: no limit. */
+  /** Without this, there is no limit. */
   limit?: number | undefined;
 }
 
@@ -158,7 +158,7 @@ export function toRun(row: RunRow): Run {
 
 const specs = new Map<string, { json: string; spec: TeamSpec }>();
 
-/** The run's spec. It never changes and can be large, so the result is cached: do not change it. */
+/** The run's spec. It never changes and can be large, so the result is cached. Do not modify it. */
 export function specOf({ id, spec: json }: Pick<RunRow, 'id' | 'spec'>): TeamSpec {
   const known = specs.get(id);
   if (known?.json === json) return known.spec;

@@ -41,7 +41,10 @@ export function findStep(reader: Reader, run_num: number, step_key: string): Ste
   return reader.get(stepByKey(reader, run_num, step_key)) as StepRow | undefined;
 }
 
-/** The existing steps with these keys: in the order of the keys if there are fewer than `ROWS`, else in the order of the steps. */
+/**
+ * The existing steps with these keys. They are in the order of the keys if there are fewer than `ROWS` keys; otherwise in
+ * the order of the steps.
+ */
 export function findSteps(reader: Reader, run_num: number, step_keys: readonly string[]): StepRow[] {
   if (step_keys.length < ROWS)
     return step_keys.map((key) => findStep(reader, run_num, key)).filter((step) => step !== undefined);
@@ -56,7 +59,7 @@ export function hasLaunched(reader: Reader, run_num: number, member_id: string):
   return reader.get(launched.limit(1)) !== undefined;
 }
 
-/** In the order in which they were defined or added. */
+/** The steps, in the order in which they were defined or added. */
 export function stepsOf(reader: Reader, run_num: number): StepRow[] {
   return reader.all(
     reader.sql.selectFrom('run_steps').selectAll().where('run_num', '=', run_num).orderBy('num'),
@@ -71,7 +74,7 @@ export function countSteps(reader: Reader, run_num: number): number {
   return reader.get(query)!.count;
 }
 
-/** Outputs of the steps on which no other step depends, by step key. */
+/** Outputs of the steps that no other step depends on, by step key. */
 export function lastOutputs(reader: Reader, run_num: number): Record<string, unknown> {
   const query = reader.sql
     .selectFrom('run_steps')

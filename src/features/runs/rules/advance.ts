@@ -34,10 +34,10 @@ import {
 import { isRunOver, isStepOver, type RunStatus, type StepStatus } from './run.ts';
 
 /**
- * Applies an event to the graph and returns the effects that follow, in order. An event that no longer applies returns none.
+ * Applies an event to the graph and returns the resulting effects in order. An event that no longer applies has no effects.
  *
  * @param plain_max how many steps of plain members may run at the same time
- * @throws IllegalTransition for a command that is not allowed in the present state; the graph is unchanged then
+ * @throws IllegalTransition for a command that is not allowed in the current state; the graph is then unchanged
  */
 export function advance(graph: RunGraph, event: GraphEvent, plain_max: number): Effect[] {
   const effects: Effect[] = [];
@@ -79,7 +79,7 @@ function applyAttemptEvent(graph: RunGraph, event: AttemptEvent): boolean {
       graph.putStep({ ...step, status: 'running' });
       return true;
     case 'step_completed':
-      // Its member is waiting for input. The end of its turn or process does not answer that.
+      // Its member is waiting for input, and the end of its turn or process is not that input.
       if (step.status === 'input_required') return keepWaiting(graph, step);
       endStep(graph, step, 'completed', null);
       return true;
@@ -106,7 +106,7 @@ function tryAgain(graph: RunGraph, step: StepState, error_text: string | null): 
   graph.putStep({ ...step, status: 'ready', launched: false, error_text });
 }
 
-/** Ends a step. Its dependents become ready if it was the last that they waited for, or are skipped. */
+/** Ends a step. Dependent steps that were waiting only for this step become ready or are skipped. */
 export function endStep(
   graph: RunGraph,
   ended: StepState,
@@ -118,7 +118,7 @@ export function endStep(
   for (let key = left.pop(); key !== undefined; key = left.pop()) {
     const failed = graph.step(key)!.status !== 'completed';
     for (const before of graph.dependents(key)) {
-      // A resumed run keeps completed steps even if it repeats what they depend on.
+      // A resumed run keeps completed steps even if it repeats the steps that they depend on.
       if (isStepOver(before)) continue;
       const step = {
         ...before,
@@ -132,7 +132,7 @@ export function endStep(
   }
 }
 
-/** What a pending step becomes, given the steps that it depends on. */
+/** Returns the new state of a pending step, which depends on the outcomes of its dependencies. */
 function resolvePending(step: StepState): StepState {
   if (step.status !== 'pending') return step;
   if (step.upstream_failed && step.when === 'on_success') return { ...step, status: 'skipped' };
@@ -158,7 +158,7 @@ function applyStepCommand(
   switch (command.kind) {
     case 'startStep':
       must('ready');
-      // Only outside members start their own steps; the run starts those of agents.
+      // Only outside members start their own steps. The run starts those of agents.
       if (step.kind !== 'outside') throw new IllegalTransition(step.status);
       graph.putStep({ ...withNextAttempt(step), status: 'running' });
       return true;
@@ -236,7 +236,7 @@ function cancelOpen(graph: RunGraph, run: RunState, effects: Effect[]): void {
   }
 }
 
-/** Resets the selected steps to their state before the first attempt. */
+/** Resets the selected steps to the state before their first attempt. */
 export function reset(graph: RunGraph, which: (step: StepState) => boolean): void {
   const steps = graph.steps();
   const open = new Set(steps.filter(which).map(({ step_key }) => step_key));
@@ -294,7 +294,7 @@ function suspendRound(graph: RunGraph, round: number, reason: string): boolean {
   return true;
 }
 
-/** Launches what is ready. If nothing can continue, concludes the run or its round. */
+/** Launches ready steps. If nothing can continue, concludes the run or its round. */
 function continueRun(graph: RunGraph, plain_max: number, effects: Effect[]): void {
   const run = graph.run();
   if (run.status === 'pending' || isRunOver(run)) return;
@@ -319,7 +319,7 @@ function withNextAttempt(step: StepState): StepState {
   };
 }
 
-/** If no step can continue: ends the run, asks its leader for the next round, or waits for input. */
+/** Call this if no step can continue. Ends the run, prompts its leader for the next round, or waits for input. */
 function conclude(graph: RunGraph, effects: Effect[]): void {
   const run = graph.run();
   const tally = graph.tally();

@@ -6,7 +6,7 @@ import type { RunMode, RunStatus, StepStatus } from './run.ts';
 export interface RunState {
   status: RunStatus;
   mode: RunMode;
-  /** Rounds of the leader so far. Never decreases, not even when the run restarts. */
+  /** Number of rounds of the leader so far. It never decreases, not even when the run restarts. */
   rounds: number;
   /** Rounds before the run was last started or resumed. `max_rounds` limits the rounds since then. */
   rounds_before: number;
@@ -29,9 +29,9 @@ export interface StepState {
   status: StepStatus;
   /** Number of dependencies that have not ended. */
   waits_for: number;
-  /** A dependency ended without completing. */
+  /** A dependency ended without being completed. */
   upstream_failed: boolean;
-  /** Attempts so far. Never decreases, not even when the run restarts. */
+  /** Number of attempts so far. It never decreases, not even when the run restarts. */
   attempt: number;
   /** Attempts since the step was last started or resumed; limited by `max_attempts`. */
   tries_since_resume: number;
@@ -40,13 +40,13 @@ export interface StepState {
   error_text: string | null;
 }
 
-/** Which states occur among the steps of a run. */
+/** Whether any steps of a run are in certain states. */
 export interface Tally {
-  /** Some have not ended. */
+  /** Some steps have not ended. */
   open: boolean;
-  /** Some are ready or running. */
+  /** Some steps are ready or running. */
   active: boolean;
-  /** Some have failed. */
+  /** Some steps have failed. */
   failed: boolean;
 }
 
@@ -73,17 +73,17 @@ export interface RunGraph {
   size(): number;
 }
 
-/** What happened to a run, a step or an attempt. */
+/** An event of a run, a step or an attempt. */
 export type GraphEvent =
   | { kind: 'begun' }
   /** The attempt's process or turn has started. */
   | { kind: 'step_running'; step_key: string; attempt: number }
   | { kind: 'step_completed'; step_key: string; attempt: number }
-  /** `final`: do not retry, because it would not help or might not be safe. */
+  /** `final`: the step is not retried, because a retry would not help or might not be safe. */
   | { kind: 'step_failed'; step_key: string; attempt: number; error_text: string; final?: boolean }
   /** The outcome of the attempt is unknown, or its member needs input. */
   | { kind: 'step_unknown'; step_key: string; attempt: number; reason: string }
-  /** `by_own_member`: the command comes from the step's own member, whose turn or process is not interrupted. */
+  /** `by_own_member`: the step's own member sent the command, so its turn or process is not interrupted. */
   | { kind: 'step_command'; step_key: string; command: StepCommand; by_own_member?: boolean }
   | {
       kind: 'step_added';
@@ -120,26 +120,29 @@ export type RunCommand =
   | { kind: 'resumeRun' }
   | { kind: 'restartRun' };
 
-/** What an attempt is for: a step, or a round of the leader. Numbers start at 1 and are unique within an attempt of the run. */
+/**
+ * The target of an attempt: a step, or a round of the leader. Numbers start at 1 and are unique within an attempt of the
+ * run.
+ */
 export type AttemptTarget =
   | { kind: 'step'; step_key: string; attempt: number }
   | { kind: 'round'; round: number };
 
-/** What must be done after a change of the graph. */
+/** An action that must follow a change of the graph. */
 export type Effect =
   /** Hand the attempt to the step's member. */
   | { kind: 'launch'; step_key: string; attempt: number }
-  /** Stop what is still running for the attempt; its outcome no longer matters. */
+  /** Stop whatever is still running for the attempt. Its outcome no longer matters. */
   | { kind: 'end_attempt'; step_key: string; attempt: number }
-  /** Prompt the leader: to plan if the run has no steps yet, otherwise to sum up, because all of them have ended. */
+  /** Prompt the leader: to plan if the run has no steps yet, or to summarize because all of them have ended. */
   | { kind: 'start_round'; round: number }
-  /** Stop what is still running for the round. */
+  /** Stop whatever is still running for the round. */
   | { kind: 'end_round'; round: number }
   | { kind: 'run_ended'; status: RunStatus };
 
-/** A command that is not allowed in the present state. */
+/** Thrown for a command that is not allowed in the current state. */
 export class IllegalTransition extends Error {
-  /** The present state. */
+  /** The current state. */
   readonly status: RunStatus | StepStatus;
 
   constructor(status: RunStatus | StepStatus) {

@@ -34,12 +34,12 @@ export interface Run {
   /** The team's spec when the run was created. */
   spec: ShownSpec;
   input: Record<string, unknown>;
-  /** Any JSON value; null if none exists (yet). */
+  /** Any JSON value; null if there is none (yet). */
   output: unknown;
   error: string | null;
   attempt: number;
   version: number;
-  /** Why a person should look at the run although it continues; null if there is no reason. */
+  /** Why a person should look at the run although it continues, or null. */
   attention: string | null;
   created_by: string;
   created_at: string;
@@ -73,7 +73,7 @@ export interface RunMember {
   /** Null for a person, like `agent_id`, `node_id` and `status`. */
   member_id: string | null;
   role: 'leader' | 'worker' | 'human';
-  /** Null before the run has created the agent, and for an outside member. */
+  /** Null before the run has created the agent, and for a member without an agent. */
   agent_id: string | null;
   node_id: string | null;
   /** Status of the agent. */
@@ -92,8 +92,8 @@ export interface RunMembers {
 }
 
 /**
- * What ends a run after its last step. `steps`: the end of the last step. `leader`: the leader's agent, which is asked in rounds.
- * `outside`: a command, for a run that began without steps and has no leader with an agent.
+ * What ends a run after its last step. `steps`: the end of the last step. `leader`: the leader's agent, which is prompted in
+ * rounds. `outside`: a command, for a run that began without steps and whose leader has no agent.
  */
 export type RunMode = 'steps' | 'leader' | 'outside';
 

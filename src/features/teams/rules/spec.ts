@@ -18,7 +18,7 @@ function memberFault({ members, leader_member_id }: TeamSpec): SpecFault | null 
   const ids = members.map(({ member_id }) => member_id);
   const twice = firstRepeat(ids);
   if (twice !== -1) return { path: ['members', twice, 'member_id'], message: 'must be unique' };
-  // As actor ids, `user` is a person and `leader` the leader, so members cannot use these ids.
+  // In actor ids, `user` is a person and `leader` the leader, so members cannot use these ids.
   const reserved = ids.findIndex((id) => id === 'user' || (id === 'leader' && leader_member_id !== id));
   if (reserved !== -1) {
     const message = `must not be ${ids[reserved]}${ids[reserved] === 'leader' ? ', unless it leads' : ''}`;
