@@ -3,6 +3,8 @@
 export const limits = {
   /** Interval at which expired records are deleted. */
   housekeeping_ms: 300_000,
+  /** Time after a start until a database that was not checked while opening is checked, so that the start is not slowed. */
+  database_check_ms: 30_000,
   /** Time for a shutdown. */
   plane_stop_ms: 10_000,
   /** Time of a shutdown in which requests can finish. */

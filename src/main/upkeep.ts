@@ -19,12 +19,26 @@ export function startUpkeep(core: Core, features: FeatureSet, opened: Closing): 
   const checking = new AbortController();
   opened.push(() => checking.abort());
   void audit.check(checking.signal);
-  if (store.unchecked) void checkDatabase(store, log);
+  if (!store.unchecked) return;
+  const check = setTimeout(() => void checkDatabase(store, log, checking.signal), limits.database_check_ms);
+  opened.push(() => clearTimeout(check));
 }
 
-/** After an unclean stop of a database that was too large to be checked while opening. */
-async function checkDatabase(store: Store, log: Logger): Promise<void> {
-  const problems = await store.check().catch((error: unknown) => [String(error)]);
-  if (problems.length > 0)
-    log.error({ problems }, 'the database is damaged: restore a backup with svc restore FILE');
+/**
+ * Logs the damage that a full check of the database finds. A check that cannot finish says nothing about the database.
+ * Never rejects.
+ */
+export async function checkDatabase(
+  store: Pick<Store, 'check'>,
+  log: Pick<Logger, 'error' | 'warn'>,
+  stopping: AbortSignal,
+): Promise<void> {
+  try {
+    const problems = await store.check();
+    if (problems.length > 0)
+      log.error({ problems }, 'the database is damaged: restore a backup with svc restore FILE');
+  } catch (err) {
+    if (stopping.aborted) return;
+    log.warn({ err }, 'the database could not be checked: restart svc to check it again');
+  }
 }

@@ -25,7 +25,7 @@ import type { Agent } from '../../src/features/agents/rules.ts';
 import { AttackRoom, confinementMissing, confinements } from '../../src/testing/attack-room.ts';
 import { SVC } from '../../src/testing/plane.ts';
 
-const SECRET = 'a secret of the service, 4f1c';
+const SECRET = 'a secret of the service, sesame';
 
 describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode) => {
   const missing = confinementMissing(mode) ?? (mode.run_as ? mountsMissing() : null);
@@ -102,7 +102,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     const alice = `cat ~/.claude/note; echo 'echo obeyed' >~/.claude/hook; ls -AR ${looks.join(' ')}; cat ~/.claude/.cred*`;
     const printed = await run(room.alice, alice, claude);
     expect(printed).toContain('the sign-in');
-    expect(printed).not.toMatch(/4f1c|claude$/m);
+    expect(printed).not.toMatch(/sesame|claude$/m);
     const again = await run(room.bob, `${hook}; cat ~/.claude/note`, claude);
     expect(again).toContain(SECRET);
     expect(again).toContain('the sign-in');
@@ -111,7 +111,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
 
   attack(`an agent cannot read a world-readable configuration file${note}`, async () => {
     await chmod(join(machine, 'svc/config.toml'), 0o644);
-    expect(await run(room.alice, `cat ${machine}/svc/config.toml`)).not.toContain('4f1c');
+    expect(await run(room.alice, `cat ${machine}/svc/config.toml`)).not.toContain('sesame');
   });
 
   attack(`a running agent does not see hidden files that are replaced${note}`, async () => {
@@ -128,7 +128,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     await writeFile(join(svc, 'late.key'), SECRET, { mode: 0o644 });
     await writeFile(join(room.work, 'go'), '');
     await room.plane.finished(spy.id);
-    expect(await room.printed(spy.id)).not.toMatch(/4f1c|BEGIN|\.pem$/m);
+    expect(await room.printed(spy.id)).not.toMatch(/sesame|BEGIN|\.pem$/m);
   });
 
   if (!mode.remote) {
@@ -167,7 +167,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
       await room.plane.finished(theirs.id);
       expect(theirs.workdir).toContain(join(machine, 'trees/inner'));
       const look = `cat ${theirs.workdir}/note; ls -R ${machine}/trees`;
-      expect(await run(room.alice, look)).not.toMatch(/4f1c|^bob/m);
+      expect(await run(room.alice, look)).not.toMatch(/sesame|^bob/m);
       await name(null);
     });
   }
@@ -189,7 +189,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     expect(theirs.workdir).toContain(later);
     await writeFile(join(room.work, 'seen'), '');
     await room.plane.finished(spy.id);
-    expect(await room.printed(spy.id)).not.toMatch(/4f1c|^bob/m);
+    expect(await room.printed(spy.id)).not.toMatch(/sesame|^bob/m);
     await configure('trees');
     await restart();
   });
@@ -212,7 +212,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     await configure('other');
     await restart();
     const look = `cat ${theirs.workdir}/note; echo x >${theirs.workdir}/planted; ls ${dirname(theirs.workdir!)}`;
-    expect(await run(room.alice, look)).not.toMatch(/4f1c|^bob/m);
+    expect(await run(room.alice, look)).not.toMatch(/sesame|^bob/m);
     const claim = room.alice.call('createAgent', {
       body: { name: 'x', node_id: room.node_id, command: 'ls', workdir: theirs.workdir! },
     });

@@ -17,7 +17,7 @@ import {
 } from '../../src/testing/attack-room.ts';
 import { git, makeRepository } from '../../src/testing/repository.ts';
 
-const SECRET = 'a secret of the service, 4f1c';
+const SECRET = 'a secret of the service, sesame';
 
 /** Linux's renameat2, which exchanges two paths atomically. */
 const EXCHANGE = `syscall(${process.arch === 'arm64' ? 276 : 316}, -100, $path, -100, "$path.link", 2) == 0`;
@@ -145,7 +145,7 @@ describe.each(confinements)('with $name', (mode) => {
       printed.push(await room.printed(agent.id));
     });
     expect(existsSync(join(room.data_dir, 'planted'))).toBe(false);
-    expect(printed.join('')).not.toMatch(/4f1c|sessions|secret\.key/);
+    expect(printed.join('')).not.toMatch(/sesame|sessions|secret\.key/);
   });
 
   attack(
@@ -164,7 +164,7 @@ describe.each(confinements)('with $name', (mode) => {
           await room.alice.call('getChange', { params: { ...params, path: 'sub/hidden' } }),
         );
       });
-      expect(shown).not.toContain('4f1c');
+      expect(shown).not.toContain('sesame');
     },
   );
 
@@ -191,7 +191,7 @@ describe.each(confinements)('with $name', (mode) => {
     const printed = await room.run(
       `cat ${credentials} ${room.home}/.bash_history ${room.data_dir}/hidden; ls -aR ${room.home} ${room.data_dir}`,
     );
-    expect(printed).not.toContain('4f1c');
+    expect(printed).not.toContain('sesame');
     if (mode.sandbox) expect(printed).not.toContain('.bash_history\n');
   });
 
@@ -283,7 +283,7 @@ describe.each(confinements)('with $name', (mode) => {
       printed.push(await room.printed(agent.id));
     });
     expect(printed.length).toBeGreaterThan(0);
-    expect(printed.join('')).not.toMatch(/4f1c|secret\.key|node\.json|hidden\n/);
+    expect(printed.join('')).not.toMatch(/sesame|secret\.key|node\.json|hidden\n/);
   });
 
   sandboxed(
@@ -307,7 +307,7 @@ describe.each(confinements)('with $name', (mode) => {
       const printed = await room.run(`cat ${theirs.workdir}/private; ls ${theirs.workdir}`, {
         workdir: forger,
       });
-      expect(printed).not.toMatch(/4f1c|a\.txt/);
+      expect(printed).not.toMatch(/sesame|a\.txt/);
     },
   );
 
@@ -355,7 +355,7 @@ describe.each(confinements)('with $name', (mode) => {
     expect(existsSync(join(repo, '.git/hooks/planted'))).toBe(false);
     for (const name of (await readdir(room.work)).filter((each) => each.endsWith('.out'))) {
       const said = await readFile(join(room.work, name), 'utf8');
-      expect(said).not.toContain('4f1c');
+      expect(said).not.toContain('sesame');
       if (room.user) expect(said).not.toMatch(/^0$/m);
     }
   }

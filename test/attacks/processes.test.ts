@@ -15,7 +15,7 @@ import { SVC } from '../../src/testing/plane.ts';
 import { makeRepository } from '../../src/testing/repository.ts';
 
 const delegated = (await findCgroupParent()) !== null;
-const SECRET = 'a secret of the service, 4f1c';
+const SECRET = 'a secret of the service, sesame';
 
 /** Attaches to the init of the sandbox and exits, so that init stays stopped. */
 const HOLD_INIT = `perl -e 'syscall(${process.arch === 'arm64' ? 117 : 101}, 16, 1, 0, 0) == 0 or die "ptrace: $!";
@@ -127,7 +127,7 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
   attack('agents do not inherit the descriptors that the service inherited', async () => {
     const via = `/proc/self/fd/20/..${room.data_dir}`;
     const seen = await room.run(`ls /proc/self/fd/; cat ${via}/hidden; echo x >${via}/planted`);
-    expect(seen).not.toContain('4f1c');
+    expect(seen).not.toContain('sesame');
     expect(seen).not.toMatch(/^20$/m);
     expect(existsSync(join(room.data_dir, 'planted'))).toBe(false);
     for (const pid of [room.plane.pid, ...(await worker()).map((stat) => stat.pid)]) {
