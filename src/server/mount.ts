@@ -185,11 +185,13 @@ async function answer(
   return reply.code(given.status).send(given.body);
 }
 
+const NO_FIELDS = z.object({});
+
 /** Reports unknown fields to the client or rejects them. Rejects an update that has only unknown fields. */
 function checkFields(route: Route, query: unknown, body: unknown, reply: FastifyReply): void {
-  const fields = unknownFields(route.body ?? z.object({}), body);
+  const fields = unknownFields(route.body ?? NO_FIELDS, body);
   if (route.unknown_fields === 'refused' && fields[0]) throw unknownField(fieldPath(fields[0]));
-  const parameters = unknownFields(route.query ?? z.object({}), query).map(([name]) => String(name));
+  const parameters = unknownFields(route.query ?? NO_FIELDS, query).map(([name]) => String(name));
   if (fields.length + parameters.length > 0)
     reply.header('x-ignored-fields', ignoredFieldsHeader(fields, parameters));
   const updates = route.method === 'PATCH' || route.method === 'PUT';
@@ -295,6 +297,9 @@ function accepted(header: string | undefined, type: string): boolean {
   return (header ?? '').split(',').some((one) => one.split(';', 1)[0]!.trim().toLowerCase() === type);
 }
 
+/** Shared, because a new one would record a stack trace. */
+const DISCONNECTED = new DOMException('the client disconnected', 'AbortError');
+
 /** The request that a handler receives. */
 class RequestCall {
   readonly operation: OperationId;
@@ -336,10 +341,13 @@ class RequestCall {
 
   get signal(): AbortSignal {
     if (this.#signal === null) {
-      const gone = new AbortController();
-      this.#reply.raw.once('close', () => gone.abort());
-      if (this.#reply.raw.destroyed) gone.abort();
-      this.#signal = AbortSignal.any([gone.signal, this.#draining]);
+      const response = this.#reply.raw;
+      const closed = new AbortController();
+      response.once('close', () => {
+        if (!response.writableFinished) closed.abort(DISCONNECTED);
+      });
+      if (response.destroyed) closed.abort(DISCONNECTED);
+      this.#signal = AbortSignal.any([closed.signal, this.#draining]);
     }
     return this.#signal;
   }

@@ -58,10 +58,12 @@ export function agentHandlers(
       if (namesakes.length > 0) call.setHeader('x-warning', nameWarning(namesakes));
       return { location: `/api/agents/${agent.id}`, body: agent };
     },
-    getAgent: ({ caller, params, query, signal }) => {
-      const { wait, until } = query;
+    getAgent: (call) => {
+      const { caller, params } = call;
+      const { wait, until } = call.query;
       if (wait === undefined || until === undefined) return agents.get(caller, params.agent_id);
-      return waits.until(caller, params.agent_id, until, wait * 1000, signal);
+      // Every other read goes without the signal, which is created when it is first used.
+      return waits.until(caller, params.agent_id, until, wait * 1000, call.signal);
     },
     updateAgent: ({ caller, params, body }) => agents.update(caller, params.agent_id, body),
     deleteAgent: async ({ caller, params, query }) => {
