@@ -83,7 +83,7 @@ async function fill(plane: TestPlane, total: number, seal: boolean): Promise<voi
       data_dir,
       clock: { now: () => Date.now() },
       log: silentLog,
-      sealing: { from_bytes: 1, keep_bytes: 0, idle_from_bytes: 1 },
+      sealing: { from_bytes: 1, busy_ms: 0, keep_bytes: 0, idle_from_bytes: 1 },
     });
     await log.runMaintenance();
     await log.close();

@@ -10,7 +10,7 @@ const events = openEventLog({
   data_dir,
   clock: { now: () => 1_700_000_000_123 },
   log: silentLog,
-  sealing: { from_bytes: 1, keep_bytes: 0, idle_from_bytes: 1 },
+  sealing: { from_bytes: 1, busy_ms: 0, keep_bytes: 0, idle_from_bytes: 1 },
 });
 await events.runMaintenance();
 await events.close();

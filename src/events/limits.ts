@@ -56,6 +56,10 @@ export const limits = {
   search_chars_per_event: 16 * KIB,
   /** How long the search index collects events before it adds them. */
   search_wait_ms: 250,
+  /** How many times longer the search index rests than it worked. */
+  search_rest: 3,
+  /** Longest rest of the search index. */
+  search_rest_ms_max: 1_000,
   /** Delay after an error of the search index. */
   search_retry_ms: 5_000,
   /** Length of the text around a search hit. */
@@ -66,6 +70,12 @@ export const limits = {
   segment_level: 1,
   /** An agent's events are sealed when they reach this size. */
   seal_from_bytes: 8 * MIB,
+  /** An agent that has just written is left alone until its unsealed events reach this size. */
+  seal_busy_from_bytes: 64 * MIB,
+  /** Limits the unsealed events of all agents together that have just written. */
+  seal_busy_total_bytes: 512 * MIB,
+  /** How long an agent counts as having just written. */
+  seal_busy_ms: 2_000,
   /** Newest events that stay unsealed. */
   seal_keep_bytes: 2 * MIB,
   /** The same as `seal_from_bytes` for an agent without new events. */

@@ -219,6 +219,8 @@ const defaultRetention: Retention = {
 };
 const defaultSealing: Sealing = {
   from_bytes: limits.seal_from_bytes,
+  busy_from_bytes: limits.seal_busy_from_bytes,
+  busy_ms: limits.seal_busy_ms,
   keep_bytes: limits.seal_keep_bytes,
   idle_ms: limits.seal_idle_ms,
   idle_from_bytes: limits.seal_idle_from_bytes,

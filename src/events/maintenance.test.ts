@@ -9,6 +9,7 @@ import type { Store } from '../store/store.ts';
 import { addAgent, addSession, batch } from '../store/testing.ts';
 import { type EventLog, openEventLog } from './log.ts';
 import type { Retention, Sealing } from './maintenance.ts';
+import { listSegments } from './queries/segments.ts';
 import { type Frame, parseFrames } from './testing.ts';
 
 const HOUR = 60 * 60 * 1000;
@@ -20,7 +21,7 @@ let events: EventLog;
 let num: number;
 let offsets: { stdout: number; stderr: number };
 
-const everything: Partial<Sealing> = { from_bytes: 1, keep_bytes: 0, idle_from_bytes: 1 };
+const everything: Partial<Sealing> = { from_bytes: 1, busy_ms: 0, keep_bytes: 0, idle_from_bytes: 1 };
 
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-maintenance-'));
@@ -196,6 +197,21 @@ test('retention by bytes deletes the oldest first, keeps status events and repor
   expect((await replay(1, 60))[0]!.data).toMatchObject({ code: 'events_truncated', first_available: 51 });
   const found = await events.output('agt_1', 'ses_1', 'stdout');
   expect([found.size_bytes, found.lost_bytes]).toEqual([9_000, 49_000]);
+});
+
+test('does not seal the events of an agent that is writing until they are large', async () => {
+  await events.close();
+  events = open({ ...everything, busy_from_bytes: 20_000, busy_ms: 1_000 });
+  await output(['x'.repeat(10_000)]);
+  await events.runMaintenance();
+  expect(await store.read(listSegments)).toEqual([]);
+  await output(['y'.repeat(10_000)]);
+  await events.runMaintenance();
+  expect(await segmentFiles()).toHaveLength(1);
+  await output(['z'.repeat(10_000)]);
+  now += 1_000;
+  await events.runMaintenance();
+  expect(await segmentFiles()).toHaveLength(2);
 });
 
 test('retention by bytes deletes rows if nothing is sealed', async () => {

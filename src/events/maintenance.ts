@@ -59,6 +59,12 @@ export interface Retention {
 export interface Sealing {
   /** Seals an agent's log once it has this many unsealed bytes. */
   from_bytes: number;
+  /**
+   * The same for an agent that wrote within `busy_ms`: sealing would take the processor from its stream. Less if many agents
+   * write at the same time, see `limits.seal_busy_total_bytes`.
+   */
+  busy_from_bytes: number;
+  busy_ms: number;
   /** How many of the newest bytes stay as rows. */
   keep_bytes: number;
   /** Seals the whole log of an agent without events for this long, if it has at least `idle_from_bytes`. */
@@ -94,6 +100,8 @@ export class LogMaintenance {
   readonly #store: Store;
   /** Bytes that were added since the last pass, by agent. */
   readonly #grown = new Map<number, number>();
+  /** Agents with enough events to seal that were writing at the last pass. */
+  readonly #busy = new Set<number>();
   readonly #wake = new Wake();
   readonly #stop = new AbortController();
   #running: Promise<void> | null = null;
@@ -152,11 +160,11 @@ export class LogMaintenance {
         full_at = performance.now() + limits.retention_pass_ms;
         await this.#attempt(() => this.pass());
       } else {
-        const grown = [...this.#grown.keys()];
+        const changed = new Set([...this.#grown.keys(), ...this.#busy]);
         this.#grown.clear();
         this.#passes = this.#passes.then(async () => {
           await this.#attempt(() => this.#dropDeleted());
-          for (const num of grown) await this.#attempt(() => this.#keep(num));
+          for (const num of changed) await this.#attempt(() => this.#keep(num));
         });
         await this.#passes;
       }
@@ -189,6 +197,7 @@ export class LogMaintenance {
   async #keep(num: number): Promise<void> {
     while (!this.#stop.signal.aborted) {
       const state = await this.#store.read((reader) => readLogState(reader, num));
+      this.#busy.delete(num);
       if (!state) return;
       const excess = state.bytes - this.#options.retention().bytes_per_agent;
       if (excess > 0) {
@@ -201,9 +210,15 @@ export class LogMaintenance {
   async #seal(num: number, state: LogState): Promise<boolean> {
     const { sealing, clock, worker, folder } = this.#options;
     const unsealed = state.bytes - state.sealed_bytes;
-    const idle = clock.now() - state.newest_ts >= sealing.idle_ms;
+    const quiet_ms = clock.now() - state.newest_ts;
+    const idle = quiet_ms >= sealing.idle_ms;
     const keep = idle ? 0 : sealing.keep_bytes;
     if (unsealed < (idle ? sealing.idle_from_bytes : sealing.from_bytes)) return false;
+    if (quiet_ms < sealing.busy_ms) {
+      this.#busy.add(num);
+      if (unsealed < Math.min(sealing.busy_from_bytes, limits.seal_busy_total_bytes / this.#busy.size))
+        return false;
+    }
     const after = Math.max(state.sealed_seq, state.first_seq - 1);
     const rows = state.last_seq - after;
     const up_to = state.last_seq - Math.ceil((rows * keep) / unsealed);

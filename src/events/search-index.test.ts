@@ -101,7 +101,7 @@ test('after a restart, updates only agents whose entries differ from their log',
 
 test('finds sealed events and rows, newest first', async () => {
   await events.close();
-  const sealing = { from_bytes: 1, keep_bytes: 0, idle_from_bytes: 1 };
+  const sealing = { from_bytes: 1, busy_ms: 0, keep_bytes: 0, idle_from_bytes: 1 };
   events = openEventLog({ store, data_dir: folder, clock: { now: () => 1 }, log: silentLog, sealing });
   const num = await addAgent(store, 'agt_1');
   await addSession(store, num, 'ses_1');

@@ -96,14 +96,25 @@ export class Search {
         compared = true;
         agents = [...this.#dirty];
         this.#dirty.clear();
-        let left = agents;
-        while (left.length > 0 && !signal.aborted) left = await this.#worker.call('index', left);
+        for (let left = agents; left.length > 0 && !signal.aborted; ) left = await this.#index(left);
       } catch (error) {
         for (const num of agents) this.#dirty.add(num);
         this.#warn(error);
         await sleep(limits.search_retry_ms, signal);
       }
     }
+  }
+
+  /**
+   * Indexes events of these agents in one transaction, and returns those that have more. Afterwards rests for longer than
+   * that took, because the streams that write so much need the processor more than their index does.
+   */
+  async #index(agents: number[]): Promise<number[]> {
+    const begun_ms = performance.now();
+    const left = await this.#worker.call('index', agents);
+    const rest_ms = (performance.now() - begun_ms) * limits.search_rest;
+    await sleep(Math.min(rest_ms, limits.search_rest_ms_max), this.#stop.signal);
+    return left;
   }
 
   async #touchStale(): Promise<void> {
