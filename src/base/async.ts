@@ -1,4 +1,4 @@
-/** Shared async helpers: wake-ups, sleep, a queue per key, a semaphore. */
+/** Shared async helpers: wake-ups, sleep, turns, a queue per key. */
 
 /** A wake-up without data. Several `notify` calls before a `wait` count as one. A lost wake-up costs only latency. */
 export class Wake {
@@ -47,6 +47,18 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
     const timer = setTimeout(done, ms);
     signal?.addEventListener('abort', done);
   });
+}
+
+let last_turn: Promise<unknown> = Promise.resolve();
+
+/**
+ * Resolves in a later turn of the event loop, and for one caller per turn. Work that begins with it and is synchronous blocks
+ * the loop for one piece of work at a time, however much is waiting.
+ */
+export function nextTurn(): Promise<void> {
+  const turn = last_turn.then(() => new Promise<void>((resolve) => setImmediate(resolve)));
+  last_turn = turn;
+  return turn;
 }
 
 /** Runs at most one task per key at a time, in call order. */

@@ -8,7 +8,7 @@
 import { constants } from 'node:fs';
 import { open, readdir, realpath, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { KeyedQueue, sleep } from '../base/async.ts';
+import { KeyedQueue, nextTurn, sleep } from '../base/async.ts';
 import { makePrivateFolder } from '../base/files.ts';
 import { readBootId } from '../base/proc.ts';
 import { version } from '../base/version.ts';
@@ -148,13 +148,14 @@ class MachineNode implements LocalNode {
   }
 
   async #adoptOne(id: string): Promise<void> {
+    await nextTurn();
     const files = new SessionFiles(join(this.#root, id));
-    const launch = await files.readLaunch();
+    const launch = files.readLaunch();
     if (launch?.launch.session_id !== id) {
       this.#host.log.error({ session_id: id }, 'cannot read a session directory');
       return;
     }
-    const session = new LocalSession(id, files, launch, await files.readFacts(), this.#host);
+    const session = new LocalSession(id, files, launch, files.readFacts(), this.#host);
     this.#sessions.set(id, session);
     await session.open(false, this.#options.watches !== false);
   }
@@ -236,7 +237,7 @@ class MachineNode implements LocalNode {
         if (offset > size) throw new Problem('conflict', 'stdin_gap', `stdin ends at ${size}`);
         const fresh = data.subarray(size - offset);
         // Nothing more is read after the end of stdin.
-        if (fresh.length > 0 && (await session.files.has('stdin.eof'))) throw problems.agentNoStdin();
+        if (fresh.length > 0 && session.files.has('stdin.eof')) throw problems.agentNoStdin();
         for (let done = 0; done < fresh.length; ) {
           done += (await file.write(fresh, done, fresh.length - done, size + done)).bytesWritten;
         }
@@ -245,7 +246,7 @@ class MachineNode implements LocalNode {
       } finally {
         await file.close();
       }
-      if (eof) await session.files.mark('stdin.eof');
+      if (eof) session.files.mark('stdin.eof');
       await session.stdinGrew(length);
       return length;
     });

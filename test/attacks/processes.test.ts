@@ -89,7 +89,7 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
     while (!(await room.printed(agent.id)).includes(text)) await sleep(20);
   };
   const handleOf = async (agent: Agent) =>
-    (await new SessionFiles(join(room.data_dir, 'sessions', agent.session_id!)).readHandle())!;
+    new SessionFiles(join(room.data_dir, 'sessions', agent.session_id!)).readHandle()!;
   const sessionOf = async (agent: Agent) => {
     const params = { agent_id: agent.id };
     return ((await room.alice.call('listSessions', { params, query: {} })) as { cleanup: string }[])[0]!;

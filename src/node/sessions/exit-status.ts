@@ -20,9 +20,9 @@ export async function explainExit(
   file: ExitFile,
   spawn: SpawnFile | null,
   workdir: string,
-  lastError: () => Promise<string>,
+  lastError: () => string,
 ): Promise<Exit> {
-  if (!spawn) return failed('spawn_failed', (await lastError()) || 'the command could not be started');
+  if (!spawn) return failed('spawn_failed', lastError() || 'the command could not be started');
   if (!spawn.ok) return failed(spawn.reason, spawn.message);
   if (file.status === 126 || file.status === 127) {
     const missing = await missingInterpreter(resolve(workdir, spawn.program));

@@ -1,9 +1,26 @@
 /**
  * Reads and writes the files of a session directory. All of them are untrusted input, because an agent that runs as the
  * service's user could have written them. So sizes are limited, links and FIFOs are rejected, and formats are checked.
+ *
+ * Small files on a local disk are read and written synchronously, because a hop to the thread pool costs several times the
+ * system call. Callers that handle many sessions take turns (`nextTurn`).
  */
-import { constants, statSync } from 'node:fs';
-import { appendFile, mkdir, open, rename, rm, stat, writeFile } from 'node:fs/promises';
+import {
+  appendFileSync,
+  closeSync,
+  constants,
+  fstatSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  readSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+  writeSync,
+} from 'node:fs';
+import { appendFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ProcessRef } from '../../base/proc.ts';
 import type { StreamName } from '../../core/event.ts';
@@ -74,34 +91,34 @@ export class SessionFiles {
    * Creates the directory atomically, by renaming it into place. `environment`: see `environmentFile`. Throws errno errors,
    * such as ENOSPC.
    */
-  static async create(
+  static create(
     dir: string,
     temporary: string,
     launch: LaunchFile,
     environment: string,
     careful_pumps: boolean,
-  ): Promise<void> {
-    await rm(temporary, { recursive: true, force: true });
-    await mkdir(join(temporary, 'pipes'), { recursive: true, mode: 0o700 });
-    const write = (name: string, text: string) => writeFile(join(temporary, name), text, { mode: 0o600 });
-    await write('launch.json', `${JSON.stringify(launch)}\n`);
+  ): void {
+    rmSync(temporary, { recursive: true, force: true });
+    mkdirSync(join(temporary, 'pipes'), { recursive: true, mode: 0o700 });
+    const write = (name: string, data: string | Buffer) =>
+      writeFileSync(join(temporary, name), data, { mode: 0o600 });
+    write('launch.json', `${JSON.stringify(launch)}\n`);
     // The exit status is later written in place, so that a full disk cannot lose it.
-    await write('exit.new', `${' '.repeat(126)}\n`);
-    await write('wait.err', `${' '.repeat(1022)}\n`);
-    await write('stdin', '');
-    await write('environment', environment);
+    write('exit.new', `${' '.repeat(126)}\n`);
+    write('wait.err', `${' '.repeat(1022)}\n`);
+    write('stdin', '');
+    write('environment', environment);
     // If this file exists, the pump is a careful one. Its blocks must be allocated before the disk is full.
     const piece = Buffer.alloc(limits.careful_piece_bytes);
     if (careful_pumps) {
-      for (const name of Object.values(spoolNames))
-        await writeFile(join(temporary, `${name}.piece`), piece, { mode: 0o600 });
+      for (const name of Object.values(spoolNames)) write(`${name}.piece`, piece);
     }
-    await rename(temporary, dir);
+    renameSync(temporary, dir);
   }
 
   /** Null if the file is missing, malformed, or from a newer version. */
-  async readLaunch(): Promise<LaunchFile | null> {
-    const file = parseJson(await this.#read('launch.json')) as LaunchFile | null;
+  readLaunch(): LaunchFile | null {
+    const file = parseJson(this.#read('launch.json')) as LaunchFile | null;
     const launch = file?.launch;
     const strings = [
       launch?.session_id,
@@ -118,8 +135,8 @@ export class SessionFiles {
   }
 
   /** Null if the file is missing, incomplete or malformed. */
-  async readHandle(): Promise<HandleFile | null> {
-    const text = await this.#read('handle');
+  readHandle(): HandleFile | null {
+    const text = this.#read('handle');
     if (!text?.endsWith('\nend\n')) return null;
     const lines = new Map<string, string>();
     for (const line of text.split('\n')) {
@@ -144,10 +161,8 @@ export class SessionFiles {
   }
 
   /** Null if the file is missing, incomplete or malformed. */
-  async readSpawn(): Promise<SpawnFile | null> {
-    const match = /^(run|fail workdir_refused|fail spawn_failed) (.*)\n/s.exec(
-      (await this.#read('spawn')) ?? '',
-    );
+  readSpawn(): SpawnFile | null {
+    const match = /^(run|fail workdir_refused|fail spawn_failed) (.*)\n/s.exec(this.#read('spawn') ?? '');
     const [, result, rest = ''] = match ?? [];
     if (!result) return null;
     if (result === 'run') return { ok: true, program: rest.split('\n', 1)[0] ?? '' };
@@ -160,19 +175,19 @@ export class SessionFiles {
   }
 
   /** Null if the file is missing, incomplete or malformed. */
-  async readExit(): Promise<ExitFile | null> {
-    const match = /^(\d{1,3}) (\d+(?:\.\d+)?) end/.exec((await this.#read('exit')) ?? '');
+  readExit(): ExitFile | null {
+    const match = /^(\d{1,3}) (\d+(?:\.\d+)?) end/.exec(this.#read('exit') ?? '');
     if (!match) return null;
-    const at_ms = await stat(this.path('exit')).then((info) => info.mtimeMs);
+    const at_ms = statSync(this.path('exit')).mtimeMs;
     const uptime_s = Number(match[2]) || null;
-    const shell_output = ((await this.#read('wait.err')) ?? '').trim();
+    const shell_output = (this.#read('wait.err') ?? '').trim();
     return { status: Number(match[1]), uptime_s, at_ms: Math.round(at_ms), shell_output };
   }
 
   /** All recorded facts in order. Skips incomplete lines. */
-  async readFacts(): Promise<SessionFact[]> {
+  readFacts(): SessionFact[] {
     const facts: SessionFact[] = [];
-    for (const line of ((await this.#read('facts')) ?? '').split('\n')) {
+    for (const line of (this.#read('facts') ?? '').split('\n')) {
       const fact = parseJson(line) as SessionFact | null;
       if (typeof fact?.body?.kind === 'string' && fact.number === facts.length + 1) facts.push(fact);
     }
@@ -184,16 +199,17 @@ export class SessionFiles {
    * it, so it must survive a crash of the machine.
    */
   async appendFact(fact: SessionFact): Promise<void> {
-    const flush = fact.body.kind === 'ended';
-    await appendFile(this.path('facts'), `\n${JSON.stringify(fact)}\n`, { mode: 0o600, flush });
+    const line = `\n${JSON.stringify(fact)}\n`;
+    if (fact.body.kind === 'ended') await appendFile(this.path('facts'), line, { mode: 0o600, flush: true });
+    else appendFileSync(this.path('facts'), line, { mode: 0o600 });
   }
 
   /**
    * Claims the session before its wrapper can, so that the wrapper starts nothing. Returns false if it was already claimed.
    */
-  async claim(): Promise<boolean> {
+  claim(): boolean {
     try {
-      await mkdir(this.path('claimed'));
+      mkdirSync(this.path('claimed'));
       return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
@@ -202,41 +218,44 @@ export class SessionFiles {
   }
 
   /** False only if the directory is known to be missing. */
-  async exist(): Promise<boolean> {
-    return stat(this.dir).then(
-      () => true,
-      (error: unknown) => !isAbsent(error),
-    );
+  exist(): boolean {
+    try {
+      statSync(this.dir);
+      return true;
+    } catch (error) {
+      return !isAbsent(error);
+    }
   }
 
   /** Deletes the values of the environment. Idempotent. */
-  async dropEnvironment(): Promise<void> {
-    await rm(this.path('environment'), { force: true });
+  dropEnvironment(): void {
+    rmSync(this.path('environment'), { force: true });
   }
 
   /** Stores the sandbox's system call filter (`seccompFilter`). */
-  async putFilter(bytes: Buffer): Promise<void> {
-    await writeFile(this.path('filter'), bytes, { mode: 0o600 });
+  putFilter(bytes: Buffer): void {
+    writeFileSync(this.path('filter'), bytes, { mode: 0o600 });
   }
 
   /** Whether a file exists in the directory. */
-  async has(name: string): Promise<boolean> {
-    return stat(this.path(name)).then(
-      () => true,
-      () => false,
-    );
+  has(name: string): boolean {
+    try {
+      return statSync(this.path(name), { throwIfNoEntry: false }) !== undefined;
+    } catch {
+      return false;
+    }
   }
 
   /** Creates an empty file. Idempotent. */
-  async mark(name: string): Promise<void> {
-    await writeFile(this.path(name), '', { mode: 0o600 });
+  mark(name: string): void {
+    writeFileSync(this.path(name), '', { mode: 0o600 });
   }
 
   /** False once no process holds `alive` open, which means that the wrapper has ended. Other processes may still run. */
-  async isAliveHeld(): Promise<boolean> {
-    let file: Awaited<ReturnType<typeof open>>;
+  isAliveHeld(): boolean {
+    let fd: number;
     try {
-      file = await open(
+      fd = openSync(
         this.path('pipes/alive'),
         constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW,
       );
@@ -245,26 +264,26 @@ export class SessionFiles {
       throw error;
     }
     try {
-      await file.read(Buffer.alloc(1), 0, 1, null);
+      readSync(fd, Buffer.alloc(1), 0, 1, null);
       return false;
     } catch (error) {
       return (error as NodeJS.ErrnoException).code === 'EAGAIN';
     } finally {
-      await file.close();
+      closeSync(fd);
     }
   }
 
   /** Writes one line to a FIFO without blocking. Returns false if the FIFO has no reader or is full. */
-  async sendLine(fifo: 'ctl' | 'wake', line: string): Promise<boolean> {
+  sendLine(fifo: 'ctl' | 'wake', line: string): boolean {
     try {
       const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
-      const file = await open(this.path(`pipes/${fifo}`), flags);
+      const fd = openSync(this.path(`pipes/${fifo}`), flags);
       try {
-        if (!(await file.stat()).isFIFO()) return false;
-        await file.write(`${line}\n`);
+        if (!fstatSync(fd).isFIFO()) return false;
+        writeSync(fd, `${line}\n`);
         return true;
       } finally {
-        await file.close();
+        closeSync(fd);
       }
     } catch {
       return false;
@@ -272,58 +291,49 @@ export class SessionFiles {
   }
 
   /** The last bytes of a spool as text; empty if it cannot be read. */
-  async readTail(name: string, bytes_max: number): Promise<string> {
+  readTail(name: string, bytes_max: number): string {
     try {
-      const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
-      const file = await open(this.path(name), flags);
+      const fd = openSync(this.path(name), constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
       try {
-        const { size } = await file.stat();
+        const { size } = fstatSync(fd);
         const buffer = Buffer.alloc(Math.min(size, bytes_max));
-        const { bytesRead } = await file.read(buffer, 0, buffer.length, size - buffer.length);
-        return buffer.toString('utf8', 0, bytesRead);
+        const bytes = readSync(fd, buffer, 0, buffer.length, size - buffer.length);
+        return buffer.toString('utf8', 0, bytes);
       } finally {
-        await file.close();
+        closeSync(fd);
       }
     } catch {
       return '';
     }
   }
 
-  /** A file's length, read synchronously to avoid the thread pool; null if the file is missing. */
-  sizeNow(name: string): number | null {
+  /** A file's length in bytes; null if it is missing. */
+  size(name: string): number | null {
     return statSync(this.path(name), { throwIfNoEntry: false })?.size ?? null;
   }
 
-  /** A file's length in bytes; 0 if it is missing. */
-  async size(name: string): Promise<number> {
-    return stat(this.path(name)).then(
-      (info) => info.size,
-      () => 0,
-    );
-  }
-
-  async sizes(): Promise<StreamSizes> {
-    const [stdout, stderr] = await Promise.all([this.size('out'), this.size('err')]);
-    return { stdout, stderr };
+  sizes(): StreamSizes {
+    return { stdout: this.size('out') ?? 0, stderr: this.size('err') ?? 0 };
   }
 
   /**
    * Null if the file is missing, not a regular file, or longer than `limits.session_file_bytes_max`. Other failures are
    * thrown, because they do not mean that the file is missing.
    */
-  async #read(name: string): Promise<string | null> {
-    const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
-    const file = await open(this.path(name), flags).catch((error: unknown) => {
+  #read(name: string): string | null {
+    let fd: number;
+    try {
+      fd = openSync(this.path(name), constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+    } catch (error) {
       if (isAbsent(error)) return null;
       throw error;
-    });
-    if (!file) return null;
+    }
     try {
-      const info = await file.stat();
+      const info = fstatSync(fd);
       if (!info.isFile() || info.size > limits.session_file_bytes_max) return null;
-      return await file.readFile('utf8');
+      return readFileSync(fd, 'utf8');
     } finally {
-      await file.close();
+      closeSync(fd);
     }
   }
 }

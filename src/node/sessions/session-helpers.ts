@@ -47,7 +47,7 @@ export class SessionHelpers {
     const needed = [main, wrapper, keeper, pumps.stdout, pumps.stderr, ...(feeder ? [feeder] : [])];
     if (needed.every(isAlive)) return;
     if (!isAlive(wrapper)) scheduleUpdate();
-    if (!isAlive(main) || (await files.has('exit'))) {
+    if (!isAlive(main) || files.has('exit')) {
       await this.#endBlockedInit(main);
       return scheduleUpdate();
     }
@@ -59,13 +59,13 @@ export class SessionHelpers {
       if (!(await this.#restart(spoolNames[stream], (now) => isAlive(now.pumps[stream])))) continue;
       await this.#reportPump(stream);
     }
-    if (!feeder || isAlive(feeder) || (await files.has('stdin.eof'))) return;
+    if (!feeder || isAlive(feeder) || files.has('stdin.eof')) return;
     // A copy that the dead feeder began must finish first. Otherwise, the bytes of two feeders would mix.
     if ((await processes.list()).feeding) return;
     if (processes.handle?.again) {
-      await files.mark('stdin.eof');
+      files.mark('stdin.eof');
       await this.#options.warn('feeder_restarted', 'stdin has ended: keeper and feeder were both killed', {});
-      await files.sendLine('ctl', 'eof');
+      files.sendLine('ctl', 'eof');
     } else if (await this.#restart('feed', (now) => now.feeder !== null && isAlive(now.feeder))) {
       await this.#options.warn('feeder_restarted', 'the process that feeds stdin was killed', {});
     }
@@ -82,7 +82,7 @@ export class SessionHelpers {
     let pumps: ProcessRef[] = [];
     for (let wait_ms = 2; ; wait_ms = Math.min(wait_ms * 2, 50)) {
       // The keeper keeps replacing killed pumps until all of them have ended.
-      await processes.readHandle();
+      processes.readHandle();
       const { handle } = processes;
       pumps = handle ? Object.values(handle.pumps) : [];
       const states = pumps.map((ref) => {
@@ -104,7 +104,7 @@ export class SessionHelpers {
   /** Warns about pumps that were replaced during the end of the session. */
   async reportLatePumps(): Promise<void> {
     for (const stream of streamNames) {
-      const late = await this.#options.files.has(`${spoolNames[stream]}.again`);
+      const late = this.#options.files.has(`${spoolNames[stream]}.again`);
       if (late || this.#pumps_requested.has(stream)) await this.#reportPump(stream);
     }
   }
@@ -133,7 +133,7 @@ export class SessionHelpers {
    */
   async #endBlockedInit(main: ProcessRef): Promise<void> {
     const { files, processes } = this.#options;
-    if (!processes.liveInit || isAlive(main) || (await files.has('exit'))) return;
+    if (!processes.liveInit || isAlive(main) || files.has('exit')) return;
     this.#headless_since ??= performance.now();
     if (performance.now() - this.#headless_since > limits.init_end_ms) await processes.end(0);
   }
@@ -141,11 +141,11 @@ export class SessionHelpers {
   /** Sends the keeper a command. Returns true once `done` accepts the new handle, false after about 2 s. */
   async #restart(command: string, done: (handle: HandleFile) => boolean): Promise<boolean> {
     const { files, processes } = this.#options;
-    if (!(await files.sendLine('ctl', command))) return false;
+    if (!files.sendLine('ctl', command)) return false;
     for (let tries = 0; tries < 100; tries++) {
       await sleep(20);
-      await processes.readHandle();
-      if (processes.closed || (await files.has('exit'))) return false;
+      processes.readHandle();
+      if (processes.closed || files.has('exit')) return false;
       if (processes.handle && done(processes.handle)) return true;
     }
     return false;
@@ -155,7 +155,7 @@ export class SessionHelpers {
   async #endOrphanedReader(stream: StreamName): Promise<void> {
     const { files, processes, tools } = this.#options;
     const piece = `${spoolNames[stream]}.piece`;
-    if (!(await files.has(piece))) return;
+    if (!files.has(piece)) return;
     for (const { pid, start, command } of (await processes.list()).members) {
       if (command.startsWith(`${tools.dd} `) && command.includes(` of=${piece}`) && isAlive({ pid, start })) {
         process.kill(pid, 'SIGKILL');
@@ -179,7 +179,7 @@ export class SessionHelpers {
     );
     for (let tries = 0; tries < 100; tries++) {
       await sleep(20);
-      await processes.readHandle();
+      processes.readHandle();
       if (processes.closed || (processes.handle && isAlive(processes.handle.keeper))) return;
     }
   }

@@ -47,8 +47,8 @@ export class SessionProcesses {
   }
 
   /** Reads `handle` again. If it cannot be read, the last known content stays. */
-  async readHandle(): Promise<void> {
-    this.#handle = (await this.#files.readHandle()) ?? this.#handle;
+  readHandle(): void {
+    this.#handle = this.#files.readHandle() ?? this.#handle;
   }
 
   get closed(): boolean {

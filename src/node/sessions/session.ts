@@ -14,7 +14,7 @@
  * there finds the same files and does it again.
  */
 import { type FSWatcher, watch } from 'node:fs';
-import { sleep } from '../../base/async.ts';
+import { nextTurn, sleep } from '../../base/async.ts';
 import type { Clock } from '../../base/clock.ts';
 import { failpoint } from '../../base/failpoint.ts';
 import type { Logger } from '../../base/log.ts';
@@ -161,7 +161,7 @@ export class LocalSession {
   /** Watches the directory and reads it once. `launching`: this process is starting the session. */
   async open(launching: boolean, watches: boolean): Promise<void> {
     if (launching) this.#launch_state = { kind: 'spawning' };
-    this.#stdin_bytes = await this.files.size('stdin');
+    this.#stdin_bytes = this.files.size('stdin') ?? 0;
     if (this.end) return;
     if (watches) this.#openWatch();
     this.scheduleUpdate();
@@ -204,20 +204,20 @@ export class LocalSession {
   /** Compares sizes with the last ones, because a watch can miss an event, and there may be no watch. */
   poll(): void {
     if (this.end) return;
-    const stdout = this.files.sizeNow('out');
-    const stderr = this.files.sizeNow('err');
+    const stdout = this.files.size('out');
+    const stderr = this.files.size('err');
     if (stdout !== this.#last_sizes.stdout || stderr !== this.#last_sizes.stderr) {
       this.#last_sizes = { stdout, stderr };
       this.#host.wake(this.id);
     }
-    if (this.phase === 'starting' || this.#wrapper_gone || this.files.sizeNow('exit') !== null)
+    if (this.phase === 'starting' || this.#wrapper_gone || this.files.size('exit') !== null)
       this.scheduleUpdate();
   }
 
   /** The stdin journal has grown to `length` bytes. Wakes the feeder. */
   async stdinGrew(length: number): Promise<void> {
     this.#stdin_bytes = length;
-    await this.files.sendLine('wake', '');
+    this.files.sendLine('wake', '');
   }
 
   // --- reading the files -------------------------------------------------------------------------------------
@@ -264,6 +264,9 @@ export class LocalSession {
 
   async #update(): Promise<void> {
     while (this.#update_requested && !this.#closed && !this.end) {
+      // Sessions take turns, because they read their files synchronously.
+      await nextTurn();
+      if (this.#closed) return;
       this.#update_requested = false;
       try {
         await this.#updateOnce();
@@ -275,15 +278,15 @@ export class LocalSession {
   }
 
   async #updateOnce(): Promise<void> {
-    const exit = await this.files.readExit();
-    await this.#processes.readHandle();
-    this.#spawn ??= await this.files.readSpawn();
+    const exit = this.files.readExit();
+    this.#processes.readHandle();
+    this.#spawn ??= this.files.readSpawn();
     const { handle } = this.#processes;
     const same_boot = (handle?.boot_id ?? this.#file.boot_id) === this.#host.boot_id;
     if (handle && this.#spawn?.ok && same_boot && this.phase === 'starting') {
       failpoint('handle');
       // The command has its variables now, and nothing else needs the file.
-      await this.files.dropEnvironment();
+      this.files.dropEnvironment();
       const started_at_ms = this.#host.clock.now();
       await this.#record({ kind: 'started', pid: handle.main.pid, started_at_ms });
     }
@@ -298,8 +301,8 @@ export class LocalSession {
       });
     }
     if (handle && !same_boot) return this.#finish(this.#withoutProcesses(failed('host_restarted', null)));
-    if (!(await this.files.exist())) return this.#updateWithoutFiles(handle);
-    if (await this.files.isAliveHeld()) return;
+    if (!this.files.exist()) return this.#updateWithoutFiles(handle);
+    if (this.files.isAliveHeld()) return;
     if (handle) return this.#updateWithoutWrapper(handle);
     const launch = this.#launch_state;
     if (launch.kind === 'spawning') return;
@@ -308,7 +311,7 @@ export class LocalSession {
       this.#update_requested = true;
       return;
     }
-    if (launch.kind === 'spawned' && (await this.files.readHandle())) {
+    if (launch.kind === 'spawned' && this.files.readHandle()) {
       this.#update_requested = true;
       return;
     }
@@ -328,7 +331,7 @@ export class LocalSession {
 
   /** Handles a killed wrapper: there is a handle but no exit, and no process holds `alive`. */
   async #updateWithoutWrapper(handle: HandleFile): Promise<void> {
-    if (await this.files.has('exit')) {
+    if (this.files.has('exit')) {
       this.#update_requested = true;
       return;
     }
@@ -348,11 +351,11 @@ export class LocalSession {
    * start.
    */
   async #endUnstarted(): Promise<void> {
-    const unclaimed = await this.files.claim();
+    const unclaimed = this.files.claim();
     if (!unclaimed) {
       // The wrapper died between claim and handle. Whatever it had started must not keep running unnoticed.
       await this.#processes.end(0, { with_helpers: true });
-      if (await this.files.readHandle()) {
+      if (this.files.readHandle()) {
         this.#update_requested = true;
         return;
       }
@@ -367,8 +370,8 @@ export class LocalSession {
   }
 
   /** The last line that a failed start left on stderr. */
-  async #lastError(): Promise<string> {
-    const text = await this.files.readTail('err', 1024);
+  #lastError(): string {
+    const text = this.files.readTail('err', 1024);
     return (text.trim().split('\n').at(-1) ?? '').replace(/[\x00-\x1f\x7f]+/g, ' ');
   }
 
@@ -382,19 +385,19 @@ export class LocalSession {
     if (this.#closed) return;
     if (outcome.processes) {
       // The wrapper sends this too, unless it was killed.
-      await this.files.sendLine('ctl', 'end');
+      this.files.sendLine('ctl', 'end');
       await this.#helpers.drain(leftovers.length > 0);
       await this.#helpers.reportLatePumps();
     }
     if (this.#closed) return;
-    await this.files.dropEnvironment().catch(() => {});
-    const sizes = await this.files.sizes();
+    attempt(() => this.files.dropEnvironment());
+    const sizes = this.files.sizes();
     failpoint('ended');
     await this.#record({
       kind: 'ended',
       end: { exit: outcome.exit, sizes, cleanup, leftovers, ended_at_ms: outcome.ended_at_ms },
     });
-    await this.files.mark('ended').catch(() => {});
+    attempt(() => this.files.mark('ended'));
     this.#watch?.close();
     this.#watch = null;
     await this.removeCgroup();
@@ -446,7 +449,7 @@ export class LocalSession {
     if (this.end) return { cleanup: this.end.cleanup ?? 'swept', survivors: [] };
     const handle_missing = this.#processes.handle === null;
     // From now on, nothing can start the session: a late wrapper finds that it is claimed.
-    if (handle_missing) await this.files.claim();
+    if (handle_missing) this.files.claim();
     const { cleanup, survivors } = await this.#processes.end(grace_ms, {
       with_helpers: handle_missing,
     });
@@ -491,10 +494,17 @@ export class LocalSession {
     const fact: SessionFact = { session_id: this.id, number, at_ms: this.#host.clock.now(), body };
     await this.files.appendFact(fact).catch(async (error: unknown) => {
       // The end is reported even if it cannot be stored. The next process finds no directory and reports the same.
-      if (body.kind !== 'ended' || (await this.files.exist())) throw error;
+      if (body.kind !== 'ended' || this.files.exist()) throw error;
     });
     this.facts.push(fact);
     this.#host.fact(fact);
     this.#notify();
   }
+}
+
+/** Runs a step whose failure changes nothing. */
+function attempt(step: () => void): void {
+  try {
+    step();
+  } catch {}
 }

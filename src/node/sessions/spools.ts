@@ -2,8 +2,8 @@
  * Reads spools by offset, keeps a limited number of them open, and frees the disk space of committed output by punching
  * holes.
  */
-import { constants, fstatSync, readSync } from 'node:fs';
-import { type FileHandle, open, readFile, writeFile } from 'node:fs/promises';
+import { constants, fstatSync, readFileSync, readSync } from 'node:fs';
+import { type FileHandle, open, writeFile } from 'node:fs/promises';
 import { KIB, MIB } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import type { StreamName } from '../../core/event.ts';
@@ -50,7 +50,7 @@ export class Spools {
     into?: Uint8Array,
   ): Promise<Uint8Array> {
     const path = files.path(spoolNames[stream]);
-    if (from < (await this.#firstByte(path))) throw problems.outputLost();
+    if (from < this.#firstByte(path)) throw problems.outputLost();
     const spool = await this.#acquire(path);
     if (!spool) {
       if (from > 0) throw problems.outputLost();
@@ -87,7 +87,7 @@ export class Spools {
     const until = Math.floor((offset - this.#keep_bytes) / MIB) * MIB;
     if (!fallocate || until <= 0) return;
     const path = files.path(spoolNames[stream]);
-    const done = await this.#firstByte(path);
+    const done = this.#firstByte(path);
     if (until - done < Math.min(limits.spool_punch_bytes, this.#keep_bytes)) return;
     this.#punched.set(path, until);
     await writeFile(`${path}.from`, `${until}\n`, { mode: 0o600 });
@@ -119,12 +119,13 @@ export class Spools {
   }
 
   /** The offset of the first byte that still exists. It is stored before a hole is punched, because holes read as zeros. */
-  async #firstByte(path: string): Promise<number> {
-    const known = this.#punched.get(path);
-    if (known !== undefined) return known;
-    const text = await readFile(`${path}.from`, 'latin1').catch(() => '');
-    const from = /^\d{1,15}\n$/.test(text) ? Number(text) : 0;
-    this.#punched.set(path, this.#punched.get(path) ?? from);
+  #firstByte(path: string): number {
+    let from = this.#punched.get(path);
+    if (from === undefined) {
+      const text = readIfPossible(`${path}.from`);
+      from = /^\d{1,15}\n$/.test(text) ? Number(text) : 0;
+      this.#punched.set(path, from);
+    }
     return from;
   }
 
@@ -166,5 +167,13 @@ export class Spools {
     this.#open.delete(path);
     spool.dropped = true;
     if (spool.users === 0) await spool.file.close();
+  }
+}
+
+function readIfPossible(path: string): string {
+  try {
+    return readFileSync(path, 'latin1');
+  } catch {
+    return '';
   }
 }

@@ -74,7 +74,7 @@ export class SessionStarter {
     failpoint('claim');
     try {
       const confinement = await this.#confine(launch, variables);
-      if (confinement) await session.files.putFilter(seccompFilter());
+      if (confinement) session.files.putFilter(seccompFilter());
       // The folders are held until the wrapper is inside the sandbox, so that none of them can be replaced before.
       if (confinement)
         void session
@@ -112,7 +112,7 @@ export class SessionStarter {
       const environment = environmentFile(
         agentEnvironment(launch, { ...common_environment, more: variables }),
       );
-      await SessionFiles.create(dir, join(root, `.${id}.tmp`), file, environment, careful);
+      SessionFiles.create(dir, join(root, `.${id}.tmp`), file, environment, careful);
       return { file, variables };
     } catch (error) {
       dropToken(id);
