@@ -181,7 +181,7 @@ export function authorOf({ payload, subagent, unknown_session }: EventRecord): A
 }
 
 /** The end of a turn that the service marked on a frame of ACP v2; null for other frames. */
-export function markedTurnEnd({ turn_ended }: EventRecord) {
+export function readTurnEndMark({ turn_ended }: EventRecord) {
   if (!isRecord(turn_ended)) return null;
   return { prompt_id: stringOf(turn_ended.prompt_id), stop_reason: stringOf(turn_ended.stop_reason) };
 }
@@ -194,7 +194,7 @@ export function turnEndOf(
   if (event.type !== 'acp_event' || event.direction !== 'from_agent') return null;
   const { result, error } = fieldsOf(event.payload);
   const failure = failureOf(error);
-  const marked = markedTurnEnd(event);
+  const marked = readTurnEndMark(event);
   if (marked !== null) {
     return marked.prompt_id === prompt_id ? { stop_reason: marked.stop_reason, failure } : null;
   }

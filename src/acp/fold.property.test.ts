@@ -6,7 +6,7 @@ import { anyMessage, anything, anyUpdate } from '../testing/any-message.ts';
 import type { Direction } from './fold.ts';
 import { limits } from './limits.ts';
 import { readMessage, writeMessage } from './message.ts';
-import { type AcpState, beginning } from './state.ts';
+import { type AcpState, initialState } from './state.ts';
 import { foldFrame } from './v2/fold.ts';
 
 const message = anyMessage([0, 1, 2, '1', 'prm_1', null]);
@@ -31,8 +31,8 @@ test('any conversation folds to the same bounded state, even if it is stored and
   const chars_max = 6 * limits.acp_state_chars_max;
   fc.assert(
     fc.property(said, fc.array(fc.boolean()), (frames, stores) => {
-      let whole = frozen(structuredClone(beginning));
-      let resumed = beginning;
+      let whole = frozen(structuredClone(initialState));
+      let resumed = initialState;
       for (const [n, [direction, one]] of frames.entries()) {
         whole = frozen(foldFrame(whole, direction, frozen(one)).state);
         // This is the same message in the form in which the log contains it.
@@ -55,7 +55,7 @@ test('updates of other sessions and of sub-agents do not change the state of the
   );
   const announced = { id: 'child', has_session: true, parent_id: null, name: null, description: null };
   const state: AcpState = {
-    ...{ ...beginning, phase: 'ready', acp_session_id: 'main', turn: { prompt_id: 'prm_1' } },
+    ...{ ...initialState, phase: 'ready', acp_session_id: 'main', turn: { prompt_id: 'prm_1' } },
     subagents: [{ ...announced, status: 'running', stop_reason: null }],
   };
   fc.assert(
@@ -85,9 +85,9 @@ test('unknown messages change nothing', () => {
   fc.assert(
     fc.property(silent, (one) => {
       fc.pre(!known.includes(one.method));
-      const unchanged = { state: beginning, replay: false, source: null, events: [], accepted: false };
-      expect(foldFrame(beginning, 'from_agent', { ...one, params: {} })).toEqual(unchanged);
-      expect(foldFrame(beginning, 'from_agent', one).state).toBe(beginning);
+      const unchanged = { state: initialState, replay: false, source: null, events: [], accepted: false };
+      expect(foldFrame(initialState, 'from_agent', { ...one, params: {} })).toEqual(unchanged);
+      expect(foldFrame(initialState, 'from_agent', one).state).toBe(initialState);
     }),
   );
 });

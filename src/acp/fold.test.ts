@@ -1,11 +1,11 @@
 import { AGENT_METHODS, CLIENT_METHODS, PROTOCOL_METHODS } from '@agentclientprotocol/sdk';
 import { expect, test } from 'vitest';
 import { limits as sharedLimits } from '../base/limits.ts';
-import { nothingObserved } from './acting.ts';
+import { noObservations } from './acting.ts';
 import { type AcpEvent, fold } from './fold.ts';
 import { limits } from './limits.ts';
 import { AUTH_REQUIRED, type Message, type RequestId, rpcErrors } from './message.ts';
-import { type AcpState, beginning } from './state.ts';
+import { type AcpState, initialState } from './state.ts';
 
 /** A conversation in a session, from a given state. */
 class Talk {
@@ -13,7 +13,7 @@ class Talk {
   events: AcpEvent[] = [];
   replay = false;
 
-  constructor(state: AcpState = beginning) {
+  constructor(state: AcpState = initialState) {
     this.state = state;
   }
 
@@ -97,7 +97,7 @@ test('agent info of an unexpected form is ignored', () => {
   talk.answers({ protocolVersion: 1, ...odd, authMethods: { id: 'x' } });
   expect(talk.state).toMatchObject({
     agent: null,
-    capabilities: beginning.capabilities,
+    capabilities: initialState.capabilities,
     auth_methods: [],
   });
   const nameless = new Talk().ask(AGENT_METHODS.initialize);
@@ -341,7 +341,7 @@ test('a call that acts without a request is observed, except in a replay', () =>
   expect(prompted().update(wrote).state.acting).toMatchObject({ unasked: 'Write', calls: [] });
   const loading = begun().ask(AGENT_METHODS.session_load, { sessionId: 's' }).update(wrote);
   expect(loading.replay).toBe(true);
-  expect(loading.answers({}).state.acting).toEqual(nothingObserved);
+  expect(loading.answers({}).state.acting).toEqual(noObservations);
 });
 
 test('a permission request is observed, and so is a permanent permission', () => {
@@ -351,7 +351,7 @@ test('a permission request is observed, and so is a permanent permission', () =>
       .asks(CLIENT_METHODS.session_request_permission, { toolCall: { toolCallId, kind: 'edit' }, options })
       .respond(1, { outcome: { outcome: 'selected', optionId } });
   const once = asked('c1', 'allow_once');
-  expect(once.update(wrote).state.acting).toEqual({ ...nothingObserved, requested: true });
+  expect(once.update(wrote).state.acting).toEqual({ ...noObservations, requested: true });
   expect(once.update({ ...wrote, toolCallId: 'c2' }).state.acting.unasked).toBe('Write');
   expect(asked('c1', 'allow_always').update({ ...wrote, toolCallId: 'c2' }).state.acting).toMatchObject({
     requested: true,
@@ -371,10 +371,10 @@ test('a mode change, however it is reported, restarts the observation', () => {
   talk.update(wrote).update({ sessionUpdate: 'current_mode_update', currentModeId: 'auto' });
   expect(talk.state.acting.unasked).toBe('Write');
   talk.ask(AGENT_METHODS.session_set_mode, { modeId: 'ask' }).answers({});
-  expect(talk.state.acting).toEqual(nothingObserved);
+  expect(talk.state.acting).toEqual(noObservations);
   expect(talk.state.config_options).toMatchObject([{ currentValue: 'ask' }]);
   talk.update(wrote).update({ sessionUpdate: 'config_option_update', ...option('auto') });
-  expect(talk.state).toMatchObject({ acting: nothingObserved, modes: { currentModeId: 'auto' } });
+  expect(talk.state).toMatchObject({ acting: noObservations, modes: { currentModeId: 'auto' } });
 });
 
 test('an elicitation counts as a request and leaves the state once it is answered', () => {

@@ -14,7 +14,7 @@ import {
   type SessionModeState,
 } from '@agentclientprotocol/sdk';
 import { limits as sharedLimits } from '../base/limits.ts';
-import { nothingObserved, seeCall, seeRequest } from './acting.ts';
+import { noObservations, recordCall, recordRequest } from './acting.ts';
 import { type ElicitationEvent, elicitationCompletion, elicitationRequest } from './elicitation.ts';
 import { type Fields, fieldsOf, isRecord, numberOf, recordsOf } from './json.ts';
 import { limits } from './limits.ts';
@@ -25,14 +25,14 @@ import {
   type RequestId,
   type RpcError,
   rpcErrors,
-  shortened,
   textOf,
+  truncate,
 } from './message.ts';
-import { currentMode, withOneMode } from './modes.ts';
+import { currentMode, withConsistentMode } from './modes.ts';
 import { type Permission, readPermission } from './permission.ts';
 import { type AgentInfo, type ReportedSettings, readAgentInfo, readSettings } from './settings.ts';
 import type { AcpState, AuthMethod, Capabilities, ReceivedRequest, SentRequest } from './state.ts';
-import { type Asker, askerOf, type Source, scopedCall, seeSubagents, sourceOf } from './subagents.ts';
+import { type Asker, askerOf, type Source, scopedCall, sourceOf, updateSubagents } from './subagents.ts';
 import { readOutcome } from './tool-calls.ts';
 import { readUpdate, type Update } from './updates.ts';
 
@@ -77,8 +77,8 @@ export function fold(state: AcpState, direction: Direction, message: Message): F
 /** Discards observations when the mode changes, because those from one mode say nothing about another. */
 function withinMode(before: AcpState, after: AcpState): AcpState {
   if (before.modes === after.modes && before.config_options === after.config_options) return after;
-  const state = withOneMode(before, after);
-  return currentMode(before) === currentMode(state) ? state : { ...state, acting: nothingObserved };
+  const state = withConsistentMode(before, after);
+  return currentMode(before) === currentMode(state) ? state : { ...state, acting: noObservations };
 }
 
 type Step = Partial<Folded> & { state: AcpState };
@@ -160,8 +160,8 @@ function receiveRequest(before: AcpState, message: Message & { kind: 'request' }
     if (permission === null) return { state, events: [{ kind: 'permission_unreadable', request }] };
     const always = permission.options.flatMap((one) => (one.kind === 'allow_always' ? one.option_id : []));
     if (always.length > 0) request.always = always;
-    const acting = seeRequest(state.acting, scopedCall(source, permission.tool_call));
-    const subagents = seeSubagents(state, source, permission.tool_call);
+    const acting = recordRequest(state.acting, scopedCall(source, permission.tool_call));
+    const subagents = updateSubagents(state, source, permission.tool_call);
     const asker = askerOf({ ...state, subagents }, source);
     const events: AcpEvent[] = [{ kind: 'permission_requested', request, permission, asker }];
     return { state: { ...state, acting, subagents }, events };
@@ -286,7 +286,7 @@ function fail(state: AcpState, code: string, message: string): AfterResponse {
 function update(before: AcpState, params: unknown, source: Source): Step {
   const replay = before.asked.some(({ method }) => method === AGENT_METHODS.session_load);
   const changes = fieldsOf(fieldsOf(params).update);
-  const subagents = seeSubagents(before, source, changes);
+  const subagents = updateSubagents(before, source, changes);
   const state = subagents === before.subagents ? before : { ...before, subagents };
   return { state: replay ? replayed(state, changes, source) : updated(state, changes, source), replay };
 }
@@ -301,7 +301,7 @@ function updated(state: AcpState, changes: Fields, source: Source): AcpState {
   const update = readUpdate(changes);
   if (update.kind === 'tool_call' && update.how !== 'appends') {
     // Actions of a sub-agent count as the agent's own.
-    const acting = seeCall(state.acting, scopedCall(source, changes));
+    const acting = recordCall(state.acting, scopedCall(source, changes));
     return acting === state.acting ? state : { ...state, acting };
   }
   // A sub-agent has its own plan, mode and options.
@@ -316,19 +316,17 @@ function reported(state: AcpState, update: Update): AcpState {
       return { ...state, commands: bounded(update.commands) as unknown as AvailableCommand[] };
     case 'mode': {
       if (update.mode_id === null) return state;
-      const currentModeId = shortened(update.mode_id);
+      const currentModeId = truncate(update.mode_id);
       return { ...state, modes: { availableModes: [], ...state.modes, currentModeId } };
     }
     case 'settings':
       return { ...state, ...configured(update.settings) };
     case 'title':
-      return update.title === undefined
-        ? state
-        : { ...state, title: update.title && shortened(update.title) };
+      return update.title === undefined ? state : { ...state, title: update.title && truncate(update.title) };
     case 'usage': {
       const { used, size, cost } = update;
       if (used === null || size === null) return state;
-      const shown = cost && { ...cost, currency: shortened(cost.currency) };
+      const shown = cost && { ...cost, currency: truncate(cost.currency) };
       return { ...state, usage: { used, size, ...(shown && { cost: shown }) } };
     }
     default:
@@ -340,7 +338,7 @@ function configured({ modes, config_options }: ReportedSettings): Partial<AcpSta
   return {
     ...(modes && {
       modes: {
-        currentModeId: shortened(modes.current_id),
+        currentModeId: truncate(modes.current_id),
         availableModes: bounded(modes.available),
       } as unknown as SessionModeState,
     }),
@@ -367,7 +365,7 @@ function capabilitiesOf(value: unknown): Capabilities {
 function shortInfo(info: AgentInfo | null): AcpState['agent'] {
   if (info === null) return null;
   const { name, title, version } = info;
-  return { name: shortened(name), title: title && shortened(title), version: version && shortened(version) };
+  return { name: truncate(name), title: title && truncate(title), version: version && truncate(version) };
 }
 
 function authMethod(value: Fields): AuthMethod[] {

@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { anyText, headOf, numberOf } from './json.ts';
+import { headOf, numberOf, toText } from './json.ts';
 
 test('turns any value into text', () => {
-  expect([anyText('a'), anyText(1), anyText(undefined), anyText({ toString: 1 })]).toEqual([
+  expect([toText('a'), toText(1), toText(undefined), toText({ toString: 1 })]).toEqual([
     'a',
     '1',
     '',

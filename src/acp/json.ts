@@ -25,7 +25,7 @@ export function numberOf(value: unknown): number | null {
 }
 
 /** Any value as text. Does not use `String`, because an agent's object may have a `toString` that is not a function. */
-export function anyText(value: unknown): string {
+export function toText(value: unknown): string {
   return stringOf(value) ?? JSON.stringify(value) ?? '';
 }
 

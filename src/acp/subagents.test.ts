@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from './limits.ts';
-import { askerOf, type Source, type Subagent, scopedCall, seeSubagents, sourceOf } from './subagents.ts';
+import { askerOf, type Source, type Subagent, scopedCall, sourceOf, updateSubagents } from './subagents.ts';
 
 const open = { acp_session_id: 'main', subagents: [] as Subagent[] };
 const announce = (id: unknown, more: object = {}) => ({
@@ -13,7 +13,7 @@ const child: Source = { id: 'child', by: 'session' };
 /** The sub-agents after these updates, each with its source. */
 function seen(...updates: [Source, object][]): Subagent[] {
   return updates.reduce<Subagent[]>(
-    (subagents, [source, update]) => seeSubagents({ ...open, subagents }, source, update),
+    (subagents, [source, update]) => updateSubagents({ ...open, subagents }, source, update),
     [],
   );
 }
@@ -121,7 +121,7 @@ describe('a sub-agent within the agent’s session', () => {
   test('is not made by other tool calls, or if the agent announces sessions', () => {
     expect(seen([null, { ...launch, rawInput: { command: 'ls' } }], [child, launch])).toEqual([]);
     const before = seen([null, announce('c1', { title: 'a session' })]);
-    expect(seeSubagents({ ...open, subagents: before }, null, launch)).toBe(before);
+    expect(updateSubagents({ ...open, subagents: before }, null, launch)).toBe(before);
   });
 });
 
@@ -193,6 +193,6 @@ test('returns the same list if nothing changed, and bounds texts', () => {
   const subagents = seen([null, announcement]);
   expect(subagents[0]!.name).toHaveLength(limits.subagent_text_chars_max);
   expect(subagents[0]!.description).toHaveLength(limits.subagent_text_chars_max);
-  expect(seeSubagents({ ...open, subagents }, null, announcement)).toBe(subagents);
-  expect(seeSubagents({ ...open, subagents }, child, { sessionUpdate: 'plan' })).toBe(subagents);
+  expect(updateSubagents({ ...open, subagents }, null, announcement)).toBe(subagents);
+  expect(updateSubagents({ ...open, subagents }, child, { sessionUpdate: 'plan' })).toBe(subagents);
 });

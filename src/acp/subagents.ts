@@ -74,7 +74,7 @@ export function askerOf({ subagents }: Sessions, source: Source): Asker | null {
 }
 
 /** `about`: an update, or the tool call of a permission request. Returns the same list if nothing is new. */
-export function seeSubagents(
+export function updateSubagents(
   { acp_session_id, subagents }: Sessions,
   source: Source,
   about: unknown,

@@ -7,7 +7,7 @@ import type { Preset } from '../features/presets/rules/preset.ts';
 import type { Check, Report } from '../tools/agent-doctor/report.ts';
 import type { Context } from './context.ts';
 import { failed, usage } from './failure.ts';
-import { leaf, timeLimit } from './options.ts';
+import { addJsonCommand, timeLimit } from './options.ts';
 import { type Column, printJson, printRows, say } from './output.ts';
 import { visible } from './terminal.ts';
 
@@ -33,7 +33,7 @@ const columns: Column<Row>[] = [
 
 export function addAgentDoctor(agents: Command, context: Context): void {
   const { io } = context;
-  leaf(
+  addJsonCommand(
     agents,
     'doctor [program...]',
     'check whether an ACP agent works with svc, without a plane; its command follows --',

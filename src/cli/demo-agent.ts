@@ -5,7 +5,7 @@ import { type ModeId, modeIds } from '../tools/demo-agent/offers.ts';
 import { limits } from '../tools/limits.ts';
 import type { Context } from './context.ts';
 import { exitCodes, Failure } from './failure.ts';
-import { wholeNumber } from './options.ts';
+import { integer } from './options.ts';
 import { createProgram, runProgram } from './program.ts';
 
 interface Options {
@@ -23,7 +23,7 @@ export function addDemoAgent(program: Command, io: Io): void {
   program
     .command('demo-agent')
     .description('run a scripted agent that speaks ACP on standard input and output')
-    .option('--seed <n>', 'random seed; a different seed gives different text', wholeNumber, 1)
+    .option('--seed <n>', 'random seed; a different seed gives different text', integer, 1)
     .option('--speed <x>', 'speed factor: 2 is twice as fast, 0 does not wait at all', speedOf, 1)
     .addOption(new Option('--mode <mode>', 'initial mode of its sessions').choices(modeIds).default('ask'))
     .option('--input-required <question>', 'in a team, a question to ask a person in each step', questionOf)

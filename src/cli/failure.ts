@@ -36,7 +36,7 @@ export function failed(message: string): Failure {
 }
 
 /** If `answer` fails with one of these codes, adds lines to the server's message that say how to fix it. */
-export async function explained<T>(
+export async function withExplanation<T>(
   answer: Promise<T>,
   codes: readonly string[],
   lines: () => Promise<string[]>,
@@ -60,7 +60,7 @@ function remedyOf({ code, allowed_paths }: Problem): string[] {
 }
 
 /** The exit code and message for any thrown value. */
-export function asFailure(error: unknown): Failure {
+export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   if (error instanceof Problem) {
     return new Failure(exitOf(error), [error.message, ...remedyOf(error)].join('\n'));

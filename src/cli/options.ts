@@ -14,13 +14,16 @@ export interface LocalOptions {
 }
 
 /** Adds a command that prints data and takes `--json`. */
-export function leaf(parent: Command, usageText: string, description: string): Command {
+export function addJsonCommand(parent: Command, usageText: string, description: string): Command {
   return parent.command(usageText).description(description).option('--json', 'print JSON');
 }
 
 /** Adds a command that talks to the plane. */
 export function remote(parent: Command, usageText: string, description: string): Command {
-  return withLocal(leaf(parent, usageText, description)).option('--url <url>', 'URL of the plane (SVC_URL)');
+  return withLocal(addJsonCommand(parent, usageText, description)).option(
+    '--url <url>',
+    'URL of the plane (SVC_URL)',
+  );
 }
 
 /** Adds a command that reads this machine's configuration. */
@@ -36,11 +39,11 @@ export function collect(value: string, before: string[] = []): string[] {
 
 /** Collects the numbers of a repeatable flag. */
 export function collectNumbers(text: string, before: number[] = []): number[] {
-  return [...before, wholeNumber(text)];
+  return [...before, integer(text)];
 }
 
 /** Makes it a usage error to give a flag twice, unless the flag collects its values. */
-export function refuseRepeats(command: Command): void {
+export function rejectRepeatedOptions(command: Command): void {
   const repeatable: unknown[] = [collect, collectNumbers];
   for (const option of command.options) {
     if (!option.required || repeatable.includes(option.parseArg)) continue;
@@ -72,7 +75,7 @@ export function pairOf(text: string, flag: string): [string, string] {
   return [text.slice(0, at), text.slice(at + 1)];
 }
 
-export function wholeNumber(text: string): number {
+export function integer(text: string): number {
   if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('must be a whole number');
   return Number(text);
 }

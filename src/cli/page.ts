@@ -3,7 +3,7 @@
  * start with a mark that no agent text can contain, so that an agent cannot forge them.
  */
 import type { Voice } from '../acp/updates.ts';
-import { type Line, type Look, paint } from '../features/conversations/commands/acp-lines.ts';
+import { type Line, paint, type TextStyle } from '../features/conversations/commands/acp-lines.ts';
 import { visible, visibleLines } from './terminal.ts';
 
 const MARK = '┃';
@@ -71,7 +71,7 @@ export class TranscriptLayout {
   }
 
   /** A line with a label by svc; `text` must already be free of control characters. */
-  line(label: string, text: string, look?: Look): string {
+  line(label: string, text: string, look?: TextStyle): string {
     return this.labelled(label, [{ text, ...(look && { look }) }]);
   }
 

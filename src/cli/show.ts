@@ -1,5 +1,5 @@
 /** Prints events on stdout and stderr as the options of a command say: bytes, a conversation, lines, or JSON. */
-import { anyText, fieldsOf } from '../acp/json.ts';
+import { fieldsOf, toText } from '../acp/json.ts';
 import type { EventRecord } from '../core/event.ts';
 import { paint } from '../features/conversations/commands/acp-lines.ts';
 import { Transcript } from '../features/conversations/commands/transcript.ts';
@@ -115,13 +115,13 @@ function eventWords(event: EventRecord): string {
 function frameWords(event: EventRecord): string {
   const { direction, method, response_to, payload, subagent, unknown_session } = event;
   const { sessionUpdate, state } = fieldsOf(fieldsOf(fieldsOf(payload).params).update);
-  const what = method === undefined ? `answer to ${anyText(response_to)}` : anyText(method);
+  const what = method === undefined ? `answer to ${toText(response_to)}` : toText(method);
   // A sub-agent's state is an object.
   const words = [sessionUpdate, typeof state === 'string' ? state : undefined];
-  const kind = words.map((word) => (word === undefined ? '' : ` ${anyText(word)}`)).join('');
+  const kind = words.map((word) => (word === undefined ? '' : ` ${toText(word)}`)).join('');
   const by =
     subagent === undefined
       ? ''
-      : ` of ${unknown_session ? 'unknown session' : 'sub-agent'} ${anyText(subagent)}`;
+      : ` of ${unknown_session ? 'unknown session' : 'sub-agent'} ${toText(subagent)}`;
   return visible(`${direction === 'to_agent' ? '->' : '<-'} ${what}${kind}${by}`);
 }

@@ -21,7 +21,7 @@ import { invalid, problems, unknownField } from '../core/problem.ts';
 import type { Caller } from '../features/accounts/rules.ts';
 import { parseBody, readBody } from './body.ts';
 import type { Call, Handlers } from './call.ts';
-import { clientAddress, isFromHere } from './guard.ts';
+import { clientAddress, isFromLoopback } from './guard.ts';
 import type { Rate, RateLimiter } from './rate.ts';
 
 export interface MountOptions {
@@ -160,7 +160,7 @@ async function answer(
 ): Promise<unknown> {
   const { route, handler } = mounted;
   authorize(request.caller, route.action);
-  if (route.loopback && !isFromHere(request.raw)) throw problems.notAllowed();
+  if (route.loopback && !isFromLoopback(request.raw)) throw problems.notAllowed();
   const call = new RequestCall(mounted, request, reply, options.draining);
   if (handler.before) await handler.before(call as unknown as AnyCall);
 

@@ -121,7 +121,7 @@ function contentItems(reported: unknown, before: readonly CallContent[]): CallCo
 
 /** `before`: the content in the same position, because agents send the whole list again with each update. */
 function contentItem(one: Content, before: CallContent | undefined): CallContent {
-  if (one.type === 'content') return { type: 'content', part: shortened(partOf(one.block)) };
+  if (one.type === 'content') return { type: 'content', part: truncatePart(partOf(one.block)) };
   if (one.type === 'terminal') return newTerminal(shortText(one.terminal_id));
   if (one.type === 'diff' && one.new_text !== null) {
     return diffOf(shortText(one.path), one.old_text, one.new_text, before);
@@ -133,7 +133,7 @@ export function newTerminal(terminal_id: string): Terminal {
   return { type: 'terminal', terminal_id, command: null, text: '', cut: 0, exit: null };
 }
 
-function shortened(part: Part): Part {
+function truncatePart(part: Part): Part {
   return part.type === 'text' ? { ...part, text: headOf(part.text, bounds.text_chars) } : part;
 }
 

@@ -43,11 +43,11 @@ export const emptyBody: Body = { parts: [], chars: 0, text_chars: 0, cut: 0 };
 
 export function bodyOf(blocks: unknown): Body {
   const list: unknown[] = Array.isArray(blocks) ? blocks : [];
-  return list.reduce<Body>(appended, emptyBody);
+  return list.reduce<Body>(appendBlock, emptyBody);
 }
 
 /** Appends a content block. Text continues the previous text. */
-export function appended(body: Body, block: unknown): Body {
+export function appendBlock(body: Body, block: unknown): Body {
   const part = partOf(block);
   const chars = charsOf(part);
   if (part.type === 'text') return withText(body, part.text);

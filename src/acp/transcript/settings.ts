@@ -45,7 +45,7 @@ export interface Settings {
   readonly protocol_version: number | null;
 }
 
-export const noSettings: Settings = {
+export const emptySettings: Settings = {
   plan: null,
   commands: [],
   modes: null,

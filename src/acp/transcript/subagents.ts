@@ -15,7 +15,7 @@ import {
 import { bounds } from './bounds.ts';
 import type { ItemList } from './item-list.ts';
 import type { Asker, Delegation } from './items.ts';
-import type { Where } from './speech.ts';
+import type { Where } from './message-writer.ts';
 
 type About = Pick<Delegation, 'name' | 'description' | 'status' | 'stop_reason' | 'unknown_session'>;
 

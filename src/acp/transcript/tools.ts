@@ -8,7 +8,7 @@ import { bounds } from './bounds.ts';
 import { type Call, callOf, callWith, changesOf, charsOfCall } from './calls.ts';
 import type { ItemList } from './item-list.ts';
 import type { Asker, Outcome, Permission, Tool, ToolStatus } from './items.ts';
-import type { Where } from './speech.ts';
+import type { Where } from './message-writer.ts';
 import { Terminals } from './terminals.ts';
 
 type CallUpdate = Extract<Update, { kind: 'tool_call' }>;
@@ -62,7 +62,7 @@ export class Tools {
     const { how, call } = update;
     const at = this.#find(update, scope);
     const before = at === undefined ? undefined : (this.#items.get(at) as Tool);
-    const after = how === 'appends' ? appended(before?.call, call) : callOf(call, before?.call);
+    const after = how === 'appends' ? appendBlock(before?.call, call) : callOf(call, before?.call);
     this.#put(this.#withTerminals(after), call.status, { at, before }, scope, where);
   }
 
@@ -193,7 +193,7 @@ function keyOf(id: string, scope: string): string {
   return scope === '' ? id : `${scope} ${id}`;
 }
 
-function appended(before: Call | undefined, { id, content }: ToolCall): Call {
+function appendBlock(before: Call | undefined, { id, content }: ToolCall): Call {
   return callWith(before ?? callOf(readToolCall({ toolCallId: id })), content);
 }
 

@@ -6,10 +6,10 @@ import type { EventRecord } from '../../core/event.ts';
 import { type AgentStatus, isFinal } from '../../features/agents/rules.ts';
 import {
   authorOf,
-  markedTurnEnd,
   type ReceivedEntry,
   readReceived,
   readSent,
+  readTurnEndMark,
   type SentEntry,
   tooLarge,
 } from '../entries.ts';
@@ -17,10 +17,10 @@ import { fieldsOf, headOf, isRecord, numberOf, stringOf } from '../json.ts';
 import type { AgentMethod } from '../methods.ts';
 import { shortOrNull, shortText } from './bounded.ts';
 import { bounds } from './bounds.ts';
-import type { Item, Printed, Session, Turn } from './items.ts';
+import type { Item, PrintedItem, Session, Turn } from './items.ts';
 import { outputText } from './output.ts';
 import { bodyOf, textOf } from './parts.ts';
-import { afterAnswer, afterUpdate, noSettings, type Settings } from './settings.ts';
+import { afterAnswer, afterUpdate, emptySettings, type Settings } from './settings.ts';
 import { UpdateWriter } from './updates.ts';
 import { Writer } from './writer.ts';
 
@@ -58,7 +58,7 @@ const silently_rejected: readonly string[] = [
 export class Transcript {
   readonly #writer = new Writer();
   readonly #updates = new UpdateWriter(this.#writer);
-  #settings = noSettings;
+  #settings = emptySettings;
   #session_id: string | null = null;
   readonly #requests = new Map<unknown, SentRequest>();
   #view: View | null = null;
@@ -219,7 +219,7 @@ export class Transcript {
     const request = this.#requests.get(id);
     this.#requests.delete(id);
     // Another event ends the turn, or it is marked on this one.
-    if (event.accepted || markedTurnEnd(event)) return;
+    if (event.accepted || readTurnEndMark(event)) return;
     if (request?.method === 'session/prompt' || stop_reason !== null) {
       // A notice describes the error.
       if (failure !== null) this.#writer.endTurn(null, 'unfinished', event.ts);
@@ -236,7 +236,7 @@ export class Transcript {
 
   /** In ACP version 2, another frame than the response to the prompt ends the turn. */
   #markedEnd(event: EventRecord): void {
-    const end = markedTurnEnd(event);
+    const end = readTurnEndMark(event);
     if (end === null) return;
     const reason = shortOrNull(end.stop_reason);
     // A notice describes the error.
@@ -264,7 +264,7 @@ export class Transcript {
     };
     // Output between the chunks of a message does not end the message.
     if (!before) items.add({ kind: 'output', ...this.#writer.where(event), ...about }, about.text.length);
-    else items.replace(items.end - 1, { ...before, ...about } as Printed, about.text.length);
+    else items.replace(items.end - 1, { ...before, ...about } as PrintedItem, about.text.length);
   }
 
   #status(event: EventRecord): void {

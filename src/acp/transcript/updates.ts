@@ -4,7 +4,7 @@ import { authorOf } from '../entries.ts';
 import type { Fields } from '../json.ts';
 import type { Update } from '../updates.ts';
 import { shortOrNull, shortText } from './bounded.ts';
-import { appended, type Body, bodyOf, textOf } from './parts.ts';
+import { appendBlock, type Body, bodyOf, textOf } from './parts.ts';
 import type { Writer } from './writer.ts';
 
 type Of<K extends Update['kind']> = Extract<Update, { kind: K }>;
@@ -117,7 +117,7 @@ export class UpdateWriter {
     const at = items.end - 1;
     const last = items.get(at);
     if (last?.kind === 'user_message' && last.prompt_id === null) {
-      const body = blocks.reduce<Body>(appended, last.body);
+      const body = blocks.reduce<Body>(appendBlock, last.body);
       items.replace(at, { ...last, body }, body.chars);
       return;
     }

@@ -6,8 +6,8 @@ import { rawOf, shortOrNull } from './bounded.ts';
 import { bounds } from './bounds.ts';
 import { ItemList } from './item-list.ts';
 import type { Item, Session } from './items.ts';
+import { MessageWriters, type Where } from './message-writer.ts';
 import { RelayedMessages } from './relayed.ts';
-import { Voices, type Where } from './speech.ts';
 import { Subagents } from './subagents.ts';
 import { Tools } from './tools.ts';
 import { Turns } from './turns.ts';
@@ -17,7 +17,7 @@ const connection_codes: readonly unknown[] = ['reset', 'events_truncated'];
 
 export class Writer {
   readonly items = new ItemList();
-  readonly voices = new Voices(this.items);
+  readonly voices = new MessageWriters(this.items);
   readonly subagents = new Subagents(this.items);
   readonly relayed = new RelayedMessages(this.items);
   readonly tools = new Tools(this.items);

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { limits } from '../../base/limits.ts';
 import { AUTH_REQUIRED, type Message, type RequestId, rpcErrors } from '../message.ts';
 import { currentMode, modeSetting } from '../modes.ts';
-import { beginning } from '../state.ts';
+import { initialState } from '../state.ts';
 import { type FoldedFrame, foldFrame } from './fold.ts';
 import { toV2 } from './wire.ts';
 
@@ -11,7 +11,7 @@ type RpcError = { code: number; message: string };
 
 /** A session's conversation in v2. The service's messages are translated as they are when sent to an agent. */
 class Talk {
-  last: FoldedFrame = { state: beginning, replay: false, source: null, events: [], accepted: false };
+  last: FoldedFrame = { state: initialState, replay: false, source: null, events: [], accepted: false };
 
   get state() {
     return this.last.state;

@@ -16,7 +16,7 @@ import type { Member, TeamSpec } from '../teams/rules/team.ts';
 import { type ActorCaller, actingAs, humanActorId, usernameOf } from './rules/actor.ts';
 import type { ActorRole } from './rules/rights.ts';
 
-export interface Asked {
+export interface ActorRequestContext {
   actor_id?: string | undefined;
   run_id?: string | undefined;
 }
@@ -33,7 +33,7 @@ export type Acting =
   | (ActingParty & { kind: 'member'; team: TeamRow; member: Member })
   | (ActingParty & { kind: 'human'; caller: Caller });
 
-export type ActingInRun = Acting & { team: TeamRow; run: RunRow };
+export type RunParty = Acting & { team: TeamRow; run: RunRow };
 
 /** Whose mail and triggers a call is about. */
 export interface Inbox {
@@ -45,7 +45,7 @@ export interface Inbox {
 }
 
 /** Throws `not allowed to act as <actor_id>`, `unknown actor: <id>`, `run not found` and `actor_id is required`. */
-export function actAs(reader: Reader, caller: ActorCaller, asked: Asked): Acting {
+export function actAs(reader: Reader, caller: ActorCaller, asked: ActorRequestContext): Acting {
   const who = actingAs(caller, asked.actor_id);
   if (who === null) throw invalid('actor_id is required', 'actor_id_required');
   const { team, run } = teamAndRunOf(reader, caller, who, asked.run_id);
@@ -58,14 +58,14 @@ export function actAs(reader: Reader, caller: ActorCaller, asked: Asked): Acting
  * Like `actAs`, but an operator, who holds the shared secret and names no actor, acts as the first root user. An
  * agent cannot become an operator by knowing the secret, because its calls come from its session.
  */
-export function actAsOperator(reader: Reader, caller: ActorCaller, asked: Asked): Acting {
+export function actAsOperator(reader: Reader, caller: ActorCaller, asked: ActorRequestContext): Acting {
   const is_operator = caller.kind === 'secret' && caller.session === null;
   const root = is_operator && actingAs(caller, asked.actor_id) === null ? firstRoot(reader) : null;
   return actAs(reader, caller, root === null ? asked : { ...asked, actor_id: humanActorId(root) });
 }
 
 /** Like `actAs`, in a run: the named one, the session's own, or the only open one. */
-export function actInRun(reader: Reader, caller: ActorCaller, asked: Asked): ActingInRun {
+export function actInRun(reader: Reader, caller: ActorCaller, asked: ActorRequestContext): RunParty {
   const acting = actAs(reader, caller, asked);
   const run = acting.run ?? onlyOpenRun(reader, acting);
   if (acting.run === null) return actInRun(reader, caller, { ...asked, run_id: run.id });

@@ -6,7 +6,7 @@ import { findStep } from '../runs/queries/steps.ts';
 import type { Step } from '../runs/rules/run.ts';
 import { type Commander, type StepRequest, stepsOfRun } from '../runs/run-commands.ts';
 import type { Runs } from '../runs/service.ts';
-import { type ActingInRun, type Asked, actInRun } from './acting.ts';
+import { type ActorRequestContext, actInRun, type RunParty } from './acting.ts';
 import type { StepHead } from './contract.ts';
 import type { ActorCaller } from './rules/actor.ts';
 import { mustHaveRight } from './rules/rights.ts';
@@ -30,7 +30,12 @@ export function stepMethods(
   { commands }: Pick<Runs, 'commands'>,
 ): StepMethods {
   /** A command that ends the step, or the work on it. */
-  const commandStep = (caller: ActorCaller, asked: Asked, step_key: string, command: () => StepRequest) =>
+  const commandStep = (
+    caller: ActorCaller,
+    asked: ActorRequestContext,
+    step_key: string,
+    command: () => StepRequest,
+  ) =>
     transactions.inCurrentAttempt(caller, asked, 'own_step.end', (tx, acting) => {
       mustEndStep(tx, caller, acting, step_key);
       return commands.commandStep(tx, acting.run, step_key, command(), commanderOf(acting));
@@ -73,7 +78,7 @@ export function stepMethods(
 }
 
 /** A worker ends only its own steps. Throws `step not found`, `not allowed` and `attempt <n> of the step is over`. */
-function mustEndStep(tx: Tx, caller: ActorCaller, acting: ActingInRun, step_key: string): void {
+function mustEndStep(tx: Tx, caller: ActorCaller, acting: RunParty, step_key: string): void {
   const step = findStep(tx, acting.run.num, step_key);
   if (!step) throw problems.stepNotFound();
   const own = acting.kind === 'member' && step.member_id === acting.member.member_id;
@@ -82,7 +87,7 @@ function mustEndStep(tx: Tx, caller: ActorCaller, acting: ActingInRun, step_key:
 }
 
 /** The address of an actor is not recorded. */
-function commanderOf(acting: ActingInRun): Commander {
+function commanderOf(acting: RunParty): Commander {
   const user_id = acting.kind === 'human' ? acting.caller.user_id : null;
   return { user_id, ip: null, actor_id: acting.actor_id };
 }

@@ -5,7 +5,7 @@ import type { ActorMethods } from '../feature.ts';
 import type { Reviews } from '../reviews/service.ts';
 import type { Runs } from '../runs/service.ts';
 import { humansOf } from '../teams/queries.ts';
-import { type Asked, actAs, actInRun, peersOf, specOf } from './acting.ts';
+import { type ActorRequestContext, actAs, actInRun, peersOf, specOf } from './acting.ts';
 import { type ReviewMethods, reviewMethods } from './review-methods.ts';
 import { type ActorCaller, humanActorId } from './rules/actor.ts';
 import { type StepMethods, stepMethods } from './step-methods.ts';
@@ -42,7 +42,7 @@ export function teamMethods({ store, runs, reviews }: TeamMethodsOptions): TeamM
   };
 }
 
-function inTeam(reader: Reader, caller: ActorCaller, asked: Asked) {
+function inTeam(reader: Reader, caller: ActorCaller, asked: ActorRequestContext) {
   const acting = actAs(reader, caller, asked);
   const { team, run } = acting.team === null ? actInRun(reader, caller, asked) : acting;
   return { team: team!, run };

@@ -1,6 +1,6 @@
 /** Transactions in which an actor changes something in a run. */
 import type { Store, Tx } from '../../store/store.ts';
-import { type ActingInRun, type Asked, actInRun } from './acting.ts';
+import { type ActorRequestContext, actInRun, type RunParty } from './acting.ts';
 import type { ActorCaller } from './rules/actor.ts';
 import { type ActorAction, mustHaveRight } from './rules/rights.ts';
 import { mustBeCurrentInRun } from './stale-attempts.ts';
@@ -15,9 +15,9 @@ export class ActorTransactions {
   /** Throws like `actInRun`, and `not allowed` without the right. */
   inRun<T>(
     caller: ActorCaller,
-    asked: Asked,
+    asked: ActorRequestContext,
     action: ActorAction,
-    act: (tx: Tx, acting: ActingInRun) => T,
+    act: (tx: Tx, acting: RunParty) => T,
   ): Promise<T> {
     return this.#store.write((tx) => {
       const acting = actInRun(tx, caller, asked);
@@ -29,9 +29,9 @@ export class ActorTransactions {
   /** Like `inRun`. Throws `attempt <n> of the run is over` for a session of an earlier attempt of the run. */
   inCurrentAttempt<T>(
     caller: ActorCaller,
-    asked: Asked,
+    asked: ActorRequestContext,
     action: ActorAction,
-    act: (tx: Tx, acting: ActingInRun) => T,
+    act: (tx: Tx, acting: RunParty) => T,
   ): Promise<T> {
     return this.inRun(caller, asked, action, (tx, acting) => {
       mustBeCurrentInRun(tx, caller, acting.run);

@@ -3,7 +3,7 @@
  * state and rows, and one intent that writes to stdin. Either all of these are stored or none. The transaction makes no
  * decisions; `conversations/driver.ts` does.
  */
-import { asksOf } from '../../acp/acting.ts';
+import { observedBehavior } from '../../acp/acting.ts';
 import type { AcpEvent, Direction } from '../../acp/fold.ts';
 import { type Message, type RequestId, writeMessage } from '../../acp/message.ts';
 import { currentMode } from '../../acp/modes.ts';
@@ -225,7 +225,7 @@ export class AcpTransaction {
   #observedAsks(): Asks {
     const mode = currentMode(this.#state);
     const is_acting = mode !== null && this.preset?.permission.acting_modes.includes(mode);
-    return is_acting ? 'acts' : asksOf(this.#state.acting);
+    return is_acting ? 'acts' : observedBehavior(this.#state.acting);
   }
 
   #activity(): Activity {

@@ -12,7 +12,7 @@ import type { Ingest } from '../../events/ingest/ingest.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import { findUser, oldestRoots } from '../../store/users.ts';
 import type { AgentCore } from './core.ts';
-import { discardForgotten, dropUnseen } from './forgetting.ts';
+import { discardForgotten, discardForgottenExcept } from './forgetting.ts';
 import {
   findAgent,
   findSession,
@@ -72,7 +72,7 @@ async function adopt(
     if (known?.protocol === 'acp') await core.session.onStdinWritten(view.session_id, view.stdin_bytes);
     ingest.follow(view.session_id, view.facts);
   }
-  await store.write((tx) => dropUnseen(tx, node_id, seen));
+  await store.write((tx) => discardForgottenExcept(tx, node_id, seen));
   for (const session of await store.read((reader) => lostSessions(core, reader, node_id, seen))) {
     const message = 'the session directory is gone';
     await reconciler.reconcileWithoutProcess(session.id, {

@@ -139,7 +139,7 @@ export function discardForgotten(
 }
 
 /** Deletes the rows of forgotten sessions that the node does not have. */
-export function dropUnseen(tx: Tx, node_id: string, seen: ReadonlySet<string>): void {
+export function discardForgottenExcept(tx: Tx, node_id: string, seen: ReadonlySet<string>): void {
   for (const id of forgottenSessions(tx, node_id)) if (!seen.has(id)) deleteForgotten(tx, id);
 }
 

@@ -16,7 +16,7 @@ import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { AgentCore, Principal } from './core.ts';
 import { permissionEnvOf } from './creation.ts';
 import { limits } from './limits.ts';
-import { mustHaveFolder } from './placement.ts';
+import { mustHaveWorkdirAccess } from './placement.ts';
 import {
   type AgentRow,
   deleteSession,
@@ -167,7 +167,7 @@ export class Lifecycle {
       const starts = row.pending !== null && this.isUnanswered(reader, row, 'start');
       return !isLive(row) || repeated || starts;
     });
-    if (!needs_no_stop) await this.stopAndWait(find, principal, grace_ms).catch(unlessNotRunning);
+    if (!needs_no_stop) await this.stopAndWait(find, principal, grace_ms).catch(ignoreNotRunning);
     await this.startAndWait(find, principal, session_id);
   }
 
@@ -268,7 +268,7 @@ export class Lifecycle {
     const actor_token = this.#core.secrets.actorToken(session_id);
     try {
       // The agent counts as live from here on, so nobody else gets a worktree at its path.
-      await mustHaveFolder(this.#core, agent).catch(async (error: unknown) => {
+      await mustHaveWorkdirAccess(this.#core, agent).catch(async (error: unknown) => {
         // A retried start continues with the process of the first try.
         if (!(await hasSession(node, session_id))) throw error;
       });
@@ -431,7 +431,7 @@ function hasEnded(reader: Reader, session_id: string): boolean {
 }
 
 /** For stops: an agent that has ended meanwhile is stopped. */
-export function unlessNotRunning(error: unknown): void {
+export function ignoreNotRunning(error: unknown): void {
   if (!(error instanceof Problem) || error.code !== problems.agentNotRunning().code) throw error;
 }
 

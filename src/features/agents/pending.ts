@@ -20,7 +20,7 @@ import { isLive, nothingPending } from './records.ts';
 import type { PendingKind } from './rules.ts';
 
 /** As stored in `pending_request`. */
-export interface KeptRequest {
+export interface StoredRequest {
   kind: PendingKind;
   /** Who made the request. */
   principal: Principal;
@@ -53,7 +53,7 @@ export class Pending {
    * throws `node_unreachable` with `pending`, within `limits.node_answer_ms`. Throws `agent_not_running` for a stop of an agent
    * that neither runs nor has a pending request.
    */
-  async request(find: Find, asked: KeptRequest, carryOut: () => Promise<void>): Promise<void> {
+  async request(find: Find, asked: StoredRequest, carryOut: () => Promise<void>): Promise<void> {
     const { store } = this.#core;
     const { row, earlier } = await store.read((reader) => {
       const found = find(reader);
@@ -119,7 +119,7 @@ export class Pending {
     return false;
   }
 
-  #keep(tx: Tx, row: AgentRow, asked: KeptRequest): void {
+  #keep(tx: Tx, row: AgentRow, asked: StoredRequest): void {
     const { outbox, timers } = this.#core;
     const { kind } = asked;
     if (kind === 'stop' && !isLive(row) && row.pending === null) throw problems.agentNotRunning();
@@ -215,7 +215,7 @@ export class Pending {
 }
 
 /** Earlier versions stored the principal as `doer`. */
-function parseRequest(text: string): KeptRequest {
+function parseRequest(text: string): StoredRequest {
   const stored = JSON.parse(text);
   return { principal: stored.doer, ...stored };
 }

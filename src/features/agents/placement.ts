@@ -22,7 +22,7 @@ export interface WorktreeRights {
   owner: string;
 }
 
-type Asked = Pick<
+type PlacementRequest = Pick<
   CreateAgent,
   'name' | 'node_id' | 'workdir' | 'worktree_mode' | 'worktree_repo' | 'worktree_ref'
 >;
@@ -34,7 +34,7 @@ type Asked = Pick<
 export async function place<T>(
   core: AgentCore,
   agent_id: string,
-  request: Asked,
+  request: PlacementRequest,
   rights: WorktreeRights,
   insert: (worktree: Worktree) => Promise<T>,
 ): Promise<T> {
@@ -45,7 +45,7 @@ export async function place<T>(
     if (workdir === null || workdir === '') throw problems.workdirRequired();
     const { path, below_worktree_root } = await folders.resolve(workdir);
     if (below_worktree_root && !rights.all) {
-      await store.read((reader) => mustBeTheirs(reader, node_id, path, rights.mayOperate));
+      await store.read((reader) => mustOwnWorktree(reader, node_id, path, rights.mayOperate));
     }
     return insert({ workdir, repo: null, branch: null, base: null });
   }
@@ -88,7 +88,7 @@ export function mustBeFree(
 }
 
 /** Throws unless the folder is the worktree of an agent that the creator may operate. */
-function mustBeTheirs(
+function mustOwnWorktree(
   reader: Reader,
   node_id: string,
   path: string,
@@ -99,12 +99,12 @@ function mustBeTheirs(
 }
 
 /** Throws unless the agent exists and may still work in its workdir. */
-export async function mustHaveFolder(core: AgentCore, row: AgentRow): Promise<void> {
+export async function mustHaveWorkdirAccess(core: AgentCore, row: AgentRow): Promise<void> {
   await (await folderCheck(core, row))();
 }
 
 /** Runs `look`, which reads the agent's workdir. Checks the access before and after, because `look` may have had to wait. */
-export async function inOwnFolder<T>(core: AgentCore, row: AgentRow, look: () => Promise<T>): Promise<T> {
+export async function readInWorkdir<T>(core: AgentCore, row: AgentRow, look: () => Promise<T>): Promise<T> {
   const check = await folderCheck(core, row);
   await check();
   const seen = await look();
@@ -122,7 +122,7 @@ async function folderCheck(core: AgentCore, row: AgentRow): Promise<() => Promis
     core.store.read((reader) => {
       // The worktree of a deleted agent may belong to another agent by now.
       if (findAgent(reader, row.id)?.num !== row.num) throw problems.agentNotFound();
-      if (is_foreign) mustStillBeTheirs(core, reader, row, path);
+      if (is_foreign) mustStillOwnWorktree(core, reader, row, path);
     });
 }
 
@@ -167,9 +167,9 @@ async function workdirOf(core: AgentCore, row: AgentRow) {
  * Root's own agents work anywhere, but not those of a run, which may follow another user's definition. `member_id` outlives the
  * team, so that deleting the team gives its agents no more rights.
  */
-function mustStillBeTheirs({ extensions }: AgentCore, reader: Reader, row: AgentRow, path: string): void {
+function mustStillOwnWorktree({ extensions }: AgentCore, reader: Reader, row: AgentRow, path: string): void {
   if (row.member_id === null && areRoot(reader, [row.owner_id])) return;
   const mayUse = (_: Reader, other: AgentRow) =>
     row.team_num === null ? other.owner_id === row.owner_id : extensions.mayUseWorktree(reader, row, other);
-  mustBeTheirs(reader, row.node_id, path, mayUse);
+  mustOwnWorktree(reader, row.node_id, path, mayUse);
 }

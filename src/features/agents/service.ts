@@ -19,10 +19,10 @@ import type { Caller } from '../accounts/rules.ts';
 import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { AgentCore, Principal } from './core.ts';
 import { type CreateAgent, fromPreset, insertNew, withPreset } from './creation.ts';
-import { type Lifecycle, unlessNotRunning } from './lifecycle.ts';
+import { ignoreNotRunning, type Lifecycle } from './lifecycle.ts';
 import { limits } from './limits.ts';
 import type { Pending } from './pending.ts';
-import { inOwnFolder, ownsWorktree, place } from './placement.ts';
+import { ownsWorktree, place, readInWorkdir } from './placement.ts';
 import {
   type AgentRow,
   agentsNamed,
@@ -338,7 +338,7 @@ export class Agents {
       const find = (reader: Reader) => this.#core.records.find(reader, caller, 'agent.delete', agent_id);
       await this.#lifecycle
         .stopAndWait(find, principalOf(caller), sharedLimits.stop_grace_ms)
-        .catch(unlessNotRunning);
+        .catch(ignoreNotRunning);
     }
     return this.#deletions.run(agent_id, () =>
       this.#deleteStopped(caller, agent_id, options.delete_worktree),
@@ -415,7 +415,7 @@ export class Agents {
     );
     const { folders } = this.#core.nodes.get(row.node_id);
     const request = { workdir: row.workdir, base: row.worktree_base, owner: row.owner_id };
-    return inOwnFolder(this.#core, row, () => read(folders, request));
+    return readInWorkdir(this.#core, row, () => read(folders, request));
   }
 
   async #removeWorktree(row: AgentRow, force: boolean): Promise<Deleted['worktree_kept']> {

@@ -9,7 +9,7 @@ import { mailHandlers } from './http.ts';
 import { limits } from './limits.ts';
 import type { Mail } from './rules/mail.ts';
 import type { Trigger } from './rules/trigger.ts';
-import { type MailRoom, makeMailRoom } from './testing.ts';
+import { type MailFixture, openMailFixture } from './testing.ts';
 
 const ADA: Caller = {
   user_id: 'usr_ada',
@@ -20,12 +20,12 @@ const ADA: Caller = {
   ip: null,
 };
 
-let room: MailRoom;
+let room: MailFixture;
 let run: RunRow;
 let server: HttpServer;
 const ask = askerOf(() => server, USER_TOKEN);
 beforeEach(async () => {
-  room = await makeMailRoom();
+  room = await openMailFixture();
   run = await addRun(room.store, ADA, specWith({ lead: null, robot: SPEAKS }));
   server = await openFakeHttp(mailHandlers(room.mailbox, room.triggers));
 });

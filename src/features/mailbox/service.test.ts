@@ -8,7 +8,7 @@ import { putHumans } from '../teams/queries.ts';
 import { limits } from './limits.ts';
 import { countUnacknowledged } from './queries/mail.ts';
 import type { Mail } from './rules/mail.ts';
-import { type MailRoom, makeMailRoom } from './testing.ts';
+import { type MailFixture, openMailFixture } from './testing.ts';
 
 /** A user without a team. */
 const EVE: Caller = {
@@ -29,10 +29,10 @@ const CAT: Caller = {
   ip: null,
 };
 
-let room: MailRoom;
+let room: MailFixture;
 let run: RunRow;
 beforeEach(async () => {
-  room = await makeMailRoom();
+  room = await openMailFixture();
   await addRun(room.store, EVE, specWith({ lead: null }));
   run = await addRun(room.store, CAT, specWith({ lead: null, helper: null, robot: SPEAKS, plain: SPEAKS }), [
     BEN,

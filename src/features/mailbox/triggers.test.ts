@@ -4,12 +4,12 @@ import { ANA, BEN, SOON } from '../../testing/lives.ts';
 import { addRun, changeRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
 import { findRun, type RunRow } from '../runs/queries/runs.ts';
 import { limits } from './limits.ts';
-import { type MailRoom, makeMailRoom } from './testing.ts';
+import { type MailFixture, openMailFixture } from './testing.ts';
 
-let room: MailRoom;
+let room: MailFixture;
 let run: RunRow;
 beforeEach(async () => {
-  room = await makeMailRoom();
+  room = await openMailFixture();
   run = await addRun(room.store, BEN, specWith({ lead: null, robot: SPEAKS }), [ANA]);
 });
 afterEach(() => room.end());

@@ -10,14 +10,14 @@ import { findRun, type RunRow } from '../runs/queries/runs.ts';
 import { findStep, insertSteps, updateStep } from '../runs/queries/steps.ts';
 import { limits } from './limits.ts';
 import { findMail, type MailRow } from './queries/mail.ts';
-import { type MailRoom, makeMailRoom } from './testing.ts';
+import { type MailFixture, openMailFixture } from './testing.ts';
 
-let room: MailRoom;
+let room: MailFixture;
 let run: RunRow;
 let agent_id: string;
 let acp: ScriptedAcp;
 beforeEach(async () => {
-  room = await makeMailRoom();
+  room = await openMailFixture();
   run = await addRun(room.store, ANA, specWith({ lead: null, robot: SPEAKS }));
   const started = await startAcp(room);
   agent_id = started.id;

@@ -21,15 +21,15 @@ import { isRunOver } from '../runs/rules/run.ts';
 import { findTeam } from '../teams/queries.ts';
 import { limits } from './limits.ts';
 import {
-  closedWords,
+  closedMessage,
+  elicitationMessage,
   elicitationTag,
-  elicitationWords,
-  failureWords,
+  failureMessage,
   isWanted,
+  type NotificationText,
+  reviewMessage,
   reviewTag,
-  reviewWords,
-  runWords,
-  type Words,
+  runMessage,
 } from './messages.ts';
 import {
   countWaiting,
@@ -50,7 +50,7 @@ interface Notification {
   resource: Owned;
   /** Only this user; null: everyone with the right. */
   username: string | null;
-  words(device: { with_commands: boolean }): Words;
+  words(device: { with_commands: boolean }): NotificationText;
 }
 
 export class Notifier {
@@ -87,7 +87,7 @@ export class Notifier {
       action: 'review.answer',
       resource: reviewResource(tx, row),
       username: row.routed_to === null ? null : usernameOf(row.routed_to),
-      words: (device) => reviewWords(review, device),
+      words: (device) => reviewMessage(review, device),
     });
   }
 
@@ -100,7 +100,7 @@ export class Notifier {
       action: 'review.answer',
       resource: reviewResource(tx, row),
       username: null,
-      words: (device) => elicitationWords({ ...row, agent_name: name }, device),
+      words: (device) => elicitationMessage({ ...row, agent_name: name }, device),
     });
   }
 
@@ -115,7 +115,7 @@ export class Notifier {
         continue;
       }
       const device = { num: row.subscription_num, id: row.subscription_id };
-      this.#put(tx, device, id, { ...closedWords(asked, answered_by), waiting: waitingFor(tx, row) });
+      this.#put(tx, device, id, { ...closedMessage(asked, answered_by), waiting: waitingFor(tx, row) });
     }
   }
 
@@ -132,7 +132,7 @@ export class Notifier {
       action: 'agent.read',
       resource: agentResource(tx, row),
       username: null,
-      words: () => failureWords(row),
+      words: () => failureMessage(row),
     });
   }
 
@@ -145,7 +145,7 @@ export class Notifier {
       action: 'team.read',
       resource: teamResource(tx, team),
       username: null,
-      words: () => runWords({ ...run, team_name: team.name }),
+      words: () => runMessage({ ...run, team_name: team.name }),
     });
   }
 

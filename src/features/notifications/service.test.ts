@@ -12,7 +12,7 @@ import type { TeamSpec } from '../teams/rules/team.ts';
 import { PushKeys } from './keys.ts';
 import { limits } from './limits.ts';
 import type { PushSubscriptionRecord } from './rules.ts';
-import type { AskedSubscription } from './service.ts';
+import type { SubscriptionRequest } from './service.ts';
 
 const EVE: Caller = { ...BEN, user_id: 'usr_e', username: 'eve', token_id: 'tok_e' };
 const ZOE: Caller = { ...ANA, user_id: 'usr_z', username: 'zoe', token_id: 'tok_z' };
@@ -37,12 +37,12 @@ afterEach(async () => {
 });
 
 const everything = { kinds: ['review', 'agent_failed', 'run_ended'], with_commands: false, of_others: false };
-const asked = (device: Pick<TestDevice, 'endpoint' | 'keys'>, more: Partial<AskedSubscription> = {}) =>
-  ({ endpoint: device.endpoint, keys: device.keys, ...everything, ...more }) as AskedSubscription;
+const asked = (device: Pick<TestDevice, 'endpoint' | 'keys'>, more: Partial<SubscriptionRequest> = {}) =>
+  ({ endpoint: device.endpoint, keys: device.keys, ...everything, ...more }) as SubscriptionRequest;
 
 async function subscribe(
   caller: Caller,
-  more: Partial<AskedSubscription> = {},
+  more: Partial<SubscriptionRequest> = {},
   device = service.device(),
 ): Promise<TestDevice & { id: string }> {
   device.public_key = await room.push.publicKey();

@@ -15,7 +15,7 @@ import { Delivery, type DeliveryDeps } from './delivery.ts';
 import { checkEndpoint } from './endpoint.ts';
 import { newPair, PushKeys } from './keys.ts';
 import { limits } from './limits.ts';
-import { testWords } from './messages.ts';
+import { testMessage } from './messages.ts';
 import { Notifier, waitingFor } from './notifier.ts';
 import {
   deleteOldMessages,
@@ -42,7 +42,7 @@ export interface PushDeps extends Omit<DeliveryDeps, 'keys' | 'sender'> {
 }
 
 /** A subscription as the browser sends it, and the notifications that its user wants. */
-export interface AskedSubscription {
+export interface SubscriptionRequest {
   endpoint: string;
   keys: { p256dh: string; auth: string };
   /** The key with which the browser subscribed; absent: the current one. */
@@ -125,7 +125,7 @@ export class Push {
   /** Subscribes a device. A known endpoint is updated and bound to the caller's token. Returns the current record. */
   async subscribe(
     caller: Caller,
-    asked: AskedSubscription,
+    asked: SubscriptionRequest,
     user_agent: string | null,
   ): Promise<PushSubscriptionRecord> {
     // Only those with read access may get its notifications.
@@ -215,7 +215,7 @@ export class Push {
     if (device.public_key !== key.publicKey) {
       return { subscription_id, ok: false, error: problems.pushKeyChanged().message };
     }
-    const message = { ...testWords(), waiting };
+    const message = { ...testMessage(), waiting };
     const outcome = await this.#sender.send(device, key, message, limits.push_test_ms);
     await store.write((tx) => {
       const now = findSubscription(tx, subscription_id);

@@ -5,14 +5,14 @@ import { Authenticator } from '../../testing/authenticator.ts';
 import { askerOf, openFakeHttp } from '../../testing/http.ts';
 import { accountHandlers } from '../accounts/http.ts';
 import { passkeyHandlers } from './http.ts';
-import { openPasskeysRoom, type PasskeysRoom } from './testing.ts';
+import { openPasskeysFixture, type PasskeysFixture } from './testing.ts';
 
 let room: AccountsRoom;
-let where: PasskeysRoom['where'];
+let where: PasskeysFixture['where'];
 let server: HttpServer;
 let token: string;
 beforeEach(async () => {
-  const opened = await openPasskeysRoom();
+  const opened = await openPasskeysFixture();
   ({ room, where } = opened);
   const { passkeys } = opened;
   const { accounts, join, tokens, idempotency } = room;

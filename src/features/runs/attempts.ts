@@ -21,7 +21,7 @@ import { findStep, updateStep } from './queries/steps.ts';
 import type { AttemptTarget, GraphEvent } from './rules/graph.ts';
 import { isStepOver } from './rules/run.ts';
 import type { Scheduler } from './scheduler.ts';
-import { hasRoom } from './step-io.ts';
+import { hasOutputCapacity } from './step-io.ts';
 
 /** How an attempt ended. `output`: any JSON value. */
 export type Outcome =
@@ -153,7 +153,7 @@ function isCurrent(reader: Reader, { run_num, run_attempt }: Attempt): boolean {
 /** The outcome, or a failure if the run has no room for the output of the step. */
 function withinLimits(reader: Reader, { run_num, target }: Attempt, outcome: Outcome): Outcome {
   if (outcome.kind !== 'completed' || target.kind === 'round') return outcome;
-  if (hasRoom(reader, run_num, target.step_key, JSON.stringify(outcome.output))) return outcome;
+  if (hasOutputCapacity(reader, run_num, target.step_key, JSON.stringify(outcome.output))) return outcome;
   return { kind: 'failed', error_text: problems.outputsTooLarge().message, final: true };
 }
 

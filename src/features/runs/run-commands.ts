@@ -15,7 +15,7 @@ import { countSteps, findStep, insertSteps, stepsOf, toStep, updateStep } from '
 import { IllegalTransition, type RunCommand, type StepCommand } from './rules/graph.ts';
 import type { Run, Step } from './rules/run.ts';
 import type { Scheduler } from './scheduler.ts';
-import { hasRoom } from './step-io.ts';
+import { hasOutputCapacity } from './step-io.ts';
 
 /** Who gives the command. `user_id` is null for an agent that acts without a user. */
 export interface Commander {
@@ -86,7 +86,7 @@ export class RunCommands {
     // Stored first, because applying the command records an event with it. An illegal command rolls it back.
     if (request.kind === 'completeStep') {
       const output = json(request.output);
-      if (!hasRoom(tx, run.num, step_key, output)) throw problems.outputsTooLarge();
+      if (!hasOutputCapacity(tx, run.num, step_key, output)) throw problems.outputsTooLarge();
       updateStep(tx, step.num, { output });
     }
     if (request.kind === 'resumeStep') updateStep(tx, step.num, { answer: json(request.input) });

@@ -1,5 +1,5 @@
 /** Builds the input of the agent that runs a step or round, and reads its output. */
-import { isDeeper } from '../../acp/depth.ts';
+import { exceedsDepth } from '../../acp/depth.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Reader } from '../../store/store.ts';
 import { limits } from './limits.ts';
@@ -84,7 +84,7 @@ export function readOutput(bytes: Uint8Array): unknown {
   const text = new TextDecoder().decode(kept);
   if (bytes.length > kept.length)
     return `${text}\n[the output continues: only ${kept.length} bytes are kept]`;
-  if (isDeeper(text, sharedLimits.json_depth_max)) return text;
+  if (exceedsDepth(text, sharedLimits.json_depth_max)) return text;
   try {
     return JSON.parse(text);
   } catch {
@@ -96,7 +96,12 @@ export function readOutput(bytes: Uint8Array): unknown {
  * Whether the output (as JSON) of a step fits into its run. The total is limited because a leader, the dependent steps and
  * the run itself read all outputs at once.
  */
-export function hasRoom(reader: Reader, run_num: number, step_key: string, output: string | null): boolean {
+export function hasOutputCapacity(
+  reader: Reader,
+  run_num: number,
+  step_key: string,
+  output: string | null,
+): boolean {
   const bytes = Buffer.byteLength(output ?? '');
   if (bytes <= limits.step_output_small_bytes) return true;
   return bytes + outputBytes(reader, run_num, step_key) <= limits.run_outputs_bytes_max;

@@ -4,16 +4,16 @@ import type { HttpServer } from '../../server/server.ts';
 import { Streams } from '../../server/sse.ts';
 import { askerOf, openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../../testing/http.ts';
 import { taskHandlers } from './http.ts';
-import { MIA, TasksRoom, TEAM } from './testing.ts';
+import { MIA, TasksFixture, TEAM } from './testing.ts';
 
 const TASKS = `/api/teams/${TEAM}/tasks`;
 
-let room: TasksRoom;
+let room: TasksFixture;
 let server: HttpServer;
 const ask = askerOf(() => server, ROOT_TOKEN);
 let one: string;
 beforeEach(async () => {
-  room = await TasksRoom.make();
+  room = await TasksFixture.make();
   const tokens = { isLive: async () => true };
   const { tasks, messages } = room;
   server = await openFakeHttp(

@@ -7,13 +7,13 @@ import { mustFindTask } from './find.ts';
 import { limits } from './limits.ts';
 import type { NewMessage } from './messages.ts';
 import type { Message, MessageRoute } from './rules/message.ts';
-import { EVE, JON, MIA, ROOT, TasksRoom, TEAM } from './testing.ts';
+import { EVE, JON, MIA, ROOT, TasksFixture, TEAM } from './testing.ts';
 
-let room: TasksRoom;
+let room: TasksFixture;
 let task_id: string;
 let conversation_id: string;
 beforeEach(async () => {
-  room = await TasksRoom.make();
+  room = await TasksFixture.make();
   ({ id: task_id, conversation_id } = await room.task());
 });
 afterEach(() => room.end());
@@ -22,7 +22,7 @@ const soon = { timeout: 20_000 };
 const send = (message: NewMessage, caller = MIA) => room.messages.send(caller, TEAM, task_id, message, null);
 const say = (text: string, more: Partial<NewMessage> = {}) => send({ route: 'broadcast', text, ...more });
 const get = (id: number) => room.messages.get(MIA, { team_id: TEAM, task_id }, String(id));
-const list = async (filter: Parameters<TasksRoom['messages']['list']>[2] = {}) =>
+const list = async (filter: Parameters<TasksFixture['messages']['list']>[2] = {}) =>
   (await room.messages.list(MIA, { team_id: TEAM, task_id }, filter, {})).items;
 const texts = async (filter: Parameters<typeof list>[0] = {}) => (await list(filter)).map(({ text }) => text);
 const mails = () => room.posted.map(({ to_actor_id, payload }) => `${to_actor_id} ${payload.text}`);
@@ -193,7 +193,7 @@ describe('reading', () => {
     for (const text of ['b 1', 'b 2', 'a 2']) {
       await send({ route: 'broadcast', text, ...(text.startsWith('a') && { reply_to: id }) });
     }
-    const backwards = async (filter: Parameters<TasksRoom['messages']['list']>[2], limit?: number) => {
+    const backwards = async (filter: Parameters<TasksFixture['messages']['list']>[2], limit?: number) => {
       const texts: (string | null)[] = [];
       let cursor: string | undefined;
       do {
@@ -323,7 +323,7 @@ describe('publishing', () => {
 
   /** Frames of the thread until there are `count`. */
   async function follow(
-    position: Parameters<TasksRoom['messages']['follow']>[1],
+    position: Parameters<TasksFixture['messages']['follow']>[1],
     count: number,
   ): Promise<Frame[]> {
     const stop = new AbortController();

@@ -2,11 +2,11 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { RunStatus } from '../runs/rules/run.ts';
 import { followRun, type TaskStatus } from './rules/task.ts';
-import { EVE, JON, MIA, ROOT, TasksRoom, TEAM } from './testing.ts';
+import { EVE, JON, MIA, ROOT, TasksFixture, TEAM } from './testing.ts';
 
-let room: TasksRoom;
+let room: TasksFixture;
 beforeEach(async () => {
-  room = await TasksRoom.make();
+  room = await TasksFixture.make();
 });
 afterEach(() => room.end());
 

@@ -40,7 +40,7 @@ const members = ['lead', 'dev', 'ops'].map(
   (member_id): Member => ({ member_id, description: '', skills: [], prompt: '', agent: null }),
 );
 
-export class TasksRoom {
+export class TasksFixture {
   readonly folder: string;
   readonly store: Store;
   readonly clock = new TestClock();
@@ -84,9 +84,9 @@ export class TasksRoom {
   }
 
   /** Creates a team with a leader and two workers, and its users. */
-  static async make(): Promise<TasksRoom> {
+  static async make(): Promise<TasksFixture> {
     const folder = await mkdtemp(join(tmpdir(), 'svc-tasks-'));
-    const room = new TasksRoom(folder, await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }));
+    const room = new TasksFixture(folder, await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }));
     await room.#fill();
     await room.openFacts();
     return room;

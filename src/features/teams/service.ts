@@ -34,7 +34,7 @@ import {
   updateTeam,
 } from './queries.ts';
 import { withKeptEnv } from './rules/env.ts';
-import type { AskedSpec, Team, TeamSpec } from './rules/team.ts';
+import type { SpecInput, Team, TeamSpec } from './rules/team.ts';
 
 export interface TeamsOptions {
   store: Store;
@@ -49,7 +49,7 @@ export interface TeamsOptions {
 export interface CreateTeam {
   name: string;
   description: string;
-  spec: AskedSpec;
+  spec: SpecInput;
   /** Usernames. */
   human_members: string[];
 }
@@ -177,7 +177,7 @@ export class Teams {
 }
 
 /** Records who changed the definition: whose worktrees a run may use depends on it (`features/runs/launcher.ts`). */
-function changedSpec(row: TeamRow, asked: AskedSpec, caller: Caller): Partial<TeamRow> {
+function changedSpec(row: TeamRow, asked: SpecInput, caller: Caller): Partial<TeamRow> {
   const before: TeamSpec = JSON.parse(row.spec);
   const spec = storedSpec(asked, before);
   if (isDeepStrictEqual(JSON.parse(spec), before)) return { spec };
@@ -190,7 +190,7 @@ function editorId({ user_id, token_id, grant }: Caller): string {
 }
 
 /** Throws a 400 if `env_keys` names a variable without a value. */
-function storedSpec(asked: AskedSpec, before: TeamSpec | null): string {
+function storedSpec(asked: SpecInput, before: TeamSpec | null): string {
   const { spec, fault } = withKeptEnv(asked, before);
   if (fault) throw invalid(`${fieldPath(['spec', ...fault.path])} ${fault.message}`);
   return JSON.stringify(spec);

@@ -14,7 +14,7 @@ import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Limits, Scope } from '../../core/grant.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
-import { type AskedGrant, decide, newGrant } from '../../core/policy.ts';
+import { decide, type GrantRequest, newGrant } from '../../core/policy.ts';
 import { invalid, problems } from '../../core/problem.ts';
 import { agentResource, teamResource } from '../../store/resources.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
@@ -68,7 +68,7 @@ export interface ApiToken {
 }
 
 /** The requested properties of a new API token. */
-export interface AskedToken extends AskedGrant {
+export interface TokenRequest extends GrantRequest {
   /** The id derived from an idempotency key. */
   id?: string | undefined;
   name: string;
@@ -275,7 +275,7 @@ export class Tokens {
    * its key, the first response was lost, and the record gets a new secret. Throws a 403 for API tokens, which cannot create
    * others, and a 400 for scopes that the caller's role does not have or agents and teams that the caller cannot see.
    */
-  async createApi(caller: Caller, wanted: AskedToken): Promise<ApiToken & { token: string }> {
+  async createApi(caller: Caller, wanted: TokenRequest): Promise<ApiToken & { token: string }> {
     const { scopes, limits: limited } = newGrant(caller.role, wanted);
     const grant = {
       scopes: JSON.stringify(scopes),

@@ -19,9 +19,9 @@ export interface Preferences {
  * `insecure`: the page was loaded without TLS. `install`: the system requires the page on the home screen first. `denied`:
  * the user or a browser policy denied permission.
  */
-export type Ability = 'able' | 'insecure' | 'install' | 'unsupported' | 'denied';
+export type PushSupport = 'able' | 'insecure' | 'install' | 'unsupported' | 'denied';
 
-export function ability(): Ability {
+export function pushSupport(): PushSupport {
   if (!isSecureContext) return 'insecure';
   const { userAgent, maxTouchPoints } = navigator;
   const ios = /iPhone|iPad|iPod/.test(userAgent) || (/Macintosh/.test(userAgent) && maxTouchPoints > 1);
@@ -33,8 +33,8 @@ export function ability(): Ability {
 }
 
 /** The browser's subscription; null if none exists. */
-export async function subscriptionHere(): Promise<PushSubscription | null> {
-  if (ability() !== 'able') return null;
+export async function currentSubscription(): Promise<PushSubscription | null> {
+  if (pushSupport() !== 'able') return null;
   const worker = await navigator.serviceWorker.getRegistration();
   return (await worker?.pushManager.getSubscription()) ?? null;
 }
@@ -78,22 +78,22 @@ export async function change(
 
 /** Unsubscribes the browser and, if `device` is given, deletes its record. */
 export async function turnOff(device: DeviceRecord | undefined): Promise<void> {
-  await forgetHere();
+  await unsubscribeDevice();
   if (!device) return;
   await call('deletePushSubscription', { params: { subscription_id: device.id } }).catch(unlessGone);
 }
 
 /** Unsubscribes the browser. The service removes the record when the user signs out. */
-export async function forgetHere(): Promise<void> {
-  await (await subscriptionHere())?.unsubscribe();
+export async function unsubscribeDevice(): Promise<void> {
+  await (await currentSubscription())?.unsubscribe();
 }
 
 /**
  * Called when a page opens. Subscribes again if the service's keys changed, attaches the subscription to a new sign-in, and
  * unsubscribes if the service has no record of it.
  */
-export async function keepUp(): Promise<void> {
-  const here = await subscriptionHere();
+export async function syncSubscription(): Promise<void> {
+  const here = await currentSubscription();
   if (!here || Notification.permission !== 'granted') return;
   const [fingerprint, devices, { public_key }] = await Promise.all([
     fingerprintOf(here),

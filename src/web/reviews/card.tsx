@@ -151,7 +151,7 @@ function Options({
   );
 }
 
-const optionLooks: Record<string, string> = {
+const optionStyles: Record<string, string> = {
   allow_once: 'border-completed/70 text-completed',
   allow_always: 'border-completed/70 border-dashed text-completed',
   reject_once: 'border-failed/60 text-failed',
@@ -184,7 +184,7 @@ function OptionButton({
       className={cx(
         'tap inline-flex min-w-0 items-center gap-2 rounded-md border px-3 py-1 text-left font-medium disabled:opacity-50',
         'hover:bg-surface pointer-coarse:min-h-12 pointer-coarse:justify-center',
-        optionLooks[option.kind] ?? 'border-line-strong/70',
+        optionStyles[option.kind] ?? 'border-line-strong/70',
       )}
     >
       {digit <= 9 && (

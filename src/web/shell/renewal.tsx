@@ -9,7 +9,7 @@ import { Dialog } from '../ui/dialog.tsx';
 import { TextField } from '../ui/field.tsx';
 import { Clock } from '../ui/time.tsx';
 
-const LOOK_MS = 30_000;
+const CHECK_INTERVAL_MS = 30_000;
 
 export function Renewal() {
   const now = useSession();
@@ -24,7 +24,7 @@ export function Renewal() {
       void renewIfDue();
     };
     look();
-    const timer = setInterval(look, LOOK_MS);
+    const timer = setInterval(look, CHECK_INTERVAL_MS);
     document.addEventListener('visibilitychange', look);
     const stop = session.subscribe(look);
     return () => {

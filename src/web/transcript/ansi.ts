@@ -4,7 +4,7 @@
  */
 import Anser from 'anser';
 import { bounds } from './bounds.ts';
-import { inert, isDull } from './inert.ts';
+import { escapeSpecial, isPlainText } from './escape.ts';
 
 export interface Span {
   readonly text: string;
@@ -27,13 +27,13 @@ const SEQUENCE =
 
 /** The text of a line as it is shown, without colours; searches look in this text. */
 export function plainText(raw: string): string {
-  if (isDull(raw)) return raw;
-  return inert(lastWritten(raw).text.replace(SEQUENCE, ''));
+  if (isPlainText(raw)) return raw;
+  return escapeSpecial(lastWritten(raw).text.replace(SEQUENCE, ''));
 }
 
 /** `carry`: the colours that are on at the start of the line. */
 export function spansOf(raw: string, carry = ''): Span[] {
-  if (carry === '' && isDull(raw)) return raw === '' ? [] : [plain(raw)];
+  if (carry === '' && isPlainText(raw)) return raw === '' ? [] : [plain(raw)];
   const { before, text } = lastWritten(raw);
   const coloured = coloursAfter(carry, before) + text.replace(SEQUENCE, colourOnly);
   return Anser.ansiToJson(coloured, { json: true, use_classes: true, remove_empty: true }).map(spanOf);
@@ -92,7 +92,7 @@ function plain(text: string): Span {
 function spanOf(entry: Anser.AnserJsonEntry): Span {
   const { content, fg, bg, fg_truecolor, bg_truecolor, decorations } = entry;
   return {
-    text: inert(content),
+    text: escapeSpecial(content),
     fg: colourOf(fg, fg_truecolor),
     bg: colourOf(bg, bg_truecolor),
     bold: decorations.includes('bold'),

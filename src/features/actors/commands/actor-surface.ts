@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { sleep } from '../../../base/async.ts';
 import type { Context } from '../../../cli/context.ts';
 import { failed, usage } from '../../../cli/failure.ts';
-import { type LocalOptions, leaf, withLocal } from '../../../cli/options.ts';
+import { addJsonCommand, type LocalOptions, withLocal } from '../../../cli/options.ts';
 import { printJson } from '../../../cli/output.ts';
 import { Problem } from '../../../core/problem.ts';
 import type { ActorMethod, ActorParams, ActorResult } from '../contract.ts';
@@ -24,7 +24,7 @@ export class ActorSurface {
   }
 
   command(name: string, description: string): Command {
-    const command = withLocal(leaf(this.#actor, name, description));
+    const command = withLocal(addJsonCommand(this.#actor, name, description));
     return command.option('--actor-id <id>', 'act as this actor (SVC_ACTOR_ID)');
   }
 

@@ -1,5 +1,5 @@
 /** Formats an agent's description of itself and its settings for people, and parses settings that people type (pure). */
-import { anyText, type Fields, fieldsOf, recordsOf, stringOf } from '../../../acp/json.ts';
+import { type Fields, fieldsOf, recordsOf, stringOf, toText } from '../../../acp/json.ts';
 import type { AcpConfig } from '../../../acp/state.ts';
 import { PREVIEW } from '../../../acp/v2/version.ts';
 import { failed } from '../../../cli/failure.ts';
@@ -70,15 +70,15 @@ function optionLine(option: Fields): string {
     Array.isArray(one.options) ? recordsOf(one.options) : [one],
   );
   const choices = option.type === 'boolean' ? '(true, false)' : among(groups, 'value');
-  return joined(`${anyText(option.id)} = ${anyText(option.currentValue)}`, choices, stringOf(option.name));
+  return joined(`${toText(option.id)} = ${toText(option.currentValue)}`, choices, stringOf(option.name));
 }
 
 function commandLine({ name, description, input }: Fields): string {
   const hint = stringOf(fieldsOf(input).hint);
-  return joined(`/${anyText(name)}${hint === null ? '' : ` <${hint}>`}`, stringOf(description));
+  return joined(`/${toText(name)}${hint === null ? '' : ` <${hint}>`}`, stringOf(description));
 }
 
 function among(choices: unknown, key: string): string {
-  const words = recordsOf(choices).map((choice) => anyText(choice[key]));
+  const words = recordsOf(choices).map((choice) => toText(choice[key]));
   return words.length === 0 ? '' : `(${words.join(', ')})`;
 }

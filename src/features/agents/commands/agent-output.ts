@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { failed } from '../../../cli/failure.ts';
-import { remote, wholeNumber } from '../../../cli/options.ts';
+import { integer, remote } from '../../../cli/options.ts';
 import { colours, jsonText, print, printJson, printRows, say } from '../../../cli/output.ts';
 import { TerminalFilter, visible } from '../../../cli/terminal.ts';
 import type { StreamName } from '../../../core/event.ts';
@@ -88,7 +88,7 @@ function addOutput(agents: Command, context: Context): void {
   remote(agents, 'output <agent>', 'print the raw output of one session')
     .option('--session <id>', 'the session; default: the latest')
     .option('--stream <name>', 'only stdout, or only stderr')
-    .option('--tail <bytes>', 'only the last bytes', wholeNumber)
+    .option('--tail <bytes>', 'only the last bytes', integer)
     .option('--raw', 'do not filter terminal output')
     .action(async (ref: string, options: Options & Output) => {
       checkStream(options.stream);

@@ -6,7 +6,7 @@ import { addAgentDoctor } from '../../../cli/agent-doctor.ts';
 import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure, usage } from '../../../cli/failure.ts';
-import { collect, pairOf, remote, timeLimit, wholeNumber } from '../../../cli/options.ts';
+import { collect, integer, pairOf, remote, timeLimit } from '../../../cli/options.ts';
 import { type Column, printRecord, printRows, report, say } from '../../../cli/output.ts';
 import { textOrStdin } from '../../../cli/prompt.ts';
 import { visible } from '../../../cli/terminal.ts';
@@ -15,7 +15,7 @@ import { Problem } from '../../../core/problem.ts';
 import { findTeam } from '../../teams/commands/team-refs.ts';
 import type { AgentStatus } from '../rules.ts';
 import { addAgentOutput } from './agent-output.ts';
-import { addAgentTalk } from './agent-talk.ts';
+import { addPromptCommands } from './agent-prompt.ts';
 import { each } from './each.ts';
 import { leftBehindLines } from './left-behind.ts';
 import { followToEnd, requireCompleted, type WaitOptions } from './wait.ts';
@@ -89,7 +89,7 @@ export function addAgents(program: Command, context: Context): void {
   addWait(agents, context);
   addDelete(agents, context);
   addAgentOutput(agents, context);
-  addAgentTalk(agents, context);
+  addPromptCommands(agents, context);
   addAgentDoctor(agents, context);
 }
 
@@ -175,7 +175,7 @@ function addStart(agents: Command, context: Context): void {
         await followOrReport(
           context,
           api,
-          await orKept(ref, api.call('startAgent', args)),
+          await explainPending(ref, api.call('startAgent', args)),
           last_seq,
           options,
         );
@@ -192,7 +192,7 @@ function addStop(agents: Command, context: Context): void {
       await each(io, refs, async (ref) => {
         const { id } = await findAgent(api, ref);
         const args = { params: { agent_id: id }, body: graceBody(options) };
-        await reportAgent(context, await orKept(ref, api.call('stopAgent', args)), options);
+        await reportAgent(context, await explainPending(ref, api.call('stopAgent', args)), options);
       });
     },
   );
@@ -212,7 +212,7 @@ function addRestart(agents: Command, context: Context): void {
       await followOrReport(
         context,
         api,
-        await orKept(ref, api.call('restartAgent', args)),
+        await explainPending(ref, api.call('restartAgent', args)),
         last_seq,
         options,
       );
@@ -300,7 +300,7 @@ function listQuery(cwd: string, options: ListOptions): NonNullable<CallArgs<'lis
 }
 
 /** If the plane keeps the request for an unreachable node, throws an error that says so and explains how to withdraw it. */
-async function orKept<T>(ref: string, answer: Promise<T>): Promise<T> {
+async function explainPending<T>(ref: string, answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (error) {
@@ -324,7 +324,7 @@ function followsOne(refs: readonly string[], { follow }: Common): void {
 }
 
 function withGrace(command: Command): Command {
-  return command.option('--grace <seconds>', 'seconds between SIGTERM and SIGKILL, 0 to 60', wholeNumber);
+  return command.option('--grace <seconds>', 'seconds between SIGTERM and SIGKILL, 0 to 60', integer);
 }
 
 function graceBody(options: Common): { grace_seconds?: number } {

@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { failed, usage } from '../../../cli/failure.ts';
-import { remote, wholeNumber } from '../../../cli/options.ts';
+import { integer, remote } from '../../../cli/options.ts';
 import { jsonText, print, printJson, printRows } from '../../../cli/output.ts';
 import { type FileVerdict, verifyFile } from './audit-file.ts';
 
@@ -38,7 +38,7 @@ export function addAudit(program: Command, context: Context): void {
 
   withFilter(remote(audit, 'ls', 'list the newest records, newest first'))
     .alias('list')
-    .option('-n, --limit <n>', 'maximum number of records', wholeNumber, 40)
+    .option('-n, --limit <n>', 'maximum number of records', integer, 40)
     .action(async (options: ListOptions) => {
       const api = await connect(context, options);
       const records = [];

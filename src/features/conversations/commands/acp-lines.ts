@@ -20,14 +20,14 @@ import { visible, visibleLines } from '../../../cli/terminal.ts';
 import { optionFor } from '../../reviews/rules.ts';
 import { limits } from '../limits.ts';
 
-export type Look = Parameters<typeof styleText>[0];
+export type TextStyle = Parameters<typeof styleText>[0];
 
 export interface Line {
   text: string;
-  look?: Look;
+  look?: TextStyle;
 }
 
-export function paint(text: string, look: Look | undefined, coloured: boolean): string {
+export function paint(text: string, look: TextStyle | undefined, coloured: boolean): string {
   return coloured && look !== undefined ? styleText(look, text, { validateStream: false }) : text;
 }
 
@@ -83,7 +83,7 @@ export function diffLines(content: unknown, lines_max = Number.POSITIVE_INFINITY
   });
 }
 
-const looks: Record<string, Look> = { '-': 'red', '+': 'green', '@': 'cyan' };
+const looks: Record<string, TextStyle> = { '-': 'red', '+': 'green', '@': 'cyan' };
 
 function changeLines(before: string, after: string): Line[] {
   const options = { context: 3, timeout: limits.transcript_diff_ms };

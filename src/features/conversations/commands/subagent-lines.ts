@@ -4,7 +4,7 @@
  */
 import { type Author, authorOf } from '../../../acp/entries.ts';
 import { fieldsOf } from '../../../acp/json.ts';
-import { type Source, type Subagent, seeSubagents } from '../../../acp/subagents.ts';
+import { type Source, type Subagent, updateSubagents } from '../../../acp/subagents.ts';
 import type { TranscriptLayout } from '../../../cli/page.ts';
 import { visible } from '../../../cli/terminal.ts';
 import type { EventRecord } from '../../../core/event.ts';
@@ -45,7 +45,7 @@ export class SubagentLines {
     const { update, toolCall } = fieldsOf(fieldsOf(event.payload).params);
     const about = fieldsOf(update ?? toolCall);
     const source: Source = author && { id: author.id, by: wayOf(author) };
-    this.#subagents = seeSubagents({ acp_session_id: null, subagents: this.#subagents }, source, about);
+    this.#subagents = updateSubagents({ acp_session_id: null, subagents: this.#subagents }, source, about);
     if (author === null) return null;
     const { id, unknown_session } = author;
     const calls = this.#calls.get(id) ?? 0;

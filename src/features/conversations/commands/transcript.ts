@@ -1,13 +1,13 @@
 /** A conversation as people read it (pure): turns the events of an ACP agent into text, in order. */
 import { blocksText, blockText } from '../../../acp/blocks.ts';
 import {
-  markedTurnEnd,
   type ReceivedEntry,
   readReceived,
   readSent,
+  readTurnEndMark,
   type SentEntry,
 } from '../../../acp/entries.ts';
-import { anyText, type Fields, isRecord } from '../../../acp/json.ts';
+import { type Fields, isRecord, toText } from '../../../acp/json.ts';
 import type { AgentMethod } from '../../../acp/methods.ts';
 import type { Update, Voice } from '../../../acp/updates.ts';
 import { TranscriptLayout } from '../../../cli/page.ts';
@@ -101,7 +101,7 @@ export class Transcript {
       case 'set_mode':
         return this.#page.line('sets', joined('mode', entry.mode_id), 'dim');
       case 'set_option':
-        return this.#page.line('sets', joined(entry.option_id, anyText(entry.value)), 'dim');
+        return this.#page.line('sets', joined(entry.option_id, toText(entry.value)), 'dim');
       case 'sign_in':
         return this.#page.line('sign-in', joined(entry.method_id), 'dim');
       case 'answer':
@@ -116,7 +116,7 @@ export class Transcript {
     if (review_id !== null) return this.#calls.answer(review_id, answered_by, answer.result);
     if (elicitation_id !== null) return this.#inputs.answer(elicitation_id, answered_by, answer.result);
     const { result, error } = payload as Fields;
-    return this.#hidden(`-> answer to ${anyText(response_to)}`, error ?? result);
+    return this.#hidden(`-> answer to ${toText(response_to)}`, error ?? result);
   }
 
   // --- from the agent -------------------------------------------------------------------------------------------------
@@ -159,12 +159,12 @@ export class Transcript {
       return this.#page.line('refused', joined(failure), 'red');
     }
     const { error } = payload as Fields;
-    return this.#hidden(`<- answer to ${method || anyText(id)}`, error ?? result);
+    return this.#hidden(`<- answer to ${method || toText(id)}`, error ?? result);
   }
 
   /** In ACP version 2 the turn is not ended by the response to the prompt but by another frame. */
   #ended(event: EventRecord): string {
-    const end = markedTurnEnd(event);
+    const end = readTurnEndMark(event);
     return end ? this.#stop(end.stop_reason) : '';
   }
 
@@ -263,7 +263,7 @@ export class Transcript {
       case 'title':
         return update.title === undefined ? '' : tell('title', update.title);
       default: {
-        const text = joined('session/update', anyText(raw.sessionUpdate));
+        const text = joined('session/update', toText(raw.sessionUpdate));
         return this.#page.line('agent', named(by, text), 'dim');
       }
     }
@@ -272,7 +272,7 @@ export class Transcript {
   // --- the rest -------------------------------------------------------------------------------------------------------
 
   #tooLarge({ method, response_to, size, review_id, elicitation_id }: EventRecord, by: By | null): string {
-    const what = joined(anyText(method ?? response_to), `too large to be shown: ${anyText(size)} bytes`);
+    const what = joined(toText(method ?? response_to), `too large to be shown: ${toText(size)} bytes`);
     const line = this.#page.line('agent', named(by, what), 'dim');
     const asks = (command: string) => line + this.#page.line('asks', command, ['bold', 'yellow']);
     if (typeof review_id === 'string') return asks(`svc reviews show ${review_id}`);
@@ -281,7 +281,7 @@ export class Transcript {
   }
 
   #hidden(what: string, content: unknown): string {
-    return this.#plumbing ? this.#page.line('svc', joined(what, anyText(content)), 'dim') : '';
+    return this.#plumbing ? this.#page.line('svc', joined(what, toText(content)), 'dim') : '';
   }
 }
 
@@ -291,5 +291,5 @@ function usageParts({ used, size, cost }: Extract<Update, { kind: 'usage' }>): s
 }
 
 function optionText({ id, currentValue }: Fields): string {
-  return `${anyText(id)} = ${anyText(currentValue)}`;
+  return `${toText(id)} = ${toText(currentValue)}`;
 }

@@ -3,7 +3,7 @@
 import type { AgentRecord, Api } from '../../../cli/api.ts';
 import { visible, visibleLines } from '../../../cli/terminal.ts';
 import { joined, type Line } from '../../conversations/commands/acp-lines.ts';
-import { waitedFor } from '../../reviews/commands/review-lines.ts';
+import { waitText } from '../../reviews/commands/review-lines.ts';
 
 export type ElicitationRecord = Awaited<ReturnType<typeof Api.prototype.call<'getElicitation'>>>;
 type Field = NonNullable<ElicitationRecord['form']>['fields'][number];
@@ -15,7 +15,7 @@ export function elicitationLines(asked: ElicitationRecord, agent: AgentRecord, n
     { text: joined(id, status, answer, completed_at && 'complete'), look: 'bold' },
     { text: joined('agent  ', agent.name, agent.id) },
     { text: joined('folder ', agent.workdir, agent.node_id) },
-    { text: joined('waits  ', waitedFor(asked, now_ms)) },
+    { text: joined('waits  ', waitText(asked, now_ms)) },
     ...labelled('asks', message, 'yellow'),
     ...(url === null ? [] : urlLines(url)),
     ...(form === null ? [] : labelled('form', [form.title, form.description].filter(Boolean).join('\n'))),

@@ -2,13 +2,13 @@
 import type { Command } from 'commander';
 import { type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
-import { explained, failed, usage } from '../../../cli/failure.ts';
+import { failed, usage, withExplanation } from '../../../cli/failure.ts';
 import { collect, pairOf, remote } from '../../../cli/options.ts';
 import { colours, print, printJson, printRows, say } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { paint } from '../../conversations/commands/acp-lines.ts';
-import { waitedFor } from '../../reviews/commands/review-lines.ts';
+import { waitText } from '../../reviews/commands/review-lines.ts';
 import type { ElicitationField } from '../rules.ts';
 import { type ElicitationRecord, elicitationLines, fieldHelp, summaryOf } from './elicitation-lines.ts';
 
@@ -51,7 +51,7 @@ function addLs(group: Command, context: Context): void {
           { title: 'ID', value: (row) => row.id },
           { title: 'AGENT', value: (row) => names.get(row.agent_id) ?? row.agent_id },
           ...(options.all ? [{ title: 'STATUS', value: (row: ElicitationRecord) => row.status }] : []),
-          { title: 'WAITS', value: (row) => waitedFor(row, now) },
+          { title: 'WAITS', value: (row) => waitText(row, now) },
           { title: 'MODE', value: (row) => row.mode },
           { title: 'WHAT', value: summaryOf },
         ],
@@ -123,8 +123,10 @@ async function respond(
 ): Promise<void> {
   const { io } = context;
   const args = { params: { elicitation_id }, body, idempotency_key: crypto.randomUUID() };
-  const answered = await explained(api.call('respondElicitation', args), ['invalid_request'], async () =>
-    fieldHelp(await api.call('getElicitation', { params: { elicitation_id } })),
+  const answered = await withExplanation(
+    api.call('respondElicitation', args),
+    ['invalid_request'],
+    async () => fieldHelp(await api.call('getElicitation', { params: { elicitation_id } })),
   );
   if (options.json) return printJson(io, answered);
   const sent = body.content ? [`  sent: ${JSON.stringify(body.content)}`] : [];

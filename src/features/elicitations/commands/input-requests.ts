@@ -1,6 +1,6 @@
 /** Shows an agent's requests for forms and URLs as lines of the conversation: the request, the answer, and its end. */
 import { readElicitation } from '../../../acp/entries.ts';
-import { anyText, type Fields } from '../../../acp/json.ts';
+import { type Fields, toText } from '../../../acp/json.ts';
 import type { TranscriptLayout } from '../../../cli/page.ts';
 import { inputStart, joined } from '../../conversations/commands/acp-lines.ts';
 import { keep } from '../../conversations/commands/tool-calls.ts';
@@ -33,7 +33,7 @@ export class InputRequests {
   answer(elicitation_id: string, by: string | null, { action, content }: Fields): string {
     const message = this.#open.get(elicitation_id)?.message;
     this.#open.delete(elicitation_id);
-    const answer = anyText(action);
+    const answer = toText(action);
     const text = joined(by === null ? answer : `${by}: ${answer}`, message);
     return this.#page.line('answer', text, 'yellow') + this.#page.lines(inputStart(content));
   }

@@ -1,6 +1,6 @@
 /** `svc actor inbox|receive|ack|send`: the mailbox. */
 import { sleep } from '../../../base/async.ts';
-import { collectNumbers, waitOption, wholeNumber } from '../../../cli/options.ts';
+import { collectNumbers, integer, waitOption } from '../../../cli/options.ts';
 import {
   type ActorOptions,
   type ActorSurface,
@@ -23,7 +23,7 @@ interface SendOptions extends ActorOptions {
 export function addActorMail(surface: ActorSurface): void {
   surface
     .commandInRun('inbox', 'list your unacknowledged messages, oldest first')
-    .option('--limit <n>', 'maximum number of messages', wholeNumber)
+    .option('--limit <n>', 'maximum number of messages', integer)
     .option('--all', 'include acknowledged messages')
     .action(async ({ limit, all, ...options }: InboxOptions) => {
       const asked = { ...(limit !== undefined && { limit }), ...(all && { status: 'all' as const }) };
@@ -33,7 +33,7 @@ export function addActorMail(surface: ActorSurface): void {
   surface
     .commandInRun('receive', 'like inbox, but wait for a message if the mailbox is empty')
     .addOption(waitOption('--wait <duration>', 'how long to wait, for example 90s or 10m', 60_000))
-    .option('--limit <n>', 'maximum number of messages', wholeNumber)
+    .option('--limit <n>', 'maximum number of messages', integer)
     .action(async ({ wait, limit, ...options }: InboxOptions & { wait: number }) => {
       await surface.print(await receive(surface, options, wait, limit));
     });

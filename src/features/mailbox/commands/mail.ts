@@ -3,8 +3,8 @@ import type { Command } from 'commander';
 import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { failed } from '../../../cli/failure.ts';
-import { givenWords, withJson } from '../../../cli/given-json.ts';
-import { remote, wholeNumber } from '../../../cli/options.ts';
+import { parseMessageArguments, withJson } from '../../../cli/json-options.ts';
+import { integer, remote } from '../../../cli/options.ts';
 import { type Column, jsonText, print, printJson, printRecord, printRows, say } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 import { Problem } from '../../../core/problem.ts';
@@ -43,8 +43,8 @@ function addLs(mail: Command, context: Context): void {
     .alias('list')
     .option('--run <run>', 'only mail of this run')
     .option('--all', 'include mail that is acknowledged or could not be delivered')
-    .option('-n, --limit <n>', 'maximum number of messages', wholeNumber)
-    .option('--wait <seconds>', 'wait up to this long for new mail', wholeNumber)
+    .option('-n, --limit <n>', 'maximum number of messages', integer)
+    .option('--wait <seconds>', 'wait up to this long for new mail', integer)
     .action(async (actor: string | undefined, options: ListOptions) => {
       const api = await connect(context, options);
       const { run, all, limit, wait } = options;
@@ -94,7 +94,7 @@ function addSend(mail: Command, context: Context): void {
     .option('--from <actor>', 'send as this member, which must have no agent (default: you)');
   withJson(send, 'payload', 'a JSON object instead of text').action(
     async (to_actor_id: string, words: string[], options: SendOptions) => {
-      const said = await givenWords(io, words, options);
+      const said = await parseMessageArguments(io, words, options);
       const payload = 'text' in said ? said : said.payload;
       const api = await connect(context, options);
       const { id: run_id } = await findRun(api, options.run);

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { usage } from '../../../cli/failure.ts';
-import { givenWords, withJson } from '../../../cli/given-json.ts';
+import { parseMessageArguments, withJson } from '../../../cli/json-options.ts';
 import { duration, remote } from '../../../cli/options.ts';
 import { printRecord, printRows, say } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
@@ -61,7 +61,7 @@ export function addTriggers(program: Command, context: Context): void {
     .option('--timezone <name>', 'time zone of --cron, for example Europe/London (default: UTC)');
   withJson(set, 'payload', 'a JSON object instead of text').action(
     async (words: string[], options: SetOptions) => {
-      const said = await givenWords(io, words, options);
+      const said = await parseMessageArguments(io, words, options);
       const { at, every, cron, timezone } = options;
       if (every !== undefined && every % 1000 !== 0) throw usage('--every must be a whole number of seconds');
       const api = await connect(context, options);

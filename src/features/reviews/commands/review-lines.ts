@@ -25,8 +25,8 @@ export function reviewLines(review: ReviewRecord, agent: AgentRecord, now_ms: nu
     { text: joined(review.id, review.status, answerOf(review)), look: 'bold' },
     { text: joined('agent  ', agent.name, agent.id) },
     { text: joined('folder ', agent.workdir, agent.node_id) },
-    { text: joined('waits  ', waitedFor(review, now_ms)) },
-    ...(review.subagent ? [{ text: joined('asker  ', subagentWords(review.subagent)) }] : []),
+    { text: joined('waits  ', waitText(review, now_ms)) },
+    ...(review.subagent ? [{ text: joined('asker  ', subagentText(review.subagent)) }] : []),
     {
       text: joined('wants  ', callTitle(call), call.tool_kind, locationsText(call.locations)),
       look: 'yellow',
@@ -46,7 +46,7 @@ export function choiceLines({ id, options }: ReviewRecord): string[] {
 }
 
 /** The time from the request to its answer, or to now: `45s`, `12m`, `3h`, `2d`. */
-export function waitedFor(
+export function waitText(
   { created_at, answered_at }: Pick<ReviewRecord, 'created_at' | 'answered_at'>,
   now_ms: number,
 ): string {
@@ -54,7 +54,7 @@ export function waitedFor(
 }
 
 /** The sub-agent that asks; empty for the agent itself. */
-export function subagentWords({ id, name, unknown_session }: NonNullable<ReviewRecord['subagent']>): string {
+export function subagentText({ id, name, unknown_session }: NonNullable<ReviewRecord['subagent']>): string {
   if (unknown_session) return `unknown session ${id}`;
   return name === null ? `sub-agent ${id}` : `sub-agent ${name}`;
 }

@@ -2,7 +2,7 @@
 import type { Command } from 'commander';
 import { type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
-import { explained, failed, usage } from '../../../cli/failure.ts';
+import { failed, usage, withExplanation } from '../../../cli/failure.ts';
 import { remote } from '../../../cli/options.ts';
 import { colours, print, printJson, printRows, say } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
@@ -10,7 +10,7 @@ import type { CallArgs } from '../../../client/client.ts';
 import { problems } from '../../../core/problem.ts';
 import { paint, titleOf } from '../../conversations/commands/acp-lines.ts';
 import type { Decision } from '../rules.ts';
-import { choiceLines, type ReviewRecord, reviewLines, subagentWords, waitedFor } from './review-lines.ts';
+import { choiceLines, type ReviewRecord, reviewLines, subagentText, waitText } from './review-lines.ts';
 
 type Options = ApiOptions & { json?: boolean };
 type Answer = NonNullable<CallArgs<'respondReview'>['body']>;
@@ -37,8 +37,8 @@ export function addReviews(program: Command, context: Context): void {
           { title: 'ID', value: (review) => review.id },
           { title: 'AGENT', value: (review) => names.get(review.agent_id) ?? review.agent_id },
           ...(options.all ? [{ title: 'STATUS', value: (review: ReviewRecord) => review.status }] : []),
-          { title: 'WAITS', value: (review) => waitedFor(review, now) },
-          { title: 'WHAT', value: whatOf },
+          { title: 'WAITS', value: (review) => waitText(review, now) },
+          { title: 'WHAT', value: summaryText },
           { title: 'OPTIONS', value: (review) => review.options.map((one) => one.option_id).join(', ') },
         ],
         options,
@@ -85,7 +85,7 @@ export function addReviews(program: Command, context: Context): void {
   async function respond(api: Api, review_id: string, answer: Answer, options: Options): Promise<void> {
     const args = { params: { review_id }, body: answer, idempotency_key: crypto.randomUUID() };
     const codes = [problems.optionIdRequired().code, problems.unknownOption().code];
-    const review = await explained(api.call('respondReview', args), codes, async () =>
+    const review = await withExplanation(api.call('respondReview', args), codes, async () =>
       choiceLines(await api.call('getReview', { params: { review_id } })),
     );
     if (options.json) return printJson(io, review);
@@ -113,6 +113,6 @@ async function namesOf(api: Api, reviews: readonly ReviewRecord[]): Promise<Map<
 }
 
 /** Names the sub-agent that asks. */
-function whatOf({ subagent, tool_call }: ReviewRecord): string {
-  return subagent === null ? titleOf(tool_call) : `${titleOf(tool_call)} (${subagentWords(subagent)})`;
+function summaryText({ subagent, tool_call }: ReviewRecord): string {
+  return subagent === null ? titleOf(tool_call) : `${titleOf(tool_call)} (${subagentText(subagent)})`;
 }

@@ -8,7 +8,7 @@ import { visible } from '../../../cli/terminal.ts';
 import { answerCommands, joined, type Line, paint, titleOf } from '../../conversations/commands/acp-lines.ts';
 import type { ReviewRecord } from '../../reviews/commands/review-lines.ts';
 import type { Run, Step, StepStatus } from '../rules/run.ts';
-import { countsOf, questionsOf, statusLooks, stepColumns, timeOf } from './run-lines.ts';
+import { countsOf, questionsOf, statusStyles, stepColumns, timeOf } from './run-lines.ts';
 
 export interface Board {
   /** `<team>#<number>`. */
@@ -85,7 +85,7 @@ function tableLines({ run, steps }: Board, room: number, now_ms: number): Line[]
   const heading = line(columns.map(({ title }) => title)).join('  ');
   const table: Line[] = [{ text: heading, look: 'dim' }];
   for (const [at, row] of rows.entries()) {
-    const look = statusLooks[shown[at]!.status];
+    const look = statusStyles[shown[at]!.status];
     table.push({ text: line(row).join('  ').trimEnd(), ...(look && { look }) });
   }
   if (shown.length === all.length) return table;

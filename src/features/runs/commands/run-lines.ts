@@ -4,11 +4,11 @@ import type { Column } from '../../../cli/output.ts';
 import { span } from '../../../cli/span.ts';
 import { visible } from '../../../cli/terminal.ts';
 import { showArgv } from '../../../core/command.ts';
-import type { Line, Look } from '../../conversations/commands/acp-lines.ts';
+import type { Line, TextStyle } from '../../conversations/commands/acp-lines.ts';
 import { memberKind } from '../../teams/rules/team.ts';
 import { isRunOver, isStepOver, type Run, runMode, type Step, type StepStatus } from '../rules/run.ts';
 
-export const statusLooks: Partial<Record<StepStatus, Look>> = {
+export const statusStyles: Partial<Record<StepStatus, TextStyle>> = {
   running: 'cyan',
   completed: 'green',
   failed: 'red',
@@ -112,14 +112,14 @@ function noteOf(
       const needed = steps.get(key);
       return needed && !isStepOver(needed);
     });
-    return open.length === 0 ? '' : `waits for ${someOf(open)}`;
+    return open.length === 0 ? '' : `waits for ${abbreviatedList(open)}`;
   }
   if (step.status === 'ready') return outside.has(step.member_id) ? 'waits for its member' : 'waits its turn';
   return '';
 }
 
 /** The first keys, and the number of the others. */
-function someOf(keys: readonly string[]): string {
+function abbreviatedList(keys: readonly string[]): string {
   const first = keys.slice(0, NEEDS_NAMED).join(', ');
   return keys.length > NEEDS_NAMED ? `${first} and ${keys.length - NEEDS_NAMED} more` : first;
 }

@@ -4,7 +4,7 @@ import { limits } from '../../../base/limits.ts';
 import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { usage } from '../../../cli/failure.ts';
-import { givenJson, givenObject, withJson } from '../../../cli/given-json.ts';
+import { parseJsonOption, parseObjectOption, withJson } from '../../../cli/json-options.ts';
 import { remote, timeLimit } from '../../../cli/options.ts';
 import { type Column, print, printJson, printRecord, printRows, report } from '../../../cli/output.ts';
 import { findRun, findTeam, type RunRecord } from '../../teams/commands/team-refs.ts';
@@ -77,7 +77,7 @@ function addCreate(runs: Command, context: Context): void {
   watchable(
     withJson(remote(runs, 'create <team>', 'run a team'), 'input', 'the input, a JSON object'),
   ).action(async (ref: string, options: Options) => {
-    const input = await givenObject(io, 'input', options);
+    const input = await parseObjectOption(io, 'input', options);
     const api = await connect(context, options);
     const team = await findTeam(api, ref);
     const made = await api.call('createRun', {
@@ -140,7 +140,7 @@ function addComplete(runs: Command, context: Context): void {
   const { io } = context;
   withJson(remote(runs, 'complete <run>', 'complete a run'), 'output', 'the output, any JSON').action(
     async (ref: string, options: Options) => {
-      const output = await givenJson(io, 'output', options);
+      const output = await parseJsonOption(io, 'output', options);
       const api = await connect(context, options);
       const body = output === undefined ? {} : { output };
       const args = { params: await paramsOf(api, ref), body, idempotency_key: crypto.randomUUID() };

@@ -3,8 +3,8 @@ import type { Command } from 'commander';
 import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { failed } from '../../../cli/failure.ts';
-import { givenJson, withJson } from '../../../cli/given-json.ts';
-import { collect, remote, wholeNumber } from '../../../cli/options.ts';
+import { parseJsonOption, withJson } from '../../../cli/json-options.ts';
+import { collect, integer, remote } from '../../../cli/options.ts';
 import { type Column, printRecord, printRows, report } from '../../../cli/output.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { findRun } from '../../teams/commands/team-refs.ts';
@@ -69,11 +69,11 @@ function addAdd(steps: Command, context: Context): void {
     .option('--needs <step>', 'a step that must end first (repeatable)', collect)
     .option('--when <condition>', 'on_success, or always: even if a step that it needs failed')
     .option('--prompt <text>', 'what the member should do')
-    .option('--timeout-seconds <n>', 'time limit of one attempt', wholeNumber)
-    .option('--attempts <n>', 'maximum number of attempts', wholeNumber);
+    .option('--timeout-seconds <n>', 'time limit of one attempt', integer)
+    .option('--attempts <n>', 'maximum number of attempts', integer);
   withJson(add, 'input', 'the input, any JSON').action(
     async (ref: string, step_key: string, options: AddOptions) => {
-      const input = await givenJson(io, 'input', options);
+      const input = await parseJsonOption(io, 'input', options);
       const api = await connect(context, options);
       const { member, needs, when, prompt, timeoutSeconds, attempts } = options;
       const body: CallArgs<'addStep'>['body'] = {
@@ -106,7 +106,7 @@ function addComplete(steps: Command, context: Context): void {
   const complete = remote(steps, 'complete <run> <step>', 'complete a step');
   withJson(complete, 'output', 'the output, any JSON').action(
     async (ref: string, step_key: string, options: Options) => {
-      const output = await givenJson(io, 'output', options);
+      const output = await parseJsonOption(io, 'output', options);
       const api = await connect(context, options);
       const body = output === undefined ? {} : { output };
       await reportStep(
@@ -148,7 +148,7 @@ function addResume(steps: Command, context: Context): void {
   const resume = remote(steps, 'resume <run> <step>', 'answer a step that needs input');
   withJson(resume, 'input', 'the answer, any JSON').action(
     async (ref: string, step_key: string, options: Options) => {
-      const input = await givenJson(io, 'input', options);
+      const input = await parseJsonOption(io, 'input', options);
       const api = await connect(context, options);
       const body = input === undefined ? {} : { input };
       await reportStep(

@@ -3,8 +3,8 @@ import type { Command } from 'commander';
 import { type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { usage } from '../../../cli/failure.ts';
-import { givenObject, withJson } from '../../../cli/given-json.ts';
-import { remote, wholeNumber } from '../../../cli/options.ts';
+import { parseObjectOption, withJson } from '../../../cli/json-options.ts';
+import { integer, remote } from '../../../cli/options.ts';
 import { type Column, printRecord, printRows, report } from '../../../cli/output.ts';
 import { textOrStdin } from '../../../cli/prompt.ts';
 import { type WatchOptions, watchRun } from '../../runs/commands/run-watch.ts';
@@ -12,7 +12,7 @@ import { reportRun, watchable } from '../../runs/commands/runs.ts';
 import { findRun, findTeam } from '../../teams/commands/team-refs.ts';
 import type { TaskStatus } from '../rules/task.ts';
 import { findTask, type TaskRecord } from './task-refs.ts';
-import { addTaskTalk } from './task-talk.ts';
+import { addTaskThread } from './task-thread.ts';
 
 type Options = ApiOptions & { json?: boolean };
 
@@ -33,7 +33,7 @@ export function addTasks(program: Command, context: Context): void {
   addShow(tasks, context);
   addUpdate(tasks, context);
   addRun(tasks, context);
-  addTaskTalk(tasks, context);
+  addTaskThread(tasks, context);
 }
 
 function addLs(tasks: Command, context: Context): void {
@@ -85,7 +85,7 @@ function addUpdate(tasks: Command, context: Context): void {
     .option('--description <text>', 'details (-: read from stdin)')
     .option('--status <status>', 'open, in_progress, in_review, completed or cancelled')
     .option('--assignee <member>', 'the member responsible; empty: nobody')
-    .option('--version <n>', 'only if the task still has this version', wholeNumber)
+    .option('--version <n>', 'only if the task still has this version', integer)
     .action(async (ref: string, options: Options & Fields) => {
       const { title, description, status, assignee, version } = options;
       const changes = {
@@ -111,7 +111,7 @@ function addRun(tasks: Command, context: Context): void {
   const run = remote(tasks, 'run <task>', 'start a run for a task');
   watchable(withJson(run, 'input', "the run's input in addition to the task, a JSON object")).action(
     async (ref: string, options: Options & WatchOptions & { watch?: boolean }) => {
-      const input = await givenObject(io, 'input', options);
+      const input = await parseObjectOption(io, 'input', options);
       const api = await connect(context, options);
       const { id: task_id, team_id } = await findTask(api, ref);
       const body = input === undefined ? {} : { input };

@@ -1,15 +1,15 @@
 /** Finds teams and runs by the names that people use: an id, a team's name, or `<team>#<number>` for runs. */
 import { limits } from '../../../base/limits.ts';
-import { type Api, onlyNamed } from '../../../cli/api.ts';
+import { type Api, findByUniqueName } from '../../../cli/api.ts';
 import { failed, usage } from '../../../cli/failure.ts';
 import { Problem } from '../../../core/problem.ts';
 
 export async function findTeam(api: Api, ref: string) {
   if (ref.startsWith('team_')) {
-    const found = await orNull(api.call('getTeam', { params: { team_id: ref } }));
+    const found = await nullIfMissing(api.call('getTeam', { params: { team_id: ref } }));
     if (found) return found;
   }
-  return onlyNamed(await api.all('listTeams', {}), ref, 'team');
+  return findByUniqueName(await api.all('listTeams', {}), ref, 'team');
 }
 export type TeamRecord = Awaited<ReturnType<typeof findTeam>>;
 
@@ -38,7 +38,7 @@ export async function numbered(
   return { team_id: (await findTeam(api, match[1]!)).id, number: Number(match[2]) };
 }
 
-export async function orNull<T>(answer: Promise<T>): Promise<T | null> {
+export async function nullIfMissing<T>(answer: Promise<T>): Promise<T | null> {
   try {
     return await answer;
   } catch (error) {

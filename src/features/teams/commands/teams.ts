@@ -2,8 +2,8 @@
 import type { Command } from 'commander';
 import { type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
-import { asObject, jsonFile } from '../../../cli/given-json.ts';
-import { remote, wholeNumber } from '../../../cli/options.ts';
+import { asObject, jsonFile } from '../../../cli/json-options.ts';
+import { integer, remote } from '../../../cli/options.ts';
 import { type Column, printRecord, printRows, report, say } from '../../../cli/output.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { findTeam, type TeamRecord } from './team-refs.ts';
@@ -59,7 +59,7 @@ export function addTeams(program: Command, context: Context): void {
     .option(
       '--version <n>',
       'only if the team still has this version (default: the version in the file)',
-      wholeNumber,
+      integer,
     )
     .action(async (ref: string, options: FileOptions & { version?: number }) => {
       const given = asObject(await jsonFile(io, options.file), options.file);

@@ -15,7 +15,7 @@ import { findPreset } from '../../presets/rules/catalog.ts';
 import { reviewRoutes } from '../../reviews/rules.ts';
 import { limits } from '../limits.ts';
 import { MEMBER_ID, specFault, withoutRepeats } from '../rules/spec.ts';
-import { type AskedSpec, defaultMember, stepConditions } from '../rules/team.ts';
+import { defaultMember, type SpecInput, stepConditions } from '../rules/team.ts';
 
 const text = bounded(sharedLimits.team_text_chars_max);
 const path = bounded(sharedLimits.path_chars_max).nullable().default(null);
@@ -153,7 +153,7 @@ export const teamSpec = z
     },
     { error: 'must be an object' },
   )
-  .transform((spec): AskedSpec => {
+  .transform((spec): SpecInput => {
     const member_id = defaultMember(spec);
     return { ...spec, steps: spec.steps.map((one) => ({ ...one, member_id: one.member_id ?? member_id })) };
   })
@@ -164,7 +164,7 @@ export const teamSpec = z
   .meta({ id: 'TeamSpec' });
 
 /** Throws a 400 for the first error. */
-export function readSpec(value: unknown): AskedSpec {
+export function readSpec(value: unknown): SpecInput {
   return validate(z.object({ spec: teamSpec }), { spec: value }, 'body').spec;
 }
 

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { specOf } from '../../../testing/team.ts';
 import { SPEAKS } from '../../../testing/team-runs.ts';
 import { shownSpec, withKeptEnv } from './env.ts';
-import type { AskedSpec, TeamSpec } from './team.ts';
+import type { SpecInput, TeamSpec } from './team.ts';
 
 function withEnv(envs: Record<string, Record<string, string>>): TeamSpec {
   const spec = specOf(Object.keys(envs));
@@ -11,7 +11,7 @@ function withEnv(envs: Record<string, Record<string, string>>): TeamSpec {
 }
 
 /** What a client sends back after reading the definition. */
-function returned(spec: TeamSpec, rename = (id: string) => id): AskedSpec {
+function returned(spec: TeamSpec, rename = (id: string) => id): SpecInput {
   const members = shownSpec(spec).members.map(({ agent, ...one }) => ({
     ...one,
     member_id: rename(one.member_id),

@@ -1,7 +1,7 @@
 /** Variables of members' agents in a team's definition (pure): values are stored and never shown. */
 import { limits } from '../../../base/limits.ts';
 import type { SpecFault } from './spec.ts';
-import type { AskedSpec, Member, ShownSpec, TeamSpec } from './team.ts';
+import type { Member, ShownSpec, SpecInput, TeamSpec } from './team.ts';
 
 /** The definition with the names of its variables in place of their values. */
 export function shownSpec(spec: TeamSpec): ShownSpec {
@@ -18,7 +18,7 @@ export function shownSpec(spec: TeamSpec): ShownSpec {
  * value. Members are matched by id, and a renamed one by its position.
  */
 export function withKeptEnv(
-  asked: AskedSpec,
+  asked: SpecInput,
   before: TeamSpec | null,
 ): { spec: TeamSpec; fault: null } | { spec: null; fault: SpecFault } {
   const members: Member[] = [];
@@ -49,7 +49,7 @@ export function withKeptEnv(
   return { spec: { ...asked, members }, fault: null };
 }
 
-function memberBefore(asked: AskedSpec, before: TeamSpec, index: number): Member | undefined {
+function memberBefore(asked: SpecInput, before: TeamSpec, index: number): Member | undefined {
   const { member_id } = asked.members[index]!;
   const same = before.members.find((one) => one.member_id === member_id);
   if (same) return same;

@@ -55,7 +55,7 @@ export interface TeamSpec {
 }
 
 /** A definition from a request: `env_keys` names variables that keep their value. */
-export type AskedSpec = WithAgents<MemberAgent & { env_keys?: string[] | undefined }>;
+export type SpecInput = WithAgents<MemberAgent & { env_keys?: string[] | undefined }>;
 
 /** A definition in a response: values of variables are write-only, and `env_keys` has their names. */
 export type ShownSpec = WithAgents<Omit<MemberAgent, 'env'> & { env_keys: string[] }>;

@@ -4,7 +4,7 @@ import { GitBranch } from 'lucide-react';
 import type { AgentRecord } from '../../api/queries.ts';
 import type { AgentRequest } from '../../reviews/agent-request.ts';
 import { Button, buttonClass } from '../../ui/button.tsx';
-import { needsYou } from '../../ui/status.tsx';
+import { needsAttention } from '../../ui/status.tsx';
 import { Ago, Clock, Duration, useNow } from '../../ui/time.tsx';
 import { useAgentAct } from './actions.ts';
 import { endOf } from './order.ts';
@@ -60,7 +60,7 @@ export function Since({ agent }: { agent: AgentRecord }) {
     return (
       <span>
         <Duration from={agent.started_at} to={null} />
-        {agent.last_event_at !== null && !needsYou(agent) && <Quiet since={agent.last_event_at} />}
+        {agent.last_event_at !== null && !needsAttention(agent) && <Quiet since={agent.last_event_at} />}
       </span>
     );
   }

@@ -1,12 +1,12 @@
 /** Filters, sorts and groups agents. Agents that need the user come first. */
 import type { AgentRecord } from '../../api/queries.ts';
-import { needsYou } from '../../ui/status.tsx';
+import { needsAttention } from '../../ui/status.tsx';
 
 const RANKS = ['needs_you', 'failed', 'running', 'created', 'completed', 'cancelled'] as const;
 export type Attention = (typeof RANKS)[number];
 
 export function attention(agent: AgentRecord): Attention {
-  return needsYou(agent) ? 'needs_you' : agent.status;
+  return needsAttention(agent) ? 'needs_you' : agent.status;
 }
 
 /** Sorts by rank, then newest start first, then by id, so that the order is stable. */
@@ -21,7 +21,7 @@ export function byAttention(a: AgentRecord, b: AgentRecord): number {
 export function counts(agents: readonly AgentRecord[]): Record<'needs_you' | 'running' | 'failed', number> {
   const of = (which: (agent: AgentRecord) => boolean) => agents.filter(which).length;
   return {
-    needs_you: of(needsYou),
+    needs_you: of(needsAttention),
     running: of(({ status }) => status === 'running'),
     failed: of(({ status }) => status === 'failed'),
   };
@@ -35,7 +35,7 @@ export interface Wanted {
 export function chosen(agents: readonly AgentRecord[], { show, q = '' }: Wanted): AgentRecord[] {
   const sought = q.toLowerCase().split(/\s+/).filter(Boolean);
   return agents
-    .filter((agent) => !show || (show === 'needs_you' ? needsYou(agent) : agent.status === show))
+    .filter((agent) => !show || (show === 'needs_you' ? needsAttention(agent) : agent.status === show))
     .filter((agent) => {
       const text = [
         agent.name,

@@ -14,7 +14,7 @@ import { Clock } from '../../ui/time.tsx';
 import { useAct } from '../run/act.ts';
 import { type MembersRecord, pretty } from '../run/facts.ts';
 import { actorName, actorsOf, sendersOf } from './actors.ts';
-import { type Ends, MailComposer } from './composer.tsx';
+import { type MailAddresses, MailComposer } from './composer.tsx';
 import { keys } from './keys.ts';
 import { mailQuery, runMailQuery } from './queries.ts';
 
@@ -42,7 +42,7 @@ export function RunMail({
     ? new Map([members.leader, ...members.members].map((one) => [one.actor_id, one.pending_messages]))
     : new Map<string, number>();
   const waiting = [...pending.values()].reduce((sum, count) => sum + count, 0);
-  const [ends, setEnds] = useState<Ends>({});
+  const [ends, setEnds] = useState<MailAddresses>({});
   const area = useRef<HTMLTextAreaElement>(null);
   const reply = ({ from_actor_id, to_actor_id }: MailHead) => {
     setEnds({ from: to_actor_id, to: from_actor_id });

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { PresetRecord } from '../../api/queries.ts';
-import { bodyOf, derivedFolder, EMPTY, needsCommand, placed, suggestName } from './form.ts';
+import { bodyOf, derivedFolder, EMPTY, needsCommand, problemsFrom, suggestName } from './form.ts';
 
 const demo = { id: 'demo', protocol: 'acp', argv: ['svc', 'demo-agent'] } as PresetRecord;
 const plain = { id: 'plain', protocol: 'plain', argv: null } as PresetRecord;
@@ -63,9 +63,9 @@ test('the request contains only the fields that apply to the choices', () => {
 });
 
 test('an error is shown at the field that it is about', () => {
-  expect(placed('workdir is required')).toEqual({ workdir: 'workdir is required' });
-  expect(placed('worktree_repo must be within allowed safe paths')).toHaveProperty('repo');
-  expect(placed('command is required')).toHaveProperty('command');
-  expect(placed('agent node not found')).toHaveProperty('node_id');
-  expect(placed('not enough disk space')).toHaveProperty('form');
+  expect(problemsFrom('workdir is required')).toEqual({ workdir: 'workdir is required' });
+  expect(problemsFrom('worktree_repo must be within allowed safe paths')).toHaveProperty('repo');
+  expect(problemsFrom('command is required')).toHaveProperty('command');
+  expect(problemsFrom('agent node not found')).toHaveProperty('node_id');
+  expect(problemsFrom('not enough disk space')).toHaveProperty('form');
 });

@@ -19,7 +19,15 @@ import {
   NodeField,
   WorkdirField,
 } from './fields.tsx';
-import { bodyOf, type Draft, needsCommand, type Problems, placed, speaksAcp, suggestName } from './form.ts';
+import {
+  bodyOf,
+  type Draft,
+  needsCommand,
+  type Problems,
+  problemsFrom,
+  speaksAcp,
+  suggestName,
+} from './form.ts';
 import { PresetChoice } from './presets.tsx';
 import { useFormDraft } from './remembered.ts';
 import { WhereChoice } from './where.tsx';
@@ -58,7 +66,7 @@ function useNewAgent() {
   const create = useMutation({
     mutationFn: startNew,
     onError: (error) => {
-      setProblems(placed(errorMessage(error)));
+      setProblems(problemsFrom(errorMessage(error)));
       setAllowed((error instanceof Problem && error.allowed_paths) || []);
     },
     onSuccess: (agent_id) => {

@@ -10,12 +10,12 @@ import { Button, IconButton } from '../../ui/button.tsx';
 import { deviceName } from '../../ui/device-name.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { TextField } from '../../ui/field.tsx';
-import { placed } from '../../ui/placed.ts';
+import { assignErrorToField } from '../../ui/field-errors.ts';
 import { Empty, Reading } from '../../ui/states.tsx';
 import { Ago } from '../../ui/time.tsx';
-import { OwnList, OwnRow, Used } from '../settings/own-list.tsx';
 import { Section } from '../settings/section.tsx';
-import { here, unavailableReason } from './place.ts';
+import { SettingsList, SettingsRow, Used } from '../settings/settings-list.tsx';
+import { pageLocation, unavailableReason } from './availability.ts';
 import { PasskeyUnavailable } from './unavailable.tsx';
 
 /** The user with their passkeys. */
@@ -39,7 +39,7 @@ export function Passkeys() {
   const { data: place } = useQuery(relyingPartyQuery);
   const [act, setAct] = useState<Act | null>(null);
   const close = () => setAct(null);
-  const unavailable = place && unavailableReason(place, here());
+  const unavailable = place && unavailableReason(place, pageLocation());
   return (
     <Section
       title="Passkeys"
@@ -59,9 +59,9 @@ export function Passkeys() {
           passkeys.length === 0 ? (
             <Empty title="No passkeys yet." />
           ) : (
-            <OwnList>
+            <SettingsList>
               {passkeys.map((passkey) => (
-                <OwnRow
+                <SettingsRow
                   key={passkey.id}
                   name={passkey.name}
                   about={
@@ -80,9 +80,9 @@ export function Passkeys() {
                     icon={<Trash2 aria-hidden />}
                     onClick={() => setAct({ act: 'remove', passkey })}
                   />
-                </OwnRow>
+                </SettingsRow>
               ))}
-            </OwnList>
+            </SettingsList>
           )
         }
       </Reading>
@@ -124,7 +124,7 @@ function RenamePasskey({ passkey, onClose }: { passkey: Passkey; onClose: () => 
       onClose();
     },
   });
-  const wrong = placed(rename.error, ['name']);
+  const wrong = assignErrorToField(rename.error, ['name']);
   return (
     <Dialog open onClose={onClose} title={`Rename ${passkey.name}`}>
       <ActForm

@@ -7,7 +7,7 @@ import { useEffect, useState } from 'react';
 import { call } from '../../api/client.ts';
 import { session } from '../../api/session.ts';
 import { Button } from '../../ui/button.tsx';
-import { here, type Place, unavailableReason } from './place.ts';
+import { type Place, pageLocation, unavailableReason } from './availability.ts';
 import { PasskeyUnavailable } from './unavailable.tsx';
 
 const load = () => import('./ceremony.ts');
@@ -20,7 +20,7 @@ export default function PasskeySignIn() {
     call('getRelyingParty').then(setPlace, () => {});
   }, []);
   if (!place) return null;
-  const reason = unavailableReason(place, here());
+  const reason = unavailableReason(place, pageLocation());
   return (
     <div className="mt-4 flex flex-col gap-2 border-line border-t pt-4">
       {reason ? <PasskeyUnavailable reason={reason} /> : <ByPasskey />}

@@ -4,7 +4,7 @@ import type { Item } from '../../../acp/transcript/items.ts';
 import { textOf } from '../../../acp/transcript/parts.ts';
 import { visible } from '../../../core/visible.ts';
 import { type AgentLog, useAgentLog } from '../../live/agent-log.ts';
-import { stopWords } from '../../transcript/words.ts';
+import { stopText } from '../../transcript/status-text.ts';
 import { Status } from '../../ui/status.tsx';
 
 const ITEMS = 60;
@@ -100,7 +100,7 @@ function Line({ item }: { item: ShownItem }) {
     case 'agent_message':
       return <p className="whitespace-pre-wrap text-prose">{visible(textOf(item.body)).slice(-CHARS)}</p>;
     case 'stop':
-      return <p className="text-muted text-sm">{stopWords(item.reason).text}</p>;
+      return <p className="text-muted text-sm">{stopText(item.reason).text}</p>;
     case 'notice':
       return <p className="text-muted text-sm">{visible(item.text)}</p>;
   }

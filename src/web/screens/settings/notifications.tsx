@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { type Answered, call, errorMessage } from '../../api/client.ts';
 import { pushDevicesQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
-import { ability, type DeviceRecord, turnOff } from '../../push/device.ts';
+import { type DeviceRecord, pushSupport, turnOff } from '../../push/device.ts';
 import { ActForm } from '../../ui/act-form.tsx';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { deviceName } from '../../ui/device-name.ts';
@@ -13,17 +13,17 @@ import { Dialog } from '../../ui/dialog.tsx';
 import { Reading, Refused } from '../../ui/states.tsx';
 import { Ago } from '../../ui/time.tsx';
 import { Section } from './section.tsx';
-import { obstacles, ThisDevice, useHere, useRefetchDevices } from './this-device.tsx';
+import { obstacles, ThisDevice, useCurrentDevice, useRefetchDevices } from './this-device.tsx';
 
 type TestResult = Answered<'testPush'>['results'][number];
 
 export function Notifications() {
   const root = useSession()?.user.role === 'root';
   const devices = useQuery(pushDevicesQuery);
-  const here = useHere();
+  const here = useCurrentDevice();
   const [results, setResults] = useState<readonly TestResult[]>([]);
   const mine = devices.data?.find(({ fingerprint }) => fingerprint === here?.fingerprint);
-  const obstacle = obstacles[ability()];
+  const obstacle = obstacles[pushSupport()];
   return (
     <>
       <Section

@@ -6,12 +6,12 @@ import type { PushKind } from '../../../features/notifications/rules.ts';
 import { keys } from '../../api/keys.ts';
 import { pushDevicesQuery } from '../../api/queries.ts';
 import {
-  type Ability,
   change,
+  currentSubscription,
   type DeviceRecord,
   fingerprintOf,
   type Preferences,
-  subscriptionHere,
+  type PushSupport,
   turnOff,
   turnOn,
 } from '../../push/device.ts';
@@ -33,7 +33,7 @@ const kindLabels: Record<PushKind, string> = {
 const hereQuery = {
   queryKey: keys.push_subscription,
   queryFn: async () => {
-    const subscription = await subscriptionHere();
+    const subscription = await currentSubscription();
     return subscription && { subscription, fingerprint: await fingerprintOf(subscription) };
   },
   staleTime: 0,
@@ -42,12 +42,15 @@ const hereQuery = {
 } as const;
 
 /** Undefined until the browser has answered. */
-export function useHere(): { subscription: PushSubscription; fingerprint: string } | null | undefined {
+export function useCurrentDevice():
+  | { subscription: PushSubscription; fingerprint: string }
+  | null
+  | undefined {
   return useQuery(hereQuery).data;
 }
 
 /** What prevents notifications, and what to do about it. */
-export const obstacles: Record<Ability, ReactNode> = {
+export const obstacles: Record<PushSupport, ReactNode> = {
   able: null,
   insecure: (
     <Obstacle title="Notifications need a secure connection.">

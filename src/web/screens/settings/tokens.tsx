@@ -15,12 +15,12 @@ import { Button, IconButton } from '../../ui/button.tsx';
 import { Copy } from '../../ui/copy.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Field, TextField } from '../../ui/field.tsx';
-import { placed } from '../../ui/placed.ts';
+import { assignErrorToField } from '../../ui/field-errors.ts';
 import { Select } from '../../ui/select.tsx';
 import { Empty, Reading } from '../../ui/states.tsx';
 import { Ago, Clock } from '../../ui/time.tsx';
-import { OwnList, OwnRow, Used } from './own-list.tsx';
 import { Section } from './section.tsx';
+import { SettingsList, SettingsRow, Used } from './settings-list.tsx';
 import { LimitedTo, type Limits, TokenLimits } from './token-limits.tsx';
 import { Scopes } from './token-scopes.tsx';
 
@@ -51,9 +51,9 @@ export function Tokens() {
               cli="svc tokens create NAME"
             />
           ) : (
-            <OwnList>
+            <SettingsList>
               {tokens.map((token) => (
-                <OwnRow
+                <SettingsRow
                   key={token.id}
                   name={token.name}
                   about={
@@ -75,9 +75,9 @@ export function Tokens() {
                     icon={<Trash2 aria-hidden />}
                     onClick={() => setDeleting(token)}
                   />
-                </OwnRow>
+                </SettingsRow>
               ))}
-            </OwnList>
+            </SettingsList>
           )
         }
       </Reading>
@@ -152,7 +152,7 @@ function NewToken({
   // The expiry must not move between retries of the same request.
   const [opened_at] = useState(Date.now);
   const create = useCreateToken(onCreated);
-  const wrong = placed(create.error, ['name', 'expires_at', 'scopes', 'agent_ids', 'team_ids']);
+  const wrong = assignErrorToField(create.error, ['name', 'expires_at', 'scopes', 'agent_ids', 'team_ids']);
   const submit = () => {
     const lacks_limits = limits !== null && limits.agent_ids.length + limits.team_ids.length === 0;
     setUnlimited(lacks_limits);

@@ -12,7 +12,7 @@ import { MessageArea } from '../../ui/message-area.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Select } from '../../ui/select.tsx';
 import type { TaskRecord } from './data.ts';
-import { excerpt, type MessageRecord, type MessageRoute, nameOf, placeOf, receivers } from './talk.ts';
+import { excerpt, type MessageRecord, type MessageRoute, nameOf, placeOf, receivers } from './thread.ts';
 
 const routes: readonly { route: MessageRoute; label: string }[] = [
   { route: 'to_leader', label: 'Leader' },

@@ -19,7 +19,7 @@ import { type RunRecord, runsQuery, type TeamRecord } from '../../api/queries.ts
 import { streams } from '../../live/streams.ts';
 import type { TaskStatus } from './columns.ts';
 import { keys } from './keys.ts';
-import { inOrder, type MessageRecord, matchingShown } from './talk.ts';
+import { inOrder, type MessageRecord, matchingShown } from './thread.ts';
 
 export type TaskRecord = Answered<'getTask'>;
 

@@ -12,7 +12,7 @@ import { hasModifier } from '../../ui/keys.ts';
 import { Select } from '../../ui/select.tsx';
 import type { TaskRecord } from './data.ts';
 import { putTask, readAfterConflict } from './data.ts';
-import { taskFieldOf } from './talk.ts';
+import { taskFieldOf } from './thread.ts';
 
 interface Fields extends Record<string, string> {
   title: string;

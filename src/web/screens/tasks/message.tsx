@@ -5,7 +5,7 @@ import { Button } from '../../ui/button.tsx';
 import { Clock } from '../../ui/time.tsx';
 import type { TaskRecord } from './data.ts';
 import { useMessage } from './data.ts';
-import { excerpt, type MessageRecord, nameOf, payloadRest, pieces, receiverOf } from './talk.ts';
+import { excerpt, type MessageRecord, nameOf, payloadRest, pieces, receiverOf } from './thread.ts';
 
 export function Message({
   task,

@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { Button } from '../../ui/button.tsx';
 import type { TaskRecord } from './data.ts';
 import { Message } from './message.tsx';
-import type { MessageRecord } from './talk.ts';
+import type { MessageRecord } from './thread.ts';
 
 /** Distance from the end that counts as the end. */
 const NEAR_PX = 40;

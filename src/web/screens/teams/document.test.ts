@@ -11,7 +11,7 @@ import {
   renameStep,
   write,
 } from './document.ts';
-import { faultIn, placeOf } from './faults.ts';
+import { faultIn, pathInMessage } from './faults.ts';
 
 const team = (): Doc => ({
   name: 'site',
@@ -137,12 +137,12 @@ describe('the field of an error', () => {
     ],
     ['spec.leader_member_id must reference a defined member', (doc) => doc, 'spec.leader_member_id'],
   ])('is found for: %s', (message, invalidate, place) => {
-    expect(placeOf(message, invalidate(team()))?.join('.')).toBe(place);
+    expect(pathInMessage(message, invalidate(team()))?.join('.')).toBe(place);
   });
 
   test('is null for an error that is not about the definition', () => {
-    expect(placeOf('user not found', team())).toBeNull();
-    expect(placeOf('team definition changed concurrently; reload and retry', team())).toBeNull();
+    expect(pathInMessage('user not found', team())).toBeNull();
+    expect(pathInMessage('team definition changed concurrently; reload and retry', team())).toBeNull();
   });
 });
 

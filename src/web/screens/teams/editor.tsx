@@ -18,7 +18,7 @@ import { Screen } from '../../ui/screen.tsx';
 import { useAct } from '../run/act.ts';
 import { Conflict } from './conflict.tsx';
 import { type Doc, drawable, isObject, parse, textOf, write } from './document.ts';
-import { type Fault, faultIn, pathKey, placeOf } from './faults.ts';
+import { type Fault, faultIn, pathInMessage, pathKey } from './faults.ts';
 import { TeamForm } from './form.tsx';
 
 interface Saving {
@@ -82,7 +82,7 @@ export function Editor({
           return;
         }
         const { doc: sent } = parse(saving.text);
-        const path = sent && placeOf(errorMessage(error), sent);
+        const path = sent && pathInMessage(errorMessage(error), sent);
         setFault({ path: path ?? [], message: errorMessage(error) });
       },
     });

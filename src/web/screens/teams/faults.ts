@@ -21,7 +21,7 @@ const elsewhere: Record<string, string> = {
 };
 
 /** The path of the field; null if the message is about no particular one. */
-export function placeOf(message: string, doc: Doc): Path | null {
+export function pathInMessage(message: string, doc: Doc): Path | null {
   const named = elsewhere[message];
   if (named) return [named];
   const found = /^([a-z_]+(?:\[\])?(?:\.[A-Za-z0-9_-]+(?:\[\])?)*) (.+)$/.exec(message);

@@ -56,9 +56,9 @@ export function DocField({
   return (
     <Field label={label} hint={hint} error={isMine ? fault.message : null}>
       {(control) => {
-        const placed: PlacedControl = { ...control, 'data-path': key };
-        if (children) return children(placed);
-        const common = { ...placed, className: inputClass };
+        const control_props: PlacedControl = { ...control, 'data-path': key };
+        if (children) return children(control_props);
+        const common = { ...control_props, className: inputClass };
         if (lines !== undefined) {
           return (
             <textarea {...common} rows={lines} value={text} onChange={(event) => set(event.target.value)} />

@@ -15,8 +15,8 @@ import { CommentsBar } from './comments-bar.tsx';
 import { Counts } from './counts.tsx';
 import { FileDiff } from './file-diff.tsx';
 import { FileList } from './file-list.tsx';
-import { useComments, useViewed } from './kept.ts';
-import { useLook, type View } from './look.ts';
+import { useComments, useViewed } from './stored.ts';
+import { useDiffView, type View } from './use-diff-view.ts';
 
 /** Tools often end in quick succession, so wait a moment before reading. */
 const SETTLED_MS = 500;
@@ -68,7 +68,7 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
   const navigate = useNavigate({ from: '/agents/$agent_id/$tab' });
   const [comments, setComments] = useComments(agent.id);
   const viewed = useViewed(agent.id, head);
-  const [look, setLook] = useLook();
+  const [look, setLook] = useDiffView();
   const scroller = useRef<HTMLDivElement>(null);
   const list = comments?.list ?? [];
   // The file in the address may no longer be changed; then the diff says so.

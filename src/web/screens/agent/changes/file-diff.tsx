@@ -13,7 +13,6 @@ import { save } from '../output/save.ts';
 import { CommentBox, CommentView } from './comment-box.tsx';
 import { type Comment, isAt, withComment } from './comments.ts';
 import { Counts } from './counts.tsx';
-import type { View } from './look.ts';
 import {
   type ChangedFile,
   changeAt,
@@ -24,6 +23,7 @@ import {
   placeOf,
 } from './parsed.ts';
 import { useTokens } from './tokens.ts';
+import type { View } from './use-diff-view.ts';
 
 export interface FileDiffProps {
   agent: AgentRecord;

@@ -4,8 +4,8 @@ import { useMemo, useState } from 'react';
 import { cx } from '../../../ui/cx.ts';
 import type { Comment } from './comments.ts';
 import { Counts } from './counts.tsx';
-import type { useViewed } from './kept.ts';
 import type { ChangedFile } from './parsed.ts';
+import type { useViewed } from './stored.ts';
 import { type Folder, filesIn, isFolder, treeOf } from './tree.ts';
 
 export interface FileListProps {

@@ -2,10 +2,10 @@
 
 import type { View } from '../../../../acp/transcript/transcript.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
-import { needsYou } from '../../../ui/status.tsx';
+import { needsAttention } from '../../../ui/status.tsx';
 import { Ago } from '../../../ui/time.tsx';
 import { programOf } from '../../agents/order.ts';
-import { Took } from './took.tsx';
+import { Elapsed } from './elapsed.tsx';
 
 export function ActivityLine({ agent, view }: { agent: AgentRecord; view: View }) {
   const turn = view.turns.at(-1);
@@ -19,8 +19,12 @@ export function ActivityLine({ agent, view }: { agent: AgentRecord; view: View }
         view.working &&
         turn && (
           <p>
-            {view.stopping ? 'Cancelling… ' : needsYou(agent) ? 'Waiting for your answer · ' : 'Working… '}
-            <Took from={turn.started_ts} to={null} />
+            {view.stopping
+              ? 'Cancelling… '
+              : needsAttention(agent)
+                ? 'Waiting for your answer · '
+                : 'Working… '}
+            <Elapsed from={turn.started_ts} to={null} />
           </p>
         )
       )}

@@ -9,7 +9,7 @@ import { type AgentRecord, agentConfigQuery, presetsQuery } from '../../../api/q
 import { CodeBlock } from '../../../prose/code.tsx';
 import { Button, buttonClass } from '../../../ui/button.tsx';
 import { Refused } from '../../../ui/states.tsx';
-import { needsYou } from '../../../ui/status.tsx';
+import { needsAttention } from '../../../ui/status.tsx';
 import { useAgentAct } from '../../agents/actions.ts';
 import { endOf } from '../../agents/order.ts';
 
@@ -19,7 +19,7 @@ const STDERR_LINES = 20;
 export function AgentProblem({ agent }: { agent: AgentRecord }) {
   if (agent.activity === 'starting') return null;
   if (agent.status === 'failed') return <FailedAgent agent={agent} />;
-  const needs_setup = agent.status === 'running' && agent.activity === 'needs_you' && !needsYou(agent);
+  const needs_setup = agent.status === 'running' && agent.activity === 'needs_you' && !needsAttention(agent);
   return needs_setup ? <SignIn agent={agent} /> : null;
 }
 

@@ -1,7 +1,7 @@
 /** One row of a conversation, by what it is. */
 import { useQuery } from '@tanstack/react-query';
 import { memo, useMemo } from 'react';
-import type { Elicited, Item, Permission } from '../../../../acp/transcript/items.ts';
+import type { ElicitationItem, Item, Permission } from '../../../../acp/transcript/items.ts';
 import {
   type AgentRecord,
   elicitationQuery,
@@ -139,7 +139,7 @@ function PermissionRow({ item, agent }: { item: Permission; agent: AgentRecord }
   return <ReviewCard question={question} agent={agent} team={team} />;
 }
 
-function ElicitedRow({ item: { elicitation_id }, agent }: { item: Elicited; agent: AgentRecord }) {
+function ElicitedRow({ item: { elicitation_id }, agent }: { item: ElicitationItem; agent: AgentRecord }) {
   const { data: listed, isSuccess } = useQuery({
     ...elicitationsQuery,
     select: (all) => all.find(({ id }) => id === elicitation_id),

@@ -1,6 +1,6 @@
 /** The rows of a conversation (pure): items, consecutive reads as one row, and sub-agents' items below their row. */
 import type { Delegation, Item, Tool } from '../../../../acp/transcript/items.ts';
-import { noticeTone, stopWords } from '../../../transcript/words.ts';
+import { noticeTone, stopText } from '../../../transcript/status-text.ts';
 import { type Group, groupsOf } from './groups.ts';
 
 export type Row =
@@ -102,7 +102,7 @@ export function isFailure(item: Item): boolean {
     case 'status':
       return item.status === 'failed';
     case 'stop':
-      return stopWords(item.reason).tone !== 'plain';
+      return stopText(item.reason).tone !== 'plain';
     case 'notice':
       return noticeTone(item.code) === 'failure';
     default:

@@ -26,7 +26,7 @@ import { RawView } from '../../../reviews/raw-view.tsx';
 import { plainText } from '../../../transcript/ansi.ts';
 import { Status } from '../../../ui/status.tsx';
 import { PartView } from './body.tsx';
-import { Took } from './took.tsx';
+import { Elapsed } from './elapsed.tsx';
 
 const icons: Record<string, LucideIcon> = {
   read: FileText,
@@ -63,7 +63,7 @@ export function ToolRow({ item, folder }: { item: Tool; folder: Folder }) {
           <Status status={status} className="text-sm" />
           {(status === 'in_progress' || item.ended_ts !== null) && (
             <span className="text-muted text-sm">
-              <Took from={item.ts} to={item.ended_ts} />
+              <Elapsed from={item.ts} to={item.ended_ts} />
             </span>
           )}
         </>

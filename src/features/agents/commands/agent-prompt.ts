@@ -1,10 +1,10 @@
 /** `svc prompt`, and the commands for turns, queued prompts, settings and sign-in of agents that speak ACP. */
 import type { Command } from 'commander';
 import { turnEndOf } from '../../../acp/entries.ts';
-import { anyText, fieldsOf } from '../../../acp/json.ts';
+import { fieldsOf, toText } from '../../../acp/json.ts';
 import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
-import { exitCodes, explained, Failure, usage } from '../../../cli/failure.ts';
+import { exitCodes, Failure, usage, withExplanation } from '../../../cli/failure.ts';
 import { collect, remote, timeLimit } from '../../../cli/options.ts';
 import { print, printJson, printRecord, printRows, say } from '../../../cli/output.ts';
 import { textOrStdin } from '../../../cli/prompt.ts';
@@ -47,7 +47,7 @@ export function addPrompt(program: Command, context: Context): void {
     });
 }
 
-export function addAgentTalk(agents: Command, context: Context): void {
+export function addPromptCommands(agents: Command, context: Context): void {
   const { io } = context;
 
   remote(agents, 'cancel <agent>', 'cancel the turn of an agent; the agent keeps running').action(
@@ -111,7 +111,7 @@ export function addAgentTalk(agents: Command, context: Context): void {
       const api = await connect(context, options);
       const params = { agent_id: (await findAgent(api, ref)).id };
       const signed = api.call('authenticateAgent', { params, body: { method_id } });
-      const config = await explained(signed, [problems.unknownAuthMethod().code], async () =>
+      const config = await withExplanation(signed, [problems.unknownAuthMethod().code], async () =>
         signInLines(await api.call('getAgentConfig', { params })),
       );
       if (options.json) return printJson(io, config);
@@ -139,7 +139,7 @@ function endOfTurn(api: Api, agent: AgentRecord, prompt_id: string) {
       const end = turnEndOf(event, prompt_id);
       if (end !== null) return end.stop_reason ?? (end.failure || 'no reason given');
       if (type === 'error' && code === 'turn_lost' && event.prompt_id === prompt_id) {
-        return anyText(event.error);
+        return toText(event.error);
       }
       if (isEndOf(agent.session_id, event))
         return `the agent ended${sent ? '' : ' before it received the prompt'}`;

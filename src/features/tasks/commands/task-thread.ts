@@ -3,8 +3,8 @@ import type { Command } from 'commander';
 import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure, usage } from '../../../cli/failure.ts';
-import { givenWords, withJson } from '../../../cli/given-json.ts';
-import { remote, wholeNumber } from '../../../cli/options.ts';
+import { parseMessageArguments, withJson } from '../../../cli/json-options.ts';
+import { integer, remote } from '../../../cli/options.ts';
 import { colours, jsonText, print, printJson, say } from '../../../cli/output.ts';
 import { visible, visibleLines } from '../../../cli/terminal.ts';
 import { onLink, reportLink } from '../../agents/commands/follow.ts';
@@ -25,7 +25,7 @@ interface ReadOptions extends Options {
   thread?: number;
 }
 
-export function addTaskTalk(tasks: Command, context: Context): void {
+export function addTaskThread(tasks: Command, context: Context): void {
   const { io } = context;
 
   const saying = remote(
@@ -34,10 +34,10 @@ export function addTaskTalk(tasks: Command, context: Context): void {
     'send a message to the thread of a task; - reads the text from stdin',
   )
     .option('--to <actor>', 'leader, a member or a person (user:<name>) (default: every member)')
-    .option('--reply-to <message>', 'the message that it answers', wholeNumber);
+    .option('--reply-to <message>', 'the message that it answers', integer);
   withJson(saying, 'payload', 'a JSON object instead of text').action(
     async (ref: string, words: string[], options: SayOptions) => {
-      const said = await givenWords(io, words, options);
+      const said = await parseMessageArguments(io, words, options);
       const api = await connect(context, options);
       const { id: task_id, team_id } = await findTask(api, ref);
       const body = {
@@ -56,7 +56,7 @@ export function addTaskTalk(tasks: Command, context: Context): void {
   remote(tasks, 'messages <task>', 'show the messages of a task, oldest first')
     .option('-f, --follow', 'keep showing new messages')
     .option('-q, --search <words>', 'only messages that contain all of these words')
-    .option('--thread <message>', 'only replies to this message', wholeNumber)
+    .option('--thread <message>', 'only replies to this message', integer)
     .action(async (ref: string, options: ReadOptions) => {
       const { follow, search, thread } = options;
       if (follow && (search !== undefined || thread !== undefined)) {

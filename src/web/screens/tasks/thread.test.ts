@@ -11,7 +11,7 @@ import {
   placeOf,
   receiverOf,
   taskFieldOf,
-} from './talk.ts';
+} from './thread.ts';
 
 const message = (id: number, more: Partial<MessageRecord> = {}): MessageRecord => ({
   ...{ id, team_id: 'team_1', task_id: 'task_1', conversation_id: 'conv_1', run_id: null },
