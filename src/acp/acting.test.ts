@@ -39,8 +39,8 @@ describe('an agent', () => {
   });
 
   it('acts without asking if one of its calls had no request', () => {
-    const asked = seen(recordRequest(noObservations, { toolCallId: 'c1', kind: 'edit' }), ran);
-    const acting = seen(asked, { ...ran, toolCallId: 'c2', kind: 'execute', rawInput: { command: 'make' } });
+    const permit = seen(recordRequest(noObservations, { toolCallId: 'c1', kind: 'edit' }), ran);
+    const acting = seen(permit, { ...ran, toolCallId: 'c2', kind: 'execute', rawInput: { command: 'make' } });
     expect(observedBehavior(acting)).toBe('acts');
     expect(observedBehavior(recordRequest(acting, { toolCallId: 'c3' }))).toBe('acts');
   });

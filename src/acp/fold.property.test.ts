@@ -10,7 +10,7 @@ import { type AcpState, initialState } from './state.ts';
 import { foldFrame } from './v2/fold.ts';
 
 const message = anyMessage([0, 1, 2, '1', 'prm_1', null]);
-const said = fc.array(fc.tuple(fc.constantFrom<Direction>('from_agent', 'to_agent'), message), {
+const conversation = fc.array(fc.tuple(fc.constantFrom<Direction>('from_agent', 'to_agent'), message), {
   maxLength: 60,
 });
 
@@ -30,17 +30,17 @@ function frozen<T>(value: T): T {
 test('any conversation folds to the same bounded state, even if it is stored and reloaded midway', () => {
   const chars_max = 6 * limits.acp_state_chars_max;
   fc.assert(
-    fc.property(said, fc.array(fc.boolean()), (frames, stores) => {
-      let whole = frozen(structuredClone(initialState));
+    fc.property(conversation, fc.array(fc.boolean()), (frames, stores) => {
+      let all_state = frozen(structuredClone(initialState));
       let resumed = initialState;
       for (const [n, [direction, one]] of frames.entries()) {
-        whole = frozen(foldFrame(whole, direction, frozen(one)).state);
+        all_state = frozen(foldFrame(all_state, direction, frozen(one)).state);
         // This is the same message in the form in which the log contains it.
         const again = readMessage(writeMessage(one).trimEnd())!;
         resumed = foldFrame(stores[n] ? stored(resumed) : resumed, direction, again).state;
       }
-      expect(stored(resumed)).toEqual(stored(whole));
-      expect(JSON.stringify(whole).length).toBeLessThan(chars_max);
+      expect(stored(resumed)).toEqual(stored(all_state));
+      expect(JSON.stringify(all_state).length).toBeLessThan(chars_max);
     }),
     { numRuns: 500 },
   );

@@ -346,14 +346,14 @@ test('a call that acts without a request is observed, except in a replay', () =>
 
 test('a permission request is observed, and so is a permanent permission', () => {
   const options = ['allow_once', 'allow_always'].map((kind) => ({ optionId: kind, name: kind, kind }));
-  const asked = (toolCallId: string, optionId: string) =>
+  const permit = (toolCallId: string, optionId: string) =>
     prompted()
       .asks(CLIENT_METHODS.session_request_permission, { toolCall: { toolCallId, kind: 'edit' }, options })
       .respond(1, { outcome: { outcome: 'selected', optionId } });
-  const once = asked('c1', 'allow_once');
+  const once = permit('c1', 'allow_once');
   expect(once.update(wrote).state.acting).toEqual({ ...noObservations, requested: true });
   expect(once.update({ ...wrote, toolCallId: 'c2' }).state.acting.unasked).toBe('Write');
-  expect(asked('c1', 'allow_always').update({ ...wrote, toolCallId: 'c2' }).state.acting).toMatchObject({
+  expect(permit('c1', 'allow_always').update({ ...wrote, toolCallId: 'c2' }).state.acting).toMatchObject({
     requested: true,
     unasked: null,
   });
@@ -413,14 +413,14 @@ test('a sub-agent has its own mode, plan, usage, title and commands', () => {
 test('an action of a sub-agent counts as the agent’s; its call ids do not collide with those of others', () => {
   const acts = (session: string) => announced().update(wrote, session).state.acting.unasked;
   expect([acts('child'), acts('nobody announced it')]).toEqual(['Write', 'Write']);
-  const asked = announced().asks(CLIENT_METHODS.session_request_permission, {
+  const permit = announced().asks(CLIENT_METHODS.session_request_permission, {
     ...{ sessionId: 'child', toolCall: { toolCallId: 'c1', kind: 'edit' }, options: [] },
   });
-  expect(asked.events).toMatchObject([
+  expect(permit.events).toMatchObject([
     { kind: 'permission_requested', asker: { id: 'child', name: 'explorer', unknown_session: false } },
   ]);
-  expect(asked.update(wrote, 'child').state.acting.unasked).toBeNull();
-  expect(asked.update(wrote).state.acting.unasked).toBe('Write');
+  expect(permit.update(wrote, 'child').state.acting.unasked).toBeNull();
+  expect(permit.update(wrote).state.acting.unasked).toBe('Write');
 });
 
 test('a turn ends with the response to its prompt, whatever a sub-agent does; a new session forgets the sub-agents', () => {

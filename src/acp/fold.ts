@@ -107,15 +107,15 @@ function sendResponse(before: AcpState, { id, result }: Message & { kind: 'respo
 
 function sendRequest(before: AcpState, request_id: RequestId, method: string, params: unknown): AcpState {
   const id = String(request_id);
-  const asked: SentRequest = { id, method, value: null };
+  const sent_request: SentRequest = { id, method, value: null };
   const state = {
     ...before,
     asked_count: before.asked_count + 1,
-    asked: [...before.asked, asked],
+    asked: [...before.asked, sent_request],
   };
   switch (method) {
     case AGENT_METHODS.initialize:
-      asked.value = numberOf(fieldsOf(params).protocolVersion)?.toString() ?? null;
+      sent_request.value = numberOf(fieldsOf(params).protocolVersion)?.toString() ?? null;
       return { ...state, phase: 'initializing' };
     case AGENT_METHODS.authenticate:
       return { ...state, phase: 'authenticating' };
@@ -127,7 +127,7 @@ function sendRequest(before: AcpState, request_id: RequestId, method: string, pa
     case AGENT_METHODS.session_prompt:
       return { ...state, turn: { prompt_id: id } };
     case AGENT_METHODS.session_set_mode:
-      asked.value = textOf(params, 'modeId');
+      sent_request.value = textOf(params, 'modeId');
       return state;
     default:
       return state;
@@ -181,11 +181,11 @@ function withdraw(state: AcpState, params: unknown): Step {
 function receiveResponse(before: AcpState, message: Message & { kind: 'response' }): Step {
   const { id, result } = message;
   const error = message.error ?? null;
-  const asked = before.asked.find((one) => one.id === id);
-  if (!asked) return { state: before };
-  const state: AcpState = { ...before, asked: before.asked.filter((one) => one !== asked) };
-  const { step, events } = afterResponse(state, asked, result, error);
-  return { state: step, events: [...events, { kind: 'answered', asked, error }] };
+  const sent_request = before.asked.find((one) => one.id === id);
+  if (!sent_request) return { state: before };
+  const state: AcpState = { ...before, asked: before.asked.filter((one) => one !== sent_request) };
+  const { step, events } = afterResponse(state, sent_request, result, error);
+  return { state: step, events: [...events, { kind: 'answered', asked: sent_request, error }] };
 }
 
 interface AfterResponse {
@@ -195,14 +195,16 @@ interface AfterResponse {
 
 function afterResponse(
   state: AcpState,
-  asked: SentRequest,
+  sent_request: SentRequest,
   result: unknown,
   error: RpcError | null,
 ): AfterResponse {
-  const { method } = asked;
+  const { method } = sent_request;
   switch (method) {
     case AGENT_METHODS.initialize:
-      return error ? fail(state, 'acp_initialize_failed', error.message) : initialized(state, asked, result);
+      return error
+        ? fail(state, 'acp_initialize_failed', error.message)
+        : initialized(state, sent_request, result);
     case AGENT_METHODS.authenticate:
       return error
         ? { step: { ...state, phase: 'auth_required' }, events: [] }
@@ -215,10 +217,10 @@ function afterResponse(
     case AGENT_METHODS.session_resume:
       return error ? openFailed(state, method, error) : opened(state, method, result);
     case AGENT_METHODS.session_prompt:
-      return turnEnded(state, asked.id, result, error);
+      return turnEnded(state, sent_request.id, result, error);
     case AGENT_METHODS.session_set_mode:
-      if (error || state.modes === null || asked.value === null) break;
-      return { step: { ...state, modes: { ...state.modes, currentModeId: asked.value } }, events: [] };
+      if (error || state.modes === null || sent_request.value === null) break;
+      return { step: { ...state, modes: { ...state.modes, currentModeId: sent_request.value } }, events: [] };
     case AGENT_METHODS.session_set_config_option:
       return { step: { ...state, ...configured(readSettings(result)) }, events: [] };
   }
@@ -377,10 +379,10 @@ function authMethod(value: Fields): AuthMethod[] {
 /** Keeps the first items that fit; the log has all of them. */
 function bounded<T extends object>(items: readonly T[]): T[] {
   let chars = 0;
-  const kept = items.slice(0, sharedLimits.acp_items_max);
-  const over = kept.findIndex((item) => {
+  const first_items = items.slice(0, sharedLimits.acp_items_max);
+  const over = first_items.findIndex((item) => {
     chars += JSON.stringify(item).length;
     return chars > limits.acp_state_chars_max;
   });
-  return over < 0 ? kept : kept.slice(0, over);
+  return over < 0 ? first_items : first_items.slice(0, over);
 }

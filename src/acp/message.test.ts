@@ -79,8 +79,8 @@ test('reads responses leniently: omitted nulls, malformed errors', () => {
       { code: 3, message: long.slice(1) },
     ],
   ];
-  for (const [said, error] of errors) {
-    expect(readMessage(line({ id: 1, error: said }))).toEqual({ kind: 'response', id: 1, error });
+  for (const [error_field, error] of errors) {
+    expect(readMessage(line({ id: 1, error: error_field }))).toEqual({ kind: 'response', id: 1, error });
   }
 });
 

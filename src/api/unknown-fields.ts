@@ -23,9 +23,9 @@ export function unknownFields(schema: z.ZodType, value: unknown): FieldPath[] {
 /** Whether an update has no field that changes something. False if the value is not an object: validation reports that. */
 export function changesNothing(schema: z.ZodType, value: unknown): boolean {
   if (!isObject(value)) return false;
-  const whole = outermost(schema, value);
-  if (!(whole instanceof z.ZodObject)) return Object.keys(value).length === 0;
-  return !Object.keys(value).some((key) => key !== PRECONDITION && Object.hasOwn(whole.shape, key));
+  const unwrapped = outermost(schema, value);
+  if (!(unwrapped instanceof z.ZodObject)) return Object.keys(value).length === 0;
+  return !Object.keys(value).some((key) => key !== PRECONDITION && Object.hasOwn(unwrapped.shape, key));
 }
 
 /**
@@ -53,17 +53,17 @@ function encoded(name: string): string {
 
 function walk(schema: z.ZodType, value: unknown, path: FieldPath, found: Map<string, FieldPath>): void {
   if (found.size > limits.ignored_fields_max || typeof value !== 'object' || value === null) return;
-  const whole = outermost(schema, value);
-  if (whole instanceof z.ZodArray && Array.isArray(value)) {
-    for (const item of value) walk(whole.element as z.ZodType, item, [...path, 0], found);
-  } else if (whole instanceof z.ZodRecord && isObject(value)) {
+  const unwrapped = outermost(schema, value);
+  if (unwrapped instanceof z.ZodArray && Array.isArray(value)) {
+    for (const item of value) walk(unwrapped.element as z.ZodType, item, [...path, 0], found);
+  } else if (unwrapped instanceof z.ZodRecord && isObject(value)) {
     for (const [key, item] of Object.entries(value))
-      walk(whole.valueType as z.ZodType, item, [...path, key], found);
-  } else if (whole instanceof z.ZodObject && isObject(value)) {
+      walk(unwrapped.valueType as z.ZodType, item, [...path, key], found);
+  } else if (unwrapped instanceof z.ZodObject && isObject(value)) {
     for (const [key, item] of Object.entries(value)) {
       const here = [...path, key];
-      if (Object.hasOwn(whole.shape, key)) walk(whole.shape[key] as z.ZodType, item, here, found);
-      else if (!isOpen(whole) && found.size <= limits.ignored_fields_max) found.set(nameOf(here), here);
+      if (Object.hasOwn(unwrapped.shape, key)) walk(unwrapped.shape[key] as z.ZodType, item, here, found);
+      else if (!isOpen(unwrapped) && found.size <= limits.ignored_fields_max) found.set(nameOf(here), here);
     }
   }
 }
@@ -83,8 +83,8 @@ function outermost(schema: z.ZodType, value: unknown): z.ZodType {
 }
 
 /** Whether the object allows any field: loose, or defined by another specification. */
-function isOpen(whole: z.ZodObject): boolean {
-  return whole.def.catchall !== undefined || whole.meta()?.foreign === true;
+function isOpen(unwrapped: z.ZodObject): boolean {
+  return unwrapped.def.catchall !== undefined || unwrapped.meta()?.foreign === true;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -8,29 +8,29 @@ import { fieldPath } from './field-path.ts';
 import { withinLimits } from './within-limits.ts';
 
 /**
- * Returns the validated value or throws a 400 `Problem`. `whole` names the value in messages (`body must be an object`);
+ * Returns the validated value or throws a 400 `Problem`. `subject` names the value in messages (`body must be an object`);
  * `path` is its location if it is part of something else.
  */
 export function validate<S extends z.ZodType>(
   schema: S,
   input: unknown,
-  whole: string,
+  subject: string,
   path: readonly PropertyKey[] = [],
 ): z.output<S> {
   const result = schema.safeParse(withinLimits(schema, input), { reportInput: true });
   if (result.success) return result.data;
   const issue = result.error.issues[0]!;
-  const words = wrong(issue);
+  const message = wrong(issue);
   throw invalidInput(
-    isFixedMessage(words) ? words : `${fieldPath([...path, ...issue.path]) || whole} ${words}`,
+    isFixedMessage(message) ? message : `${fieldPath([...path, ...issue.path]) || subject} ${message}`,
   );
 }
 
 /** Matches Zod's default messages. Messages from a schema are used unchanged. */
-const ZODS_WORDS = /^(Invalid|Too |Unrecognized)/;
+const ZOD_MESSAGES = /^(Invalid|Too |Unrecognized)/;
 
 function wrong(issue: z.core.$ZodIssue): string {
-  if (!ZODS_WORDS.test(issue.message)) return issue.message;
+  if (!ZOD_MESSAGES.test(issue.message)) return issue.message;
   if ('input' in issue && issue.input === undefined && issue.code !== 'custom') return 'is required';
   switch (issue.code) {
     case 'invalid_type':

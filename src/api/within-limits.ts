@@ -8,23 +8,23 @@ import { z } from 'zod';
 /** The value itself where nothing is over its limit, otherwise a copy. Alternatives (`z.union`) are left as they are. */
 export function withinLimits(schema: z.ZodType, value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  const whole = unwrapped(schema);
+  const inner = unwrapped(schema);
   if (Array.isArray(value)) {
-    if (!(whole instanceof z.ZodArray)) return value;
-    const max = whole._zod.bag.maximum;
-    const kept = typeof max === 'number' && value.length > max ? value.slice(0, max + 1) : value;
-    const items = kept.map((item) => withinLimits(whole.element as z.ZodType, item));
-    return items.some((item, n) => item !== kept[n]) ? items : kept;
+    if (!(inner instanceof z.ZodArray)) return value;
+    const max = inner._zod.bag.maximum;
+    const entries = typeof max === 'number' && value.length > max ? value.slice(0, max + 1) : value;
+    const items = entries.map((item) => withinLimits(inner.element as z.ZodType, item));
+    return items.some((item, n) => item !== entries[n]) ? items : entries;
   }
   const fields = value as Record<string, unknown>;
-  if (whole instanceof z.ZodRecord) {
-    const max = whole.meta()?.maxProperties;
+  if (inner instanceof z.ZodRecord) {
+    const max = inner.meta()?.maxProperties;
     const keys = Object.keys(fields);
     if (typeof max !== 'number' || keys.length <= max) return value;
     return Object.fromEntries(keys.slice(0, max + 1).map((key) => [key, fields[key]]));
   }
-  if (!(whole instanceof z.ZodObject)) return value;
-  const changed = Object.entries(whole.shape).flatMap(([key, field]) => {
+  if (!(inner instanceof z.ZodObject)) return value;
+  const changed = Object.entries(inner.shape).flatMap(([key, field]) => {
     if (!Object.hasOwn(fields, key)) return [];
     const cut = withinLimits(field as z.ZodType, fields[key]);
     return cut === fields[key] ? [] : [[key, cut] as const];

@@ -103,8 +103,8 @@ test('each command sends what its options say', async () => {
 });
 
 test('a repeated option with one value is an error that names it', async () => {
-  const said = await actor(['send', '--to', 'a', '--payload', '{}', '--to=b']);
-  expect(said).toEqual({ code: 2, stdout: '', stderr: 'svc: --to may be given only once\n' });
+  const result = await actor(['send', '--to', 'a', '--payload', '{}', '--to=b']);
+  expect(result).toEqual({ code: 2, stdout: '', stderr: 'svc: --to may be given only once\n' });
   expect(await asks('permission-review-respond', '--permission-id', 'a', '--decision', 'deny')).toEqual({
     ...{ method: 'permission-review-respond', review_id: 'a', decision: 'deny' },
   });

@@ -373,9 +373,9 @@ test('logout ends the stored token, not another one in SVC_TOKEN', async () => {
       return undefined;
     },
   });
-  const kept = { current: env.SVC_URL, hosts: { [env.SVC_URL!]: { token: USER_TOKEN, username: 'ada' } } };
+  const stored = { current: env.SVC_URL, hosts: { [env.SVC_URL!]: { token: USER_TOKEN, username: 'ada' } } };
   mkdirSync(join(home, '.config/svc'), { recursive: true });
-  writeFileSync(join(home, '.config/svc/credentials.json'), JSON.stringify(kept));
+  writeFileSync(join(home, '.config/svc/credentials.json'), JSON.stringify(stored));
   expect((await run(['logout'], { home, env })).code).toBe(0);
   expect(ended).toEqual(['usr_ada']);
 });

@@ -46,7 +46,7 @@ export class Show {
     if (json || events || event.type === 'output' || event.type === 'acp_event') return;
     if (this.#io.stderr.isTTY || event.type === 'error') {
       await print(this.#io, this.#transcript.close());
-      this.#note(eventWords(event));
+      this.#note(describeEvent(event));
     }
   }
 
@@ -86,21 +86,21 @@ export class Show {
     return before + text;
   }
 
-  #note(words: string): void {
-    say(this.#io, paint(`-- ${words} --`, 'dim', colours(this.#io.stderr, this.#io.env)));
+  #note(message: string): void {
+    say(this.#io, paint(`-- ${message} --`, 'dim', colours(this.#io.stderr, this.#io.env)));
   }
 }
 
 function eventLine(event: EventRecord): string {
   const time = new Date(event.ts * 1000).toISOString();
-  const words =
-    event.type === 'output' ? `${event.stream}  ${JSON.stringify(event.data)}` : eventWords(event);
-  return `${String(event.seq).padStart(6)}  ${time}  ${event.type.padEnd(9)}  ${visible(words)}`;
+  const text =
+    event.type === 'output' ? `${event.stream}  ${JSON.stringify(event.data)}` : describeEvent(event);
+  return `${String(event.seq).padStart(6)}  ${time}  ${event.type.padEnd(9)}  ${visible(text)}`;
 }
 
-function eventWords(event: EventRecord): string {
+function describeEvent(event: EventRecord): string {
   if (event.type === 'error') return visible(`${event.code}: ${event.error}`);
-  if (event.type === 'acp_event') return frameWords(event);
+  if (event.type === 'acp_event') return describeFrame(event);
   const { previous_status, status, exit_code, exit_signal, reason, activity } = event;
   const why = [
     exit_code !== undefined && exit_code !== null && `exit code ${exit_code}`,
@@ -112,13 +112,13 @@ function eventWords(event: EventRecord): string {
   return visible(`${from}${status}${doing}${why.length > 0 ? `, ${why.join(', ')}` : ''}`);
 }
 
-function frameWords(event: EventRecord): string {
+function describeFrame(event: EventRecord): string {
   const { direction, method, response_to, payload, subagent, unknown_session } = event;
   const { sessionUpdate, state } = fieldsOf(fieldsOf(fieldsOf(payload).params).update);
   const what = method === undefined ? `answer to ${toText(response_to)}` : toText(method);
   // A sub-agent's state is an object.
-  const words = [sessionUpdate, typeof state === 'string' ? state : undefined];
-  const kind = words.map((word) => (word === undefined ? '' : ` ${toText(word)}`)).join('');
+  const labels = [sessionUpdate, typeof state === 'string' ? state : undefined];
+  const kind = labels.map((label) => (label === undefined ? '' : ` ${toText(label)}`)).join('');
   const by =
     subagent === undefined
       ? ''

@@ -178,10 +178,10 @@ export class Client {
    */
   async *follow<Op extends StreamOperation>(
     operation: Op,
-    asked: CallArgs<Op>,
+    call_args: CallArgs<Op>,
     options: FollowOptions = {},
   ): AsyncGenerator<Frame, void, undefined> {
-    const args = { ...asked, signal: asked.signal ?? new AbortController().signal };
+    const args = { ...call_args, signal: call_args.signal ?? new AbortController().signal };
     const backoff_ms = options.backoff_ms ?? clientLimits.reconnect_backoff_ms;
     let last = options.last_event_id;
     let failures = 0;
@@ -288,8 +288,8 @@ async function problemOf(response: Response): Promise<Problem> {
   const kind = kindOf(response.status) ?? (response.status >= 500 ? 'unavailable' : 'invalid');
   const allowed = response.headers.get('x-allowed-paths');
   const retry_after_s = Number(response.headers.get('retry-after')) || undefined;
-  const kept = response.headers.get('x-pending');
-  const pending = pendingKinds.find((known) => known === kept);
+  const pending_header = response.headers.get('x-pending');
+  const pending = pendingKinds.find((kind) => kind === pending_header);
   return new Problem(
     kind,
     response.headers.get('x-error-code') ?? `http_${response.status}`,

@@ -336,10 +336,10 @@ class RequestCall {
 
   get signal(): AbortSignal {
     if (this.#signal === null) {
-      const gone = new AbortController();
-      this.#reply.raw.once('close', () => gone.abort());
-      if (this.#reply.raw.destroyed) gone.abort();
-      this.#signal = AbortSignal.any([gone.signal, this.#draining]);
+      const disconnected = new AbortController();
+      this.#reply.raw.once('close', () => disconnected.abort());
+      if (this.#reply.raw.destroyed) disconnected.abort();
+      this.#signal = AbortSignal.any([disconnected.signal, this.#draining]);
     }
     return this.#signal;
   }

@@ -59,14 +59,14 @@ function ask(
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(at.url);
-    const asked = httpRequest({ hostname, port, path, method, headers, agent: false }, (response) => {
+    const req = httpRequest({ hostname, port, path, method, headers, agent: false }, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('end', () =>
         resolve({ status: response.statusCode!, headers: response.headers, body: Buffer.concat(chunks) }),
       );
     });
-    asked.on('error', reject).end();
+    req.on('error', reject).end();
   });
 }
 const go = (path: string, headers: Record<string, string> = {}) =>

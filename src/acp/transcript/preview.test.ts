@@ -83,14 +83,14 @@ test('content is added to a tool call, and a command shows its output', () => {
       data: bytes.subarray(from, to).toString('base64'),
     });
   const shows = { type: 'terminal', terminalId: 't' };
-  const said = { type: 'content', content: block('Done.') };
+  const content = { type: 'content', content: block('Done.') };
   const view = viewOf(
     update({ sessionUpdate: 'terminal_update', terminalId: 't', command: 'cat' }),
     changes('c', { title: 'Run', kind: 'execute', status: 'in_progress', content: [shows] }),
     chunk(0, 3),
     chunk(3),
     update({ sessionUpdate: 'terminal_update', terminalId: 't', exitStatus: { exitCode: 1 } }),
-    update({ sessionUpdate: 'tool_call_content_chunk', toolCallId: 'c', content: said }),
+    update({ sessionUpdate: 'tool_call_content_chunk', toolCallId: 'c', content: content }),
     update({ sessionUpdate: 'terminal_output_chunk', terminalId: 'nobody', data: 'eA==' }),
     changes('c', { status: 'cancelled' }),
   );
@@ -122,8 +122,8 @@ test('a diff shows its patch, also in a question', () => {
   const diff = { type: 'diff', changes: [{ operation: 'modify', path: '/w/a' }], patch };
   const toolCall = { toolCallId: 'c', title: 'Edit', content: [diff] };
   const params = { title: 'Change it?', subject: { type: 'tool_call', toolCall }, options };
-  const asked = fromAgent({ id: 7, method: 'session/request_permission', params }, { review_id: 'rev_1' });
-  const view = viewOf(prompts('go'), asked, decides('rev_1', { outcome: 'selected', optionId: 'y' }));
+  const request = fromAgent({ id: 7, method: 'session/request_permission', params }, { review_id: 'rev_1' });
+  const view = viewOf(prompts('go'), request, decides('rev_1', { outcome: 'selected', optionId: 'y' }));
   const [permission] = only(view, 'permission');
   expect(permission).toMatchObject({
     outcome: { type: 'selected', option_id: 'y' },

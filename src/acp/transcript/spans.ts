@@ -25,7 +25,7 @@ export function waitSpans(items: readonly Item[]): Span[] {
   const label = labels(items);
   return items
     .filter((item): item is Permission => item.kind === 'permission')
-    .map((asked) => ({ ...placeOf(asked), label: label(asked), ended_ts: asked.settled_ts }));
+    .map((request) => ({ ...placeOf(request), label: label(request), ended_ts: request.settled_ts }));
 }
 
 /** Labels of calls and requests. Those of sub-agents include the name of the sub-agent. */

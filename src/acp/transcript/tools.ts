@@ -116,9 +116,9 @@ export class Tools {
   }
 
   asks(request: PermissionRequest, scope: string, where: Where): void {
-    const { review_id, request_id, call: asked, asker, too_large } = request;
-    const known = this.#byId(keyOf(shortText(asked.id ?? ''), scope));
-    const call = callOf(asked, known?.call);
+    const { review_id, request_id, call: reported_call, asker, too_large } = request;
+    const known = this.#byId(keyOf(shortText(reported_call.id ?? ''), scope));
+    const call = callOf(reported_call, known?.call);
     const options = request.options.slice(0, bounds.parts).map(shortTexts);
     const settled = { outcome: null, answered_by: null, settled_ts: null, undeliverable: false };
     const about = { review_id, asker, call, options, ...settled, too_large };
@@ -204,9 +204,9 @@ function statusAfter(reported: string | null, before: ToolStatus | undefined): T
   return before === 'cancelled' && open.includes(status) ? before : status;
 }
 
-function outcomeOf(result: Fields, asked: Permission | undefined): Outcome {
+function outcomeOf(result: Fields, reported_call: Permission | undefined): Outcome {
   const { outcome, option_id } = readOutcome(result);
   if (outcome !== 'selected' || option_id === null) return { type: 'cancelled' };
-  const option = asked?.options.find((one) => one.option_id === option_id) ?? null;
+  const option = reported_call?.options.find((one) => one.option_id === option_id) ?? null;
   return { type: 'selected', option_id, option };
 }

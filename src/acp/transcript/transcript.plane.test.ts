@@ -37,8 +37,8 @@ test('a turn with a question that somebody answers, and one that is withdrawn', 
   acp.updates({ sessionUpdate: 'tool_call', toolCallId: 'c1', title: 'Edit', kind: 'edit' });
   acp.asks('q1');
   await until(id, (view) => expect(only(view, 'permission')).toHaveLength(1));
-  const [asked] = only(await viewOf(id), 'permission');
-  await room.reviews.respond(ANA, asked!.review_id, { option_id: 'once' }, null);
+  const [request] = only(await viewOf(id), 'permission');
+  await room.reviews.respond(ANA, request!.review_id, { option_id: 'once' }, null);
   await acp.hears('response');
   acp.asks('q2');
   acp.says({ kind: 'notification', method: '$/cancel_request', params: { requestId: 'q2' } });

@@ -311,8 +311,8 @@ describe('questions', () => {
   };
 
   test('options are the agent’s own, in its order, of whatever kind', () => {
-    const [asked] = only(viewOf(wants('rev_1', call)), 'permission');
-    expect(asked).toMatchObject({
+    const [request] = only(viewOf(wants('rev_1', call)), 'permission');
+    expect(request).toMatchObject({
       review_id: 'rev_1',
       outcome: null,
       call: { title: 'npm publish', tool_kind: 'execute', raw_input: { value: { command: 'npm publish' } } },

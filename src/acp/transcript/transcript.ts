@@ -256,11 +256,11 @@ export class Transcript {
     const lines = text.split('\n').length - (text.endsWith('\n') ? 1 : 0);
     const last = items.get(items.end - 1);
     const before = last?.kind === 'output' ? last : undefined;
-    const kept = headOf(text, Math.max(0, bounds.output_chars - (before?.text.length ?? 0)));
+    const shown = headOf(text, Math.max(0, bounds.output_chars - (before?.text.length ?? 0)));
     const about = {
-      text: (before?.text ?? '') + kept,
+      text: (before?.text ?? '') + shown,
       lines: (before?.lines ?? 0) + lines,
-      cut: (before?.cut ?? 0) + text.length - kept.length,
+      cut: (before?.cut ?? 0) + text.length - shown.length,
     };
     // Output between the chunks of a message does not end the message.
     if (!before) items.add({ kind: 'output', ...this.#writer.where(event), ...about }, about.text.length);

@@ -22,8 +22,8 @@ class Talk {
   }
 
   ask(method: string, params: object = {}, id: RequestId = `q${this.state.asked_count + 1}`): this {
-    const said: Message = { kind: 'request', id, method, params };
-    return this.#take('to_agent', this.state.protocol_version === 2 ? toV2(said) : said);
+    const message: Message = { kind: 'request', id, method, params };
+    return this.#take('to_agent', this.state.protocol_version === 2 ? toV2(message) : message);
   }
 
   answers(result: unknown, error?: RpcError): this {
@@ -242,9 +242,9 @@ test('a permission request has its own title and everything known about the call
     ...{ sessionId: 's', title: 'Run this?', description: 'It cleans up.', options },
     subject: { type: 'tool_call', toolCall },
   });
-  const [asked] = talk.events;
+  const [event] = talk.events;
   const text = (text: string) => ({ type: 'content', content: { type: 'text', text } });
-  expect(asked).toMatchObject({
+  expect(event).toMatchObject({
     kind: 'permission_requested',
     permission: {
       options: [{ option_id: 'once' }],

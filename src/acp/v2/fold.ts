@@ -39,9 +39,9 @@ function foldEither(
 // --- the beginning ----------------------------------------------------------------------------------------------------
 
 /** The result of an agent that was offered v2 and chose it; null for every other message. */
-function introduction({ asked }: AcpState, message: Message): Fields | null {
+function introduction({ asked: request }: AcpState, message: Message): Fields | null {
   if (message.kind !== 'response' || !isRecord(message.result)) return null;
-  const { method, value } = asked.find(({ id }) => id === message.id) ?? {};
+  const { method, value } = request.find(({ id }) => id === message.id) ?? {};
   const is_offered = method === AGENT_METHODS.initialize && value === String(PREVIEW);
   return is_offered && message.result.protocolVersion === PREVIEW ? message.result : null;
 }
@@ -127,8 +127,8 @@ function endedCall(update: Fields): Fields {
 }
 
 function receiveResponse(state: AcpState, message: Response): Folded & { accepted?: boolean } {
-  const asked = state.asked.find(({ id }) => id === message.id);
-  switch (asked?.method) {
+  const request = state.asked.find(({ id }) => id === message.id);
+  switch (request?.method) {
     case AGENT_METHODS.session_prompt:
       return promptAnswered(state, message);
     case AGENT_METHODS.session_new:

@@ -176,20 +176,20 @@ export class Join {
   /** The challenge in `join.json`, if it matches the database and stays valid for more than `left_ms`. */
   async #present(base_url: string, left_ms: number): Promise<JoinChallenge | null> {
     const { store, clock, file } = this.#deps;
-    const kept = readChallenge(await readFile(file, 'utf8').catch(() => ''));
-    if (!kept) return null;
+    const stored = readChallenge(await readFile(file, 'utf8').catch(() => ''));
+    if (!stored) return null;
     const row = await store.read(findChallenge);
     const good =
       row !== undefined &&
       !row.used &&
       row.tries_left > 0 &&
       row.expires_at > clock.now() + left_ms &&
-      timingSafeEqual(hash('sha256', kept.token, 'buffer'), row.token_hash) &&
-      timingSafeEqual(pinHash(kept.token, kept.pin), row.pin_hash);
+      timingSafeEqual(hash('sha256', stored.token, 'buffer'), row.token_hash) &&
+      timingSafeEqual(pinHash(stored.token, stored.pin), row.pin_hash);
     if (!good) return null;
-    const url = link(base_url, kept.token);
-    const challenge = { ...kept, url, expires_at: rfc3339(row.expires_at) };
-    if (url !== kept.url) await this.#write(challenge);
+    const url = link(base_url, stored.token);
+    const challenge = { ...stored, url, expires_at: rfc3339(row.expires_at) };
+    if (url !== stored.url) await this.#write(challenge);
     return challenge;
   }
 }

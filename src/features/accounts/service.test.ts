@@ -45,16 +45,16 @@ describe('sign-in', () => {
     const real = await AccountsRoom.open({ real_hashes: true });
     try {
       await real.joinRoot();
-      const asked: (string | undefined)[] = [];
+      const hashes: (string | undefined)[] = [];
       const verify = real.passwords.verify.bind(real.passwords);
       real.passwords.verify = (password, phc) => {
-        asked.push(phc);
+        hashes.push(phc);
         return verify(password, phc);
       };
       expect(await outcome(real.login('root', 'wrong password'))).toBe('invalid username or password');
       expect(await outcome(real.login('nobody', 'wrong password'))).toBe('invalid username or password');
       expect(await outcome(real.login('root'))).toBe('ok');
-      expect(asked.map((phc) => typeof phc)).toEqual(['string', 'undefined', 'string']);
+      expect(hashes.map((phc) => typeof phc)).toEqual(['string', 'undefined', 'string']);
     } finally {
       await real.close();
     }

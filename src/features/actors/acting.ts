@@ -45,10 +45,10 @@ export interface Inbox {
 }
 
 /** Throws `not allowed to act as <actor_id>`, `unknown actor: <id>`, `run not found` and `actor_id is required`. */
-export function actAs(reader: Reader, caller: ActorCaller, asked: ActorRequestContext): Acting {
-  const who = actingAs(caller, asked.actor_id);
+export function actAs(reader: Reader, caller: ActorCaller, context: ActorRequestContext): Acting {
+  const who = actingAs(caller, context.actor_id);
   if (who === null) throw invalid('actor_id is required', 'actor_id_required');
-  const { team, run } = teamAndRunOf(reader, caller, who, asked.run_id);
+  const { team, run } = teamAndRunOf(reader, caller, who, context.run_id);
   if (team === null) return humanAlone(reader, caller, who);
   const actor = resolveActor(reader, participantsOf(team, run), who);
   return { ...partyOf(reader, caller, actor), team, run };
@@ -58,17 +58,17 @@ export function actAs(reader: Reader, caller: ActorCaller, asked: ActorRequestCo
  * Like `actAs`, but an operator, who holds the shared secret and names no actor, acts as the first root user. An
  * agent cannot become an operator by knowing the secret, because its calls come from its session.
  */
-export function actAsOperator(reader: Reader, caller: ActorCaller, asked: ActorRequestContext): Acting {
+export function actAsOperator(reader: Reader, caller: ActorCaller, context: ActorRequestContext): Acting {
   const is_operator = caller.kind === 'secret' && caller.session === null;
-  const root = is_operator && actingAs(caller, asked.actor_id) === null ? firstRoot(reader) : null;
-  return actAs(reader, caller, root === null ? asked : { ...asked, actor_id: humanActorId(root) });
+  const root = is_operator && actingAs(caller, context.actor_id) === null ? firstRoot(reader) : null;
+  return actAs(reader, caller, root === null ? context : { ...context, actor_id: humanActorId(root) });
 }
 
 /** Like `actAs`, in a run: the named one, the session's own, or the only open one. */
-export function actInRun(reader: Reader, caller: ActorCaller, asked: ActorRequestContext): RunParty {
-  const acting = actAs(reader, caller, asked);
+export function actInRun(reader: Reader, caller: ActorCaller, context: ActorRequestContext): RunParty {
+  const acting = actAs(reader, caller, context);
   const run = acting.run ?? onlyOpenRun(reader, acting);
-  if (acting.run === null) return actInRun(reader, caller, { ...asked, run_id: run.id });
+  if (acting.run === null) return actInRun(reader, caller, { ...context, run_id: run.id });
   return { ...acting, team: acting.team!, run };
 }
 

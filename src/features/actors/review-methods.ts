@@ -12,15 +12,15 @@ export function reviewMethods(
   reviews: Pick<Reviews, 'list' | 'listFor' | 'respond' | 'respondAs'>,
 ): ReviewMethods {
   return {
-    'permission-review-list': async (caller, asked) => {
-      const acting = await store.read((reader) => actAsOperator(reader, caller, asked));
+    'permission-review-list': async (caller, context) => {
+      const acting = await store.read((reader) => actAsOperator(reader, caller, context));
       if (acting.kind === 'member') return { reviews: await reviews.listFor(answererOf(acting)) };
       return { reviews: (await reviews.list(acting.caller, { status: 'pending' }, {})).items };
     },
-    'permission-review-respond': async (caller, { review_id, decision, option_id, outcome, ...asked }) => {
+    'permission-review-respond': async (caller, { review_id, decision, option_id, outcome, ...context }) => {
       if ((outcome === undefined) === (decision === undefined && option_id === undefined))
         throw invalid('decision must be one of decision, option_id and outcome');
-      const acting = await store.read((reader) => actAsOperator(reader, caller, asked));
+      const acting = await store.read((reader) => actAsOperator(reader, caller, context));
       const answer = { decision, option_id, outcome };
       if (acting.kind === 'member') return reviews.respondAs(answererOf(acting), review_id, answer);
       return reviews.respond(acting.caller, review_id, answer, null);

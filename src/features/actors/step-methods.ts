@@ -32,45 +32,45 @@ export function stepMethods(
   /** A command that ends the step, or the work on it. */
   const commandStep = (
     caller: ActorCaller,
-    asked: ActorRequestContext,
+    context: ActorRequestContext,
     step_key: string,
     command: () => StepRequest,
   ) =>
-    transactions.inCurrentAttempt(caller, asked, 'own_step.end', (tx, acting) => {
+    transactions.inCurrentAttempt(caller, context, 'own_step.end', (tx, acting) => {
       mustEndStep(tx, caller, acting, step_key);
       return commands.commandStep(tx, acting.run, step_key, command(), commanderOf(acting));
     });
   return {
-    'step-list': (caller, { step_key, ...asked }) =>
+    'step-list': (caller, { step_key, ...context }) =>
       store.read((reader) => {
-        const steps = stepsOfRun(reader, actInRun(reader, caller, asked).run);
+        const steps = stepsOfRun(reader, actInRun(reader, caller, context).run);
         if (step_key === undefined) return { steps: steps.map(headOf) };
         const found = steps.filter((step) => step.step_key === step_key);
         if (found.length === 0) throw problems.stepNotFound();
         return { steps: found };
       }),
-    'step-add': (caller, asked) =>
-      transactions.inCurrentAttempt(caller, asked, 'steps.add', (tx, acting) => {
-        const { step_key, member_id, depends_on = [], prompt = '', input = null } = asked;
+    'step-add': (caller, context) =>
+      transactions.inCurrentAttempt(caller, context, 'steps.add', (tx, acting) => {
+        const { step_key, member_id, depends_on = [], prompt = '', input = null } = context;
         const defaults = { when: 'on_success', timeout_seconds: null, max_attempts: 1 } as const;
         const step = { step_key, member_id, depends_on, prompt, input, ...defaults };
         return commands.addStep(tx, acting.run, step, commanderOf(acting));
       }),
-    'step-complete': (caller, { output, ...asked }) =>
-      commandStep(caller, asked, asked.step_key, () => ({ kind: 'completeStep', output })),
-    'step-fail': (caller, { error_text, ...asked }) =>
-      commandStep(caller, asked, asked.step_key, () => ({
+    'step-complete': (caller, { output, ...context }) =>
+      commandStep(caller, context, context.step_key, () => ({ kind: 'completeStep', output })),
+    'step-fail': (caller, { error_text, ...context }) =>
+      commandStep(caller, context, context.step_key, () => ({
         kind: 'failStep',
         error_text: mustBeText(error_text),
       })),
-    'step-input-required': (caller, { reason, ...asked }) =>
-      commandStep(caller, asked, asked.step_key, () => ({ kind: 'requireStepInput', reason })),
-    'run-complete': (caller, { output = null, ...asked }) =>
-      transactions.inCurrentAttempt(caller, asked, 'run.end', (tx, acting) =>
+    'step-input-required': (caller, { reason, ...context }) =>
+      commandStep(caller, context, context.step_key, () => ({ kind: 'requireStepInput', reason })),
+    'run-complete': (caller, { output = null, ...context }) =>
+      transactions.inCurrentAttempt(caller, context, 'run.end', (tx, acting) =>
         commands.commandRun(tx, acting.run, { kind: 'completeRun', output }, commanderOf(acting)),
       ),
-    'run-fail': (caller, { error_text, ...asked }) =>
-      transactions.inCurrentAttempt(caller, asked, 'run.end', (tx, acting) => {
+    'run-fail': (caller, { error_text, ...context }) =>
+      transactions.inCurrentAttempt(caller, context, 'run.end', (tx, acting) => {
         const command = { kind: 'failRun', error_text: mustBeText(error_text) } as const;
         return commands.commandRun(tx, acting.run, command, commanderOf(acting));
       }),

@@ -22,9 +22,9 @@ export interface TeamMethodsOptions {
 export function teamMethods({ store, runs, reviews }: TeamMethodsOptions): TeamMethods {
   const transactions = new ActorTransactions(store);
   return {
-    'team-members': (caller, asked) =>
+    'team-members': (caller, context) =>
       store.read((reader) => {
-        const { team, run } = inTeam(reader, caller, asked);
+        const { team, run } = inTeam(reader, caller, context);
         const names = humansOf(reader, team.num).map(({ username }) => username);
         const creator = findUser(reader, team.created_by)?.username;
         const people = [...new Set([...(creator === undefined ? [] : [creator]), ...names])].map(
@@ -32,9 +32,9 @@ export function teamMethods({ store, runs, reviews }: TeamMethodsOptions): TeamM
         );
         return { members: peersOf(team, specOf(team, run), people) };
       }),
-    'run-members': (caller, asked) =>
+    'run-members': (caller, context) =>
       store.read((reader) => {
-        const { team, run } = actInRun(reader, caller, asked);
+        const { team, run } = actInRun(reader, caller, context);
         return runs.membersOf(reader, team, run);
       }),
     ...stepMethods(store, transactions, runs),
@@ -42,8 +42,8 @@ export function teamMethods({ store, runs, reviews }: TeamMethodsOptions): TeamM
   };
 }
 
-function inTeam(reader: Reader, caller: ActorCaller, asked: ActorRequestContext) {
-  const acting = actAs(reader, caller, asked);
-  const { team, run } = acting.team === null ? actInRun(reader, caller, asked) : acting;
+function inTeam(reader: Reader, caller: ActorCaller, context: ActorRequestContext) {
+  const acting = actAs(reader, caller, context);
+  const { team, run } = acting.team === null ? actInRun(reader, caller, context) : acting;
   return { team: team!, run };
 }

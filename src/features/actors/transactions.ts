@@ -15,12 +15,12 @@ export class ActorTransactions {
   /** Throws like `actInRun`, and `not allowed` without the right. */
   inRun<T>(
     caller: ActorCaller,
-    asked: ActorRequestContext,
+    context: ActorRequestContext,
     action: ActorAction,
     act: (tx: Tx, acting: RunParty) => T,
   ): Promise<T> {
     return this.#store.write((tx) => {
-      const acting = actInRun(tx, caller, asked);
+      const acting = actInRun(tx, caller, context);
       mustHaveRight(acting.role, action);
       return act(tx, acting);
     });
@@ -29,11 +29,11 @@ export class ActorTransactions {
   /** Like `inRun`. Throws `attempt <n> of the run is over` for a session of an earlier attempt of the run. */
   inCurrentAttempt<T>(
     caller: ActorCaller,
-    asked: ActorRequestContext,
+    context: ActorRequestContext,
     action: ActorAction,
     act: (tx: Tx, acting: RunParty) => T,
   ): Promise<T> {
-    return this.inRun(caller, asked, action, (tx, acting) => {
+    return this.inRun(caller, context, action, (tx, acting) => {
       mustBeCurrentInRun(tx, caller, acting.run);
       return act(tx, acting);
     });

@@ -307,22 +307,22 @@ export class Lifecycle {
   }
 
   async #dispatchStop(session_id: string, grace_ms: number): Promise<StopReport> {
-    const gone = { cleanup: null, survivors: [] };
+    const no_processes = { cleanup: null, survivors: [] };
     const session = await this.#liveSession(session_id);
-    if (!session) return gone;
+    if (!session) return no_processes;
     await this.#reach(session, 'stop');
-    if ((await this.#liveSession(session_id))?.stopping !== 1) return gone;
+    if ((await this.#liveSession(session_id))?.stopping !== 1) return no_processes;
     try {
       return await this.#core.nodes.get(session.node_id).stop(session_id, grace_ms);
     } catch (error) {
       // It has ended meanwhile.
-      if (!(await this.#liveSession(session_id))) return gone;
+      if (!(await this.#liveSession(session_id))) return no_processes;
       if (isOutOfReach(error)) await this.#markPending(session, 'stop');
       if (!isUnknownSession(error)) throw error;
       // The start never reached the node, or the node lost the session: it will not report an end.
       const exit = { exit_code: null, exit_signal: null, reason: null, message: null };
       await this.#reconciler.reconcileWithoutProcess(session_id, exit);
-      return gone;
+      return no_processes;
     }
   }
 

@@ -53,7 +53,7 @@ export class Pending {
    * throws `node_unreachable` with `pending`, within `limits.node_answer_ms`. Throws `agent_not_running` for a stop of an agent
    * that neither runs nor has a pending request.
    */
-  async request(find: Find, asked: StoredRequest, carryOut: () => Promise<void>): Promise<void> {
+  async request(find: Find, pending_request: StoredRequest, carryOut: () => Promise<void>): Promise<void> {
     const { store } = this.#core;
     const { row, earlier } = await store.read((reader) => {
       const found = find(reader);
@@ -62,19 +62,20 @@ export class Pending {
     try {
       await this.#core.nodes.get(row.node_id).reach();
       const done =
-        row.pending !== null && (await store.write((tx) => this.#replace(tx, find(tx), asked.kind)));
+        row.pending !== null &&
+        (await store.write((tx) => this.#replace(tx, find(tx), pending_request.kind)));
       if (!done) await carryOut();
     } catch (error) {
       if (!(error instanceof Problem) || !isOutOfReach(error)) throw error;
-      const kept = await store.write((tx) => {
+      const was_stored = await store.write((tx) => {
         const now = find(tx);
-        if (this.#isSuperseded(tx, now, asked.kind, earlier)) return false;
-        this.#keep(tx, now, asked);
+        if (this.#isSuperseded(tx, now, pending_request.kind, earlier)) return false;
+        this.#keep(tx, now, pending_request);
         return true;
       });
       // All connection failures look the same to clients; a disabled internal listener keeps its own error.
       const { kind, code, message } = error.kind === 'bad_gateway' ? problems.nodeUnreachable() : error;
-      throw new Problem(kind, code, message, kept ? { pending: asked.kind } : {});
+      throw new Problem(kind, code, message, was_stored ? { pending: pending_request.kind } : {});
     }
   }
 
@@ -119,9 +120,9 @@ export class Pending {
     return false;
   }
 
-  #keep(tx: Tx, row: AgentRow, asked: StoredRequest): void {
+  #keep(tx: Tx, row: AgentRow, pending_request: StoredRequest): void {
     const { outbox, timers } = this.#core;
-    const { kind } = asked;
+    const { kind } = pending_request;
     if (kind === 'stop' && !isLive(row) && row.pending === null) throw problems.agentNotRunning();
     if (kind === 'start') this.#withdraw(tx, row, ['stop']);
     if (kind === 'stop') {
@@ -130,12 +131,12 @@ export class Pending {
     }
     updateAgent(tx, row.num, {
       pending: kind,
-      pending_request: JSON.stringify(asked),
+      pending_request: JSON.stringify(pending_request),
       updated_at: this.#core.clock.now(),
     });
     if (!outbox.waits(tx, row.id, 'pursue')) outbox.enqueue(tx, row.node_id, row.id, 'pursue', {});
     if (row.pending === kind) return;
-    this.#audit(tx, 'agent_request_kept', row, asked.principal, kind);
+    this.#audit(tx, 'agent_request_kept', row, pending_request.principal, kind);
     this.#core.records.publish(tx, row.id);
   }
 

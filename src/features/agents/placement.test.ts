@@ -80,10 +80,10 @@ test('rejects the path of another agent’s worktree before the node is called, 
 
 test('reports to the node that the plane has recorded a shared worktree', async () => {
   await inWorktree(BEN, '/trees/feature');
-  const asked: unknown[] = [];
+  const recorded_flags: unknown[] = [];
   const { createWorktree } = node.folders;
   node.folders.createWorktree = (request) => {
-    asked.push(request.recorded);
+    recorded_flags.push(request.recorded);
     return createWorktree(request);
   };
   const request = { name: 'x', node_id: 'main', worktree_mode: 'create_worktree' } as const;
@@ -92,7 +92,7 @@ test('reports to the node that the plane has recorded a shared worktree', async 
   for (const workdir of ['/trees/feature/', '/trees/other']) {
     await place(room.core, 'agt_x', { ...request, ...repository, workdir }, rights, async () => {});
   }
-  expect(asked).toEqual([true, false]);
+  expect(recorded_flags).toEqual([true, false]);
 });
 
 test('reserves the path of a worktree during its creation, and releases it if the creation fails', async () => {
@@ -185,16 +185,16 @@ test('a repeated request returns its agent, even if an earlier release created i
 
 test('changes are withheld if the agent is deleted and its worktree reused while they are read', async () => {
   const agent = await inWorktree(BEN, '/trees/feature');
-  const asked = Promise.withResolvers<void>();
+  const recorded_flags = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<object>();
   Object.assign(node.folders, {
     changes: () => {
-      asked.resolve();
+      recorded_flags.resolve();
       return answer.promise;
     },
   });
   const seen = room.agents.changes(BEN, agent.id);
-  await asked.promise;
+  await recorded_flags.promise;
   await remove(BEN, agent.id);
   await inWorktree(ANA, '/trees/feature');
   answer.resolve({ files: [{ path: 'secret' }] });

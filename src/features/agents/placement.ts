@@ -103,13 +103,13 @@ export async function mustHaveWorkdirAccess(core: AgentCore, row: AgentRow): Pro
   await (await folderCheck(core, row))();
 }
 
-/** Runs `look`, which reads the agent's workdir. Checks the access before and after, because `look` may have had to wait. */
-export async function readInWorkdir<T>(core: AgentCore, row: AgentRow, look: () => Promise<T>): Promise<T> {
+/** Calls `read`, which reads the agent's workdir. Checks the access before and after, because `read` may have had to wait. */
+export async function readInWorkdir<T>(core: AgentCore, row: AgentRow, read: () => Promise<T>): Promise<T> {
   const check = await folderCheck(core, row);
   await check();
-  const seen = await look();
+  const result = await read();
   await check();
-  return seen;
+  return result;
 }
 
 /**

@@ -122,14 +122,14 @@ export class Agents {
    */
   async create(
     caller: Caller,
-    asked: CreateAgent,
+    input: CreateAgent,
     idempotency_key: string | null,
     { replace = false } = {},
   ): Promise<Agent> {
     authorize(caller, 'agents.create');
     // Before anything is created, because a token may lack the scope for the start.
-    if (asked.start) authorize(caller, 'agent.drive');
-    const request = fromPreset(asked);
+    if (input.start) authorize(caller, 'agent.drive');
+    const request = fromPreset(input);
     if (request.prompt !== null && request.protocol !== 'acp') throw problems.promptNeedsAcp();
     const node = this.#core.nodes.get(request.node_id);
     const [of_key, earlier] = this.#idsOf(caller, idempotency_key);
@@ -235,18 +235,18 @@ export class Agents {
   async start(caller: Caller, agent_id: string, idempotency_key: string | null): Promise<Agent> {
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
     const find = this.#driven(caller, agent_id);
-    const asked = { kind: 'start', principal: principalOf(caller), grace_ms: 0, session_id } as const;
-    await this.#pending.request(find, asked, () =>
-      this.#lifecycle.startAndWait(find, asked.principal, session_id),
+    const request = { kind: 'start', principal: principalOf(caller), grace_ms: 0, session_id } as const;
+    await this.#pending.request(find, request, () =>
+      this.#lifecycle.startAndWait(find, request.principal, session_id),
     );
     return this.#record(caller, 'agent.drive', agent_id);
   }
 
   async stop(caller: Caller, agent_id: string, grace_ms: number): Promise<Agent> {
     const find = this.#driven(caller, agent_id);
-    const asked = { kind: 'stop', principal: principalOf(caller), grace_ms } as const;
-    await this.#pending.request(find, asked, () =>
-      this.#lifecycle.stopAndWait(find, asked.principal, grace_ms),
+    const request = { kind: 'stop', principal: principalOf(caller), grace_ms } as const;
+    await this.#pending.request(find, request, () =>
+      this.#lifecycle.stopAndWait(find, request.principal, grace_ms),
     );
     return this.#record(caller, 'agent.drive', agent_id);
   }
@@ -259,9 +259,9 @@ export class Agents {
   ): Promise<Agent> {
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
     const find = this.#driven(caller, agent_id);
-    const asked = { kind: 'restart', principal: principalOf(caller), grace_ms, session_id } as const;
-    const carryOut = () => this.#lifecycle.restartAndWait(find, asked.principal, grace_ms, session_id);
-    await this.#pending.request(find, asked, carryOut);
+    const request = { kind: 'restart', principal: principalOf(caller), grace_ms, session_id } as const;
+    const carryOut = () => this.#lifecycle.restartAndWait(find, request.principal, grace_ms, session_id);
+    await this.#pending.request(find, request, carryOut);
     return this.#record(caller, 'agent.drive', agent_id);
   }
 
@@ -310,8 +310,8 @@ export class Agents {
     await this.#lifecycle.whileReachable(node_id, outbox.outcome(intent_id)).catch((error: unknown) => {
       // The node stopped answering after the commit. The input is accepted: it reaches the agent later, and the client must
       // not send it again.
-      const kept = isOutOfReach(error) || (error instanceof Problem && error.code === 'draining');
-      if (!kept) throw error;
+      const is_accepted = isOutOfReach(error) || (error instanceof Problem && error.code === 'draining');
+      if (!is_accepted) throw error;
     });
     return this.#record(caller, 'agent.drive', agent_id);
   }

@@ -132,9 +132,9 @@ const reactions: Reactions = {
     withdrawElicitations(transaction, id);
     for (const one of requests) transaction.respond(one.id, { error: rpcErrors.requestCancelled });
   },
-  answered: (transaction, { asked, error }, options) => {
-    transaction.tx.afterCommit(() => options.answered(asked.id, error));
-    if (isPermissionMode(transaction, asked.id)) permissionModeAnswered(transaction, error);
+  answered: (transaction, { asked: received, error }, options) => {
+    transaction.tx.afterCommit(() => options.answered(received.id, error));
+    if (isPermissionMode(transaction, received.id)) permissionModeAnswered(transaction, error);
   },
 };
 

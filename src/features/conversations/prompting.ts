@@ -212,7 +212,7 @@ export class Prompting {
   }
 
   async #ask(caller: Caller, agent_id: string, request: (state: AcpState) => Request): Promise<void> {
-    const asked = await this.#core.store.write((tx) => {
+    const received = await this.#core.store.write((tx) => {
       const row = this.#running(tx, caller, agent_id);
       const id = AcpTransaction.run(this.#core, tx, row.session_id!, (transaction) => {
         if (transaction.state.asked.length >= limits.acp_asked_max) throw problems.acpSilent();
@@ -225,8 +225,8 @@ export class Prompting {
       tx.afterCommit(() => this.#waiting.set(id!, resolve));
       return { id: id!, promise };
     });
-    const patience = setTimeout(() => this.#settle(asked.id, problems.acpSilent()), limits.acp_answer_ms);
-    const problem = await asked.promise;
+    const patience = setTimeout(() => this.#settle(received.id, problems.acpSilent()), limits.acp_answer_ms);
+    const problem = await received.promise;
     clearTimeout(patience);
     if (problem) throw problem;
   }
@@ -275,8 +275,10 @@ function toConfig(state: AcpState, redactor: Redactor | null): AcpConfig {
   // Sessions opened by an earlier release.
   const protocol_version =
     state.protocol_version ?? (state.acp_session_id === null ? null : PROTOCOL_VERSION);
-  const words = { agent, title, commands, plan, subagents };
-  const redacted = redactor ? (JSON.parse(redactor.json(JSON.stringify(words))) as typeof words) : words;
+  const redactable = { agent, title, commands, plan, subagents };
+  const redacted = redactor
+    ? (JSON.parse(redactor.json(JSON.stringify(redactable))) as typeof redactable)
+    : redactable;
   return { ...redacted, phase, protocol_version, modes, config_options, usage, capabilities, auth_methods };
 }
 

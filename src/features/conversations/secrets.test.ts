@@ -23,8 +23,8 @@ async function shown(id: string, count: number) {
 test('no message in the log contains a secret in either direction, and the agent gets it unchanged', async () => {
   const { id, acp } = await startAcp(room, { env, prompt: `use ${KEY}` });
   await acp.opens();
-  const asked = await acp.hears('request', 'session/prompt');
-  expect(JSON.stringify(asked)).toContain(JSON.stringify(KEY).slice(1, -1));
+  const request = await acp.hears('request', 'session/prompt');
+  expect(JSON.stringify(request)).toContain(JSON.stringify(KEY).slice(1, -1));
   acp.updates({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: `it is ${KEY}.` } });
   acp.writes(`not a message: ${KEY}\n`);
   const escaped = JSON.stringify(KEY).replaceAll('k', '\\u006b');

@@ -77,8 +77,8 @@ export class Elicitations {
       const row = mustFind(tx, caller, 'review.answer', elicitation_id);
       const elicitation = this.#answer(tx, row, caller, answer);
       if (idempotency_key !== null) {
-        const kept = { status: 200, location: null, body: elicitation };
-        idempotency.keepWith(tx, caller, idempotency_key, kept);
+        const rest = { status: 200, location: null, body: elicitation };
+        idempotency.keepWith(tx, caller, idempotency_key, rest);
       }
       return elicitation;
     });

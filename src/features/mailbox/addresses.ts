@@ -36,20 +36,20 @@ export function mustActAs(
   reader: Reader,
   caller: Caller,
   action: TeamAction,
-  asked: string,
+  ref: string,
   run_id?: string,
 ): Acting {
   if (run_id !== undefined) {
     const { team, run } = mustFindRun(reader, caller, action, run_id);
-    return { run, ...acting(caller, actorOfRun(reader, team, run, asked)) };
+    return { run, ...acting(caller, actorOfRun(reader, team, run, ref)) };
   }
-  const actor = actorAnywhere(reader, caller, action, asked);
+  const actor = actorAnywhere(reader, caller, action, ref);
   return { run: null, ...acting(caller, actor), ...ofTeams(caller, actor) };
 }
 
 /** Throws `unknown actor: <id>`. */
-export function actorOfRun(reader: Reader, team: TeamRow, run: RunRow, asked: string): Actor {
-  return resolveActor(reader, participantsOf(team, run), asked);
+export function actorOfRun(reader: Reader, team: TeamRow, run: RunRow, ref: string): Actor {
+  return resolveActor(reader, participantsOf(team, run), ref);
 }
 
 function acting(caller: Caller, actor: Actor): Pick<Acting, 'actor_id' | 'own'> {
@@ -64,12 +64,12 @@ function actedAs(actor: Actor): ActingTarget {
   return { kind: 'member', has_no_agent: actor.member.agent === null };
 }
 
-function actorAnywhere(reader: Reader, caller: Caller, action: TeamAction, asked: string): Actor {
-  const username = usernameOf(asked);
-  if (username !== null) return humanAnywhere(reader, caller, asked, username);
-  const team = findTeam(reader, asked.slice(asked.lastIndexOf('@') + 1));
-  if (!team || decide(caller, action, teamResource(reader, team)) !== 'allow') throw unknown(asked);
-  return resolveActor(reader, participantsOf(team, null), asked);
+function actorAnywhere(reader: Reader, caller: Caller, action: TeamAction, ref: string): Actor {
+  const username = usernameOf(ref);
+  if (username !== null) return humanAnywhere(reader, caller, ref, username);
+  const team = findTeam(reader, ref.slice(ref.lastIndexOf('@') + 1));
+  if (!team || decide(caller, action, teamResource(reader, team)) !== 'allow') throw unknown(ref);
+  return resolveActor(reader, participantsOf(team, null), ref);
 }
 
 /** Only root may know whether other users exist. */

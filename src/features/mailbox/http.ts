@@ -32,9 +32,9 @@ export function mailHandlers(mailbox: Mailbox, triggers: Triggers): Pick<Handler
       asList(query, await triggers.list(caller, params.actor_id, query)),
     setTrigger: ({ caller, params, body, idempotency_key }) => {
       const { run_id, payload, ...times } = body;
-      const asked = { run_id, payload, ...scheduleOf(times) };
+      const input = { run_id, payload, ...scheduleOf(times) };
       const locate = ({ actor_id }: Trigger) => `/api/actor/${encodeURIComponent(actor_id)}/triggers`;
-      return triggers.set(caller, params.actor_id, asked, idempotency_key, locate);
+      return triggers.set(caller, params.actor_id, input, idempotency_key, locate);
     },
     deleteTrigger: async ({ caller, params }) => {
       await triggers.remove(caller, params.actor_id, params.trigger_id);

@@ -16,8 +16,8 @@ afterEach(() => room.end());
 
 const NO_TIME = { at: null, every_seconds: null, cron: null, timezone: null };
 const set = async (more: object, actor_id = 'lead', key: string | null = null) => {
-  const asked = { run_id: run.id, ...NO_TIME, payload: { wake: true }, ...more };
-  return (await room.triggers.set(BEN, actor_id, asked, key, () => '/api')).body;
+  const input = { run_id: run.id, ...NO_TIME, payload: { wake: true }, ...more };
+  return (await room.triggers.set(BEN, actor_id, input, key, () => '/api')).body;
 };
 const mail = async (actor_id = 'lead') =>
   await room.mailbox.inbox(ANA, actor_id, { run_id: run.id, status: 'all' }, new AbortController().signal);

@@ -68,13 +68,13 @@ export class Triggers {
   set(
     caller: Caller,
     actor_id: string,
-    asked: SetTrigger,
+    input: SetTrigger,
     idempotency_key: string | null,
     locate: (trigger: Trigger) => string,
   ): Promise<{ location: string; body: Trigger }> {
     return this.#options.store.write((tx) => {
-      const acting = mustActAs(tx, caller, 'team.work', actor_id, asked.run_id);
-      const row = this.add(tx, acting.run!, acting.actor_id, asked, caller.user_id);
+      const acting = mustActAs(tx, caller, 'team.work', actor_id, input.run_id);
+      const row = this.add(tx, acting.run!, acting.actor_id, input, caller.user_id);
       this.#audit(tx, caller, 'trigger_created', row);
       const body = toTrigger(row);
       const answer = { location: locate(body), body };

@@ -54,7 +54,7 @@ export class NodeLinks implements Links {
   constructor(deps: NodeLinksDeps) {
     this.#deps = deps;
     this.#watch = setInterval(() => {
-      for (const link of this.#links.values()) link.look();
+      for (const link of this.#links.values()) link.style();
     }, limits.link_look_ms).unref();
   }
 
@@ -228,7 +228,7 @@ class NodeLink {
   }
 
   /** Determines the status from the duration of the silence. */
-  look(): void {
+  style(): void {
     const { clock } = this.#deps;
     const heard_at = this.node.heard_at;
     if (this.#linked && heard_at !== null && heard_at > this.#heard_at) {

@@ -64,9 +64,9 @@ export function elicitationTag(elicitation_id: string): string {
 }
 
 /** Replaces a request for an answer. */
-export function closedMessage(asked: PushMessage, answered_by: string | null): NotificationText {
+export function closedMessage(original: PushMessage, answered_by: string | null): NotificationText {
   const body = answered_by === null ? 'No longer needed' : `Answered by ${plain(answered_by)}`;
-  return { ...asked, kind: 'closed', body };
+  return { ...original, kind: 'closed', body };
 }
 
 export function failureMessage(agent: {

@@ -137,11 +137,11 @@ test('the first answer counts; later ones get the name of the first responder', 
   const eve: Caller = { ...BEN, user_id: 'usr_e', username: 'eve', role: 'root' };
   const answers = [ANA, eve, ANA].map((caller) => respond(review!.id, { decision: 'deny' }, caller));
   const settled = await Promise.allSettled(answers);
-  const kept = settled.filter(({ status }) => status === 'fulfilled');
-  expect(kept).toHaveLength(1);
+  const accepted = settled.filter(({ status }) => status === 'fulfilled');
+  expect(accepted).toHaveLength(1);
   const { answered_by } = await get(review!.id);
-  const words = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason.message] : []));
-  expect(words).toEqual(Array(2).fill(`permission review is already answered by ${answered_by}`));
+  const reasons = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason.message] : []));
+  expect(reasons).toEqual(Array(2).fill(`permission review is already answered by ${answered_by}`));
   await expect(respond(review!.id, { outcome: 'cancelled' })).rejects.toThrow('is already answered by');
   await acp.hears('response');
   expect(acp.lines).toHaveLength(4);

@@ -206,12 +206,13 @@ export class Reviews {
     return toReview(findReview(tx, row.id)!);
   }
 
-  #route(tx: Tx, row: ReviewRow, by: By, asked: string): Review {
+  #route(tx: Tx, row: ReviewRow, by: By, route_to: string): Review {
     if (row.status !== 'pending') throw alreadyOver(row);
     const participants = this.#options.routing.participants(tx, row);
-    const username = usernameOf(asked);
-    const target = username === null && participants !== null ? resolveActor(tx, participants, asked) : null;
-    const to_actor_id = target === null ? mustBeHuman(tx, row, asked, username) : target.actor_id;
+    const username = usernameOf(route_to);
+    const target =
+      username === null && participants !== null ? resolveActor(tx, participants, route_to) : null;
+    const to_actor_id = target === null ? mustBeHuman(tx, row, route_to, username) : target.actor_id;
     const route = routeTo(roleOf(participants, row), roleOfActor(target));
     // The time limit stays the same, so that routing the review again does not extend it.
     if (to_actor_id === row.routed_to) return toReview(row);
@@ -283,13 +284,13 @@ function isWithin(row: ReviewRow, { team_num, run_num }: MemberAnswerer): boolea
 }
 
 /** Returns the actor id of a person who may answer. */
-function mustBeHuman(reader: Reader, row: ReviewRow, asked: string, username: string | null): string {
+function mustBeHuman(reader: Reader, row: ReviewRow, route_to: string, username: string | null): string {
   const user = findUserByName(reader, username ?? '');
-  if (!user) throw invalid(`unknown actor: ${asked}`, 'unknown_actor');
+  if (!user) throw invalid(`unknown actor: ${route_to}`, 'unknown_actor');
   const { id: user_id, role } = user;
   const human = { user_id, username: user.username, role, token_id: '', grant: null, ip: null };
   if (decide(human, ANSWER, reviewResource(reader, row)) !== 'allow') throw problems.notAllowed();
-  return asked;
+  return route_to;
 }
 
 function roleOfActor(actor: Actor | null): ReviewRole {

@@ -40,10 +40,10 @@ export async function lastMessage(
       inside ||= turnEndOf(event, prompt_id) !== null;
       // Messages of sub-agents are not the agent's own.
       if (!inside || event.subagent !== undefined) continue;
-      const { kind, text, message_id, whole } = updateOf(event);
+      const { kind, text, message_id, is_complete } = updateOf(event);
       if (text !== null) {
         if (replaced.has(message_id)) continue;
-        if (whole) replaced.add(message_id);
+        if (is_complete) replaced.add(message_id);
         chunks.push(text);
         chars += text.length;
         if (chars > limits.step_output_bytes_max) break;
@@ -67,15 +67,19 @@ async function* backwards(log: EventLog, agent_id: string): AsyncGenerator<Event
   }
 }
 
-/** `text`: null unless the update is part of a message. `whole`: the update replaces the earlier chunks of the message. */
+/** `text`: null unless the update is part of a message. `is_complete`: the update replaces the earlier chunks of the message. */
 function updateOf({ payload }: EventRecord) {
   const raw = fieldsOf(fieldsOf(fieldsOf(payload).params).update);
   const kind = String(raw.sessionUpdate ?? '');
   const about = { kind, message_id: raw.messageId };
   const update = readUpdate(raw);
   if (update.kind === 'message' && update.voice === 'agent_message') {
-    return { ...about, text: update.blocks && blocksText(update.blocks), whole: true };
+    return { ...about, text: update.blocks && blocksText(update.blocks), is_complete: true };
   }
   const is_chunk = update.kind === 'chunk' && update.voice === 'agent_message';
-  return { ...about, text: is_chunk ? (stringOf(fieldsOf(update.block).text) ?? '') : null, whole: false };
+  return {
+    ...about,
+    text: is_chunk ? (stringOf(fieldsOf(update.block).text) ?? '') : null,
+    is_complete: false,
+  };
 }

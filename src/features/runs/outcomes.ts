@@ -135,13 +135,13 @@ export class Outcomes {
 
   /** Null if the session left no output file, or the node no longer knows the session. */
   async #stepOutput(node_id: string, session_id: string): Promise<Uint8Array | null> {
-    const gone: string[] = [problems.sessionNotFound().code, problems.nodeNotFound().code];
+    const missing_codes: string[] = [problems.sessionNotFound().code, problems.nodeNotFound().code];
     try {
       return await this.#core.nodes
         .get(node_id)
         .stepOutput(session_id, sharedLimits.step_output_bytes_max + 1);
     } catch (error) {
-      if (error instanceof Problem && gone.includes(error.code)) return null;
+      if (error instanceof Problem && missing_codes.includes(error.code)) return null;
       throw error;
     }
   }

@@ -110,15 +110,15 @@ export class RunCommands {
    * Returns the new step. Throws `step already exists for run`, `run is <status>`, and errors for unknown members and
    * dependencies.
    */
-  addStep(tx: Tx, run: RunRow, asked: StepSpec, by: Commander): Step {
-    const { step_key, member_id, depends_on, when, max_attempts } = asked;
+  addStep(tx: Tx, run: RunRow, spec: StepSpec, by: Commander): Step {
+    const { step_key, member_id, depends_on, when, max_attempts } = spec;
     const member = specOf(run).members.find((one) => one.member_id === member_id);
     if (!member) throw problems.memberUndefined();
     if (findStep(tx, run.num, step_key)) throw problems.stepExists();
     if (depends_on.some((key) => !findStep(tx, run.num, key))) throw problems.stepNeedsUndefined();
     if (countSteps(tx, run.num) >= limits.team_steps_max) throw problems.tooManySteps();
     const kind = memberKind(member);
-    insertSteps(tx, run.num, [{ ...stepRow(asked, kind), added: 1 }]);
+    insertSteps(tx, run.num, [{ ...stepRow(spec, kind), added: 1 }]);
     const step = { step_key, member_id, kind, depends_on, when, max_attempts };
     try {
       this.#options.scheduler.apply(tx, run.num, { kind: 'step_added', step });

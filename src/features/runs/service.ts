@@ -61,10 +61,10 @@ export class Runs {
     const id = newId('run');
     return store.write((tx) => {
       const team = mustFindTeam(tx, caller, 'team.work', team_id);
-      const asked = { created_by: caller.user_id, now: clock.now() };
+      const origin = { created_by: caller.user_id, now: clock.now() };
       const title = taskTitle(tx, team, input);
-      const task_num = createTask(tx, { ...asked, team_num: team.num, title });
-      const run = toRun(createRun(tx, scheduler, { ...asked, id, team, task_num, input }));
+      const task_num = createTask(tx, { ...origin, team_num: team.num, title });
+      const run = toRun(createRun(tx, scheduler, { ...origin, id, team, task_num, input }));
       const { user_id, ip } = caller;
       audit.record(tx, { event: 'run_created', user_id, ip, details: { run_id: id, team_id } });
       extensions.publishTask(tx, task_num);
@@ -133,12 +133,12 @@ export class Runs {
   addStep(
     caller: Caller,
     { team_id, run_id }: RunPath,
-    asked: StepSpec,
+    spec: StepSpec,
     idempotency_key: string | null,
   ): Promise<Step> {
     return this.#options.store.write((tx) => {
       const { run } = mustFindRun(tx, caller, 'team.work', run_id, team_id);
-      const step = this.commands.addStep(tx, run, asked, commanderOf(caller));
+      const step = this.commands.addStep(tx, run, spec, commanderOf(caller));
       const location = `/api/teams/${team_id}/runs/${run_id}/steps`;
       this.#keep(tx, caller, idempotency_key, 201, step, location);
       return step;

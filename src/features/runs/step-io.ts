@@ -80,10 +80,10 @@ export function roundInput(reader: Reader, run: RunRow, round: number): RoundInp
  * Parses output as JSON if it is valid JSON; otherwise returns it as text. Truncates long output and adds a note about that.
  */
 export function readOutput(bytes: Uint8Array): unknown {
-  const kept = bytes.subarray(0, sharedLimits.step_output_bytes_max);
-  const text = new TextDecoder().decode(kept);
-  if (bytes.length > kept.length)
-    return `${text}\n[the output continues: only ${kept.length} bytes are kept]`;
+  const shortened = bytes.subarray(0, sharedLimits.step_output_bytes_max);
+  const text = new TextDecoder().decode(shortened);
+  if (bytes.length > shortened.length)
+    return `${text}\n[the output continues: only ${shortened.length} bytes are kept]`;
   if (exceedsDepth(text, sharedLimits.json_depth_max)) return text;
   try {
     return JSON.parse(text);

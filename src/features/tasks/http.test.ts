@@ -40,18 +40,18 @@ test('returns 201 with its location for a new resource, and 200 for an existing 
   expect(await ask('GET', made.location!)).toMatchObject({ status: 200, body: made.body });
   const patch = await ask('PATCH', made.location!, { status: 'completed', version: 1, unknown: 1 });
   expect(patch).toMatchObject({ status: 200, body: { status: 'completed', version: 2 } });
-  const said = await ask('POST', `${one}/messages`, { route: 'to_leader', text: 'hello' });
-  expect(said).toMatchObject({
+  const sent = await ask('POST', `${one}/messages`, { route: 'to_leader', text: 'hello' });
+  expect(sent).toMatchObject({
     status: 201,
     body: { from_actor_id: 'user:root', to_actor_id: `lead@${TEAM}` },
   });
-  expect(await ask('GET', said.location!)).toMatchObject({ status: 200, body: said.body });
+  expect(await ask('GET', sent.location!)).toMatchObject({ status: 200, body: sent.body });
   const run = await ask('POST', `${one}/runs`, { input: { a: 1 } });
   expect(run).toMatchObject({ status: 201, location: `/api/teams/${TEAM}/runs/${run.body.id}` });
   expect(await refusal('POST', `${one}/runs`)).toBe('409 task has an active run');
 });
 
-test.each<[method: string, body: unknown, words: string]>([
+test.each<[method: string, body: unknown, message: string]>([
   ['POST', {}, '400 title is required'],
   ['POST', { title: '  ' }, '400 title is required'],
   ['POST', { title: 7 }, '400 title must be a string'],
@@ -63,11 +63,11 @@ test.each<[method: string, body: unknown, words: string]>([
     '400 status must be one of: open, in_progress, in_review, completed, cancelled',
   ],
   ['PATCH', { title: 'x', version: 9 }, '409 task changed concurrently; reload and retry'],
-])('%s of a task with %j is refused: %s', async (method, body, words) => {
-  expect(await refusal(method, method === 'POST' ? TASKS : one, body)).toBe(words);
+])('%s of a task with %j is refused: %s', async (method, body, message) => {
+  expect(await refusal(method, method === 'POST' ? TASKS : one, body)).toBe(message);
 });
 
-test.each<[body: unknown, words: string]>([
+test.each<[body: unknown, message: string]>([
   [{}, '400 route must be one of: broadcast, to_leader, to_member'],
   [{ route: 'x', text: 1 }, '400 route must be one of: broadcast, to_leader, to_member'],
   [{ route: ['broadcast'] }, '400 route must be one of: broadcast, to_leader, to_member'],
@@ -79,9 +79,9 @@ test.each<[body: unknown, words: string]>([
   [{ route: 'broadcast', payload: [] }, '400 payload must be an object'],
   [{ route: 'broadcast', payload: 'a' }, '400 payload must be an object'],
   [{ route: 'broadcast', text: 'a', reply_to: 7 }, '400 reply_to must be a message of the conversation'],
-])('a message %j is refused: %s', async (body, words) => {
+])('a message %j is refused: %s', async (body, message) => {
   await room.respec({ leader_member_id: null });
-  expect(await refusal('POST', `${one}/messages`, body)).toBe(words);
+  expect(await refusal('POST', `${one}/messages`, body)).toBe(message);
 });
 
 test('returns 404 with its own message for what is missing or inaccessible', async () => {

@@ -72,9 +72,9 @@ describe('routing', () => {
     [{ route: 'to_member', to_actor_id: 'user:root' }, 'dev', 'user:root', ['user:root']],
     // The creator of the run.
     [{ route: 'to_member', to_actor_id: 'user' }, 'dev', 'user:jon', ['user:jon']],
-  ])('in an open run %j from %j is mail to %j: %j', async (asked, from, to_actor_id, receivers) => {
+  ])('in an open run %j from %j is mail to %j: %j', async (input, from, to_actor_id, receivers) => {
     const run = await room.run(task_id);
-    const whole = { ...asked, payload: { text: 'hello', more: 1 } };
+    const whole = { ...input, payload: { text: 'hello', more: 1 } };
     const message = await (from === null ? send(whole) : asMember(from, whole));
     const from_actor_id = from === null ? 'user:mia' : at(from);
     expect(message).toMatchObject({ from_actor_id, to_actor_id, run_id: run.id, text: 'hello' });
@@ -312,10 +312,10 @@ describe('publishing', () => {
   test('a message with a key is stored with its response in one commit', async () => {
     expect(await room.idempotency.begin(MIA, 'key', new Uint8Array(32))).toHaveProperty('first');
     const { id } = await room.messages.send(MIA, TEAM, task_id, { route: 'broadcast', text: 'a' }, 'key');
-    const kept = await room.store.read((reader) =>
+    const stored = await room.store.read((reader) =>
       reader.get(reader.sql.selectFrom('idempotency').selectAll().where('key', '=', 'key')),
     );
-    expect(kept).toMatchObject({
+    expect(stored).toMatchObject({
       status: 201,
       location: `/api/teams/${TEAM}/tasks/${task_id}/messages/${id}`,
     });
@@ -337,8 +337,8 @@ describe('publishing', () => {
   }
 
   test('the stream is the thread after the client’s position, then new messages', async () => {
-    const said: Message[] = [];
-    for (const text of ['a', 'b']) said.push(await say(text));
+    const sent_messages: Message[] = [];
+    for (const text of ['a', 'b']) sent_messages.push(await say(text));
     await room.messages.send(
       MIA,
       TEAM,
@@ -347,12 +347,17 @@ describe('publishing', () => {
       null,
     );
     const whole = follow('start', 4);
-    const after = said.map(({ id }) => follow({ after: id }, 4 - said.findIndex((one) => one.id === id) - 1));
-    for (const text of ['c', 'd']) said.push(await say(text));
-    expect((await whole).map(({ id }) => id)).toEqual(said.map(({ id }) => id));
-    expect((await whole)[0]).toMatchObject({ event: 'message', data: { type: 'message', record: said[0] } });
-    expect((await after[0]!).map(({ id }) => id)).toEqual(said.slice(1).map(({ id }) => id));
-    expect((await after[1]!).map(({ id }) => id)).toEqual(said.slice(2).map(({ id }) => id));
+    const after = sent_messages.map(({ id }) =>
+      follow({ after: id }, 4 - sent_messages.findIndex((one) => one.id === id) - 1),
+    );
+    for (const text of ['c', 'd']) sent_messages.push(await say(text));
+    expect((await whole).map(({ id }) => id)).toEqual(sent_messages.map(({ id }) => id));
+    expect((await whole)[0]).toMatchObject({
+      event: 'message',
+      data: { type: 'message', record: sent_messages[0] },
+    });
+    expect((await after[0]!).map(({ id }) => id)).toEqual(sent_messages.slice(1).map(({ id }) => id));
+    expect((await after[1]!).map(({ id }) => id)).toEqual(sent_messages.slice(2).map(({ id }) => id));
   });
 
   test('an unknown position is reset, and the stream continues from there', async () => {
@@ -363,8 +368,10 @@ describe('publishing', () => {
     const [reset] = parseFrames(String((await frames.next()).value));
     expect(reset).toMatchObject({ id, event: 'error', data: { code: 'reset', head: id } });
     const next = frames.next();
-    const said = await say('b');
-    expect(parseFrames(String((await next).value))).toMatchObject([{ id: said.id, event: 'message' }]);
+    const sent_messages = await say('b');
+    expect(parseFrames(String((await next).value))).toMatchObject([
+      { id: sent_messages.id, event: 'message' },
+    ]);
     stop.abort();
     expect((await frames.next()).done).toBe(true);
   });

@@ -108,14 +108,14 @@ export class Messages {
       filter.order === 'newest'
         ? { before_num: last_num ?? Number.POSITIVE_INFINITY }
         : { after_num: last_num };
-    const words = filter.q === undefined ? undefined : ftsQuery(filter.q);
+    const match_query = filter.q === undefined ? undefined : ftsQuery(filter.q);
     return this.#options.store.read((reader) => {
       const { task } = mustFindTask(reader, caller, 'team.read', ref);
       const thread = threadOf(reader, task, filter.thread);
-      if (words === null || thread === null) return { items: [] };
+      if (match_query === null || thread === null) return { items: [] };
       const rows = listMessages(reader, {
         task_num: task.num,
-        words,
+        words: match_query,
         thread,
         ...place,
         limit: paged ? limit + 1 : undefined,
@@ -318,10 +318,10 @@ function receiversOf(reader: Reader, participants: Participants, row: MessageRow
     const all = participants.spec.members.map((member) => memberActor(participants, member).actor_id);
     return all.filter((actor_id) => actor_id !== row.from_actor_id);
   }
-  const asked = row.route === 'to_leader' ? participants.spec.leader_member_id : row.to_actor_id;
-  if (asked === null) return null;
+  const receiver = row.route === 'to_leader' ? participants.spec.leader_member_id : row.to_actor_id;
+  if (receiver === null) return null;
   try {
-    return [resolveActor(reader, participants, asked).actor_id];
+    return [resolveActor(reader, participants, receiver).actor_id];
   } catch (error) {
     if (error instanceof Problem) return null;
     throw error;

@@ -34,7 +34,7 @@ export interface TasksOptions {
   audit: Audit;
   idempotency: Pick<IdempotencyKeys, 'keepWith'>;
   /** Creates a run of the current definition of the team, and starts it. */
-  createRun(tx: Tx, asked: CreateRun): RunRow;
+  createRun(tx: Tx, input: CreateRun): RunRow;
 }
 
 export interface CreateTask {
@@ -87,27 +87,27 @@ export class Tasks {
     );
   }
 
-  create(caller: Caller, team_id: string, asked: CreateTask, idempotency_key: string | null): Promise<Task> {
+  create(caller: Caller, team_id: string, input: CreateTask, idempotency_key: string | null): Promise<Task> {
     const { store, clock, feed, idempotency } = this.#options;
     const [id, conversation_id] = [newId('task'), newId('conv')];
     return store.write((tx) => {
       const team = mustFindTeam(tx, caller, 'task.change', team_id);
-      mustBeMember(team, asked.assignee_member_id);
+      mustBeMember(team, input.assignee_member_id);
       const now = clock.now();
       const num = insertTask(tx, {
         id,
         team_num: team.num,
-        title: asked.title,
-        description: asked.description,
+        title: input.title,
+        description: input.description,
         status: 'open',
-        assignee_member_id: asked.assignee_member_id,
+        assignee_member_id: input.assignee_member_id,
         conversation_id,
         version: 1,
         created_by: caller.user_id,
         created_at: now,
         updated_at: now,
       });
-      this.#audit(tx, caller, 'task_created', { team_id, task_id: id, title: asked.title });
+      this.#audit(tx, caller, 'task_created', { team_id, task_id: id, title: input.title });
       const task = toTask(publishTask(feed, tx, num));
       if (idempotency_key !== null) {
         const answer = { status: 201, location: taskPath(task), body: task };
@@ -125,13 +125,13 @@ export class Tasks {
     const { store, clock, feed } = this.#options;
     return store.write((tx) => {
       const { team, task } = mustFindTask(tx, caller, 'task.change', { team_id, task_id });
-      const { version = task.version, ...asked } = changes;
+      const { version = task.version, ...input } = changes;
       if (version !== task.version) throw problems.taskChanged();
-      if (asked.assignee_member_id !== undefined) mustBeMember(team, asked.assignee_member_id);
-      const given = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined));
+      if (input.assignee_member_id !== undefined) mustBeMember(team, input.assignee_member_id);
+      const given = Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
       if (!differs(task, given)) return toTask(task);
       updateTask(tx, task.num, { ...given, version: version + 1, updated_at: clock.now() });
-      const { status } = asked;
+      const { status } = input;
       const changed = Object.keys(given);
       this.#audit(tx, caller, 'task_updated', { team_id, task_id, changed, ...(status && { status }) });
       return toTask(publishTask(feed, tx, task.num));

@@ -127,8 +127,8 @@ export class TasksFixture {
   }
 
   task(title = 'Tidy up'): Promise<Task> {
-    const asked = { title, description: '', assignee_member_id: null };
-    return this.tasks.create(MIA, TEAM, asked, null);
+    const input = { title, description: '', assignee_member_id: null };
+    return this.tasks.create(MIA, TEAM, input, null);
   }
 
   /** Starts a run of a task. */

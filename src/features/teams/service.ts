@@ -89,22 +89,22 @@ export class Teams {
     );
   }
 
-  async create(caller: Caller, asked: CreateTeam, idempotency_key: string | null): Promise<Team> {
+  async create(caller: Caller, input: CreateTeam, idempotency_key: string | null): Promise<Team> {
     authorize(caller, 'teams.create');
     const { store, clock, membership, idempotency } = this.#options;
     const id = newId('team');
     return store.write((tx) => {
-      if (isTeamName(tx, asked.name)) throw problems.teamExists();
+      if (isTeamName(tx, input.name)) throw problems.teamExists();
       const now = clock.now();
       const num = insertTeam(tx, {
-        ...{ id, name: asked.name, description: asked.description, spec: storedSpec(asked.spec, null) },
+        ...{ id, name: input.name, description: input.description, spec: storedSpec(input.spec, null) },
         ...{ version: 1, created_by: caller.user_id, spec_editors: JSON.stringify([editorId(caller)]) },
         ...{ created_at: now, updated_at: now },
       });
-      putHumans(tx, num, this.#humans(tx, asked.human_members));
+      putHumans(tx, num, this.#humans(tx, input.human_members));
       membership.changed(tx, num);
       const row = findTeam(tx, id)!;
-      this.#audit(tx, caller, 'team_created', row, { human_members: asked.human_members });
+      this.#audit(tx, caller, 'team_created', row, { human_members: input.human_members });
       const team = record(tx, row);
       if (idempotency_key !== null) {
         const answer = { status: 201, location: `/api/teams/${id}`, body: team };
@@ -177,9 +177,9 @@ export class Teams {
 }
 
 /** Records who changed the definition: whose worktrees a run may use depends on it (`features/runs/launcher.ts`). */
-function changedSpec(row: TeamRow, asked: SpecInput, caller: Caller): Partial<TeamRow> {
+function changedSpec(row: TeamRow, input: SpecInput, caller: Caller): Partial<TeamRow> {
   const before: TeamSpec = JSON.parse(row.spec);
-  const spec = storedSpec(asked, before);
+  const spec = storedSpec(input, before);
   if (isDeepStrictEqual(JSON.parse(spec), before)) return { spec };
   return { spec, spec_editors: JSON.stringify([...new Set([...editorsOf(row), editorId(caller)])]) };
 }
@@ -190,8 +190,8 @@ function editorId({ user_id, token_id, grant }: Caller): string {
 }
 
 /** Throws a 400 if `env_keys` names a variable without a value. */
-function storedSpec(asked: SpecInput, before: TeamSpec | null): string {
-  const { spec, fault } = withKeptEnv(asked, before);
+function storedSpec(input: SpecInput, before: TeamSpec | null): string {
+  const { spec, fault } = withKeptEnv(input, before);
   if (fault) throw invalid(`${fieldPath(['spec', ...fault.path])} ${fault.message}`);
   return JSON.stringify(spec);
 }

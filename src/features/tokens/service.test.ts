@@ -116,8 +116,8 @@ describe('tokens', () => {
     for (let i = 0; i < 20; i++) {
       const { token, caller } = await room.login('root');
       room.restart();
-      const [, asked] = await Promise.all([room.tokens.logout(caller), isGood(token), isGood(token)]);
-      expect(['ok', 'invalid token']).toContain(asked);
+      const [, request] = await Promise.all([room.tokens.logout(caller), isGood(token), isGood(token)]);
+      expect(['ok', 'invalid token']).toContain(request);
       expect(await isGood(token)).toBe('invalid token');
     }
   });
@@ -228,8 +228,8 @@ describe('API tokens', () => {
     const team_id = 'team_one';
     await addTeam(room.store, 'one', specOf(['dev']));
     const scopes: Scope[] = ['read', 'operate'];
-    const asked = { name: 'ci', ...never, scopes, agent_ids: ['agt_1'], team_ids: [team_id] };
-    const { token, ...made } = await room.tokens.createApi(root.caller, asked);
+    const request = { name: 'ci', ...never, scopes, agent_ids: ['agt_1'], team_ids: [team_id] };
+    const { token, ...made } = await room.tokens.createApi(root.caller, request);
     expect(made).toMatchObject({ scopes, agent_ids: ['agt_1'], team_ids: [team_id] });
     room.restart();
     const { grant } = await room.tokens.authenticate(token, null);

@@ -290,8 +290,8 @@ export class Tokens {
       if (wanted.expires_at !== null && wanted.expires_at <= now) throw problems.expiryPassed();
       const before = wanted.id === undefined ? undefined : findToken(tx, wanted.id);
       if (before && before.created_at > now - sharedLimits.idempotency_keep_ms) {
-        const asked = { name: wanted.name, expires_at: wanted.expires_at, ...grant };
-        if (!isSame(before, asked)) throw problems.idempotencyReused();
+        const expected = { name: wanted.name, expires_at: wanted.expires_at, ...grant };
+        if (!isSame(before, expected)) throw problems.idempotencyReused();
         updateToken(tx, before.id, { hash: digestOf(token) });
         this.#live.changed(tx, [before.id]);
         return { ...shapeApi(before), token };
@@ -393,8 +393,8 @@ export function newToken(): string {
   return `svc_${newSecret()}`;
 }
 
-function isSame<T extends object>(row: T, asked: Partial<T>): boolean {
-  return Object.entries(asked).every(([key, value]) => row[key as keyof T] === value);
+function isSame<T extends object>(row: T, expected: Partial<T>): boolean {
+  return Object.entries(expected).every(([key, value]) => row[key as keyof T] === value);
 }
 
 /** Throws unless the caller can see all of them. */

@@ -36,14 +36,14 @@ export function actorRoutes({ call, log }: ActorBackend): (router: ConnectRouter
    * A slot stays occupied until the plane has answered, even if the caller disconnects. Some slots are reserved for calls
    * that do not wait, so that agents waiting for mail cannot block agents that send it.
    */
-  const pass: ActorBackend['call'] = async (asked) => {
-    const waits = waitingMethods.includes(asked.method);
+  const pass: ActorBackend['call'] = async (request) => {
+    const waits = waitingMethods.includes(request.method);
     const full = active_calls >= limits.actor_calls_max || (waits && waiting >= limits.actor_receives_max);
     if (full) throw problems.tooManyActorCalls();
     active_calls++;
     if (waits) waiting++;
     try {
-      return await call(asked);
+      return await call(request);
     } finally {
       active_calls--;
       if (waits) waiting--;

@@ -53,8 +53,8 @@ async function guarded<T>(request: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (token === undefined || !endsSession(error)) throw error;
     // Another tab may have renewed the token meanwhile. The server rejected the old one before doing anything.
-    if (session.look()?.token === token) await renewing(async () => {});
-    const now = session.look()?.token;
+    if (session.variant()?.token === token) await renewing(async () => {});
+    const now = session.variant()?.token;
     if (now !== undefined && now !== token) return request();
     session.end(token);
     throw error;

@@ -61,15 +61,15 @@ test('describes the rules of a field in words', () => {
 });
 
 test('a settled elicitation shows how it ended', () => {
-  const words = (more: Parameters<typeof elicitationRecord>[0]) => settledText(elicitationRecord(more));
+  const describe = (more: Parameters<typeof elicitationRecord>[0]) => settledText(elicitationRecord(more));
   const url = { mode: 'url', status: 'accepted', answered_by: 'ana' } as const;
-  expect(words({ status: 'accepted', answered_by: 'ana' })).toBe('Sent · ana');
-  expect(words(url)).toBe('Opened · ana');
-  expect(words({ ...url, completed_at: '2026-01-01T00:00:00.000Z' })).toBe('Done · ana');
-  expect(words({ status: 'declined', answered_by: 'ana', delivery: 'undeliverable' })).toBe(
+  expect(describe({ status: 'accepted', answered_by: 'ana' })).toBe('Sent · ana');
+  expect(describe(url)).toBe('Opened · ana');
+  expect(describe({ ...url, completed_at: '2026-01-01T00:00:00.000Z' })).toBe('Done · ana');
+  expect(describe({ status: 'declined', answered_by: 'ana', delivery: 'undeliverable' })).toBe(
     'Declined · ana · the agent was no longer waiting',
   );
-  expect(words({ status: 'cancelled' })).toBe('No longer needed');
-  expect(words({ status: 'expired' })).toBe('No longer needed: nobody answered in time');
+  expect(describe({ status: 'cancelled' })).toBe('No longer needed');
+  expect(describe({ status: 'expired' })).toBe('No longer needed: nobody answered in time');
   expect(titleOf(elicitationRecord({ message: '', form: null, url: 'https://a.b/' }))).toBe('https://a.b/');
 });

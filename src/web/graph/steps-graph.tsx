@@ -153,7 +153,7 @@ function edgesOf({ arrows, at }: Plan): Edge[] {
 
 function StepBox({ data: { step, chosen, onSelect } }: NodeProps<StepNode>) {
   const { step_key, member_id, status } = step;
-  const look = cx(
+  const classes = cx(
     'flex h-full w-full flex-col justify-center rounded-md border bg-raised px-2 text-left leading-4',
     chosen ? 'border-accent outline-2 outline-accent' : 'border-line-strong/70',
     (status === 'pending' || status === 'skipped') && 'border-dashed',
@@ -177,12 +177,12 @@ function StepBox({ data: { step, chosen, onSelect } }: NodeProps<StepNode>) {
           type="button"
           aria-pressed={chosen}
           onClick={() => onSelect(step_key)}
-          className={cx('pointer-events-auto', look)}
+          className={cx('pointer-events-auto', classes)}
         >
           {content}
         </button>
       ) : (
-        <div className={look}>{content}</div>
+        <div className={classes}>{content}</div>
       )}
       <Handle type="source" position={Position.Right} isConnectable={false} className="invisible" />
     </>

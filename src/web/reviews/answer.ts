@@ -17,21 +17,21 @@ interface ReviewTarget {
   agent_id: string;
 }
 
-export function useAnswer(asked: ReviewTarget) {
+export function useAnswer(target: ReviewTarget) {
   const give = useReply();
-  return useMutation({ mutationFn: (reply: Reply) => give(asked, reply) });
+  return useMutation({ mutationFn: (reply: Reply) => give(target, reply) });
 }
 
 /** Repeats of the same answer have the same idempotency key. */
-export function useReply(): (asked: ReviewTarget, reply: Reply) => Promise<void> {
+export function useReply(): (target: ReviewTarget, reply: Reply) => Promise<void> {
   const queries = useQueryClient();
   const keys = useRef(new Map<string, string>());
-  return async (asked, reply) => {
-    const act = JSON.stringify([asked.review_id, reply]);
+  return async (target, reply) => {
+    const act = JSON.stringify([target.review_id, reply]);
     const key = keys.current.get(act) ?? newKey();
     keys.current.set(act, key);
-    const cached = { one: queryKeys.review(asked.review_id), list: queryKeys.reviews };
-    cacheAnswer(queries, cached, await answered(asked, reply, key));
+    const cached = { one: queryKeys.review(target.review_id), list: queryKeys.reviews };
+    cacheAnswer(queries, cached, await answered(target, reply, key));
   };
 }
 

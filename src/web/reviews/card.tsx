@@ -94,7 +94,7 @@ function OpenCard({ question, agent, team, named, className, ref }: ReviewCardPr
       <footer className="flex flex-wrap items-center justify-between gap-2 border-line border-t pt-1 text-muted text-sm">
         <span>{answer.isPending ? 'Answering…' : <KeysHint count={options.length} />}</span>
         <Button
-          look="quiet"
+          variant="quiet"
           disabled={!online || answer.isPending}
           onClick={() => give({ type: 'cancel_turn' })}
         >

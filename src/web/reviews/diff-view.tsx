@@ -65,7 +65,7 @@ export function DiffView({
             </p>
           )}
           {lines !== null && many && !all && (
-            <Button look="quiet" className="w-full" onClick={() => setAll(true)}>
+            <Button variant="quiet" className="w-full" onClick={() => setAll(true)}>
               Show all {lines.length} lines
             </Button>
           )}

@@ -17,19 +17,19 @@ export function Renewal() {
   const [later, setLater] = useState<string | null>(null);
 
   useEffect(() => {
-    const look = () => {
+    const check = () => {
       if (document.visibilityState !== 'visible') return;
       const held = session.get();
       setEnding(held !== null && isEnding(held, Date.now()));
       void renewIfDue();
     };
-    look();
-    const timer = setInterval(look, CHECK_INTERVAL_MS);
-    document.addEventListener('visibilitychange', look);
-    const stop = session.subscribe(look);
+    check();
+    const timer = setInterval(check, CHECK_INTERVAL_MS);
+    document.addEventListener('visibilitychange', check);
+    const stop = session.subscribe(check);
     return () => {
       clearInterval(timer);
-      document.removeEventListener('visibilitychange', look);
+      document.removeEventListener('visibilitychange', check);
       stop();
     };
   }, []);
@@ -74,7 +74,7 @@ function Ask({ username, ends_at, onLater }: { username: string; ends_at: number
         />
         <div className="flex justify-end gap-2">
           <Button onClick={onLater}>Later</Button>
-          <Button type="submit" look="primary" busy={login.isPending}>
+          <Button type="submit" variant="primary" busy={login.isPending}>
             Stay signed in
           </Button>
         </div>

@@ -415,9 +415,9 @@ describe('permanent errors', () => {
     plane.cut();
     await pass(1_100);
     for (const page of pages) expect(page.of('signed_out')).toEqual([{ type: 'signed_out', token: 't' }]);
-    const asked = plane.asked.length;
+    const request_count = plane.asked.length;
     await pass(120_000);
-    expect(plane.asked).toHaveLength(asked);
+    expect(plane.asked).toHaveLength(request_count);
     expect(plane.open).toEqual([]);
   });
 

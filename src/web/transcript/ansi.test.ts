@@ -4,8 +4,8 @@ import { coloursAfter, plainText, spansOf } from './ansi.ts';
 
 /** The text of each span, with the attributes that are not the default. */
 function shown(raw: string, carry?: string): unknown[] {
-  return spansOf(raw, carry).map(({ text, ...look }) => {
-    const unusual = Object.entries(look).filter(([, value]) => value !== null && value !== false);
+  return spansOf(raw, carry).map(({ text, ...variant }) => {
+    const unusual = Object.entries(variant).filter(([, value]) => value !== null && value !== false);
     return unusual.length === 0 ? text : [text, Object.fromEntries(unusual)];
   });
 }

@@ -82,9 +82,9 @@ describe('growing text', () => {
           expect(blocks.finished.join('') + blocks.tail).toBe(text);
           before = blocks.finished;
         }
-        const whole = blocksOf(text);
-        expect(whole.join('')).toBe(text);
-        expect(whole.slice(0, before.length)).toEqual(before);
+        const expected_blocks = blocksOf(text);
+        expect(expected_blocks.join('')).toBe(text);
+        expect(expected_blocks.slice(0, before.length)).toEqual(before);
       }),
       { numRuns: 2_000 },
     );

@@ -11,7 +11,7 @@ const looks: Record<ButtonVariant, string> = {
 };
 
 export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
-  look?: ButtonVariant;
+  variant?: ButtonVariant;
   /** Shown before the label. */
   icon?: ReactNode;
   /** The action is in progress: the button is disabled, but stays legible. */
@@ -19,14 +19,22 @@ export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   ref?: Ref<HTMLButtonElement>;
 }
 
-export function Button({ look = 'plain', icon, busy, className, children, disabled, ...rest }: ButtonProps) {
+export function Button({
+  variant = 'plain',
+  icon,
+  busy,
+  className,
+  children,
+  disabled,
+  ...rest
+}: ButtonProps) {
   return (
     <button
       type="button"
       {...rest}
       disabled={disabled || busy}
       aria-busy={busy || undefined}
-      className={buttonClass(look, cx(busy && 'opacity-70', className))}
+      className={buttonClass(variant, cx(busy && 'opacity-70', className))}
     >
       {icon}
       {children}
@@ -35,11 +43,11 @@ export function Button({ look = 'plain', icon, busy, className, children, disabl
 }
 
 /** The same look for links. */
-export function buttonClass(look: ButtonVariant = 'plain', more?: string): string {
+export function buttonClass(variant: ButtonVariant = 'plain', more?: string): string {
   return cx(
     'tap inline-flex shrink-0 items-center justify-center gap-1.5 rounded-md border px-2.5 text-base whitespace-nowrap',
     'transition-colors disabled:opacity-50 [&_svg]:size-4',
-    looks[look],
+    looks[variant],
     more,
   );
 }
@@ -48,7 +56,7 @@ export function buttonClass(look: ButtonVariant = 'plain', more?: string): strin
 export function IconButton({ label, className, ...rest }: Omit<ButtonProps, 'children'> & { label: string }) {
   return (
     <Button
-      look="quiet"
+      variant="quiet"
       {...rest}
       aria-label={label}
       title={label}

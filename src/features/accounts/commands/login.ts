@@ -65,9 +65,9 @@ function addLogout(program: Command, context: Context): void {
     async (options: Options) => {
       const url = await planeUrl(context, options);
       // Not the token in SVC_TOKEN, which svc does not store.
-      const kept = (await readCredentials(io)).hosts[url];
-      if (!kept) throw failed(`not signed in to ${url}`);
-      const ended = await new Api(url, kept.token, io).call('logout', {}).then(
+      const stored = (await readCredentials(io)).hosts[url];
+      if (!stored) throw failed(`not signed in to ${url}`);
+      const ended = await new Api(url, stored.token, io).call('logout', {}).then(
         () => true,
         (error) => {
           if (error instanceof Problem && error.kind === 'unauthenticated') return true;

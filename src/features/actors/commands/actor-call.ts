@@ -150,8 +150,8 @@ async function placeOfAgent(env: Env): Promise<Place> {
   } = env;
   const folder = token_file ? dirname(token_file) : null;
   const text = folder && (await readFile(join(folder, 'actor.json'), 'utf8').catch(() => null));
-  const said = announced.safeParse(text ? parseJson(text) : { endpoint });
-  const { data: place } = said.success ? said : announced.safeParse({ endpoint });
+  const parsed = announced.safeParse(text ? parseJson(text) : { endpoint });
+  const { data: place } = parsed.success ? parsed : announced.safeParse({ endpoint });
   if (!place) throw failed('SVC_ACTOR_ENDPOINT is not a URL');
   const url = new URL(place.endpoint);
   const host = url.hostname.replace(/^\[|\]$/g, '');

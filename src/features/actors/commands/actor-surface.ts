@@ -49,10 +49,12 @@ export class ActorSurface {
   }
 
   /** Repeats a call whose answer may have been lost; only for idempotent calls. */
-  async askAgain<M extends ActorMethod>(...asked: Parameters<typeof this.ask<M>>): Promise<ActorResult<M>> {
+  async askWithRetry<M extends ActorMethod>(
+    ...args: Parameters<typeof this.ask<M>>
+  ): Promise<ActorResult<M>> {
     for (let tries = 1; ; tries++) {
       try {
-        return await this.ask(...asked);
+        return await this.ask(...args);
       } catch (error) {
         if (!isPassing(error) || tries >= limits.actor_tries || this.context.io.signal.aborted) throw error;
         await sleep(limits.actor_retry_ms);

@@ -32,8 +32,8 @@ function makeServer(context: Context, options: LocalOptions): McpServer {
     const config = { description: tool, inputSchema: z.object(shape) };
     server.registerTool(method.replaceAll('-', '_'), config, async (given) => {
       try {
-        const asked = { method, actor_id: undefined, params: given as ActorParams<ActorMethod> };
-        const answer = await callPlane(context, options, asked);
+        const call = { method, actor_id: undefined, params: given as ActorParams<ActorMethod> };
+        const answer = await callPlane(context, options, call);
         return { content: [{ type: 'text', text: JSON.stringify(answer) }] };
       } catch (error) {
         if (!(error instanceof Problem || error instanceof Failure)) throw error;

@@ -46,7 +46,7 @@ async function talk(...requests: { method: string; params?: object }[]): Promise
   const lines = [initialize, ...requests].map((one, id) => JSON.stringify({ jsonrpc: '2.0', id, ...one }));
   lines.splice(1, 0, JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' }));
   const leaving = new AbortController();
-  let said = '';
+  let output = '';
   const config = { get: (key: keyof typeof configKeys) => configKeys[key].default };
   await run(['mcp', '--actor'], {
     home,
@@ -58,11 +58,11 @@ async function talk(...requests: { method: string; params?: object }[]): Promise
     open_input: `${lines.join('\n')}\n`,
     signal: leaving.signal,
     onStdout: (text) => {
-      said += text;
-      if (said.split('\n').length > lines.length - 1) leaving.abort();
+      output += text;
+      if (output.split('\n').length > lines.length - 1) leaving.abort();
     },
   });
-  const answers = said
+  const answers = output
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line) as Answer);

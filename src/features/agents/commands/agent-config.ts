@@ -79,6 +79,6 @@ function commandLine({ name, description, input }: Fields): string {
 }
 
 function among(choices: unknown, key: string): string {
-  const words = recordsOf(choices).map((choice) => toText(choice[key]));
-  return words.length === 0 ? '' : `(${words.join(', ')})`;
+  const args = recordsOf(choices).map((choice) => toText(choice[key]));
+  return args.length === 0 ? '' : `(${args.join(', ')})`;
 }

@@ -154,10 +154,13 @@ function addChanges(agents: Command, context: Context): void {
 function addFiles(agents: Command, context: Context): void {
   const { io } = context;
   remote(agents, 'files <agent> [words...]', "find files in an agent's workdir by name").action(
-    async (ref: string, words: string[], options: Options) => {
+    async (ref: string, text_parts: string[], options: Options) => {
       const api = await connect(context, options);
       const { id } = await findAgent(api, ref);
-      const found = await api.call('findFiles', { params: { agent_id: id }, query: { q: words.join(' ') } });
+      const found = await api.call('findFiles', {
+        params: { agent_id: id },
+        query: { q: text_parts.join(' ') },
+      });
       if (options.json) return printJson(io, found);
       if (!found.git) return say(io, 'the workdir is not a git repository');
       await printRows(io, found.paths, [{ title: 'PATH', value: (path) => path }], options);

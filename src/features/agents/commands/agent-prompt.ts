@@ -27,12 +27,12 @@ export function addPrompt(program: Command, context: Context): void {
   )
     .option('--wait', 'show the conversation until the turn ends; exit code 3 unless it ends normally')
     .option('--timeout <duration>', 'with --wait: time limit (exit code 124)', timeLimit)
-    .action(async (ref: string, words: string[], options: ApiOptions & WaitOptions & { wait?: boolean }) => {
+    .action(async (ref: string, args: string[], options: ApiOptions & WaitOptions & { wait?: boolean }) => {
       const api = await connect(context, options);
       const agent = await findAgent(api, ref);
       const prompted = await api.call('promptAgent', {
         params: { agent_id: agent.id },
-        body: { text: await textOrStdin(io, words.join(' ')) },
+        body: { text: await textOrStdin(io, args.join(' ')) },
         idempotency_key: crypto.randomUUID(),
       });
       if (!options.wait && options.json) return printJson(io, prompted);
@@ -63,15 +63,15 @@ export function addPromptCommands(agents: Command, context: Context): void {
   remote(agents, 'prompts <agent> [text...]', 'list the current prompt and the queued ones')
     .option('--remove <id>', 'remove a queued prompt')
     .option('--edit <id>', 'replace a queued prompt with the text (-: read from stdin)')
-    .action(async (ref: string, words: string[], options: Options & { remove?: string; edit?: string }) => {
+    .action(async (ref: string, args: string[], options: Options & { remove?: string; edit?: string }) => {
       const { edit, remove } = options;
       if (edit !== undefined && remove !== undefined) throw usage('give either --edit or --remove');
-      if (words.length > 0 !== (edit !== undefined))
+      if (args.length > 0 !== (edit !== undefined))
         throw usage('--edit needs a text, and a text needs --edit');
       const api = await connect(context, options);
       const { id: agent_id } = await findAgent(api, ref);
       if (edit !== undefined) {
-        const body = { text: await textOrStdin(io, words.join(' ')) };
+        const body = { text: await textOrStdin(io, args.join(' ')) };
         await api.call('editPrompt', { params: { agent_id, prompt_id: edit }, body });
       }
       if (remove !== undefined) await api.call('deletePrompt', { params: { agent_id, prompt_id: remove } });

@@ -366,8 +366,8 @@ unknown session s9 │ Who am I?
 });
 
 test('with --subagents, they are shown in full, with their names in front of every line', () => {
-  const whole = text(delegation.slice(3, 12), { subagents: true });
-  expect(whole).toBe(`┃ read     Mine  pending
+  const full_text = text(delegation.slice(3, 12), { subagents: true });
+  expect(full_text).toBe(`┃ read     Mine  pending
 ┃ search   sub-agent s1: Look  pending
 sub-agent s1 │ I look
 sub-agent s1 │ everywhere

@@ -47,7 +47,7 @@ export class Transcript {
   readonly #inputs: InputRequests;
   #session_id: string | null = null;
   /** Methods of the service's requests, by request id. */
-  readonly #asked = new Map<unknown, string>();
+  readonly #sent_methods = new Map<unknown, string>();
   /** Text received so far of messages that have an id. */
   readonly #texts = new Map<string, string>();
 
@@ -69,7 +69,7 @@ export class Transcript {
       this.#calls.begin();
       this.#inputs.begin();
       this.#subagents.begin();
-      this.#asked.clear();
+      this.#sent_methods.clear();
       this.#texts.clear();
     }
     const by = direction === 'to_agent' ? null : this.#subagents.take(event);
@@ -92,7 +92,7 @@ export class Transcript {
   #sent(event: EventRecord): string {
     const entry = readSent(event);
     const { id, method } = entry;
-    if (method !== null && id !== undefined) keep(this.#asked, id, method);
+    if (method !== null && id !== undefined) keep(this.#sent_methods, id, method);
     switch (entry.kind) {
       case 'prompt':
         return this.#page.quote(blockLines(entry.blocks));
@@ -152,8 +152,8 @@ export class Transcript {
   }
 
   #response({ id, result, stop_reason, failure }: Received<'response'>, { payload }: EventRecord): string {
-    const method = this.#asked.get(id) ?? '';
-    this.#asked.delete(id);
+    const method = this.#sent_methods.get(id) ?? '';
+    this.#sent_methods.delete(id);
     if (stop_reason !== null) return this.#stop(stop_reason);
     if (failure !== null && silently_rejected.includes(method)) {
       return this.#page.line('refused', joined(failure), 'red');
@@ -232,7 +232,7 @@ export class Transcript {
     const text = `${first.slice(0, limits.transcript_input_chars)}${cut}`;
     // It appears in the sender's session and again in the recipient's.
     return this.#page.changes('message', [
-      { text: joined(this.#subagents.way(from, to), text), look: 'dim' },
+      { text: joined(this.#subagents.way(from, to), text), style: 'dim' },
     ]);
   }
 
@@ -244,7 +244,7 @@ export class Transcript {
   /** What the agent reports about itself. */
   #report(update: Update, raw: Fields, by: By | null): string {
     const tell = (label: string, ...parts: (string | null)[]) =>
-      this.#tells(label, [{ text: joined(...parts), look: 'dim' }], by);
+      this.#tells(label, [{ text: joined(...parts), style: 'dim' }], by);
     switch (update.kind) {
       case 'usage':
         return tell('usage', ...usageParts(update));
@@ -255,8 +255,8 @@ export class Transcript {
       case 'commands':
         return tell('commands', String(update.commands.length));
       case 'notice': {
-        const look = update.severity === 'error' ? 'red' : 'yellow';
-        return this.#page.line('notice', joined(update.title, update.description), look);
+        const style = update.severity === 'error' ? 'red' : 'yellow';
+        return this.#page.line('notice', joined(update.title, update.description), style);
       }
       case 'compaction':
         return tell('context', 'is summarized', update.status, update.error);

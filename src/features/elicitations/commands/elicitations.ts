@@ -67,12 +67,12 @@ function addShow(group: Command, context: Context): void {
     .action(async (given: string | undefined, options: Options) => {
       const api = await connect(context, options);
       const elicitation_id = given ?? (await onlyOne(api));
-      const asked = await api.call('getElicitation', { params: { elicitation_id } });
-      if (options.json) return printJson(io, asked);
-      const agent = await api.call('getAgent', { params: { agent_id: asked.agent_id } });
+      const elicitation = await api.call('getElicitation', { params: { elicitation_id } });
+      if (options.json) return printJson(io, elicitation);
+      const agent = await api.call('getAgent', { params: { agent_id: elicitation.agent_id } });
       const coloured = colours(io.stdout, io.env);
-      const lines = elicitationLines(asked, agent, Date.now());
-      await print(io, lines.map(({ text, look }) => `${paint(text, look, coloured)}\n`).join(''));
+      const lines = elicitationLines(elicitation, agent, Date.now());
+      await print(io, lines.map(({ text, style }) => `${paint(text, style, coloured)}\n`).join(''));
     });
 }
 

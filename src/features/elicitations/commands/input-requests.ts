@@ -26,7 +26,7 @@ export class InputRequests {
     const head = this.#page.line('asks', joined(message, what), ['bold', 'yellow']);
     if (elicitation_id === null) return head;
     keep(this.#open, elicitation_id, { request_id, message });
-    return head + this.#page.lines([{ text: `  svc elicitations show ${elicitation_id}`, look: 'yellow' }]);
+    return head + this.#page.lines([{ text: `  svc elicitations show ${elicitation_id}`, style: 'yellow' }]);
   }
 
   /** `by` is null for the service itself. */

@@ -93,9 +93,9 @@ function addSend(mail: Command, context: Context): void {
     .requiredOption('--run <run>', 'the run')
     .option('--from <actor>', 'send as this member, which must have no agent (default: you)');
   withJson(send, 'payload', 'a JSON object instead of text').action(
-    async (to_actor_id: string, words: string[], options: SendOptions) => {
-      const said = await parseMessageArguments(io, words, options);
-      const payload = 'text' in said ? said : said.payload;
+    async (to_actor_id: string, args: string[], options: SendOptions) => {
+      const content = await parseMessageArguments(io, args, options);
+      const payload = 'text' in content ? content : content.payload;
       const api = await connect(context, options);
       const { id: run_id } = await findRun(api, options.run);
       const from_actor_id = options.from ?? (await ownActor(api));

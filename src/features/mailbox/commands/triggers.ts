@@ -60,8 +60,8 @@ export function addTriggers(program: Command, context: Context): void {
     .option('--cron <pattern>', 'on a schedule of five fields: minute, hour, day, month, weekday')
     .option('--timezone <name>', 'time zone of --cron, for example Europe/London (default: UTC)');
   withJson(set, 'payload', 'a JSON object instead of text').action(
-    async (words: string[], options: SetOptions) => {
-      const said = await parseMessageArguments(io, words, options);
+    async (args: string[], options: SetOptions) => {
+      const content = await parseMessageArguments(io, args, options);
       const { at, every, cron, timezone } = options;
       if (every !== undefined && every % 1000 !== 0) throw usage('--every must be a whole number of seconds');
       const api = await connect(context, options);
@@ -71,7 +71,7 @@ export function addTriggers(program: Command, context: Context): void {
         ...(every !== undefined && { every_seconds: every / 1000 }),
         ...(cron !== undefined && { cron }),
         ...(timezone !== undefined && { timezone }),
-        payload: 'text' in said ? said : said.payload,
+        payload: 'text' in content ? content : content.payload,
       };
       const params = { actor_id: options.actor ?? (await ownActor(api)) };
       const made = await api.call('setTrigger', { params, body, idempotency_key: crypto.randomUUID() });

@@ -182,8 +182,8 @@ async function untilConnected(
     if (left_ms <= 0) {
       const report = await api.call('getAgentNodeHealth', { params });
       say(io, reportLines(report, colours(io.stderr, io.env)).trimEnd());
-      const words = `node ${made.id} is registered, but not connected yet; the plane keeps trying`;
-      throw new Failure(exitCodes.timeout, words);
+      const message = `node ${made.id} is registered, but not connected yet; the plane keeps trying`;
+      throw new Failure(exitCodes.timeout, message);
     }
     await sleep(Math.min(limits.cli_register_look_ms, left_ms), io.signal);
     if (io.signal.aborted) throw new Failure(exitCodes.interrupted, '');

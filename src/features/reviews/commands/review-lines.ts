@@ -22,14 +22,14 @@ export function reviewLines(review: ReviewRecord, agent: AgentRecord, now_ms: nu
   const { options } = review;
   const call = readToolCall(review.tool_call);
   return [
-    { text: joined(review.id, review.status, answerOf(review)), look: 'bold' },
+    { text: joined(review.id, review.status, answerOf(review)), style: 'bold' },
     { text: joined('agent  ', agent.name, agent.id) },
     { text: joined('folder ', agent.workdir, agent.node_id) },
     { text: joined('waits  ', waitText(review, now_ms)) },
     ...(review.subagent ? [{ text: joined('asker  ', subagentText(review.subagent)) }] : []),
     {
       text: joined('wants  ', callTitle(call), call.tool_kind, locationsText(call.locations)),
-      look: 'yellow',
+      style: 'yellow',
     },
     ...inputLines(call.raw_input),
     ...contentLines(call.content),
@@ -67,7 +67,7 @@ function answerOf({ options, option_id, answered_by, delivery }: ReviewRecord): 
 }
 
 function commandLines({ id, options }: ReviewRecord): Line[] {
-  return answerCommands(id, options).map((text) => ({ text, look: 'dim' }));
+  return answerCommands(id, options).map((text) => ({ text, style: 'dim' }));
 }
 
 /** The tool's input, one field after the other. */

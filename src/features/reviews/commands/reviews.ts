@@ -45,8 +45,9 @@ export function addReviews(program: Command, context: Context): void {
       );
     });
 
-  const whole = 'show what the agent wants to do, and the options; without an id, the only pending review';
-  remote(reviews, 'show [review]', whole)
+  const description =
+    'show what the agent wants to do, and the options; without an id, the only pending review';
+  remote(reviews, 'show [review]', description)
     .alias('get')
     .action(async (given: string | undefined, options: Options) => {
       const api = await connect(context, options);
@@ -56,7 +57,7 @@ export function addReviews(program: Command, context: Context): void {
       const agent = await api.call('getAgent', { params: { agent_id: review.agent_id } });
       const coloured = colours(io.stdout, io.env);
       const lines = reviewLines(review, agent, Date.now());
-      await print(io, lines.map(({ text, look }) => `${paint(text, look, coloured)}\n`).join(''));
+      await print(io, lines.map(({ text, style }) => `${paint(text, style, coloured)}\n`).join(''));
     });
 
   addDecision('allow', 'allow a request once; without an id, the only pending one');

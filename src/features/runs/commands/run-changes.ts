@@ -22,7 +22,7 @@ export class RunChanges implements RunView {
   /** The last line of the run and of each step. */
   readonly #shown = new Map<string, string>();
   /** Ids of pending questions that were shown. An answered question is forgotten, so that the same one is shown again. */
-  readonly #asked = new Set<string>();
+  readonly #shown_questions = new Set<string>();
   /** Ids of reviews that were shown. */
   readonly #reviewed = new Set<string>();
   #pending: NodeJS.Timeout | null = null;
@@ -36,7 +36,7 @@ export class RunChanges implements RunView {
 
   async frame(frame: Frame): Promise<void> {
     this.#state.apply(frame);
-    if (this.#asked.size > 0) this.#forgetAnswered();
+    if (this.#shown_questions.size > 0) this.#forgetAnswered();
     const { data } = frame;
     if (this.#json) await print(this.#io, jsonText(data));
     else await print(this.#io, this.#line(data));
@@ -78,11 +78,11 @@ export class RunChanges implements RunView {
 
   #forgetAnswered(): void {
     const open = new Set(this.#questions().map(({ id }) => id));
-    for (const id of this.#asked) if (!open.has(id)) this.#asked.delete(id);
+    for (const id of this.#shown_questions) if (!open.has(id)) this.#shown_questions.delete(id);
   }
 
   #ask(): void {
-    for (const { id, lines } of this.#questions()) this.#showOnce(this.#asked, id, lines);
+    for (const { id, lines } of this.#questions()) this.#showOnce(this.#shown_questions, id, lines);
   }
 
   #questions(): Question[] {
@@ -94,6 +94,6 @@ export class RunChanges implements RunView {
     if (shown.has(id)) return;
     shown.add(id);
     const coloured = colours(this.#io.stderr, this.#io.env);
-    for (const { text, look } of lines) say(this.#io, paint(text, look, coloured));
+    for (const { text, style } of lines) say(this.#io, paint(text, style, coloured));
   }
 }

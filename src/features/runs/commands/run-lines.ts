@@ -87,8 +87,8 @@ function question(id: string, text: string, command: string): Question {
   return {
     id,
     lines: [
-      { text, look: 'yellow' },
-      { text: `  ${command}`, look: 'dim' },
+      { text, style: 'yellow' },
+      { text: `  ${command}`, style: 'dim' },
     ],
   };
 }

@@ -56,21 +56,21 @@ export function findRun(reader: Reader, id: string): RunRow | undefined {
 export function runOfNum(reader: Reader, num: number): RunRow | undefined {
   const head = reader.get(headByNum(reader, num));
   if (!head) return undefined;
-  const kept = keptOf(reader);
-  const known = kept.get(head.id);
+  const cache = cacheFor(reader);
+  const known = cache.get(head.id);
   if (known) return { ...known, ...head };
   const row = reader.get(runByNum(reader, num)) as RunRow;
-  kept.set(head.id, row);
-  if (kept.size > limits.run_specs_cached_max) kept.delete(kept.keys().next().value!);
+  cache.set(head.id, row);
+  if (cache.size > limits.run_specs_cached_max) cache.delete(cache.keys().next().value!);
   return row;
 }
 
 /** The most recently read runs of each database, for their columns that never change. A spec can be large. */
-const kept = new WeakMap<object, Map<string, RunRow>>();
+const cache = new WeakMap<object, Map<string, RunRow>>();
 
-function keptOf({ database }: Reader): Map<string, RunRow> {
-  const rows = kept.get(database) ?? new Map<string, RunRow>();
-  kept.set(database, rows);
+function cacheFor({ database }: Reader): Map<string, RunRow> {
+  const rows = cache.get(database) ?? new Map<string, RunRow>();
+  cache.set(database, rows);
   return rows;
 }
 

@@ -36,13 +36,13 @@ export function addTaskThread(tasks: Command, context: Context): void {
     .option('--to <actor>', 'leader, a member or a person (user:<name>) (default: every member)')
     .option('--reply-to <message>', 'the message that it answers', integer);
   withJson(saying, 'payload', 'a JSON object instead of text').action(
-    async (ref: string, words: string[], options: SayOptions) => {
-      const said = await parseMessageArguments(io, words, options);
+    async (ref: string, text_parts: string[], options: SayOptions) => {
+      const content = await parseMessageArguments(io, text_parts, options);
       const api = await connect(context, options);
       const { id: task_id, team_id } = await findTask(api, ref);
       const body = {
         ...routeOf(options.to),
-        ...said,
+        ...content,
         ...(options.replyTo !== undefined && { reply_to: options.replyTo }),
       };
       const args = { params: { team_id, task_id }, body, idempotency_key: crypto.randomUUID() };
@@ -94,8 +94,8 @@ export function addTaskThread(tasks: Command, context: Context): void {
     const to = route === 'to_member' ? to_actor_id : route === 'to_leader' ? 'leader' : 'all';
     const answer = reply_to === null ? '' : `  re ${reply_to}`;
     const head = visible(`${id}  ${created_at}  ${from_actor_id} -> ${to}${answer}`);
-    const said = visibleLines(text ?? JSON.stringify(payload)).replaceAll('\n', '\n  ');
-    return `${paint(head, 'dim', colours(io.stdout, io.env))}\n  ${said}\n`;
+    const content = visibleLines(text ?? JSON.stringify(payload)).replaceAll('\n', '\n  ');
+    return `${paint(head, 'dim', colours(io.stdout, io.env))}\n  ${content}\n`;
   }
 }
 

@@ -55,12 +55,12 @@ function addCreate(tasks: Command, context: Context): void {
   remote(tasks, 'create <team> <title...>', 'create a task for a team; use run to start work on it')
     .option('--description <text>', 'details (-: read from stdin)')
     .option('--assignee <member>', 'the member responsible')
-    .action(async (ref: string, words: string[], options: Options & Fields) => {
+    .action(async (ref: string, text_parts: string[], options: Options & Fields) => {
       const api = await connect(context, options);
       const { id: team_id } = await findTeam(api, ref);
       const { description, assignee } = options;
       const body = {
-        title: words.join(' '),
+        title: text_parts.join(' '),
         ...(description !== undefined && { description: await textOrStdin(io, description) }),
         ...(assignee !== undefined && { assignee_member_id: assignee }),
       };

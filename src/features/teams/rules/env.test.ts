@@ -32,9 +32,9 @@ test('the shown definition has names of variables and no values', () => {
 
 test('a definition that is sent back unchanged keeps every value, whatever the order of its members', () => {
   const spec = withEnv({ a: { KEY: '1' }, b: { KEY: '2', toString: '3' } });
-  const asked = returned(spec);
-  const turned = { ...asked, members: asked.members.toReversed() };
-  expect(withKeptEnv(asked, spec)).toEqual({ spec, fault: null });
+  const input = returned(spec);
+  const turned = { ...input, members: input.members.toReversed() };
+  expect(withKeptEnv(input, spec)).toEqual({ spec, fault: null });
   expect(envs(withKeptEnv(turned, spec).spec)).toEqual(envs(spec));
 });
 
@@ -54,11 +54,11 @@ test.each(['MISSING', 'toString', '__proto__', 'constructor'])(
   'rejects %s in env_keys, which has no value',
   (key) => {
     const spec = withEnv({ a: { KEY: '1' } });
-    const asked = {
+    const input = {
       ...spec,
       members: spec.members.map((one) => ({ ...one, agent: { ...one.agent!, env_keys: [key] } })),
     };
-    expect(withKeptEnv(asked, spec).fault?.message).toBe(`has no value for ${key}: set it in env`);
-    expect(withKeptEnv(asked, null).fault?.message).toBe(`has no value for ${key}: set it in env`);
+    expect(withKeptEnv(input, spec).fault?.message).toBe(`has no value for ${key}: set it in env`);
+    expect(withKeptEnv(input, null).fault?.message).toBe(`has no value for ${key}: set it in env`);
   },
 );

@@ -51,7 +51,7 @@ export function AgentActions({ agent }: { agent: AgentRecord }) {
         </Button>
       ) : (
         <Button
-          look="primary"
+          variant="primary"
           busy={busy !== null || starting}
           onClick={() => act.mutate('start')}
           icon={<Play aria-hidden />}

@@ -57,7 +57,7 @@ export function ChangeAgent({ agent, onClose }: { agent: AgentRecord; onClose: (
           )}
         </Field>
         <div className="flex justify-end">
-          <Button type="submit" look="primary" busy={save.isPending}>
+          <Button type="submit" variant="primary" busy={save.isPending}>
             Save
           </Button>
         </div>

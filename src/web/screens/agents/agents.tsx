@@ -90,7 +90,7 @@ function Actions() {
   return (
     <>
       {is_root && (
-        <Button look="quiet" icon={<Network aria-hidden />} onClick={() => setJoining(true)}>
+        <Button variant="quiet" icon={<Network aria-hidden />} onClick={() => setJoining(true)}>
           Join node with token
         </Button>
       )}
@@ -169,7 +169,7 @@ function NoAgents() {
       title="No agents yet. An agent is a program that svc runs and supervises in a folder."
       cli="svc agents create hello --command 'echo hello' --start --follow"
     >
-      <StartDemo look="primary" />
+      <StartDemo variant="primary" />
       <Link to="/agents/new" search={{}} className={buttonClass()}>
         New agent
       </Link>

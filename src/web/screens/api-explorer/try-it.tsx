@@ -83,7 +83,7 @@ export function TryIt({ api, operation, filled, onFill, token, onToken }: Operat
           </p>
         )}
         <div className="flex flex-wrap items-center gap-2">
-          <Button type="submit" look={method === 'DELETE' ? 'danger' : 'primary'} busy={going}>
+          <Button type="submit" variant={method === 'DELETE' ? 'danger' : 'primary'} busy={going}>
             Send
           </Button>
           {going && <Button onClick={stop}>Stop</Button>}

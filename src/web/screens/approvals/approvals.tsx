@@ -33,13 +33,15 @@ const NO_AGENTS: AgentRecord[] = [];
 export function Approvals() {
   const search = useSearch({ from: '/app/approvals' });
   const read = useQuery(reviewsQuery);
-  const asked = useQuery(elicitationsQuery);
-  const requests = useWithLinked(read.data, asked.data, search);
+  const elicitations = useQuery(elicitationsQuery);
+  const requests = useWithLinked(read.data, elicitations.data, search);
   const names = useNames();
   return (
     <Screen title="Approvals" toolbar={<Filters requests={requests} names={names} />}>
       <Reading read={read}>
-        {() => <Reading read={asked}>{() => <RequestList requests={requests} names={names} />}</Reading>}
+        {() => (
+          <Reading read={elicitations}>{() => <RequestList requests={requests} names={names} />}</Reading>
+        )}
       </Reading>
     </Screen>
   );

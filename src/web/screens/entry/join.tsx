@@ -137,7 +137,7 @@ function JoinForm({ onJoined }: { onJoined: (username: string) => Promise<void> 
         onText={setPassword}
       />
       {about === 'form' && <JoinError message={message!} />}
-      <Button type="submit" look="primary" busy={join.isPending} className="mt-1">
+      <Button type="submit" variant="primary" busy={join.isPending} className="mt-1">
         Create root user
       </Button>
       {message === 'root already initialized' && <SignInLink />}

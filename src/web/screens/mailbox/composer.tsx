@@ -61,7 +61,7 @@ export function MailComposer({
         <MessageArea ref={area} text={text} onText={setText} onSend={submit} />
         <Button
           type="submit"
-          look="primary"
+          variant="primary"
           busy={send.isPending}
           disabled={!online || text.trim() === ''}
           title={online ? undefined : 'You are offline'}

@@ -117,7 +117,7 @@ export function NewAgent() {
           </p>
         )}
         <div className="flex items-center gap-3">
-          <Button type="submit" look="primary" busy={isPending}>
+          <Button type="submit" variant="primary" busy={isPending}>
             {isPending ? 'Starting…' : 'Start agent'}
           </Button>
           <span className="hidden text-muted text-sm md:inline">{MOD} ⏎</span>

@@ -106,7 +106,7 @@ export function NodeForm({
             {message}
           </p>
         )}
-        <Button type="submit" look="primary" busy={save.isPending} className="self-start">
+        <Button type="submit" variant="primary" busy={save.isPending} className="self-start">
           {save.isPending ? label.busy : label.idle}
         </Button>
       </form>

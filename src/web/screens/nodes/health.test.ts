@@ -61,6 +61,6 @@ test('an error of the server is shown at the field that it is about', () => {
     ['name is required', 'name'],
     ['internal grpc client not available', 'form'],
   ];
-  for (const [words, field] of places) expect(nodeFieldOf(words!, true)).toBe(field);
+  for (const [outcome, field] of places) expect(nodeFieldOf(outcome!, true)).toBe(field);
   expect(nodeFieldOf('agent node id or name already exists', false)).toBe('name');
 });

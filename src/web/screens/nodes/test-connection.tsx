@@ -102,7 +102,7 @@ function FixButton({
   };
   return (
     <>
-      <Button look="primary" busy={change.isPending} onClick={() => applyFix(fix)}>
+      <Button variant="primary" busy={change.isPending} onClick={() => applyFix(fix)}>
         {fix.label}
       </Button>
       <Refused error={change.error} />

@@ -48,11 +48,11 @@ export function offerPasskeys(listener: {
   const offer = async () => {
     if (!(await browserSupportsWebAuthnAutofill())) return;
     while (!stopped.signal.aborted) {
-      const asked = await call('startPasskeyLogin');
+      const login = await call('startPasskeyLogin');
       if (stopped.signal.aborted) return;
-      const late = setTimeout(() => WebAuthnAbortService.cancelCeremony(), asked.options.timeout * 0.8);
+      const late = setTimeout(() => WebAuthnAbortService.cancelCeremony(), login.options.timeout * 0.8);
       try {
-        listener.onSignedIn(await signIn(asked, true));
+        listener.onSignedIn(await signIn(login, true));
         return;
       } catch (error) {
         if (!isAbort(error)) throw error;

@@ -155,7 +155,7 @@ function RemovePasskey({ passkey, onClose }: { passkey: Passkey; onClose: () => 
     >
       <ActForm
         act="Remove passkey"
-        look="danger"
+        variant="danger"
         busy={act.busy}
         error={act.rest}
         onSubmit={act.submit}

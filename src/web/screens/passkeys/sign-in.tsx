@@ -42,16 +42,16 @@ function ByPasskey() {
   useEffect(() => {
     if (pending) return;
     let stop: (() => void) | null = null;
-    let gone = false;
+    let is_unmounted = false;
     void load().then(({ offerPasskeys, passkeyMessage }) => {
-      if (gone) return;
+      if (is_unmounted) return;
       stop = offerPasskeys({
         onSignedIn: session.begin,
         onError: (error) => setMessage(passkeyMessage(error)),
       });
     });
     return () => {
-      gone = true;
+      is_unmounted = true;
       stop?.();
     };
   }, [pending]);

@@ -159,7 +159,7 @@ function CommandButtons({
   return commands.map((command, at) => (
     <Button
       key={command}
-      look={command === 'fail' ? 'danger' : at === 0 ? 'primary' : 'plain'}
+      variant={command === 'fail' ? 'danger' : at === 0 ? 'primary' : 'plain'}
       busy={sending === command}
       disabled={sending !== null || !online}
       title={online ? undefined : 'You are offline'}

@@ -128,7 +128,7 @@ function Editing({ setting, onDone }: { setting: SettingRecord; onDone: () => vo
         }}
       </Field>
       <div className="flex flex-wrap gap-2">
-        <Button type="submit" look="primary" busy={change.isPending}>
+        <Button type="submit" variant="primary" busy={change.isPending}>
           Save
         </Button>
         {origin === 'live' && (

@@ -23,7 +23,7 @@ export function Devices() {
       actions={
         others.length > 0 && (
           <Button
-            look="danger"
+            variant="danger"
             icon={<LogOut aria-hidden />}
             busy={end.isPending}
             onClick={() => end.mutate(others)}

@@ -150,34 +150,34 @@ function SendTest({ onResults }: { onResults: (results: readonly TestResult[]) =
 
 function Keys() {
   const refetch = useRefetchDevices();
-  const [asked, setAsked] = useState(false);
+  const [is_confirming, setConfirming] = useState(false);
   const rotate = useMutation({
     mutationFn: () => call('rotatePushKeys'),
-    onSuccess: () => setAsked(false),
+    onSuccess: () => setConfirming(false),
     onSettled: refetch,
   });
   return (
     <Section
       title="Keys"
       about="These keys identify svc to push services. Rotate them if they may have leaked."
-      actions={<Button onClick={() => setAsked(true)}>Rotate keys…</Button>}
+      actions={<Button onClick={() => setConfirming(true)}>Rotate keys…</Button>}
     >
       <p role="status">
         {rotate.isSuccess && 'Keys rotated. Each device subscribes again when svc is opened on it.'}
       </p>
       <Dialog
-        open={asked}
-        onClose={() => setAsked(false)}
+        open={is_confirming}
+        onClose={() => setConfirming(false)}
         title="Rotate keys?"
         description="This affects all users: a device gets no notifications until svc is opened on it again."
       >
         <ActForm
           act="Rotate keys"
-          look="danger"
+          variant="danger"
           busy={rotate.isPending}
           error={rotate.error ? errorMessage(rotate.error) : undefined}
           onSubmit={() => rotate.mutate()}
-          onCancel={() => setAsked(false)}
+          onCancel={() => setConfirming(false)}
         />
       </Dialog>
     </Section>

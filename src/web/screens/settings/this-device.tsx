@@ -103,7 +103,7 @@ export function ThisDevice({
   if (!device || !subscription || device.status === 'expired') {
     return (
       <div className="flex flex-col items-start gap-2">
-        <Button look="primary" icon={<Bell aria-hidden />} busy={on.isPending} onClick={() => on.mutate()}>
+        <Button variant="primary" icon={<Bell aria-hidden />} busy={on.isPending} onClick={() => on.mutate()}>
           Turn on notifications
         </Button>
         <Refused error={on.error ?? off.error} />
@@ -174,17 +174,17 @@ function usePreferences(device: DeviceRecord, subscription: PushSubscription) {
     mutationFn: (preferences: Preferences) => change(subscription, preferences),
     // Run changes one after the other, so that the last one wins.
     scope: { id: 'push-preferences' },
-    onSettled: async (_device, _error, asked) => {
+    onSettled: async (_device, _error, changed) => {
       await refetch();
-      setWanted((now) => (now === asked ? null : now));
+      setWanted((now) => (now === changed ? null : now));
     },
   });
   const { kinds, with_commands, of_others } = wanted ?? device;
   const shown: Preferences = { kinds, with_commands, of_others };
   const choose = (fields: Partial<Preferences>) => {
-    const asked = { ...shown, ...fields };
-    setWanted(asked);
-    save.mutate(asked);
+    const changed = { ...shown, ...fields };
+    setWanted(changed);
+    save.mutate(changed);
   };
   return { shown, choose, error: save.error };
 }

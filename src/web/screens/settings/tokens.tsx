@@ -258,7 +258,7 @@ function DeleteToken({ token, onClose }: { token: Token; onClose: () => void }) 
     >
       <ActForm
         act="Delete token"
-        look="danger"
+        variant="danger"
         busy={end.isPending}
         error={end.error ? errorMessage(end.error) : undefined}
         onSubmit={() => end.mutate()}

@@ -71,14 +71,14 @@ export function Composer({
   const submit = () => {
     if (!send.isPending && !is_offline) send.mutate({ text, nth: nth.current });
   };
-  const words = send.error ? errorMessage(send.error) : null;
-  const place = words === null ? null : placeOf(words);
+  const error_message = send.error ? errorMessage(send.error) : null;
+  const place = error_message === null ? null : placeOf(error_message);
   const wrong = (field: typeof place) =>
     place === field ? { 'aria-invalid': true as const, 'aria-describedby': `said-${field}-${task.id}` } : {};
   const said = (field: typeof place) =>
     place === field && (
       <p id={`said-${field}-${task.id}`} role="alert" className="break-words text-failed text-sm">
-        {words}
+        {error_message}
       </p>
     );
   return (
@@ -139,7 +139,7 @@ export function Composer({
       {said('member')}
       <div className="flex items-end gap-2">
         <MessageArea ref={area} {...wrong('text')} text={text} onText={setText} onSend={submit} />
-        <Button type="submit" look="primary" busy={send.isPending} disabled={is_offline}>
+        <Button type="submit" variant="primary" busy={send.isPending} disabled={is_offline}>
           {send.isPending ? 'Sending…' : 'Send'}
         </Button>
       </div>

@@ -229,7 +229,7 @@ function TaskForm({
           {message}
         </p>
       )}
-      <Button type="submit" look="primary" busy={busy} className="self-start">
+      <Button type="submit" variant="primary" busy={busy} className="self-start">
         {label}
       </Button>
     </form>

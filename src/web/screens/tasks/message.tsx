@@ -72,7 +72,7 @@ export function Message({
       )}
       <div className="-ml-2.5 flex flex-wrap items-center text-muted text-sm">
         <Button
-          look="quiet"
+          variant="quiet"
           className="text-sm"
           aria-label={`Reply to ${from}: ${excerpt(message)}`}
           onClick={() => onAnswer(message)}
@@ -80,7 +80,7 @@ export function Message({
           Reply
         </Button>
         {message.thread !== message.id && (
-          <Button look="quiet" className="text-sm" onClick={() => onThread(message.thread)}>
+          <Button variant="quiet" className="text-sm" onClick={() => onThread(message.thread)}>
             Thread
           </Button>
         )}

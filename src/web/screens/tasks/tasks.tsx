@@ -41,7 +41,7 @@ export function Tasks() {
       actions={
         all.length > 0 && (
           <Button
-            look="primary"
+            variant="primary"
             icon={<Plus aria-hidden />}
             onClick={() => setDialog('new')}
             className={cx(open && 'max-lg:hidden')}
@@ -194,7 +194,7 @@ function TasksOf({
                 title="No tasks yet. A task is work that you ask a team to do."
                 cli="svc tasks create TEAM 'Add gift cards'"
               >
-                <Button look="primary" onClick={onNew}>
+                <Button variant="primary" onClick={onNew}>
                   New task
                 </Button>
               </Empty>

@@ -50,7 +50,7 @@ export function Conflict({
         ))}
       </section>
       <div className="flex flex-wrap gap-2">
-        <Button look="primary" busy={busy} onClick={onKeep}>
+        <Button variant="primary" busy={busy} onClick={onKeep}>
           Overwrite with mine
         </Button>
         <Button disabled={busy} onClick={onTake}>

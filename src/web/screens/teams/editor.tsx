@@ -42,10 +42,10 @@ export function Editor({
   const navigate = useNavigate();
   const online = useOnline();
   const [held, setHeld] = useDraft(draft);
-  const kept = readDraft(held);
-  const version = kept?.version ?? team?.version ?? null;
-  const text = kept?.text ?? begun;
-  const [wasKept] = useState(kept !== null);
+  const parsed_draft = readDraft(held);
+  const version = parsed_draft?.version ?? team?.version ?? null;
+  const text = parsed_draft?.text ?? begun;
+  const [wasKept] = useState(parsed_draft !== null);
   const [pane, setPane] = useState<'form' | 'json'>('form');
   const [fault, setFault] = useState<Fault | null>(null);
   const [theirs, setTheirs] = useState<TeamRecord | null>(null);
@@ -104,12 +104,12 @@ export function Editor({
       actions={
         <>
           {changed && (
-            <Button look="quiet" onClick={() => setHeld('')}>
+            <Button variant="quiet" onClick={() => setHeld('')}>
               Discard changes
             </Button>
           )}
           <Button
-            look="primary"
+            variant="primary"
             busy={save.isPending}
             disabled={parsed.doc === null || theirs !== null || !online}
             title={online ? undefined : 'You are offline'}
@@ -150,7 +150,7 @@ export function Editor({
             )}
           </p>
           {hint && (
-            <Button look="quiet" onClick={() => showPlace(hint, json.current, setPane)}>
+            <Button variant="quiet" onClick={() => showPlace(hint, json.current, setPane)}>
               Show
             </Button>
           )}

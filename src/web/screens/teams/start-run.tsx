@@ -84,12 +84,12 @@ export function StartRun({ team }: { team: TeamRecord }) {
       )}
       <Refused error={act.error} />
       <div className="flex flex-wrap items-center justify-between gap-2">
-        <Button look="quiet" disabled={doc === null} onClick={() => setAsJson(!asJson)}>
+        <Button variant="quiet" disabled={doc === null} onClick={() => setAsJson(!asJson)}>
           {json ? 'Edit as form' : 'Edit as JSON'}
         </Button>
         <Button
           type="submit"
-          look="primary"
+          variant="primary"
           busy={act.isPending}
           disabled={doc === null || !online}
           title={online ? `${MOD}⏎` : 'You are offline'}

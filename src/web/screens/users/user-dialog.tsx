@@ -42,7 +42,7 @@ export function UserDialog({ act, onClose }: { act: UserAct; onClose: () => void
     <Dialog open onClose={onClose} title={title} description={description}>
       <ActForm
         act={does}
-        look={act.kind === 'delete' ? 'danger' : 'primary'}
+        variant={act.kind === 'delete' ? 'danger' : 'primary'}
         busy={save.isPending}
         error={wrong.rest ?? (has_name ? undefined : wrong.username)}
         onSubmit={() => save.mutate(fields)}

@@ -81,9 +81,11 @@ describe('comments', () => {
   });
 
   test('are restored from storage without invalid entries', () => {
-    const kept = { list: [comment(2, 'Why?')], key: 'k' };
-    expect(commentsIn(JSON.stringify(kept))).toEqual(kept);
-    expect(commentsIn(JSON.stringify({ list: [null, { path: 1 }, kept.list[0]], key: 'k' }))).toEqual(kept);
+    const stored = { list: [comment(2, 'Why?')], key: 'k' };
+    expect(commentsIn(JSON.stringify(stored))).toEqual(stored);
+    expect(commentsIn(JSON.stringify({ list: [null, { path: 1 }, stored.list[0]], key: 'k' }))).toEqual(
+      stored,
+    );
     for (const text of [null, '', '{', '{}', '{"list":{},"key":"k"}']) expect(commentsIn(text)).toBeNull();
   });
 });
@@ -101,12 +103,12 @@ test('a file stays marked as viewed until it changes or the branch moves', () =>
 
 describe('the tree of changed files', () => {
   const files = (...paths: string[]) => paths.map((path) => change('', { path }));
-  const words = (nodes: ReturnType<typeof treeOf>): unknown[] =>
-    nodes.map((node) => (isFolder(node) ? { [node.name]: words(node.children) } : node.path));
+  const labels = (nodes: ReturnType<typeof treeOf>): unknown[] =>
+    nodes.map((node) => (isFolder(node) ? { [node.name]: labels(node.children) } : node.path));
 
   test('groups files by folder, in their listed order', () => {
     expect(
-      words(treeOf(files('a.md', 'src/a.ts', 'src/b/c.ts', 'src/b/d.ts', 'src/e.ts', 'test/x.ts'))),
+      labels(treeOf(files('a.md', 'src/a.ts', 'src/b/c.ts', 'src/b/d.ts', 'src/e.ts', 'test/x.ts'))),
     ).toEqual([
       'a.md',
       { src: ['src/a.ts', { b: ['src/b/c.ts', 'src/b/d.ts'] }, 'src/e.ts'] },
@@ -117,7 +119,7 @@ describe('the tree of changed files', () => {
 
   test('joins a folder that contains only one folder with it', () => {
     const tree = treeOf(files('src/web/ui/a.ts', 'src/web/ui/b.ts', 'src2/x.ts'));
-    expect(words(tree)).toEqual([
+    expect(labels(tree)).toEqual([
       { 'src/web/ui': ['src/web/ui/a.ts', 'src/web/ui/b.ts'] },
       { src2: ['src2/x.ts'] },
     ]);

@@ -57,7 +57,7 @@ export function CommentsBar({ agent, comments, onChange, onOpen }: CommentsBarPr
         Discard comments
       </Button>
       <Button
-        look="primary"
+        variant="primary"
         icon={<Send aria-hidden />}
         busy={send.isPending}
         disabled={why_not !== null}

@@ -43,7 +43,7 @@ export function FileDiff(props: FileDiffProps) {
   return (
     <article aria-label={path} className="flex min-h-full flex-col">
       <header className="sticky top-0 z-10 flex min-h-10 items-center gap-3 border-line border-b bg-ground px-3">
-        <Button look="quiet" className="md:hidden" icon={<ArrowLeft aria-hidden />} onClick={onBack}>
+        <Button variant="quiet" className="md:hidden" icon={<ArrowLeft aria-hidden />} onClick={onBack}>
           Files
         </Button>
         <h2 className="min-w-0 flex-1 truncate font-mono text-sm" title={path} dir="auto">

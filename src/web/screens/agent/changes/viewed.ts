@@ -13,9 +13,9 @@ export interface Marks {
 
 export function viewedIn(text: string | null, head: string | null): Marks {
   try {
-    const kept = JSON.parse(text ?? '') as Partial<Marks>;
-    if (kept.head === head && typeof kept.files === 'object' && kept.files)
-      return { head, files: kept.files };
+    const stored = JSON.parse(text ?? '') as Partial<Marks>;
+    if (stored.head === head && typeof stored.files === 'object' && stored.files)
+      return { head, files: stored.files };
   } catch {}
   return { head, files: {} };
 }

@@ -77,7 +77,7 @@ export const Composer = memo(function Composer({
         />
         <Button
           type="submit"
-          look="primary"
+          variant="primary"
           busy={is_sending}
           disabled={!ready}
           icon={<SendHorizontal aria-hidden />}

@@ -101,7 +101,7 @@ function Edge({ onSight, children }: { onSight: () => void; children: ReactNode 
     return () => observer.disconnect();
   }, []);
   return (
-    <Button ref={ref} look="quiet" onClick={onSight}>
+    <Button ref={ref} variant="quiet" onClick={onSight}>
       {children}
     </Button>
   );

@@ -42,7 +42,7 @@ function FailedAgent({ agent }: { agent: AgentRecord }) {
       </p>
       {stderr && <CodeBlock text={visible(stderr)} language="stderr" />}
       <div className="flex flex-wrap gap-2">
-        <Button look="primary" busy={act.isPending} onClick={() => act.mutate('start')}>
+        <Button variant="primary" busy={act.isPending} onClick={() => act.mutate('start')}>
           {act.isPending ? 'Starting…' : 'Restart'}
         </Button>
         <Link

@@ -131,7 +131,7 @@ function Editor({
       />
       <Refused error={save.error} />
       <span className="flex justify-end gap-2">
-        <Button look="quiet" onClick={() => onEdit(null)}>
+        <Button variant="quiet" onClick={() => onEdit(null)}>
           {is_sent ? 'Discard' : 'Cancel'}
         </Button>
         <Button type="submit" busy={save.isPending} disabled={edited.text.trim() === ''}>

@@ -8,7 +8,7 @@ import { cx } from '../../../ui/cx.ts';
 import { commandsFor, filesFor, fileWordAt, type Suggestion } from './suggest.ts';
 
 /** How long the text must stay the same before files are searched. */
-const ASK_AFTER_MS = 120;
+const QUERY_DELAY_MS = 120;
 
 export interface Suggestions {
   label: string;
@@ -24,14 +24,14 @@ export function useSuggestions(
 ): Suggestions | null {
   const written = caret === null ? null : fileWordAt(text, caret);
   const word = written?.word ?? null;
-  const [asked, setAsked] = useState<string | null>(null);
+  const [query, setQuery] = useState<string | null>(null);
   useEffect(() => {
-    const timer = setTimeout(() => setAsked(word), ASK_AFTER_MS);
+    const timer = setTimeout(() => setQuery(word), QUERY_DELAY_MS);
     return () => clearTimeout(timer);
   }, [word]);
   const { data } = useQuery({
-    ...filesQuery(agent_id, asked ?? ''),
-    enabled: asked !== null && word !== null,
+    ...filesQuery(agent_id, query ?? ''),
+    enabled: query !== null && word !== null,
     placeholderData: keepPreviousData,
   });
   if (caret === null) return null;

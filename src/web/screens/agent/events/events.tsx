@@ -165,7 +165,7 @@ function Toolbar({
           ...eventTypes.map((each) => ({ value: each, label: each.replace('acp_event', 'ACP messages') })),
         ]}
       />
-      <SearchBox key={q ?? ''} asked={q ?? ''} onAsk={(next) => onChange({ q: next || undefined })} />
+      <SearchBox key={q ?? ''} query={q ?? ''} onAsk={(next) => onChange({ q: next || undefined })} />
     </div>
   );
 }
@@ -177,8 +177,8 @@ function useMarked(): number | null {
   return found === undefined ? null : Number(found);
 }
 
-function SearchBox({ asked, onAsk }: { asked: string; onAsk: (q: string) => void }) {
-  const [text, setText] = useState(asked);
+function SearchBox({ query, onAsk }: { query: string; onAsk: (q: string) => void }) {
+  const [text, setText] = useState(query);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     onAsk(text.trim());

@@ -36,10 +36,10 @@ export function useEvents(agent_id: string, type: EventType | undefined, first_a
     setStretch(nothing);
     void read(async (signal) => {
       const before = await page({ before: at === null ? Number.MAX_SAFE_INTEGER : at + 1 }, signal);
-      const after = at === null ? { items: [], whole: true } : await page({ after: at }, signal);
+      const after = at === null ? { items: [], is_last: true } : await page({ after: at }, signal);
       if (signal.aborted) return;
-      const older = withOlder(nothing, before.items, !before.whole);
-      setStretch(withNewer(older, after.items, !after.whole));
+      const older = withOlder(nothing, before.items, !before.is_last);
+      setStretch(withNewer(older, after.items, !after.is_last));
     });
     return stop;
   }, [place, page, read, stop]);
@@ -51,16 +51,16 @@ export function useEvents(agent_id: string, type: EventType | undefined, first_a
     const [first] = stretch.events;
     if (loading || !stretch.older || !first) return;
     void read(async (signal) => {
-      const { items, whole } = await page({ before: first.seq }, signal);
-      if (!signal.aborted) setStretch((known) => withOlder(known, items, !whole));
+      const { items, is_last } = await page({ before: first.seq }, signal);
+      if (!signal.aborted) setStretch((known) => withOlder(known, items, !is_last));
     });
   };
   const readNewer = () => {
     const newest = stretch.events.at(-1);
     if (loading || !stretch.newer || !newest) return;
     void read(async (signal) => {
-      const { items, whole } = await page({ after: newest.seq }, signal);
-      if (!signal.aborted) setStretch((known) => withNewer(known, items, !whole));
+      const { items, is_last } = await page({ after: newest.seq }, signal);
+      if (!signal.aborted) setStretch((known) => withNewer(known, items, !is_last));
     });
   };
   const goTo = useCallback(
@@ -71,9 +71,9 @@ export function useEvents(agent_id: string, type: EventType | undefined, first_a
 }
 
 type Query = { before: number } | { after: number };
-type ReadPage = (query: Query, signal: AbortSignal) => Promise<{ items: EventRecord[]; whole: boolean }>;
+type ReadPage = (query: Query, signal: AbortSignal) => Promise<{ items: EventRecord[]; is_last: boolean }>;
 
-/** Reads one page of the log; `whole` if there are no more events in that direction. */
+/** Reads one page of the log; `is_last` if there are no more events in that direction. */
 function usePages(agent_id: string, type: EventType | undefined): ReadPage {
   return useCallback(
     async (query, signal) => {
@@ -84,7 +84,7 @@ function usePages(agent_id: string, type: EventType | undefined): ReadPage {
         signal,
       });
       const { items } = answer as { items: EventRecord[] };
-      return { items, whole: items.length < PAGE };
+      return { items, is_last: items.length < PAGE };
     },
     [agent_id, type],
   );

@@ -63,17 +63,17 @@ export const themes: { readonly light: Theme; readonly dark: Theme } = {
 };
 
 const ENOUGH = 4.5;
-const KEPT = 1000;
-const kept = new Map<string, CSSProperties>();
+const CACHE_MAX = 1000;
+const cache = new Map<string, CSSProperties>();
 
 /** The style of a span; undefined for plain text. Equal styles are the same object. */
 export function styleOf(span: Span): CSSProperties | undefined {
   const { fg, bg, bold, dim, italic, underline, strike } = span;
   if (!(fg || bg || bold || dim || italic || underline || strike)) return undefined;
   const key = [fg, bg, bold, dim, italic, underline, strike].join();
-  const known = kept.get(key);
+  const known = cache.get(key);
   if (known) return known;
-  if (kept.size >= KEPT) kept.clear();
+  if (cache.size >= CACHE_MAX) cache.clear();
   const [light, dark] = [colours(span, themes.light), colours(span, themes.dark)];
   const lines = [underline && 'underline', strike && 'line-through'].filter(Boolean).join(' ');
   const style: CSSProperties = {
@@ -83,7 +83,7 @@ export function styleOf(span: Span): CSSProperties | undefined {
     ...(italic && { fontStyle: 'italic' }),
     ...(lines !== '' && { textDecoration: lines }),
   };
-  kept.set(key, style);
+  cache.set(key, style);
   return style;
 }
 

@@ -28,16 +28,18 @@ export class Finder {
     const { first, last } = this.#lines;
     const open = [...this.#open].filter((n) => n >= first);
     this.#open.clear();
-    const kept = this.#found.filter((n) => n >= first && !open.includes(n));
-    const again = open.flatMap((n) => this.#look(n, n).lines);
-    const { lines, error } = this.#look(this.#looked + 1, last);
+    const remaining = this.#found.filter((n) => n >= first && !open.includes(n));
+    const again = open.flatMap((n) => this.#variant(n, n).lines);
+    const { lines, error } = this.#variant(this.#looked + 1, last);
     this.#found =
-      again.length > 0 ? [...kept, ...again].sort((a, b) => a - b).concat(lines) : kept.concat(lines);
+      again.length > 0
+        ? [...remaining, ...again].sort((a, b) => a - b).concat(lines)
+        : remaining.concat(lines);
     this.#looked = last;
     return { lines: this.#found, error };
   }
 
-  #look(from: number, to: number): Found {
+  #variant(from: number, to: number): Found {
     for (let n = Math.max(from, this.#lines.first); n <= to; n++) {
       if (this.#lines.at(n)?.open) this.#open.add(n);
     }

@@ -192,7 +192,7 @@ function Toolbar({
 }) {
   return (
     <div className="flex shrink-0 flex-wrap items-center gap-1 border-line border-b px-3 py-1">
-      <Button look="quiet" icon={<Search aria-hidden />} onClick={onFind}>
+      <Button variant="quiet" icon={<Search aria-hidden />} onClick={onFind}>
         Find
       </Button>
       <GoTo onGo={onGo} />

@@ -33,8 +33,8 @@ export function entriesOf(view: View, now: number): Entry[] {
     ...waits(view, now),
     ...warnings(view),
   ];
-  const kept = lanes.flatMap((lane) => all.filter((entry) => entry.lane === lane).slice(-LANE_MAX));
-  return kept.sort((a, b) => a.from - b.from || a.seq - b.seq);
+  const limited = lanes.flatMap((lane) => all.filter((entry) => entry.lane === lane).slice(-LANE_MAX));
+  return limited.sort((a, b) => a.from - b.from || a.seq - b.seq);
 }
 
 function sessions({ sessions: all, items }: View, now: number): Entry[] {
