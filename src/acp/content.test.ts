@@ -24,7 +24,7 @@ test("accepts blocks that match ACP's schema, with unknown fields", () => {
   }
 });
 
-test('every agent supports text and links; the rest needs a capability', () => {
+test('every agent supports text and links; other blocks need a capability', () => {
   const { capabilities } = initialState;
   expect(unsupportedBlock([text, link], capabilities)).toBeNull();
   expect(unsupportedBlock([text, resource, image], capabilities)).toBe('resource');

@@ -35,7 +35,7 @@ test('counts objects, arrays and entries, but nothing in strings', () => {
   expect(exceedsValueCount(JSON.stringify(['{},{},[],"', '\\",{},']), 3)).toBe(false);
 });
 
-test('never counts fewer values than there are', () => {
+test('never undercounts values', () => {
   const size = (value: unknown): number =>
     typeof value === 'object' && value !== null
       ? Object.values(value).reduce((sum: number, one) => sum + size(one), 1)

@@ -122,7 +122,7 @@ test('an agent that rejects initialize fails', () => {
   expect(events).toMatchObject([{ kind: 'failed', code: 'acp_initialize_failed' }, { kind: 'answered' }]);
 });
 
-test('a new session has the id, modes and options that the agent gave it', () => {
+test('a new session has the id, modes and options from the agent’s response', () => {
   const talk = begun().ask(AGENT_METHODS.session_new);
   expect(talk.state).toMatchObject({ phase: 'opening', acp_session_id: null });
   const modes = { currentModeId: 'ask', availableModes: [{ id: 'ask', name: 'Ask' }, 'x'], more: 1 };
@@ -309,7 +309,7 @@ test('a new mode takes effect when the agent confirms it', () => {
   expect(options.answers({ configOptions: [{ id: 'm' }] }).state.config_options).toEqual([{ id: 'm' }]);
 });
 
-test('every part of the state is bounded, and keeps the first items', () => {
+test('bounds every part of the state, and keeps the first items', () => {
   const entry = { content: 'x'.repeat(1_000) };
   const talk = ready().update({ sessionUpdate: 'plan', entries: Array(5_000).fill(entry) });
   expect(JSON.stringify(talk.state.plan).length).toBeLessThanOrEqual(limits.acp_state_chars_max + 1_000);

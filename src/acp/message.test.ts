@@ -92,7 +92,7 @@ test('treats keys that are special in JavaScript as ordinary keys', () => {
   expect((message as { params: { x?: number } }).params.x).toBeUndefined();
 });
 
-test('reads back what it wrote, in one line', () => {
+test('round-trips messages, each as one line', () => {
   const id = fc.oneof(fc.string(), fc.integer(), fc.constant(null));
   const method = fc.string();
   const params = fc.jsonValue();
@@ -111,7 +111,7 @@ test('reads back what it wrote, in one line', () => {
   );
 });
 
-test('never throws, whatever an agent prints', () => {
+test('never throws, whatever the input', () => {
   const piece = fc.oneof(
     fc.json(),
     fc.string(),

@@ -65,7 +65,7 @@ describe('a sub-agent with a session', () => {
     expect(seen([null, announce('child', { state })])).toMatchObject([{ status, stop_reason }]);
   });
 
-  test('is reported only by the session that made it, and never moves', () => {
+  test('accepts updates only from the session that created it, and never changes its parent', () => {
     const [first, second] = seen(
       [null, announce('child', { title: 'mine' })],
       [child, announce('grandchild')],
@@ -76,7 +76,7 @@ describe('a sub-agent with a session', () => {
     expect(second).toMatchObject({ id: 'grandchild', parent_id: 'child', name: null });
   });
 
-  test('cannot be the main session or its own maker, or be announced in an unknown session', () => {
+  test('cannot be the main session or its own parent, or be announced in an unknown session', () => {
     const unknown: Source = { id: 'x', by: 'unknown' };
     expect(seen([null, announce('main')], [child, announce('child')], [unknown, announce('y')])).toEqual([]);
     expect(seen([null, announce('')], [null, announce(7)], [null, announce('x'.repeat(300))])).toEqual([]);
@@ -118,7 +118,7 @@ describe('a sub-agent within the agent’s session', () => {
     ]);
   });
 
-  test('is not made by other tool calls, or if the agent announces sessions', () => {
+  test('is not created by other tool calls, or if the agent announces sessions', () => {
     expect(seen([null, { ...launch, rawInput: { command: 'ls' } }], [child, launch])).toEqual([]);
     const before = seen([null, announce('c1', { title: 'a session' })]);
     expect(updateSubagents({ ...open, subagents: before }, null, launch)).toBe(before);
@@ -150,7 +150,7 @@ describe('a message', () => {
     expect(sourceOf(known, params)).toEqual(source);
   });
 
-  test('is the agent’s own before a session is open, whatever session it names', () => {
+  test('counts as the agent’s own before a session is open, whatever session it names', () => {
     expect(sourceOf({ ...known, acp_session_id: null }, { sessionId: 'other' })).toBeNull();
     expect(sourceOf({ ...known, acp_session_id: null }, { sessionId: 'child' })).toEqual(child);
   });

@@ -26,7 +26,7 @@ test('every reference resolves', () => {
   expect(references.filter((path) => lookUp(path) === undefined)).toEqual([]);
 });
 
-test('what two operations repeat is a component', () => {
+test('shares repeated definitions as components', () => {
   const operations = operationsOf(() => true) as unknown as { parameters: object[]; responses: object }[];
   const failures = operations.flatMap(({ responses }) =>
     Object.entries(responses).flatMap(([status, response]) => (Number(status) >= 400 ? [response] : [])),

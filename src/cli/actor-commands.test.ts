@@ -52,7 +52,7 @@ async function asks(...args: string[]): Promise<unknown> {
   return { method, ...params };
 }
 
-test('each command sends what its options say', async () => {
+test('each command sends its options', async () => {
   const as = ['--actor-id', 'hand@team_x'];
   const actor_id = 'hand@team_x';
   const payload = ['--payload', '{"a":1}'];
@@ -126,7 +126,7 @@ test('prints an object for one message, and an array in order for several', asyn
   expect([code, JSON.parse(stdout)]).toEqual([0, [{ message_id: 9 }, { message_id: 8 }]]);
 });
 
-test('a failed call is in its place, the others are made, and the exit code reports it', async () => {
+test('reports a failed call in its position and in the exit code, and makes the other calls', async () => {
   answers = (_method, params) => {
     if (params.message_id === 8 || params.review_id === 'b') throw problems.messageNotFound();
     return params;

@@ -154,7 +154,7 @@ describe('agents', () => {
     expect(await get('agt_9')).toMatchObject({ code: 1, stderr: 'svc: agent not found: agt_9\n' });
   });
 
-  test('create sends what the flags say', async () => {
+  test('create sends its flags', async () => {
     let body: unknown;
     const env = await open({
       createAgent: (call) => {
@@ -231,7 +231,7 @@ describe('input', () => {
     },
   });
 
-  test('waits if it is faster than the plane accepts it, and loses nothing', async () => {
+  test('waits for a slow plane, and loses nothing', async () => {
     const sent: string[] = [];
     const env = await open(handlers(sent, 1));
     const ran = await run(['agents', 'input', 'one'], { home, env, input: 'one\ntwo\n' });

@@ -25,7 +25,7 @@ test.runIf(has_v6)('localhost leads to svc at both addresses', async () => {
   await expect(fetch(`http://[::1]:${portOf(server)}/healthz`)).rejects.toThrow();
 });
 
-test.runIf(has_v6)('also over TLS', async () => {
+test.runIf(has_v6)('localhost leads to svc at both addresses over TLS', async () => {
   server = await openFakeHttp({}, { tls: testTls });
   const port = portOf(server);
   const sent = request({ host: '::1', port, path: '/healthz', ca: testTls.cert, servername: 'localhost' });

@@ -109,7 +109,7 @@ describe('every route', () => {
   const filled = (route: Route) => route.path.replace(/\{[a-z_]+\*?\}/g, 'x');
 
   test.each(operationIds.filter((operation) => !isPublic(routes[operation])))(
-    '%s refuses a request without a token, and one with a bad token',
+    '%s rejects a request without a token or with an invalid one',
     async (operation) => {
       const route: Route = routes[operation];
       const none = await ask(filled(route), { method: route.method });
@@ -123,7 +123,7 @@ describe('every route', () => {
   );
 
   test.each(operationIds.filter((operation) => isRootOnly(routes[operation])))(
-    '%s refuses a user who is not root, whatever the body',
+    '%s rejects a user who is not root, whatever the body',
     async (operation) => {
       const route: Route = routes[operation];
       const init = route.method === 'GET' ? {} : { body: '{', headers: { ...user, ...json } };

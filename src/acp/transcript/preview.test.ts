@@ -29,7 +29,7 @@ const rests = (stopReason = 'end_turn', more = {}) =>
 const texts = (...events: Parameters<typeof viewOf>) =>
   only(viewOf(...events), 'agent_message').map(({ body }) => textOf(body));
 
-test('a turn continues when the prompt is accepted, and ends at the event that says so', () => {
+test('a turn continues when its prompt is accepted, and ends with the idle state', () => {
   const before = viewOf(prompts('go'), taken(), says('Hm', { messageId: 'm' }));
   expect(before).toMatchObject({ working: true, turns: [{ ended_ts: null }] });
   const after = viewOf(prompts('go'), taken(), says('Hm', { messageId: 'm' }), rests());
@@ -53,7 +53,7 @@ test('a turn may end with the answer to its prompt, or with an error', () => {
   }
 });
 
-test('a whole message replaces its chunks, and can grow again', () => {
+test('a complete message replaces its chunks, and more chunks can follow', () => {
   expect(texts(message('m', 'One', ' two'))).toEqual(['One two']);
   const changed = [says('On', { messageId: 'm' }), message('m', 'One'), says(' more', { messageId: 'm' })];
   expect(texts(...changed)).toEqual(['One more']);
@@ -104,7 +104,7 @@ test('content is added to a tool call, and a command shows its output', () => {
   expect(view.items).toHaveLength(1);
 });
 
-test('long command output keeps its end', () => {
+test('keeps the end of long command output', () => {
   const data = btoa('x'.repeat(bounds.text_chars));
   const chunk = update({ sessionUpdate: 'terminal_output_chunk', terminalId: 't', data });
   const shows = changes('c', { content: [{ type: 'terminal', terminalId: 't' }] });
@@ -114,7 +114,7 @@ test('long command output keeps its end', () => {
   expect(terminal).toMatchObject({ type: 'terminal', cut: 3, text: expect.stringMatching(/^x+end$/) });
 });
 
-test('a diff shows its patch, also in a question', () => {
+test('a diff shows its patch, also in a permission request', () => {
   const patch = {
     format: 'git_patch',
     text: 'diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,1 +1,2 @@\n-one\n+two\n+three\n',
@@ -159,7 +159,7 @@ test('settings are those of version 1, and the version is shown', () => {
   expect(only(view, 'notice')).toMatchObject([{ code: 'refused', text: 'wrong key' }]);
 });
 
-test('unknown updates are shown as they are', () => {
+test('shows unknown updates unchanged', () => {
   const view = viewOf(update({ sessionUpdate: '_weather', sky: 'grey' }));
   expect(only(view, 'unknown')).toMatchObject([{ label: '_weather', raw: { value: { sky: 'grey' } } }]);
 });

@@ -51,7 +51,7 @@ function word(item: Item): string {
   return item.kind === 'delegation' ? `<${item.name ?? item.id}>` : item.kind;
 }
 
-test('concurrent messages of sub-agents are kept apart, each in one piece', () => {
+test('keeps concurrent messages of sub-agents separate and unsplit', () => {
   const view = viewOf(
     prompts('go'),
     update(announce('s1', { title: 'explorer' })),
@@ -66,7 +66,7 @@ test('concurrent messages of sub-agents are kept apart, each in one piece', () =
   expect(course(view)).toEqual(['- go', '- <explorer>', '- I wait.', 's1 its ', 's1 c1', 's1 more words']);
 });
 
-test('a row shows what is currently known about its sub-agent', () => {
+test('a row shows the latest state of its sub-agent', () => {
   const view = viewOf(
     update(announce('s1', { title: 'a', description: 'Find it' })),
     of('s1', call('c1')),
@@ -79,7 +79,7 @@ test('a row shows what is currently known about its sub-agent', () => {
   ]);
 });
 
-test('a sub-agent that works in another turn has another row there, with its own count', () => {
+test('a sub-agent has a separate row in each turn, with a separate count', () => {
   const view = viewOf(
     prompts('one', 'p1'),
     update(announce('s1', { title: 'explorer' })),
@@ -95,7 +95,7 @@ test('a sub-agent that works in another turn has another row there, with its own
   ]);
 });
 
-test('a nested sub-agent is inside its parent, whichever comes first in a turn', () => {
+test('a nested sub-agent is below its parent, whichever comes first in a turn', () => {
   const view = viewOf(
     prompts('one', 'p1'),
     update(announce('s1', { title: 'outer' })),
@@ -110,7 +110,7 @@ test('a nested sub-agent is inside its parent, whichever comes first in a turn',
   ]);
 });
 
-test('calls with the same id in two sessions are kept apart; marked calls use the agent’s ids', () => {
+test('keeps tool calls with the same id in two sessions separate; marked calls use the agent’s ids', () => {
   const view = viewOf(
     update(announce('s1')),
     calls('c1', { title: 'mine' }),
@@ -127,7 +127,7 @@ test('calls with the same id in two sessions are kept apart; marked calls use th
   ]);
 });
 
-test('one launched by a tool call gets its name and its end from that call', () => {
+test('a sub-agent launched by a tool call takes its name and its end from that call', () => {
   const rawInput = { subagent_type: 'Explore', description: 'Find it' };
   const view = viewOf(
     calls('c1', { title: 'Task', kind: 'think', rawInput }),
@@ -157,7 +157,7 @@ test('a sub-agent’s mode, plan and usage are not the agent’s; those of an un
   expect(only(view, 'delegation')[1]).toMatchObject({ id: 's9', name: null, unknown_session: true });
 });
 
-test('only its maker reports on a sub-agent, and none contains itself', () => {
+test('accepts reports on a sub-agent only from its creator, and allows no cycles', () => {
   const view = viewOf(
     update(announce('s1', { title: 'mine' })),
     of('s1', announce('s2', { title: 'inner' })),
@@ -176,7 +176,7 @@ test('only its maker reports on a sub-agent, and none contains itself', () => {
   ]);
 });
 
-test('questions and timeline entries name the sub-agent', () => {
+test('permission requests and timeline entries name the sub-agent', () => {
   const asks = (subagent: string, more: Fields = {}) =>
     fromAgent(
       {

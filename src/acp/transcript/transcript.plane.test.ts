@@ -29,7 +29,7 @@ async function ends(acp: ScriptedAcp, stopReason: string): Promise<void> {
 
 const say = (text: string) => ({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } });
 
-test('a turn with a question that somebody answers, and one that is withdrawn', async () => {
+test('shows a turn with an answered and a withdrawn permission request', async () => {
   const { id, acp } = await startAcp(room, { prompt: 'go' });
   await acp.opens({ agentInfo: { name: 'scripted', version: '1' } });
   const { id: prompt_id } = await acp.hears('request', 'session/prompt');
@@ -65,7 +65,7 @@ test('a turn with a question that somebody answers, and one that is withdrawn', 
   expect(view.agent).toEqual({ name: 'scripted', title: null, version: '1' });
 });
 
-test('a turn that is cancelled while it asks', async () => {
+test('shows a turn that is cancelled while a request is pending', async () => {
   const { id, acp } = await startAcp(room, { prompt: 'go' });
   await acp.opens();
   const { id: prompt_id } = await acp.hears('request', 'session/prompt');
@@ -84,7 +84,7 @@ test('a turn that is cancelled while it asks', async () => {
   await until(id, (view) => expect(only(view, 'stop')[0]?.reason).toBe('cancelled'));
 });
 
-test('an agent that ends in its turn and is started again: what it replays stands there once', async () => {
+test('shows replayed messages once when an agent restarts after ending during its turn', async () => {
   const { id, acp } = await startAcp(room, { prompt: 'one' });
   await acp.opens();
   acp.updates(say('first answer'));

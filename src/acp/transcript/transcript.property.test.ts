@@ -193,7 +193,7 @@ test('batches of any size have the same result as single events', () => {
   );
 });
 
-test('nothing stays open after the process has ended', () => {
+test('leaves nothing open after the process has ended', () => {
   fc.assert(
     fc.property(fc.array(event, { maxLength: 40 }), (events) => {
       const { turns, working, items } = viewOf([[...events, { type: 'status', status: 'completed' }]]);

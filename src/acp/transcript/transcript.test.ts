@@ -44,8 +44,8 @@ function word(item: Item): string {
   return item.kind;
 }
 
-describe('what is said', () => {
-  test('chunks of one message are one item, which begins with the first and ends when something else comes', () => {
+describe('messages', () => {
+  test('joins the chunks of a message into one item, which ends when another item starts', () => {
     const view = viewOf(prompts('go'), thinks('hm'), thinks('m'), says('I '), says('will'), calls('c1'));
     expect(course(view)).toEqual([
       'user_message go',
@@ -57,30 +57,30 @@ describe('what is said', () => {
     expect(view.items[2]).toMatchObject({ ts: 4, ended_ts: 6 });
   });
 
-  test('another message id is another message, and one that comes in between does not cut the first in two', () => {
+  test('keeps interleaved messages with different ids separate and unsplit', () => {
     const [one, two] = [{ messageId: '1' }, { messageId: '2' }];
     const view = viewOf(says('a', one), says('x', two), says('b', one), says('y', two), says('without'));
     expect(course(view)).toEqual(['agent_message ab', 'agent_message xy', 'agent_message without']);
   });
 
-  test('what a message says after a tool stands after the tool, whatever its id is', () => {
+  test('starts a new item for text after a tool call, whatever its message id', () => {
     const id = { messageId: '1' };
     const view = viewOf(says('before', id), calls('c1'), says('after', id));
     expect(course(view)).toEqual(['agent_message before', 'tool c1 pending', 'agent_message after']);
   });
 
-  test('an update of a tool that is there does not cut a message in two', () => {
+  test('an update of an existing tool call does not split a message', () => {
     const view = viewOf(calls('c1'), says('one '), changes('c1', { status: 'completed' }), says('two'));
     expect(course(view)).toEqual(['tool c1 completed', 'agent_message one two']);
   });
 
-  test('what is printed beside the protocol is one block, and does not cut a message in two', () => {
+  test('output outside the protocol is one item, and does not split a message', () => {
     const view = viewOf(says('one '), printed('a\nb\n'), printed('c\n'), says('two'), printed('d\n'));
     expect(course(view)).toEqual(['agent_message one two', 'output']);
     expect(view.items[1]).toMatchObject({ text: 'a\nb\nc\nd\n', lines: 4 });
   });
 
-  test('what is printed to stderr is output alone', () => {
+  test('stderr appears as output only', () => {
     expect(viewOf(printed('warning\n', { stream: 'stderr' })).items).toEqual([]);
   });
 
@@ -102,7 +102,7 @@ describe('what is said', () => {
     ]);
   });
 
-  test('what an agent repeats of the prompt is not shown; what somebody else said to it is', () => {
+  test('hides the agent’s echo of a prompt, but shows other user messages', () => {
     const echo = (text: string) =>
       update({ sessionUpdate: 'user_message_chunk', content: { type: 'text', text } });
     const view = viewOf(
@@ -116,7 +116,7 @@ describe('what is said', () => {
     expect(view.items[1]).toMatchObject({ prompt_id: null });
   });
 
-  test('replayed parts of an old conversation are not shown twice; what they say of settings counts', () => {
+  test('hides replayed items, but applies their settings', () => {
     const replay = { replay: true };
     const view = viewOf(
       says('once'),
@@ -127,14 +127,14 @@ describe('what is said', () => {
     expect(view.title).toBe('T');
   });
 
-  test('a text that is too long is cut, and says by how much', () => {
+  test('truncates a long text, and records how much was cut', () => {
     const chunk = 'x'.repeat(bounds.text_chars / 2 + 10);
     const [item] = only(viewOf(says(chunk), says(chunk), says('more')), 'agent_message');
     expect(item?.body.text_chars).toBe(bounds.text_chars);
     expect(item?.body.cut).toBe(24);
   });
 
-  test('a message that is too large for an event leaves a mark', () => {
+  test('shows a placeholder for a message that is too large for an event', () => {
     const view = viewOf(
       asks('session/prompt'),
       fromAgent(null, { method: 'session/update', truncated: true, size: 2_000_000 }),
@@ -149,7 +149,7 @@ describe('what is said', () => {
 });
 
 describe('turns', () => {
-  test('a turn goes from its prompt to its stop, with the reason of the agent', () => {
+  test('a turn lasts from its prompt to its stop, and has the agent’s stop reason', () => {
     const view = viewOf(prompts('one'), says('a'), stops('max_tokens'), prompts('two', 'prm_2'));
     expect(view.turns).toEqual([
       {
@@ -169,14 +169,14 @@ describe('turns', () => {
     expect(view.working).toBe(true);
   });
 
-  test('a turn that was cancelled stops until the agent says that it has', () => {
+  test('a cancelled turn is stopping until the agent confirms it', () => {
     expect(viewOf(prompts('one'), cancels())).toMatchObject({ working: true, stopping: true });
     const after = viewOf(prompts('one'), cancels(), stops('cancelled'));
     expect(after).toMatchObject({ working: false, stopping: false });
     expect(after.turns[0]).toMatchObject({ cancelled_ts: 2, stop_reason: 'cancelled' });
   });
 
-  test('a prompt that failed ends its turn, and its notice says why', () => {
+  test('a failed prompt ends its turn, with the reason in a notice', () => {
     const view = viewOf(
       prompts('one'),
       answers({ error: { code: -32603, message: 'no' } }),
@@ -191,7 +191,7 @@ describe('turns', () => {
     });
   });
 
-  test('the end of the process ends the turn, its tools and pending questions', () => {
+  test('the end of the process ends the turn, its tool calls and pending requests', () => {
     const view = viewOf(
       prompts('one'),
       calls('c1'),
@@ -215,7 +215,7 @@ describe('turns', () => {
     expect(transcript.view.working).toBe(false);
   });
 
-  test('a log that is read from its middle shows the end of a turn whose beginning it does not have', () => {
+  test('shows the end of a turn whose start is missing from the log', () => {
     const view = viewOf(says('last words'), stops('end_turn'));
     expect(course(view)).toEqual(['agent_message last words', 'stop']);
     expect(view.items[1]).toMatchObject({ reason: 'end_turn', seconds: null });
@@ -223,7 +223,7 @@ describe('turns', () => {
 });
 
 describe('tools', () => {
-  test('a tool is one row, and an update changes only the fields that it contains', () => {
+  test('a tool call is one row, and an update changes only the fields that it contains', () => {
     const view = viewOf(
       calls('c1', { kind: 'edit', locations: [{ path: '/a', line: 3 }], rawInput: { x: 1 } }),
       changes('c1', { status: 'in_progress', title: 'Edit a' }),
@@ -248,12 +248,12 @@ describe('tools', () => {
     expect(course(viewOf(changes('c9', { status: 'completed' })))).toEqual(['tool c9 completed']);
   });
 
-  test('a call that begins again after its end is another row', () => {
+  test('a tool call that restarts after its end gets another row', () => {
     const view = viewOf(calls('c1'), changes('c1', { status: 'failed' }), calls('c1'), calls('c1'));
     expect(course(view)).toEqual(['tool c1 failed', 'tool c1 pending']);
   });
 
-  test('a diff has the numbers of added and removed lines, and a repeated one stays the same object', () => {
+  test('counts a diff’s added and removed lines, and reuses the object of a repeated diff', () => {
     const content = [{ type: 'diff', path: '/a', oldText: 'one\ntwo\n', newText: 'one\r\n2\nthree' }];
     const before = viewOf(calls('c1', { content }));
     const after = viewOf(calls('c1', { content }), changes('c1', { status: 'completed', content }));
@@ -266,7 +266,7 @@ describe('tools', () => {
     expect(only(transcript.view, 'tool')[0]?.call.content[0]).toBe(first?.call.content[0]);
   });
 
-  test('content is text, diff or terminal; any other is kept unchanged', () => {
+  test('content is text, a diff or a terminal; any other content is kept unchanged', () => {
     const content = [
       { type: 'content', content: { type: 'text', text: 'out' } },
       { type: 'terminal', terminalId: 't1' },
@@ -281,7 +281,7 @@ describe('tools', () => {
     ]);
   });
 
-  test('a cancel marks unfinished tools at once, and a later end still counts', () => {
+  test('a cancel marks unfinished tool calls at once, and a later result still applies', () => {
     const cancelled = [
       prompts('go'),
       calls('c1'),
@@ -296,13 +296,13 @@ describe('tools', () => {
     expect(course(late)[1]).toBe('tool c1 failed');
   });
 
-  test('a tool without an end is unfinished once its turn is over', () => {
+  test('a tool call without a result is unfinished once its turn is over', () => {
     const view = viewOf(prompts('go'), calls('c1', { status: 'in_progress' }), stops('end_turn'));
     expect(only(view, 'tool')[0]).toMatchObject({ status: 'unfinished', ended_ts: 3 });
   });
 });
 
-describe('questions', () => {
+describe('permission requests', () => {
   const call = {
     toolCallId: 'c1',
     title: 'npm publish',
@@ -310,7 +310,7 @@ describe('questions', () => {
     rawInput: { command: 'npm publish' },
   };
 
-  test('options are the agent’s own, in its order, of whatever kind', () => {
+  test('keeps the agent’s options in order, whatever their kind', () => {
     const [request] = only(viewOf(wants('rev_1', call)), 'permission');
     expect(request).toMatchObject({
       review_id: 'rev_1',
@@ -320,12 +320,12 @@ describe('questions', () => {
     });
   });
 
-  test('a question takes missing details from its tool', () => {
+  test('a request takes missing details from its tool call', () => {
     const view = viewOf(calls('c1', { title: 'Edit', kind: 'edit' }), wants('rev_1'));
     expect(only(view, 'permission')[0]?.call).toMatchObject({ title: 'Edit', tool_kind: 'edit' });
   });
 
-  test('an answer has the option, who chose it, and when', () => {
+  test('an answer has the option, the user who chose it, and the time', () => {
     const view = viewOf(wants('rev_1'), decides('rev_1', { outcome: 'selected', optionId: 'y' }));
     expect(only(view, 'permission')[0]).toMatchObject({
       outcome: { type: 'selected', option_id: 'y', option: { name: 'Yes, do it' } },
@@ -334,7 +334,7 @@ describe('questions', () => {
     });
   });
 
-  test('a question is cancelled by an answer that says so, and withdrawn by the agent', () => {
+  test('a request can be cancelled by an answer, or withdrawn by the agent', () => {
     const cancelled = viewOf(wants('rev_1'), decides('rev_1', { outcome: 'cancelled' }, null));
     expect(only(cancelled, 'permission')[0]).toMatchObject({
       outcome: { type: 'cancelled' },
@@ -347,7 +347,7 @@ describe('questions', () => {
     expect(only(withdrawn, 'permission')[0]?.outcome).toEqual({ type: 'withdrawn' });
   });
 
-  test('an answer that did not reach the agent is marked', () => {
+  test('marks an answer that did not reach the agent', () => {
     const view = viewOf(
       wants('rev_1'),
       decides('rev_1', { outcome: 'selected', optionId: 'y' }),
@@ -356,7 +356,7 @@ describe('questions', () => {
     expect(only(view, 'permission')[0]).toMatchObject({ undeliverable: true });
   });
 
-  test('a question that is too large for an event can still be answered by its review', () => {
+  test('a request that is too large for an event can still be answered through its review', () => {
     const large = fromAgent(null, {
       method: 'session/request_permission',
       review_id: 'rev_1',
@@ -367,8 +367,8 @@ describe('questions', () => {
   });
 });
 
-describe('what an agent says of itself', () => {
-  test('the last plan counts, and how much of it is done', () => {
+describe('agent settings', () => {
+  test('shows the latest plan and its progress', () => {
     const plan = (...states: string[]) =>
       update({ sessionUpdate: 'plan', entries: states.map((status) => ({ content: 'x', status })) });
     const view = viewOf(plan('pending'), plan('completed', 'in_progress', 'pending'));
@@ -398,7 +398,7 @@ describe('what an agent says of itself', () => {
     expect(view.items).toEqual([]);
   });
 
-  test('a setting that the agent refuses is a notice', () => {
+  test('a setting that the agent rejects becomes a notice', () => {
     const view = viewOf(
       asks('session/set_mode', { modeId: 'auto' }, 'r2'),
       answers({ error: { code: 1, message: 'not now' } }, 'r2'),
@@ -408,8 +408,8 @@ describe('what an agent says of itself', () => {
   });
 });
 
-describe('a request for input', () => {
-  test('is an item that names its record; its completion adds no item', () => {
+describe('elicitations', () => {
+  test('are items with the id of their record; their completion adds no item', () => {
     const create = { id: 1, method: 'elicitation/create', params: { mode: 'url' } };
     const view = viewOf(
       says('one'),
@@ -422,8 +422,8 @@ describe('a request for input', () => {
   });
 });
 
-describe('what is not known', () => {
-  test('an unknown update, notification or request is a folded item with all of it', () => {
+describe('unknown messages', () => {
+  test('shows an unknown update, notification or request in full, collapsed', () => {
     const view = viewOf(
       update({ sessionUpdate: 'made_up_update', anything: [1] }),
       fromAgent({ method: '_made_up/notification', params: { x: 1 } }),
@@ -436,7 +436,7 @@ describe('what is not known', () => {
     ]);
   });
 
-  test('an unknown value that is too large is cut', () => {
+  test('truncates a large unknown value', () => {
     const huge = { sessionUpdate: 'made_up', text: 'x'.repeat(bounds.text_chars + 1) };
     const [item] = only(viewOf(update(huge)), 'unknown');
     expect(item?.raw.cut).toBe(true);
@@ -444,13 +444,13 @@ describe('what is not known', () => {
   });
 });
 
-test('frames that do not survive being read and written again are shown like any others', () => {
+test('shows frames that a parse and serialize round trip would change', () => {
   const view = viewOf(...oddFrames('s').map((frame) => fromAgent(JSON.parse(frame))));
   expect(course(view)).toEqual(['agent_message integerswritingkeyscafé 😀 / A \0 \ud800']);
 });
 
-describe('a stream', () => {
-  test('an event that comes again changes nothing', () => {
+describe('streaming', () => {
+  test('ignores a repeated event', () => {
     const transcript = new Transcript();
     const events = numbered([says('a'), says('b')]);
     transcript.take(events);
@@ -459,7 +459,7 @@ describe('a stream', () => {
     expect(transcript.view).toBe(view);
   });
 
-  test('after a reset the log continues at its head, and keys stay unique', () => {
+  test('continues at the head of the log after a reset, with unique keys', () => {
     const transcript = new Transcript();
     transcript.take(numbered([says('a'), calls('c1'), says('b')]));
     transcript.take(numbered([{ ...errorEvent('reset', { head: 1 }), session_id: null }]));
@@ -470,7 +470,7 @@ describe('a stream', () => {
     expect(new Set(keys).size).toBe(keys.length);
   });
 
-  test('a picture that was taken never changes, and holds what did not change as it was', () => {
+  test('a view is immutable, and shares unchanged items with the previous view', () => {
     const transcript = new Transcript();
     transcript.take(numbered([prompts('go'), says('one'), calls('c1'), says('two')]));
     const before = transcript.view;
@@ -483,7 +483,7 @@ describe('a stream', () => {
     expect(after.items[3]).not.toBe(before.items[3]);
   });
 
-  test('only so many items are held, the newest, and tools among them still change', () => {
+  test('keeps a bounded number of the newest items, whose tool calls can still change', () => {
     const transcript = new Transcript();
     const many = Array.from({ length: bounds.items + 10 }, (_, at) => calls(`c${at}`));
     transcript.take(numbered(many));
@@ -530,7 +530,7 @@ describe('the demo agent', () => {
     ];
   }
 
-  test('a turn of it is a message, a thought, a plan, tools with a diff, an answered question and a stop', async () => {
+  test('its turn has a message, a thought, a plan, tool calls with a diff, an answered request and a stop', async () => {
     await demo.prompt(await demo.open(dir), 'Fix the flaky test');
     const view = viewOf(...events());
     expect(view.items.map(({ kind }) => kind)).toEqual([

@@ -104,7 +104,7 @@ test.each([
   expect(talk.events).toContainEqual(failed);
 });
 
-test('an agent that chooses a version that it was not offered fails', () => {
+test('fails an agent that chooses a version that was not offered', () => {
   const talk = new Talk().ask(AGENT_METHODS.initialize, { protocolVersion: 1 }).answers(hello);
   expect(talk.state).toMatchObject({ phase: 'failed', protocol_version: null });
 });
@@ -236,7 +236,7 @@ test('a rejected prompt, or work that fails, ends the turn with the reason', () 
 
 const options = [{ optionId: 'once', name: 'Once', kind: 'allow_once' }];
 
-test('a permission request has its own title and everything known about the call', () => {
+test('a permission request has its own title and all known details of the tool call', () => {
   const toolCall = { toolCallId: 'c1', title: 'rm -r build', kind: 'execute', content: [] };
   const talk = prompted().asks({
     ...{ sessionId: 's', title: 'Run this?', description: 'It cleans up.', options },

@@ -48,7 +48,7 @@ test('a wait for an agent that is deleted ends with not found', async () => {
   await refused;
 });
 
-test('the number of waiting requests is limited, and finished ones free their places', async () => {
+test('limits the number of waiting requests, and frees the slots of finished ones', async () => {
   const { id } = await room.create({ start: true });
   const controller = new AbortController();
   const many = Array.from({ length: limits.agent_waiters_max }, () =>

@@ -42,7 +42,7 @@ describe('audit', () => {
     expect(lines).toEqual([]);
   });
 
-  it('takes the workdir from the agent unless it is given', async () => {
+  it('takes the workdir from the agent unless specified', async () => {
     await addAgent(room.store, 'agt_a');
     const stored = await room.store.read((reader) =>
       reader.get(reader.sql.selectFrom('agents').select('workdir')),

@@ -25,7 +25,7 @@ const call = (toolCallId: string, status: string) => ({
   ...{ kind: 'edit', title: 'Write a.txt' },
 });
 
-test('sets the mode that asks, and waits for its confirmation, before the first prompt of a new session', async () => {
+test('sets the asking mode, and waits for its confirmation, before the first prompt of a new session', async () => {
   const { id, acp } = await claude();
   await acp.opens({}, modes('auto'));
   const request = await acp.hears('request', 'session/set_mode');
@@ -78,7 +78,7 @@ test('an agent that may act without asking starts in its own mode, which the rec
   await until(id, { permission_mode: 'agent', asks: 'acts' });
 });
 
-test('a mode that the agent refuses or does not offer is an error, and the record says so', async () => {
+test('reports an error if the agent rejects or does not offer the mode', async () => {
   const refusing = await claude();
   await refusing.acp.opens({}, modes('auto'));
   await refusing.acp.answers('session/set_mode', { error: refusal });
@@ -104,7 +104,7 @@ test('reports an agent that does not confirm the mode, and sends its prompt once
   await acp.hears('request', 'session/prompt');
 });
 
-test('a restart between the mode and its confirmation sends neither twice', async () => {
+test('after a restart between the mode and its confirmation, sends neither twice', async () => {
   const { id, acp } = await claude();
   await acp.opens({}, modes('auto'));
   const request = await acp.hears('request', 'session/set_mode');
@@ -117,7 +117,7 @@ test('a restart between the mode and its confirmation sends neither twice', asyn
   await room.expectTrue(id);
 });
 
-test('a mode that a person chooses later stays, and the record says what it means', async () => {
+test('keeps a mode that a user chooses later, and records its meaning', async () => {
   const { id, acp } = await claude({ prompt: null });
   await acp.opens({}, modes('default'));
   await until(id, { activity: 'idle' });

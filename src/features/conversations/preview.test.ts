@@ -55,7 +55,7 @@ test('an agent that is offered version 2 may choose version 1', async () => {
   await room.expectTrue(id);
 });
 
-test('the mode that asks is set as an option before the first prompt', async () => {
+test('sets the asking mode as an option before the first prompt', async () => {
   const { id, acp } = await claude();
   await acp.opens(hello(), { configOptions: [mode('auto')] });
   const request = await acp.hears('request', 'session/set_config_option');
@@ -69,7 +69,7 @@ test('the mode that asks is set as an option before the first prompt', async () 
   await room.expectTrue(id);
 });
 
-test('an agent without an option for modes is reported to lack the mode that asks', async () => {
+test('reports an agent without a mode option as lacking the asking mode', async () => {
   const { id, acp } = await claude();
   await acp.opens(hello(), {});
   await acp.hears('request', 'session/prompt');

@@ -38,7 +38,7 @@ test('no message in the log contains a secret in either direction, and the agent
   expect(events.find(({ type }) => type === 'output')?.data).toBe('not a message: [redacted:KEY]\n');
 });
 
-test('what an agent says about itself is redacted; settings keep their ids', async () => {
+test('redacts the agent’s self-description; settings keep their ids', async () => {
   const { id, acp } = await startAcp(room, { env, prompt: 'go' });
   const modes = { currentModeId: env.MODE, availableModes: [{ id: env.MODE, name: 'x' }] };
   await acp.opens({}, { modes });

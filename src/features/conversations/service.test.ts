@@ -134,7 +134,7 @@ test('rejects unsupported requests at any time', async () => {
   await room.expectTrue(id);
 });
 
-test('a conversation is resumed if the agent can, else loaded, else started again and reported', async () => {
+test('resumes a conversation if supported, else loads it, else reports a new one', async () => {
   const { id } = await opened();
   const both = await restarted(id, { resume: {} }, true);
   const resumed = await both.answers('session/resume', { result: {} });
@@ -244,7 +244,7 @@ test('an agent’s mode and options are set as it reports them', async () => {
   await room.expectTrue(id);
 });
 
-test('an agent that does not answer is not waited for indefinitely', async () => {
+test('limits the wait for an agent that does not answer', async () => {
   const { id, acp } = await opened();
   const request = Array.from({ length: limits.acp_asked_max }, () =>
     room.prompting.configure(ANA, id, { mode_id: 'auto' }),

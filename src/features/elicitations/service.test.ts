@@ -129,7 +129,7 @@ test('rejected content changes nothing', async () => {
   await room.expectTrue(id);
 });
 
-test('a URL is accepted, and complete once the agent says so', async () => {
+test('an accepted URL completes when the agent reports it', async () => {
   const { id, acp } = await prompted();
   elicit(acp, 1, link());
   const [elicitation] = await elicitations(1);

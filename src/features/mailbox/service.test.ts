@@ -246,7 +246,7 @@ test('a restart of the run makes dead letters of unacknowledged and late mail', 
   });
 });
 
-test('agents that keep answering each other are stopped by the hop budget, visibly', async () => {
+test('the hop limit stops agents that keep answering each other, and reports it', async () => {
   let last = await post('robot', 'plain');
   for (let n = 1; last.status !== 'dead_letter'; n++) {
     expect(n).toBeLessThanOrEqual(limits.mail_hops_max + 1);
@@ -271,7 +271,7 @@ test('agents that keep answering each other are stopped by the hop budget, visib
   expect(await post('plain', 'robot')).toMatchObject({ status: 'pending', hops: 1 });
 });
 
-test('neither a person who answers an agent nor that agent is ever stopped', async () => {
+test('the hop limit never stops a conversation between a person and an agent', async () => {
   for (let n = 0; n <= limits.mail_hops_max; n++) {
     room.clock.advance(10);
     await send('user', 'robot');

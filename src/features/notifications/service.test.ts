@@ -234,7 +234,7 @@ describe('a device', () => {
     expect(await devicesOf(BEN)).toMatchObject([{ id: device.id, current: false }]);
   });
 
-  test('belongs to another user who signs in on it; knowing its endpoint is not enough', async () => {
+  test('moves to another user who signs in on it; knowing its endpoint is not enough', async () => {
     const device = await subscribe(BEN);
     const { keys } = service.device();
     const stolen = room.push.subscribe(EVE, elicitation({ endpoint: device.endpoint, keys }), null);

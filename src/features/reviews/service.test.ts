@@ -43,7 +43,7 @@ async function audited(event: string): Promise<unknown[]> {
   return rows.filter((row) => row.event === event).map(({ details }) => JSON.parse(String(details)));
 }
 
-test('a request becomes a review in the agent’s words, and the agent gets its answer', async () => {
+test('a request becomes a review with the agent’s text, and the agent gets the answer', async () => {
   const { id, acp } = await prompted();
   const offered = [option('b', 'reject_once'), option('a', 'allow_once'), option('c', 'never_heard_of')];
   acp.asks('q', offered, 'Write a file');
@@ -245,7 +245,7 @@ test('an answer to a withdrawn request is reported as undeliverable', async () =
   await room.expectTrue(id);
 });
 
-test('an agent that dies leaves no pending review, and no answer that seems delivered', async () => {
+test('when an agent dies, no review stays pending and no answer counts as delivered', async () => {
   const { id, acp } = await prompted();
   acp.asks(1);
   acp.asks(2);

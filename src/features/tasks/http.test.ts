@@ -84,7 +84,7 @@ test.each<[body: unknown, message: string]>([
   expect(await refusal('POST', `${one}/messages`, body)).toBe(message);
 });
 
-test('returns 404 with its own message for what is missing or inaccessible', async () => {
+test('returns 404 with a specific message for missing or inaccessible resources', async () => {
   expect(await refusal('GET', `${TASKS}/task_none`)).toBe('404 task not found');
   expect(await refusal('GET', '/api/teams/none/tasks')).toBe('404 team not found');
   expect(await refusal('GET', `${one}/messages/7`)).toBe('404 message not found');

@@ -55,7 +55,7 @@ test('a settled review shows what was chosen and by whom, or that it is no longe
   expect(says({ status: 'expired' })).toMatch(/^No longer needed/);
 });
 
-test('a review is settled if either the log or the list says so', () => {
+test('a review is settled if either the log or the list contains its answer', () => {
   const outcome = { type: 'selected', option_id: 'a', option: options[0]! } as const;
   const answered = { ...item, outcome, answered_by: 'leo', settled_ts: 9 };
   expect(questionIn(item, 'agt_1', undefined).settled).toBeNull();

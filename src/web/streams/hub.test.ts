@@ -194,7 +194,7 @@ describe('delivery to pages', () => {
     expect(page.seen(1)).toEqual(numbers(1, 2_000));
   });
 
-  test('a page that acknowledges nothing pauses the stream and loses no event', async () => {
+  test('pauses the stream for a page that acknowledges nothing, and loses no event', async () => {
     const { plane, hub } = open();
     plane.append('a', 100_000);
     const page = new FakePage(hub);

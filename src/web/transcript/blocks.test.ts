@@ -69,7 +69,7 @@ describe('growing text', () => {
     expect(blocks.finished).toEqual(['another\n\n']);
   });
 
-  test('for any text, nothing is lost, finished blocks stay, and they are those of the whole text', () => {
+  test('for any text, nothing is lost, finished blocks stay, and the result equals one parse of the full text', () => {
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
         const blocks = new MarkdownBlocks();

@@ -7,7 +7,7 @@ test('makes control characters and marks that reorder text visible, but keeps ta
   );
 });
 
-test('only text and tabs count as dull', () => {
+test('only text and tabs count as plain text', () => {
   expect(isPlainText('text\twith é and 😀')).toBe(true);
   for (const char of ['\0', '\n', '\r', '\x1b', '\x9b', '\u200f', '\u2069'])
     expect(isPlainText(char)).toBe(false);

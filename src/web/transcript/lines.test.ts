@@ -22,7 +22,7 @@ function many(count: number, text: (at: number) => string): EventRecord[] {
 }
 
 describe('lines', () => {
-  test('an event contains whole lines, or a part of a line that continues in the next event of its stream', () => {
+  test('joins a line that continues in the next event of its stream', () => {
     const lines = linesOf(
       printed('one\ntwo\nthr', { partial: true }),
       printed('error\n', { stream: 'stderr' }),

@@ -12,7 +12,7 @@ function record(id: string, found: ProgramFinding | null) {
 }
 
 describe('presets', () => {
-  it('are exactly these', () => {
+  it('match the expected list', () => {
     expect(presets.map(({ id }) => id).join(' ')).toBe(
       'demo claude codex gemini opencode qwen goose copilot cursor droid pi acp plain',
     );

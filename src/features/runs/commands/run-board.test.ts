@@ -124,7 +124,7 @@ describe('the board of a run', () => {
     ]);
   });
 
-  test('shows how a waiting run can continue, and asks for nothing after its end', () => {
+  test('shows how a waiting run can continue, and requests no input after its end', () => {
     const waits = run({ status: 'input_required', error: 'no rounds left' });
     expect(boardLines(board([], { run: waits }), screen, now_ms).slice(2)).toEqual([
       'the run waits for an answer: no rounds left',
@@ -150,7 +150,7 @@ describe('drawing in place', () => {
     return drawn;
   }
 
-  test('one write moves to the first line and erases the previous lines', async () => {
+  test('moves to the first line and erases the previous lines in one write', async () => {
     const drawn = await draw(
       [
         { rows: 24, columns: 80 },

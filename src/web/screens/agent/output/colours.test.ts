@@ -44,7 +44,7 @@ describe('colours of output', () => {
     expect(contrast('#777777', '#777777')).toBe(1);
   });
 
-  test('are one style that covers both themes', () => {
+  test('use one style for both themes', () => {
     const style = styleOf({ ...usual, fg: 'red', bg: null, bold: true, underline: true });
     expect(style).toEqual({
       color: `light-dark(${themes.light.named.red}, ${themes.dark.named.red})`,
