@@ -36,12 +36,12 @@ export function changesNothing(schema: z.ZodType, value: unknown): boolean {
  * @param parameters names of query parameters, shown as `?name`
  */
 export function ignoredFieldsHeader(fields: readonly FieldPath[], parameters: readonly string[]): string {
-  const names = [...fields.map(nameOf), ...parameters.map((parameter) => `?${encoded(parameter)}`)];
+  const names = [...fields.map(formatPath), ...parameters.map((parameter) => `?${encoded(parameter)}`)];
   const shown = names.slice(0, limits.ignored_fields_max);
   return (shown.length < names.length ? [...shown, '...'] : shown).join(', ');
 }
 
-function nameOf(path: FieldPath): string {
+function formatPath(path: FieldPath): string {
   return path
     .map((part, at) => (typeof part === 'number' ? '[]' : (at > 0 ? '.' : '') + encoded(String(part))))
     .join('');
@@ -63,7 +63,8 @@ function walk(schema: z.ZodType, value: unknown, path: FieldPath, found: Map<str
     for (const [key, item] of Object.entries(value)) {
       const here = [...path, key];
       if (Object.hasOwn(unwrapped.shape, key)) walk(unwrapped.shape[key] as z.ZodType, item, here, found);
-      else if (!isOpen(unwrapped) && found.size <= limits.ignored_fields_max) found.set(nameOf(here), here);
+      else if (!isOpen(unwrapped) && found.size <= limits.ignored_fields_max)
+        found.set(formatPath(here), here);
     }
   }
 }

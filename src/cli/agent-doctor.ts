@@ -45,7 +45,7 @@ export function addAgentDoctor(agents: Command, context: Context): void {
     .option('--prompt <text>', 'the prompt to send; it should make the agent ask for permission')
     .option('--timeout <duration>', 'time limit of each check (default: 60s)', timeLimit)
     .action(async (given: string[], options: Options) => {
-      const preset = presetOf(options.preset);
+      const preset = findAcpPreset(options.preset);
       const argv = given.length > 0 ? given : preset?.program?.argv;
       if (!argv) throw usage('give a program after --, or --preset ID of a preset that has one');
       const { examineAgent } = await import('../tools/agent-doctor/doctor.ts');
@@ -78,7 +78,7 @@ export function addAgentDoctor(agents: Command, context: Context): void {
     });
 }
 
-function presetOf(id: string | undefined): Preset | null {
+function findAcpPreset(id: string | undefined): Preset | null {
   if (id === undefined) return null;
   const preset = findPreset(id);
   if (preset?.protocol !== 'acp') throw usage(`--preset: ${id} is not a preset that speaks ACP`);

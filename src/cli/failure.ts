@@ -50,7 +50,7 @@ export async function withExplanation<T>(
 }
 
 /** How to fix a rejected path. */
-function remedyOf({ code, allowed_paths }: Problem): string[] {
+function formatRemedy({ code, allowed_paths }: Problem): string[] {
   if (!allowed_paths?.length) return [];
   const key = code === problems.repoNotSafe().code ? 'worktree.repo_roots' : 'safe_paths';
   return [
@@ -63,7 +63,7 @@ function remedyOf({ code, allowed_paths }: Problem): string[] {
 export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   if (error instanceof Problem) {
-    return new Failure(exitOf(error), [error.message, ...remedyOf(error)].join('\n'));
+    return new Failure(exitCodeFor(error), [error.message, ...formatRemedy(error)].join('\n'));
   }
   if (error instanceof Unreachable) {
     const cause = error.cause as { cause?: { code?: string }; code?: string } | undefined;
@@ -73,7 +73,7 @@ export function toFailure(error: unknown): Failure {
   return failed(error instanceof Error ? error.message : String(error));
 }
 
-function exitOf({ kind, code }: Problem): ExitCode {
+function exitCodeFor({ kind, code }: Problem): ExitCode {
   if (kind === 'unauthenticated') return exitCodes.unauthenticated;
   return code === problems.nodeUnreachable().code ? exitCodes.unreachable : exitCodes.failed;
 }

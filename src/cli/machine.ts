@@ -79,7 +79,7 @@ function addStop(program: Command, context: Context): void {
         ? await stopAgents(context, { ...options, url: localUrl(context, options) })
         : 0;
       const holder = local.terminate(data_dir, options.kill ? 'SIGKILL' : 'SIGTERM');
-      await untilGone(context, data_dir, holder);
+      await waitForExit(context, data_dir, holder);
       if (options.json) await printJson(io, { pid: holder.pid, agents_stopped: stopped });
       else say(io, `stopped (pid ${holder.pid})${options.agents ? `, and ${stopped} agents` : ''}`);
     });
@@ -187,7 +187,7 @@ async function stopAgent(api: Api, agent_id: string): Promise<void> {
   }
 }
 
-async function untilGone(context: Context, data_dir: string, holder: PlaneHolder): Promise<void> {
+async function waitForExit(context: Context, data_dir: string, holder: PlaneHolder): Promise<void> {
   const { io, local } = context;
   const deadline = Date.now() + limits.stop_wait_ms;
   for (;;) {

@@ -60,7 +60,7 @@ export function localFlags(options: LocalOptions): LocalFlags {
   if (options.dataDir !== undefined) values.set('data_dir', { text: options.dataDir, flag: '--data-dir' });
   if (options.listen !== undefined) values.set('server.listen', { text: options.listen, flag: '--listen' });
   for (const pair of options.set ?? []) {
-    const [key, text] = pairOf(pair, '--set');
+    const [key, text] = parsePair(pair, '--set');
     if (!isConfigKey(key)) throw usage(`--set ${key}: unknown key`);
     if (configKeys[key].secret) throw usage(`--set ${key}: secrets are not allowed in arguments`);
     values.set(key, { text, flag: `--set ${key}` });
@@ -69,7 +69,7 @@ export function localFlags(options: LocalOptions): LocalFlags {
 }
 
 /** `name=value`. */
-export function pairOf(text: string, flag: string): [string, string] {
+export function parsePair(text: string, flag: string): [string, string] {
   const at = text.indexOf('=');
   if (at < 1) throw usage(`${flag} ${text}: must be <name>=<value>`);
   return [text.slice(0, at), text.slice(at + 1)];

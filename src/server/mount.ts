@@ -319,7 +319,7 @@ class RequestCall {
     this.operation = mounted.operation;
     this.method = request.method;
     this.caller = request.caller;
-    this.params = paramsOf(mounted, request.params as Record<string, string>);
+    this.params = decodeParams(mounted, request.params as Record<string, string>);
     this.headers = request.headers;
     const { also } = mounted.route;
     this.also = also && accepted(request.headers.accept, also) ? also : null;
@@ -361,7 +361,7 @@ class RequestCall {
 }
 
 /** Maps path parameters to the names of the contract. A malformed id gives "not found". */
-function paramsOf(mounted: MountedRoute, given: Record<string, string>): Record<string, string> {
+function decodeParams(mounted: MountedRoute, given: Record<string, string>): Record<string, string> {
   const params: Record<string, string> = {};
   for (const { name, rest } of mounted.params) {
     const value = (rest ? given['*'] : given[name]) ?? '';

@@ -133,7 +133,7 @@ export class Join {
     const { store } = this.#deps;
     await store.read((reader) => {
       if (hasRoot(reader)) throw problems.rootAlreadyInitialized();
-      mustMatch(reader, request.token);
+      requireMatchingChallenge(reader, request.token);
     });
     return await this.#queue.run('join', () => this.#join(request, client));
   }
@@ -142,7 +142,7 @@ export class Join {
     const { store, audit, accounts, passwords, file } = this.#deps;
     const right = await store.write((tx) => {
       if (this.#isRight(tx, request)) return true;
-      const { tries_left } = mustMatch(tx, request.token);
+      const { tries_left } = requireMatchingChallenge(tx, request.token);
       updateChallenge(tx, { tries_left: tries_left - 1 });
       const details = { reason: 'invalid pin', tries_left: tries_left - 1 };
       audit.record(tx, { event: 'join_failed', user_id: null, ip: client.ip, level: 'warn', details });
@@ -167,7 +167,7 @@ export class Join {
 
   #isRight(reader: Reader, { token, pin }: JoinRequest): boolean {
     if (hasRoot(reader)) throw problems.rootAlreadyInitialized();
-    const row = mustMatch(reader, token);
+    const row = requireMatchingChallenge(reader, token);
     if (row.used || row.tries_left <= 0 || row.expires_at <= this.#deps.clock.now())
       throw problems.joinTokenExpired();
     return timingSafeEqual(pinHash(token, pin), row.pin_hash);
@@ -194,7 +194,7 @@ export class Join {
   }
 }
 
-function mustMatch(reader: Reader, token: string): JoinRow {
+function requireMatchingChallenge(reader: Reader, token: string): JoinRow {
   const row = findChallenge(reader);
   if (!row || !timingSafeEqual(hash('sha256', token, 'buffer'), row.token_hash))
     throw problems.invalidJoinToken();

@@ -33,7 +33,15 @@ import { type Client, type Issued, newToken, type Tokens } from '../tokens/servi
 import { limits } from './limits.ts';
 import type { Passwords } from './passwords.ts';
 import { type Caller, type Role, USERNAME, type User } from './rules.ts';
-import { type Attempt, admit, fail, networkOf, succeed, sweepThrottle, tooManyAttempts } from './throttle.ts';
+import {
+  type Attempt,
+  admit,
+  fail,
+  networkPrefix,
+  succeed,
+  sweepThrottle,
+  tooManyAttempts,
+} from './throttle.ts';
 
 export interface SignedIn extends Issued {
   user: User;
@@ -67,7 +75,7 @@ export class Accounts {
 
   /** Runs the sign-in attempts of one address one at a time; throws a 429 if too many are waiting. */
   async inTurn<T>(ip: string | null, attempt: () => Promise<T>): Promise<T> {
-    const network = networkOf(ip);
+    const network = networkPrefix(ip);
     const waiting = this.#waiting.get(network) ?? 0;
     if (waiting >= limits.logins_waiting_per_ip) throw tooManyAttempts(1_000);
     this.#waiting.set(network, waiting + 1);
@@ -178,7 +186,7 @@ export class Accounts {
   ): Promise<UserRow> {
     const { store, clock, passwords, tokens } = this.#deps;
     const attempt: Attempt = { username: caller.username, familiar: true, ip: caller.ip };
-    return await this.#logins.run(networkOf(caller.ip), async () => {
+    return await this.#logins.run(networkPrefix(caller.ip), async () => {
       const row = await store.read((reader) => {
         admit(reader, attempt, clock.now());
         return findUser(reader, caller.user_id);

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Problem } from '../../core/problem.ts';
 import { AccountsRoom, PASSWORD } from '../../testing/accounts.ts';
 import { limits } from './limits.ts';
-import { networkOf } from './throttle.ts';
+import { networkPrefix } from './throttle.ts';
 
 let room: AccountsRoom;
 beforeEach(async () => {
@@ -156,6 +156,6 @@ describe('throttling of sign-ins', () => {
     ['garbage', 'unknown'],
     [null, 'unknown'],
   ])('counts %s as %s', (ip, network) => {
-    expect(networkOf(ip)).toBe(network);
+    expect(networkPrefix(ip)).toBe(network);
   });
 });

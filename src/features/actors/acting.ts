@@ -8,12 +8,12 @@ import { invalid, problems } from '../../core/problem.ts';
 import type { Reader } from '../../store/store.ts';
 import { findUserByName, oldestRoots } from '../../store/users.ts';
 import type { Caller } from '../accounts/rules.ts';
-import { participantsOf } from '../runs/participants.ts';
+import { getParticipants } from '../runs/participants.ts';
 import { findRun, openRuns, type RunRow, runOfNum } from '../runs/queries/runs.ts';
 import { type Actor, memberActor, resolveActor } from '../teams/participants.ts';
 import { findTeam, type TeamRow, teamNumsInView, teamOfNum } from '../teams/queries.ts';
 import type { Member, TeamSpec } from '../teams/rules/team.ts';
-import { type ActorCaller, actingAs, humanActorId, usernameOf } from './rules/actor.ts';
+import { type ActorCaller, actingAs, humanActorId, parseUsername } from './rules/actor.ts';
 import type { ActorRole } from './rules/rights.ts';
 
 export interface ActorRequestContext {
@@ -48,10 +48,10 @@ export interface Inbox {
 export function actAs(reader: Reader, caller: ActorCaller, context: ActorRequestContext): Acting {
   const who = actingAs(caller, context.actor_id);
   if (who === null) throw invalid('actor_id is required', 'actor_id_required');
-  const { team, run } = teamAndRunOf(reader, caller, who, context.run_id);
+  const { team, run } = resolveTeamAndRun(reader, caller, who, context.run_id);
   if (team === null) return humanAlone(reader, caller, who);
-  const actor = resolveActor(reader, participantsOf(team, run), who);
-  return { ...partyOf(reader, caller, actor), team, run };
+  const actor = resolveActor(reader, getParticipants(team, run), who);
+  return { ...toParty(reader, caller, actor), team, run };
 }
 
 /**
@@ -73,29 +73,29 @@ export function actInRun(reader: Reader, caller: ActorCaller, context: ActorRequ
 }
 
 /** The actor's team as defined in the run, or as the next run would have it. */
-export function specOf(team: TeamRow, run: RunRow | null): TeamSpec {
-  return participantsOf(team, run).spec;
+export function getSpec(team: TeamRow, run: RunRow | null): TeamSpec {
+  return getParticipants(team, run).spec;
 }
 
 /**
  * The inbox of the acting actor. A member is the same actor in every run of its team, but an agent of one run has no access to
  * other runs.
  */
-export function inboxOf(acting: Acting): Inbox {
+export function getInbox(acting: Acting): Inbox {
   const { actor_id, run } = acting;
   const of_all = run === null && acting.kind === 'human';
-  return { actor_id, run_num: run?.num ?? null, ...(of_all && ofTeams(acting.caller, acting)) };
+  return { actor_id, run_num: run?.num ?? null, ...(of_all && teamView(acting.caller, acting)) };
 }
 
 /**
  * A person is the same actor in every team, even in one that they no longer belong to, or that the current token does
  * not cover.
  */
-export function ofTeams(caller: Caller, { kind }: Pick<Actor, 'kind'>): { view?: View } {
+export function teamView(caller: Caller, { kind }: Pick<Actor, 'kind'>): { view?: View } {
   return kind === 'human' ? { view: viewOf(caller) } : {};
 }
 
-function teamAndRunOf(
+function resolveTeamAndRun(
   reader: Reader,
   { kind, session }: ActorCaller,
   who: string,
@@ -113,7 +113,7 @@ function teamAndRunOf(
   return { team: (team_id !== undefined && findTeam(reader, team_id)) || null, run: null };
 }
 
-function partyOf(
+function toParty(
   reader: Reader,
   { ip }: ActorCaller,
   actor: Actor,
@@ -122,16 +122,16 @@ function partyOf(
   | { kind: 'human'; actor_id: string; role: ActorRole; caller: Caller } {
   if (actor.kind === 'member') return actor;
   const { actor_id, username } = actor;
-  return { kind: 'human', actor_id, role: 'human', caller: callerOf(reader, username, ip)! };
+  return { kind: 'human', actor_id, role: 'human', caller: findCaller(reader, username, ip)! };
 }
 
 function humanAlone(reader: Reader, { ip }: ActorCaller, who: string): Acting {
-  const caller = callerOf(reader, usernameOf(who) ?? '', ip);
+  const caller = findCaller(reader, parseUsername(who) ?? '', ip);
   if (!caller) throw invalid(`unknown actor: ${who}`, 'unknown_actor');
   return { kind: 'human', actor_id: who, role: 'human', caller, team: null, run: null };
 }
 
-function callerOf(reader: Reader, username: string, ip: string | null): Caller | null {
+function findCaller(reader: Reader, username: string, ip: string | null): Caller | null {
   const user = findUserByName(reader, username);
   return user ? { user_id: user.id, username, role: user.role, token_id: '', grant: null, ip } : null;
 }
@@ -142,20 +142,20 @@ function firstRoot(reader: Reader): string | null {
 }
 
 function onlyOpenRun(reader: Reader, acting: Acting): RunRow {
-  const team_nums = acting.team !== null ? [acting.team.num] : teamsOf(reader, acting);
+  const team_nums = acting.team !== null ? [acting.team.num] : listTeamNums(reader, acting);
   const open = team_nums.flatMap((num) => openRuns(reader, num));
   if (open.length === 1) return open[0]!;
   const why = open.length === 0 ? 'no run is open' : `open runs are ${open.map(({ id }) => id).join(', ')}`;
   throw invalid(`run_id is required: ${why}`, 'run_id_required');
 }
 
-function teamsOf(reader: Reader, acting: Acting): number[] {
+function listTeamNums(reader: Reader, acting: Acting): number[] {
   if (acting.kind !== 'human') return [];
   return teamNumsInView(reader, { user_id: acting.caller.user_id, limits: null });
 }
 
 /** The team as its members see it: everyone who can receive mail. */
-export function peersOf(team: TeamRow, spec: TeamSpec, humans: readonly string[]) {
+export function listPeers(team: TeamRow, spec: TeamSpec, humans: readonly string[]) {
   const members = spec.members.map((member) => {
     const { actor_id, role } = memberActor({ team, spec }, member);
     const { member_id, description, skills } = member;

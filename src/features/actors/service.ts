@@ -22,7 +22,7 @@ import {
   isActorMethod,
 } from './contract.ts';
 import { limits } from './limits.ts';
-import { type ActorCall, type ActorCaller, actorIdOf, type CallingSession } from './rules/actor.ts';
+import { type ActorCall, type ActorCaller, type CallingSession, memberActorId } from './rules/actor.ts';
 import type { SessionTokens } from './session-tokens.ts';
 
 export interface ActorsDeps {
@@ -146,7 +146,7 @@ export class Actors {
 /** The member that a session belongs to; null if it has no team or does not exist. */
 function ownActor(session: CallingSession | null): string | null {
   const member = session?.member ?? null;
-  return member && actorIdOf(member.member_id, member.team_id);
+  return member && memberActorId(member.member_id, member.team_id);
 }
 
 /** A session that has not ended, and its owner. */

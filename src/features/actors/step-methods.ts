@@ -9,8 +9,8 @@ import type { Runs } from '../runs/service.ts';
 import { type ActorRequestContext, actInRun, type RunParty } from './acting.ts';
 import type { StepHead } from './contract.ts';
 import type { ActorCaller } from './rules/actor.ts';
-import { mustHaveRight } from './rules/rights.ts';
-import { mustBeCurrentInStep } from './stale-attempts.ts';
+import { authorizeAction } from './rules/rights.ts';
+import { assertCurrentStepAttempt } from './stale-attempts.ts';
 import type { ActorTransactions } from './transactions.ts';
 
 export type StepMethods = Pick<
@@ -37,14 +37,14 @@ export function stepMethods(
     command: () => StepRequest,
   ) =>
     transactions.inCurrentAttempt(caller, context, 'own_step.end', (tx, acting) => {
-      mustEndStep(tx, caller, acting, step_key);
-      return commands.commandStep(tx, acting.run, step_key, command(), commanderOf(acting));
+      authorizeStepEnd(tx, caller, acting, step_key);
+      return commands.commandStep(tx, acting.run, step_key, command(), toCommander(acting));
     });
   return {
     'step-list': (caller, { step_key, ...context }) =>
       store.read((reader) => {
         const steps = stepsOfRun(reader, actInRun(reader, caller, context).run);
-        if (step_key === undefined) return { steps: steps.map(headOf) };
+        if (step_key === undefined) return { steps: steps.map(toStepHead) };
         const found = steps.filter((step) => step.step_key === step_key);
         if (found.length === 0) throw problems.stepNotFound();
         return { steps: found };
@@ -54,49 +54,49 @@ export function stepMethods(
         const { step_key, member_id, depends_on = [], prompt = '', input = null } = context;
         const defaults = { when: 'on_success', timeout_seconds: null, max_attempts: 1 } as const;
         const step = { step_key, member_id, depends_on, prompt, input, ...defaults };
-        return commands.addStep(tx, acting.run, step, commanderOf(acting));
+        return commands.addStep(tx, acting.run, step, toCommander(acting));
       }),
     'step-complete': (caller, { output, ...context }) =>
       commandStep(caller, context, context.step_key, () => ({ kind: 'completeStep', output })),
     'step-fail': (caller, { error_text, ...context }) =>
       commandStep(caller, context, context.step_key, () => ({
         kind: 'failStep',
-        error_text: mustBeText(error_text),
+        error_text: requireText(error_text),
       })),
     'step-input-required': (caller, { reason, ...context }) =>
       commandStep(caller, context, context.step_key, () => ({ kind: 'requireStepInput', reason })),
     'run-complete': (caller, { output = null, ...context }) =>
       transactions.inCurrentAttempt(caller, context, 'run.end', (tx, acting) =>
-        commands.commandRun(tx, acting.run, { kind: 'completeRun', output }, commanderOf(acting)),
+        commands.commandRun(tx, acting.run, { kind: 'completeRun', output }, toCommander(acting)),
       ),
     'run-fail': (caller, { error_text, ...context }) =>
       transactions.inCurrentAttempt(caller, context, 'run.end', (tx, acting) => {
-        const command = { kind: 'failRun', error_text: mustBeText(error_text) } as const;
-        return commands.commandRun(tx, acting.run, command, commanderOf(acting));
+        const command = { kind: 'failRun', error_text: requireText(error_text) } as const;
+        return commands.commandRun(tx, acting.run, command, toCommander(acting));
       }),
   };
 }
 
 /** A worker ends only its own steps. Throws `step not found`, `not allowed` and `attempt <n> of the step is over`. */
-function mustEndStep(tx: Tx, caller: ActorCaller, acting: RunParty, step_key: string): void {
+function authorizeStepEnd(tx: Tx, caller: ActorCaller, acting: RunParty, step_key: string): void {
   const step = findStep(tx, acting.run.num, step_key);
   if (!step) throw problems.stepNotFound();
   const own = acting.kind === 'member' && step.member_id === acting.member.member_id;
-  if (!own) mustHaveRight(acting.role, 'steps.end');
-  mustBeCurrentInStep(tx, caller, step);
+  if (!own) authorizeAction(acting.role, 'steps.end');
+  assertCurrentStepAttempt(tx, caller, step);
 }
 
 /** The address of an actor is not recorded. */
-function commanderOf(acting: RunParty): Commander {
+function toCommander(acting: RunParty): Commander {
   const user_id = acting.kind === 'human' ? acting.caller.user_id : null;
   return { user_id, ip: null, actor_id: acting.actor_id };
 }
 
-function mustBeText(error_text: string): string {
+function requireText(error_text: string): string {
   if (error_text.trim() === '') throw invalid('error_text is required', 'error_text_required');
   return error_text;
 }
 
-function headOf({ input: _, output: __, prompt: ___, ...head }: Step): StepHead {
+function toStepHead({ input: _, output: __, prompt: ___, ...head }: Step): StepHead {
   return head;
 }

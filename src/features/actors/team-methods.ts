@@ -4,8 +4,8 @@ import { findUser } from '../../store/users.ts';
 import type { ActorMethods } from '../feature.ts';
 import type { Reviews } from '../reviews/service.ts';
 import type { Runs } from '../runs/service.ts';
-import { humansOf } from '../teams/queries.ts';
-import { type ActorRequestContext, actAs, actInRun, peersOf, specOf } from './acting.ts';
+import { listHumans } from '../teams/queries.ts';
+import { type ActorRequestContext, actAs, actInRun, getSpec, listPeers } from './acting.ts';
 import { type ReviewMethods, reviewMethods } from './review-methods.ts';
 import { type ActorCaller, humanActorId } from './rules/actor.ts';
 import { type StepMethods, stepMethods } from './step-methods.ts';
@@ -25,12 +25,12 @@ export function teamMethods({ store, runs, reviews }: TeamMethodsOptions): TeamM
     'team-members': (caller, context) =>
       store.read((reader) => {
         const { team, run } = inTeam(reader, caller, context);
-        const names = humansOf(reader, team.num).map(({ username }) => username);
+        const names = listHumans(reader, team.num).map(({ username }) => username);
         const creator = findUser(reader, team.created_by)?.username;
         const people = [...new Set([...(creator === undefined ? [] : [creator]), ...names])].map(
           humanActorId,
         );
-        return { members: peersOf(team, specOf(team, run), people) };
+        return { members: listPeers(team, getSpec(team, run), people) };
       }),
     'run-members': (caller, context) =>
       store.read((reader) => {

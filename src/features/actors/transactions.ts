@@ -2,8 +2,8 @@
 import type { Store, Tx } from '../../store/store.ts';
 import { type ActorRequestContext, actInRun, type RunParty } from './acting.ts';
 import type { ActorCaller } from './rules/actor.ts';
-import { type ActorAction, mustHaveRight } from './rules/rights.ts';
-import { mustBeCurrentInRun } from './stale-attempts.ts';
+import { type ActorAction, authorizeAction } from './rules/rights.ts';
+import { assertCurrentRunAttempt } from './stale-attempts.ts';
 
 export class ActorTransactions {
   readonly #store: Store;
@@ -21,7 +21,7 @@ export class ActorTransactions {
   ): Promise<T> {
     return this.#store.write((tx) => {
       const acting = actInRun(tx, caller, context);
-      mustHaveRight(acting.role, action);
+      authorizeAction(acting.role, action);
       return act(tx, acting);
     });
   }
@@ -34,7 +34,7 @@ export class ActorTransactions {
     act: (tx: Tx, acting: RunParty) => T,
   ): Promise<T> {
     return this.inRun(caller, context, action, (tx, acting) => {
-      mustBeCurrentInRun(tx, caller, acting.run);
+      assertCurrentRunAttempt(tx, caller, acting.run);
       return act(tx, acting);
     });
   }

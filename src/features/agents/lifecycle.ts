@@ -14,16 +14,16 @@ import type { Reader, Tx } from '../../store/store.ts';
 import type { IntentHandlers } from '../../work/outbox.ts';
 import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { AgentCore, Principal } from './core.ts';
-import { permissionEnvOf } from './creation.ts';
+import { getPermissionEnv } from './creation.ts';
 import { limits } from './limits.ts';
-import { mustHaveWorkdirAccess } from './placement.ts';
+import { assertWorkdirAccess } from './placement.ts';
 import {
   type AgentRow,
   deleteSession,
   findSession,
   insertSession,
+  listSessions,
   type SessionRow,
-  sessionsOf,
   updateAgent,
   updateSession,
 } from './queries/agents.ts';
@@ -151,7 +151,7 @@ export class Lifecycle {
     }
     const { survivors } = await this.whileReachable(row.node_id, stop);
     if (survivors.length > 0) throw agentProcessesSurvived(survivors);
-    await this.whileReachable(row.node_id, this.untilEnded(session_id, limits.status_wait_ms));
+    await this.whileReachable(row.node_id, this.waitUntilEnded(session_id, limits.status_wait_ms));
   }
 
   /** Stops the agent if it runs, and starts it. A repeated request does not stop it again. */
@@ -172,7 +172,7 @@ export class Lifecycle {
   }
 
   /** Resolves to whether the session ends within the time. */
-  untilEnded(session_id: string, timeout_ms: number): Promise<boolean> {
+  waitUntilEnded(session_id: string, timeout_ms: number): Promise<boolean> {
     return this.#core.waits.until(session_id, (reader) => hasEnded(reader, session_id), timeout_ms);
   }
 
@@ -268,7 +268,7 @@ export class Lifecycle {
     const actor_token = this.#core.secrets.actorToken(session_id);
     try {
       // The agent counts as live from here on, so nobody else gets a worktree at its path.
-      await mustHaveWorkdirAccess(this.#core, agent).catch(async (error: unknown) => {
+      await assertWorkdirAccess(this.#core, agent).catch(async (error: unknown) => {
         // A retried start continues with the process of the first try.
         if (!(await hasSession(node, session_id))) throw error;
       });
@@ -282,7 +282,7 @@ export class Lifecycle {
         preset: agent.preset,
         team_id: agent.state_team,
         argv: agent.argv === null ? ['/bin/sh', '-c', agent.command] : JSON.parse(agent.argv),
-        env: { ...permissionEnvOf(agent), ...JSON.parse(agent.env), ...environment.env },
+        env: { ...getPermissionEnv(agent), ...JSON.parse(agent.env), ...environment.env },
         stdin: agent.stdin === 1,
         on_exit: agent.on_exit as 'kill' | 'keep',
         ...(actor_token !== null && { actor_token }),
@@ -373,7 +373,7 @@ export class Lifecycle {
       const row = this.#core.records.mustFind(tx, agent_id);
       this.#undo(tx, row, session, error);
       // The restart policy still applies to the previous session.
-      const [previous] = sessionsOf(tx, row.num, { limit: 1 });
+      const [previous] = listSessions(tx, row.num, { limit: 1 });
       if (previous && row.status === 'failed' && row.restart_policy === 'on_failure') {
         const due_at = this.#core.clock.now() + limits.restart_backoff_ms_max;
         const payload = { session_id: previous.id };
@@ -386,7 +386,7 @@ export class Lifecycle {
   /** Restores the agent's row as it was before the session was created, and deletes the session. */
   #undo(tx: Tx, row: AgentRow, session: SessionRow, error: string): void {
     deleteSession(tx, session.num);
-    const [previous] = sessionsOf(tx, row.num, { limit: 1 });
+    const [previous] = listSessions(tx, row.num, { limit: 1 });
     updateAgent(tx, row.num, {
       session_id: previous?.id ?? null,
       activity: null,

@@ -157,7 +157,7 @@ export class Pending {
       if (!row?.pending_request) return;
       await this.#core.nodes.get(row.node_id).reach();
       // Its end may have been reported but not committed yet.
-      if (isLive(row)) await this.#lifecycle.untilEnded(row.session_id!, sharedLimits.node_answer_ms);
+      if (isLive(row)) await this.#lifecycle.waitUntilEnded(row.session_id!, sharedLimits.node_answer_ms);
       const stop_id = await store.write((tx) => {
         const now = findAgent(tx, agent_id);
         return now?.pending_request === row.pending_request ? this.#begin(tx, now) : null;
@@ -165,7 +165,7 @@ export class Pending {
       if (stop_id === null) continue;
       const report = (await outbox.outcome(stop_id)) as StopReport;
       if (report.survivors.length > 0) return this.#giveUp(agent_id, report.survivors);
-      await this.#lifecycle.untilEnded(row.session_id!, limits.status_wait_ms);
+      await this.#lifecycle.waitUntilEnded(row.session_id!, limits.status_wait_ms);
     }
   }
 

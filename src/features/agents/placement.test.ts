@@ -58,7 +58,7 @@ async function squatter(more: Partial<CreateAgent> = {}) {
   return { agent, become };
 }
 
-const sessionsOf = (agent_id: string) =>
+const listSessions = (agent_id: string) =>
   [...node.launches.values()].filter((launch) => launch.agent_id === agent_id);
 
 async function expectRefused(agent_id: string, launched: number): Promise<void> {
@@ -66,7 +66,7 @@ async function expectRefused(agent_id: string, launched: number): Promise<void> 
     async () => expect(await room.get(agent_id)).toMatchObject({ reason: 'workdir_refused', pending: null }),
     SOON,
   );
-  expect(sessionsOf(agent_id)).toHaveLength(launched);
+  expect(listSessions(agent_id)).toHaveLength(launched);
 }
 
 test('rejects the path of another agent’s worktree before the node is called, even for root', async () => {

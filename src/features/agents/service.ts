@@ -29,7 +29,7 @@ import {
   findAgent,
   findSession,
   listAgents,
-  sessionsOf,
+  listSessions,
   toSession,
   updateAgent,
   updateSession,
@@ -102,7 +102,7 @@ export class Agents {
       const rows = listAgents(reader, {
         view: viewOf(caller),
         ...exact,
-        labels: label.map(pairOf),
+        labels: label.map(splitLabel),
         words: q.split(/\s+/).filter((word) => word !== ''),
         before_num,
         limit: limit + 1,
@@ -187,7 +187,7 @@ export class Agents {
         this.#core.records.may(reader, caller, 'agent.change', row),
       shares: () => false,
     };
-    const owner = { user_id: caller.user_id, principal: principalOf(caller) };
+    const owner = { user_id: caller.user_id, principal: toPrincipal(caller) };
     await place(this.#core, agent_id, request, rights, async (worktree) => {
       if (!may_be_taken) await vacate();
       await this.#core.store.write((tx) => insertNew(this.#core, tx, agent_id, owner, request, worktree));
@@ -235,7 +235,7 @@ export class Agents {
   async start(caller: Caller, agent_id: string, idempotency_key: string | null): Promise<Agent> {
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
     const find = this.#driven(caller, agent_id);
-    const request = { kind: 'start', principal: principalOf(caller), grace_ms: 0, session_id } as const;
+    const request = { kind: 'start', principal: toPrincipal(caller), grace_ms: 0, session_id } as const;
     await this.#pending.request(find, request, () =>
       this.#lifecycle.startAndWait(find, request.principal, session_id),
     );
@@ -244,7 +244,7 @@ export class Agents {
 
   async stop(caller: Caller, agent_id: string, grace_ms: number): Promise<Agent> {
     const find = this.#driven(caller, agent_id);
-    const request = { kind: 'stop', principal: principalOf(caller), grace_ms } as const;
+    const request = { kind: 'stop', principal: toPrincipal(caller), grace_ms } as const;
     await this.#pending.request(find, request, () =>
       this.#lifecycle.stopAndWait(find, request.principal, grace_ms),
     );
@@ -259,7 +259,7 @@ export class Agents {
   ): Promise<Agent> {
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
     const find = this.#driven(caller, agent_id);
-    const request = { kind: 'restart', principal: principalOf(caller), grace_ms, session_id } as const;
+    const request = { kind: 'restart', principal: toPrincipal(caller), grace_ms, session_id } as const;
     const carryOut = () => this.#lifecycle.restartAndWait(find, request.principal, grace_ms, session_id);
     await this.#pending.request(find, request, carryOut);
     return this.#record(caller, 'agent.drive', agent_id);
@@ -267,7 +267,7 @@ export class Agents {
 
   /** Withdraws the request that is kept until the agent's node answers. Idempotent. */
   withdraw(caller: Caller, agent_id: string): Promise<void> {
-    return this.#pending.withdraw(this.#driven(caller, agent_id), principalOf(caller));
+    return this.#pending.withdraw(this.#driven(caller, agent_id), toPrincipal(caller));
   }
 
   #driven(caller: Caller, agent_id: string): (reader: Reader) => AgentRow {
@@ -337,7 +337,7 @@ export class Agents {
     if (isLive(row)) {
       const find = (reader: Reader) => this.#core.records.find(reader, caller, 'agent.delete', agent_id);
       await this.#lifecycle
-        .stopAndWait(find, principalOf(caller), sharedLimits.stop_grace_ms)
+        .stopAndWait(find, toPrincipal(caller), sharedLimits.stop_grace_ms)
         .catch(ignoreNotRunning);
     }
     return this.#deletions.run(agent_id, () =>
@@ -368,7 +368,7 @@ export class Agents {
     const before_number = readCursor(request.cursor, 'number')?.[0];
     return this.#core.store.read((reader) => {
       const row = this.#core.records.find(reader, caller, 'agent.read', agent_id);
-      const rows = sessionsOf(reader, row.num, { before_number, limit: paged ? limit + 1 : undefined });
+      const rows = listSessions(reader, row.num, { before_number, limit: paged ? limit + 1 : undefined });
       return page(
         rows,
         paged ? limit : rows.length,
@@ -439,18 +439,18 @@ export class Agents {
       event,
       agent_id: row.id,
       workdir: row.workdir,
-      ...principalOf(caller),
+      ...toPrincipal(caller),
       details,
     });
   }
 }
 
 /** `name=value`. */
-function pairOf(label: string): [string, string] {
+function splitLabel(label: string): [string, string] {
   const at = label.indexOf('=');
   return [label.slice(0, at), label.slice(at + 1)];
 }
 
-function principalOf(caller: Caller): Principal {
+function toPrincipal(caller: Caller): Principal {
   return { user_id: caller.user_id, ip: caller.ip };
 }

@@ -14,10 +14,10 @@ import {
   type AuditFilter,
   type AuditRow,
   auditAfter,
+  findWorkdir,
   insertAudit,
   lastAudit,
   listAudit,
-  workdirOf,
 } from './queries.ts';
 import type { AuditEvent, AuditLevel, AuditRecord } from './rules/audit.ts';
 import { auditHash, GENESIS } from './rules/chain.ts';
@@ -68,7 +68,7 @@ export class Audit {
       agent_id: entry.agent_id ?? null,
       user_id: entry.user_id,
       ip: entry.ip,
-      workdir: entry.workdir ?? (entry.agent_id ? workdirOf(tx, entry.agent_id) : null),
+      workdir: entry.workdir ?? (entry.agent_id ? findWorkdir(tx, entry.agent_id) : null),
       details: JSON.stringify(entry.details ?? {}),
     };
     const hash = auditHash(before?.hash ?? GENESIS, row);

@@ -6,10 +6,10 @@ import { teamResource } from '../../store/resources.ts';
 import type { Reader } from '../../store/store.ts';
 import { findUserByName } from '../../store/users.ts';
 import type { Caller } from '../accounts/rules.ts';
-import { ofTeams } from '../actors/acting.ts';
-import { usernameOf } from '../actors/rules/actor.ts';
-import { mustFindRun } from '../runs/access.ts';
-import { participantsOf } from '../runs/participants.ts';
+import { teamView } from '../actors/acting.ts';
+import { parseUsername } from '../actors/rules/actor.ts';
+import { requireRun } from '../runs/access.ts';
+import { getParticipants } from '../runs/participants.ts';
 import type { RunRow } from '../runs/queries/runs.ts';
 import { type Actor, resolveActor } from '../teams/participants.ts';
 import { findTeam, type TeamRow } from '../teams/queries.ts';
@@ -32,7 +32,7 @@ type TeamAction = Extract<Action, 'team.read' | 'team.work'>;
  * The actor that a user acts as. Throws `run not found`, `unknown actor: <id>`, also for members of teams that the
  * caller cannot see, and `not allowed to act as <id>`.
  */
-export function mustActAs(
+export function resolveActingActor(
   reader: Reader,
   caller: Caller,
   action: TeamAction,
@@ -40,16 +40,16 @@ export function mustActAs(
   run_id?: string,
 ): Acting {
   if (run_id !== undefined) {
-    const { team, run } = mustFindRun(reader, caller, action, run_id);
+    const { team, run } = requireRun(reader, caller, action, run_id);
     return { run, ...acting(caller, actorOfRun(reader, team, run, ref)) };
   }
   const actor = actorAnywhere(reader, caller, action, ref);
-  return { run: null, ...acting(caller, actor), ...ofTeams(caller, actor) };
+  return { run: null, ...acting(caller, actor), ...teamView(caller, actor) };
 }
 
 /** Throws `unknown actor: <id>`. */
 export function actorOfRun(reader: Reader, team: TeamRow, run: RunRow, ref: string): Actor {
-  return resolveActor(reader, participantsOf(team, run), ref);
+  return resolveActor(reader, getParticipants(team, run), ref);
 }
 
 function acting(caller: Caller, actor: Actor): Pick<Acting, 'actor_id' | 'own'> {
@@ -65,11 +65,11 @@ function actedAs(actor: Actor): ActingTarget {
 }
 
 function actorAnywhere(reader: Reader, caller: Caller, action: TeamAction, ref: string): Actor {
-  const username = usernameOf(ref);
+  const username = parseUsername(ref);
   if (username !== null) return humanAnywhere(reader, caller, ref, username);
   const team = findTeam(reader, ref.slice(ref.lastIndexOf('@') + 1));
   if (!team || decide(caller, action, teamResource(reader, team)) !== 'allow') throw unknown(ref);
-  return resolveActor(reader, participantsOf(team, null), ref);
+  return resolveActor(reader, getParticipants(team, null), ref);
 }
 
 /** Only root may know whether other users exist. */

@@ -7,14 +7,14 @@ import { newId } from '../../base/ids.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { FactHandlers } from '../../work/facts.ts';
 import type { TimerHandlers } from '../../work/timers.ts';
-import { actorIdOf } from '../actors/rules/actor.ts';
+import { memberActorId } from '../actors/rules/actor.ts';
 import { AcpTransaction } from '../agents/acp-transaction.ts';
 import type { AgentCore } from '../agents/core.ts';
 import { loadAcpState } from '../agents/queries/acp-state.ts';
 import { type AgentRow, findAgent, findSession, runningMember } from '../agents/queries/agents.ts';
 import { sendNext } from '../conversations/driver.ts';
 import { countOpenPrompts, queuePrompt } from '../conversations/queries.ts';
-import { findRun, type RunRow, runOfNum, specOf } from '../runs/queries/runs.ts';
+import { findRun, parseSpec, type RunRow, runOfNum } from '../runs/queries/runs.ts';
 import { hasLaunched } from '../runs/queries/steps.ts';
 import { isRunOver } from '../runs/rules/run.ts';
 import { limits } from './limits.ts';
@@ -39,7 +39,7 @@ export class Waking {
       turn_began: (tx, { payload: { agent_id, prompt_id } }) => {
         const agent = findAgent(tx, agent_id);
         const run = agent && agent.run_num !== null ? runOfNum(tx, agent.run_num) : undefined;
-        if (run) this.#mailbox.promptSent(tx, run, actorIdOf(agent!.member_id!, run.team_id), prompt_id);
+        if (run) this.#mailbox.promptSent(tx, run, memberActorId(agent!.member_id!, run.team_id), prompt_id);
       },
       run_changed: (tx, { payload }) => {
         const run = findRun(tx, payload.run_id);
@@ -64,7 +64,7 @@ export class Waking {
   #style(tx: Tx, run_num: number, member_id: string): void {
     const run = runOfNum(tx, run_num);
     if (!run || isRunOver(run)) return;
-    const actor_id = actorIdOf(member_id, run.team_id);
+    const actor_id = memberActorId(member_id, run.team_id);
     if (mailToName(tx, run, actor_id, 1)[0]?.status !== 'pending') return;
     const agent = runningMember(tx, run_num, member_id);
     if (!agent || !isIdle(tx, agent)) return;
@@ -95,6 +95,6 @@ function isIdle(reader: Reader, agent: AgentRow): boolean {
 
 /** Whether the member has a current step or, as the leader, a current round. */
 function isTaken(reader: Reader, run: RunRow, member_id: string): boolean {
-  const leads = specOf(run).leader_member_id === member_id;
+  const leads = parseSpec(run).leader_member_id === member_id;
   return (leads && run.leader === 'asking') || hasLaunched(reader, run.num, member_id);
 }

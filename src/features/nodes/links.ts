@@ -19,7 +19,7 @@ import { isFor } from '../../link/trust/pki.ts';
 import { toProblem, versionMismatch } from '../../link/wire.ts';
 import type { ActorCall } from '../actors/rules/actor.ts';
 import type { SessionReaders } from '../agents/index.ts';
-import { connect, type DialingDeps, type Dialled, dial, namesOf, proven, targetOf } from './dialing.ts';
+import { connect, type DialingDeps, type Dialled, dial, expectedNames, proven, toTarget } from './dialing.ts';
 import { type HealthSteps, testNode } from './health.ts';
 import { limits } from './limits.ts';
 import type { NodeRow } from './queries.ts';
@@ -315,7 +315,7 @@ class NodeLink {
     const { trust, clock, log } = this.#deps;
     const { control } = this.node;
     if (trust.origin === 'operator' || !control?.certificate) return;
-    const names = namesOf(this.#row);
+    const names = expectedNames(this.#row);
     const third_ms = sharedLimits.leaf_lifetime_ms / 3;
     const left_ms = control.certificate.validToDate.getTime() - clock.now();
     const lasts = left_ms > third_ms || clock.now() < this.#renewed_at_ms + third_ms;
@@ -368,9 +368,9 @@ function probeSteps(deps: NodeLinksDeps, row: NodeRow): HealthSteps {
   let skew_ms: number | null = null;
   let health: RemoteHealth | null = null;
   return {
-    dns: async () => void (await resolveTarget(targetOf(row).host)),
+    dns: async () => void (await resolveTarget(toTarget(row).host)),
     tcp: async (signal) => {
-      const { host, port } = targetOf(row);
+      const { host, port } = toTarget(row);
       const [address] = await resolveTarget(host);
       await tryPort(address!, port, signal);
     },

@@ -19,7 +19,7 @@ import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { Audit } from '../audit/service.ts';
 import {
   countAgents,
-  countAgentsOf,
+  countNodeAgents,
   deleteNode,
   findNode,
   insertNode,
@@ -172,7 +172,7 @@ export class Registry {
     return this.#deps.store.read((reader) => {
       const row = findNode(reader, node_id);
       if (!row) throw problems.nodeNotFound();
-      return this.#record(row, countAgentsOf(reader, node_id));
+      return this.#record(row, countNodeAgents(reader, node_id));
     });
   }
 
@@ -188,7 +188,7 @@ export class Registry {
         const fields = { id, name, grpc_target, tls_server_name, default_worktree_root };
         const made = insertNode(tx, fields, clock.now());
         this.#audit(tx, 'node_registered', caller, id, { name, grpc_target });
-        this.#publish(tx, this.#record(made, countAgentsOf(tx, id)));
+        this.#publish(tx, this.#record(made, countNodeAgents(tx, id)));
         tx.afterCommit(() => this.#rows.set(id, made));
         return made;
       });
@@ -224,7 +224,7 @@ export class Registry {
         const after = { ...before, ...given, updated_at: clock.now() };
         updateNode(tx, node_id, after);
         this.#audit(tx, 'node_updated', caller, node_id, { changed: Object.fromEntries(changed) });
-        this.#publish(tx, this.#record(after, countAgentsOf(tx, node_id)));
+        this.#publish(tx, this.#record(after, countNodeAgents(tx, node_id)));
         tx.afterCommit(() => this.#rows.set(node_id, after));
         return after;
       });
@@ -264,7 +264,7 @@ export class Registry {
     await store.write((tx) => {
       const row = findNode(tx, node_id);
       if (!row) throw problems.nodeNotFound();
-      if (countAgentsOf(tx, node_id) > 0) throw problems.nodeHasAgents();
+      if (countNodeAgents(tx, node_id) > 0) throw problems.nodeHasAgents();
       deleteNode(tx, row);
       const { name, grpc_target } = row;
       this.#audit(tx, event, caller, node_id, { name, grpc_target, ...details });
@@ -298,7 +298,7 @@ export class Registry {
       const { version, last_seen_at } = this.#seen(row, state);
       const after = { ...row, version, last_seen_at };
       updateNode(tx, node_id, { version, last_seen_at });
-      this.#publish(tx, this.#record(after, countAgentsOf(tx, node_id), state));
+      this.#publish(tx, this.#record(after, countNodeAgents(tx, node_id), state));
       return after;
     });
   }

@@ -12,7 +12,7 @@ import type { Reader, Tx } from '../../store/store.ts';
 import type { Fact, FactHandlers } from '../../work/facts.ts';
 import type { Outbox } from '../../work/outbox.ts';
 import type { Role } from '../accounts/rules.ts';
-import { usernameOf } from '../actors/rules/actor.ts';
+import { parseUsername } from '../actors/rules/actor.ts';
 import { findAgent } from '../agents/queries/agents.ts';
 import { findElicitation } from '../elicitations/queries.ts';
 import { findReview } from '../reviews/queries.ts';
@@ -34,11 +34,11 @@ import {
 import {
   countWaiting,
   deleteMessage,
+  listUserSubscriptions,
   messageOfTag,
   messagesOfTag,
   putMessage,
   type SubscriptionRow,
-  subscriptionsOf,
   trimMessages,
 } from './queries.ts';
 import type { PushKind, PushMessage } from './rules.ts';
@@ -86,7 +86,7 @@ export class Notifier {
       fact_id: id,
       action: 'review.answer',
       resource: reviewResource(tx, row),
-      username: row.routed_to === null ? null : usernameOf(row.routed_to),
+      username: row.routed_to === null ? null : parseUsername(row.routed_to),
       buildText: (device) => reviewMessage(review, device),
     });
   }
@@ -151,7 +151,7 @@ export class Notifier {
 
   #notify(tx: Tx, { fact_id, action, resource, username, buildText }: Notification): void {
     const people = [resource.owner_id, ...(resource.human_ids ?? [])];
-    for (const device of subscriptionsOf(tx, people)) {
+    for (const device of listUserSubscriptions(tx, people)) {
       if (username !== null && device.username !== username) continue;
       if (decide({ ...device, grant: null, ip: null }, action, resource) !== 'allow') continue;
       const text = buildText({ with_commands: device.with_commands === 1 });

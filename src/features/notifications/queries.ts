@@ -62,7 +62,7 @@ export function listSubscriptions(
 }
 
 /** Active devices of these users, and devices that want notifications of all users. */
-export function subscriptionsOf(
+export function listUserSubscriptions(
   reader: Reader,
   user_ids: readonly string[],
 ): (SubscriptionRow & { username: string; role: Role })[] {

@@ -154,7 +154,7 @@ export class Push {
         timers.clear(tx, 'push_retry', before.id);
         updateSubscription(tx, before.num, row);
       } else {
-        if (countOf(tx, caller) >= limits.push_subscriptions_per_user) throw problems.tooManyPush();
+        if (countDevices(tx, caller) >= limits.push_subscriptions_per_user) throw problems.tooManyPush();
         insertSubscription(tx, { ...row, id, created_at: clock.now() });
       }
       const made = toSubscription(findSubscription(tx, before?.id ?? id)!, caller);
@@ -221,7 +221,7 @@ export class Push {
       const now = findSubscription(tx, subscription_id);
       if (now) this.#delivery.settle(tx, now, outcome);
     });
-    return { subscription_id, ...resultOf(outcome) };
+    return { subscription_id, ...toResult(outcome) };
   }
 
   /** Removes an earlier endpoint that the device reports as replaced, only if it belongs to the caller. */
@@ -262,7 +262,7 @@ function mustFind(reader: Reader, caller: Caller, id: string): SubscriptionRow {
   return row;
 }
 
-function countOf(reader: Reader, { user_id }: Caller): number {
+function countDevices(reader: Reader, { user_id }: Caller): number {
   return listSubscriptions(reader, user_id).length;
 }
 
@@ -278,7 +278,7 @@ function checkKeys({ p256dh, auth }: { p256dh: string; auth: string }): void {
   }
 }
 
-function resultOf(outcome: Outcome): { ok: boolean; error: string | null } {
+function toResult(outcome: Outcome): { ok: boolean; error: string | null } {
   if (outcome.kind === 'taken') return { ok: true, error: null };
   const { error } = outcome;
   return { ok: false, error: outcome.kind === 'gone' ? `${error}: the device was removed` : error };

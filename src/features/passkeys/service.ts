@@ -12,7 +12,7 @@ import { invalid, problems } from '../../core/problem.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { Accounts, SignedIn } from '../accounts/service.ts';
-import { admitAddress, failAddress, networkOf } from '../accounts/throttle.ts';
+import { admitAddress, failAddress, networkPrefix } from '../accounts/throttle.ts';
 import type { Audit, AuditEntry } from '../audit/service.ts';
 import { type Client, newToken, type Tokens } from '../tokens/service.ts';
 import { limits } from './limits.ts';
@@ -20,11 +20,11 @@ import {
   deletePasskey,
   findPasskey,
   insertPasskey,
+  listPasskeys,
   openLogin,
   openRegistration,
   type PasskeyRow,
   passkeyOfCredential,
-  passkeysOf,
   sweepChallenges,
   takeLogin,
   takeRegistration,
@@ -93,7 +93,7 @@ export class Passkeys {
 
   /** The user's passkeys, oldest first. */
   async list(user_id: string): Promise<Passkey[]> {
-    return (await this.#deps.store.read((reader) => passkeysOf(reader, user_id))).map(toPasskey);
+    return (await this.#deps.store.read((reader) => listPasskeys(reader, user_id))).map(toPasskey);
   }
 
   /** Returns the options for the browser. `origin`: of the calling page, if the browser sends it. */
@@ -105,7 +105,7 @@ export class Passkeys {
     const party = this.#partyFor(origin);
     const challenge = randomBytes(CHALLENGE_BYTES);
     const own = await this.#withPassword(caller, current_password, (tx) => {
-      const own = passkeysOf(tx, caller.user_id);
+      const own = listPasskeys(tx, caller.user_id);
       if (own.length >= limits.passkeys_per_user) throw problems.tooManyPasskeys();
       const expires_at = clock.now() + limits.passkey_challenge_ms;
       openRegistration(tx, { token_id: caller.token_id, challenge, expires_at });
@@ -115,7 +115,7 @@ export class Passkeys {
     return {
       challenge: encode(challenge),
       rp: { id: party.id, name: party.name },
-      user: { id: handleOf(caller.user_id), name: caller.username, displayName: caller.username },
+      user: { id: userHandleFor(caller.user_id), name: caller.username, displayName: caller.username },
       pubKeyCredParams: ALGORITHMS.map((alg) => ({ type, alg })),
       timeout: limits.passkey_challenge_ms,
       excludeCredentials: own.map(({ credential_id, transports }) => ({
@@ -157,7 +157,8 @@ export class Passkeys {
       // The sign-in may have ended meanwhile, for example because somebody changed the password.
       tokens.hasShownPassword(tx, caller);
       if (passkeyOfCredential(tx, credential.credential_id)) throw problems.passkeyNotValid();
-      if (passkeysOf(tx, caller.user_id).length >= limits.passkeys_per_user) throw problems.tooManyPasskeys();
+      if (listPasskeys(tx, caller.user_id).length >= limits.passkeys_per_user)
+        throw problems.tooManyPasskeys();
       const id = given.id === undefined || findPasskey(tx, given.id) ? spare : given.id;
       const row: PasskeyRow = {
         id,
@@ -183,7 +184,7 @@ export class Passkeys {
     await store.write((tx) =>
       openLogin(
         tx,
-        { id, challenge, network: networkOf(client.ip), expires_at },
+        { id, challenge, network: networkPrefix(client.ip), expires_at },
         { per_network: limits.passkey_logins_per_network, in_all: limits.passkey_logins_max },
       ),
     );
@@ -350,7 +351,7 @@ export class Passkeys {
       },
     });
     if (!verified) throw new Error(known ? 'wrong signature' : 'unknown passkey');
-    if (known && userHandle !== handleOf(known.user_id)) throw new Error('passkey of another user');
+    if (known && userHandle !== userHandleFor(known.user_id)) throw new Error('passkey of another user');
     return { counter: authenticationInfo.newCounter };
   }
 
@@ -403,7 +404,7 @@ function toPasskey(row: PasskeyRow): Passkey {
 }
 
 /** The user handle that an authenticator stores and returns: the user's id, which reveals nothing else. */
-function handleOf(user_id: string): string {
+function userHandleFor(user_id: string): string {
   return encode(Buffer.from(user_id));
 }
 

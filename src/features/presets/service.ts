@@ -9,7 +9,7 @@ import { Problem, problems } from '../../core/problem.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { limits } from './limits.ts';
 import { presets } from './rules/catalog.ts';
-import { type PresetRecord, presetRecord, questionOf } from './rules/preset.ts';
+import { type PresetRecord, presetRecord, toProgramQuestion } from './rules/preset.ts';
 
 export interface PresetsOptions {
   clock: Clock;
@@ -65,7 +65,7 @@ export class Presets {
 
 async function ask(node: Node): Promise<Findings> {
   const questions = presets.flatMap((preset) => {
-    const question = questionOf(preset);
+    const question = toProgramQuestion(preset);
     return question ? [{ id: preset.id, question }] : [];
   });
   try {

@@ -11,24 +11,24 @@ import type { Reader, Tx } from '../../store/store.ts';
 import { findUserByName } from '../../store/users.ts';
 import type { TimerHandlers } from '../../work/timers.ts';
 import type { Caller } from '../accounts/rules.ts';
-import { usernameOf } from '../actors/rules/actor.ts';
+import { parseUsername } from '../actors/rules/actor.ts';
 import { AcpTransaction } from '../agents/acp-transaction.ts';
 import type { AgentCore } from '../agents/core.ts';
 import { findSession } from '../agents/queries/agents.ts';
 import { type Actor, resolveActor } from '../teams/participants.ts';
 import { markDelivered, pageOfRequests } from './agent-requests.ts';
 import { findReview, listReviews, queuedReviews, type ReviewRow, toReview, updateReview } from './queries.ts';
-import { awaitLeader, passToHumans, type ReviewRouting, roleOf } from './routing.ts';
+import { awaitLeader, getRole, passToHumans, type ReviewRouting } from './routing.ts';
 import { closeReview, publishReview } from './rows.ts';
 import {
+  assertMayDecide,
   type Decision,
-  decisionOf,
-  mustBeAllowedToDecide,
   optionFor,
   type Review,
   type ReviewRole,
   type ReviewStatus,
   routeTo,
+  toDecision,
 } from './rules.ts';
 
 const ANSWER: Action = 'review.answer';
@@ -159,9 +159,9 @@ export class Reviews {
     const is_routed_to = row.routed_to === member.actor_id;
     // The leader may repeat its answer to a review that has ended. The error then names the first responder.
     if (row.status === 'pending' || !is_routed_to) {
-      mustBeAllowedToDecide(
-        roleOf(participants, row),
-        roleOf(participants, { ...row, member_id: member.member_id }),
+      assertMayDecide(
+        getRole(participants, row),
+        getRole(participants, { ...row, member_id: member.member_id }),
         {
           is_routed_to,
         },
@@ -174,7 +174,7 @@ export class Reviews {
     if (row.status !== 'pending') throw alreadyOver(row);
     if (findSession(tx, row.session_id)?.stdin_lost === 1) throw problems.stdinLost();
     const option = answer.outcome === undefined ? chosen(row, answer) : null;
-    const decision = option === null ? null : (answer.decision ?? decisionOf(option));
+    const decision = option === null ? null : (answer.decision ?? toDecision(option));
     const outcome = option ? { outcome: 'selected', optionId: option.option_id } : { outcome: 'cancelled' };
     const stdin_end = AcpTransaction.run(this.#core, tx, row.session_id, (transaction) => {
       const review = { review_id: row.id, answered_by: by.name };
@@ -209,11 +209,11 @@ export class Reviews {
   #route(tx: Tx, row: ReviewRow, by: By, route_to: string): Review {
     if (row.status !== 'pending') throw alreadyOver(row);
     const participants = this.#options.routing.participants(tx, row);
-    const username = usernameOf(route_to);
+    const username = parseUsername(route_to);
     const target =
       username === null && participants !== null ? resolveActor(tx, participants, route_to) : null;
-    const to_actor_id = target === null ? mustBeHuman(tx, row, route_to, username) : target.actor_id;
-    const route = routeTo(roleOf(participants, row), roleOfActor(target));
+    const to_actor_id = target === null ? requireHuman(tx, row, route_to, username) : target.actor_id;
+    const route = routeTo(getRole(participants, row), roleOfActor(target));
     // The time limit stays the same, so that routing the review again does not extend it.
     if (to_actor_id === row.routed_to) return toReview(row);
     updateReview(tx, row.num, { route, routed_to: to_actor_id });
@@ -284,7 +284,7 @@ function isWithin(row: ReviewRow, { team_num, run_num }: MemberAnswerer): boolea
 }
 
 /** Returns the actor id of a person who may answer. */
-function mustBeHuman(reader: Reader, row: ReviewRow, route_to: string, username: string | null): string {
+function requireHuman(reader: Reader, row: ReviewRow, route_to: string, username: string | null): string {
   const user = findUserByName(reader, username ?? '');
   if (!user) throw invalid(`unknown actor: ${route_to}`, 'unknown_actor');
   const { id: user_id, role } = user;
@@ -302,7 +302,7 @@ function chosen(row: ReviewRow, { decision, option_id }: ReviewAnswer): Review['
   if (option_id !== undefined) {
     const option = options.find((one) => one.option_id === option_id);
     if (!option) throw problems.unknownOption();
-    const meant = decisionOf(option);
+    const meant = toDecision(option);
     if (decision !== undefined && meant !== null && meant !== decision) throw problems.optionMismatch();
     return option;
   }

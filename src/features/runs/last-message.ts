@@ -40,7 +40,7 @@ export async function lastMessage(
       inside ||= turnEndOf(event, prompt_id) !== null;
       // Messages of sub-agents are not the agent's own.
       if (!inside || event.subagent !== undefined) continue;
-      const { kind, text, message_id, is_complete } = updateOf(event);
+      const { kind, text, message_id, is_complete } = readMessageUpdate(event);
       if (text !== null) {
         if (replaced.has(message_id)) continue;
         if (is_complete) replaced.add(message_id);
@@ -68,7 +68,7 @@ async function* backwards(log: EventLog, agent_id: string): AsyncGenerator<Event
 }
 
 /** `text`: null unless the update is part of a message. `is_complete`: the update replaces the earlier chunks of the message. */
-function updateOf({ payload }: EventRecord) {
+function readMessageUpdate({ payload }: EventRecord) {
   const raw = fieldsOf(fieldsOf(fieldsOf(payload).params).update);
   const kind = String(raw.sessionUpdate ?? '');
   const about = { kind, message_id: raw.messageId };

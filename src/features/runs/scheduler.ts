@@ -7,7 +7,7 @@ import type { Tx } from '../../store/store.ts';
 import type { Facts } from '../../work/facts.ts';
 import { limits } from './limits.ts';
 import type { RunPublisher } from './publisher.ts';
-import { graphOf } from './queries/graph.ts';
+import { loadGraph } from './queries/graph.ts';
 import { type RunRow, refreshed, runOfNum, updateRun } from './queries/runs.ts';
 import { dropAnswers, lastOutputs } from './queries/steps.ts';
 import { advance } from './rules/advance.ts';
@@ -52,7 +52,7 @@ export class Scheduler {
   apply(tx: Tx, run_num: number, event: GraphEvent, output?: unknown): void {
     const before = runOfNum(tx, run_num);
     if (!before) return;
-    const graph = graphOf(tx, before, this.#options.clock.now());
+    const graph = loadGraph(tx, before, this.#options.clock.now());
     // Records which steps change visibly.
     const changed = new Set<string>();
     const all_steps = event.kind === 'begun' || event.kind === 'step_added';

@@ -3,8 +3,8 @@ import { exceedsDepth } from '../../acp/depth.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Reader } from '../../store/store.ts';
 import { limits } from './limits.ts';
-import { parsed, type RunRow, specOf } from './queries/runs.ts';
-import { findStep, outputBytes, stepsOf } from './queries/steps.ts';
+import { parsed, parseSpec, type RunRow } from './queries/runs.ts';
+import { findStep, listRunSteps, outputBytes } from './queries/steps.ts';
 import type { AttemptTarget } from './rules/graph.ts';
 
 /** The content of `$SVC_STEP_INPUT` for a step. */
@@ -35,7 +35,7 @@ export interface RoundInput {
   steps: StepReport[];
 }
 
-export function inputOf(reader: Reader, run: RunRow, target: AttemptTarget): StepInput | RoundInput {
+export function getInput(reader: Reader, run: RunRow, target: AttemptTarget): StepInput | RoundInput {
   return target.kind === 'round'
     ? roundInput(reader, run, target.round)
     : stepInput(reader, run, target.step_key);
@@ -56,7 +56,7 @@ export function stepInput(reader: Reader, run: RunRow, step_key: string): StepIn
 }
 
 export function roundInput(reader: Reader, run: RunRow, round: number): RoundInput {
-  const steps = stepsOf(reader, run.num).map((step) => ({
+  const steps = listRunSteps(reader, run.num).map((step) => ({
     step_key: step.step_key,
     member_id: step.member_id,
     status: step.status,
@@ -67,7 +67,7 @@ export function roundInput(reader: Reader, run: RunRow, round: number): RoundInp
     run_input: JSON.parse(run.input),
     round,
     about: steps.length === 0 ? 'plan' : 'sum_up',
-    members: specOf(run).members.map(({ member_id, description, skills }) => ({
+    members: parseSpec(run).members.map(({ member_id, description, skills }) => ({
       member_id,
       description,
       skills,

@@ -3,7 +3,7 @@ import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { problems } from '../../core/problem.ts';
 import { type Frame, parseFrames } from '../../events/testing.ts';
-import { mustFindTask } from './find.ts';
+import { requireTask } from './find.ts';
 import { limits } from './limits.ts';
 import type { NewMessage } from './messages.ts';
 import type { Message, MessageRoute } from './rules/message.ts';
@@ -31,7 +31,7 @@ const at = (member_id: string) => `${member_id}@${TEAM}`;
 /** Sends as a member's agent, whose rights are checked elsewhere. */
 const asMember = (member_id: string, message: NewMessage): Promise<Message> =>
   room.store.write((tx) => {
-    const found = mustFindTask(tx, ROOT, 'team.work', { team_id: TEAM, task_id });
+    const found = requireTask(tx, ROOT, 'team.work', { team_id: TEAM, task_id });
     return room.messages.post(tx, found, at(member_id), message);
   });
 

@@ -19,12 +19,12 @@ import type { CreateRun } from '../runs/creation.ts';
 import { findRun, type RunRow, toRun } from '../runs/queries/runs.ts';
 import { insertTask } from '../runs/queries/tasks.ts';
 import type { Run } from '../runs/rules/run.ts';
-import { mustFindTeam } from '../teams/access.ts';
+import { requireTeam } from '../teams/access.ts';
 import type { TeamRow } from '../teams/queries.ts';
 import type { TeamSpec } from '../teams/rules/team.ts';
 import { inputWithTask } from './context.ts';
-import { mustFindTask, publishTask } from './find.ts';
-import { listTasks, openRunOf, taskOfNum, toTask, updateTask } from './queries/tasks.ts';
+import { publishTask, requireTask } from './find.ts';
+import { findOpenRun, listTasks, taskOfNum, toTask, updateTask } from './queries/tasks.ts';
 import { followRun, type Task, type TaskStatus } from './rules/task.ts';
 
 export interface TasksOptions {
@@ -70,7 +70,7 @@ export class Tasks {
     const paged = request.limit !== undefined || request.cursor !== undefined;
     const before_num = readCursor(request.cursor, 'number')?.[0];
     return this.#options.store.read((reader) => {
-      const { num: team_num } = mustFindTeam(reader, caller, 'team.read', team_id);
+      const { num: team_num } = requireTeam(reader, caller, 'team.read', team_id);
       const rows = listTasks(reader, {
         team_num,
         ...filter,
@@ -83,7 +83,7 @@ export class Tasks {
 
   get(caller: Caller, team_id: string, task_id: string): Promise<Task> {
     return this.#options.store.read((reader) =>
-      toTask(mustFindTask(reader, caller, 'team.read', { team_id, task_id }).task),
+      toTask(requireTask(reader, caller, 'team.read', { team_id, task_id }).task),
     );
   }
 
@@ -91,8 +91,8 @@ export class Tasks {
     const { store, clock, feed, idempotency } = this.#options;
     const [id, conversation_id] = [newId('task'), newId('conv')];
     return store.write((tx) => {
-      const team = mustFindTeam(tx, caller, 'task.change', team_id);
-      mustBeMember(team, input.assignee_member_id);
+      const team = requireTeam(tx, caller, 'task.change', team_id);
+      assertMember(team, input.assignee_member_id);
       const now = clock.now();
       const num = insertTask(tx, {
         id,
@@ -124,10 +124,10 @@ export class Tasks {
   update(caller: Caller, team_id: string, task_id: string, changes: UpdateTask): Promise<Task> {
     const { store, clock, feed } = this.#options;
     return store.write((tx) => {
-      const { team, task } = mustFindTask(tx, caller, 'task.change', { team_id, task_id });
+      const { team, task } = requireTask(tx, caller, 'task.change', { team_id, task_id });
       const { version = task.version, ...input } = changes;
       if (version !== task.version) throw problems.taskChanged();
-      if (input.assignee_member_id !== undefined) mustBeMember(team, input.assignee_member_id);
+      if (input.assignee_member_id !== undefined) assertMember(team, input.assignee_member_id);
       const given = Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
       if (!differs(task, given)) return toTask(task);
       updateTask(tx, task.num, { ...given, version: version + 1, updated_at: clock.now() });
@@ -149,8 +149,8 @@ export class Tasks {
     const { store, clock, createRun, idempotency } = this.#options;
     const id = newId('run');
     return store.write((tx) => {
-      const { team, task } = mustFindTask(tx, caller, 'team.work', { team_id, task_id });
-      if (openRunOf(tx, task.num)) throw problems.taskHasRun();
+      const { team, task } = requireTask(tx, caller, 'team.work', { team_id, task_id });
+      if (findOpenRun(tx, task.num)) throw problems.taskHasRun();
       const run = toRun(
         createRun(tx, {
           ...{ id, team, task_num: task.num, input: inputWithTask(tx, task, input) },
@@ -180,7 +180,7 @@ export class Tasks {
   #follow(tx: Tx, task_num: number, status: Run['status']): void {
     const { clock, feed } = this.#options;
     const row = taskOfNum(tx, task_num)!;
-    const next = followRun(row.status, openRunOf(tx, task_num)?.status ?? status);
+    const next = followRun(row.status, findOpenRun(tx, task_num)?.status ?? status);
     if (next === row.status) return;
     updateTask(tx, task_num, { status: next, version: row.version + 1, updated_at: clock.now() });
     publishTask(feed, tx, task_num);
@@ -196,7 +196,7 @@ export function taskPath({ team_id, id }: Pick<Task, 'team_id' | 'id'>): string 
   return `/api/teams/${team_id}/tasks/${id}`;
 }
 
-function mustBeMember(team: TeamRow, member_id: string | null): void {
+function assertMember(team: TeamRow, member_id: string | null): void {
   const { members } = JSON.parse(team.spec) as TeamSpec;
   if (member_id !== null && !members.some((member) => member.member_id === member_id)) {
     throw problems.assigneeUnknown();

@@ -113,7 +113,7 @@ export class TasksFixture {
       const users = people.map((one) => ({ ...one, password_hash: '', ...times }));
       tx.run(tx.sql.insertInto('users').values(users));
       for (const id of [TEAM, 'team_2']) {
-        const row = { id, name: id, description: '', spec: JSON.stringify(specOf({})), version: 1 };
+        const row = { id, name: id, description: '', spec: JSON.stringify(makeSpec({})), version: 1 };
         const team_num = insertTeam(tx, { ...row, created_by: MIA.user_id, ...times });
         tx.run(tx.sql.insertInto('team_humans').values({ team_num, user_id: JON.user_id }));
       }
@@ -122,7 +122,7 @@ export class TasksFixture {
 
   /** Changes the team. */
   respec(changes: Partial<TeamSpec>): Promise<void> {
-    const spec = JSON.stringify(specOf(changes));
+    const spec = JSON.stringify(makeSpec(changes));
     return this.store.write((tx) => updateTeam(tx, 1, { spec }));
   }
 
@@ -136,7 +136,7 @@ export class TasksFixture {
     const id = newId('run');
     return this.store.write((tx) => {
       const { team_num, num: task_num } = findTask(tx, task_id)!;
-      const spec = JSON.stringify(specOf(changes));
+      const spec = JSON.stringify(makeSpec(changes));
       this.#begin(tx, { id, team_num, task_num, spec, created_by: JON.user_id });
       return toRun(this.#put(tx, id, 'running'));
     });
@@ -185,7 +185,7 @@ export class TasksFixture {
   }
 }
 
-function specOf(changes: Partial<TeamSpec>): TeamSpec {
+function makeSpec(changes: Partial<TeamSpec>): TeamSpec {
   return {
     spec_version: 1,
     entrypoint: { type: 'task' },

@@ -4,7 +4,7 @@ import { invalid } from '../../core/problem.ts';
 import type { Reader } from '../../store/store.ts';
 import { findUser, findUserByName } from '../../store/users.ts';
 import { peopleOf } from '../../store/views.ts';
-import { actorIdOf, humanActorId, usernameOf } from '../actors/rules/actor.ts';
+import { humanActorId, memberActorId, parseUsername } from '../actors/rules/actor.ts';
 import type { TeamRow } from './queries.ts';
 import type { Member, TeamSpec } from './rules/team.ts';
 
@@ -26,7 +26,7 @@ export interface Participants {
  */
 export function resolveActor(reader: Reader, { team, spec, user_id }: Participants, ref: string): Actor {
   const unknown = () => invalid(`unknown actor: ${ref}`, 'unknown_actor');
-  const username = usernameOf(ref);
+  const username = parseUsername(ref);
   if (username !== null) {
     const user = findHuman(reader, team, { username });
     if (!user) throw unknown();
@@ -49,7 +49,7 @@ export function memberActor(
   member: Member,
 ): Actor & { kind: 'member' } {
   const role = member.member_id === spec.leader_member_id ? 'leader' : 'worker';
-  return { kind: 'member', actor_id: actorIdOf(member.member_id, team.id), role, member };
+  return { kind: 'member', actor_id: memberActorId(member.member_id, team.id), role, member };
 }
 
 function human({ id, username }: { id: string; username: string }): Actor {

@@ -18,22 +18,22 @@ import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { Audit } from '../audit/service.ts';
 import type { Extensions } from '../feature.ts';
 import { nodeIds } from '../nodes/queries.ts';
-import { mustFindTeam } from './access.ts';
+import { requireTeam } from './access.ts';
 import type { Membership } from './membership.ts';
 import {
   deleteTeam,
-  editorsOf,
   findTeam,
-  humansOf,
   insertTeam,
   isTeamName,
+  listHumans,
   listTeams,
+  parseEditors,
   putHumans,
   type TeamRow,
   toTeam,
   updateTeam,
 } from './queries.ts';
-import { withKeptEnv } from './rules/env.ts';
+import { restoreEnv } from './rules/env.ts';
 import type { SpecInput, Team, TeamSpec } from './rules/team.ts';
 
 export interface TeamsOptions {
@@ -85,7 +85,7 @@ export class Teams {
 
   get(caller: Caller, team_id: string): Promise<Team> {
     return this.#options.store.read((reader) =>
-      record(reader, mustFindTeam(reader, caller, 'team.read', team_id)),
+      record(reader, requireTeam(reader, caller, 'team.read', team_id)),
     );
   }
 
@@ -121,7 +121,7 @@ export class Teams {
   update(caller: Caller, team_id: string, version: number, changes: UpdateTeam): Promise<Team> {
     const { store, clock, membership } = this.#options;
     return store.write((tx) => {
-      const row = mustFindTeam(tx, caller, 'team.change', team_id);
+      const row = requireTeam(tx, caller, 'team.change', team_id);
       if (row.version !== version) throw problems.teamChanged();
       const { name, description, spec, human_members } = changes;
       const before = record(tx, row);
@@ -149,7 +149,7 @@ export class Teams {
   async delete(caller: Caller, team_id: string): Promise<void> {
     const { store, membership, outbox, extensions } = this.#options;
     await store.write((tx) => {
-      const row = mustFindTeam(tx, caller, 'team.change', team_id);
+      const row = requireTeam(tx, caller, 'team.change', team_id);
       // The team's human members can see it, so they get "forbidden" instead of "not found".
       authorize(caller, 'team.delete', teamResource(tx, row), problems.notAllowed);
       if (extensions.hasOpenRuns(tx, row.num)) throw problems.teamHasRuns();
@@ -181,7 +181,7 @@ function changedSpec(row: TeamRow, input: SpecInput, caller: Caller): Partial<Te
   const before: TeamSpec = JSON.parse(row.spec);
   const spec = storedSpec(input, before);
   if (isDeepStrictEqual(JSON.parse(spec), before)) return { spec };
-  return { spec, spec_editors: JSON.stringify([...new Set([...editorsOf(row), editorId(caller)])]) };
+  return { spec, spec_editors: JSON.stringify([...new Set([...parseEditors(row), editorId(caller)])]) };
 }
 
 /** A token with limits counts as a separate editor, so that its definitions do not get the access of its user. */
@@ -191,11 +191,11 @@ function editorId({ user_id, token_id, grant }: Caller): string {
 
 /** Throws a 400 if `env_keys` names a variable without a value. */
 function storedSpec(input: SpecInput, before: TeamSpec | null): string {
-  const { spec, fault } = withKeptEnv(input, before);
+  const { spec, fault } = restoreEnv(input, before);
   if (fault) throw invalid(`${fieldPath(['spec', ...fault.path])} ${fault.message}`);
   return JSON.stringify(spec);
 }
 
 function record(reader: Reader, row: TeamRow): Team {
-  return toTeam(row, humansOf(reader, row.num));
+  return toTeam(row, listHumans(reader, row.num));
 }

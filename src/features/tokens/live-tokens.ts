@@ -115,7 +115,7 @@ export class LiveTokens {
       const known = this.#byId.get(row.id);
       if (known) return known;
       const { hash, scopes, agent_ids, team_ids, ...rest } = row;
-      const grant = grantOf({ kind: row.kind, scopes, agent_ids, team_ids });
+      const grant = toGrant({ kind: row.kind, scopes, agent_ids, team_ids });
       const digest = Buffer.from(hash).toString('base64url');
       const token = { ...rest, grant, digest, written_at: row.last_used_at };
       this.#keep(token);
@@ -136,20 +136,20 @@ export class LiveTokens {
 }
 
 /** Null for sign-ins. An API token without scopes may do nothing. */
-export function grantOf({
+export function toGrant({
   kind,
   scopes,
   agent_ids,
   team_ids,
 }: Pick<TokenRow, 'kind' | 'scopes' | 'agent_ids' | 'team_ids'>): Grant | null {
   if (kind === 'session') return null;
-  const [agents, teams] = [listOf(agent_ids), listOf(team_ids)];
+  const [agents, teams] = [parseList(agent_ids), parseList(team_ids)];
   return {
-    scopes: (listOf(scopes) as Scope[] | null) ?? [],
+    scopes: (parseList(scopes) as Scope[] | null) ?? [],
     limits: agents || teams ? { agent_ids: agents ?? [], team_ids: teams ?? [] } : null,
   };
 }
 
-function listOf(json: string | null): string[] | null {
+function parseList(json: string | null): string[] | null {
   return json === null ? null : (JSON.parse(json) as string[]);
 }

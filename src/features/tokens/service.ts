@@ -24,18 +24,18 @@ import type { Audit } from '../audit/service.ts';
 import type { Extensions } from '../feature.ts';
 import { findTeam } from '../teams/queries.ts';
 import { limits } from './limits.ts';
-import { grantOf, LiveTokens } from './live-tokens.ts';
+import { LiveTokens, toGrant } from './live-tokens.ts';
 import {
   countApiTokens,
   deleteToken,
   expiredTokens,
   findToken,
   insertToken,
+  listTokenIds,
   listTokens,
   signInsBeyond,
   type TokenKind,
   type TokenRow,
-  tokenIdsOf,
   updateToken,
 } from './queries.ts';
 
@@ -82,7 +82,7 @@ export interface Client {
 }
 
 /** The address and user agent of a sign-in. */
-export function clientOf(call: { ip: string | null; headers: IncomingHttpHeaders }): Client {
+export function readClient(call: { ip: string | null; headers: IncomingHttpHeaders }): Client {
   return { ip: call.ip, user_agent: call.headers['user-agent'] ?? null };
 }
 
@@ -162,7 +162,7 @@ export class Tokens {
       id,
       user_id,
       kind: 'session',
-      hash: digestOf(token),
+      hash: hashToken(token),
       name: null,
       user_agent: client.user_agent?.slice(0, sharedLimits.user_agent_chars_max) ?? null,
       ip: client.ip,
@@ -217,7 +217,7 @@ export class Tokens {
       if (row.kind !== 'session') throw problems.notAllowed();
       const now = this.#clock.now();
       const idle_expires_at = now + limits.token_idle_ms;
-      updateToken(tx, caller.token_id, { hash: digestOf(token), last_used_at: now, idle_expires_at });
+      updateToken(tx, caller.token_id, { hash: hashToken(token), last_used_at: now, idle_expires_at });
       this.#audit.record(tx, {
         event: 'token_refreshed',
         user_id: caller.user_id,
@@ -231,7 +231,7 @@ export class Tokens {
 
   /** Revokes all tokens of a user except `keep`, including API tokens; returns how many. For password and role changes. */
   endAll(tx: Tx, user_id: string, keep: string | null = null): number {
-    const ids = tokenIdsOf(tx, user_id);
+    const ids = listTokenIds(tx, user_id);
     this.#extensions.onTokensRevoked(tx, user_id, keep);
     return this.#end(
       tx,
@@ -241,7 +241,7 @@ export class Tokens {
 
   /** Reloads the user's tokens with the user's new name. */
   renamed(tx: Tx, user_id: string): void {
-    this.#live.changed(tx, tokenIdsOf(tx, user_id));
+    this.#live.changed(tx, listTokenIds(tx, user_id));
   }
 
   /** The caller's sign-ins, newest first. */
@@ -292,7 +292,7 @@ export class Tokens {
       if (before && before.created_at > now - sharedLimits.idempotency_keep_ms) {
         const expected = { name: wanted.name, expires_at: wanted.expires_at, ...grant };
         if (!isSame(before, expected)) throw problems.idempotencyReused();
-        updateToken(tx, before.id, { hash: digestOf(token) });
+        updateToken(tx, before.id, { hash: hashToken(token) });
         this.#live.changed(tx, [before.id]);
         return { ...shapeApi(before), token };
       }
@@ -312,7 +312,7 @@ export class Tokens {
         kind: 'api' as const,
         ...grant,
       };
-      insertToken(tx, { ...row, hash: digestOf(token) });
+      insertToken(tx, { ...row, hash: hashToken(token) });
       const details = { token_id: row.id, name: row.name, expires_at: rfc3339OrNull(row.expires_at) };
       this.#record(tx, 'api_token_created', caller, { ...details, scopes, ...limited });
       return { ...shapeApi(row), token };
@@ -412,7 +412,7 @@ function refuseUnknown(reader: Reader, caller: Caller, { agent_ids, team_ids }: 
 }
 
 function shapeApi(row: Omit<TokenRow, 'hash'>): ApiToken {
-  const grant = grantOf(row);
+  const grant = toGrant(row);
   return {
     id: row.id,
     name: row.name ?? '',
@@ -433,7 +433,7 @@ function seconds(now: number, idle_expires_at: number, expires_at: number | null
   return Math.max(0, Math.floor((Math.min(idle_expires_at, expires_at ?? Infinity) - now) / 1000));
 }
 
-function digestOf(token: string): Buffer {
+function hashToken(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }
 

@@ -55,7 +55,7 @@ export function actorRoutes({ call, log }: ActorBackend): (router: ConnectRouter
       call: async ({ method, params }, { requestHeader, values }) => {
         try {
           const authorization = requestHeader.get('authorization');
-          const token = authorization === null && values.get(isOperator) ? null : bearerOf(authorization);
+          const token = authorization === null && values.get(isOperator) ? null : parseBearer(authorization);
           if (method.length > limits.actor_method_chars_max) throw problems.actorCallTooLarge();
           if (Buffer.byteLength(params) > limits.actor_params_bytes_max) throw problems.actorCallTooLarge();
           const result = await pass({ method, params: parse(params), token, ip: values.get(callerAddress) });
@@ -70,7 +70,7 @@ export function actorRoutes({ call, log }: ActorBackend): (router: ConnectRouter
   };
 }
 
-function bearerOf(authorization: string | null): string {
+function parseBearer(authorization: string | null): string {
   const token = /^Bearer ([\w.-]+)$/i.exec(authorization ?? '')?.[1];
   if (token === undefined || token.length > sharedLimits.link_token_chars_max)
     throw problems.actorUnauthorized();

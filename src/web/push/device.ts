@@ -80,7 +80,7 @@ export async function change(
 export async function turnOff(device: DeviceRecord | undefined): Promise<void> {
   await unsubscribeDevice();
   if (!device) return;
-  await call('deletePushSubscription', { params: { subscription_id: device.id } }).catch(unlessGone);
+  await call('deletePushSubscription', { params: { subscription_id: device.id } }).catch(ignoreMissing);
 }
 
 /** Unsubscribes the browser. The service removes the record when the user signs out. */
@@ -134,6 +134,6 @@ function base64url(bytes: ArrayBuffer): string {
   return text.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
 }
 
-function unlessGone(error: unknown): void {
+function ignoreMissing(error: unknown): void {
   if (!(error instanceof Problem) || error.kind !== 'not_found') throw error;
 }

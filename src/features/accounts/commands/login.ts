@@ -175,15 +175,15 @@ async function joinLink(context: Context, options: JoinOptions): Promise<{ url: 
       );
     }
     const { url, token } = JSON.parse(text);
-    return { url: baseOf(String(url)), token: String(token) };
+    return { url: linkBaseUrl(String(url)), token: String(token) };
   }
   const link = await firstLine(io, options.linkFile);
   const token = /#t=([\w-]+)$/.exec(link)?.[1];
   if (token === undefined)
     throw usage('--link-file must contain the complete join link, including the part after #');
-  return { url: baseOf(link), token };
+  return { url: linkBaseUrl(link), token };
 }
 
-function baseOf(link: string): string {
+function linkBaseUrl(link: string): string {
   return baseUrl(link.replace(/\/join#.*$/, ''));
 }

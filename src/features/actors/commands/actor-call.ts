@@ -62,12 +62,12 @@ async function callNearest<M extends ActorMethod>(
   { method, actor_id, params }: Call<M>,
 ): Promise<ActorResult<M>> {
   const { env, signal } = context.io;
-  const config = configOf(context, options);
+  const config = loadCallConfig(context, options);
   if (!config.agent && !config.values.get('internal_grpc.enabled')) {
     throw failed(problems.internalGrpcUnavailable().message);
   }
   const own = config.agent ? null : await ownCertificate(config.values);
-  const credentials = [...credentialsOf(config.values, env, actor_id), ...(own ? [NO_TOKEN] : [])];
+  const credentials = [...listCredentials(config.values, env, actor_id), ...(own ? [NO_TOKEN] : [])];
   if (credentials.length === 0) throw failed('internal_grpc.auth.shared_secret is not configured');
   const place = config.agent ? await placeOfAgent(env) : await placeOfConfig(config.values);
   const connection = await openConnection({
@@ -123,7 +123,7 @@ function isUnauthorized(error: unknown): boolean {
  * `agent`: the environment names the process to call. A configuration that the agent's user may not read counts as
  * missing.
  */
-function configOf(
+function loadCallConfig(
   { io: { env }, local }: Context,
   options: LocalOptions,
 ): { agent: true; values: Config | null } | { agent: false; values: Config } {
@@ -195,7 +195,7 @@ type Credential = () => Promise<string | null>;
 /** The certificate of the connection is the only credential. */
 const NO_TOKEN: Credential = async () => null;
 
-function credentialsOf(config: Config | null, env: Env, actor_id: string | undefined): Credential[] {
+function listCredentials(config: Config | null, env: Env, actor_id: string | undefined): Credential[] {
   const { SVC_SESSION_ID: session_id, SVC_ACTOR_TOKEN_FILE: token_file } = env;
   const shared_secret = config?.get('internal_grpc.auth.shared_secret') ?? null;
   const found: Credential[] = [];

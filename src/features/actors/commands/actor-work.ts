@@ -37,7 +37,7 @@ export function addActorWork(surface: ActorSurface): void {
 }
 
 function addSteps(surface: ActorSurface): void {
-  const keyOf = ({ stepKey }: StepOptions) => {
+  const requireStepKey = ({ stepKey }: StepOptions) => {
     const step_key = stepKey ?? surface.context.io.env.SVC_STEP_KEY;
     if (!step_key) throw usage('--step-key is required');
     return step_key;
@@ -72,7 +72,7 @@ function addSteps(surface: ActorSurface): void {
     .option('--step-key <key>', 'the step (SVC_STEP_KEY)')
     .option('--output <output>', OUTPUT)
     .action(async (options: StepOptions) => {
-      const params = { step_key: keyOf(options), output: readOutput(options.output) };
+      const params = { step_key: requireStepKey(options), output: readOutput(options.output) };
       await surface.print(await surface.ask(options, 'step-complete', params));
     });
   surface
@@ -80,7 +80,7 @@ function addSteps(surface: ActorSurface): void {
     .option('--step-key <key>', 'the step (SVC_STEP_KEY)')
     .requiredOption('--error-text <text>', ERROR_TEXT)
     .action(async (options: StepOptions) => {
-      const params = { step_key: keyOf(options), error_text: options.errorText };
+      const params = { step_key: requireStepKey(options), error_text: options.errorText };
       await surface.print(await surface.ask(options, 'step-fail', params));
     });
   surface
@@ -88,7 +88,7 @@ function addSteps(surface: ActorSurface): void {
     .option('--step-key <key>', 'the step (SVC_STEP_KEY)')
     .requiredOption('--reason <text>', 'the question')
     .action(async (options: StepOptions) => {
-      const params = { step_key: keyOf(options), reason: options.reason };
+      const params = { step_key: requireStepKey(options), reason: options.reason };
       await surface.print(await surface.ask(options, 'step-input-required', params));
     });
 }

@@ -8,7 +8,7 @@ import { configKeys } from '../../../core/config.ts';
 import { problems } from '../../../core/problem.ts';
 import { type ActorListener, openActorListener } from '../../../server/actors/listener.ts';
 import { run } from '../../../testing/cli.ts';
-import { withAgentsOwn } from './mcp.ts';
+import { withParentEnv } from './mcp.ts';
 
 let home: string;
 let listener: ActorListener;
@@ -117,7 +117,7 @@ test('requires --actor', async () => {
 
 test('reads the agent’s environment from a parent process if the client passes none on', () => {
   const own = { SVC_ACTOR_TOKEN_FILE: '/own' };
-  expect(withAgentsOwn(own, process.pid)).toBe(own);
+  expect(withParentEnv(own, process.pid)).toBe(own);
   const none = { PATH: '/bin' };
-  expect(withAgentsOwn(none, 1)).toBe(none);
+  expect(withParentEnv(none, 1)).toBe(none);
 });

@@ -36,7 +36,7 @@ export function actingAs(caller: ActorCaller, requested_id: string | undefined):
 }
 
 /** The actor id of a team's member. */
-export function actorIdOf(member_id: string, team_id: string): string {
+export function memberActorId(member_id: string, team_id: string): string {
   return `${member_id}@${team_id}`;
 }
 
@@ -46,7 +46,7 @@ export function humanActorId(username: string): string {
 }
 
 /** The username in a person's actor id (`user:<username>`); null for any other. */
-export function usernameOf(actor_id: string): string | null {
+export function parseUsername(actor_id: string): string | null {
   return actor_id.startsWith('user:') ? actor_id.slice('user:'.length) : null;
 }
 

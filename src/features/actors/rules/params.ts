@@ -12,7 +12,7 @@ export const asActor = {
   actor_id: actorName.optional(),
 };
 
-export const inRun = {
+export const inRunParams = {
   ...asActor,
   /** Absent: the run of the caller's session, else the only open one. */
   run_id: given.optional(),

@@ -3,7 +3,7 @@ import { type Fields, fieldsOf, recordsOf, stringOf, toText } from '../../../acp
 import type { AcpConfig } from '../../../acp/state.ts';
 import { PREVIEW } from '../../../acp/v2/version.ts';
 import { failed } from '../../../cli/failure.ts';
-import { pairOf } from '../../../cli/options.ts';
+import { parsePair } from '../../../cli/options.ts';
 import { joined, planLines } from '../../conversations/commands/acp-lines.ts';
 
 const LABEL_WIDTH = 8;
@@ -42,7 +42,7 @@ export function typedOptions(config: AcpConfig, pairs: readonly string[]): Recor
   const options = recordsOf(config.config_options);
   return Object.fromEntries(
     pairs.map((pair) => {
-      const [id, text] = pairOf(pair, '--set');
+      const [id, text] = parsePair(pair, '--set');
       const option = options.find((one) => one.id === id);
       if (!option) throw failed(`the agent has no option ${id}: svc agents config shows them`);
       const truth = option.type === 'boolean' && (text === 'true' || text === 'false');

@@ -14,7 +14,7 @@ import { blockLines } from '../../conversations/commands/acp-lines.ts';
 import { limits } from '../limits.ts';
 import { configLines, signInLines, typedOptions } from './agent-config.ts';
 import type { Followed } from './follow.ts';
-import { isEndOf, type WaitOptions, watch } from './wait.ts';
+import { endsSession, type WaitOptions, watch } from './wait.ts';
 
 type Options = ApiOptions & { json?: boolean };
 
@@ -141,7 +141,7 @@ function endOfTurn(api: Api, agent: AgentRecord, prompt_id: string) {
       if (type === 'error' && code === 'turn_lost' && event.prompt_id === prompt_id) {
         return toText(event.error);
       }
-      if (isEndOf(agent.session_id, event))
+      if (endsSession(agent.session_id, event))
         return `the agent ended${sent ? '' : ' before it received the prompt'}`;
     }
     return seq >= gone_at && !sent ? 'the prompt was removed' : null;

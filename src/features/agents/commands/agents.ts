@@ -6,7 +6,7 @@ import { addAgentDoctor } from '../../../cli/agent-doctor.ts';
 import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure, usage } from '../../../cli/failure.ts';
-import { collect, integer, pairOf, remote, timeLimit } from '../../../cli/options.ts';
+import { collect, integer, parsePair, remote, timeLimit } from '../../../cli/options.ts';
 import { type Column, printRecord, printRows, report, say } from '../../../cli/output.ts';
 import { textOrStdin } from '../../../cli/prompt.ts';
 import { visible } from '../../../cli/terminal.ts';
@@ -292,7 +292,7 @@ async function followOrReport(
 
 function listQuery(cwd: string, options: ListOptions): NonNullable<CallArgs<'listAgents'>['query']> {
   const { status, node, name, label, owner, repo, query } = options;
-  for (const pair of label ?? []) pairOf(pair, '--label');
+  for (const pair of label ?? []) parsePair(pair, '--label');
   return {
     ...{ status, node_id: node, name, label, owner, q: query },
     ...(repo !== undefined && { repo: here(cwd, repo, node) }),
@@ -355,7 +355,7 @@ function createBody(
     ...(options.node !== undefined && { node_id: options.node }),
     ...(options.env && { env: variables(options.env, io.env) }),
     ...(options.label && {
-      labels: Object.fromEntries(options.label.map((pair) => pairOf(pair, '--label'))),
+      labels: Object.fromEntries(options.label.map((pair) => parsePair(pair, '--label'))),
     }),
     ...(options.restart !== undefined && { restart_policy: options.restart as 'never' }),
     ...(options.protocol !== undefined && { protocol: options.protocol as 'acp' }),
@@ -373,7 +373,7 @@ function here(cwd: string, path: string, node: string | undefined): string {
 
 function variables(given: string[], env: Context['io']['env']): Record<string, string> {
   const named = given.map((text): [string, string] => {
-    if (text.includes('=')) return pairOf(text, '--env');
+    if (text.includes('=')) return parsePair(text, '--env');
     const value = env[text];
     if (value === undefined) throw usage(`--env ${text}: this shell has no such variable`);
     return [text, value];

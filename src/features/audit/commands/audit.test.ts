@@ -6,7 +6,7 @@ import type { HttpServer } from '../../../server/server.ts';
 import { run } from '../../../testing/cli.ts';
 import { openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../../../testing/http.ts';
 import type { AuditRecord } from '../rules/audit.ts';
-import { auditHash, contentOf, GENESIS } from '../rules/chain.ts';
+import { auditHash, GENESIS, toContent } from '../rules/chain.ts';
 
 let home: string;
 let server: HttpServer | null;
@@ -44,7 +44,7 @@ function chain(length: number): AuditRecord[] {
       details: { b: id, 7: 'ü', nested: { 2: [1.5, null], 1: '\ud800' } },
       hash: '',
     };
-    before = auditHash(before, contentOf(record));
+    before = auditHash(before, toContent(record));
     records.push({ ...record, hash: Buffer.from(before).toString('hex') });
   }
   return records;

@@ -42,7 +42,7 @@ export function addAudit(program: Command, context: Context): void {
     .action(async (options: ListOptions) => {
       const api = await connect(context, options);
       const records = [];
-      const query = queryOf(options);
+      const query = toQuery(options);
       if (options.limit > 0) {
         for await (const record of api.each('listAudit', { query })) {
           records.push(record);
@@ -68,7 +68,7 @@ export function addAudit(program: Command, context: Context): void {
   withFilter(remote(audit, 'export', 'print every record as one line of JSON, newest first')).action(
     async (options: Filter) => {
       const api = await connect(context, options);
-      for await (const record of api.each('listAudit', { query: queryOf(options) }))
+      for await (const record of api.each('listAudit', { query: toQuery(options) }))
         await print(io, jsonText(record));
     },
   );
@@ -83,7 +83,7 @@ export function addAudit(program: Command, context: Context): void {
       const { head, file, json } = options;
       const verdict: Verdict = await (file === undefined
         ? connect(context, options).then((api) => api.call('verifyAudit', { query: { head } }))
-        : verifyFile(linesOf(io, file), head));
+        : verifyFile(readLines(io, file), head));
       if (json) await printJson(io, verdict);
       const { records, broken_id, first_id = 1 } = verdict;
       if (broken_id !== null) {
@@ -107,7 +107,7 @@ function withFilter(command: Command): Command {
     .option('--until <time>', 'only records before this time');
 }
 
-function queryOf({ event, user: user_id, agent: agent_id, since, until }: Filter) {
+function toQuery({ event, user: user_id, agent: agent_id, since, until }: Filter) {
   return { event, user_id, agent_id, since: instant(since, '--since'), until: instant(until, '--until') };
 }
 
@@ -120,7 +120,7 @@ function instant(text: string | undefined, flag: string): string | undefined {
   return time.toISOString();
 }
 
-function linesOf(io: Io, file: string): AsyncIterable<string> {
+function readLines(io: Io, file: string): AsyncIterable<string> {
   const input = file === '-' ? io.stdin : createReadStream(resolve(io.cwd, file));
   return createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY });
 }

@@ -59,7 +59,7 @@ export function locationsText(locations: readonly Location[] | null): string {
 }
 
 /** The title of a tool call, in the same form as in a review. */
-export function titleOf(tool_call: unknown): string {
+export function formatTitle(tool_call: unknown): string {
   return callTitle(readToolCall(tool_call));
 }
 

@@ -44,7 +44,7 @@ export class SubagentLines {
     const author = authorOf(event);
     const { update, toolCall } = fieldsOf(fieldsOf(event.payload).params);
     const about = fieldsOf(update ?? toolCall);
-    const source: Source = author && { id: author.id, by: wayOf(author) };
+    const source: Source = author && { id: author.id, by: authorKind(author) };
     this.#subagents = updateSubagents({ acp_session_id: null, subagents: this.#subagents }, source, about);
     if (author === null) return null;
     const { id, unknown_session } = author;
@@ -98,7 +98,7 @@ export class SubagentLines {
   }
 }
 
-function wayOf({ unknown_session, scope }: Author): 'unknown' | 'session' | 'call' {
+function authorKind({ unknown_session, scope }: Author): 'unknown' | 'session' | 'call' {
   if (unknown_session) return 'unknown';
   return scope === '' ? 'call' : 'session';
 }

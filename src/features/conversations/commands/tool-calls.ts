@@ -69,7 +69,7 @@ export class ToolCalls {
 
   /** Handles a report of a call. Each sub-agent has its own namespace of call ids. */
   update({ how, call: report }: Extract<Update, { kind: 'tool_call' }>, by: By | null): string {
-    const id = keyOf(report, by);
+    const id = callKey(report, by);
     const before = how === 'begins' ? undefined : this.#calls.get(id);
     const call: ShownCall = {
       title: report.title ?? before?.title ?? report.id ?? '',
@@ -100,7 +100,7 @@ export class ToolCalls {
     { review_id, call: received, options }: Extract<ReceivedEntry, { kind: 'permission_request' }>,
     by: By | null,
   ): string {
-    const known = this.#calls.get(keyOf(received, by));
+    const known = this.#calls.get(callKey(received, by));
     const call = known ?? { title: callTitle(received), kind: '', status: '', locations: '', diffs: '' };
     const title = received.title ?? call.title;
     const parts = [
@@ -152,7 +152,7 @@ export class ToolCalls {
   }
 }
 
-function keyOf({ id }: ToolCall, by: By | null): string {
+function callKey({ id }: ToolCall, by: By | null): string {
   return `${by?.scope ?? ''} ${id ?? ''}`;
 }
 

@@ -25,7 +25,7 @@ export function elicitationLines(elicitation: ElicitationRecord, agent: AgentRec
 }
 
 /** A one-line summary of the request. */
-export function summaryOf({ message, mode, url }: ElicitationRecord): string {
+export function formatSummary({ message, mode, url }: ElicitationRecord): string {
   return message || (mode === 'form' ? 'a form' : url!);
 }
 
@@ -73,7 +73,7 @@ function fieldLines(field: Field): Line[] {
   const { name, title, description, required, choices } = field;
   return [
     { text: `  ${joined(name, title === name ? null : title)}`, style: 'cyan' },
-    { text: `    ${[required ? 'required' : 'optional', ...rulesOf(field)].join(', ')}` },
+    { text: `    ${[required ? 'required' : 'optional', ...formatRules(field)].join(', ')}` },
     ...(description ? visibleLines(description).split('\n') : []).map((text) => ({ text: `    ${text}` })),
     ...choices.map((one) => ({
       text: `    [${visible(one.value)}]  ${joined(one.title === one.value ? null : one.title, one.description)}`.trimEnd(),
@@ -90,7 +90,7 @@ const types: Record<Field['type'], string> = {
   choices: 'any of (repeat --set)',
 };
 
-function rulesOf({ type, format, min, max, pattern, default: preset }: Field): string[] {
+function formatRules({ type, format, min, max, pattern, default: preset }: Field): string[] {
   const unit = type === 'text' ? ' characters' : type === 'choices' ? ' entries' : '';
   return [
     ...(preset === null ? [] : [`default ${visible(JSON.stringify(preset))}`]),

@@ -3,14 +3,14 @@ import type { Command } from 'commander';
 import { type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { failed, usage, withExplanation } from '../../../cli/failure.ts';
-import { collect, pairOf, remote } from '../../../cli/options.ts';
+import { collect, parsePair, remote } from '../../../cli/options.ts';
 import { colours, print, printJson, printRows, say } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { paint } from '../../conversations/commands/acp-lines.ts';
 import { waitText } from '../../reviews/commands/review-lines.ts';
 import type { ElicitationField } from '../rules.ts';
-import { type ElicitationRecord, elicitationLines, fieldHelp, summaryOf } from './elicitation-lines.ts';
+import { type ElicitationRecord, elicitationLines, fieldHelp, formatSummary } from './elicitation-lines.ts';
 
 type Options = ApiOptions & { json?: boolean };
 type Answer = NonNullable<CallArgs<'respondElicitation'>['body']>;
@@ -42,7 +42,7 @@ function addLs(group: Command, context: Context): void {
       const agent_id = options.agent === undefined ? undefined : (await findAgent(api, options.agent)).id;
       const query = { agent_id, ...(!options.all && { status: 'pending' as const }) };
       const rows = await api.all('listElicitations', { query });
-      const names = options.json ? new Map() : await namesOf(api, rows);
+      const names = options.json ? new Map() : await findAgentNames(api, rows);
       const now = Date.now();
       await printRows(
         io,
@@ -53,7 +53,7 @@ function addLs(group: Command, context: Context): void {
           ...(options.all ? [{ title: 'STATUS', value: (row: ElicitationRecord) => row.status }] : []),
           { title: 'WAITS', value: (row) => waitText(row, now) },
           { title: 'MODE', value: (row) => row.mode },
-          { title: 'WHAT', value: summaryOf },
+          { title: 'WHAT', value: formatSummary },
         ],
         options,
       );
@@ -94,8 +94,8 @@ function addAnswer(group: Command, context: Context): void {
       if (form === null && entered !== undefined) throw usage('a URL takes neither --set nor --content');
       const content =
         options.content === undefined
-          ? form && contentOf(form.fields, options.set ?? [])
-          : objectOf(options.content);
+          ? form && buildContent(form.fields, options.set ?? [])
+          : parseObject(options.content);
       await respond(context, api, elicitation_id, { action: 'accept', ...(content && { content }) }, options);
     });
 }
@@ -131,14 +131,14 @@ async function respond(
   if (options.json) return printJson(io, answered);
   const sent = body.content ? [`  sent: ${JSON.stringify(body.content)}`] : [];
   const open = body.action === 'accept' && answered.url !== null ? [`  open: ${answered.url}`] : [];
-  const head = `${answered.id}  ${answered.status}: ${summaryOf(answered)}`;
+  const head = `${answered.id}  ${answered.status}: ${formatSummary(answered)}`;
   for (const line of [head, ...sent, ...open]) say(io, visible(line));
 }
 
 /**
  * Converts values to the types of their fields. A value that does not fit stays a string, and the plane reports the error.
  */
-export function contentOf(
+export function buildContent(
   fields: readonly ElicitationField[],
   pairs: readonly string[],
 ): Record<string, unknown> {
@@ -147,7 +147,7 @@ export function contentOf(
   );
   const set = new Set<string>();
   for (const pair of pairs) {
-    const [name, text] = pairOf(pair, '--set');
+    const [name, text] = parsePair(pair, '--set');
     const field = fields.find((one) => one.name === name);
     const again = set.has(name);
     set.add(name);
@@ -165,7 +165,7 @@ function typedValue(type: ElicitationField['type'] | undefined, text: string): u
   return is_number && Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
-function objectOf(json: string): Record<string, unknown> {
+function parseObject(json: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(json);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
@@ -182,15 +182,15 @@ async function onlyOne(api: Api): Promise<string> {
   const waiting = await api.all('listElicitations', { query: { status: 'pending' } });
   if (waiting.length === 0) throw failed('no elicitation is pending');
   if (waiting.length === 1) return waiting[0]!.id;
-  const names = await namesOf(api, waiting);
+  const names = await findAgentNames(api, waiting);
   const lines = waiting.map(
-    (one) => `${one.id}  ${names.get(one.agent_id) ?? one.agent_id}  ${summaryOf(one)}`,
+    (one) => `${one.id}  ${names.get(one.agent_id) ?? one.agent_id}  ${formatSummary(one)}`,
   );
   throw failed([`${waiting.length} elicitations are pending: pass the id of one`, ...lines].join('\n'));
 }
 
 /** Names of the agents that ask, by id. */
-async function namesOf(api: Api, rows: readonly ElicitationRecord[]): Promise<Map<string, string>> {
+async function findAgentNames(api: Api, rows: readonly ElicitationRecord[]): Promise<Map<string, string>> {
   if (rows.length === 0) return new Map();
   return new Map((await api.all('listAgents', {})).map(({ id, name }) => [id, name]));
 }

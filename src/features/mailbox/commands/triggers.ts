@@ -39,7 +39,7 @@ export function addTriggers(program: Command, context: Context): void {
         [
           { title: 'ID', value: (trigger) => trigger.id },
           { title: 'RUN', value: (trigger) => trigger.run_id },
-          { title: 'WHEN', value: whenOf },
+          { title: 'WHEN', value: formatSchedule },
           { title: 'NEXT', value: (trigger) => trigger.next_at },
           { title: 'FIRED', value: (trigger) => trigger.fired },
           { title: 'PAYLOAD', value: (trigger) => JSON.stringify(trigger.payload) },
@@ -92,7 +92,7 @@ export function addTriggers(program: Command, context: Context): void {
 
 type Trigger = Awaited<ReturnType<typeof Api.prototype.call<'setTrigger'>>>;
 
-function whenOf({ at, every_seconds, cron, timezone }: Trigger): string {
+function formatSchedule({ at, every_seconds, cron, timezone }: Trigger): string {
   if (at !== null) return at;
   return cron === null ? `every ${every_seconds}s` : [cron, timezone].filter(Boolean).join(' ');
 }

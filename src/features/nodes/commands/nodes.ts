@@ -94,7 +94,7 @@ function addRegister(nodes: Command, context: Context): void {
         default_worktree_root: options.defaultWorktreeRoot ?? null,
       };
       const made = await api.call('registerAgentNode', { body, idempotency_key: crypto.randomUUID() });
-      const node = options.wait ? await untilConnected(io, api, made, options) : made;
+      const node = options.wait ? await waitUntilConnected(io, api, made, options) : made;
       await printRecord(io, options.wait ? await checkedRoot(io, api, node) : warned(io, node), options);
     });
 }
@@ -168,7 +168,7 @@ function addToken(nodes: Command, context: Context): void {
 }
 
 /** Polls the record. At the deadline, runs the connection test to report the reason. */
-async function untilConnected(
+async function waitUntilConnected(
   io: Io,
   api: Api,
   made: NodeRecord,

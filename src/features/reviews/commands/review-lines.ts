@@ -22,7 +22,7 @@ export function reviewLines(review: ReviewRecord, agent: AgentRecord, now_ms: nu
   const { options } = review;
   const call = readToolCall(review.tool_call);
   return [
-    { text: joined(review.id, review.status, answerOf(review)), style: 'bold' },
+    { text: joined(review.id, review.status, formatAnswer(review)), style: 'bold' },
     { text: joined('agent  ', agent.name, agent.id) },
     { text: joined('folder ', agent.workdir, agent.node_id) },
     { text: joined('waits  ', waitText(review, now_ms)) },
@@ -59,7 +59,7 @@ export function subagentText({ id, name, unknown_session }: NonNullable<ReviewRe
   return name === null ? `sub-agent ${id}` : `sub-agent ${name}`;
 }
 
-function answerOf({ options, option_id, answered_by, delivery }: ReviewRecord): string {
+function formatAnswer({ options, option_id, answered_by, delivery }: ReviewRecord): string {
   const option = options.find((one) => one.option_id === option_id);
   return [option && `${option.name} (${option.option_id})`, answered_by && `by ${answered_by}`, delivery]
     .filter(Boolean)

@@ -8,7 +8,7 @@ import { colours, print, printJson, printRows, say } from '../../../cli/output.t
 import { visible } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { problems } from '../../../core/problem.ts';
-import { paint, titleOf } from '../../conversations/commands/acp-lines.ts';
+import { formatTitle, paint } from '../../conversations/commands/acp-lines.ts';
 import type { Decision } from '../rules.ts';
 import { choiceLines, type ReviewRecord, reviewLines, subagentText, waitText } from './review-lines.ts';
 
@@ -28,7 +28,7 @@ export function addReviews(program: Command, context: Context): void {
       const agent_id = options.agent === undefined ? undefined : (await findAgent(api, options.agent)).id;
       const query = { agent_id, ...(!options.all && { status: 'pending' as const }) };
       const rows = await api.all('listReviews', { query });
-      const names = options.json ? new Map() : await namesOf(api, rows);
+      const names = options.json ? new Map() : await findAgentNames(api, rows);
       const now = Date.now();
       await printRows(
         io,
@@ -91,7 +91,7 @@ export function addReviews(program: Command, context: Context): void {
     );
     if (options.json) return printJson(io, review);
     const option = review.options.find(({ option_id }) => option_id === review.option_id);
-    say(io, visible(`${review.id}  ${option?.name ?? review.status}: ${titleOf(review.tool_call)}`));
+    say(io, visible(`${review.id}  ${option?.name ?? review.status}: ${formatTitle(review.tool_call)}`));
   }
 }
 
@@ -100,20 +100,20 @@ async function onlyOne(api: Api): Promise<string> {
   const waiting = await api.all('listReviews', { query: { status: 'pending' } });
   if (waiting.length === 0) throw failed('no review is pending');
   if (waiting.length === 1) return waiting[0]!.id;
-  const names = await namesOf(api, waiting);
+  const names = await findAgentNames(api, waiting);
   const lines = waiting.map(
-    ({ id, agent_id, tool_call }) => `${id}  ${names.get(agent_id) ?? agent_id}  ${titleOf(tool_call)}`,
+    ({ id, agent_id, tool_call }) => `${id}  ${names.get(agent_id) ?? agent_id}  ${formatTitle(tool_call)}`,
   );
   throw failed([`${waiting.length} reviews are pending: pass the id of one`, ...lines].join('\n'));
 }
 
 /** Names of the agents that ask, by id. */
-async function namesOf(api: Api, reviews: readonly ReviewRecord[]): Promise<Map<string, string>> {
+async function findAgentNames(api: Api, reviews: readonly ReviewRecord[]): Promise<Map<string, string>> {
   if (reviews.length === 0) return new Map();
   return new Map((await api.all('listAgents', {})).map(({ id, name }) => [id, name]));
 }
 
 /** Names the sub-agent that asks. */
 function summaryText({ subagent, tool_call }: ReviewRecord): string {
-  return subagent === null ? titleOf(tool_call) : `${titleOf(tool_call)} (${subagentText(subagent)})`;
+  return subagent === null ? formatTitle(tool_call) : `${formatTitle(tool_call)} (${subagentText(subagent)})`;
 }

@@ -5,10 +5,16 @@
 import stringWidth from 'fast-string-width';
 import { pad } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
-import { answerCommands, joined, type Line, paint, titleOf } from '../../conversations/commands/acp-lines.ts';
+import {
+  answerCommands,
+  formatTitle,
+  joined,
+  type Line,
+  paint,
+} from '../../conversations/commands/acp-lines.ts';
 import type { ReviewRecord } from '../../reviews/commands/review-lines.ts';
 import type { Run, Step, StepStatus } from '../rules/run.ts';
-import { countsOf, questionsOf, statusStyles, stepColumns, timeOf } from './run-lines.ts';
+import { formatCounts, formatElapsed, listQuestions, statusStyles, stepColumns } from './run-lines.ts';
 
 export interface Board {
   /** `<team>#<number>`. */
@@ -35,12 +41,15 @@ const CELL_CHARS_MAX = 200;
 export function boardLines(board: Board, screen: Screen, now_ms: number): string[] {
   const { title, run, steps, reviews, note } = board;
   const head: Line[] = [
-    { text: joined(title, run.id, run.status, timeOf(run, now_ms), `attempt ${run.attempt}`), style: 'bold' },
-    { text: steps.size === 0 ? 'no steps' : `${steps.size} steps: ${countsOf(steps.values())}` },
+    {
+      text: joined(title, run.id, run.status, formatElapsed(run, now_ms), `attempt ${run.attempt}`),
+      style: 'bold',
+    },
+    { text: steps.size === 0 ? 'no steps' : `${steps.size} steps: ${formatCounts(steps.values())}` },
     ...(run.attention === null ? [] : [{ text: visible(run.attention), style: 'yellow' as const }]),
   ];
   const waiting = [
-    ...questionsOf(run, steps).flatMap(({ lines }) => lines),
+    ...listQuestions(run, steps).flatMap(({ lines }) => lines),
     ...reviews.flatMap(reviewSummary),
     ...(run.status === 'completed' && run.output !== null ? [outputLine(run.output)] : []),
     ...(note === null ? [] : [{ text: note, style: 'yellow' as const }]),
@@ -57,7 +66,7 @@ export function boardLines(board: Board, screen: Screen, now_ms: number): string
 /** A review in two lines: the action for which the agent needs permission, and the commands that answer it. */
 export function reviewSummary({ id, tool_call, options }: ReviewRecord): Line[] {
   return [
-    { text: `review ${joined(id, titleOf(tool_call))}`, style: 'yellow' },
+    { text: `review ${joined(id, formatTitle(tool_call))}`, style: 'yellow' },
     {
       text: `  ${answerCommands(id, options).slice(0, 2).join('   ')}   svc reviews show ${id}`,
       style: 'dim',
@@ -91,7 +100,7 @@ function tableLines({ run, steps }: Board, room: number, now_ms: number): Line[]
   if (shown.length === all.length) return table;
   const visible_steps = new Set(shown);
   const rest = all.filter((step) => !visible_steps.has(step));
-  return [...table, { text: `… ${rest.length} more: ${countsOf(rest)}`, style: 'dim' }];
+  return [...table, { text: `… ${rest.length} more: ${formatCounts(rest)}`, style: 'dim' }];
 }
 
 const ranks: Record<StepStatus, number> = {
@@ -111,14 +120,14 @@ function mostRelevant(steps: readonly Step[], count: number): Step[] {
   ranked.sort(
     (one, other) =>
       ranks[one.step.status] - ranks[other.step.status] ||
-      endOf(other.step) - endOf(one.step) ||
+      endTime(other.step) - endTime(one.step) ||
       one.at - other.at,
   );
   const chosen = ranked.slice(0, Math.max(0, count));
   return chosen.sort((one, other) => one.at - other.at).map(({ step }) => step);
 }
 
-function endOf({ ended_at }: Step): number {
+function endTime({ ended_at }: Step): number {
   return ended_at === null ? 0 : Date.parse(ended_at);
 }
 

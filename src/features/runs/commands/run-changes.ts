@@ -11,7 +11,7 @@ import type { ReviewRecord } from '../../reviews/commands/review-lines.ts';
 import { limits } from '../limits.ts';
 import type { Run, Step } from '../rules/run.ts';
 import { reviewSummary } from './run-board.ts';
-import { type Question, questionsOf } from './run-lines.ts';
+import { listQuestions, type Question } from './run-lines.ts';
 import { RunState, type RunView } from './run-state.ts';
 
 export class RunChanges implements RunView {
@@ -86,7 +86,7 @@ export class RunChanges implements RunView {
   }
 
   #questions(): Question[] {
-    return questionsOf(this.#state.run, this.#state.steps);
+    return listQuestions(this.#state.run, this.#state.steps);
   }
 
   /** Shows the lines unless `shown` has the id. */

@@ -9,7 +9,7 @@ import { remote, timeLimit } from '../../../cli/options.ts';
 import { type Column, print, printJson, printRecord, printRows, report } from '../../../cli/output.ts';
 import { findRun, findTeam, type RunRecord } from '../../teams/commands/team-refs.ts';
 import type { RunStatus } from '../rules/run.ts';
-import { stepColumns, timeOf } from './run-lines.ts';
+import { formatElapsed, stepColumns } from './run-lines.ts';
 import { type WatchOptions, watchRun } from './run-watch.ts';
 
 type Options = ApiOptions & WatchOptions & { watch?: boolean };
@@ -63,7 +63,7 @@ function addLs(runs: Command, context: Context): void {
         await api.all('listRuns', { params: { team_id }, query }),
         [
           ...columns,
-          { title: 'TIME', value: (one) => timeOf(one, now) },
+          { title: 'TIME', value: (one) => formatElapsed(one, now) },
           { title: 'CREATED', value: (one) => one.created_at },
           { title: 'ERROR', value: (one) => one.error ?? one.attention },
         ],
@@ -143,7 +143,7 @@ function addComplete(runs: Command, context: Context): void {
       const output = await parseJsonOption(io, 'output', options);
       const api = await connect(context, options);
       const body = output === undefined ? {} : { output };
-      const args = { params: await paramsOf(api, ref), body, idempotency_key: crypto.randomUUID() };
+      const args = { params: await resolveRunParams(api, ref), body, idempotency_key: crypto.randomUUID() };
       await watchOrReport(context, api, await api.call('completeRun', args), options);
     },
   );
@@ -155,7 +155,7 @@ function addFail(runs: Command, context: Context): void {
     .action(async (ref: string, options: Options & { error: string }) => {
       const api = await connect(context, options);
       const body = { error_text: options.error };
-      const args = { params: await paramsOf(api, ref), body, idempotency_key: crypto.randomUUID() };
+      const args = { params: await resolveRunParams(api, ref), body, idempotency_key: crypto.randomUUID() };
       await watchOrReport(context, api, await api.call('failRun', args), options);
     });
 }
@@ -169,7 +169,7 @@ function addRunCommand(
 ): void {
   watchable(remote(runs, `${name} <run>`, description)).action(async (ref: string, options: Options) => {
     const api = await connect(context, options);
-    const args = { params: await paramsOf(api, ref), idempotency_key: crypto.randomUUID() };
+    const args = { params: await resolveRunParams(api, ref), idempotency_key: crypto.randomUUID() };
     await watchOrReport(context, api, await api.call(op, args), options);
   });
 }
@@ -196,7 +196,7 @@ export function watchable(command: Command): Command {
     });
 }
 
-export async function paramsOf(api: Api, ref: string): Promise<{ team_id: string; run_id: string }> {
+export async function resolveRunParams(api: Api, ref: string): Promise<{ team_id: string; run_id: string }> {
   const { id: run_id, team_id } = await findRun(api, ref);
   return { team_id, run_id };
 }

@@ -9,7 +9,7 @@ import { type Column, printRecord, printRows, report } from '../../../cli/output
 import type { CallArgs } from '../../../client/client.ts';
 import { findRun } from '../../teams/commands/team-refs.ts';
 import { stepColumns } from './run-lines.ts';
-import { paramsOf } from './runs.ts';
+import { resolveRunParams } from './runs.ts';
 
 type Options = ApiOptions & { json?: boolean };
 type StepRecord = Awaited<ReturnType<typeof Api.prototype.call<'startStep'>>>;
@@ -55,7 +55,7 @@ function addShow(steps: Command, context: Context): void {
     .alias('get')
     .action(async (ref: string, step_key: string, options: Options) => {
       const api = await connect(context, options);
-      const all = await api.call('listSteps', { params: await paramsOf(api, ref) });
+      const all = await api.call('listSteps', { params: await resolveRunParams(api, ref) });
       const step = all.find((one) => one.step_key === step_key);
       if (!step) throw failed(`step not found: ${step_key}`);
       await printRecord(io, step, options);
@@ -86,7 +86,7 @@ function addAdd(steps: Command, context: Context): void {
         ...(timeoutSeconds !== undefined && { timeout_seconds: timeoutSeconds }),
         ...(attempts !== undefined && { max_attempts: attempts }),
       };
-      const args = { params: await paramsOf(api, ref), body, idempotency_key: crypto.randomUUID() };
+      const args = { params: await resolveRunParams(api, ref), body, idempotency_key: crypto.randomUUID() };
       await reportStep(context, await api.call('addStep', args), options);
     },
   );
@@ -96,7 +96,11 @@ function addStart(steps: Command, context: Context): void {
   remote(steps, 'start <run> <step>', 'start a step of a member that has no agent').action(
     async (ref: string, step_key: string, options: Options) => {
       const api = await connect(context, options);
-      await reportStep(context, await api.call('startStep', await argsOf(api, ref, step_key)), options);
+      await reportStep(
+        context,
+        await api.call('startStep', await resolveStepArgs(api, ref, step_key)),
+        options,
+      );
     },
   );
 }
@@ -111,7 +115,7 @@ function addComplete(steps: Command, context: Context): void {
       const body = output === undefined ? {} : { output };
       await reportStep(
         context,
-        await api.call('completeStep', { ...(await argsOf(api, ref, step_key)), body }),
+        await api.call('completeStep', { ...(await resolveStepArgs(api, ref, step_key)), body }),
         options,
       );
     },
@@ -126,7 +130,7 @@ function addFail(steps: Command, context: Context): void {
       const body = { error_text: options.error };
       await reportStep(
         context,
-        await api.call('failStep', { ...(await argsOf(api, ref, step_key)), body }),
+        await api.call('failStep', { ...(await resolveStepArgs(api, ref, step_key)), body }),
         options,
       );
     });
@@ -138,7 +142,7 @@ function addInputRequired(steps: Command, context: Context): void {
     .action(async (ref: string, step_key: string, options: Options & { reason: string }) => {
       const api = await connect(context, options);
       const body = { reason: options.reason };
-      const args = { ...(await argsOf(api, ref, step_key)), body };
+      const args = { ...(await resolveStepArgs(api, ref, step_key)), body };
       await reportStep(context, await api.call('requireStepInput', args), options);
     });
 }
@@ -153,15 +157,15 @@ function addResume(steps: Command, context: Context): void {
       const body = input === undefined ? {} : { input };
       await reportStep(
         context,
-        await api.call('resumeStep', { ...(await argsOf(api, ref, step_key)), body }),
+        await api.call('resumeStep', { ...(await resolveStepArgs(api, ref, step_key)), body }),
         options,
       );
     },
   );
 }
 
-async function argsOf(api: Api, ref: string, step_key: string) {
-  const params = { ...(await paramsOf(api, ref)), step_key };
+async function resolveStepArgs(api: Api, ref: string, step_key: string) {
+  const params = { ...(await resolveRunParams(api, ref)), step_key };
   return { params, idempotency_key: crypto.randomUUID() };
 }
 

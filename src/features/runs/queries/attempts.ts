@@ -38,7 +38,7 @@ export interface NewAttempt
 type AttemptRow = Selectable<Tables['run_attempts']>;
 
 /** The columns of a target. */
-function columnsOf(target: AttemptTarget): { step_key: string; attempt: number } {
+function toColumns(target: AttemptTarget): { step_key: string; attempt: number } {
   if (target.kind === 'round') return { step_key: '', attempt: target.round };
   return { step_key: target.step_key, attempt: target.attempt };
 }
@@ -51,7 +51,7 @@ function toAttempt({ step_key, attempt, over, created_at: _, ended_at: __, ...ro
 
 /** Returns the num of the new attempt. */
 export function insertAttempt(tx: Tx, { target, ...attempt }: NewAttempt): number {
-  const row = { ...attempt, ...columnsOf(target), over: 0 } as const;
+  const row = { ...attempt, ...toColumns(target), over: 0 } as const;
   return tx.get(tx.sql.insertInto('run_attempts').values(row).returning('num'))!.num;
 }
 
@@ -92,7 +92,7 @@ export function findAttempt(
   run: { num: number; attempt: number },
   target: AttemptTarget,
 ): Attempt | undefined {
-  const { step_key, attempt } = columnsOf(target);
+  const { step_key, attempt } = toColumns(target);
   return decoded(
     reader.get(attemptByKey(reader, run.num, run.attempt, step_key, attempt)) as AttemptRow | undefined,
   );

@@ -4,7 +4,7 @@ import { rfc3339, rfc3339OrNull } from '../../../base/clock.ts';
 import { preparedQuery } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
-import { shownSpec } from '../../teams/rules/env.ts';
+import { redactSpec } from '../../teams/rules/env.ts';
 import type { TeamSpec } from '../../teams/rules/team.ts';
 import { limits } from '../limits.ts';
 import type { Run } from '../rules/run.ts';
@@ -142,7 +142,7 @@ export function toRun(row: RunRow): Run {
     team_id: row.team_id,
     task_id: row.task_id,
     status: row.status,
-    spec: shownSpec(specOf(row)),
+    spec: redactSpec(parseSpec(row)),
     input: JSON.parse(row.input),
     output: parsed(row.output),
     error: row.error,
@@ -159,7 +159,7 @@ export function toRun(row: RunRow): Run {
 const specs = new Map<string, { json: string; spec: TeamSpec }>();
 
 /** The run's spec. It never changes and can be large, so the result is cached. Do not modify it. */
-export function specOf({ id, spec: json }: Pick<RunRow, 'id' | 'spec'>): TeamSpec {
+export function parseSpec({ id, spec: json }: Pick<RunRow, 'id' | 'spec'>): TeamSpec {
   const known = specs.get(id);
   if (known?.json === json) return known.spec;
   const spec = JSON.parse(json) as TeamSpec;

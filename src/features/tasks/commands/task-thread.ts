@@ -41,7 +41,7 @@ export function addTaskThread(tasks: Command, context: Context): void {
       const api = await connect(context, options);
       const { id: task_id, team_id } = await findTask(api, ref);
       const body = {
-        ...routeOf(options.to),
+        ...parseRoute(options.to),
         ...content,
         ...(options.replyTo !== undefined && { reply_to: options.replyTo }),
       };
@@ -68,7 +68,7 @@ export function addTaskThread(tasks: Command, context: Context): void {
       if (follow) return followTalk(api, params, options);
       const rows = await api.all('listMessages', { params, query: { q: search, thread } });
       if (options.json) return printJson(io, rows);
-      for (const message of rows) await print(io, lineOf(message));
+      for (const message of rows) await print(io, formatMessage(message));
     });
 
   async function followTalk(
@@ -84,13 +84,22 @@ export function addTaskThread(tasks: Command, context: Context): void {
     for await (const { data } of frames) {
       if (data.type !== 'message') continue;
       const message = data.record as Message;
-      await print(io, json ? jsonText(message) : lineOf(message));
+      await print(io, json ? jsonText(message) : formatMessage(message));
     }
     throw new Failure(exitCodes.interrupted, '');
   }
 
   /** A heading line, and the indented text of the message. */
-  function lineOf({ id, from_actor_id, route, to_actor_id, reply_to, created_at, text, payload }: Message) {
+  function formatMessage({
+    id,
+    from_actor_id,
+    route,
+    to_actor_id,
+    reply_to,
+    created_at,
+    text,
+    payload,
+  }: Message) {
     const to = route === 'to_member' ? to_actor_id : route === 'to_leader' ? 'leader' : 'all';
     const answer = reply_to === null ? '' : `  re ${reply_to}`;
     const head = visible(`${id}  ${created_at}  ${from_actor_id} -> ${to}${answer}`);
@@ -99,7 +108,7 @@ export function addTaskThread(tasks: Command, context: Context): void {
   }
 }
 
-function routeOf(to: string | undefined) {
+function parseRoute(to: string | undefined) {
   if (to === undefined) return { route: 'broadcast' as const };
   return to === 'leader' ? { route: 'to_leader' as const } : { route: 'to_member' as const, to_actor_id: to };
 }

@@ -8,7 +8,7 @@ import { type RunOptions, run } from '../../../testing/cli.ts';
 import { openFakeHttp, ROOT_TOKEN } from '../../../testing/http.ts';
 import { reviewRecord } from '../../../testing/review-record.ts';
 import type { Run, Step } from '../../runs/rules/run.ts';
-import type { ShownSpec, Team } from '../rules/team.ts';
+import type { RedactedSpec, Team } from '../rules/team.ts';
 
 let home: string;
 let server: HttpServer | null;
@@ -23,7 +23,7 @@ afterEach(async () => {
 });
 
 const time = '2026-01-01T00:00:00.000Z';
-const spec: ShownSpec = {
+const spec: RedactedSpec = {
   ...{ spec_version: 1, entrypoint: { type: 'task' }, leader_member_id: null, steps: [] },
   ...{ members: [{ member_id: 'dev', description: '', skills: [], prompt: '', agent: null }] },
   ...{ review_route: 'human', max_rounds: 20 },

@@ -14,7 +14,7 @@ import { type Protocol, permissionModes, protocols, worktreeModes } from '../../
 import { findPreset } from '../../presets/rules/catalog.ts';
 import { reviewRoutes } from '../../reviews/rules.ts';
 import { limits } from '../limits.ts';
-import { MEMBER_ID, specFault, withoutRepeats } from '../rules/spec.ts';
+import { MEMBER_ID, specFault, unique } from '../rules/spec.ts';
 import { defaultMember, type SpecInput, stepConditions } from '../rules/team.ts';
 
 const text = bounded(sharedLimits.team_text_chars_max);
@@ -42,7 +42,7 @@ const dependsOn = z
   .refine((keys) => keys.every((key) => typeof key === 'string' && key !== ''), {
     error: 'entries must be non-empty strings',
   })
-  .transform((keys) => withoutRepeats(keys as string[]))
+  .transform((keys) => unique(keys as string[]))
   .meta({
     description: 'Steps that must end first.',
     wire: { type: 'array', items: { type: 'string' } },
@@ -100,7 +100,7 @@ const memberAgent = z
   })
   .transform(({ restart_policy: _, ...agent }) => ({
     ...agent,
-    protocol: agent.protocol === 'auto' ? protocolOf(agent.preset) : agent.protocol,
+    protocol: agent.protocol === 'auto' ? getProtocol(agent.preset) : agent.protocol,
   }))
   .meta({ id: 'MemberAgent', description: "How a member's agent is created, for each run." });
 
@@ -172,6 +172,6 @@ function runsOfItself(preset: string | null): boolean {
   return preset !== null && Boolean(findPreset(preset)?.program);
 }
 
-function protocolOf(preset: string | null): Protocol {
+function getProtocol(preset: string | null): Protocol {
   return (preset === null ? null : findPreset(preset))?.protocol ?? 'auto';
 }

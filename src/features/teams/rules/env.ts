@@ -1,10 +1,10 @@
 /** Variables of members' agents in a team's definition (pure): values are stored and never shown. */
 import { limits } from '../../../base/limits.ts';
 import type { SpecFault } from './spec.ts';
-import type { Member, ShownSpec, SpecInput, TeamSpec } from './team.ts';
+import type { Member, RedactedSpec, SpecInput, TeamSpec } from './team.ts';
 
 /** The definition with the names of its variables in place of their values. */
-export function shownSpec(spec: TeamSpec): ShownSpec {
+export function redactSpec(spec: TeamSpec): RedactedSpec {
   const members = spec.members.map((member) => {
     if (member.agent === null) return { ...member, agent: null };
     const { env, ...agent } = member.agent;
@@ -17,7 +17,7 @@ export function shownSpec(spec: TeamSpec): ShownSpec {
  * The definition to store: `env` of each member, plus the values in `before` of each of its `env_keys` without a new
  * value. Members are matched by id, and a renamed one by its position.
  */
-export function withKeptEnv(
+export function restoreEnv(
   input: SpecInput,
   before: TeamSpec | null,
 ): { spec: TeamSpec; fault: null } | { spec: null; fault: SpecFault } {

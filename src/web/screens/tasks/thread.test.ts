@@ -2,7 +2,6 @@ import { expect, test } from 'vitest';
 import { applyToLongTexts } from '../../../testing/long-input.ts';
 import {
   excerpt,
-  inOrder,
   type MessageRecord,
   matchingShown,
   nameOf,
@@ -11,6 +10,7 @@ import {
   placeOf,
   receiverOf,
   taskFieldOf,
+  topologicalOrder,
 } from './thread.ts';
 
 const message = (id: number, more: Partial<MessageRecord> = {}): MessageRecord => ({
@@ -26,14 +26,14 @@ test('merges pages and streamed messages into one conversation without duplicate
     [message(9), message(7)],
     [message(4), message(2)],
   ];
-  expect(ids(inOrder(pages, [message(7), message(12)]))).toEqual([2, 4, 7, 9, 12]);
+  expect(ids(topologicalOrder(pages, [message(7), message(12)]))).toEqual([2, 4, 7, 9, 12]);
 });
 
 test('a message shows the run that received it, in whatever order its versions arrive', () => {
   const waits = message(1);
   const taken = message(1, { run_id: 'run_1' });
-  expect(inOrder([[waits]], [taken])).toEqual([taken]);
-  expect(inOrder([[taken]], [waits])).toEqual([taken]);
+  expect(topologicalOrder([[waits]], [taken])).toEqual([taken]);
+  expect(topologicalOrder([[taken]], [waits])).toEqual([taken]);
 });
 
 test('a search shows only what it found, and a thread only its own messages', () => {

@@ -22,10 +22,10 @@ export function isAt(comment: Comment, path: string, { side, line }: Place): boo
 export function withComment(list: readonly Comment[], comment: Comment): Comment[] {
   const others = list.filter((one) => !isAt(one, comment.path, comment));
   const text = comment.text.trim();
-  return text === '' ? others : [...others, { ...comment, text }].sort(inOrder);
+  return text === '' ? others : [...others, { ...comment, text }].sort(topologicalOrder);
 }
 
-function inOrder(a: Comment, b: Comment): number {
+function topologicalOrder(a: Comment, b: Comment): number {
   if (a.path !== b.path) return a.path < b.path ? -1 : 1;
   return a.line - b.line || (a.side === b.side ? 0 : a.side === 'old' ? -1 : 1);
 }
