@@ -4,7 +4,7 @@
  * that ask run those without a request. Nor does `svc actor`, whose commands svc itself authorizes.
  */
 import { limits } from './limits.ts';
-import { textOf, truncate } from './message.ts';
+import { readText, truncate } from './message.ts';
 import { readToolCall } from './tool-calls.ts';
 
 /** An unfinished tool call that acts, or for which permission was requested. */
@@ -67,7 +67,7 @@ function readCall({ calls }: Acting, value: unknown): OpenCall | null {
   if (report.id === null) return null;
   const id = truncate(report.id);
   const known = calls.find((call) => call.id === id);
-  const command = textOf(report.raw_input, 'command');
+  const command = readText(report.raw_input, 'command');
   return {
     id,
     kind: truncate(report.tool_kind ?? known?.kind ?? 'other'),

@@ -16,7 +16,7 @@ import {
 import { limits as sharedLimits } from '../base/limits.ts';
 import { noObservations, recordCall, recordRequest } from './acting.ts';
 import { type ElicitationEvent, elicitationCompletion, elicitationRequest } from './elicitation.ts';
-import { type Fields, fieldsOf, isRecord, numberOf, recordsOf } from './json.ts';
+import { asNumber, asRecord, asRecords, type Fields, isRecord } from './json.ts';
 import { limits } from './limits.ts';
 import {
   AUTH_REQUIRED,
@@ -24,15 +24,22 @@ import {
   type Message,
   type RequestId,
   type RpcError,
+  readText,
   rpcErrors,
-  textOf,
   truncate,
 } from './message.ts';
 import { currentMode, withConsistentMode } from './modes.ts';
 import { type Permission, readPermission } from './permission.ts';
 import { type AgentInfo, type ReportedSettings, readAgentInfo, readSettings } from './settings.ts';
 import type { AcpState, AuthMethod, Capabilities, ReceivedRequest, SentRequest } from './state.ts';
-import { type Asker, askerOf, type Source, scopedCall, sourceOf, updateSubagents } from './subagents.ts';
+import {
+  findRequester,
+  findSource,
+  type Requester,
+  type Source,
+  scopedCall,
+  updateSubagents,
+} from './subagents.ts';
 import { readOutcome } from './tool-calls.ts';
 import { readUpdate, type Update } from './updates.ts';
 
@@ -47,7 +54,12 @@ export type AcpEvent =
   | { kind: 'authenticated' }
   | { kind: 'failed'; code: string; message: string }
   | { kind: 'turn_ended'; prompt_id: string; stop_reason: string | null; error: RpcError | null }
-  | { kind: 'permission_requested'; request: ReceivedRequest; permission: Permission; asker: Asker | null }
+  | {
+      kind: 'permission_requested';
+      request: ReceivedRequest;
+      permission: Permission;
+      asker: Requester | null;
+    }
   | { kind: 'permission_unreadable'; request: ReceivedRequest }
   | ElicitationEvent
   /** The agent is idle after work that no prompt started. */
@@ -69,8 +81,8 @@ export interface Folded {
 /** Folds one frame. Pure: the result has a new state, or the same object if nothing changed. */
 export function fold(state: AcpState, direction: Direction, message: Message): Folded {
   const is_own = direction === 'to_agent' || message.kind === 'response';
-  const source = is_own ? null : sourceOf(state, message.params);
-  const step = direction === 'to_agent' ? foldSent(state, message) : foldReceived(state, message, source);
+  const source = is_own ? null : findSource(state, message.params);
+  const step = direction === 'to_agent' ? foldOutgoing(state, message) : foldIncoming(state, message, source);
   return { replay: false, source, events: [], ...step, state: withinMode(state, step.state) };
 }
 
@@ -85,7 +97,7 @@ type Step = Partial<Folded> & { state: AcpState };
 
 // --- from the service -------------------------------------------------------------------------------------------------
 
-function foldSent(state: AcpState, message: Message): Step {
+function foldOutgoing(state: AcpState, message: Message): Step {
   switch (message.kind) {
     case 'request':
       return { state: sendRequest(state, message.id, message.method, message.params) };
@@ -115,7 +127,7 @@ function sendRequest(before: AcpState, request_id: RequestId, method: string, pa
   };
   switch (method) {
     case AGENT_METHODS.initialize:
-      sent_request.value = numberOf(fieldsOf(params).protocolVersion)?.toString() ?? null;
+      sent_request.value = asNumber(asRecord(params).protocolVersion)?.toString() ?? null;
       return { ...state, phase: 'initializing' };
     case AGENT_METHODS.authenticate:
       return { ...state, phase: 'authenticating' };
@@ -123,11 +135,11 @@ function sendRequest(before: AcpState, request_id: RequestId, method: string, pa
       return { ...state, phase: 'opening', acp_session_id: null, subagents: [] };
     case AGENT_METHODS.session_load:
     case AGENT_METHODS.session_resume:
-      return { ...state, phase: 'opening', acp_session_id: textOf(params, 'sessionId'), subagents: [] };
+      return { ...state, phase: 'opening', acp_session_id: readText(params, 'sessionId'), subagents: [] };
     case AGENT_METHODS.session_prompt:
       return { ...state, turn: { prompt_id: id } };
     case AGENT_METHODS.session_set_mode:
-      sent_request.value = textOf(params, 'modeId');
+      sent_request.value = readText(params, 'modeId');
       return state;
     default:
       return state;
@@ -136,7 +148,7 @@ function sendRequest(before: AcpState, request_id: RequestId, method: string, pa
 
 // --- from the agent ---------------------------------------------------------------------------------------------------
 
-function foldReceived(state: AcpState, message: Message, source: Source): Step {
+function foldIncoming(state: AcpState, message: Message, source: Source): Step {
   switch (message.kind) {
     case 'request':
       return receiveRequest(state, message, source);
@@ -162,8 +174,8 @@ function receiveRequest(before: AcpState, message: Message & { kind: 'request' }
     if (always.length > 0) request.always = always;
     const acting = recordRequest(state.acting, scopedCall(source, permission.tool_call));
     const subagents = updateSubagents(state, source, permission.tool_call);
-    const asker = askerOf({ ...state, subagents }, source);
-    const events: AcpEvent[] = [{ kind: 'permission_requested', request, permission, asker }];
+    const requester = findRequester({ ...state, subagents }, source);
+    const events: AcpEvent[] = [{ kind: 'permission_requested', request, permission, asker: requester }];
     return { state: { ...state, acting, subagents }, events };
   }
   const elicitation = elicitationRequest(message.method, request, message.params);
@@ -172,7 +184,7 @@ function receiveRequest(before: AcpState, message: Message & { kind: 'request' }
 }
 
 function withdraw(state: AcpState, params: unknown): Step {
-  const id = fieldsOf(params).requestId;
+  const id = asRecord(params).requestId;
   if (!isId(id)) return { state };
   const requests = state.received.filter((one) => one.id === id);
   return { state, events: [{ kind: 'withdrawn', id, requests }] };
@@ -240,15 +252,15 @@ function initialized(state: AcpState, { value }: SentRequest, result: unknown): 
     ...state,
     protocol_version: PROTOCOL_VERSION,
     agent: shortInfo(readAgentInfo(agentInfo)),
-    capabilities: capabilitiesOf(agentCapabilities),
-    auth_methods: bounded(recordsOf(authMethods).flatMap(authMethod)),
+    capabilities: readCapabilities(agentCapabilities),
+    auth_methods: bounded(asRecords(authMethods).flatMap(authMethod)),
   };
   return { step, events: [{ kind: 'initialized' }] };
 }
 
 function opened(state: AcpState, method: string, result: unknown): AfterResponse {
   const acp_session_id =
-    method === AGENT_METHODS.session_new ? textOf(result, 'sessionId') : state.acp_session_id;
+    method === AGENT_METHODS.session_new ? readText(result, 'sessionId') : state.acp_session_id;
   if (acp_session_id === null)
     return fail(state, 'acp_session_failed', 'the agent opened a session without an id');
   const step: AcpState = { ...state, phase: 'ready', acp_session_id, ...configured(readSettings(result)) };
@@ -272,7 +284,7 @@ function turnEnded(
   result: unknown,
   error: RpcError | null,
 ): AfterResponse {
-  const stop_reason = textOf(result, 'stopReason');
+  const stop_reason = readText(result, 'stopReason');
   const ended: AcpState = state.turn?.prompt_id === prompt_id ? { ...state, turn: null } : state;
   const events: AcpEvent[] = [{ kind: 'turn_ended', prompt_id, stop_reason, error }];
   if (error?.code !== AUTH_REQUIRED) return { step: ended, events };
@@ -287,7 +299,7 @@ function fail(state: AcpState, code: string, message: string): AfterResponse {
 
 function update(before: AcpState, params: unknown, source: Source): Step {
   const replay = before.asked.some(({ method }) => method === AGENT_METHODS.session_load);
-  const changes = fieldsOf(fieldsOf(params).update);
+  const changes = asRecord(asRecord(params).update);
   const subagents = updateSubagents(before, source, changes);
   const state = subagents === before.subagents ? before : { ...before, subagents };
   return { state: replay ? replayed(state, changes, source) : updated(state, changes, source), replay };
@@ -352,12 +364,12 @@ function configured({ modes, config_options }: ReportedSettings): Partial<AcpSta
 
 // --- values -----------------------------------------------------------------------------------------------------------
 
-function capabilitiesOf(value: unknown): Capabilities {
-  const { loadSession, promptCapabilities, sessionCapabilities } = fieldsOf(value);
-  const prompt = fieldsOf(promptCapabilities);
+function readCapabilities(value: unknown): Capabilities {
+  const { loadSession, promptCapabilities, sessionCapabilities } = asRecord(value);
+  const prompt = asRecord(promptCapabilities);
   return {
     load: loadSession === true,
-    resume: isRecord(fieldsOf(sessionCapabilities).resume),
+    resume: isRecord(asRecord(sessionCapabilities).resume),
     image: prompt.image === true,
     audio: prompt.audio === true,
     embedded_context: prompt.embeddedContext === true,
@@ -371,9 +383,11 @@ function shortInfo(info: AgentInfo | null): AcpState['agent'] {
 }
 
 function authMethod(value: Fields): AuthMethod[] {
-  const [id, name] = [textOf(value, 'id'), textOf(value, 'name')];
+  const [id, name] = [readText(value, 'id'), readText(value, 'name')];
   if (id === null || name === null) return [];
-  return [{ id, name, description: textOf(value, 'description'), type: textOf(value, 'type') ?? 'agent' }];
+  return [
+    { id, name, description: readText(value, 'description'), type: readText(value, 'type') ?? 'agent' },
+  ];
 }
 
 /** Keeps the first items that fit; the log has all of them. */

@@ -73,7 +73,7 @@ function toWire(message: Message): AnyMessage {
 }
 
 /** A string field of a record, truncated to the maximum length; null if it is missing. */
-export function textOf(value: unknown, key: string): string | null {
+export function readText(value: unknown, key: string): string | null {
   const text = isRecord(value) ? value[key] : undefined;
   return typeof text === 'string' ? truncate(text) : null;
 }
@@ -97,6 +97,6 @@ export function readError(error: unknown): RpcError {
   const fields = isRecord(error) ? error : { message: error };
   return {
     code: typeof fields.code === 'number' ? fields.code : 0,
-    message: textOf(fields, 'message') ?? 'an error without a message',
+    message: readText(fields, 'message') ?? 'an error without a message',
   };
 }

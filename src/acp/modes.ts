@@ -30,7 +30,7 @@ export function modeSetting(offers: ModeOffers, mode: string): Setting | null {
   if (silent || offers.modes?.availableModes.some(({ id }) => id === mode)) {
     return { method: AGENT_METHODS.session_set_mode, params: { modeId: mode } };
   }
-  if (!option || !valuesOf(option).includes(mode)) return null;
+  if (!option || !listValues(option).includes(mode)) return null;
   return { method: AGENT_METHODS.session_set_config_option, params: { configId: option.id, value: mode } };
 }
 
@@ -42,7 +42,7 @@ export function withConsistentMode<T extends ModeOffers>(before: ModeOffers, aft
   const by_option = session === before.modes?.currentModeId && option !== optionValue(before);
   if (by_option) return { ...after, modes: { ...after.modes, currentModeId: option } };
   const config_options = after.config_options.map((one) =>
-    one === modeOption(after) && valuesOf(one).includes(session) ? { ...one, currentValue: session } : one,
+    one === modeOption(after) && listValues(one).includes(session) ? { ...one, currentValue: session } : one,
   );
   return { ...after, config_options };
 }
@@ -56,7 +56,7 @@ function modeOption({ config_options }: ModeOffers): SessionConfigOption | undef
   return config_options.find(({ id, category }) => category === 'mode' || id === 'mode');
 }
 
-function valuesOf(option: SessionConfigOption): string[] {
+function listValues(option: SessionConfigOption): string[] {
   if (option.type !== 'select' || !Array.isArray(option.options)) return [];
   return option.options.flatMap((one) =>
     'options' in one ? one.options.map(({ value }) => value) : one.value,

@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from './limits.ts';
-import { askerOf, type Source, type Subagent, scopedCall, sourceOf, updateSubagents } from './subagents.ts';
+import {
+  findRequester,
+  findSource,
+  type Source,
+  type Subagent,
+  scopedCall,
+  updateSubagents,
+} from './subagents.ts';
 
 const open = { acp_session_id: 'main', subagents: [] as Subagent[] };
 const announce = (id: unknown, more: object = {}) => ({
@@ -147,25 +154,25 @@ describe('a message', () => {
     ],
     [{ ...marked({ claudeCode: { parentToolUseId: 'c1' } }), sessionId: 'child' }, child],
   ])('%j is from %j', (params, source) => {
-    expect(sourceOf(known, params)).toEqual(source);
+    expect(findSource(known, params)).toEqual(source);
   });
 
   test('counts as the agent’s own before a session is open, whatever session it names', () => {
-    expect(sourceOf({ ...known, acp_session_id: null }, { sessionId: 'other' })).toBeNull();
-    expect(sourceOf({ ...known, acp_session_id: null }, { sessionId: 'child' })).toEqual(child);
+    expect(findSource({ ...known, acp_session_id: null }, { sessionId: 'other' })).toBeNull();
+    expect(findSource({ ...known, acp_session_id: null }, { sessionId: 'child' })).toEqual(child);
   });
 
   test('with an overlong session id is identified by the beginning of it', () => {
-    const source = sourceOf(known, { sessionId: 'x'.repeat(5_000) });
+    const source = findSource(known, { sessionId: 'x'.repeat(5_000) });
     expect(source).toEqual({ id: 'x'.repeat(limits.subagent_id_chars_max), by: 'unknown' });
   });
 
   test('with a request names the sub-agent that asks', () => {
     const named = { ...open, subagents: seen([null, announce('child', { title: 'explorer' })]) };
-    expect(askerOf(named, null)).toBeNull();
-    expect(askerOf(named, child)).toEqual({ id: 'child', name: 'explorer', unknown_session: false });
+    expect(findRequester(named, null)).toBeNull();
+    expect(findRequester(named, child)).toEqual({ id: 'child', name: 'explorer', unknown_session: false });
     const unknown = { id: 'x', name: null, unknown_session: true };
-    expect(askerOf(named, { id: 'x', by: 'unknown' })).toEqual(unknown);
+    expect(findRequester(named, { id: 'x', by: 'unknown' })).toEqual(unknown);
   });
 });
 

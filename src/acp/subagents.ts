@@ -4,9 +4,9 @@
  * sub-agent. Messages from a sub-agent never change the state of the agent's own session.
  */
 
-import { type Fields, fieldsOf, isRecord } from './json.ts';
+import { asRecord, type Fields, isRecord } from './json.ts';
 import { limits } from './limits.ts';
-import { textOf } from './message.ts';
+import { readText } from './message.ts';
 import {
   type Announcement,
   type Launch,
@@ -36,7 +36,7 @@ export type Source = {
 } | null;
 
 /** The sub-agent that asks for permission. */
-export interface Asker {
+export interface Requester {
   id: string;
   name: string | null;
   unknown_session: boolean;
@@ -50,8 +50,8 @@ interface Sessions {
 }
 
 /** `params`: those of a request or a notification from the agent. */
-export function sourceOf({ acp_session_id, subagents }: Sessions, params: unknown): Source {
-  const session = textOf(params, 'sessionId');
+export function findSource({ acp_session_id, subagents }: Sessions, params: unknown): Source {
+  const session = readText(params, 'sessionId');
   if (session !== null && session !== acp_session_id) {
     if (subagents.some(({ id, has_session }) => has_session && id === session)) {
       return { id: session, by: 'session' };
@@ -60,13 +60,13 @@ export function sourceOf({ acp_session_id, subagents }: Sessions, params: unknow
       return { id: session.slice(0, limits.subagent_id_chars_max), by: 'unknown' };
     }
   }
-  const { update, toolCall } = fieldsOf(params);
+  const { update, toolCall } = asRecord(params);
   const call = firstId([...readLaunchers(update), ...readLaunchers(toolCall)]);
   return call === null ? null : { id: call, by: 'call' };
 }
 
 /** The sub-agent behind a permission request; null if the agent itself asks. */
-export function askerOf({ subagents }: Sessions, source: Source): Asker | null {
+export function findRequester({ subagents }: Sessions, source: Source): Requester | null {
   if (source === null) return null;
   const { id, by } = source;
   const name = subagents.find((one) => one.id === id)?.name ?? null;

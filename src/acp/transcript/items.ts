@@ -67,7 +67,7 @@ export type Outcome =
   | { readonly type: 'gone' };
 
 /** The sub-agent that asks. */
-export interface Asker {
+export interface Requester {
   readonly id: string;
   /** Chosen by the agent. */
   readonly name: string | null;
@@ -100,7 +100,7 @@ export interface RelayedItem extends Base {
 export interface Permission extends Base {
   readonly kind: 'permission';
   readonly review_id: string;
-  readonly asker: Asker | null;
+  readonly asker: Requester | null;
   readonly call: Call;
   /** Verbatim, in the agent's order. */
   readonly options: readonly Option[];

@@ -4,10 +4,10 @@ import type { Voice } from '../updates.ts';
 import { bounds } from './bounds.ts';
 import type { ItemList } from './item-list.ts';
 import type { MessageItem } from './items.ts';
-import { appendBlock, type Body, bodyOf, emptyBody } from './parts.ts';
+import { appendBlock, type Body, emptyBody, toBody } from './parts.ts';
 
 /** The place of an item: its key, its first event, and its author. */
-export interface Where {
+export interface ItemPosition {
   key: string;
   seq: number;
   ts: number;
@@ -28,7 +28,7 @@ export class MessageWriter {
     this.#items = items;
   }
 
-  chunk(voice: Voice, message_id: string | null, block: unknown, where: Where): void {
+  chunk(voice: Voice, message_id: string | null, block: unknown, where: ItemPosition): void {
     const at = this.#find(voice, message_id);
     const before = at === undefined ? undefined : (this.#items.get(at) as MessageItem | undefined);
     const body = appendBlock(before?.body ?? emptyBody, block);
@@ -43,9 +43,14 @@ export class MessageWriter {
   }
 
   /** Replaces the message's earlier chunks. If `blocks` is null, they stay. */
-  whole(voice: Voice, message_id: string | null, blocks: readonly unknown[] | null, where: Where): void {
+  whole(
+    voice: Voice,
+    message_id: string | null,
+    blocks: readonly unknown[] | null,
+    where: ItemPosition,
+  ): void {
     if (blocks === null) return;
-    let body = bodyOf(blocks);
+    let body = toBody(blocks);
     let is_there = false;
     for (const at of this.#parts.get(`${voice} ${message_id}`) ?? []) {
       const item = this.#items.get(at) as MessageItem | undefined;
@@ -68,7 +73,7 @@ export class MessageWriter {
     this.#by_id.clear();
   }
 
-  #add(voice: Voice, message_id: string | null, body: Body, where: Where): void {
+  #add(voice: Voice, message_id: string | null, body: Body, where: ItemPosition): void {
     this.#at = this.#items.add({ kind: voice, ...where, body, message_id, ended_ts: null }, body.chars);
     if (message_id === null) return;
     const key = `${voice} ${message_id}`;

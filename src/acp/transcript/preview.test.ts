@@ -1,7 +1,7 @@
 /** Conversations in ACP version 2. */
 import { expect, test } from 'vitest';
 import { bounds } from './bounds.ts';
-import { textOf } from './parts.ts';
+import { bodyText } from './parts.ts';
 import {
   answers,
   asks,
@@ -27,7 +27,7 @@ const rests = (stopReason = 'end_turn', more = {}) =>
     { turn_ended: { prompt_id: 'prm_1', stop_reason: stopReason } },
   );
 const texts = (...events: Parameters<typeof viewOf>) =>
-  only(viewOf(...events), 'agent_message').map(({ body }) => textOf(body));
+  only(viewOf(...events), 'agent_message').map(({ body }) => bodyText(body));
 
 test('a turn continues when its prompt is accepted, and ends with the idle state', () => {
   const before = viewOf(prompts('go'), taken(), says('Hm', { messageId: 'm' }));

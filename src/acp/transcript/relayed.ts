@@ -6,7 +6,7 @@ import { shortText } from './bounded.ts';
 import { bounds } from './bounds.ts';
 import type { ItemList } from './item-list.ts';
 import type { RelayedItem } from './items.ts';
-import type { Where } from './message-writer.ts';
+import type { ItemPosition } from './message-writer.ts';
 import { appendBlock, type Body, emptyBody } from './parts.ts';
 
 export class RelayedMessages {
@@ -25,7 +25,7 @@ export class RelayedMessages {
   add(
     { message_id, is_chunk, blocks }: Extract<Update, { kind: 'session_message' }>,
     parties: Pick<RelayedItem, 'from' | 'to'>,
-    where: Where,
+    where: ItemPosition,
   ): void {
     // A complete message without content only updates other fields.
     if (blocks === null) return;

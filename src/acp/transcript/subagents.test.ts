@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import type { Fields } from '../json.ts';
 import type { Item } from './items.ts';
-import { textOf } from './parts.ts';
+import { bodyText } from './parts.ts';
 import { toolSpans, waitSpans } from './spans.ts';
 import {
   calls,
@@ -46,7 +46,7 @@ function course({ items }: View): string[] {
 }
 
 function word(item: Item): string {
-  if ('body' in item) return textOf(item.body);
+  if ('body' in item) return bodyText(item.body);
   if (item.kind === 'tool') return item.call.title;
   return item.kind === 'delegation' ? `<${item.name ?? item.id}>` : item.kind;
 }
@@ -232,7 +232,7 @@ test('messages between agent and sub-agents name both; chunks and later versions
     subagent,
     from,
     to,
-    textOf(body),
+    bodyText(body),
   ]);
   expect(messages).toEqual([
     [null, null, 'explorer', 'Please look.'],

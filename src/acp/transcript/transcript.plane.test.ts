@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
-import { textOf } from './parts.ts';
+import { bodyText } from './parts.ts';
 import { only } from './testing.ts';
 import { Transcript, type View } from './transcript.ts';
 
@@ -102,7 +102,10 @@ test('shows replayed messages once when an agent restarts after ending during it
   again.updates(say('here again'));
   await until(id, (view) => expect(only(view, 'agent_message')).toHaveLength(2));
   const view = await viewOf(id);
-  expect(only(view, 'agent_message').map(({ body }) => textOf(body))).toEqual(['first answer', 'here again']);
+  expect(only(view, 'agent_message').map(({ body }) => bodyText(body))).toEqual([
+    'first answer',
+    'here again',
+  ]);
   expect(view.turns.map(({ stop_reason }) => stop_reason)).toEqual(['end_turn', null]);
   expect(view.sessions.map((session) => session.session_id)).toEqual([acp.session_id, session_id]);
   expect(only(view, 'notice').map(({ code }) => code)).toEqual(['turn_lost']);

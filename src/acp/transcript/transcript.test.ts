@@ -4,10 +4,10 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { oddFrames } from '../../testing/acp-scenarios.ts';
 import { Driven } from '../../tools/demo-agent/testing.ts';
-import { type Fields, fieldsOf } from '../json.ts';
+import { asRecord, type Fields } from '../json.ts';
 import { bounds } from './bounds.ts';
 import type { Item } from './items.ts';
-import { textOf } from './parts.ts';
+import { bodyText } from './parts.ts';
 import {
   answers,
   asks,
@@ -39,7 +39,7 @@ function course({ items }: View): string[] {
 }
 
 function word(item: Item): string {
-  if ('body' in item) return `${item.kind} ${textOf(item.body)}`;
+  if ('body' in item) return `${item.kind} ${bodyText(item.body)}`;
   if (item.kind === 'tool') return `tool ${item.call.title} ${item.status}`;
   return item.kind;
 }
@@ -516,7 +516,7 @@ describe('the demo agent', () => {
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as Fields);
-    const end = frames.find(({ result }) => 'stopReason' in fieldsOf(result))!;
+    const end = frames.find(({ result }) => 'stopReason' in asRecord(result))!;
     return [
       prompts('Fix the flaky test', end.id),
       ...frames.flatMap((frame) =>
@@ -543,7 +543,7 @@ describe('the demo agent', () => {
       'agent_message',
       'stop',
     ]);
-    expect(textOf(only(view, 'agent_message')[0]!.body)).toContain('Fix the flaky test');
+    expect(bodyText(only(view, 'agent_message')[0]!.body)).toContain('Fix the flaky test');
     expect(only(view, 'tool').map(({ status }) => status)).toEqual(['completed', 'completed']);
     expect(only(view, 'tool')[1]?.added).toBeGreaterThan(0);
     expect(only(view, 'permission')[0]?.outcome).toMatchObject({ type: 'selected', option_id: 'demo-once' });

@@ -2,7 +2,7 @@
 import type { RequestId } from '../../acp/message.ts';
 import type { Permission } from '../../acp/permission.ts';
 import type { ReceivedRequest } from '../../acp/state.ts';
-import type { Asker } from '../../acp/subagents.ts';
+import type { Requester } from '../../acp/subagents.ts';
 import type { Tx } from '../../store/store.ts';
 import type { AcpTransaction } from '../agents/acp-transaction.ts';
 import type { AgentCore } from '../agents/core.ts';
@@ -19,7 +19,11 @@ import { awaitLeader, firstRoute, type ReviewRouting } from './routing.ts';
 
 export function openReview(
   transaction: AcpTransaction,
-  { request, permission, asker }: { request: ReceivedRequest; permission: Permission; asker: Asker | null },
+  {
+    request,
+    permission,
+    asker,
+  }: { request: ReceivedRequest; permission: Permission; asker: Requester | null },
   timeout_ms: number | null,
   routing: ReviewRouting,
 ): void {

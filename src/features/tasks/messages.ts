@@ -3,7 +3,7 @@
  * an open run it waits, and the task's next run to start or resume delivers it. Messages reach a run in the order in
  * which they were sent.
  */
-import { stringsIn } from '../../acp/search-text.ts';
+import { collectStrings } from '../../acp/search-text.ts';
 import type { Clock } from '../../base/clock.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
@@ -230,7 +230,7 @@ export class Messages {
       route: message.route,
       to_actor_id,
       payload: JSON.stringify(payload),
-      text: stringsIn(payload).join('\n'),
+      text: collectStrings(payload).join('\n'),
       reply_to: message.reply_to ?? null,
       thread: thread ?? null,
       created_at: this.#options.clock.now(),

@@ -14,8 +14,8 @@ import { Refused } from '../ui/states.tsx';
 import { Ago } from '../ui/time.tsx';
 import { useReply } from './answer.ts';
 import { FormControl } from './fields.tsx';
-import { contentOf, type FieldValue, initialValue, problemOf } from './form.ts';
-import { settledText, titleOf } from './text.ts';
+import { buildContent, type FieldValue, fieldProblem, initialValue } from './form.ts';
+import { getTitle, settledText } from './text.ts';
 
 export interface ElicitationCardProps {
   elicitation: ElicitationRecord;
@@ -57,7 +57,7 @@ function OpenCard({ elicitation, agent, named, className }: ElicitationCardProps
         </span>
       </header>
       <p id={id} className="whitespace-pre-wrap break-words font-medium">
-        <bdi>{visible(message || titleOf(elicitation))}</bdi>
+        <bdi>{visible(message || getTitle(elicitation))}</bdi>
       </p>
       {form !== null && <FormBody elicitation={elicitation} reply={reply} online={online} />}
       {url !== null && <UrlBody url={url} reply={reply} online={online} />}
@@ -76,14 +76,14 @@ function FormBody({ elicitation, reply, online }: BodyProps & { elicitation: Eli
   const [values, setValues] = useState<readonly FieldValue[]>(() => fields.map(initialValue));
   const form = useRef<HTMLFormElement>(null);
   const message = reply.error instanceof Error ? reply.error.message : '';
-  const problems = fields.map((field) => problemOf(field, message));
+  const problems = fields.map((field) => fieldProblem(field, message));
   const placed = problems.some((problem) => problem !== null);
   useEffect(() => {
     if (reply.error) form.current?.querySelector<HTMLElement>('[aria-invalid]')?.focus();
   }, [reply.error]);
   const onSubmit = (event: FormEvent) => {
     event.preventDefault();
-    if (online && !reply.isPending) reply.mutate({ action: 'accept', content: contentOf(fields, values) });
+    if (online && !reply.isPending) reply.mutate({ action: 'accept', content: buildContent(fields, values) });
   };
   return (
     // The service validates, and its errors are shown at the field.
@@ -192,7 +192,7 @@ function AgentName({ elicitation, agent }: Pick<ElicitationCardProps, 'elicitati
 function SettledCard({ elicitation, agent, named, className }: ElicitationCardProps) {
   const { url, status, completed_at } = elicitation;
   const message = settledText(elicitation);
-  const title = visible(titleOf(elicitation));
+  const title = visible(getTitle(elicitation));
   const Icon = status === 'accepted' ? Check : CircleSlash;
   return (
     <article

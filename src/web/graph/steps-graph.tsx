@@ -20,7 +20,7 @@ import { IconButton } from '../ui/button.tsx';
 import { cx } from '../ui/cx.ts';
 import { Status } from '../ui/status.tsx';
 import './graph.css';
-import { type GraphStep, NODE, type Plan, planOf, shapeOf } from './layout.ts';
+import { type GraphStep, graphKey, layoutSteps, NODE, type Plan } from './layout.ts';
 
 export interface ShownStep extends GraphStep {
   /** Undefined for the steps of a definition. */
@@ -56,16 +56,16 @@ export default function StepsGraph(props: StepsGraphProps) {
 
 function Flow({ steps, label, selected, onSelect }: StepsGraphProps) {
   const { fitView, zoomIn, zoomOut } = useReactFlow();
-  const shape = shapeOf(steps);
+  const shape = graphKey(steps);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the plan depends only on the shape
-  const plan = useMemo(() => planOf(steps), [shape]);
+  const plan = useMemo(() => layoutSteps(steps), [shape]);
   const select = useRef(onSelect);
   select.current = onSelect;
   const canSelect = onSelect !== undefined;
   const choose = useCallback((step_key: string) => select.current?.(step_key), []);
 
   const nodes = useNodes(steps, plan, selected, canSelect ? choose : undefined);
-  const edges = useMemo(() => edgesOf(plan), [plan]);
+  const edges = useMemo(() => toEdges(plan), [plan]);
 
   const isLarge = steps.length > WHOLE_STEPS;
   const start = plan.at.get(selected ?? '') ?? plan.at.values().next().value;
@@ -141,7 +141,7 @@ function useNodes(
   }, [steps, plan, selected, onSelect]);
 }
 
-function edgesOf({ arrows, at }: Plan): Edge[] {
+function toEdges({ arrows, at }: Plan): Edge[] {
   return arrows.map(({ from, to }) => ({
     id: `${at.get(from)!.name} ${at.get(to)!.name}`,
     source: at.get(from)!.name,

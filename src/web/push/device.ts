@@ -40,7 +40,7 @@ export async function currentSubscription(): Promise<PushSubscription | null> {
 }
 
 /** The fingerprint by which the service identifies an endpoint. */
-export async function fingerprintOf({ endpoint }: { endpoint: string }): Promise<string> {
+export async function fingerprintEndpoint({ endpoint }: { endpoint: string }): Promise<string> {
   return base64url(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(endpoint)));
 }
 
@@ -60,7 +60,7 @@ export async function turnOn(
   const replaces = before?.endpoint;
   // A subscription for another key must be removed first.
   const known = before ?? (await worker.pushManager.getSubscription());
-  if (known && keyOf(known) !== public_key) await known.unsubscribe();
+  if (known && serverKey(known) !== public_key) await known.unsubscribe();
   const made = await worker.pushManager.subscribe({
     userVisibleOnly: true,
     applicationServerKey: public_key,
@@ -73,7 +73,7 @@ export async function change(
   subscription: PushSubscription,
   preferences: Preferences,
 ): Promise<DeviceRecord> {
-  return register(subscription, keyOf(subscription), preferences);
+  return register(subscription, serverKey(subscription), preferences);
 }
 
 /** Unsubscribes the browser and, if `device` is given, deletes its record. */
@@ -96,13 +96,13 @@ export async function syncSubscription(): Promise<void> {
   const here = await currentSubscription();
   if (!here || Notification.permission !== 'granted') return;
   const [fingerprint, devices, { public_key }] = await Promise.all([
-    fingerprintOf(here),
+    fingerprintEndpoint(here),
     all('listPushSubscriptions'),
     call('getPushKey'),
   ]);
   const device = devices.find((one) => one.fingerprint === fingerprint);
   if (!device) await here.unsubscribe();
-  else if (keyOf(here) !== public_key) await turnOn(device, here);
+  else if (serverKey(here) !== public_key) await turnOn(device, here);
   else if (!device.current || device.status === 'expired') await change(here, device);
 }
 
@@ -125,7 +125,7 @@ async function register(
 }
 
 /** The service's public key with which the browser subscribed. */
-function keyOf({ options }: PushSubscription): string | undefined {
+function serverKey({ options }: PushSubscription): string | undefined {
   return options.applicationServerKey ? base64url(options.applicationServerKey) : undefined;
 }
 

@@ -18,7 +18,7 @@ import { Refused } from '../ui/states.tsx';
 import { Ago, spanText } from '../ui/time.tsx';
 import { type Reply, useAnswer } from './answer.ts';
 import { Evidence } from './evidence.tsx';
-import { askerText, optionGroups, type Question, settledText } from './question.ts';
+import { optionGroups, type Question, requesterText, settledText } from './question.ts';
 
 export interface ReviewCardProps {
   question: Question;
@@ -217,7 +217,7 @@ function Where({ question, agent, team }: Pick<ReviewCardProps, 'question' | 'ag
       )}
       {asker !== null && (
         <span className={cx('min-w-0 break-all', asker.unknown_session ? 'text-needs' : 'text-text')}>
-          <bdi>{askerText(asker)}</bdi>
+          <bdi>{requesterText(asker)}</bdi>
         </span>
       )}
       {routed_to !== null && <span>routed to {routed_to}</span>}

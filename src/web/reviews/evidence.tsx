@@ -4,12 +4,12 @@ import { visible } from '../../core/visible.ts';
 import { CodeBlock } from '../prose/code.tsx';
 import { Prose } from '../prose/markdown.tsx';
 import { DiffView } from './diff-view.tsx';
-import { pathIn } from './paths.ts';
-import { commandIn } from './question.ts';
+import { relativePath } from './paths.ts';
+import { findCommand } from './question.ts';
 import { RawView } from './raw-view.tsx';
 
 export function Evidence({ call, workdir }: { call: Call; workdir: string | undefined }) {
-  const command = commandIn(call);
+  const command = findCommand(call);
   const diffed = new Set(call.content.flatMap((one) => (one.type === 'diff' ? [one.path] : [])));
   const places = call.locations.filter(({ path }) => !diffed.has(path));
   return (
@@ -17,7 +17,7 @@ export function Evidence({ call, workdir }: { call: Call; workdir: string | unde
       {command !== null && command !== call.title && <CodeBlock text={visible(command)} language="command" />}
       {places.map(({ path, line }) => (
         <p key={`${path}:${line}`} className="break-all font-mono text-sm">
-          {pathIn(path, workdir)}
+          {relativePath(path, workdir)}
           {line !== null && `:${line}`}
         </p>
       ))}

@@ -3,8 +3,8 @@
  * is authoritative; the log is used for reviews that are no longer listed.
  */
 import { readToolCall } from '../../acp/tool-calls.ts';
-import { type Call, callOf } from '../../acp/transcript/calls.ts';
-import type { Asker, Option, Permission } from '../../acp/transcript/items.ts';
+import { type Call, mergeCall } from '../../acp/transcript/calls.ts';
+import type { Option, Permission, Requester } from '../../acp/transcript/items.ts';
 import { visible } from '../../core/visible.ts';
 import type { ReviewRecord } from '../api/queries.ts';
 
@@ -20,7 +20,7 @@ export interface Question {
   readonly team_id: string | null;
   readonly member: string | null;
   /** The sub-agent that asked; null: the agent itself. */
-  readonly asker: Asker | null;
+  readonly asker: Requester | null;
   /** The actor it is routed to; null: everybody who may answer. */
   readonly routed_to: string | null;
   readonly call: Call;
@@ -34,7 +34,7 @@ export interface Question {
   readonly too_large: number | null;
 }
 
-export function questionOf(review: ReviewRecord): Question {
+export function toQuestion(review: ReviewRecord): Question {
   return {
     review_id: review.id,
     agent_id: review.agent_id,
@@ -42,17 +42,17 @@ export function questionOf(review: ReviewRecord): Question {
     member: review.origin_actor_id?.split('@')[0] ?? null,
     asker: review.subagent,
     routed_to: review.routed_to,
-    call: callOf(readToolCall(review.tool_call)),
+    call: mergeCall(readToolCall(review.tool_call)),
     options: review.options,
     asked_at: Date.parse(review.created_at),
     settled_at: review.answered_at === null ? null : Date.parse(review.answered_at),
-    settled: settledOf(review),
+    settled: toSettled(review),
     undeliverable: review.delivery === 'undeliverable',
     too_large: null,
   };
 }
 
-function settledOf({ status, option_id, options, answered_by }: ReviewRecord): Settled | null {
+function toSettled({ status, option_id, options, answered_by }: ReviewRecord): Settled | null {
   if (status === 'pending') return null;
   if (status === 'expired') return { type: 'over', why: 'expired' };
   if (status === 'answered') {
@@ -63,11 +63,15 @@ function settledOf({ status, option_id, options, answered_by }: ReviewRecord): S
 }
 
 /** `review`: the record in the list. A review that either of the two reports as settled is settled. */
-export function questionIn(item: Permission, agent_id: string, review: ReviewRecord | undefined): Question {
+export function questionForItem(
+  item: Permission,
+  agent_id: string,
+  review: ReviewRecord | undefined,
+): Question {
   const settled = itemSettled(item);
   const settled_at = item.settled_ts === null ? null : item.settled_ts * 1000;
   if (review) {
-    const question = questionOf(review);
+    const question = toQuestion(review);
     if (question.settled || !settled) return question;
     return { ...question, settled, settled_at };
   }
@@ -116,7 +120,7 @@ export function settledText({ settled, undeliverable }: Question, me: string | n
 }
 
 /** Who asked, if it was not the agent itself. */
-export function askerText({ id, name, unknown_session }: Asker): string {
+export function requesterText({ id, name, unknown_session }: Requester): string {
   if (unknown_session) return `asked in an unknown session, ${visible(id)}`;
   return `asked by sub-agent ${visible(name ?? id)}`;
 }
@@ -137,7 +141,7 @@ export function optionGroups(options: readonly Option[]): { lasting: boolean; op
 }
 
 /** The command to run, if the agent gives it separately from the title. */
-export function commandIn({ raw_input }: Call): string | null {
+export function findCommand({ raw_input }: Call): string | null {
   const value = raw_input?.value;
   if (typeof value !== 'object' || value === null) return null;
   const { command, cmd } = value as { command?: unknown; cmd?: unknown };

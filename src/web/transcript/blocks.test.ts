@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { fromMarkdown } from 'mdast-util-from-markdown';
 import { describe, expect, test } from 'vitest';
-import { blocksOf, MarkdownBlocks, openFence } from './blocks.ts';
+import { MarkdownBlocks, openFence, splitBlocks } from './blocks.ts';
 
 const piece = fc.constantFrom(
   'word ',
@@ -53,7 +53,7 @@ describe('growing text', () => {
 
   test('a code block, a list or a quote with empty lines inside is one block', () => {
     const parts = ['```ts\n\na\n\n# b\n```\n', '- a\n\n  still a\n- b\n', '> q\n>\n> q\n', '\nend\n'];
-    expect(blocksOf(parts.join(''))).toEqual([...parts.slice(0, -2), `${parts[2]}\n`, 'end\n']);
+    expect(splitBlocks(parts.join(''))).toEqual([...parts.slice(0, -2), `${parts[2]}\n`, 'end\n']);
   });
 
   test('an incomplete line does not finish a block', () => {
@@ -82,7 +82,7 @@ describe('growing text', () => {
           expect(blocks.finished.join('') + blocks.tail).toBe(text);
           before = blocks.finished;
         }
-        const expected_blocks = blocksOf(text);
+        const expected_blocks = splitBlocks(text);
         expect(expected_blocks.join('')).toBe(text);
         expect(expected_blocks.slice(0, before.length)).toEqual(before);
       }),

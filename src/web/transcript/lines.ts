@@ -5,7 +5,7 @@
 
 import { outputText } from '../../acp/transcript/output.ts';
 import type { EventRecord, StreamName } from '../../core/event.ts';
-import { coloursAfter, type Span, spansOf } from './ansi.ts';
+import { coloursAfter, parseSpans, type Span } from './ansi.ts';
 import { bounds } from './bounds.ts';
 import { isPlainText } from './escape.ts';
 
@@ -72,7 +72,7 @@ export class Lines {
 
   spans(n: number): Span[] {
     const line = this.at(n);
-    return line ? spansOf(line.raw, line.carry) : [];
+    return line ? parseSpans(line.raw, line.carry) : [];
   }
 
   /** The text of lines, exactly as printed. Both numbers are inclusive. */

@@ -1,7 +1,7 @@
 /** `svc prompt`, and the commands for turns, queued prompts, settings and sign-in of agents that speak ACP. */
 import type { Command } from 'commander';
-import { turnEndOf } from '../../../acp/entries.ts';
-import { fieldsOf, toText } from '../../../acp/json.ts';
+import { readTurnEnd } from '../../../acp/entries.ts';
+import { asRecord, toText } from '../../../acp/json.ts';
 import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure, usage, withExplanation } from '../../../cli/failure.ts';
@@ -135,8 +135,8 @@ function endOfTurn(api: Api, agent: AgentRecord, prompt_id: string) {
     } else {
       const { type, direction, code } = event;
       const is_sent = type === 'acp_event' && direction === 'to_agent';
-      if (is_sent && fieldsOf(event.payload).id === prompt_id) sent = true;
-      const end = turnEndOf(event, prompt_id);
+      if (is_sent && asRecord(event.payload).id === prompt_id) sent = true;
+      const end = readTurnEnd(event, prompt_id);
       if (end !== null) return end.stop_reason ?? (end.failure || 'no reason given');
       if (type === 'error' && code === 'turn_lost' && event.prompt_id === prompt_id) {
         return toText(event.error);

@@ -6,7 +6,7 @@ import { styleText } from 'node:util';
 import { formatPatch, OMIT_HEADERS, structuredPatch } from 'diff';
 import stringWidth from 'fast-string-width';
 import { blockText } from '../../../acp/blocks.ts';
-import { fieldsOf, recordsOf, stringOf } from '../../../acp/json.ts';
+import { asRecord, asRecords, asString } from '../../../acp/json.ts';
 import { readPlanEntry } from '../../../acp/settings.ts';
 import {
   type Location,
@@ -41,13 +41,13 @@ export function joined(...parts: (string | null | undefined)[]): string {
 
 /** A short description of a content block that is not text. */
 export function blockLabel(block: unknown): string {
-  const { type, uri, mimeType, name, resource } = fieldsOf(block);
-  const what = stringOf(uri) ?? stringOf(fieldsOf(resource).uri) ?? stringOf(name) ?? stringOf(mimeType);
-  return `[${joined(stringOf(type) ?? 'content', what)}]`;
+  const { type, uri, mimeType, name, resource } = asRecord(block);
+  const what = asString(uri) ?? asString(asRecord(resource).uri) ?? asString(name) ?? asString(mimeType);
+  return `[${joined(asString(type) ?? 'content', what)}]`;
 }
 
 export function blockLines(blocks: unknown): string[] {
-  return recordsOf(blocks).flatMap((block) => {
+  return asRecords(blocks).flatMap((block) => {
     const text = blockText(block);
     return text === null ? [blockLabel(block)] : text.split(/\r?\n/).map(visible);
   });
@@ -118,7 +118,7 @@ function cutLines(lines: Line[], lines_max: number): Line[] {
 }
 
 export function planLines(entries: unknown): Line[] {
-  return recordsOf(entries).map((entry) => {
+  return asRecords(entries).map((entry) => {
     const { content, status } = readPlanEntry(entry);
     const text = visible(content);
     if (status === 'completed') return { text: `[x] ${text}`, style: 'dim' };

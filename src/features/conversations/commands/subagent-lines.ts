@@ -2,8 +2,8 @@
  * The sub-agents of a conversation: attributes messages and tool calls to them, and prints a line when a sub-agent
  * starts, changes its state or stops.
  */
-import { type Author, authorOf } from '../../../acp/entries.ts';
-import { fieldsOf } from '../../../acp/json.ts';
+import { type Author, readAuthor } from '../../../acp/entries.ts';
+import { asRecord } from '../../../acp/json.ts';
 import { type Source, type Subagent, updateSubagents } from '../../../acp/subagents.ts';
 import type { TranscriptLayout } from '../../../cli/page.ts';
 import { visible } from '../../../cli/terminal.ts';
@@ -41,9 +41,9 @@ export class SubagentLines {
 
   /** Learns about sub-agents from a message of the agent; returns which of them sent it. */
   take(event: EventRecord): By | null {
-    const author = authorOf(event);
-    const { update, toolCall } = fieldsOf(fieldsOf(event.payload).params);
-    const about = fieldsOf(update ?? toolCall);
+    const author = readAuthor(event);
+    const { update, toolCall } = asRecord(asRecord(event.payload).params);
+    const about = asRecord(update ?? toolCall);
     const source: Source = author && { id: author.id, by: authorKind(author) };
     this.#subagents = updateSubagents({ acp_session_id: null, subagents: this.#subagents }, source, about);
     if (author === null) return null;

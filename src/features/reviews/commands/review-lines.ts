@@ -1,6 +1,6 @@
 /** A permission review as people read it before they answer (pure): it shows the agent's whole request. */
 import { blockText } from '../../../acp/blocks.ts';
-import { isRecord, stringOf } from '../../../acp/json.ts';
+import { asString, isRecord } from '../../../acp/json.ts';
 import { readContent, readToolCall } from '../../../acp/tool-calls.ts';
 import type { AgentRecord, Api } from '../../../cli/api.ts';
 import { span } from '../../../cli/span.ts';
@@ -78,7 +78,7 @@ function inputLines(input: unknown): Line[] {
 }
 
 function valueLines(label: string, value: unknown): Line[] {
-  const [first, ...rest] = visibleLines(stringOf(value) ?? JSON.stringify(value)).split('\n');
+  const [first, ...rest] = visibleLines(asString(value) ?? JSON.stringify(value)).split('\n');
   if (rest.length === 0) return [{ text: `  ${label}${first}` }];
   const lines = [first, ...rest].map((text) => ({ text: `    ${text}` }));
   return label === '' ? lines : [{ text: `  ${label.trimEnd()}` }, ...lines];

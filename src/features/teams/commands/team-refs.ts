@@ -17,7 +17,7 @@ export async function findRun(api: Api, ref: string) {
   if (ref.startsWith('run_') && !ref.includes('#')) {
     return api.call('findRun', { params: { run_id: ref } });
   }
-  const { team_id, number } = await numbered(api, ref, 'run');
+  const { team_id, number } = await resolveNumberedRef(api, ref, 'run');
   const query = { limit: limits.cli_run_page_items };
   for await (const run of api.each('listRuns', { params: { team_id }, query })) {
     if (run.number === number) return run;
@@ -28,7 +28,7 @@ export async function findRun(api: Api, ref: string) {
 export type RunRecord = Awaited<ReturnType<typeof findRun>>;
 
 /** Reads `<team>#<number>`. Throws a usage error for other text; `noun` names what it refers to. */
-export async function numbered(
+export async function resolveNumberedRef(
   api: Api,
   ref: string,
   noun: string,

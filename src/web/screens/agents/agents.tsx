@@ -20,7 +20,7 @@ import { Select } from '../../ui/select.tsx';
 import { Empty, Reading } from '../../ui/states.tsx';
 import { AgentCards } from './cards.tsx';
 import { StartDemo } from './demo.tsx';
-import { chosen, counts, type Group, grouped } from './order.ts';
+import { chosen, counts, type Group, groupAgents } from './order.ts';
 import { AgentRows } from './rows.tsx';
 
 const JoinNodeDialog = lazy(async () => ({
@@ -79,7 +79,11 @@ function useGroups(agents: AgentRecord[] | undefined, search: AgentsSearch): Gro
   const { data: teams = [] } = useQuery({ ...teamsQuery, enabled: search.group === 'team' });
   return useMemo(
     () =>
-      grouped(chosen(agents ?? [], search), search.group, new Map(teams.map((team) => [team.id, team.name]))),
+      groupAgents(
+        chosen(agents ?? [], search),
+        search.group,
+        new Map(teams.map((team) => [team.id, team.name])),
+      ),
     [agents, search, teams],
   );
 }

@@ -7,12 +7,12 @@ import { Button, buttonClass } from '../../ui/button.tsx';
 import { needsAttention } from '../../ui/status.tsx';
 import { Ago, Clock, Duration, useNow } from '../../ui/time.tsx';
 import { useAgentAct } from './actions.ts';
-import { endOf } from './order.ts';
+import { describeEnd } from './order.ts';
 
 const QUIET_MS = 10 * 60_000;
 
 /** The agent's pending request, if it has one. */
-export function pendingRequestOf(
+export function findPendingRequest(
   agent: AgentRecord,
   requests: readonly AgentRequest[],
 ): AgentRequest | undefined {
@@ -86,7 +86,7 @@ export function StatusLine({ agent, request }: { agent: AgentRecord; request: Ag
     return <span className="text-muted">Starting…</span>;
   if (agent.pending)
     return <span className="text-muted">{agent.pending} pending: the node is unreachable</span>;
-  if (agent.status === 'failed') return <span className="text-failed">{endOf(agent)}</span>;
+  if (agent.status === 'failed') return <span className="text-failed">{describeEnd(agent)}</span>;
   return null;
 }
 

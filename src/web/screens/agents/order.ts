@@ -10,7 +10,7 @@ export function attention(agent: AgentRecord): Attention {
 }
 
 /** Sorts by rank, then newest start first, then by id, so that the order is stable. */
-export function byAttention(a: AgentRecord, b: AgentRecord): number {
+export function compareAttention(a: AgentRecord, b: AgentRecord): number {
   return (
     RANKS.indexOf(attention(a)) - RANKS.indexOf(attention(b)) ||
     (b.started_at ?? b.created_at).localeCompare(a.started_at ?? a.created_at) ||
@@ -33,22 +33,22 @@ export interface Wanted {
 }
 
 export function chosen(agents: readonly AgentRecord[], { show, q = '' }: Wanted): AgentRecord[] {
-  const sought = q.toLowerCase().split(/\s+/).filter(Boolean);
+  const query = q.toLowerCase().split(/\s+/).filter(Boolean);
   return agents
     .filter((agent) => !show || (show === 'needs_you' ? needsAttention(agent) : agent.status === show))
     .filter((agent) => {
       const text = [
         agent.name,
         agent.id,
-        programOf(agent),
+        getProgram(agent),
         agent.node_id,
         agent.workdir,
         agent.worktree_branch,
       ];
       const all = text.join('\n').toLowerCase();
-      return sought.every((word) => all.includes(word));
+      return query.every((word) => all.includes(word));
     })
-    .sort(byAttention);
+    .sort(compareAttention);
 }
 
 export type Grouping = 'repo' | 'node' | 'team' | undefined;
@@ -60,7 +60,7 @@ export interface Group {
 }
 
 /** Groups in the order of their first agents. `teams`: names by id. */
-export function grouped(
+export function groupAgents(
   agents: readonly AgentRecord[],
   by: Grouping,
   teams: ReadonlyMap<string, string>,
@@ -77,7 +77,7 @@ export function grouped(
 }
 
 /** What it runs, in one word: the preset, or the program of its command; `sh` for a script. */
-export function programOf(agent: Pick<AgentRecord, 'preset' | 'argv' | 'command'>): string {
+export function getProgram(agent: Pick<AgentRecord, 'preset' | 'argv' | 'command'>): string {
   if (agent.preset !== null) return agent.preset;
   const word = agent.argv?.[0] ?? agent.command.trim().split(/\s+/)[0] ?? '';
   return /^[\w./@+-]+$/.test(word) && !KEYWORDS.has(word) ? lastPart(word) : 'sh';
@@ -90,7 +90,7 @@ function lastPart(path: string): string {
 }
 
 /** Why it ended. */
-export function endOf(agent: AgentRecord): string {
+export function describeEnd(agent: AgentRecord): string {
   const parts = [
     agent.exit_code !== null && `exit ${agent.exit_code}`,
     agent.exit_signal,

@@ -17,14 +17,14 @@ import {
 import { ElicitationCard } from '../../elicitations/card.tsx';
 import { type AgentRequest, isReview } from '../../reviews/agent-request.ts';
 import { ReviewCard } from '../../reviews/card.tsx';
-import { type Question, questionOf } from '../../reviews/question.ts';
+import { type Question, toQuestion } from '../../reviews/question.ts';
 import { appearance } from '../../shell/appearance.ts';
 import { hasModifier, isTyping } from '../../ui/keys.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty, Reading } from '../../ui/states.tsx';
 import { AnswerMany } from './many.tsx';
-import { choicesOf, recentRequests, shownRequests, type Wanted } from './shown.ts';
+import { filterRequests, listChoices, listRecent, type Wanted } from './shown.ts';
 
 const RECENT = 20;
 const filters = ['team', 'agent', 'kind'] as const;
@@ -71,7 +71,7 @@ function Filters({
   const search = useSearch({ from: '/app/approvals' });
   const navigate = useNavigate({ from: '/approvals' });
   const choices = useMemo(
-    () => choicesOf(requests, search, { agents, teams }),
+    () => listChoices(requests, search, { agents, teams }),
     [requests, search, agents, teams],
   );
   const change = (next: Wanted) => {
@@ -98,8 +98,8 @@ function RequestList({ requests, names }: { requests: readonly AgentRequest[]; n
   const search = useSearch({ from: '/app/approvals' });
   const linked = search.elicitation ?? search.review;
   const seen = useSeen(requests, linked);
-  const shown = useMemo(() => shownRequests(requests, search, seen), [requests, search, seen]);
-  const recent = useMemo(() => recentRequests(requests, seen, RECENT), [requests, seen]);
+  const shown = useMemo(() => filterRequests(requests, search, seen), [requests, search, seen]);
+  const recent = useMemo(() => listRecent(requests, seen, RECENT), [requests, seen]);
   const questionFor = useQuestions();
   const { selected, toggle, clear } = useSelection();
   const list = useRef<HTMLUListElement>(null);
@@ -247,7 +247,7 @@ function useSeen(requests: readonly AgentRequest[], linked: string | undefined):
 function useQuestions(): (review: ReviewRecord) => Question {
   const known = useRef(new WeakMap<ReviewRecord, Question>()).current;
   return (review) => {
-    const question = known.get(review) ?? questionOf(review);
+    const question = known.get(review) ?? toQuestion(review);
     known.set(review, question);
     return question;
   };

@@ -10,7 +10,7 @@ export interface Wanted {
 }
 
 /** `seen`: ids that were pending while the page was open. */
-export function shownRequests(
+export function filterRequests(
   requests: readonly AgentRequest[],
   wanted: Wanted,
   seen: ReadonlySet<string>,
@@ -21,13 +21,13 @@ export function shownRequests(
       (request) =>
         (!wanted.team || request.team_id === wanted.team) &&
         (!wanted.agent || request.agent_id === wanted.agent) &&
-        (!wanted.kind || kindOf(request) === wanted.kind),
+        (!wanted.kind || getKind(request) === wanted.kind),
     )
     .sort((a, b) => a.created_at.localeCompare(b.created_at) || a.id.localeCompare(b.id));
 }
 
 /** The newest decisions first. */
-export function recentRequests(
+export function listRecent(
   requests: readonly AgentRequest[],
   seen: ReadonlySet<string>,
   count: number,
@@ -38,14 +38,14 @@ export function recentRequests(
     .slice(0, count);
 }
 
-export function kindOf(request: AgentRequest): string {
+export function getKind(request: AgentRequest): string {
   if (!isReview(request)) return 'input';
   const { tool_call } = request;
   return typeof tool_call.kind === 'string' ? tool_call.kind : 'other';
 }
 
 /** Filter options: those of the pending ones, plus the current choice. */
-export function choicesOf(
+export function listChoices(
   requests: readonly AgentRequest[],
   wanted: Wanted,
   names: { agents: readonly AgentRecord[]; teams: ReadonlyMap<string, string> },
@@ -64,6 +64,6 @@ export function choicesOf(
       (id) => names.teams.get(id) ?? id,
     ),
     agent: list('All agents', [...waiting.map(({ agent_id }) => agent_id), wanted.agent], agentName),
-    kind: list('All kinds', [...waiting.map(kindOf), wanted.kind], (kind) => kind),
+    kind: list('All kinds', [...waiting.map(getKind), wanted.kind], (kind) => kind),
   };
 }

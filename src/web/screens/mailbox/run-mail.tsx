@@ -13,7 +13,7 @@ import { Reading, Refused } from '../../ui/states.tsx';
 import { Clock } from '../../ui/time.tsx';
 import { useAct } from '../run/act.ts';
 import { type MembersRecord, pretty } from '../run/facts.ts';
-import { actorName, actorsOf, sendersOf } from './actors.ts';
+import { actorName, listActors, listSenders } from './actors.ts';
 import { type MailAddresses, MailComposer } from './composer.tsx';
 import { keys } from './keys.ts';
 import { mailQuery, runMailQuery } from './queries.ts';
@@ -48,8 +48,8 @@ export function RunMail({
     setEnds({ from: to_actor_id, to: from_actor_id });
     area.current?.focus();
   };
-  const senders = sendersOf(run, useSession()?.user.username);
-  const actors = actorsOf(run, members);
+  const senders = listSenders(run, useSession()?.user.username);
+  const actors = listActors(run, members);
   return (
     <section aria-label="Mailbox" className="min-w-0 rounded-md border border-line">
       <h2 className="border-line border-b px-3 py-1.5 font-medium">

@@ -63,7 +63,7 @@ export function derivedFolder(draft: Draft, root: string | null, name: string): 
   return root === null ? null : `${root}/${name}-…`;
 }
 
-export function bodyOf(
+export function toBody(
   draft: Draft,
   preset: PresetRecord | undefined,
   name: string,

@@ -20,13 +20,13 @@ import {
   WorkdirField,
 } from './fields.tsx';
 import {
-  bodyOf,
   type Draft,
   needsCommand,
   type Problems,
   problemsFrom,
   speaksAcp,
   suggestName,
+  toBody,
 } from './form.ts';
 import { PresetChoice } from './presets.tsx';
 import { useFormDraft } from './remembered.ts';
@@ -82,7 +82,7 @@ function useNewAgent() {
   const submit = (event?: FormEvent) => {
     event?.preventDefault();
     if (create.isPending) return;
-    const made = bodyOf(draft, preset, name);
+    const made = toBody(draft, preset, name);
     if ('problems' in made) setProblems(made.problems);
     else create.mutate(made.body);
   };

@@ -24,7 +24,7 @@ export async function addPasskey(given: {
 }
 
 /** Asks the user for a passkey. */
-export async function signInByPasskey(): Promise<SignedIn> {
+export async function signInWithPasskey(): Promise<SignedIn> {
   return signIn(await call('startPasskeyLogin'), false);
 }
 

@@ -32,7 +32,7 @@ function ByPasskey() {
   const [message, setMessage] = useState<string | null>(null);
   const show = async (error: unknown) => setMessage((await load()).passkeyMessage(error));
   const sign_in = useMutation({
-    mutationFn: async () => (await load()).signInByPasskey(),
+    mutationFn: async () => (await load()).signInWithPasskey(),
     onMutate: () => setMessage(null),
     onSuccess: session.begin,
     onError: show,

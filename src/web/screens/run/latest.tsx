@@ -1,7 +1,7 @@
 /** The end of an agent's log, live. The agent's own page has the complete log. */
 import { type ReactNode, useLayoutEffect, useRef } from 'react';
 import type { Item } from '../../../acp/transcript/items.ts';
-import { textOf } from '../../../acp/transcript/parts.ts';
+import { bodyText } from '../../../acp/transcript/parts.ts';
 import { visible } from '../../../core/visible.ts';
 import { type AgentLog, useAgentLog } from '../../live/agent-log.ts';
 import { stopText } from '../../transcript/status-text.ts';
@@ -86,7 +86,7 @@ function Line({ item }: { item: ShownItem }) {
         </span>
       );
     case 'user_message': {
-      const text = visible(textOf(item.body));
+      const text = visible(bodyText(item.body));
       return (
         <details className="rounded bg-surface px-2 py-1">
           <summary className="cursor-pointer text-muted text-sm">
@@ -98,7 +98,7 @@ function Line({ item }: { item: ShownItem }) {
       );
     }
     case 'agent_message':
-      return <p className="whitespace-pre-wrap text-prose">{visible(textOf(item.body)).slice(-CHARS)}</p>;
+      return <p className="whitespace-pre-wrap text-prose">{visible(bodyText(item.body)).slice(-CHARS)}</p>;
     case 'stop':
       return <p className="text-muted text-sm">{stopText(item.reason).text}</p>;
     case 'notice':

@@ -21,7 +21,7 @@ import { Reading, Skeleton } from '../../ui/states.tsx';
 import { Status } from '../../ui/status.tsx';
 import { Duration } from '../../ui/time.tsx';
 import { AddStep } from './add-step.tsx';
-import { likelyStep, type StepRecord, titleOf } from './facts.ts';
+import { getTitle, likelyStep, type StepRecord } from './facts.ts';
 import { MemberPanel } from './member-panel.tsx';
 import { Members } from './members.tsx';
 import { Questions } from './questions.tsx';
@@ -160,7 +160,7 @@ function Heading({ run, team_name }: { run: RunRecord; team_name: string }) {
 
 /** The title of the run, what needs attention, and its error. */
 function Notes({ run }: { run: RunRecord }) {
-  const title = titleOf(run);
+  const title = getTitle(run);
   return (
     <>
       {title && <p className="break-words text-prose">{title}</p>}

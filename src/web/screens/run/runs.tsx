@@ -25,7 +25,7 @@ export function Runs() {
     <fieldset className="flex flex-wrap gap-1">
       <legend className="sr-only">Show</legend>
       {[undefined, ...runStatuses].map((one) => {
-        const count = countOf(every, one);
+        const count = countRuns(every, one);
         if (one !== undefined && count === 0 && one !== status) return null;
         return (
           <button
@@ -38,7 +38,7 @@ export function Runs() {
               status === one ? 'border-accent font-medium' : 'border-line text-muted hover:text-text',
             )}
           >
-            {one === undefined ? 'All' : labelOf(one)} {count}
+            {one === undefined ? 'All' : statusLabel(one)} {count}
           </button>
         );
       })}
@@ -75,11 +75,11 @@ export function Runs() {
 }
 
 /** `input_required` as `Input required`. */
-function labelOf(status: string): string {
+function statusLabel(status: string): string {
   const text = status.replace('_', ' ');
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-function countOf(runs: readonly RunRecord[], status: string | undefined): number {
+function countRuns(runs: readonly RunRecord[], status: string | undefined): number {
   return status === undefined ? runs.length : runs.filter((run) => run.status === status).length;
 }

@@ -9,7 +9,7 @@ import {
   change,
   currentSubscription,
   type DeviceRecord,
-  fingerprintOf,
+  fingerprintEndpoint,
   type Preferences,
   type PushSupport,
   turnOff,
@@ -34,7 +34,7 @@ const hereQuery = {
   queryKey: keys.push_subscription,
   queryFn: async () => {
     const subscription = await currentSubscription();
-    return subscription && { subscription, fingerprint: await fingerprintOf(subscription) };
+    return subscription && { subscription, fingerprint: await fingerprintEndpoint(subscription) };
   },
   staleTime: 0,
   // A subscription is not plain data and cannot be compared.

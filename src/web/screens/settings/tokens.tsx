@@ -58,7 +58,7 @@ export function Tokens() {
                   name={token.name}
                   about={
                     <>
-                      {token.scopes.join(', ') || 'no scopes'} · <LimitsOf token={token} />
+                      {token.scopes.join(', ') || 'no scopes'} · <TokenLimitsText token={token} />
                       created <Ago at={token.created_at} /> · <Used at={token.last_used_at} /> ·{' '}
                       {token.expires_at ? (
                         <>
@@ -110,8 +110,8 @@ function CreatedToken({ token, onDone }: { token: Answered<'createToken'>; onDon
   );
 }
 
-function LimitsOf({ token }: { token: Token }) {
-  const limits = limitsOf(token);
+function TokenLimitsText({ token }: { token: Token }) {
+  const limits = toLimits(token);
   return (
     limits && (
       <>
@@ -122,7 +122,7 @@ function LimitsOf({ token }: { token: Token }) {
 }
 
 /** The limits of an API token; null: none. */
-function limitsOf({ agent_ids, team_ids }: Token): Limits | null {
+function toLimits({ agent_ids, team_ids }: Token): Limits | null {
   return agent_ids === null && team_ids === null
     ? null
     : { agent_ids: agent_ids ?? [], team_ids: team_ids ?? [] };
@@ -158,7 +158,7 @@ function NewToken({
     setUnlimited(lacks_limits);
     if (lacks_limits) return;
     create.mutate({
-      ...{ name: name.trim(), expires_at: endOf(span, day, opened_at), scopes },
+      ...{ name: name.trim(), expires_at: expiryTime(span, day, opened_at), scopes },
       ...(limits && { agent_ids: [...limits.agent_ids], team_ids: [...limits.team_ids] }),
     });
   };
@@ -232,7 +232,7 @@ function useCreateToken(onCreated: (token: Answered<'createToken'>) => void) {
 }
 
 /** A day ends at local midnight. */
-function endOf(span: string, day: string, from_ms: number): string | null {
+function expiryTime(span: string, day: string, from_ms: number): string | null {
   if (span === '') return null;
   if (span !== 'date') return new Date(from_ms + Number(span) * 86_400_000).toISOString();
   const end = new Date(`${day}T00:00:00`);

@@ -11,7 +11,7 @@ export const columns = [
   { status: 'cancelled', label: 'Cancelled' },
 ] as const satisfies readonly { status: TaskStatus; label: string }[];
 
-export function labelOf(status: TaskStatus): string {
+export function columnLabel(status: TaskStatus): string {
   return columns.find((column) => column.status === status)?.label ?? status;
 }
 
@@ -46,7 +46,7 @@ export function matching(tasks: readonly TaskRecord[], q: string): TaskRecord[] 
 }
 
 /** The number of the run's pending questions. */
-export function waitingIn(
+export function countWaiting(
   questions: readonly { run_id: string | null; status: string }[],
   run_id: string | null,
 ): number {

@@ -12,7 +12,14 @@ import { MessageArea } from '../../ui/message-area.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Select } from '../../ui/select.tsx';
 import type { TaskRecord } from './data.ts';
-import { excerpt, type MessageRecord, type MessageRoute, nameOf, placeOf, receivers } from './thread.ts';
+import {
+  composerFieldFor,
+  excerpt,
+  type MessageRecord,
+  type MessageRoute,
+  receivers,
+  shortActorName,
+} from './thread.ts';
 
 const routes: readonly { route: MessageRoute; label: string }[] = [
   { route: 'to_leader', label: 'Leader' },
@@ -72,7 +79,7 @@ export function Composer({
     if (!send.isPending && !is_offline) send.mutate({ text, nth: nth.current });
   };
   const error_message = send.error ? errorMessage(send.error) : null;
-  const place = error_message === null ? null : placeOf(error_message);
+  const place = error_message === null ? null : composerFieldFor(error_message);
   const wrong = (field: typeof place) =>
     place === field ? { 'aria-invalid': true as const, 'aria-describedby': `said-${field}-${task.id}` } : {};
   const said = (field: typeof place) =>
@@ -92,7 +99,7 @@ export function Composer({
       {answered && (
         <p className="flex items-center gap-1 text-muted text-sm">
           <span className="min-w-0 truncate">
-            Reply to {nameOf(answered.from_actor_id)}: {excerpt(answered)}
+            Reply to {shortActorName(answered.from_actor_id)}: {excerpt(answered)}
           </span>
           <IconButton label="Cancel reply" icon={<X aria-hidden />} onClick={() => onAnswer(null)} />
         </p>
@@ -129,7 +136,7 @@ export function Composer({
               onChange={setMember}
               choices={[
                 { value: '', label: 'Choose a member' },
-                ...receivers(team).map((id) => ({ value: id, label: nameOf(id) })),
+                ...receivers(team).map((id) => ({ value: id, label: shortActorName(id) })),
               ]}
             />
           </span>

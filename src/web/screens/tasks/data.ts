@@ -42,12 +42,12 @@ const combined = <T>(reads: UseQueryResult<T[]>[]) => {
   };
 };
 
-export function useTasksOf(teams: readonly TeamRecord[]) {
+export function useTeamTasks(teams: readonly TeamRecord[]) {
   return useQueries({ queries: teams.map(({ id }) => tasksQuery(id)), combine: combined<TaskRecord> });
 }
 
 /** The runs of the tasks' teams, by id. */
-export function useRunsOf(tasks: readonly TaskRecord[]): Map<string, RunRecord> {
+export function useTaskRuns(tasks: readonly TaskRecord[]): Map<string, RunRecord> {
   const teams = [...new Set(tasks.filter(({ run_id }) => run_id !== null).map(({ team_id }) => team_id))];
   const { data } = useQueries({ queries: teams.map((id) => runsQuery(id)), combine: combined<RunRecord> });
   return useMemo(() => new Map((data ?? []).map((run) => [run.id, run])), [data]);
@@ -67,7 +67,7 @@ export function putTask(queries: QueryClient, task: TaskRecord): void {
   });
 }
 
-const paramsOf = ({ team_id, id }: TaskRecord) => ({ team_id, task_id: id });
+const taskParams = ({ team_id, id }: TaskRecord) => ({ team_id, task_id: id });
 
 /** After a version conflict, reads and caches the current task; null for any other error. */
 export async function readAfterConflict(
@@ -76,7 +76,7 @@ export async function readAfterConflict(
   error: unknown,
 ): Promise<TaskRecord | null> {
   if (!(error instanceof Problem) || error.code !== 'task_changed') return null;
-  const now = await call('getTask', { params: paramsOf(task) });
+  const now = await call('getTask', { params: taskParams(task) });
   putTask(queries, now);
   return now;
 }
@@ -96,7 +96,7 @@ export function useMove(listener: {
   return useMutation({
     mutationKey: MOVE,
     mutationFn: ({ task, status }: Move) =>
-      call('updateTask', { params: paramsOf(task), body: { status, version: task.version } }),
+      call('updateTask', { params: taskParams(task), body: { status, version: task.version } }),
     onSuccess: (task) => {
       putTask(queries, task);
       listener.onMoved(task);
@@ -122,7 +122,7 @@ export function useStartRun(task: TaskRecord) {
   const keyOf = useActKey();
   return useMutation({
     mutationFn: () =>
-      call('startTaskRun', { params: paramsOf(task), idempotency_key: keyOf([task.id, task.version]) }),
+      call('startTaskRun', { params: taskParams(task), idempotency_key: keyOf([task.id, task.version]) }),
     onSuccess: (run) => {
       queries.setQueryData<RunRecord[]>(shared_keys.runs(task.team_id), (rows) =>
         rows?.some(({ id }) => id === run.id) ? rows : [run, ...(rows ?? [])],
@@ -177,7 +177,7 @@ export function useThread(task: TaskRecord, shown: { q?: string | undefined; thr
 export function useMessage(task: TaskRecord, message_id: number, wanted: boolean) {
   const { data } = useQuery({
     queryKey: keys.message(task.id, message_id),
-    queryFn: () => call('getMessage', { params: { ...paramsOf(task), message_id: String(message_id) } }),
+    queryFn: () => call('getMessage', { params: { ...taskParams(task), message_id: String(message_id) } }),
     enabled: wanted,
   });
   return data ?? null;

@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
 import { applyToLongTexts } from '../../../testing/long-input.ts';
 import {
+  composerFieldFor,
   excerpt,
+  formatReceiver,
   type MessageRecord,
   matchingShown,
-  nameOf,
   payloadRest,
   pieces,
-  placeOf,
-  receiverOf,
-  taskFieldOf,
+  shortActorName,
+  taskFieldFor,
   topologicalOrder,
 } from './thread.ts';
 
@@ -44,11 +44,14 @@ test('a search shows only what it found, and a thread only its own messages', ()
 });
 
 test('shows the short names of actors', () => {
-  expect([nameOf('dev@team_1'), nameOf('user:ana'), nameOf('user:a@b.c'), nameOf('lead')]).toEqual([
-    ...['dev', 'ana', 'a@b.c', 'lead'],
-  ]);
-  expect(receiverOf({ route: 'broadcast', to_actor_id: null })).toBe('everyone');
-  expect(receiverOf({ route: 'to_member', to_actor_id: 'dev@team_1' })).toBe('dev');
+  expect([
+    shortActorName('dev@team_1'),
+    shortActorName('user:ana'),
+    shortActorName('user:a@b.c'),
+    shortActorName('lead'),
+  ]).toEqual([...['dev', 'ana', 'a@b.c', 'lead']]);
+  expect(formatReceiver({ route: 'broadcast', to_actor_id: null })).toBe('everyone');
+  expect(formatReceiver({ route: 'to_member', to_actor_id: 'dev@team_1' })).toBe('dev');
 });
 
 test('shows the whole payload, and its text only once', () => {
@@ -75,13 +78,13 @@ test('an excerpt is one short line', () => {
 });
 
 test('an error of the server is shown at the field that it is about', () => {
-  expect(placeOf('route=to_leader requires a leader member in spec.members')).toBe('route');
-  expect(placeOf('to_actor_id is required when route=to_member')).toBe('member');
-  expect(placeOf('unknown actor: nobody')).toBe('member');
-  expect(placeOf('text is required')).toBe('text');
-  expect(taskFieldOf('title is required')).toBe('title');
-  expect(taskFieldOf('assignee_member_id must reference a defined member')).toBe('assignee');
-  expect(taskFieldOf('task changed concurrently; reload and retry')).toBe('form');
+  expect(composerFieldFor('route=to_leader requires a leader member in spec.members')).toBe('route');
+  expect(composerFieldFor('to_actor_id is required when route=to_member')).toBe('member');
+  expect(composerFieldFor('unknown actor: nobody')).toBe('member');
+  expect(composerFieldFor('text is required')).toBe('text');
+  expect(taskFieldFor('title is required')).toBe('title');
+  expect(taskFieldFor('assignee_member_id must reference a defined member')).toBe('assignee');
+  expect(taskFieldFor('task changed concurrently; reload and retry')).toBe('form');
 });
 
 test('finds links in linear time, whatever is repeated', () => applyToLongTexts(pieces));

@@ -11,7 +11,7 @@ import {
   renameStep,
   write,
 } from './document.ts';
-import { faultIn, pathInMessage } from './faults.ts';
+import { findFault, pathInMessage } from './faults.ts';
 
 const team = (): Doc => ({
   name: 'site',
@@ -148,17 +148,17 @@ describe('the field of an error', () => {
 
 describe('validation while the user types', () => {
   test('accepts a valid definition, and one with missing fields', () => {
-    expect(faultIn(team())).toBeNull();
-    expect(faultIn({ spec: { members: [{}] } })).toBeNull();
-    expect(faultIn({})).toBeNull();
+    expect(findFault(team())).toBeNull();
+    expect(findFault({ spec: { members: [{}] } })).toBeNull();
+    expect(findFault({})).toBeNull();
   });
 
   test('returns the message of the service, with the field', () => {
-    expect(faultIn(put(team(), ['spec', 'steps', 0, 'depends_on'], ['c']))).toEqual({
+    expect(findFault(put(team(), ['spec', 'steps', 0, 'depends_on'], ['c']))).toEqual({
       path: ['spec', 'steps', 0, 'depends_on'],
       message: 'spec.steps must not contain a dependency cycle',
     });
-    expect(faultIn(put(team(), ['spec', 'steps', 1, 'member_id'], 'nobody'))).toEqual({
+    expect(findFault(put(team(), ['spec', 'steps', 1, 'member_id'], 'nobody'))).toEqual({
       path: ['spec', 'steps', 1, 'member_id'],
       message: 'spec.steps[].member_id must reference a defined member',
     });

@@ -17,8 +17,8 @@ import { useOnline } from '../../ui/online.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { useAct } from '../run/act.ts';
 import { Conflict } from './conflict.tsx';
-import { type Doc, drawable, isObject, parse, textOf, write } from './document.ts';
-import { type Fault, faultIn, pathInMessage, pathKey } from './faults.ts';
+import { type Doc, drawable, formatDocument, isObject, parse, write } from './document.ts';
+import { type Fault, findFault, pathInMessage, pathKey } from './faults.ts';
 import { TeamForm } from './form.tsx';
 
 interface Saving {
@@ -95,7 +95,7 @@ export function Editor({
 
   const shown = useDeferredValue(doc);
   const steps = drawable(shown);
-  const hint = fault === null && parsed.doc ? faultIn(doc) : null;
+  const hint = fault === null && parsed.doc ? findFault(doc) : null;
   const changed = held !== '' && text !== begun;
 
   return (
@@ -180,7 +180,7 @@ export function Editor({
           }}
           onTake={() => {
             setMine(text);
-            setText(textOf(theirs), theirs.version);
+            setText(formatDocument(theirs), theirs.version);
             queries.setQueryData(keys.team(theirs.id), theirs);
             setTheirs(null);
           }}

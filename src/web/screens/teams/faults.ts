@@ -5,7 +5,7 @@
 
 import { MEMBER_ID, specFault } from '../../../features/teams/rules/spec.ts';
 import type { TeamSpec } from '../../../features/teams/rules/team.ts';
-import { at, type Doc, isObject, type Json, listAt, type Path } from './document.ts';
+import { at, type Doc, getList, isObject, type Json, type Path } from './document.ts';
 
 export interface Fault {
   path: Path;
@@ -30,7 +30,7 @@ export function pathInMessage(message: string, doc: Doc): Path | null {
   const parts = (elsewhere[name] ?? name).split('.').flatMap((part) => part.split(/(?=\[\])/));
   if (!['name', 'description', 'human_members', 'spec'].includes(parts[0]!)) return null;
   const candidates = expand(doc, parts);
-  if (rule.startsWith('must not contain a dependency cycle')) return cycleIn(doc);
+  if (rule.startsWith('must not contain a dependency cycle')) return findCycle(doc);
   return candidates.find((path) => isWrong(doc, path, rule)) ?? candidates.at(-1) ?? null;
 }
 
@@ -95,12 +95,12 @@ function listAbove(doc: Doc, path: Path): (Json | undefined)[] {
 }
 
 function names(doc: Doc, list: string, field: string): Json[] {
-  return listAt(doc, ['spec', list]).map((one) => one[field] ?? null);
+  return getList(doc, ['spec', list]).map((one) => one[field] ?? null);
 }
 
 /** The path of the first step in a dependency cycle. */
-function cycleIn(doc: Doc): Path {
-  const steps = listAt(doc, ['spec', 'steps']);
+function findCycle(doc: Doc): Path {
+  const steps = getList(doc, ['spec', 'steps']);
   const needs = new Map(
     steps.map(({ step_key, depends_on }) => [step_key, Array.isArray(depends_on) ? depends_on : []]),
   );
@@ -120,7 +120,7 @@ function cycleIn(doc: Doc): Path {
 }
 
 /** Checks the references between the parts as the service does, while the user types. */
-export function faultIn(doc: Doc): Fault | null {
+export function findFault(doc: Doc): Fault | null {
   const spec = shaped(doc);
   const fault = spec && specFault(spec);
   if (!fault) return null;
@@ -128,7 +128,7 @@ export function faultIn(doc: Doc): Fault | null {
     (text, part) => (typeof part === 'number' ? `${text}[]` : `${text}.${part}`),
     'spec',
   );
-  const path = fault.message.includes('cycle') ? cycleIn(doc) : ['spec', ...fault.path];
+  const path = fault.message.includes('cycle') ? findCycle(doc) : ['spec', ...fault.path];
   return { path, message: `${name} ${fault.message}` };
 }
 

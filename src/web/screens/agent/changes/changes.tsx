@@ -168,7 +168,7 @@ function Toolbar({
         {files.length}
         {truncated && '+'} {files.length === 1 ? 'file' : 'files'}
       </span>
-      <Counts additions={sumOf(files, 'additions')} deletions={sumOf(files, 'deletions')} />
+      <Counts additions={sum(files, 'additions')} deletions={sum(files, 'deletions')} />
       <span
         className="min-w-0 truncate font-mono text-sm max-md:hidden"
         title={`${branch ?? 'no branch'}, compared with ${base ?? 'nothing'}`}
@@ -199,8 +199,8 @@ function Toolbar({
   );
 }
 
-function sumOf(files: ChangesProps['changes']['files'], key: 'additions' | 'deletions'): number {
-  return files.reduce((sum, file) => sum + (file[key] ?? 0), 0);
+function sum(files: ChangesProps['changes']['files'], key: 'additions' | 'deletions'): number {
+  return files.reduce((total, file) => total + (file[key] ?? 0), 0);
 }
 
 /** Scrolls to the next or previous hunk of the shown file; false if none exists. */

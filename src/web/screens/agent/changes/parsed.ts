@@ -77,15 +77,15 @@ export interface Place {
 }
 
 /** The place of a diff line: in the new file, or in the old file for a removed line. */
-export function placeOf(change: Change): Place {
+export function getPlace(change: Change): Place {
   if (change.type === 'normal') return { side: 'new', line: change.newLineNumber };
   return { side: change.type === 'delete' ? 'old' : 'new', line: change.lineNumber };
 }
 
-export function changeAt(hunks: readonly Hunk[], { side, line }: Place): Change | null {
+export function findChange(hunks: readonly Hunk[], { side, line }: Place): Change | null {
   for (const { changes } of hunks) {
     const found = changes.find((change) => {
-      const place = placeOf(change);
+      const place = getPlace(change);
       return place.side === side && place.line === line;
     });
     if (found) return found;

@@ -11,7 +11,7 @@ export interface Marks {
   readonly files: Readonly<Record<string, string>>;
 }
 
-export function viewedIn(text: string | null, head: string | null): Marks {
+export function parseViewed(text: string | null, head: string | null): Marks {
   try {
     const stored = JSON.parse(text ?? '') as Partial<Marks>;
     if (stored.head === head && typeof stored.files === 'object' && stored.files)
@@ -21,14 +21,14 @@ export function viewedIn(text: string | null, head: string | null): Marks {
 }
 
 export function isViewed({ files }: Marks, file: Viewed): boolean {
-  return Object.hasOwn(files, file.path) && files[file.path] === stateOf(file);
+  return Object.hasOwn(files, file.path) && files[file.path] === fileState(file);
 }
 
 export function withViewed({ head, files }: Marks, file: Viewed, viewed: boolean): Marks {
   const others = Object.entries(files).filter(([path]) => path !== file.path);
-  return { head, files: Object.fromEntries(viewed ? [...others, [file.path, stateOf(file)]] : others) };
+  return { head, files: Object.fromEntries(viewed ? [...others, [file.path, fileState(file)]] : others) };
 }
 
-function stateOf({ additions, deletions }: Viewed): string {
+function fileState({ additions, deletions }: Viewed): string {
   return `+${additions ?? '?'}-${deletions ?? '?'}`;
 }

@@ -4,7 +4,7 @@ import type { View } from '../../../../acp/transcript/transcript.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { needsAttention } from '../../../ui/status.tsx';
 import { Ago } from '../../../ui/time.tsx';
-import { programOf } from '../../agents/order.ts';
+import { getProgram } from '../../agents/order.ts';
 import { Elapsed } from './elapsed.tsx';
 
 export function ActivityLine({ agent, view }: { agent: AgentRecord; view: View }) {
@@ -13,7 +13,7 @@ export function ActivityLine({ agent, view }: { agent: AgentRecord; view: View }
     <div className="mx-auto h-6 w-full max-w-4xl shrink-0 px-3 text-muted text-sm md:px-4">
       {agent.activity === 'starting' ? (
         <p role="status">
-          Starting {programOf(agent)}… {agent.started_at && <Ago at={agent.started_at} suffix="" />}
+          Starting {getProgram(agent)}… {agent.started_at && <Ago at={agent.started_at} suffix="" />}
         </p>
       ) : (
         view.working &&

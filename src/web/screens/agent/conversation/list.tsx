@@ -9,7 +9,7 @@ import { useStepKeys } from '../../../shell/step-keys.ts';
 import { Button } from '../../../ui/button.tsx';
 import { hasModifier, isTyping } from '../../../ui/keys.ts';
 import { RowBlock } from './row.tsx';
-import { failureNextTo, holds, itemAt, rowsOf, seqIn } from './rows.ts';
+import { buildRows, failureNextTo, findItem, holds, parseSeq } from './rows.ts';
 import { useWindow } from './window.ts';
 
 export function TranscriptList({
@@ -28,7 +28,7 @@ export function TranscriptList({
   const { items, left_out } = view;
   const frame = useWindow({ left_out, total: items.length });
   const { start, live, goLive } = frame;
-  const rows = useMemo(() => rowsOf(items, start, frame.end), [items, start, frame.end]);
+  const rows = useMemo(() => buildRows(items, start, frame.end), [items, start, frame.end]);
   const folder = useMemo(() => ({ agent_id: agent.id, workdir: agent.workdir }), [agent.id, agent.workdir]);
   const target = useTarget(view, frame);
   useEnd(goLive);
@@ -113,12 +113,12 @@ function useTarget(
   { show, scroller }: ReturnType<typeof useWindow>,
 ): number | null {
   const hash = useRouterState({ select: ({ location }) => location.hash });
-  const wanted = seqIn(hash);
+  const wanted = parseSeq(hash);
   const [found, setFound] = useState<{ wanted: number; seq: number } | null>(null);
   const done = useRef<number | null>(null);
   useEffect(() => {
     if (wanted === null || wanted === done.current || last_seq < wanted) return;
-    const item = itemAt(items, wanted) ?? items[0];
+    const item = findItem(items, wanted) ?? items[0];
     if (!item) return;
     done.current = wanted;
     setFound({ wanted, seq: item.seq });

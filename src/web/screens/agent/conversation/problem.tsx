@@ -11,7 +11,7 @@ import { Button, buttonClass } from '../../../ui/button.tsx';
 import { Refused } from '../../../ui/states.tsx';
 import { needsAttention } from '../../../ui/status.tsx';
 import { useAgentAct } from '../../agents/actions.ts';
-import { endOf } from '../../agents/order.ts';
+import { describeEnd } from '../../agents/order.ts';
 
 const STDERR_BYTES = 8192;
 const STDERR_LINES = 20;
@@ -38,7 +38,7 @@ function FailedAgent({ agent }: { agent: AgentRecord }) {
   return (
     <section aria-label="Failure" className="flex flex-col gap-2 rounded-lg border border-failed/60 p-3">
       <p className="font-medium text-failed">
-        {agent.name} failed{endOf(agent) && `: ${endOf(agent)}`}
+        {agent.name} failed{describeEnd(agent) && `: ${describeEnd(agent)}`}
       </p>
       {stderr && <CodeBlock text={visible(stderr)} language="stderr" />}
       <div className="flex flex-wrap gap-2">

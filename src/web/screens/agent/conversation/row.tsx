@@ -11,11 +11,11 @@ import {
 } from '../../../api/queries.ts';
 import { LazyElicitationCard } from '../../../elicitations/lazy.tsx';
 import { ReviewCard } from '../../../reviews/card.tsx';
-import { questionIn } from '../../../reviews/question.ts';
+import { questionForItem } from '../../../reviews/question.ts';
 import { cx } from '../../../ui/cx.ts';
 import { Message, PrintedLines, RelayedMessage, Thought, UserPrompt } from './messages.tsx';
 import { NoticeLine, StatusLine, StopLine, UnknownRow } from './notices.tsx';
-import { holds, itemOf, type Row, sameRow } from './rows.ts';
+import { getItem, holds, type Row, sameRow } from './rows.ts';
 import { SubagentBlock } from './subagent.tsx';
 import { type Folder, ReadsRow, ToolRow } from './tool.tsx';
 
@@ -30,7 +30,7 @@ interface RowProps {
 /** A row with its link; rows of a sub-agent are inside the sub-agent's row. */
 export const RowBlock = memo(
   function RowBlock({ row, folder, agent, marked }: RowProps) {
-    const item = itemOf(row);
+    const item = getItem(row);
     return (
       <div
         id={item.key === String(item.seq) ? `e${item.seq}` : undefined}
@@ -135,7 +135,7 @@ function PermissionRow({ item, agent }: { item: Permission; agent: AgentRecord }
     enabled: Boolean(agent.team_id),
     select: (teams) => teams.find(({ id }) => id === agent.team_id)?.name,
   });
-  const question = useMemo(() => questionIn(item, agent.id, review), [item, agent.id, review]);
+  const question = useMemo(() => questionForItem(item, agent.id, review), [item, agent.id, review]);
   return <ReviewCard question={question} agent={agent} team={team} />;
 }
 

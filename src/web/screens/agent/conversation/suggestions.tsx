@@ -5,7 +5,7 @@ import { useEffect, useState } from 'react';
 import { visible } from '../../../../core/visible.ts';
 import { filesQuery } from '../../../api/queries.ts';
 import { cx } from '../../../ui/cx.ts';
-import { commandsFor, filesFor, fileWordAt, type Suggestion } from './suggest.ts';
+import { findFileWord, type Suggestion, suggestCommands, suggestFiles } from './suggest.ts';
 
 /** How long the text must stay the same before files are searched. */
 const QUERY_DELAY_MS = 120;
@@ -22,7 +22,7 @@ export function useSuggestions(
   text: string,
   caret: number | null,
 ): Suggestions | null {
-  const written = caret === null ? null : fileWordAt(text, caret);
+  const written = caret === null ? null : findFileWord(text, caret);
   const word = written?.word ?? null;
   const [query, setQuery] = useState<string | null>(null);
   useEffect(() => {
@@ -35,7 +35,9 @@ export function useSuggestions(
     placeholderData: keepPreviousData,
   });
   if (caret === null) return null;
-  const options = written ? filesFor(text, caret, written, data?.paths ?? []) : commandsFor(text, commands);
+  const options = written
+    ? suggestFiles(text, caret, written, data?.paths ?? [])
+    : suggestCommands(text, commands);
   if (options.length === 0) return null;
   return { label: written ? 'Files in the agent’s folder' : 'Agent commands', options };
 }

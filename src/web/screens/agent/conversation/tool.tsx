@@ -20,8 +20,8 @@ import type { Tool } from '../../../../acp/transcript/items.ts';
 import { visible } from '../../../../core/visible.ts';
 import { CodeBlock } from '../../../prose/code.tsx';
 import { Counts, DiffView } from '../../../reviews/diff-view.tsx';
-import { pathIn } from '../../../reviews/paths.ts';
-import { commandIn } from '../../../reviews/question.ts';
+import { relativePath } from '../../../reviews/paths.ts';
+import { findCommand } from '../../../reviews/question.ts';
 import { RawView } from '../../../reviews/raw-view.tsx';
 import { plainText } from '../../../transcript/ansi.ts';
 import { Status } from '../../../ui/status.tsx';
@@ -68,7 +68,7 @@ export function ToolRow({ item, folder }: { item: Tool; folder: Folder }) {
           )}
         </>
       }
-      hint={place && !call.title.includes(place.path) ? pathIn(place.path, folder.workdir) : null}
+      hint={place && !call.title.includes(place.path) ? relativePath(place.path, folder.workdir) : null}
     >
       <ToolBody item={item} folder={folder} />
     </Folded>
@@ -150,7 +150,7 @@ function hasBody(call: Call): boolean {
 
 function ToolBody({ item, folder }: { item: Tool; folder: Folder }) {
   const { call } = item;
-  const command = commandIn(call);
+  const command = findCommand(call);
   const is_below = call.content.some((one) => one.type === 'terminal' && one.command === command);
   return (
     <>
@@ -159,7 +159,7 @@ function ToolBody({ item, folder }: { item: Tool; folder: Folder }) {
         <ul className="font-mono text-muted text-sm">
           {call.locations.map(({ path, line }) => (
             <li key={`${path}:${line}`} className="break-all">
-              {pathIn(path, folder.workdir)}
+              {relativePath(path, folder.workdir)}
               {line !== null && `:${line}`}
             </li>
           ))}
@@ -217,7 +217,7 @@ function InChanges({ diff, folder }: { diff: Diff; folder: Folder }) {
     <Link
       to="/agents/$agent_id/$tab"
       params={{ agent_id: folder.agent_id, tab: 'changes' }}
-      search={{ file: pathIn(diff.path, folder.workdir) }}
+      search={{ file: relativePath(diff.path, folder.workdir) }}
       className="underline"
     >
       Open in Changes

@@ -3,7 +3,7 @@
  * user scrolls up, the position stays: new items are counted, and rows are added when the user scrolls near them.
  */
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react';
-import { PAGE, startOf } from './rows.ts';
+import { PAGE, windowStart } from './rows.ts';
 
 /** Distance from the end, in pixels, that counts as the end. */
 const NEAR = 40;
@@ -71,7 +71,7 @@ export function useWindow({ left_out, total }: Length): Window {
   const top = useRef(0);
   /** The height below the top edge, kept while older rows are added above. */
   const previous_height = useRef<number | null>(null);
-  const start = startOf(held?.first ?? null, { left_out, total });
+  const start = windowStart(held?.first ?? null, { left_out, total });
   const end = held ? Math.min(total, Math.max(start, held.last - left_out)) : total;
   const all = left_out + total;
 

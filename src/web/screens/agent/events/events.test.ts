@@ -11,7 +11,7 @@ import {
   wants,
 } from '../../../../acp/transcript/testing.ts';
 import { EVENTS_MAX, nothing, withNewer, withOlder } from './stretch.ts';
-import { jsonOf, summaryOf } from './summary.ts';
+import { formatJson, summarizeEvent } from './summary.ts';
 
 const events = (first: number, last: number) =>
   numbered(
@@ -82,29 +82,29 @@ describe('the summary of an event', () => {
       'end_turn',
     ],
   ])('is one line for %s', (_, fields, what, direction, text) => {
-    expect(summaryOf(numbered([fields])[0]!)).toEqual({ what, direction, text });
+    expect(summarizeEvent(numbered([fields])[0]!)).toEqual({ what, direction, text });
   });
 
   test('accepts any message from an agent', () => {
     for (const payload of [null, 7, 'x', [], {}, { method: 7 }, { method: 'session/update', params: [] }]) {
-      expect(summaryOf(numbered([fromAgent(payload)])[0]!).direction).toBe('from_agent');
+      expect(summarizeEvent(numbered([fromAgent(payload)])[0]!).direction).toBe('from_agent');
     }
   });
 
   test('removes terminal commands and shows marks that reorder text', () => {
     const [event] = numbered([printed('a\x1b]52;c;aGk=\x07b\u202ec\x1b[31md\n')]);
-    expect(summaryOf(event!).text).toBe('ab<U+202E>cd');
+    expect(summarizeEvent(event!).text).toBe('ab<U+202E>cd');
   });
 
   test('is truncated if it is too long', () => {
     const [event] = numbered([printed('x'.repeat(10_000))]);
-    expect(summaryOf(event!).text).toBe(`${'x'.repeat(300)}…`);
+    expect(summarizeEvent(event!).text).toBe(`${'x'.repeat(300)}…`);
   });
 });
 
 test('the JSON of an event is valid, with characters that reorder text escaped', () => {
   const [event] = numbered([printed('\u202e\u2066\u0085')]);
-  const text = jsonOf(event!);
+  const text = formatJson(event!);
   expect(text).toContain('\\u202e\\u2066\\u0085');
   expect(JSON.parse(text)).toEqual(event);
 });

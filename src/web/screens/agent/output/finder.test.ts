@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { numbered, printed } from '../../../../acp/transcript/testing.ts';
 import type { Span } from '../../../transcript/ansi.ts';
 import { Lines } from '../../../transcript/lines.ts';
-import { Finder, matchesIn, piecesOf, step } from './finder.ts';
+import { Finder, findMatches, splitPieces, step } from './finder.ts';
 
 function printing() {
   const lines = new Lines();
@@ -68,15 +68,15 @@ describe('the finder', () => {
 
 describe('matches in a line', () => {
   test('are all found', () => {
-    expect(matchesIn('a needle, a Needle', /needle/i)).toEqual([
+    expect(findMatches('a needle, a Needle', /needle/i)).toEqual([
       [2, 8],
       [12, 18],
     ]);
-    expect(matchesIn('abc', /x*/)).toEqual([]);
+    expect(findMatches('abc', /x*/)).toEqual([]);
   });
 
   test('can extend across changes of colour', () => {
-    const cut = piecesOf(spans('a nee', 'dle b'), /needle/);
+    const cut = splitPieces(spans('a nee', 'dle b'), /needle/);
     expect(cut.map(({ text, hit }) => [text, hit])).toEqual([
       ['a ', false],
       ['nee', true],
@@ -88,11 +88,11 @@ describe('matches in a line', () => {
   test('do not change the text', () => {
     const line = spans('one two', ' two', '', ' three');
     expect(
-      piecesOf(line, /two/)
+      splitPieces(line, /two/)
         .map(({ text }) => text)
         .join(''),
     ).toBe('one two two three');
-    expect(piecesOf(line, /four/).map(({ text, hit }) => [text, hit])).toEqual([
+    expect(splitPieces(line, /four/).map(({ text, hit }) => [text, hit])).toEqual([
       ['one two', false],
       [' two', false],
       ['', false],

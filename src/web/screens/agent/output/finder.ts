@@ -55,7 +55,7 @@ export function step(found: readonly number[], n: number, direction: 1 | -1): nu
 }
 
 /** The ranges [from, to) of the matches in a text, up to a limit. */
-export function matchesIn(text: string, pattern: RegExp): [number, number][] {
+export function findMatches(text: string, pattern: RegExp): [number, number][] {
   const all: [number, number][] = [];
   for (const match of text.matchAll(new RegExp(pattern, `${pattern.flags}g`))) {
     if (match[0] !== '') all.push([match.index, match.index + match[0].length]);
@@ -71,8 +71,8 @@ export interface Piece {
 }
 
 /** Splits the spans of a line at the matches; a match may cover several spans. */
-export function piecesOf(spans: readonly Span[], pattern: RegExp): Piece[] {
-  const matches = matchesIn(spans.map(({ text }) => text).join(''), pattern);
+export function splitPieces(spans: readonly Span[], pattern: RegExp): Piece[] {
+  const matches = findMatches(spans.map(({ text }) => text).join(''), pattern);
   const cuts = matches.flat();
   const pieces: Piece[] = [];
   let begin = 0;

@@ -5,7 +5,7 @@ import { type FormEvent, type RefObject, useCallback, useEffect, useMemo, useRef
 import type { AgentRecord } from '../../../api/queries.ts';
 import { type AgentLog, useAgentLog } from '../../../live/agent-log.ts';
 import { useStepKeys } from '../../../shell/step-keys.ts';
-import { patternOf } from '../../../transcript/find.ts';
+import { toPattern } from '../../../transcript/find.ts';
 import type { Lines as LogLines } from '../../../transcript/lines.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { inputClass } from '../../../ui/field.tsx';
@@ -18,7 +18,7 @@ import { FindBar } from './find-bar.tsx';
 import { step, type Wanted } from './finder.ts';
 import { LinesList, type ListHandle } from './lines-list.tsx';
 import { type Options, useOptions } from './options.ts';
-import { fragmentOf, type Range, rangeOf, reaching } from './range.ts';
+import { formatRange, parseRange, type Range, reaching } from './range.ts';
 import { Stdin } from './stdin.tsx';
 import { useFound } from './use-found.ts';
 
@@ -134,7 +134,7 @@ function useFind(lines: LogLines, list: RefObject<ListHandle | null>) {
   const [current, setCurrent] = useState<number | null>(null);
   const bar = useRef<{ focus(): void }>(null);
   const pattern = useMemo(
-    () => (wanted?.text ? patternOf(wanted.text, { regex: wanted.regex, case: wanted.exact }).pattern : null),
+    () => (wanted?.text ? toPattern(wanted.text, { regex: wanted.regex, case: wanted.exact }).pattern : null),
     [wanted],
   );
   const go = (direction: 1 | -1) => {
@@ -226,7 +226,7 @@ function useRange(
 ): [Range | null, (range: Range | null) => void] {
   const hash = useLocation({ select: (location) => location.hash });
   const navigate = useNavigate();
-  const range = useMemo(() => (hash.startsWith('L') ? rangeOf(hash) : null), [hash]);
+  const range = useMemo(() => (hash.startsWith('L') ? parseRange(hash) : null), [hash]);
   const shown = useRef('');
   const is_there = range !== null && last >= range.from;
   useEffect(() => {
@@ -235,7 +235,7 @@ function useRange(
     list.current?.show(range.from);
   }, [is_there, hash, range, list]);
   const set = (next: Range | null) => {
-    const fragment = next ? fragmentOf(next) : '';
+    const fragment = next ? formatRange(next) : '';
     // A line that was just clicked is visible already.
     shown.current = fragment;
     void navigate({
@@ -252,7 +252,7 @@ function useRange(
 
 function GoTo({ onGo }: { onGo: (range: Range) => void }) {
   const [text, setText] = useState('');
-  const range = rangeOf(text);
+  const range = parseRange(text);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (range) onGo(range);

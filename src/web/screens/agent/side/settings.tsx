@@ -6,9 +6,9 @@ import { call, errorMessage } from '../../../api/client.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { Field } from '../../../ui/field.tsx';
 import { Select } from '../../../ui/select.tsx';
-import { type Setting, settingsOf } from './choices.ts';
+import { buildSettings, type Setting } from './choices.ts';
 
-export function SettingsOf({
+export function AgentSettings({
   agent,
   modes,
   options,
@@ -17,7 +17,7 @@ export function SettingsOf({
   modes: SessionModeState | null;
   options: readonly SessionConfigOption[];
 }) {
-  const settings = settingsOf(modes, options);
+  const settings = buildSettings(modes, options);
   if (settings.length === 0) return null;
   return (
     <section aria-label="Settings" className="flex flex-col gap-2">

@@ -25,7 +25,7 @@ export interface Entry {
 /** The most entries per lane; the newest are kept. */
 const LANE_MAX = 400;
 
-export function entriesOf(view: View, now: number): Entry[] {
+export function buildEntries(view: View, now: number): Entry[] {
   const all = [
     ...sessions(view, now),
     ...turns(view, now),
