@@ -28,14 +28,14 @@ export interface Acting {
 }
 
 /** `unknown`: the agent has not acted yet. */
-export type Asks = 'asks' | 'acts' | 'unknown';
+export type ObservedBehavior = 'asks' | 'acts' | 'unknown';
 
 export const noObservations: Acting = { requested: false, unasked: null, allowed_always: false, calls: [] };
 
 const ACTING_KINDS = new Set(['edit', 'delete', 'move', 'execute', 'fetch']);
 
 /** Whether the observed calls show that the agent asks, acts without asking, or neither. */
-export function observedBehavior({ requested, unasked }: Acting): Asks {
+export function observedBehavior({ requested, unasked }: Acting): ObservedBehavior {
   if (unasked !== null) return 'acts';
   return requested ? 'asks' : 'unknown';
 }

@@ -244,8 +244,8 @@ function initialized(state: AcpState, { value }: SentRequest, result: unknown): 
   if (!isRecord(result) || version !== PROTOCOL_VERSION) {
     const chosen = typeof version === 'number' ? `ACP version ${version}` : 'no version of ACP';
     const newer = Number(value) > PROTOCOL_VERSION;
-    const ours = newer ? `versions ${PROTOCOL_VERSION} and ${value}` : `version ${PROTOCOL_VERSION}`;
-    return fail(state, 'acp_version_unsupported', `the agent speaks ${chosen}, this service ${ours}`);
+    const supported = newer ? `versions ${PROTOCOL_VERSION} and ${value}` : `version ${PROTOCOL_VERSION}`;
+    return fail(state, 'acp_version_unsupported', `the agent speaks ${chosen}, this service ${supported}`);
   }
   const { agentInfo, agentCapabilities, authMethods } = result;
   const step = {

@@ -61,10 +61,11 @@ function walk(schema: z.ZodType, value: unknown, path: FieldPath, found: Map<str
       walk(unwrapped.valueType as z.ZodType, item, [...path, key], found);
   } else if (unwrapped instanceof z.ZodObject && isObject(value)) {
     for (const [key, item] of Object.entries(value)) {
-      const here = [...path, key];
-      if (Object.hasOwn(unwrapped.shape, key)) walk(unwrapped.shape[key] as z.ZodType, item, here, found);
+      const field_path = [...path, key];
+      if (Object.hasOwn(unwrapped.shape, key))
+        walk(unwrapped.shape[key] as z.ZodType, item, field_path, found);
       else if (!isOpen(unwrapped) && found.size <= limits.ignored_fields_max)
-        found.set(formatPath(here), here);
+        found.set(formatPath(field_path), field_path);
     }
   }
 }

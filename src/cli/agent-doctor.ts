@@ -44,9 +44,9 @@ export function addAgentDoctor(agents: Command, context: Context): void {
     .option('--mode <id>', 'the mode to set on its session')
     .option('--prompt <text>', 'the prompt to send; it should make the agent ask for permission')
     .option('--timeout <duration>', 'time limit of each check (default: 60s)', timeLimit)
-    .action(async (given: string[], options: Options) => {
+    .action(async (args: string[], options: Options) => {
       const preset = findAcpPreset(options.preset);
-      const argv = given.length > 0 ? given : preset?.program?.argv;
+      const argv = args.length > 0 ? args : preset?.program?.argv;
       if (!argv) throw usage('give a program after --, or --preset ID of a preset that has one');
       const { examineAgent } = await import('../tools/agent-doctor/doctor.ts');
       const { agentNames } = await import('../tools/agent-doctor/known-agents.ts');

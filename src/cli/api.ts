@@ -47,7 +47,7 @@ export class Api {
   }
 
   /** Repeats a call for as long as the plane answers `rate_limited`, after the delay that the plane asks for. */
-  async patiently<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Answer<RouteOf<Op>>> {
+  async callWithRetry<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Answer<RouteOf<Op>>> {
     for (;;) {
       try {
         return await this.call(op, args);

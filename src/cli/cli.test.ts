@@ -164,14 +164,14 @@ describe('agents', () => {
     });
     const more = { ...env, SECRET: 's' };
     const argv = ['agents', 'create', 'n', '-w', 'sub', '--repo', 'repo', '--ref', 'main', '-e', 'A=b=c'];
-    const made = await run(
+    const created = await run(
       [...argv, '-e', 'SECRET', '-l', 'k=v', '--stdin', '--', 'npm', 'test', '--', '-x'],
       {
         home,
         env: more,
       },
     );
-    expect(made).toMatchObject({ code: 0, stdout: 'agt_1\tone\tcreated\n' });
+    expect(created).toMatchObject({ code: 0, stdout: 'agt_1\tone\tcreated\n' });
     expect(body).toMatchObject({
       name: 'n',
       command: null,

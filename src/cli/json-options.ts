@@ -15,9 +15,9 @@ export function withJson(command: Command, name: string, what: string): Command 
 
 /** The value of these options, or undefined if neither is given. Invalid JSON is a usage error. */
 export async function parseJsonOption(io: Io, name: string, options: object): Promise<unknown> {
-  const given = options as Record<string, string | undefined>;
-  const text = given[name];
-  const file = given[`${name}File`];
+  const values = options as Record<string, string | undefined>;
+  const text = values[name];
+  const file = values[`${name}File`];
   if (text !== undefined && file !== undefined) throw usage(`give either --${name} or --${name}-file`);
   if (text !== undefined) return parse(text, `--${name}`);
   return file === undefined ? undefined : jsonFile(io, file);
@@ -39,12 +39,12 @@ export async function parseObjectOption(
  */
 export async function parseMessageArguments(
   io: Io,
-  words: readonly string[],
+  args: readonly string[],
   options: object,
 ): Promise<{ text: string } | { payload: Record<string, unknown> }> {
   const payload = await parseObjectOption(io, 'payload', options);
-  if (words.length > 0 === (payload !== undefined)) throw usage('give either text or --payload');
-  return payload === undefined ? { text: await textOrStdin(io, words.join(' ')) } : { payload };
+  if (args.length > 0 === (payload !== undefined)) throw usage('give either text or --payload');
+  return payload === undefined ? { text: await textOrStdin(io, args.join(' ')) } : { payload };
 }
 
 /** `file`: `-` is standard input. */

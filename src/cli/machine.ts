@@ -108,9 +108,9 @@ function addBackup(program: Command, context: Context): void {
     ),
   ).action(async (file: string, options: Options) => {
     const data_dir = local.loadConfig(localFlags(options)).get('data_dir');
-    const made = await local.backup(data_dir, resolve(io.cwd, file));
-    if (options.json) await printJson(io, made);
-    else say(io, `wrote ${made.file} (${made.bytes} bytes)`);
+    const backup = await local.backup(data_dir, resolve(io.cwd, file));
+    if (options.json) await printJson(io, backup);
+    else say(io, `wrote ${backup.file} (${backup.bytes} bytes)`);
   });
 }
 
@@ -153,8 +153,8 @@ async function initNode(
 ): Promise<void> {
   const { io } = context;
   const node_id = options.id ?? hostname();
-  const { listen, token: given } = options;
-  const token = await readShortSecret(io, 'Bootstrap token', given);
+  const { listen, token: bootstrap_token } = options;
+  const token = await readShortSecret(io, 'Bootstrap token', bootstrap_token);
   await init(path, nodeConfig({ node_id, token, listen }));
   if (options.json) return printJson(io, { path, node_id });
   const { port } = parseAddress(listen ?? NODE_LISTEN)!;
@@ -180,7 +180,7 @@ async function stopAgents(context: Context, options: ApiOptions): Promise<number
 
 async function stopAgent(api: Api, agent_id: string): Promise<void> {
   try {
-    await api.patiently('stopAgent', { params: { agent_id }, body: {} });
+    await api.callWithRetry('stopAgent', { params: { agent_id }, body: {} });
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     if (error.code !== 'agent_not_running' && error.code !== 'agent_not_found') throw error;

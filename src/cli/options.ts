@@ -47,10 +47,10 @@ export function rejectRepeatedOptions(command: Command): void {
   const repeatable: unknown[] = [collect, collectNumbers];
   for (const option of command.options) {
     if (!option.required || repeatable.includes(option.parseArg)) continue;
-    let given = false;
+    let is_set = false;
     command.on(`option:${option.name()}`, () => {
-      if (given) throw usage(`${option.long} may be given only once`);
-      given = true;
+      if (is_set) throw usage(`${option.long} may be given only once`);
+      is_set = true;
     });
   }
 }

@@ -104,8 +104,8 @@ export class Client {
     this.#token = options.token ?? null;
     this.#onWarning = options.onWarning;
     // A browser's `fetch` must not be called as a method of another object.
-    const given = options.fetch;
-    this.#fetch = given ? (...args) => given(...args) : (...args) => fetch(...args);
+    const custom_fetch = options.fetch;
+    this.#fetch = custom_fetch ? (...args) => custom_fetch(...args) : (...args) => fetch(...args);
   }
 
   /** Calls an operation. Throws the server's `Problem`, or `Unreachable`. */

@@ -3,15 +3,15 @@ import { expect, test } from 'vitest';
 import { bounds } from './bounds.ts';
 import { bodyText } from './parts.ts';
 import {
+  agentMessage,
   answers,
-  asks,
   changes,
-  decides,
   fromAgent,
   only,
   options,
+  permissionResponse,
   prompts,
-  says,
+  sendRequest,
   update,
   viewOf,
 } from './testing.ts';
@@ -30,9 +30,9 @@ const texts = (...events: Parameters<typeof viewOf>) =>
   only(viewOf(...events), 'agent_message').map(({ body }) => bodyText(body));
 
 test('a turn continues when its prompt is accepted, and ends with the idle state', () => {
-  const before = viewOf(prompts('go'), taken(), says('Hm', { messageId: 'm' }));
+  const before = viewOf(prompts('go'), taken(), agentMessage('Hm', { messageId: 'm' }));
   expect(before).toMatchObject({ working: true, turns: [{ ended_ts: null }] });
-  const after = viewOf(prompts('go'), taken(), says('Hm', { messageId: 'm' }), rests());
+  const after = viewOf(prompts('go'), taken(), agentMessage('Hm', { messageId: 'm' }), rests());
   expect(after).toMatchObject({ working: false, turns: [{ ended_ts: 4, stop_reason: 'end_turn' }] });
   expect(only(after, 'stop')).toMatchObject([{ reason: 'end_turn', seconds: 3 }]);
   expect(only(after, 'unknown')).toEqual([]);
@@ -55,13 +55,21 @@ test('a turn may end with the answer to its prompt, or with an error', () => {
 
 test('a complete message replaces its chunks, and more chunks can follow', () => {
   expect(texts(message('m', 'One', ' two'))).toEqual(['One two']);
-  const changed = [says('On', { messageId: 'm' }), message('m', 'One'), says(' more', { messageId: 'm' })];
+  const changed = [
+    agentMessage('On', { messageId: 'm' }),
+    message('m', 'One'),
+    agentMessage(' more', { messageId: 'm' }),
+  ];
   expect(texts(...changed)).toEqual(['One more']);
-  const parted = [says('A', { messageId: 'm' }), changes('c', { title: 'c' }), says('B', { messageId: 'm' })];
+  const parted = [
+    agentMessage('A', { messageId: 'm' }),
+    changes('c', { title: 'c' }),
+    agentMessage('B', { messageId: 'm' }),
+  ];
   expect(texts(...parted)).toEqual(['A', 'B']);
   expect(texts(...parted, message('m', 'C'))).toEqual(['C', '']);
   const same = update({ sessionUpdate: 'agent_message', messageId: 'm' });
-  expect(texts(says('A', { messageId: 'm' }), same)).toEqual(['A']);
+  expect(texts(agentMessage('A', { messageId: 'm' }), same)).toEqual(['A']);
   expect(texts(update({ sessionUpdate: 'agent_message', messageId: 'm', content: null }))).toEqual([]);
   const view = viewOf(update({ sessionUpdate: 'agent_thought', messageId: 't', content: [block('Hm.')] }));
   expect(only(view, 'thought')).toHaveLength(1);
@@ -123,7 +131,11 @@ test('a diff shows its patch, also in a permission request', () => {
   const toolCall = { toolCallId: 'c', title: 'Edit', content: [diff] };
   const params = { title: 'Change it?', subject: { type: 'tool_call', toolCall }, options };
   const request = fromAgent({ id: 7, method: 'session/request_permission', params }, { review_id: 'rev_1' });
-  const view = viewOf(prompts('go'), request, decides('rev_1', { outcome: 'selected', optionId: 'y' }));
+  const view = viewOf(
+    prompts('go'),
+    request,
+    permissionResponse('rev_1', { outcome: 'selected', optionId: 'y' }),
+  );
   const [permission] = only(view, 'permission');
   expect(permission).toMatchObject({
     outcome: { type: 'selected', option_id: 'y' },
@@ -143,15 +155,15 @@ test('settings are those of version 1, and the version is shown', () => {
   const commands = [{ type: 'command', name: 'plan', description: 'Plans' }];
   const info = { name: 'a', title: 'A', version: '1' };
   const view = viewOf(
-    asks('initialize', {}, 1),
+    sendRequest('initialize', {}, 1),
     answers({ result: { protocolVersion: 2, info } }, 1),
-    asks('session/new', {}, 2),
+    sendRequest('session/new', {}, 2),
     answers({ result: { configOptions: [option], availableCommands: commands } }, 2),
     update({
       sessionUpdate: 'plan_update',
       plan: { type: 'items', planId: 'p', entries: [{ content: 'one' }] },
     }),
-    asks('auth/login', {}, 3),
+    sendRequest('auth/login', {}, 3),
     answers({ error: { code: 1, message: 'wrong key' } }, 3),
   );
   expect(view).toMatchObject({ protocol_version: 2, agent: info, commands, plan: { total: 1 } });

@@ -4,6 +4,7 @@ import type { Item } from './items.ts';
 import { bodyText } from './parts.ts';
 import { toolSpans, waitSpans } from './spans.ts';
 import {
+  agentMessage,
   calls,
   changes,
   ended,
@@ -11,7 +12,6 @@ import {
   only,
   options,
   prompts,
-  says,
   stops,
   update,
   viewOf,
@@ -41,7 +41,7 @@ const call = (toolCallId: string, more: Fields = {}) => ({
 const marked = (subagent: string, fields: Fields) => update(fields, { subagent });
 
 /** Each item with its sub-agent. */
-function course({ items }: View): string[] {
+function summarize({ items }: View): string[] {
   return items.map((item) => `${item.subagent ?? '-'} ${word(item)}`);
 }
 
@@ -55,15 +55,15 @@ test('keeps concurrent messages of sub-agents separate and unsplit', () => {
   const view = viewOf(
     prompts('go'),
     update(announce('s1', { title: 'explorer' })),
-    says('I '),
+    agentMessage('I '),
     of('s1', chunk('its ')),
-    says('wait'),
+    agentMessage('wait'),
     of('s1', call('c1')),
     of('s1', chunk('more')),
-    says('.'),
+    agentMessage('.'),
     of('s1', chunk(' words')),
   );
-  expect(course(view)).toEqual(['- go', '- <explorer>', '- I wait.', 's1 its ', 's1 c1', 's1 more words']);
+  expect(summarize(view)).toEqual(['- go', '- <explorer>', '- I wait.', 's1 its ', 's1 c1', 's1 more words']);
 });
 
 test('a row shows the latest state of its sub-agent', () => {
@@ -104,7 +104,7 @@ test('a nested sub-agent is below its parent, whichever comes first in a turn', 
     prompts('two', 'p2'),
     of('s2', chunk('again')),
   );
-  expect(course(view)).toEqual([
+  expect(summarize(view)).toEqual([
     ...['- one', '- <outer>', 's1 <inner>', '- stop'],
     ...['- two', '- <outer>', 's1 <inner>', 's2 again'],
   ]);
@@ -153,7 +153,7 @@ test('a sub-agent’s mode, plan and usage are not the agent’s; those of an un
     of('s9', announce('s8'), { unknown_session: true }),
   );
   expect(view).toMatchObject({ modes: null, plan: null, usage: null });
-  expect(course(view)).toEqual(['- <s1>', '- <s9>', 's9 unknown']);
+  expect(summarize(view)).toEqual(['- <s1>', '- <s9>', 's9 unknown']);
   expect(only(view, 'delegation')[1]).toMatchObject({ id: 's9', name: null, unknown_session: true });
 });
 
@@ -177,7 +177,7 @@ test('accepts reports on a sub-agent only from its creator, and allows no cycles
 });
 
 test('permission requests and timeline entries name the sub-agent', () => {
-  const asks = (subagent: string, more: Fields = {}) =>
+  const sendRequest = (subagent: string, more: Fields = {}) =>
     fromAgent(
       {
         ...{ id: 1, method: 'session/request_permission' },
@@ -187,8 +187,8 @@ test('permission requests and timeline entries name the sub-agent', () => {
     );
   const view = viewOf(
     update(announce('s1', { title: 'explorer\u202e' })),
-    asks('s1'),
-    asks('s9', { unknown_session: true }),
+    sendRequest('s1'),
+    sendRequest('s9', { unknown_session: true }),
     of('s1', call('c2')),
     calls('c3'),
   );
@@ -254,5 +254,5 @@ test('replayed updates set names but add no rows', () => {
     prompts('go'),
     of('s1', chunk('new')),
   );
-  expect(course(view)).toEqual(['- go', '- <explorer>', 's1 new']);
+  expect(summarize(view)).toEqual(['- go', '- <explorer>', 's1 new']);
 });

@@ -9,32 +9,32 @@ import { bounds } from './bounds.ts';
 import type { Item } from './items.ts';
 import { bodyText } from './parts.ts';
 import {
+  agentMessage,
+  agentThought,
   answers,
-  asks,
   calls,
   cancels,
   changes,
-  decides,
   ended,
   errorEvent,
   fromAgent,
   numbered,
   only,
   options,
+  permissionRequest,
+  permissionResponse,
   printed,
   prompts,
-  says,
+  sendRequest,
   stops,
-  thinks,
   toAgent,
   update,
   viewOf,
-  wants,
 } from './testing.ts';
 import { Transcript, type View } from './transcript.ts';
 
 /** A short text for each item. */
-function course({ items }: View): string[] {
+function summarize({ items }: View): string[] {
   return items.map(word);
 }
 
@@ -46,8 +46,15 @@ function word(item: Item): string {
 
 describe('messages', () => {
   test('joins the chunks of a message into one item, which ends when another item starts', () => {
-    const view = viewOf(prompts('go'), thinks('hm'), thinks('m'), says('I '), says('will'), calls('c1'));
-    expect(course(view)).toEqual([
+    const view = viewOf(
+      prompts('go'),
+      agentThought('hm'),
+      agentThought('m'),
+      agentMessage('I '),
+      agentMessage('will'),
+      calls('c1'),
+    );
+    expect(summarize(view)).toEqual([
       'user_message go',
       'thought hmm',
       'agent_message I will',
@@ -59,24 +66,41 @@ describe('messages', () => {
 
   test('keeps interleaved messages with different ids separate and unsplit', () => {
     const [one, two] = [{ messageId: '1' }, { messageId: '2' }];
-    const view = viewOf(says('a', one), says('x', two), says('b', one), says('y', two), says('without'));
-    expect(course(view)).toEqual(['agent_message ab', 'agent_message xy', 'agent_message without']);
+    const view = viewOf(
+      agentMessage('a', one),
+      agentMessage('x', two),
+      agentMessage('b', one),
+      agentMessage('y', two),
+      agentMessage('without'),
+    );
+    expect(summarize(view)).toEqual(['agent_message ab', 'agent_message xy', 'agent_message without']);
   });
 
   test('starts a new item for text after a tool call, whatever its message id', () => {
     const id = { messageId: '1' };
-    const view = viewOf(says('before', id), calls('c1'), says('after', id));
-    expect(course(view)).toEqual(['agent_message before', 'tool c1 pending', 'agent_message after']);
+    const view = viewOf(agentMessage('before', id), calls('c1'), agentMessage('after', id));
+    expect(summarize(view)).toEqual(['agent_message before', 'tool c1 pending', 'agent_message after']);
   });
 
   test('an update of an existing tool call does not split a message', () => {
-    const view = viewOf(calls('c1'), says('one '), changes('c1', { status: 'completed' }), says('two'));
-    expect(course(view)).toEqual(['tool c1 completed', 'agent_message one two']);
+    const view = viewOf(
+      calls('c1'),
+      agentMessage('one '),
+      changes('c1', { status: 'completed' }),
+      agentMessage('two'),
+    );
+    expect(summarize(view)).toEqual(['tool c1 completed', 'agent_message one two']);
   });
 
   test('output outside the protocol is one item, and does not split a message', () => {
-    const view = viewOf(says('one '), printed('a\nb\n'), printed('c\n'), says('two'), printed('d\n'));
-    expect(course(view)).toEqual(['agent_message one two', 'output']);
+    const view = viewOf(
+      agentMessage('one '),
+      printed('a\nb\n'),
+      printed('c\n'),
+      agentMessage('two'),
+      printed('d\n'),
+    );
+    expect(summarize(view)).toEqual(['agent_message one two', 'output']);
     expect(view.items[1]).toMatchObject({ text: 'a\nb\nc\nd\n', lines: 4 });
   });
 
@@ -92,7 +116,7 @@ describe('messages', () => {
       { type: 'resource', resource: { uri: 'file:///b', text: 'inside' } },
       { type: 'made_up', x: 1 },
     ];
-    const [item] = only(viewOf(asks('session/prompt', { prompt })), 'user_message');
+    const [item] = only(viewOf(sendRequest('session/prompt', { prompt })), 'user_message');
     expect(item?.body.parts).toEqual([
       { type: 'text', text: 'see ' },
       { type: 'image', mime_type: 'image/png', data: 'AAAA', uri: null },
@@ -112,31 +136,34 @@ describe('messages', () => {
       echo('a reminder'),
       echo(' of it'),
     );
-    expect(course(view)).toEqual(['user_message fix the test', 'user_message a reminder of it']);
+    expect(summarize(view)).toEqual(['user_message fix the test', 'user_message a reminder of it']);
     expect(view.items[1]).toMatchObject({ prompt_id: null });
   });
 
   test('hides replayed items, but applies their settings', () => {
     const replay = { replay: true };
     const view = viewOf(
-      says('once'),
-      says('once', {}, replay),
+      agentMessage('once'),
+      agentMessage('once', {}, replay),
       update({ sessionUpdate: 'session_info_update', title: 'T' }, replay),
     );
-    expect(course(view)).toEqual(['agent_message once']);
+    expect(summarize(view)).toEqual(['agent_message once']);
     expect(view.title).toBe('T');
   });
 
   test('truncates a long text, and records how much was cut', () => {
     const chunk = 'x'.repeat(bounds.text_chars / 2 + 10);
-    const [item] = only(viewOf(says(chunk), says(chunk), says('more')), 'agent_message');
+    const [item] = only(
+      viewOf(agentMessage(chunk), agentMessage(chunk), agentMessage('more')),
+      'agent_message',
+    );
     expect(item?.body.text_chars).toBe(bounds.text_chars);
     expect(item?.body.cut).toBe(24);
   });
 
   test('shows a placeholder for a message that is too large for an event', () => {
     const view = viewOf(
-      asks('session/prompt'),
+      sendRequest('session/prompt'),
       fromAgent(null, { method: 'session/update', truncated: true, size: 2_000_000 }),
       toAgent(
         { payload: null },
@@ -150,7 +177,7 @@ describe('messages', () => {
 
 describe('turns', () => {
   test('a turn lasts from its prompt to its stop, and has the agent’s stop reason', () => {
-    const view = viewOf(prompts('one'), says('a'), stops('max_tokens'), prompts('two', 'prm_2'));
+    const view = viewOf(prompts('one'), agentMessage('a'), stops('max_tokens'), prompts('two', 'prm_2'));
     expect(view.turns).toEqual([
       {
         n: 1,
@@ -182,7 +209,7 @@ describe('turns', () => {
       answers({ error: { code: -32603, message: 'no' } }),
       errorEvent('prompt_failed', { prompt_id: 'prm_1' }),
     );
-    expect(course(view)).toEqual(['user_message one', 'notice']);
+    expect(summarize(view)).toEqual(['user_message one', 'notice']);
     expect(view.working).toBe(false);
     expect(view.items[1]).toMatchObject({
       code: 'prompt_failed',
@@ -195,10 +222,10 @@ describe('turns', () => {
     const view = viewOf(
       prompts('one'),
       calls('c1'),
-      wants('rev_1'),
+      permissionRequest('rev_1'),
       ended('failed', { exit_code: 137, reason: 'exit_code' }),
     );
-    expect(course(view)).toEqual(['user_message one', 'tool c1 unfinished', 'permission', 'status']);
+    expect(summarize(view)).toEqual(['user_message one', 'tool c1 unfinished', 'permission', 'status']);
     expect(only(view, 'permission')[0]).toMatchObject({ outcome: { type: 'gone' }, settled_ts: 4 });
     expect(view.items[3]).toMatchObject({ status: 'failed', exit_code: 137, reason: 'exit_code' });
     expect(view.working).toBe(false);
@@ -206,18 +233,18 @@ describe('turns', () => {
 
   test('a new session ends everything that the previous one left open', () => {
     const transcript = new Transcript();
-    transcript.take(numbered([prompts('one'), calls('c1'), { ...says('new'), session_id: 'ses_2' }]));
+    transcript.take(numbered([prompts('one'), calls('c1'), { ...agentMessage('new'), session_id: 'ses_2' }]));
     expect(transcript.view.sessions).toEqual([
       { session_id: 'ses_1', first_seq: 1, started_ts: 1 },
       { session_id: 'ses_2', first_seq: 3, started_ts: 3 },
     ]);
-    expect(course(transcript.view)).toContain('tool c1 unfinished');
+    expect(summarize(transcript.view)).toContain('tool c1 unfinished');
     expect(transcript.view.working).toBe(false);
   });
 
   test('shows the end of a turn whose start is missing from the log', () => {
-    const view = viewOf(says('last words'), stops('end_turn'));
-    expect(course(view)).toEqual(['agent_message last words', 'stop']);
+    const view = viewOf(agentMessage('last words'), stops('end_turn'));
+    expect(summarize(view)).toEqual(['agent_message last words', 'stop']);
     expect(view.items[1]).toMatchObject({ reason: 'end_turn', seconds: null });
   });
 });
@@ -245,12 +272,12 @@ describe('tools', () => {
   });
 
   test('an update of an unknown tool adds a row', () => {
-    expect(course(viewOf(changes('c9', { status: 'completed' })))).toEqual(['tool c9 completed']);
+    expect(summarize(viewOf(changes('c9', { status: 'completed' })))).toEqual(['tool c9 completed']);
   });
 
   test('a tool call that restarts after its end gets another row', () => {
     const view = viewOf(calls('c1'), changes('c1', { status: 'failed' }), calls('c1'), calls('c1'));
-    expect(course(view)).toEqual(['tool c1 failed', 'tool c1 pending']);
+    expect(summarize(view)).toEqual(['tool c1 failed', 'tool c1 pending']);
   });
 
   test('counts a diff’s added and removed lines, and reuses the object of a repeated diff', () => {
@@ -289,11 +316,11 @@ describe('tools', () => {
       changes('c2', { status: 'completed' }),
       cancels(),
     ];
-    expect(course(viewOf(...cancelled)).slice(1)).toEqual(['tool c1 cancelled', 'tool c2 completed']);
+    expect(summarize(viewOf(...cancelled)).slice(1)).toEqual(['tool c1 cancelled', 'tool c2 completed']);
     const busy = viewOf(...cancelled, changes('c1', { status: 'in_progress', title: 'still here' }));
-    expect(course(busy)[1]).toBe('tool still here cancelled');
+    expect(summarize(busy)[1]).toBe('tool still here cancelled');
     const late = viewOf(...cancelled, stops('cancelled'), changes('c1', { status: 'failed' }));
-    expect(course(late)[1]).toBe('tool c1 failed');
+    expect(summarize(late)[1]).toBe('tool c1 failed');
   });
 
   test('a tool call without a result is unfinished once its turn is over', () => {
@@ -311,7 +338,7 @@ describe('permission requests', () => {
   };
 
   test('keeps the agent’s options in order, whatever their kind', () => {
-    const [request] = only(viewOf(wants('rev_1', call)), 'permission');
+    const [request] = only(viewOf(permissionRequest('rev_1', call)), 'permission');
     expect(request).toMatchObject({
       review_id: 'rev_1',
       outcome: null,
@@ -321,12 +348,15 @@ describe('permission requests', () => {
   });
 
   test('a request takes missing details from its tool call', () => {
-    const view = viewOf(calls('c1', { title: 'Edit', kind: 'edit' }), wants('rev_1'));
+    const view = viewOf(calls('c1', { title: 'Edit', kind: 'edit' }), permissionRequest('rev_1'));
     expect(only(view, 'permission')[0]?.call).toMatchObject({ title: 'Edit', tool_kind: 'edit' });
   });
 
   test('an answer has the option, the user who chose it, and the time', () => {
-    const view = viewOf(wants('rev_1'), decides('rev_1', { outcome: 'selected', optionId: 'y' }));
+    const view = viewOf(
+      permissionRequest('rev_1'),
+      permissionResponse('rev_1', { outcome: 'selected', optionId: 'y' }),
+    );
     expect(only(view, 'permission')[0]).toMatchObject({
       outcome: { type: 'selected', option_id: 'y', option: { name: 'Yes, do it' } },
       answered_by: 'ana',
@@ -335,13 +365,16 @@ describe('permission requests', () => {
   });
 
   test('a request can be cancelled by an answer, or withdrawn by the agent', () => {
-    const cancelled = viewOf(wants('rev_1'), decides('rev_1', { outcome: 'cancelled' }, null));
+    const cancelled = viewOf(
+      permissionRequest('rev_1'),
+      permissionResponse('rev_1', { outcome: 'cancelled' }, null),
+    );
     expect(only(cancelled, 'permission')[0]).toMatchObject({
       outcome: { type: 'cancelled' },
       answered_by: null,
     });
     const withdrawn = viewOf(
-      wants('rev_1'),
+      permissionRequest('rev_1'),
       fromAgent({ method: '$/cancel_request', params: { requestId: 7 } }),
     );
     expect(only(withdrawn, 'permission')[0]?.outcome).toEqual({ type: 'withdrawn' });
@@ -349,8 +382,8 @@ describe('permission requests', () => {
 
   test('marks an answer that did not reach the agent', () => {
     const view = viewOf(
-      wants('rev_1'),
-      decides('rev_1', { outcome: 'selected', optionId: 'y' }),
+      permissionRequest('rev_1'),
+      permissionResponse('rev_1', { outcome: 'selected', optionId: 'y' }),
       errorEvent('review_undeliverable', { review_id: 'rev_1' }),
     );
     expect(only(view, 'permission')[0]).toMatchObject({ undeliverable: true });
@@ -380,9 +413,9 @@ describe('agent settings', () => {
     const modes = { currentModeId: 'ask', availableModes: [{ id: 'ask', name: 'Ask' }, 'no mode'] };
     const option = { id: 'model', name: 'Model', type: 'select', currentValue: 'big', options: [] };
     const view = viewOf(
-      asks('session/new', {}, 'r1'),
+      sendRequest('session/new', {}, 'r1'),
       answers({ result: { sessionId: 's', modes, configOptions: [option] } }, 'r1'),
-      asks('session/set_mode', { modeId: 'auto' }, 'r2'),
+      sendRequest('session/set_mode', { modeId: 'auto' }, 'r2'),
       answers({ result: {} }, 'r2'),
       update({ sessionUpdate: 'available_commands_update', availableCommands: [{ name: 'test' }, {}] }),
       update({ sessionUpdate: 'usage_update', used: 1, size: 10, cost: { amount: 0.4, currency: 'USD' } }),
@@ -400,7 +433,7 @@ describe('agent settings', () => {
 
   test('a setting that the agent rejects becomes a notice', () => {
     const view = viewOf(
-      asks('session/set_mode', { modeId: 'auto' }, 'r2'),
+      sendRequest('session/set_mode', { modeId: 'auto' }, 'r2'),
       answers({ error: { code: 1, message: 'not now' } }, 'r2'),
     );
     expect(view.items).toMatchObject([{ kind: 'notice', code: 'refused', text: 'not now' }]);
@@ -412,10 +445,10 @@ describe('elicitations', () => {
   test('are items with the id of their record; their completion adds no item', () => {
     const create = { id: 1, method: 'elicitation/create', params: { mode: 'url' } };
     const view = viewOf(
-      says('one'),
+      agentMessage('one'),
       fromAgent(create, { elicitation_id: 'eli_1' }),
       fromAgent({ method: 'elicitation/complete', params: { elicitationId: 'e' } }),
-      says('two'),
+      agentMessage('two'),
     );
     expect(view.items.map(({ kind }) => kind)).toEqual(['agent_message', 'elicitation', 'agent_message']);
     expect(only(view, 'elicitation')).toMatchObject([{ elicitation_id: 'eli_1' }]);
@@ -446,13 +479,13 @@ describe('unknown messages', () => {
 
 test('shows frames that a parse and serialize round trip would change', () => {
   const view = viewOf(...oddFrames('s').map((frame) => fromAgent(JSON.parse(frame))));
-  expect(course(view)).toEqual(['agent_message integerswritingkeyscafé 😀 / A \0 \ud800']);
+  expect(summarize(view)).toEqual(['agent_message integerswritingkeyscafé 😀 / A \0 \ud800']);
 });
 
 describe('streaming', () => {
   test('ignores a repeated event', () => {
     const transcript = new Transcript();
-    const events = numbered([says('a'), says('b')]);
+    const events = numbered([agentMessage('a'), agentMessage('b')]);
     transcript.take(events);
     const { view } = transcript;
     transcript.take(events);
@@ -461,10 +494,10 @@ describe('streaming', () => {
 
   test('continues at the head of the log after a reset, with unique keys', () => {
     const transcript = new Transcript();
-    transcript.take(numbered([says('a'), calls('c1'), says('b')]));
+    transcript.take(numbered([agentMessage('a'), calls('c1'), agentMessage('b')]));
     transcript.take(numbered([{ ...errorEvent('reset', { head: 1 }), session_id: null }]));
-    transcript.take(numbered([calls('c2'), says('c')], 2));
-    expect(course(transcript.view).slice(-3)).toEqual(['notice', 'tool c2 pending', 'agent_message c']);
+    transcript.take(numbered([calls('c2'), agentMessage('c')], 2));
+    expect(summarize(transcript.view).slice(-3)).toEqual(['notice', 'tool c2 pending', 'agent_message c']);
     expect(transcript.view.last_seq).toBe(3);
     const keys = transcript.view.items.map(({ key }) => key);
     expect(new Set(keys).size).toBe(keys.length);
@@ -472,10 +505,10 @@ describe('streaming', () => {
 
   test('a view is immutable, and shares unchanged items with the previous view', () => {
     const transcript = new Transcript();
-    transcript.take(numbered([prompts('go'), says('one'), calls('c1'), says('two')]));
+    transcript.take(numbered([prompts('go'), agentMessage('one'), calls('c1'), agentMessage('two')]));
     const before = transcript.view;
     const copy = structuredClone(before);
-    transcript.take(numbered([says('three'), changes('c1', { status: 'completed' })], 5));
+    transcript.take(numbered([agentMessage('three'), changes('c1', { status: 'completed' })], 5));
     expect(before).toEqual(copy);
     const after = transcript.view;
     expect(after.items[0]).toBe(before.items[0]);
@@ -523,7 +556,7 @@ describe('the demo agent', () => {
         frame.method === 'session/request_permission'
           ? [
               fromAgent(frame, { review_id: 'rev_1' }),
-              decides('rev_1', { outcome: 'selected', optionId: 'demo-once' }),
+              permissionResponse('rev_1', { outcome: 'selected', optionId: 'demo-once' }),
             ]
           : [fromAgent(frame)],
       ),

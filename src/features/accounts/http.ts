@@ -59,8 +59,8 @@ export function accountHandlers(deps: {
     createToken: async ({ caller, body, idempotency_key }) => {
       const id = idempotency_key === null ? undefined : idFrom('tok', caller.user_id, idempotency_key);
       const expires_at = body.expires_at == null ? null : Date.parse(body.expires_at);
-      const made = await tokens.createApi(caller, { ...body, id, expires_at });
-      return { location: `/api/tokens/${made.id}`, body: made };
+      const created = await tokens.createApi(caller, { ...body, id, expires_at });
+      return { location: `/api/tokens/${created.id}`, body: created };
     },
     deleteToken: async ({ caller, params }) => {
       await tokens.deleteApi(caller, params.token_id);

@@ -158,11 +158,11 @@ export class Accounts {
   }
 
   /** Changes the caller's password and revokes their other tokens. A wrong current password counts as a failed sign-in. */
-  async changePassword(caller: Caller, current: string, wanted: string): Promise<User> {
+  async changePassword(caller: Caller, current: string, input: string): Promise<User> {
     const { clock, passwords, tokens, audit } = this.#deps;
     const change = async () => {
-      await passwords.check(wanted);
-      const password_hash = await passwords.hash(wanted);
+      await passwords.check(input);
+      const password_hash = await passwords.hash(input);
       return (tx: Tx, row: UserRow) => {
         updateUser(tx, row.id, { password_hash, updated_at: clock.now() });
         const tokens_ended = tokens.endAll(tx, row.id, caller.token_id);
@@ -174,7 +174,7 @@ export class Accounts {
   }
 
   /** Verifies the password of the caller's sign-in again. A wrong one counts as a failed sign-in. */
-  async showPassword(caller: Caller, password: string): Promise<void> {
+  async verifyCurrentPassword(caller: Caller, password: string): Promise<void> {
     await this.#withPassword(caller, password, async () => () => {});
   }
 
@@ -201,7 +201,7 @@ export class Accounts {
         // The password may have changed during the check.
         if (findUser(tx, row.id)?.password_hash !== row.password_hash) throw problems.invalidLogin();
         succeed(tx, attempt);
-        tokens.showedPassword(tx, caller.token_id);
+        tokens.recordPasswordVerified(tx, caller.token_id);
         act(tx, row);
       });
       return row;
@@ -231,21 +231,21 @@ export class Accounts {
    */
   async create(
     caller: Caller,
-    wanted: { id?: string | undefined; username: string; password: string; role: Role },
+    input: { id?: string | undefined; username: string; password: string; role: Role },
   ): Promise<User> {
     const { store, clock, passwords } = this.#deps;
-    checkUsername(wanted.username);
-    await passwords.check(wanted.password);
-    const password_hash = await passwords.hash(wanted.password);
+    checkUsername(input.username);
+    await passwords.check(input.password);
+    const password_hash = await passwords.hash(input.password);
     const spare = newId('usr');
     return await store.write((tx) => {
-      const before = wanted.id === undefined ? undefined : findUser(tx, wanted.id);
+      const before = input.id === undefined ? undefined : findUser(tx, input.id);
       if (before && before.created_at > clock.now() - sharedLimits.idempotency_keep_ms) {
-        if (before.username !== wanted.username) throw problems.idempotencyReused();
+        if (before.username !== input.username) throw problems.idempotencyReused();
         return toUser(before);
       }
-      const id = before ? spare : (wanted.id ?? spare);
-      return this.insert(tx, { id, username: wanted.username, role: wanted.role, password_hash }, caller);
+      const id = before ? spare : (input.id ?? spare);
+      return this.insert(tx, { id, username: input.username, role: input.role, password_hash }, caller);
     });
   }
 

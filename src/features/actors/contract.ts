@@ -10,7 +10,7 @@ import { mailActorMethods } from '../mailbox/contract.ts';
 import { decisions, type Review } from '../reviews/rules.ts';
 import type { Run, RunMembers, Step } from '../runs/rules/run.ts';
 import { limits } from './limits.ts';
-import { asActor, given, inRunParams } from './rules/params.ts';
+import { asActor, inRunParams, nonEmptyName } from './rules/params.ts';
 import { type ActorRole, actorRoles } from './rules/rights.ts';
 
 const answer = {
@@ -74,16 +74,16 @@ export const actorMethods = {
   /** With `step_key`, that step with all its fields. */
   'step-list': {
     tool: 'The steps of your run. With step_key: that one with its prompt, input and output.',
-    params: z.object({ ...inRunParams, step_key: given.optional() }),
+    params: z.object({ ...inRunParams, step_key: nonEmptyName.optional() }),
     result: z.custom<{ steps: (StepHead | Step)[] }>(),
   },
   'step-add': {
     tool: 'Leaders: add a step for a member. It starts when the steps in depends_on are done.',
     params: z.object({
       ...inRunParams,
-      step_key: given,
-      member_id: given,
-      depends_on: z.array(given).max(limits.actor_needs_max).optional(),
+      step_key: nonEmptyName,
+      member_id: nonEmptyName,
+      depends_on: z.array(nonEmptyName).max(limits.actor_needs_max).optional(),
       prompt: bounded(sharedLimits.prompt_chars_max).optional(),
       input: z.unknown().optional(),
     }),
@@ -91,12 +91,16 @@ export const actorMethods = {
   },
   'step-complete': {
     tool: 'Complete one of your steps, with its output.',
-    params: z.object({ ...inRunParams, step_key: given, output: z.unknown().optional() }),
+    params: z.object({ ...inRunParams, step_key: nonEmptyName, output: z.unknown().optional() }),
     result: z.custom<Step>(),
   },
   'step-fail': {
     tool: 'Fail one of your steps, with the reason.',
-    params: z.object({ ...inRunParams, step_key: given, error_text: bounded(limits.actor_error_chars_max) }),
+    params: z.object({
+      ...inRunParams,
+      step_key: nonEmptyName,
+      error_text: bounded(limits.actor_error_chars_max),
+    }),
     result: z.custom<Step>(),
   },
   /** The step waits for a person's answer; its agent ends its turn, and gets the answer with a new one. */
@@ -104,7 +108,7 @@ export const actorMethods = {
     tool: 'Ask a person for what one of your steps needs, then end your turn. The answer starts a new turn.',
     params: z.object({
       ...inRunParams,
-      step_key: given,
+      step_key: nonEmptyName,
       reason: bounded(limits.actor_error_chars_max).refine((text) => text.trim() !== '', {
         error: 'is required',
       }),
@@ -131,7 +135,7 @@ export const actorMethods = {
   /** By one of `decision`, `option_id` and `outcome`. */
   'permission-review-respond': {
     tool: 'Leaders: answer a permission review by decision (allow or deny, once), by option_id, or by outcome cancelled.',
-    params: z.object({ ...asActor, review_id: given, ...answer }),
+    params: z.object({ ...asActor, review_id: nonEmptyName, ...answer }),
     result: z.custom<Review>(),
   },
 } as const satisfies Record<string, ActorMethodEntry>;

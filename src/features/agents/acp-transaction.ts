@@ -21,7 +21,7 @@ import type { Preset } from '../presets/rules/preset.ts';
 import type { AgentCore } from './core.ts';
 import { loadAcpState, storeAcpState } from './queries/acp-state.ts';
 import { type AgentRow, findSession, type SessionRow, updateAgent, updateSession } from './queries/agents.ts';
-import type { Activity, Asks } from './rules.ts';
+import type { Activity, ObservedBehavior } from './rules.ts';
 import { withoutSecrets } from './terminal-output.ts';
 
 /** A message, and its form on stdin or stdout. */
@@ -222,7 +222,7 @@ export class AcpTransaction {
   }
 
   /** Whether the agent asks for permission, derived from its tool calls and from the mode that it reports. */
-  #observedAsks(): Asks {
+  #observedAsks(): ObservedBehavior {
     const mode = currentMode(this.#state);
     const is_acting = mode !== null && this.preset?.permission.acting_modes.includes(mode);
     return is_acting ? 'acts' : observedBehavior(this.#state.acting);

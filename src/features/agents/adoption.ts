@@ -139,8 +139,8 @@ function recover(core: AgentCore, tx: Tx, node_id: string, view: SessionView): v
   const known = found?.node_id === node_id ? found : undefined;
   const named = node_id === MAIN_NODE ? findUser(tx, launch.owner_id) : undefined;
   const owner = named ?? oldestRoots(tx, 1)[0];
-  const lives = known && known.session_state !== 'ended' && known.session_state !== null;
-  const agent_id = lives || (found && !known) ? newId('agt') : launch.agent_id;
+  const is_live = known && known.session_state !== 'ended' && known.session_state !== null;
+  const agent_id = is_live || (found && !known) ? newId('agt') : launch.agent_id;
   const shell = launch.argv.length === 3 && launch.argv[0] === '/bin/sh' && launch.argv[1] === '-c';
   const num =
     known && agent_id === known.id

@@ -57,7 +57,7 @@ export class Pending {
     const { store } = this.#core;
     const { row, earlier } = await store.read((reader) => {
       const found = find(reader);
-      return { row: found, earlier: this.#askedSoFar(reader, found) };
+      return { row: found, earlier: this.#unansweredRequests(reader, found) };
     });
     try {
       await this.#core.nodes.get(row.node_id).reach();
@@ -106,14 +106,14 @@ export class Pending {
     return kind === 'stop' && !isLive(row);
   }
 
-  #askedSoFar(reader: Reader, row: AgentRow): Earlier {
+  #unansweredRequests(reader: Reader, row: AgentRow): Earlier {
     const unanswered = (kind: 'start' | 'stop') => this.#lifecycle.isUnanswered(reader, row, kind);
     return { pending_request: row.pending_request, start: unanswered('start'), stop: unanswered('stop') };
   }
 
   /** Whether a later request was accepted while this one waited for the node. The last request wins. */
   #isSuperseded(reader: Reader, row: AgentRow, kind: PendingKind, earlier: Earlier): boolean {
-    const now = this.#askedSoFar(reader, row);
+    const now = this.#unansweredRequests(reader, row);
     if (now.pending_request !== null && now.pending_request !== earlier.pending_request) return true;
     if (kind === 'start') return now.stop && !earlier.stop;
     if (kind === 'stop') return now.start && !earlier.start;
@@ -172,18 +172,18 @@ export class Pending {
   /** Takes the first step of the kept request. Returns the intent to wait for if another step follows, else null. */
   #begin(tx: Tx, row: AgentRow): number | null {
     const { kind, principal, grace_ms, session_id } = parseRequest(row.pending_request!);
-    const lives = isLive(row);
-    if (lives && this.#lifecycle.isUnanswered(tx, row, 'stop')) {
+    const is_live = isLive(row);
+    if (is_live && this.#lifecycle.isUnanswered(tx, row, 'stop')) {
       throw new Error(`the stop of ${row.session_id} has not been carried out yet`);
     }
-    if (lives && kind === 'restart') {
+    if (is_live && kind === 'restart') {
       const intent_id = this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);
       updateAgent(tx, row.num, { pending: kind, pending_request: row.pending_request });
       return intent_id;
     }
     updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
-    if (lives && kind === 'stop') this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);
-    if (!lives && kind !== 'stop') {
+    if (is_live && kind === 'stop') this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);
+    if (!is_live && kind !== 'stop') {
       const fresh = session_id !== undefined && !findSession(tx, session_id) ? session_id : undefined;
       this.#lifecycle.enqueueStart(tx, row, principal, fresh);
     }

@@ -10,14 +10,14 @@ import { updateAgent } from './queries/agents.ts';
 
 let room: LivesRoom;
 let node: ScriptedNode;
-let made: string[];
+let created: string[];
 /** The agent for which the node created each folder. */
 let claims: Map<string, string>;
 
 beforeEach(async () => {
   room = await LivesRoom.make();
   ({ node } = room);
-  made = [];
+  created = [];
   claims = new Map();
   Object.assign(node.folders, {
     resolve: async (path: string) => {
@@ -29,7 +29,7 @@ beforeEach(async () => {
       };
     },
     createWorktree: async ({ agent_id, workdir }: { agent_id: string; workdir: string }) => {
-      made.push(workdir);
+      created.push(workdir);
       claims.set(workdir, agent_id);
       return { workdir, repo: null, branch: null, base: null };
     },
@@ -75,7 +75,7 @@ test('rejects the path of another agent’s worktree before the node is called, 
     await expect(inWorktree(ANA, workdir), workdir).rejects.toMatchObject(REFUSED);
     await expect(inWorktree(BEN, workdir), workdir).rejects.toMatchObject(REFUSED);
   }
-  expect(made).toEqual(['/trees/feature']);
+  expect(created).toEqual(['/trees/feature']);
 });
 
 test('reports to the node that the plane has recorded a shared worktree', async () => {

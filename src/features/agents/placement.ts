@@ -94,8 +94,8 @@ function assertWorktreeAccess(
   path: string,
   mayOperate: WorktreeRights['mayOperate'],
 ): void {
-  const theirs = agentsOfWorktree(reader, node_id, path).some((row) => mayOperate(reader, row));
-  if (!theirs) throw problems.workdirNotSafe();
+  const has_access = agentsOfWorktree(reader, node_id, path).some((row) => mayOperate(reader, row));
+  if (!has_access) throw problems.workdirNotSafe();
 }
 
 /** Throws unless the agent exists and may still work in its workdir. */

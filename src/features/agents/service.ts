@@ -137,10 +137,10 @@ export class Agents {
       (reader) => findAgent(reader, of_key) ?? (earlier && findAgent(reader, earlier)),
     );
     // The same request was made within the key's lifetime, and its response was lost.
-    const made = known && known.created_at > this.#core.clock.now() - sharedLimits.idempotency_keep_ms;
-    if (made && known.name !== request.name) throw problems.idempotencyReused();
-    const id = made ? known.id : known ? newId('agt') : of_key;
-    if (!made) {
+    const is_repeat = known && known.created_at > this.#core.clock.now() - sharedLimits.idempotency_keep_ms;
+    if (is_repeat && known.name !== request.name) throw problems.idempotencyReused();
+    const id = is_repeat ? known.id : known ? newId('agt') : of_key;
+    if (!is_repeat) {
       await node.reach();
       const replaced = replace ? await this.#replaceable(caller, request.name) : [];
       await this.#place(caller, id, request, async () => {
@@ -302,7 +302,7 @@ export class Agents {
       this.#audit(tx, caller, 'agent_input_sent', row, { session_id: session.id, bytes: bytes.length, eof });
       if (idempotency_key !== null) {
         const answer = { status: 200, location: null, body: this.#core.records.toAgent(row) };
-        idempotency.keepWith(tx, caller, idempotency_key, answer);
+        idempotency.storeWith(tx, caller, idempotency_key, answer);
       }
       const payload = { offset: session.stdin_bytes, data: bytes.toString('base64'), eof };
       return outbox.enqueue(tx, row.node_id, session.id, 'input', payload);

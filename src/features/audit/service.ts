@@ -112,10 +112,10 @@ export class Audit {
    * Verifies the whole chain of committed records, in slices that yield to other work. `wanted`: a hash that was recorded
    * elsewhere, for example in the service log, hex; a truncated chain is valid but does not contain it.
    */
-  async verify(signal?: AbortSignal, wanted?: string): Promise<Verdict> {
+  async verify(signal?: AbortSignal, expected_head?: string): Promise<Verdict> {
     let hash: Uint8Array = GENESIS;
     let records = 0;
-    let holds_head = wanted === undefined ? null : false;
+    let holds_head = expected_head === undefined ? null : false;
     for (let last = 0; ; ) {
       const rows = await this.#store.read((reader) => auditAfter(reader, last, VERIFY_ROWS));
       for (const row of rows) {
@@ -124,7 +124,7 @@ export class Audit {
         hash = expected;
         last = row.id;
         records += 1;
-        if (wanted !== undefined) holds_head ||= hex(hash) === wanted;
+        if (expected_head !== undefined) holds_head ||= hex(hash) === expected_head;
       }
       if (rows.length < VERIFY_ROWS) return { records, broken_id: null, head: hex(hash), holds_head };
       await setImmediate(undefined, { signal });

@@ -82,7 +82,7 @@ export class Prompting {
       AcpTransaction.run(this.#core, tx, row.session_id!, sendNext);
       const body = { prompt_id: id, queued: findPrompt(tx, row.num, id)!.state === 'queued' };
       if (idempotency_key !== null) {
-        idempotency.keepWith(tx, caller, idempotency_key, { status: 200, location: null, body });
+        idempotency.storeWith(tx, caller, idempotency_key, { status: 200, location: null, body });
       }
       return body;
     });

@@ -22,8 +22,8 @@ export function checkedContent(
   const entries = form.fields.flatMap((field): [string, unknown][] => {
     const { name, required } = field;
     const schema = toSchema(field);
-    const given = Object.hasOwn(content, name) ? content[name] : undefined;
-    const value = validate(required ? schema : schema.optional(), given, '', ['content', name]);
+    const entry = Object.hasOwn(content, name) ? content[name] : undefined;
+    const value = validate(required ? schema : schema.optional(), entry, '', ['content', name]);
     return value === undefined ? [] : [[name, value]];
   });
   const checked = Object.fromEntries(entries);

@@ -78,7 +78,7 @@ export class Elicitations {
       const elicitation = this.#answer(tx, row, caller, answer);
       if (idempotency_key !== null) {
         const rest = { status: 200, location: null, body: elicitation };
-        idempotency.keepWith(tx, caller, idempotency_key, rest);
+        idempotency.storeWith(tx, caller, idempotency_key, rest);
       }
       return elicitation;
     });

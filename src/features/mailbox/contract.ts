@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { bounded, id, list, pageQuery, queryInteger, time } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
-import { actorName, asActor, given, inRunParams } from '../actors/rules/params.ts';
+import { actorName, asActor, inRunParams, nonEmptyName } from '../actors/rules/params.ts';
 import { limits } from './limits.ts';
 import { type Mail, mailStatuses } from './rules/mail.ts';
 import type { Trigger } from './rules/trigger.ts';
@@ -238,7 +238,7 @@ export const mailActorMethods = {
   },
   'time-trigger-cancel': {
     tool: 'Cancel a time trigger.',
-    params: z.object({ ...asActor, trigger_id: given }),
+    params: z.object({ ...asActor, trigger_id: nonEmptyName }),
     result: z.custom<Trigger>(),
   },
 } as const;

@@ -34,7 +34,7 @@ export interface SetTrigger extends Schedule {
 }
 
 export interface TriggersOptions extends Pick<MailboxOptions, 'store' | 'clock' | 'timers' | 'audit'> {
-  idempotency: Pick<IdempotencyKeys, 'keepWith'>;
+  idempotency: Pick<IdempotencyKeys, 'storeWith'>;
 }
 
 export class Triggers {
@@ -79,7 +79,7 @@ export class Triggers {
       const body = toTrigger(row);
       const answer = { location: locate(body), body };
       if (idempotency_key !== null) {
-        this.#options.idempotency.keepWith(tx, caller, idempotency_key, { status: 201, ...answer });
+        this.#options.idempotency.storeWith(tx, caller, idempotency_key, { status: 201, ...answer });
       }
       return answer;
     });

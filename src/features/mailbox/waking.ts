@@ -33,9 +33,9 @@ export class Waking {
   facts(): FactHandlers {
     return {
       mail_sent: (tx, { payload: { run_num, to_actor_id } }) =>
-        this.#style(tx, run_num, to_actor_id.slice(0, to_actor_id.lastIndexOf('@'))),
-      session_ready: (tx, { payload }) => this.#lookAt(tx, payload.agent_id),
-      turn_ended: (tx, { payload }) => this.#lookAt(tx, payload.agent_id),
+        this.#promptIfIdle(tx, run_num, to_actor_id.slice(0, to_actor_id.lastIndexOf('@'))),
+      session_ready: (tx, { payload }) => this.#promptAgentIfIdle(tx, payload.agent_id),
+      turn_ended: (tx, { payload }) => this.#promptAgentIfIdle(tx, payload.agent_id),
       turn_began: (tx, { payload: { agent_id, prompt_id } }) => {
         const agent = findAgent(tx, agent_id);
         const run = agent && agent.run_num !== null ? runOfNum(tx, agent.run_num) : undefined;
@@ -50,18 +50,18 @@ export class Waking {
 
   timers(): Pick<TimerHandlers, 'mail_look' | 'mail_unacknowledged'> {
     return {
-      mail_look: (tx, { payload }) => this.#style(tx, payload.run_num, payload.member_id),
+      mail_look: (tx, { payload }) => this.#promptIfIdle(tx, payload.run_num, payload.member_id),
       mail_unacknowledged: (tx, { ref }) => this.#mailbox.overdue(tx, Number(ref)),
     };
   }
 
-  #lookAt(tx: Tx, agent_id: string): void {
+  #promptAgentIfIdle(tx: Tx, agent_id: string): void {
     const agent = findAgent(tx, agent_id);
-    if (agent && agent.run_num !== null) this.#style(tx, agent.run_num, agent.member_id!);
+    if (agent && agent.run_num !== null) this.#promptIfIdle(tx, agent.run_num, agent.member_id!);
   }
 
   /** Prompts the member's agent if it is idle and has mail of which it was not notified. */
-  #style(tx: Tx, run_num: number, member_id: string): void {
+  #promptIfIdle(tx: Tx, run_num: number, member_id: string): void {
     const run = runOfNum(tx, run_num);
     if (!run || isRunOver(run)) return;
     const actor_id = memberActorId(member_id, run.team_id);

@@ -221,8 +221,8 @@ describe('a device', () => {
       { p256dh: '', auth: '' },
     ];
     for (const each of wrong) {
-      const made = room.push.subscribe(ANA, elicitation({ endpoint, keys: each }), null);
-      await expect(made).rejects.toThrow('keys must be a P-256 public key and a 16-byte secret');
+      const created = room.push.subscribe(ANA, elicitation({ endpoint, keys: each }), null);
+      await expect(created).rejects.toThrow('keys must be a P-256 public key and a 16-byte secret');
     }
   });
 

@@ -157,11 +157,17 @@ export class Push {
         if (countDevices(tx, caller) >= limits.push_subscriptions_per_user) throw problems.tooManyPush();
         insertSubscription(tx, { ...row, id, created_at: clock.now() });
       }
-      const made = toSubscription(findSubscription(tx, before?.id ?? id)!, caller);
-      const { kinds, with_commands, service } = made;
-      const details = { subscription_id: made.id, service, kinds, with_commands, of_others: made.of_others };
+      const created = toSubscription(findSubscription(tx, before?.id ?? id)!, caller);
+      const { kinds, with_commands, service } = created;
+      const details = {
+        subscription_id: created.id,
+        service,
+        kinds,
+        with_commands,
+        of_others: created.of_others,
+      };
       audit.record(tx, { event: 'push_subscribed', user_id: caller.user_id, ip: caller.ip, details });
-      return made;
+      return created;
     });
   }
 

@@ -24,8 +24,8 @@ export function passkeyHandlers(passkeys: Passkeys): Pick<Handlers, PasskeyOpera
     }),
     finishPasskeyRegistration: async ({ caller, body, idempotency_key }) => {
       const id = idempotency_key === null ? undefined : idFrom('pky', caller.user_id, idempotency_key);
-      const made = await passkeys.finishRegistration(caller, { id, ...body });
-      return { location: `/api/passkeys/${made.id}`, body: made };
+      const created = await passkeys.finishRegistration(caller, { id, ...body });
+      return { location: `/api/passkeys/${created.id}`, body: created };
     },
     startPasskeyLogin: (call) => passkeys.startLogin(readClient(call), call.headers.origin),
     finishPasskeyLogin: (call) =>

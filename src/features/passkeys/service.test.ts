@@ -268,8 +268,8 @@ describe('a registration', () => {
   it('returns the same passkey if it is repeated with the same id, but not with another credential', async () => {
     const response = new Authenticator(ORIGIN).register(await start());
     const again = () => passkeys.finishRegistration(root.caller, { id: 'pky_key', name: 'Key', response });
-    const made = await again();
-    expect([made.id, await again()]).toEqual(['pky_key', made]);
+    const created = await again();
+    expect([created.id, await again()]).toEqual(['pky_key', created]);
     const other = new Authenticator(ORIGIN).register(await start());
     const fresh = { id: 'pky_key', name: 'Key', response: other };
     expect((await passkeys.finishRegistration(root.caller, fresh)).id).not.toBe('pky_key');

@@ -137,16 +137,16 @@ export class Passkeys {
    */
   async finishRegistration(
     caller: Caller,
-    given: { id?: string | undefined; name: string; response: RegistrationResponse },
+    input: { id?: string | undefined; name: string; response: RegistrationResponse },
   ): Promise<Passkey> {
     const { store, clock, tokens } = this.#deps;
-    const { name, response } = given;
+    const { name, response } = input;
     const begun = await store.write((tx) => {
-      const before = given.id === undefined ? undefined : findPasskey(tx, given.id);
+      const before = input.id === undefined ? undefined : findPasskey(tx, input.id);
       if (before?.user_id === caller.user_id && encode(before.credential_id) === response.id)
         return { before };
       // Already verified at the start; this call rejects API tokens.
-      tokens.hasShownPassword(tx, caller);
+      tokens.hasRecentPassword(tx, caller);
       return { open: takeRegistration(tx, caller.token_id) };
     });
     if (begun.before) return toPasskey(begun.before);
@@ -155,11 +155,11 @@ export class Passkeys {
     const spare = newId('pky');
     return await store.write((tx) => {
       // The sign-in may have ended meanwhile, for example because somebody changed the password.
-      tokens.hasShownPassword(tx, caller);
+      tokens.hasRecentPassword(tx, caller);
       if (passkeyOfCredential(tx, credential.credential_id)) throw problems.passkeyNotValid();
       if (listPasskeys(tx, caller.user_id).length >= limits.passkeys_per_user)
         throw problems.tooManyPasskeys();
-      const id = given.id === undefined || findPasskey(tx, given.id) ? spare : given.id;
+      const id = input.id === undefined || findPasskey(tx, input.id) ? spare : input.id;
       const row: PasskeyRow = {
         id,
         user_id: caller.user_id,
@@ -277,10 +277,10 @@ export class Passkeys {
     act: (tx: Tx) => T,
   ): Promise<T> {
     const { store, accounts, tokens } = this.#deps;
-    await store.read((reader) => tokens.hasShownPassword(reader, caller));
-    if (current_password !== undefined) await accounts.showPassword(caller, current_password);
+    await store.read((reader) => tokens.hasRecentPassword(reader, caller));
+    if (current_password !== undefined) await accounts.verifyCurrentPassword(caller, current_password);
     return await store.write((tx) => {
-      if (!tokens.hasShownPassword(tx, caller)) throw problems.passwordRequired();
+      if (!tokens.hasRecentPassword(tx, caller)) throw problems.passwordRequired();
       return act(tx);
     });
   }

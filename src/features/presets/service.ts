@@ -49,7 +49,7 @@ export class Presets {
     }
     const known = this.#asked.get(node_id);
     if (known && (!refresh || known.answered_at_ms === null)) return known.findings;
-    const cached: NodeQuery = { findings: ask(node), answered_at_ms: null };
+    const cached: NodeQuery = { findings: fetchFindings(node), answered_at_ms: null };
     this.#asked.set(node_id, cached);
     cached.findings.then(
       () => {
@@ -63,7 +63,7 @@ export class Presets {
   }
 }
 
-async function ask(node: Node): Promise<Findings> {
+async function fetchFindings(node: Node): Promise<Findings> {
   const questions = presets.flatMap((preset) => {
     const question = toProgramQuestion(preset);
     return question ? [{ id: preset.id, question }] : [];

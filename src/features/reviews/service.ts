@@ -103,7 +103,7 @@ export class Reviews {
       const { username: name, user_id, ip, token_id } = caller;
       const review = this.#answer(tx, row, { name, user_id, ip, operator: token_id === '' }, answer);
       if (idempotency_key !== null) {
-        idempotency.keepWith(tx, caller, idempotency_key, { status: 200, location: null, body: review });
+        idempotency.storeWith(tx, caller, idempotency_key, { status: 200, location: null, body: review });
       }
       return review;
     });
@@ -302,8 +302,9 @@ function chosen(row: ReviewRow, { decision, option_id }: ReviewAnswer): Review['
   if (option_id !== undefined) {
     const option = options.find((one) => one.option_id === option_id);
     if (!option) throw problems.unknownOption();
-    const meant = toDecision(option);
-    if (decision !== undefined && meant !== null && meant !== decision) throw problems.optionMismatch();
+    const option_decision = toDecision(option);
+    if (decision !== undefined && option_decision !== null && option_decision !== decision)
+      throw problems.optionMismatch();
     return option;
   }
   const option = decision === undefined ? null : optionFor(decision, options);

@@ -119,8 +119,8 @@ test('a worker, or a leader of another team or run, can neither see nor answer a
   const stranger = { ...member('boss'), team_num: rows.team_num + 1 };
   const in_another_run = { ...member('boss'), run_num: rows.run_num + 1 };
   for (const other of [stranger, in_another_run]) {
-    const strange = room.reviews.respondAs(other, review.id, allow);
-    await expect(strange).rejects.toThrow('permission review not found');
+    const outsider_call = room.reviews.respondAs(other, review.id, allow);
+    await expect(outsider_call).rejects.toThrow('permission review not found');
     expect(await room.reviews.listFor(other)).toEqual([]);
   }
   expect((await get(review.id)).status).toBe('pending');

@@ -66,9 +66,9 @@ export class Launcher {
       if (!launch) return;
       await this.#stopBusyAgent(launch);
       const request = buildRequest(launch);
-      const give = (worktree: Worktree | null) =>
+      const assignAgent = (worktree: Worktree | null) =>
         store.write((tx) => this.#give(tx, attempt_num, request, worktree));
-      await (launch.agent === null ? this.#createWorktree(launch, request, give) : give(null));
+      await (launch.agent === null ? this.#createWorktree(launch, request, assignAgent) : assignAgent(null));
     } catch (error) {
       if (!(error instanceof Problem) || isOutOfReach(error) || error.code === problems.draining().code) {
         throw error;
@@ -106,7 +106,7 @@ export class Launcher {
   #createWorktree(
     { run, member, team_name }: Launch,
     request: CreateAgent,
-    give: (worktree: Worktree) => Promise<void>,
+    assignAgent: (worktree: Worktree) => Promise<void>,
   ): Promise<void> {
     const { member_id } = member;
     const shared = sharedWorktreeId(run.id, member_id);
@@ -117,7 +117,9 @@ export class Launcher {
       mayOperate: (reader: Reader, row: AgentRow) => runMayUseWorktree(reader, run, row),
       shares: (row: AgentRow) => sharesWorktree(row, { run_num: run.num, member_id }),
     };
-    return this.#worktrees.run(shared, () => place(this.#core, shared, { ...request, name }, rights, give));
+    return this.#worktrees.run(shared, () =>
+      place(this.#core, shared, { ...request, name }, rights, assignAgent),
+    );
   }
 
   #give(tx: Tx, attempt_num: number, request: CreateAgent, worktree: Worktree | null): void {

@@ -88,8 +88,8 @@ export class Scheduler {
     );
   }
 
-  #complete(tx: Tx, { num, mode }: RunRow, given: unknown): void {
-    const output = given === undefined && mode === 'steps' ? lastOutputs(tx, num) : (given ?? null);
+  #complete(tx: Tx, { num, mode }: RunRow, result: unknown): void {
+    const output = result === undefined && mode === 'steps' ? lastOutputs(tx, num) : (result ?? null);
     updateRun(tx, num, { output: output === null ? null : JSON.stringify(output) });
   }
 

@@ -31,7 +31,7 @@ export interface RunsOptions {
   clock: Clock;
   audit: Audit;
   scheduler: Scheduler;
-  idempotency: Pick<IdempotencyKeys, 'keepWith'>;
+  idempotency: Pick<IdempotencyKeys, 'storeWith'>;
   extensions: Pick<Extensions, 'publishTask' | 'unacknowledgedMail'>;
 }
 
@@ -168,7 +168,7 @@ export class Runs {
     body: Run | Step,
     location: string | null = null,
   ): void {
-    if (key !== null) this.#options.idempotency.keepWith(tx, caller, key, { status, location, body });
+    if (key !== null) this.#options.idempotency.storeWith(tx, caller, key, { status, location, body });
   }
 }
 

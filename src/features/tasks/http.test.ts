@@ -10,7 +10,7 @@ const TASKS = `/api/teams/${TEAM}/tasks`;
 
 let room: TasksFixture;
 let server: HttpServer;
-const ask = askerOf(() => server, ROOT_TOKEN);
+const request = askerOf(() => server, ROOT_TOKEN);
 let one: string;
 beforeEach(async () => {
   room = await TasksFixture.make();
@@ -27,26 +27,26 @@ afterEach(async () => {
 });
 
 async function refusal(method: string, path: string, body?: unknown, token = ROOT_TOKEN): Promise<string> {
-  const answer = await ask(method, path, body, { token });
+  const answer = await request(method, path, body, { token });
   return `${answer.status} ${answer.body.error}`;
 }
 
 test('returns 201 with its location for a new resource, and 200 for an existing one', async () => {
-  const made = await ask('POST', TASKS, { title: 'Next', assignee_member_id: 'dev' });
-  expect(made).toMatchObject({
+  const created = await request('POST', TASKS, { title: 'Next', assignee_member_id: 'dev' });
+  expect(created).toMatchObject({
     status: 201,
     body: { number: 2, description: '', assignee_member_id: 'dev' },
   });
-  expect(await ask('GET', made.location!)).toMatchObject({ status: 200, body: made.body });
-  const patch = await ask('PATCH', made.location!, { status: 'completed', version: 1, unknown: 1 });
+  expect(await request('GET', created.location!)).toMatchObject({ status: 200, body: created.body });
+  const patch = await request('PATCH', created.location!, { status: 'completed', version: 1, unknown: 1 });
   expect(patch).toMatchObject({ status: 200, body: { status: 'completed', version: 2 } });
-  const sent = await ask('POST', `${one}/messages`, { route: 'to_leader', text: 'hello' });
+  const sent = await request('POST', `${one}/messages`, { route: 'to_leader', text: 'hello' });
   expect(sent).toMatchObject({
     status: 201,
     body: { from_actor_id: 'user:root', to_actor_id: `lead@${TEAM}` },
   });
-  expect(await ask('GET', sent.location!)).toMatchObject({ status: 200, body: sent.body });
-  const run = await ask('POST', `${one}/runs`, { input: { a: 1 } });
+  expect(await request('GET', sent.location!)).toMatchObject({ status: 200, body: sent.body });
+  const run = await request('POST', `${one}/runs`, { input: { a: 1 } });
   expect(run).toMatchObject({ status: 201, location: `/api/teams/${TEAM}/runs/${run.body.id}` });
   expect(await refusal('POST', `${one}/runs`)).toBe('409 task has an active run');
 });
@@ -98,22 +98,22 @@ test('returns 404 with a specific message for missing or inaccessible resources'
 
 test('lists are plain, or pages on request', async () => {
   for (const text of ['tidy garden', 'tidy shed'])
-    await ask('POST', `${one}/messages`, { route: 'broadcast', text });
-  const { conversation_id } = (await ask('GET', one)).body;
+    await request('POST', `${one}/messages`, { route: 'broadcast', text });
+  const { conversation_id } = (await request('GET', one)).body;
   const texts = (body: { text: string }[]) => body.map(({ text }) => text);
-  expect(texts((await ask('GET', `${one}/messages`)).body)).toEqual(['tidy garden', 'tidy shed']);
-  expect(texts((await ask('GET', `${one}/messages?q=shed`)).body)).toEqual(['tidy shed']);
-  expect(texts((await ask('GET', `${one}/messages?thread=1`)).body)).toEqual(['tidy garden']);
+  expect(texts((await request('GET', `${one}/messages`)).body)).toEqual(['tidy garden', 'tidy shed']);
+  expect(texts((await request('GET', `${one}/messages?q=shed`)).body)).toEqual(['tidy shed']);
+  expect(texts((await request('GET', `${one}/messages?thread=1`)).body)).toEqual(['tidy garden']);
   const conversation = `/api/teams/${TEAM}/conversations/${conversation_id}`;
-  expect((await ask('GET', conversation)).body).toMatchObject({ messages: 2, last_message_id: 2 });
-  const page = (await ask('GET', `${conversation}/messages?limit=1`)).body;
+  expect((await request('GET', conversation)).body).toMatchObject({ messages: 2, last_message_id: 2 });
+  const page = (await request('GET', `${conversation}/messages?limit=1`)).body;
   expect(texts(page.items)).toEqual(['tidy garden']);
-  const rest = (await ask('GET', `${conversation}/messages?cursor=${page.next_cursor}`)).body;
+  const rest = (await request('GET', `${conversation}/messages?cursor=${page.next_cursor}`)).body;
   expect(texts(rest.items)).toEqual(['tidy shed']);
   expect(rest).not.toHaveProperty('next_cursor');
   expect(await refusal('GET', `${one}/messages?limit=0`)).toBe('400 limit must be an integer from 1 to 200');
   expect(await refusal('GET', `${one}/messages?cursor=x`)).toBe('400 invalid cursor');
-  expect(await ask('GET', `${TASKS}?status=cancelled`)).toMatchObject({ status: 200, body: [] });
+  expect(await request('GET', `${TASKS}?status=cancelled`)).toMatchObject({ status: 200, body: [] });
 });
 
 test('the stream continues after the client’s last event, whatever the URL says', async () => {

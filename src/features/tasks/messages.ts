@@ -62,7 +62,7 @@ export interface MessagesOptions {
   logger: Logger;
   feed: Feed;
   audit: Audit;
-  idempotency: Pick<IdempotencyKeys, 'keepWith'>;
+  idempotency: Pick<IdempotencyKeys, 'storeWith'>;
   post(tx: Tx, mail: Post): void;
   heartbeat_ms?: number;
 }
@@ -201,7 +201,7 @@ export class Messages {
       });
       if (idempotency_key !== null) {
         const answer = { status: 201, location: messagePath(sent), body: sent };
-        idempotency.keepWith(tx, caller, idempotency_key, answer);
+        idempotency.storeWith(tx, caller, idempotency_key, answer);
       }
       return sent;
     });

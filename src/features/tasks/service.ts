@@ -32,7 +32,7 @@ export interface TasksOptions {
   clock: Clock;
   feed: Feed;
   audit: Audit;
-  idempotency: Pick<IdempotencyKeys, 'keepWith'>;
+  idempotency: Pick<IdempotencyKeys, 'storeWith'>;
   /** Creates a run of the current definition of the team, and starts it. */
   createRun(tx: Tx, input: CreateRun): RunRow;
 }
@@ -111,7 +111,7 @@ export class Tasks {
       const task = toTask(publishTask(feed, tx, num));
       if (idempotency_key !== null) {
         const answer = { status: 201, location: taskPath(task), body: task };
-        idempotency.keepWith(tx, caller, idempotency_key, answer);
+        idempotency.storeWith(tx, caller, idempotency_key, answer);
       }
       return task;
     });
@@ -128,11 +128,13 @@ export class Tasks {
       const { version = task.version, ...input } = changes;
       if (version !== task.version) throw problems.taskChanged();
       if (input.assignee_member_id !== undefined) assertMember(team, input.assignee_member_id);
-      const given = Object.fromEntries(Object.entries(input).filter(([, value]) => value !== undefined));
-      if (!differs(task, given)) return toTask(task);
-      updateTask(tx, task.num, { ...given, version: version + 1, updated_at: clock.now() });
+      const nonEmptyName = Object.fromEntries(
+        Object.entries(input).filter(([, value]) => value !== undefined),
+      );
+      if (!differs(task, nonEmptyName)) return toTask(task);
+      updateTask(tx, task.num, { ...nonEmptyName, version: version + 1, updated_at: clock.now() });
       const { status } = input;
-      const changed = Object.keys(given);
+      const changed = Object.keys(nonEmptyName);
       this.#audit(tx, caller, 'task_updated', { team_id, task_id, changed, ...(status && { status }) });
       return toTask(publishTask(feed, tx, task.num));
     });
@@ -161,7 +163,7 @@ export class Tasks {
       this.#audit(tx, caller, 'run_created', { run_id: id, team_id, task_id });
       if (idempotency_key !== null) {
         const answer = { status: 201, location: `/api/teams/${team_id}/runs/${id}`, body: run };
-        idempotency.keepWith(tx, caller, idempotency_key, answer);
+        idempotency.storeWith(tx, caller, idempotency_key, answer);
       }
       return run;
     });

@@ -42,7 +42,7 @@ export interface TeamsOptions {
   audit: Audit;
   membership: Membership;
   outbox: Outbox;
-  idempotency: Pick<IdempotencyKeys, 'keepWith'>;
+  idempotency: Pick<IdempotencyKeys, 'storeWith'>;
   extensions: Pick<Extensions, 'hasOpenRuns'>;
 }
 
@@ -108,7 +108,7 @@ export class Teams {
       const team = record(tx, row);
       if (idempotency_key !== null) {
         const answer = { status: 201, location: `/api/teams/${id}`, body: team };
-        idempotency.keepWith(tx, caller, idempotency_key, answer);
+        idempotency.storeWith(tx, caller, idempotency_key, answer);
       }
       return team;
     });
@@ -136,8 +136,8 @@ export class Teams {
       if (human_members !== undefined) putHumans(tx, row.num, this.#humans(tx, human_members));
       membership.changed(tx, row.num);
       const after = record(tx, findTeam(tx, team_id)!);
-      const given = Object.keys(changes) as (keyof UpdateTeam)[];
-      const changed = given.filter((key) => !isDeepStrictEqual(before[key], after[key]));
+      const changed_keys = Object.keys(changes) as (keyof UpdateTeam)[];
+      const changed = changed_keys.filter((key) => !isDeepStrictEqual(before[key], after[key]));
       if (changed.length > 0) {
         const humans = human_members && { human_members };
         this.#audit(tx, caller, 'team_updated', row, { version: version + 1, changed, ...humans });

@@ -180,7 +180,7 @@ export class Tokens {
    * Whether the caller's sign-in verified the password within the last ten minutes. Throws `invalid token` if it has ended,
    * and a 403 for API tokens, which never verify one.
    */
-  hasShownPassword(reader: Reader, caller: Caller): boolean {
+  hasRecentPassword(reader: Reader, caller: Caller): boolean {
     const row = findToken(reader, caller.token_id);
     if (!row) throw problems.invalidToken();
     if (row.kind !== 'session') throw problems.notAllowed();
@@ -188,7 +188,7 @@ export class Tokens {
   }
 
   /** Records that the sign-in of this token has just verified the password. */
-  showedPassword(tx: Tx, token_id: string): void {
+  recordPasswordVerified(tx: Tx, token_id: string): void {
     updateToken(tx, token_id, { password_at: this.#clock.now() });
   }
 
@@ -275,8 +275,8 @@ export class Tokens {
    * its key, the first response was lost, and the record gets a new secret. Throws a 403 for API tokens, which cannot create
    * others, and a 400 for scopes that the caller's role does not have or agents and teams that the caller cannot see.
    */
-  async createApi(caller: Caller, wanted: TokenRequest): Promise<ApiToken & { token: string }> {
-    const { scopes, limits: limited } = newGrant(caller.role, wanted);
+  async createApi(caller: Caller, token_request: TokenRequest): Promise<ApiToken & { token: string }> {
+    const { scopes, limits: limited } = newGrant(caller.role, token_request);
     const grant = {
       scopes: JSON.stringify(scopes),
       agent_ids: limited && JSON.stringify(limited.agent_ids),
@@ -287,10 +287,10 @@ export class Tokens {
     return await this.#store.write((tx) => {
       if (!this.#owns(tx, caller, 'session', caller.token_id)) throw problems.notAllowed();
       const now = this.#clock.now();
-      if (wanted.expires_at !== null && wanted.expires_at <= now) throw problems.expiryPassed();
-      const before = wanted.id === undefined ? undefined : findToken(tx, wanted.id);
+      if (token_request.expires_at !== null && token_request.expires_at <= now) throw problems.expiryPassed();
+      const before = token_request.id === undefined ? undefined : findToken(tx, token_request.id);
       if (before && before.created_at > now - sharedLimits.idempotency_keep_ms) {
-        const expected = { name: wanted.name, expires_at: wanted.expires_at, ...grant };
+        const expected = { name: token_request.name, expires_at: token_request.expires_at, ...grant };
         if (!isSame(before, expected)) throw problems.idempotencyReused();
         updateToken(tx, before.id, { hash: hashToken(token) });
         this.#live.changed(tx, [before.id]);
@@ -299,13 +299,13 @@ export class Tokens {
       if (countApiTokens(tx, caller.user_id) >= limits.tokens_per_user) throw problems.tooManyTokens();
       if (limited) refuseUnknown(tx, caller, limited);
       const row = {
-        id: before ? spare : (wanted.id ?? spare),
+        id: before ? spare : (token_request.id ?? spare),
         user_id: caller.user_id,
-        name: wanted.name,
+        name: token_request.name,
         created_at: now,
         last_used_at: now,
         idle_expires_at: null,
-        expires_at: wanted.expires_at,
+        expires_at: token_request.expires_at,
         user_agent: null,
         ip: null,
         password_at: null,

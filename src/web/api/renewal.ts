@@ -29,7 +29,7 @@ export async function renewIfDue(): Promise<void> {
   if (!before || !isDue(before, Date.now())) return;
   await renewing(async () => {
     // Another tab may have renewed it while this one waited for the lock.
-    const now = session.variant();
+    const now = session.reload();
     if (!now || !isDue(now, Date.now())) return;
     try {
       session.renew(await client().call('refreshToken'));

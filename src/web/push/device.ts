@@ -61,11 +61,11 @@ export async function turnOn(
   // A subscription for another key must be removed first.
   const known = before ?? (await worker.pushManager.getSubscription());
   if (known && serverKey(known) !== public_key) await known.unsubscribe();
-  const made = await worker.pushManager.subscribe({
+  const created = await worker.pushManager.subscribe({
     userVisibleOnly: true,
     applicationServerKey: public_key,
   });
-  return register(made, public_key, preferences, replaces === made.endpoint ? undefined : replaces);
+  return register(created, public_key, preferences, replaces === created.endpoint ? undefined : replaces);
 }
 
 /** Changes which notifications this device receives. */

@@ -145,9 +145,9 @@ export function findCommand({ raw_input }: Call): string | null {
   const value = raw_input?.value;
   if (typeof value !== 'object' || value === null) return null;
   const { command, cmd } = value as { command?: unknown; cmd?: unknown };
-  const given = command ?? cmd;
-  if (typeof given === 'string') return given;
-  return Array.isArray(given) && given.every((arg) => typeof arg === 'string') ? given.join(' ') : null;
+  const text = command ?? cmd;
+  if (typeof text === 'string') return text;
+  return Array.isArray(text) && text.every((arg) => typeof arg === 'string') ? text.join(' ') : null;
 }
 
 /** The one-time options that all questions have with the same name and kind. */

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Fields } from '../../acp/json.ts';
-import { numbered, printed, says } from '../../acp/transcript/testing.ts';
+import { agentMessage, numbered, printed } from '../../acp/transcript/testing.ts';
 import type { EventRecord } from '../../core/event.ts';
 import { bounds } from './bounds.ts';
 import { findLines } from './find.ts';
@@ -26,7 +26,7 @@ describe('lines', () => {
     const lines = linesOf(
       printed('one\ntwo\nthr', { partial: true }),
       printed('error\n', { stream: 'stderr' }),
-      says('no output'),
+      agentMessage('no output'),
       printed('ee\n\nfive'),
     );
     expect(toRaw(lines)).toEqual(['one', 'two', 'three', 'error', '', 'five']);

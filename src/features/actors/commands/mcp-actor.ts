@@ -30,9 +30,9 @@ function makeServer(context: Context, options: LocalOptions): McpServer {
     // The session determines the actor and the run.
     const { actor_id: _, run_id: __, ...shape } = (params as z.ZodObject).shape;
     const config = { description: tool, inputSchema: z.object(shape) };
-    server.registerTool(method.replaceAll('-', '_'), config, async (given) => {
+    server.registerTool(method.replaceAll('-', '_'), config, async (params) => {
       try {
-        const call = { method, actor_id: undefined, params: given as ActorParams<ActorMethod> };
+        const call = { method, actor_id: undefined, params: params as ActorParams<ActorMethod> };
         const answer = await callPlane(context, options, call);
         return { content: [{ type: 'text', text: JSON.stringify(answer) }] };
       } catch (error) {

@@ -38,7 +38,7 @@ interface Answer {
 }
 
 /** Answers by request number, from 1; the client disconnects when it has all of them. */
-async function talk(...requests: { method: string; params?: object }[]): Promise<Answer[]> {
+async function exchange(...requests: { method: string; params?: object }[]): Promise<Answer[]> {
   const initialize = {
     method: 'initialize',
     params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
@@ -70,7 +70,7 @@ async function talk(...requests: { method: string; params?: object }[]): Promise
 }
 
 test('the tools are those of an actor, and none has a parameter for actor or run', async () => {
-  const [listed] = await talk({ method: 'tools/list' });
+  const [listed] = await exchange({ method: 'tools/list' });
   const tools = listed!.result.tools as { name: string; description: string; inputSchema: object }[];
   expect(tools.map(({ name }) => name)).toEqual([
     ...['whoami', 'team_members', 'run_members', 'inbox', 'receive', 'ack', 'send'],
@@ -95,14 +95,17 @@ test('the tools are those of an actor, and none has a parameter for actor or run
 });
 
 test('a tool calls the plane with the session’s own token, and returns its answer', async () => {
-  const [answer] = await talk({ method: 'tools/call', params: { name: 'inbox', arguments: { limit: 3 } } });
+  const [answer] = await exchange({
+    method: 'tools/call',
+    params: { name: 'inbox', arguments: { limit: 3 } },
+  });
   expect(calls).toMatchObject([{ method: 'inbox', params: { limit: 3 }, token: 'ses_a.secret' }]);
   expect(answer!.result.content).toEqual([{ type: 'text', text: '{"messages":[{"id":1}]}' }]);
 });
 
 test('returns the plane’s error messages to the model', async () => {
   const step = { step_key: 's', member_id: 'hand' };
-  const [answer, wrong] = await talk(
+  const [answer, wrong] = await exchange(
     { method: 'tools/call', params: { name: 'step_add', arguments: step } },
     { method: 'tools/call', params: { name: 'step_add', arguments: {} } },
   );

@@ -31,7 +31,7 @@ function addInput(agents: Command, context: Context): void {
       const api = await connect(context, options);
       const { id } = await findAgent(api, ref);
       const send = (data: string, eof: boolean) =>
-        api.patiently('sendInput', {
+        api.callWithRetry('sendInput', {
           params: { agent_id: id },
           body: { data, eof },
           idempotency_key: crypto.randomUUID(),
@@ -177,11 +177,11 @@ function addDiff(agents: Command, context: Context): void {
       const api = await connect(context, options);
       const { id } = await findAgent(api, ref);
       const params = { agent_id: id };
-      const wanted =
+      const selected_paths =
         paths.length > 0 ? paths : (await api.call('getChanges', { params })).files.map(({ path }) => path);
       const clean = io.stdout.isTTY && !options.raw;
       const filter = new TerminalFilter({ colours: false });
-      for (const path of wanted) {
+      for (const path of selected_paths) {
         const change = await api.call('getChange', { params: { ...params, path } });
         if (options.json) await print(io, jsonText(change));
         else if (change.diff === '') await print(io, `${visible(change.path)}: binary, ${change.status}\n`);

@@ -338,18 +338,18 @@ function createBody(
   options: CreateOptions,
 ): NonNullable<CallArgs<'createAgent'>['body']> {
   const { command, preset, repo, workdir } = options;
-  const given = (command === undefined ? 0 : 1) + (argv.length > 0 ? 1 : 0);
-  if (given > 1 || (given === 0 && preset === undefined)) {
+  const pairs = (command === undefined ? 0 : 1) + (argv.length > 0 ? 1 : 0);
+  if (pairs > 1 || (pairs === 0 && preset === undefined)) {
     throw usage('give either --command TEXT, or a program after --, or --preset ID');
   }
-  const made = repo !== undefined || workdir === undefined;
+  const creates_worktree = repo !== undefined || workdir === undefined;
   return {
     name,
     ...(command !== undefined && { command }),
     ...(argv.length > 0 && { argv }),
     ...(preset !== undefined && { preset }),
     ...(workdir !== undefined && { workdir: here(io.cwd, workdir, options.node) }),
-    ...(made && { worktree_mode: 'create_worktree' as const }),
+    ...(creates_worktree && { worktree_mode: 'create_worktree' as const }),
     ...(repo !== undefined && { worktree_repo: here(io.cwd, repo, options.node) }),
     ...(options.ref !== undefined && { worktree_ref: options.ref }),
     ...(options.node !== undefined && { node_id: options.node }),
@@ -371,8 +371,8 @@ function here(cwd: string, path: string, node: string | undefined): string {
   return isAbsolute(path) || (node !== undefined && node !== 'main') ? path : resolve(cwd, path);
 }
 
-function variables(given: string[], env: Context['io']['env']): Record<string, string> {
-  const named = given.map((text): [string, string] => {
+function variables(pairs: string[], env: Context['io']['env']): Record<string, string> {
+  const named = pairs.map((text): [string, string] => {
     if (text.includes('=')) return parsePair(text, '--env');
     const value = env[text];
     if (value === undefined) throw usage(`--env ${text}: this shell has no such variable`);

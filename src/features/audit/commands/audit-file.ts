@@ -21,16 +21,16 @@ export interface FileVerdict {
 }
 
 /** Verifies a file. Throws a Failure for a line that is not a record, and for a file without records. */
-export async function verifyFile(lines: AsyncIterable<string>, wanted?: string): Promise<FileVerdict> {
+export async function verifyFile(lines: AsyncIterable<string>, expected_head?: string): Promise<FileVerdict> {
   const verdict: FileVerdict = {
     ...{ records: 0, first_id: 0, broken_id: null, head: '' },
-    holds_head: wanted === undefined ? null : false,
+    holds_head: expected_head === undefined ? null : false,
   };
   let last: AuditRecord | null = null;
   let falling: boolean | undefined;
   const brokenAt = (broken_id: number, head: string) => {
     Object.assign(verdict, { records: 0, broken_id, head });
-    if (wanted !== undefined) verdict.holds_head = false;
+    if (expected_head !== undefined) verdict.holds_head = false;
   };
   for await (const record of recordsOf(lines)) {
     const { id, hash } = record;
@@ -47,7 +47,7 @@ export async function verifyFile(lines: AsyncIterable<string>, wanted?: string):
     }
     verdict.records++;
     if (!falling) verdict.head = hash;
-    if (wanted !== undefined) verdict.holds_head ||= hash === wanted;
+    if (expected_head !== undefined) verdict.holds_head ||= hash === expected_head;
     last = record;
   }
   if (last === null) throw failed('the file has no audit records');

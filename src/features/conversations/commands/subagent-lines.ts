@@ -55,8 +55,8 @@ export class SubagentLines {
   }
 
   /** Lines for changed sub-agents. One that is known only from a tool call is shown once a message from it arrives. */
-  news(): string {
-    return this.#subagents.map((one) => this.#news(one)).join('');
+  changes(): string {
+    return this.#subagents.map((one) => this.#changes(one)).join('');
   }
 
   /** Its name, preceded by those of its ancestors; `null`: the agent. */
@@ -72,7 +72,7 @@ export class SubagentLines {
   }
 
   /** Sender and recipient of a `session_message`; '' if it does not name them. */
-  way(from: string | null, to: string | null): string {
+  formatDirection(from: string | null, to: string | null): string {
     return from === null || to === null ? '' : `${this.#party(from)} → ${this.#party(to)}`;
   }
 
@@ -81,7 +81,7 @@ export class SubagentLines {
     return this.label(this.#subagents.some((one) => one.id === id) ? id : null);
   }
 
-  #news(one: Subagent): string {
+  #changes(one: Subagent): string {
     const { id, has_session, description } = one;
     const calls = this.#calls.get(id);
     if (!has_session && calls === undefined) return '';

@@ -95,7 +95,7 @@ export class ToolCalls {
   }
 
   /** Handles a permission request. */
-  asks(
+  formatRequest(
     request_id: unknown,
     { review_id, call: received, options }: Extract<ReceivedEntry, { kind: 'permission_request' }>,
     by: By | null,

@@ -74,12 +74,12 @@ export class Transcript {
     }
     const by = direction === 'to_agent' ? null : this.#subagents.take(event);
     if (replay) return '';
-    const news = this.#subagents.news();
+    const changes = this.#subagents.changes();
     if (direction === 'to_agent') {
-      return isRecord(payload) ? this.#sent(event) : news + this.#tooLarge(event, by);
+      return isRecord(payload) ? this.#sent(event) : changes + this.#tooLarge(event, by);
     }
     const received = isRecord(payload) ? this.#received(event, by) : this.#tooLarge(event, by);
-    return news + received + this.#ended(event);
+    return changes + received + this.#ended(event);
   }
 
   /** Ends an open line, so that something else can follow. */
@@ -127,9 +127,9 @@ export class Transcript {
       case 'update':
         return this.#update(entry.update, entry.raw, by);
       case 'permission_request':
-        return this.#asks(entry, by);
+        return this.#formatRequest(entry, by);
       case 'elicitation':
-        return this.#inputs.asks(entry.id, entry.elicitation_id, entry.params);
+        return this.#inputs.formatRequest(entry.id, entry.elicitation_id, entry.params);
       case 'elicitation_complete':
         return this.#hidden(`<- ${entry.method}`, entry.params);
       case 'withdrawal':
@@ -141,14 +141,14 @@ export class Transcript {
     }
   }
 
-  #asks(request: Received<'permission_request'>, by: By | null): string {
+  #formatRequest(request: Received<'permission_request'>, by: By | null): string {
     const { called, id } = request;
     const is_shown = by === null || by.unknown_session || this.#whole;
     const call =
       called === null || !is_shown
         ? ''
         : this.#calls.update({ kind: 'tool_call', how: 'changes', call: called }, by);
-    return call + this.#calls.asks(id, request, by);
+    return call + this.#calls.formatRequest(id, request, by);
   }
 
   #response({ id, result, stop_reason, failure }: Received<'response'>, { payload }: EventRecord): string {
@@ -192,7 +192,7 @@ export class Transcript {
       case 'tool_call':
         return this.#calls.update(update, by);
       case 'plan':
-        return this.#tells('plan', planLines(update.entries), by);
+        return this.#formatBlock('plan', planLines(update.entries), by);
       case 'session_message':
         return this.#message(update);
       default:
@@ -232,36 +232,36 @@ export class Transcript {
     const text = `${first.slice(0, limits.transcript_input_chars)}${cut}`;
     // It appears in the sender's session and again in the recipient's.
     return this.#page.changes('message', [
-      { text: joined(this.#subagents.way(from, to), text), style: 'dim' },
+      { text: joined(this.#subagents.formatDirection(from, to), text), style: 'dim' },
     ]);
   }
 
-  #tells(label: string, lines: readonly Line[], by: By | null): string {
+  #formatBlock(label: string, lines: readonly Line[], by: By | null): string {
     const named_lines = by === null ? lines : lines.map((line) => ({ ...line, text: named(by, line.text) }));
     return this.#page.changes(label, named_lines, by?.id);
   }
 
   /** What the agent reports about itself. */
   #report(update: Update, raw: Fields, by: By | null): string {
-    const tell = (label: string, ...parts: (string | null)[]) =>
-      this.#tells(label, [{ text: joined(...parts), style: 'dim' }], by);
+    const formatLine = (label: string, ...parts: (string | null)[]) =>
+      this.#formatBlock(label, [{ text: joined(...parts), style: 'dim' }], by);
     switch (update.kind) {
       case 'usage':
-        return tell('usage', ...usageParts(update));
+        return formatLine('usage', ...usageParts(update));
       case 'mode':
-        return tell('mode', update.mode_id);
+        return formatLine('mode', update.mode_id);
       case 'settings':
-        return tell('options', ...(update.settings.config_options ?? []).map(optionText));
+        return formatLine('options', ...(update.settings.config_options ?? []).map(optionText));
       case 'commands':
-        return tell('commands', String(update.commands.length));
+        return formatLine('commands', String(update.commands.length));
       case 'notice': {
         const style = update.severity === 'error' ? 'red' : 'yellow';
         return this.#page.line('notice', joined(update.title, update.description), style);
       }
       case 'compaction':
-        return tell('context', 'is summarized', update.status, update.error);
+        return formatLine('context', 'is summarized', update.status, update.error);
       case 'title':
-        return update.title === undefined ? '' : tell('title', update.title);
+        return update.title === undefined ? '' : formatLine('title', update.title);
       default: {
         const text = joined('session/update', toText(raw.sessionUpdate));
         return this.#page.line('agent', named(by, text), 'dim');
@@ -274,9 +274,9 @@ export class Transcript {
   #tooLarge({ method, response_to, size, review_id, elicitation_id }: EventRecord, by: By | null): string {
     const what = joined(toText(method ?? response_to), `too large to be shown: ${toText(size)} bytes`);
     const line = this.#page.line('agent', named(by, what), 'dim');
-    const asks = (command: string) => line + this.#page.line('asks', command, ['bold', 'yellow']);
-    if (typeof review_id === 'string') return asks(`svc reviews show ${review_id}`);
-    if (typeof elicitation_id === 'string') return asks(`svc elicitations show ${elicitation_id}`);
+    const requestLine = (command: string) => line + this.#page.line('asks', command, ['bold', 'yellow']);
+    if (typeof review_id === 'string') return requestLine(`svc reviews show ${review_id}`);
+    if (typeof elicitation_id === 'string') return requestLine(`svc elicitations show ${elicitation_id}`);
     return line;
   }
 

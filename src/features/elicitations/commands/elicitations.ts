@@ -64,9 +64,9 @@ function addShow(group: Command, context: Context): void {
   const { io } = context;
   remote(group, 'show [elicitation]', 'show the whole form or URL; without an id, the only pending one')
     .alias('get')
-    .action(async (given: string | undefined, options: Options) => {
+    .action(async (ref: string | undefined, options: Options) => {
       const api = await connect(context, options);
-      const elicitation_id = given ?? (await onlyOne(api));
+      const elicitation_id = ref ?? (await onlyOne(api));
       const elicitation = await api.call('getElicitation', { params: { elicitation_id } });
       if (options.json) return printJson(io, elicitation);
       const agent = await api.call('getAgent', { params: { agent_id: elicitation.agent_id } });
@@ -85,10 +85,10 @@ function addAnswer(group: Command, context: Context): void {
       collect,
     )
     .option('--content <json>', 'all fields as one JSON object, without defaults')
-    .action(async (given: string | undefined, options: Options & { set?: string[]; content?: string }) => {
+    .action(async (ref: string | undefined, options: Options & { set?: string[]; content?: string }) => {
       if (options.set && options.content !== undefined) throw usage('give either --set or --content');
       const api = await connect(context, options);
-      const elicitation_id = given ?? (await onlyOne(api));
+      const elicitation_id = ref ?? (await onlyOne(api));
       const { form } = await api.call('getElicitation', { params: { elicitation_id } });
       const entered = options.set ?? options.content;
       if (form === null && entered !== undefined) throw usage('a URL takes neither --set nor --content');
@@ -107,9 +107,9 @@ function addRefusal(
   description: string,
 ): void {
   remote(group, `${action} [elicitation]`, description).action(
-    async (given: string | undefined, options: Options) => {
+    async (ref: string | undefined, options: Options) => {
       const api = await connect(context, options);
-      await respond(context, api, given ?? (await onlyOne(api)), { action }, options);
+      await respond(context, api, ref ?? (await onlyOne(api)), { action }, options);
     },
   );
 }

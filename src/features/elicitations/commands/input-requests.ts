@@ -20,7 +20,7 @@ export class InputRequests {
   }
 
   /** `elicitation_id` is null for a request that was rejected. */
-  asks(request_id: unknown, elicitation_id: string | null, params: unknown): string {
+  formatRequest(request_id: unknown, elicitation_id: string | null, params: unknown): string {
     const { message, url, field_names } = readElicitation(params);
     const what = url ?? (field_names.length > 0 ? `form: ${field_names.join(', ')}` : 'form');
     const head = this.#page.line('asks', joined(message, what), ['bold', 'yellow']);

@@ -25,7 +25,7 @@ export function addActorTriggers(surface: ActorSurface): void {
     .option('--timezone <zone>', 'time zone of --cron, for example Europe/Berlin')
     .requiredOption('--payload <json>', 'the message: a JSON object')
     .action(async ({ at, everySeconds, cron, timezone, payload, ...options }: TriggerOptions) => {
-      if ([at, everySeconds, cron].filter((given) => given !== undefined).length !== 1)
+      if ([at, everySeconds, cron].filter((nonEmptyName) => nonEmptyName !== undefined).length !== 1)
         throw usage('give exactly one of --at, --every-seconds and --cron');
       await surface.print(
         await surface.ask(options, 'time-trigger-set', {

@@ -76,8 +76,8 @@ describe('messages', () => {
         payloads.push(body.payload);
         const when = { at: null, every_seconds: 60, cron: null, timezone: null, next_at: time, fired: 0 };
         const { run_id, payload } = body;
-        const made = { last_at: null, created_by: 'usr_1', created_at: time };
-        return { location: '/x', body: { id: 'trg_1', run_id, payload, ...params, ...when, ...made } };
+        const created = { last_at: null, created_by: 'usr_1', created_at: time };
+        return { location: '/x', body: { id: 'trg_1', run_id, payload, ...params, ...when, ...created } };
       },
     });
     const set = ['triggers', 'set', '--run', 'run_1', '--every', '1m'];

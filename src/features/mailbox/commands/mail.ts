@@ -118,7 +118,7 @@ function addAck(mail: Command, context: Context): void {
       const refusals: string[] = [];
       for (const message_id of ids) {
         try {
-          const acked = await api.patiently('ackMail', { params: { message_id } });
+          const acked = await api.callWithRetry('ackMail', { params: { message_id } });
           if (options.json) await print(io, jsonText(acked));
           else say(io, `acknowledged ${acked.id}`);
         } catch (error) {

@@ -74,8 +74,8 @@ export function addTriggers(program: Command, context: Context): void {
         payload: 'text' in content ? content : content.payload,
       };
       const params = { actor_id: options.actor ?? (await ownActor(api)) };
-      const made = await api.call('setTrigger', { params, body, idempotency_key: crypto.randomUUID() });
-      await printRecord(io, made, options);
+      const created = await api.call('setTrigger', { params, body, idempotency_key: crypto.randomUUID() });
+      await printRecord(io, created, options);
     },
   );
 

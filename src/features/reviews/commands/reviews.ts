@@ -49,9 +49,9 @@ export function addReviews(program: Command, context: Context): void {
     'show what the agent wants to do, and the options; without an id, the only pending review';
   remote(reviews, 'show [review]', description)
     .alias('get')
-    .action(async (given: string | undefined, options: Options) => {
+    .action(async (nonEmptyName: string | undefined, options: Options) => {
       const api = await connect(context, options);
-      const review_id = given ?? (await onlyOne(api));
+      const review_id = nonEmptyName ?? (await onlyOne(api));
       const review = await api.call('getReview', { params: { review_id } });
       if (options.json) return printJson(io, review);
       const agent = await api.call('getAgent', { params: { agent_id: review.agent_id } });
@@ -76,9 +76,9 @@ export function addReviews(program: Command, context: Context): void {
 
   function addDecision(decision: Decision, description: string): void {
     remote(reviews, `${decision} [review]`, description).action(
-      async (given: string | undefined, options: Options) => {
+      async (nonEmptyName: string | undefined, options: Options) => {
         const api = await connect(context, options);
-        await respond(api, given ?? (await onlyOne(api)), { decision }, options);
+        await respond(api, nonEmptyName ?? (await onlyOne(api)), { decision }, options);
       },
     );
   }

@@ -42,7 +42,7 @@ export class RunChanges implements RunView {
     else await print(this.#io, this.#line(data));
     // Questions are shown when frames stop arriving, because most of a run's earlier questions have been answered.
     if (this.#pending) clearTimeout(this.#pending);
-    this.#pending = setTimeout(() => this.#ask(), limits.cli_redraw_ms);
+    this.#pending = setTimeout(() => this.#showQuestions(), limits.cli_redraw_ms);
   }
 
   reviews(waiting: readonly ReviewRecord[]): void {
@@ -81,7 +81,7 @@ export class RunChanges implements RunView {
     for (const id of this.#shown_questions) if (!open.has(id)) this.#shown_questions.delete(id);
   }
 
-  #ask(): void {
+  #showQuestions(): void {
     for (const { id, lines } of this.#questions()) this.#showOnce(this.#shown_questions, id, lines);
   }
 

@@ -14,7 +14,7 @@ import { type WatchOptions, watchRun } from './run-watch.ts';
 
 type Options = ApiOptions & WatchOptions & { watch?: boolean };
 
-const run = 'by id, or as <team>#<number>';
+const ref_help = 'by id, or as <team>#<number>';
 const watching = 'watch the run until it ends; exit code 3 if it failed or was cancelled';
 
 /** `more`: adds the commands of other features. */
@@ -23,7 +23,7 @@ export function addRuns(
   context: Context,
   more: readonly ((runs: Command, context: Context) => void)[],
 ): void {
-  const runs = program.command('runs').description(`run teams and watch their runs; name a run ${run}`);
+  const runs = program.command('runs').description(`run teams and watch their runs; name a run ${ref_help}`);
   addLs(runs, context);
   addCreate(runs, context);
   addShow(runs, context);
@@ -80,12 +80,12 @@ function addCreate(runs: Command, context: Context): void {
     const input = await parseObjectOption(io, 'input', options);
     const api = await connect(context, options);
     const team = await findTeam(api, ref);
-    const made = await api.call('createRun', {
+    const run = await api.call('createRun', {
       params: { team_id: team.id },
       body: input === undefined ? {} : { input },
       idempotency_key: crypto.randomUUID(),
     });
-    await watchOrReport(context, api, made, options);
+    await watchOrReport(context, api, run, options);
   });
 }
 
@@ -174,15 +174,15 @@ function addRunCommand(
   });
 }
 
-async function watchOrReport(context: Context, api: Api, made: RunRecord, options: Options): Promise<void> {
-  if (options.watch) return void (await watchRun(context, api, made, options));
-  await reportRun(context, made, options);
+async function watchOrReport(context: Context, api: Api, run: RunRecord, options: Options): Promise<void> {
+  if (options.watch) return void (await watchRun(context, api, run, options));
+  await reportRun(context, run, options);
 }
 
 /** Prints the result of a command that started or changed a run. */
-export function reportRun({ io }: Context, made: RunRecord, options: { json?: boolean }): Promise<void> {
-  const line = `${made.id}  #${made.number}  ${made.status}`;
-  return report(io, made, { line, columns }, options);
+export function reportRun({ io }: Context, run: RunRecord, options: { json?: boolean }): Promise<void> {
+  const line = `${run.id}  #${run.number}  ${run.status}`;
+  return report(io, run, { line, columns }, options);
 }
 
 /** Adds `--watch` and `--timeout` to a command that starts or continues a run. */

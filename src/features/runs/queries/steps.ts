@@ -48,8 +48,8 @@ export function findStep(reader: Reader, run_num: number, step_key: string): Ste
 export function findSteps(reader: Reader, run_num: number, step_keys: readonly string[]): StepRow[] {
   if (step_keys.length < ROWS)
     return step_keys.map((key) => findStep(reader, run_num, key)).filter((step) => step !== undefined);
-  const wanted = new Set(step_keys);
-  return listRunSteps(reader, run_num).filter(({ step_key }) => wanted.has(step_key));
+  const requested_keys = new Set(step_keys);
+  return listRunSteps(reader, run_num).filter(({ step_key }) => requested_keys.has(step_key));
 }
 
 /** Whether the member has a launched step. */

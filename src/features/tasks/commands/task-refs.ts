@@ -7,7 +7,7 @@ import { nullIfMissing, resolveNumberedRef } from '../../teams/commands/team-ref
 export async function findTask(api: Api, ref: string) {
   if (ref.startsWith('task_') && !ref.includes('#')) {
     for (const { id: team_id } of await api.all('listTeams', {})) {
-      const found = await nullIfMissing(api.patiently('getTask', { params: { team_id, task_id: ref } }));
+      const found = await nullIfMissing(api.callWithRetry('getTask', { params: { team_id, task_id: ref } }));
       if (found) return found;
     }
     throw failed(`task not found: ${ref}`);

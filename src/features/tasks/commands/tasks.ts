@@ -117,9 +117,9 @@ function addRun(tasks: Command, context: Context): void {
       const body = input === undefined ? {} : { input };
       const args = { params: { team_id, task_id }, body, idempotency_key: crypto.randomUUID() };
       const begun = await api.call('startTaskRun', args);
-      const made = await findRun(api, begun.id);
-      if (options.watch) await watchRun(context, api, made, options);
-      else await reportRun(context, made, options);
+      const created = await findRun(api, begun.id);
+      if (options.watch) await watchRun(context, api, created, options);
+      else await reportRun(context, created, options);
     },
   );
 }

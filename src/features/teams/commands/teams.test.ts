@@ -249,16 +249,16 @@ test('shows a question once while it waits, and again when it is asked again', a
     followRun: async (call) => {
       const response = call.hijack().writeHead(200, { 'content-type': 'text/event-stream' });
       let id = 0;
-      const tell = (type: string, record: object) =>
+      const sendEvent = (type: string, record: object) =>
         response.write(`id: ${++id}\nevent: ${type}\ndata: ${JSON.stringify({ type, ts: 1, record })}\n\n`);
       const waiting = step({ status: 'input_required', attempt: 1, error_text: 'which one?' });
-      tell('step', waiting);
+      sendEvent('step', waiting);
       await until(1);
-      tell('step', waiting);
-      tell('step', { ...waiting, status: 'running', error_text: null });
-      tell('step', waiting);
+      sendEvent('step', waiting);
+      sendEvent('step', { ...waiting, status: 'running', error_text: null });
+      sendEvent('step', waiting);
       await until(2);
-      tell('run', runRecord({ status: 'completed', version: 2, ended_at: time }));
+      sendEvent('run', runRecord({ status: 'completed', version: 2, ended_at: time }));
       return undefined;
     },
   });

@@ -53,7 +53,7 @@ function memberBefore(input: SpecInput, before: TeamSpec, index: number): Member
   const { member_id } = input.members[index]!;
   const same = before.members.find((one) => one.member_id === member_id);
   if (same) return same;
-  const there = before.members[index];
-  const isRenamed = there && !input.members.some((one) => one.member_id === there.member_id);
-  return isRenamed ? there : undefined;
+  const previous = before.members[index];
+  const isRenamed = previous && !input.members.some((one) => one.member_id === previous.member_id);
+  return isRenamed ? previous : undefined;
 }

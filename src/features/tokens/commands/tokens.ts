@@ -55,12 +55,12 @@ export function addTokens(program: Command, context: Context): void {
       const api = await connect(context, options);
       const expires_at =
         options.expires === undefined ? null : new Date(Date.now() + options.expires).toISOString();
-      const made = await api.call('createToken', {
+      const created = await api.call('createToken', {
         body: { name, expires_at, ...(await resolveGrant(api, options)) },
       });
-      if (options.json) return printJson(io, made);
-      say(io, visible(`${made.id}  ${made.name}  ${made.scopes.join(',')}  (shown only once)`));
-      await print(io, `${made.token}\n`);
+      if (options.json) return printJson(io, created);
+      say(io, visible(`${created.id}  ${created.name}  ${created.scopes.join(',')}  (shown only once)`));
+      await print(io, `${created.token}\n`);
     });
 
   remote(tokens, 'delete <token>', 'revoke an API token, by id or name')

@@ -72,9 +72,9 @@ export interface Operation {
 const methods = ['get', 'post', 'put', 'patch', 'delete'];
 
 export function listOperations({ paths, components }: Description): Operation[] {
-  const resolveParameter = (given: Parameter | { $ref: string }) => {
-    if (!('$ref' in given)) return [given];
-    const shared = components.parameters?.[given.$ref.split('/').at(-1)!];
+  const resolveParameter = (ref_or_schema: Parameter | { $ref: string }) => {
+    if (!('$ref' in ref_or_schema)) return [ref_or_schema];
+    const shared = components.parameters?.[ref_or_schema.$ref.split('/').at(-1)!];
     return shared ? [shared] : [];
   };
   return Object.entries(paths).flatMap(([path, item]) =>
@@ -121,8 +121,8 @@ export function getBodySchema({ spec }: Operation): Schema | undefined {
 }
 
 /** A short description of a type. */
-export function typeText(api: Description, given: Schema): string {
-  const { name, schema } = resolved(api, given);
+export function typeText(api: Description, ref_or_schema: Schema): string {
+  const { name, schema } = resolved(api, ref_or_schema);
   if (name) return name;
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' | ');
   if ('const' in schema) return JSON.stringify(schema.const);
@@ -137,8 +137,8 @@ export function typeText(api: Description, given: Schema): string {
 }
 
 /** An initial value: the schema's own example or default, else its required fields. */
-export function buildExample(api: Description, given: Schema, depth = 0): unknown {
-  const { schema } = resolved(api, given);
+export function buildExample(api: Description, ref_or_schema: Schema, depth = 0): unknown {
+  const { schema } = resolved(api, ref_or_schema);
   if (schema.examples && schema.examples.length > 0) return schema.examples[0];
   if ('default' in schema) return schema.default;
   if ('const' in schema) return schema.const;

@@ -24,7 +24,7 @@ import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty, Reading } from '../../ui/states.tsx';
 import { AnswerMany } from './many.tsx';
-import { filterRequests, listChoices, listRecent, type Wanted } from './shown.ts';
+import { filterRequests, listChoices, listRecent, type RequestFilter } from './shown.ts';
 
 const RECENT = 20;
 const filters = ['team', 'agent', 'kind'] as const;
@@ -74,7 +74,7 @@ function Filters({
     () => listChoices(requests, search, { agents, teams }),
     [requests, search, agents, teams],
   );
-  const change = (next: Wanted) => {
+  const change = (next: RequestFilter) => {
     void navigate({
       search: (old) => ({ ...old, ...next, review: undefined, elicitation: undefined }),
       replace: true,

@@ -3,7 +3,7 @@ import type { AgentRecord } from '../../api/queries.ts';
 import { type AgentRequest, isReview } from '../../reviews/agent-request.ts';
 import type { Choice } from '../../ui/select.tsx';
 
-export interface Wanted {
+export interface RequestFilter {
   team?: string | undefined;
   agent?: string | undefined;
   kind?: string | undefined;
@@ -12,16 +12,16 @@ export interface Wanted {
 /** `seen`: ids that were pending while the page was open. */
 export function filterRequests(
   requests: readonly AgentRequest[],
-  wanted: Wanted,
+  filter: RequestFilter,
   seen: ReadonlySet<string>,
 ): AgentRequest[] {
   return requests
     .filter(({ id, status }) => status === 'pending' || seen.has(id))
     .filter(
       (request) =>
-        (!wanted.team || request.team_id === wanted.team) &&
-        (!wanted.agent || request.agent_id === wanted.agent) &&
-        (!wanted.kind || getKind(request) === wanted.kind),
+        (!filter.team || request.team_id === filter.team) &&
+        (!filter.agent || request.agent_id === filter.agent) &&
+        (!filter.kind || getKind(request) === filter.kind),
     )
     .sort((a, b) => a.created_at.localeCompare(b.created_at) || a.id.localeCompare(b.id));
 }
@@ -47,9 +47,9 @@ export function getKind(request: AgentRequest): string {
 /** Filter options: those of the pending ones, plus the current choice. */
 export function listChoices(
   requests: readonly AgentRequest[],
-  wanted: Wanted,
+  filter: RequestFilter,
   names: { agents: readonly AgentRecord[]; teams: ReadonlyMap<string, string> },
-): Record<keyof Wanted, Choice[]> {
+): Record<keyof RequestFilter, Choice[]> {
   const waiting = requests.filter(({ status }) => status === 'pending');
   const list = (all: string, values: (string | null | undefined)[], nameOf: (value: string) => string) => {
     const distinct = [...new Set(values)].filter((value) => typeof value === 'string' && value !== '');
@@ -60,10 +60,10 @@ export function listChoices(
   return {
     team: list(
       'All teams',
-      [...waiting.map(({ team_id }) => team_id), wanted.team],
+      [...waiting.map(({ team_id }) => team_id), filter.team],
       (id) => names.teams.get(id) ?? id,
     ),
-    agent: list('All agents', [...waiting.map(({ agent_id }) => agent_id), wanted.agent], agentName),
-    kind: list('All kinds', [...waiting.map(getKind), wanted.kind], (kind) => kind),
+    agent: list('All agents', [...waiting.map(({ agent_id }) => agent_id), filter.agent], agentName),
+    kind: list('All kinds', [...waiting.map(getKind), filter.kind], (kind) => kind),
   };
 }

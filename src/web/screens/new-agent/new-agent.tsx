@@ -34,14 +34,14 @@ import { WhereChoice } from './where.tsx';
 
 /** The state of the form, and its submission. */
 function useNewAgent() {
-  const { preset: wanted } = useSearch({ from: '/app/agents/new' });
+  const { preset: preset_id } = useSearch({ from: '/app/agents/new' });
   const navigate = useNavigate();
   const router = useRouter();
   const { data: nodes = [] } = useQuery(nodesQuery);
   const { data: agents = [] } = useQuery(agentsQuery);
   const main = nodes.find(({ id }) => id === 'main');
   const [draft, set, forget] = useFormDraft({
-    ...(wanted !== undefined && { preset: wanted }),
+    ...(preset_id !== undefined && { preset: preset_id }),
     repo: main?.folders?.repo_roots[0] ?? '',
     // With no known repository, an empty folder is the choice that always works.
     where: main?.folders?.repo_roots.length === 0 ? 'empty' : 'worktree',
@@ -82,9 +82,9 @@ function useNewAgent() {
   const submit = (event?: FormEvent) => {
     event?.preventDefault();
     if (create.isPending) return;
-    const made = toBody(draft, preset, name);
-    if ('problems' in made) setProblems(made.problems);
-    else create.mutate(made.body);
+    const result = toBody(draft, preset, name);
+    if ('problems' in result) setProblems(result.problems);
+    else create.mutate(result.body);
   };
   const form: FormState = { draft, problems, preset, node, name, change };
   return { form, nodes, presets, allowed, submit, isPending: create.isPending };

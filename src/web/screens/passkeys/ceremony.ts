@@ -11,11 +11,11 @@ import { type Answered, call, errorMessage, newKey } from '../../api/client.ts';
 type SignedIn = Answered<'finishPasskeyLogin'>;
 
 /** Asks the signed-in user to create a passkey on this device. */
-export async function addPasskey(given: {
+export async function addPasskey(input: {
   name: string;
   current_password?: string;
 }): Promise<Answered<'finishPasskeyRegistration'>> {
-  const { name, current_password } = given;
+  const { name, current_password } = input;
   const body = current_password === undefined ? {} : { current_password };
   const { options } = await call('startPasskeyRegistration', { body });
   const optionsJSON = options as PublicKeyCredentialCreationOptionsJSON;

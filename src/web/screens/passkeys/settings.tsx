@@ -174,19 +174,20 @@ function useAct(options: {
   onDone: () => void;
 }) {
   const username = useSession()?.user.username ?? '';
-  const [wanted, setWanted] = useState(false);
+  const [needs_password, setNeedsPassword] = useState(false);
   const [password, setPassword] = useState('');
   const [message, setMessage] = useState<string | null>(null);
   const queries = useQueryClient();
   const run = useMutation({
-    mutationFn: () => options.act(wanted ? { current_password: password } : {}),
+    mutationFn: () => options.act(needs_password ? { current_password: password } : {}),
     onMutate: () => setMessage(null),
     onSuccess: () => {
       void queries.invalidateQueries({ queryKey: meQuery.queryKey });
       options.onDone();
     },
     onError: async (error) => {
-      if (error instanceof Problem && error.code === 'password_required' && !wanted) setWanted(true);
+      if (error instanceof Problem && error.code === 'password_required' && !needs_password)
+        setNeedsPassword(true);
       else setMessage(await options.messageOf(error));
     },
   });
@@ -197,7 +198,7 @@ function useAct(options: {
     submit: () => run.mutate(),
     of_name: of_name ? (message ?? undefined) : undefined,
     rest: of_password || of_name ? undefined : (message ?? undefined),
-    password: wanted && (
+    password: needs_password && (
       <>
         <input type="hidden" name="username" autoComplete="username" value={username} />
         <TextField

@@ -169,21 +169,21 @@ function PreferenceFields({
 /** The device's preferences. The user's choice is shown until the server has answered. */
 function usePreferences(device: DeviceRecord, subscription: PushSubscription) {
   const refetch = useRefetchDevices();
-  const [wanted, setWanted] = useState<Preferences | null>(null);
+  const [pending_preferences, setPendingPreferences] = useState<Preferences | null>(null);
   const save = useMutation({
     mutationFn: (preferences: Preferences) => change(subscription, preferences),
     // Run changes one after the other, so that the last one wins.
     scope: { id: 'push-preferences' },
     onSettled: async (_device, _error, changed) => {
       await refetch();
-      setWanted((now) => (now === changed ? null : now));
+      setPendingPreferences((now) => (now === changed ? null : now));
     },
   });
-  const { kinds, with_commands, of_others } = wanted ?? device;
+  const { kinds, with_commands, of_others } = pending_preferences ?? device;
   const shown: Preferences = { kinds, with_commands, of_others };
   const choose = (fields: Partial<Preferences>) => {
     const changed = { ...shown, ...fields };
-    setWanted(changed);
+    setPendingPreferences(changed);
     save.mutate(changed);
   };
   return { shown, choose, error: save.error };

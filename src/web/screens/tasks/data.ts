@@ -174,11 +174,11 @@ export function useThread(task: TaskRecord, shown: { q?: string | undefined; thr
 }
 
 /** A message that is not on the page, to show what a reply answers. */
-export function useMessage(task: TaskRecord, message_id: number, wanted: boolean) {
+export function useMessage(task: TaskRecord, message_id: number, enabled: boolean) {
   const { data } = useQuery({
     queryKey: keys.message(task.id, message_id),
     queryFn: () => call('getMessage', { params: { ...taskParams(task), message_id: String(message_id) } }),
-    enabled: wanted,
+    enabled: enabled,
   });
   return data ?? null;
 }

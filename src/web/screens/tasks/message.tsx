@@ -111,8 +111,8 @@ function Answered({
   const read = useMessage(task, message_id, known === null);
   const answered = known ?? read;
   const go = () => {
-    const there = document.querySelector(`[data-message="${message_id}"]`);
-    if (there) there.scrollIntoView({ block: 'center' });
+    const target = document.querySelector(`[data-message="${message_id}"]`);
+    if (target) target.scrollIntoView({ block: 'center' });
     else onThread(message_id);
   };
   return (

@@ -49,9 +49,9 @@ describe('a document', () => {
   });
 
   test('gets the missing parents of a new field, and loses a field that is set to undefined', () => {
-    const made = put({}, ['spec', 'members', 0, 'member_id'], 'a');
-    expect(made).toEqual({ spec: { members: [{ member_id: 'a' }] } });
-    expect(put(made, ['spec', 'members', 0], undefined)).toEqual({ spec: { members: [] } });
+    const value = put({}, ['spec', 'members', 0, 'member_id'], 'a');
+    expect(value).toEqual({ spec: { members: [{ member_id: 'a' }] } });
+    expect(put(value, ['spec', 'members', 0], undefined)).toEqual({ spec: { members: [] } });
   });
 });
 

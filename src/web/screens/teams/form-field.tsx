@@ -120,10 +120,11 @@ function read(
 
 /** The known ids, none, and the current value if it is unknown. */
 export function buildChoices(known: readonly string[], value: string, none: string) {
-  const strange = value !== '' && !known.includes(value) ? [{ value, label: `${value} (not defined)` }] : [];
+  const undefined_value =
+    value !== '' && !known.includes(value) ? [{ value, label: `${value} (not defined)` }] : [];
   return [
     { value: '', label: none },
     ...[...new Set(known)].map((id) => ({ value: id, label: id })),
-    ...strange,
+    ...undefined_value,
   ];
 }

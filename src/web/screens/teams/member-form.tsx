@@ -23,9 +23,9 @@ export function MemberForm({ form, index, alone }: { form: FormProps; index: num
     if (next === EXTERNAL) return onChange(put(doc, [...path, 'agent'], null));
     const before = isObject(agent) ? agent : { worktree_mode: 'create_worktree' };
     const { preset: _, command, argv: __, protocol: ___, ...rest } = before;
-    const made: Record<string, Json> =
+    const result: Record<string, Json> =
       next === COMMAND ? { command: command ?? '', ...rest } : { preset: next, ...rest };
-    onChange(put(doc, [...path, 'agent'], made));
+    onChange(put(doc, [...path, 'agent'], result));
   };
   const known = presets.filter(({ id }) => id !== 'acp' && id !== 'plain');
   const label = name || `member ${index + 1}`;

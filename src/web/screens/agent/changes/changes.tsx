@@ -106,7 +106,7 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
   }
   return (
     <>
-      <Toolbar changes={changes} variant={layout} onLayout={setLayout} refresh={refresh} />
+      <Toolbar changes={changes} layout={layout} onLayout={setLayout} refresh={refresh} />
       <div className="flex min-h-0 flex-1">
         <FileList
           files={files}
@@ -153,12 +153,12 @@ function NoChanges({ agent, git, refresh }: { agent: AgentRecord; git: boolean; 
 
 function Toolbar({
   changes: { branch, base, files, truncated },
-  variant: layout,
+  layout,
   onLayout,
   refresh,
 }: {
   changes: ChangesProps['changes'];
-  variant: { view: View; is_wide: boolean };
+  layout: { view: View; is_wide: boolean };
   onLayout: (view: View) => void;
   refresh: ReactNode;
 }) {

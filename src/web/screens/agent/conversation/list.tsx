@@ -113,21 +113,21 @@ function useTarget(
   { show, scroller }: ReturnType<typeof useWindow>,
 ): number | null {
   const hash = useRouterState({ select: ({ location }) => location.hash });
-  const wanted = parseSeq(hash);
-  const [found, setFound] = useState<{ wanted: number; seq: number } | null>(null);
+  const target_seq = parseSeq(hash);
+  const [found, setFound] = useState<{ target_seq: number; seq: number } | null>(null);
   const done = useRef<number | null>(null);
   useEffect(() => {
-    if (wanted === null || wanted === done.current || last_seq < wanted) return;
-    const item = findItem(items, wanted) ?? items[0];
+    if (target_seq === null || target_seq === done.current || last_seq < target_seq) return;
+    const item = findItem(items, target_seq) ?? items[0];
     if (!item) return;
-    done.current = wanted;
-    setFound({ wanted, seq: item.seq });
+    done.current = target_seq;
+    setFound({ target_seq, seq: item.seq });
     show(items.indexOf(item));
-  }, [wanted, items, last_seq, show]);
+  }, [target_seq, items, last_seq, show]);
   useEffect(() => {
     if (found) scroller.current?.querySelector(`#e${found.seq}`)?.scrollIntoView({ block: 'center' });
   }, [found, scroller]);
-  return found !== null && found.wanted === wanted ? found.seq : null;
+  return found !== null && found.target_seq === target_seq ? found.seq : null;
 }
 
 /** `n` and `p` put the next or previous failure into the address, which shows and marks it. */

@@ -47,13 +47,13 @@ export interface Folder {
 
 export function ToolRow({ item, folder }: { item: Tool; folder: Folder }) {
   const { call, status } = item;
-  const [wanted, setWanted] = useState<boolean | null>(null);
-  const open = wanted ?? ((status === 'in_progress' || status === 'failed') && hasBody(call));
+  const [user_choice, setUserChoice] = useState<boolean | null>(null);
+  const open = user_choice ?? ((status === 'in_progress' || status === 'failed') && hasBody(call));
   const [place] = call.locations;
   return (
     <Folded
       open={open}
-      onToggle={() => setWanted(!open)}
+      onToggle={() => setUserChoice(!open)}
       icon={icons[call.tool_kind] ?? Wrench}
       kind={call.tool_kind}
       title={visible(call.title)}

@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import {
+  agentMessage,
   answers,
   ended,
   errorEvent,
   fromAgent,
   numbered,
+  permissionRequest,
   printed,
   prompts,
-  says,
-  wants,
 } from '../../../../acp/transcript/testing.ts';
 import { EVENTS_MAX, nothing, withNewer, withOlder } from './stretch.ts';
 import { formatJson, summarizeEvent } from './summary.ts';
@@ -52,24 +52,24 @@ describe('the summary of an event', () => {
     ],
     ['an error', errorEvent('turn_lost'), 'turn_lost', null, 'turn_lost happened'],
     ['a prompt', prompts('Fix it'), 'session/prompt', 'to_agent', 'Fix it'],
-    ['a message', says('Hello'), 'agent_message_chunk', 'from_agent', 'Hello'],
+    ['a message', agentMessage('Hello'), 'agent_message_chunk', 'from_agent', 'Hello'],
     [
       'a message of a sub-agent',
-      says('Hi', {}, { subagent: 's1\u202e' }),
+      agentMessage('Hi', {}, { subagent: 's1\u202e' }),
       'agent_message_chunk',
       'from_agent',
       'sub-agent s1⟦U+202E⟧ · Hi',
     ],
     [
       'a message in an unknown session',
-      says('Hi', {}, { subagent: 's1', unknown_session: true }),
+      agentMessage('Hi', {}, { subagent: 's1', unknown_session: true }),
       'agent_message_chunk',
       'from_agent',
       'unknown session s1 · Hi',
     ],
     [
       'a permission request',
-      wants('rev_1', { title: 'Run it' }),
+      permissionRequest('rev_1', { title: 'Run it' }),
       'session/request_permission',
       'from_agent',
       'Run it',

@@ -131,8 +131,8 @@ function useLiveEvents(
     return streams().watchAgent(agent_id, { after: last.current }, (news) => {
       if (news.type !== 'events') return;
       const events = news.frames.map(({ data }) => data as unknown as EventRecord);
-      const wanted = type === undefined ? events : events.filter((event) => event.type === type);
-      if (wanted.length > 0) setStretch((known) => withNewer(known, wanted, false));
+      const matching = type === undefined ? events : events.filter((event) => event.type === type);
+      if (matching.length > 0) setStretch((known) => withNewer(known, matching, false));
     });
   }, [agent_id, type, is_at_end, setStretch]);
 }

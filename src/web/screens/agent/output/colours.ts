@@ -94,8 +94,8 @@ export function colours(
 ): { fg: string | null; bg: string | null } {
   const ground = bg === null ? null : (theme.named[bg] ?? toHex(bg));
   const usual = ground === null ? null : theme.text;
-  const wanted = fg === null ? (dim ? theme.muted : usual) : (theme.named[fg] ?? toHex(fg) ?? usual);
-  return { fg: wanted === null ? null : legible(wanted, ground ?? theme.ground), bg: ground };
+  const colour = fg === null ? (dim ? theme.muted : usual) : (theme.named[fg] ?? toHex(fg) ?? usual);
+  return { fg: colour === null ? null : legible(colour, ground ?? theme.ground), bg: ground };
 }
 
 export function contrast(a: string, b: string): number {

@@ -13,14 +13,14 @@ function printing() {
   return { lines, print };
 }
 
-const wanted = { text: 'needle', regex: false, exact: false };
+const query = { text: 'needle', regex: false, exact: false };
 const spans = (...texts: string[]) => texts.map((text) => ({ text }) as Span);
 
 describe('the finder', () => {
   test('finds matches in existing and in new lines', () => {
     const { lines, print } = printing();
     print('a needle\nhay\nNEEDLE\n');
-    const finder = new Finder(lines, wanted);
+    const finder = new Finder(lines, query);
     expect(finder.update()).toEqual({ lines: [1, 3], error: null });
     print('hay\nneedle\n');
     expect(finder.update().lines).toEqual([1, 3, 5]);
@@ -31,7 +31,7 @@ describe('the finder', () => {
     const { lines, print } = printing();
     print('nee', { partial: true });
     print('needle on stderr\n', { stream: 'stderr' });
-    const finder = new Finder(lines, wanted);
+    const finder = new Finder(lines, query);
     expect(finder.update().lines).toEqual([2]);
     print('dle', { partial: true });
     expect(finder.update().lines).toEqual([1, 2]);
@@ -42,7 +42,7 @@ describe('the finder', () => {
   test('drops matches in lines that the page no longer has', () => {
     const { lines, print } = printing();
     print('needle\n');
-    const finder = new Finder(lines, wanted);
+    const finder = new Finder(lines, query);
     expect(finder.update().lines).toEqual([1]);
     for (let at = 0; at < 210; at++) print('hay\n'.repeat(1000));
     expect(lines.first).toBeGreaterThan(1);
@@ -52,7 +52,7 @@ describe('the finder', () => {
   test('supports case-sensitive search and regular expressions', () => {
     const { lines, print } = printing();
     print('Needle 12\nneedle ab\n');
-    expect(new Finder(lines, { ...wanted, exact: true }).update().lines).toEqual([2]);
+    expect(new Finder(lines, { ...query, exact: true }).update().lines).toEqual([2]);
     expect(new Finder(lines, { text: 'needle \\d', regex: true, exact: false }).update().lines).toEqual([1]);
     expect(new Finder(lines, { text: '(', regex: true, exact: false }).update().error).toContain('(');
   });

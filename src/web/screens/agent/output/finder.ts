@@ -4,7 +4,7 @@ import { bounds } from '../../../transcript/bounds.ts';
 import { type Found, findLines } from '../../../transcript/find.ts';
 import type { Lines } from '../../../transcript/lines.ts';
 
-export interface Wanted {
+export interface FindQuery {
   readonly text: string;
   readonly regex: boolean;
   /** Case-sensitive. */
@@ -13,15 +13,15 @@ export interface Wanted {
 
 export class Finder {
   readonly #lines: Lines;
-  readonly #wanted: Wanted;
+  readonly #query: FindQuery;
   #found: number[] = [];
-  #looked = 0;
+  #last_searched = 0;
   /** Lines that were incomplete when they were searched. */
   readonly #open = new Set<number>();
 
-  constructor(lines: Lines, wanted: Wanted) {
+  constructor(lines: Lines, query: FindQuery) {
     this.#lines = lines;
-    this.#wanted = wanted;
+    this.#query = query;
   }
 
   update(): Found {
@@ -29,21 +29,21 @@ export class Finder {
     const open = [...this.#open].filter((n) => n >= first);
     this.#open.clear();
     const remaining = this.#found.filter((n) => n >= first && !open.includes(n));
-    const again = open.flatMap((n) => this.#variant(n, n).lines);
-    const { lines, error } = this.#variant(this.#looked + 1, last);
+    const again = open.flatMap((n) => this.#search(n, n).lines);
+    const { lines, error } = this.#search(this.#last_searched + 1, last);
     this.#found =
       again.length > 0
         ? [...remaining, ...again].sort((a, b) => a - b).concat(lines)
         : remaining.concat(lines);
-    this.#looked = last;
+    this.#last_searched = last;
     return { lines: this.#found, error };
   }
 
-  #variant(from: number, to: number): Found {
+  #search(from: number, to: number): Found {
     for (let n = Math.max(from, this.#lines.first); n <= to; n++) {
       if (this.#lines.at(n)?.open) this.#open.add(n);
     }
-    const { text, regex, exact } = this.#wanted;
+    const { text, regex, exact } = this.#query;
     return findLines(this.#lines, text, { regex, case: exact, from, to });
   }
 }

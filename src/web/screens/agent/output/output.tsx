@@ -15,7 +15,7 @@ import { ChosenBar } from './chosen-bar.tsx';
 import { Download } from './download.tsx';
 import { EndLine } from './end-line.tsx';
 import { FindBar } from './find-bar.tsx';
-import { step, type Wanted } from './finder.ts';
+import { type FindQuery, step } from './finder.ts';
 import { LinesList, type ListHandle } from './lines-list.tsx';
 import { type Options, useOptions } from './options.ts';
 import { formatRange, parseRange, type Range, reaching } from './range.ts';
@@ -129,42 +129,42 @@ function useFollowing(lines: LogLines, loaded: boolean) {
 
 /** The search in the output: its bar, and the match that the list should show. */
 function useFind(lines: LogLines, list: RefObject<ListHandle | null>) {
-  const [wanted, setWanted] = useState<Wanted | null>(null);
-  const found = useFound(lines, wanted);
+  const [query, setQuery] = useState<FindQuery | null>(null);
+  const found = useFound(lines, query);
   const [current, setCurrent] = useState<number | null>(null);
   const bar = useRef<{ focus(): void }>(null);
   const pattern = useMemo(
-    () => (wanted?.text ? toPattern(wanted.text, { regex: wanted.regex, case: wanted.exact }).pattern : null),
-    [wanted],
+    () => (query?.text ? toPattern(query.text, { regex: query.regex, case: query.exact }).pattern : null),
+    [query],
   );
   const go = (direction: 1 | -1) => {
     const n = step(found.lines, current ?? (list.current?.top() ?? 1) - 1, direction);
     setCurrent(n);
     if (n !== null) list.current?.show(n);
   };
-  const change = (next: Wanted | null) => {
-    setWanted(next);
+  const change = (next: FindQuery | null) => {
+    setQuery(next);
     setCurrent(null);
   };
   const open = () => {
-    if (wanted) bar.current?.focus();
-    else setWanted({ text: '', regex: false, exact: false });
+    if (query) bar.current?.focus();
+    else setQuery({ text: '', regex: false, exact: false });
   };
   // Go to the first match from the current position; the user asks for the next ones.
   const has_match = found.lines.length > 0;
   // biome-ignore lint/correctness/useExhaustiveDependencies: once for each query
   useEffect(() => {
     if (has_match && current === null) go(1);
-  }, [has_match, found.wanted]);
-  useStepKeys(wanted ? go : null);
+  }, [has_match, found.query]);
+  useStepKeys(query ? go : null);
   return {
     open,
     pattern,
     current,
-    bar: wanted && (
+    bar: query && (
       <FindBar
         ref={bar}
-        wanted={wanted}
+        query={query}
         onChange={change}
         found={found}
         current={current}

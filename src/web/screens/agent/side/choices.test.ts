@@ -12,8 +12,13 @@ const model: SessionConfigOption = {
 };
 
 test('settings keep the agent’s order, after the mode', () => {
-  const thinks: SessionConfigOption = { id: 'thinks', name: 'Thinks', type: 'boolean', currentValue: true };
-  const settings = buildSettings(modes, [model, thinks]);
+  const agentThought: SessionConfigOption = {
+    id: 'thinks',
+    name: 'Thinks',
+    type: 'boolean',
+    currentValue: true,
+  };
+  const settings = buildSettings(modes, [model, agentThought]);
   expect(settings.map(({ option_id }) => option_id)).toEqual([null, 'model', 'thinks']);
   expect(settings[2]!.control).toEqual({ type: 'switch', on: true });
 });

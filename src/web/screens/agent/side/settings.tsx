@@ -56,7 +56,7 @@ function SettingField({ agent, setting }: { agent: AgentRecord; setting: Setting
   });
   const disabled = agent.status !== 'running' || set.isPending;
   // Shown until the agent reports its value.
-  const wanted = set.isPending ? set.variables : undefined;
+  const pending_value = set.isPending ? set.variables : undefined;
   return (
     <Field label={name} hint={description ?? undefined} error={set.isError && errorMessage(set.error)}>
       {(field) =>
@@ -64,7 +64,7 @@ function SettingField({ agent, setting }: { agent: AgentRecord; setting: Setting
           <Select
             {...field}
             choices={control.choices}
-            value={typeof wanted === 'string' ? wanted : control.value}
+            value={typeof pending_value === 'string' ? pending_value : control.value}
             disabled={disabled}
             onChange={(value) => set.mutate(value)}
           />
@@ -73,7 +73,7 @@ function SettingField({ agent, setting }: { agent: AgentRecord; setting: Setting
             {...field}
             type="checkbox"
             className="size-6 self-start"
-            checked={typeof wanted === 'boolean' ? wanted : control.on}
+            checked={typeof pending_value === 'boolean' ? pending_value : control.on}
             disabled={disabled}
             onChange={(event) => set.mutate(event.target.checked)}
           />

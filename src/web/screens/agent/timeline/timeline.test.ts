@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import {
+  agentMessage,
   calls,
   changes,
   ended,
   errorEvent,
   numbered,
+  permissionRequest,
   prompts,
-  says,
   stops,
-  wants,
 } from '../../../../acp/transcript/testing.ts';
 import { Transcript } from '../../../../acp/transcript/transcript.ts';
 import type { EventRecord } from '../../../../core/event.ts';
@@ -41,7 +41,7 @@ describe('the bars of a timeline', () => {
       [20, prompts('Do it')],
       [21, calls('c1', { status: 'in_progress' })],
       [25, changes('c1', { status: 'failed' })],
-      [26, wants('rev_1', { toolCallId: 'c2', title: 'Write' })],
+      [26, permissionRequest('rev_1', { toolCallId: 'c2', title: 'Write' })],
       [27, errorEvent('turn_lost')],
       [30, stops('end_turn')],
       [40, ended('failed', { exit_code: 3 })],
@@ -58,7 +58,7 @@ describe('the bars of a timeline', () => {
   });
 
   test('extend to now while they are open', () => {
-    const view = viewAt([10, prompts('Do it')], [11, says('I am')]);
+    const view = viewAt([10, prompts('Do it')], [11, agentMessage('I am')]);
     const turn = buildEntries(view, 50).find(({ lane }) => lane === 'turns');
     expect(turn).toMatchObject({ from: 10, to: 50, open: true });
   });
