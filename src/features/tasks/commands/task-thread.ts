@@ -68,7 +68,7 @@ export function addTaskThread(tasks: Command, context: Context): void {
       if (follow) return followTalk(api, params, options);
       const rows = await api.all('listMessages', { params, query: { q: search, thread } });
       if (options.json) return printJson(io, rows);
-      for (const message of rows) await print(io, formatMessage(message));
+      for (const message of rows) await print(io, toLine(message));
     });
 
   async function followTalk(
@@ -84,22 +84,13 @@ export function addTaskThread(tasks: Command, context: Context): void {
     for await (const { data } of frames) {
       if (data.type !== 'message') continue;
       const message = data.record as Message;
-      await print(io, json ? jsonText(message) : formatMessage(message));
+      await print(io, json ? jsonText(message) : toLine(message));
     }
     throw new Failure(exitCodes.interrupted, '');
   }
 
   /** A heading line, and the indented text of the message. */
-  function formatMessage({
-    id,
-    from_actor_id,
-    route,
-    to_actor_id,
-    reply_to,
-    created_at,
-    text,
-    payload,
-  }: Message) {
+  function toLine({ id, from_actor_id, route, to_actor_id, reply_to, created_at, text, payload }: Message) {
     const to = route === 'to_member' ? to_actor_id : route === 'to_leader' ? 'leader' : 'all';
     const answer = reply_to === null ? '' : `  re ${reply_to}`;
     const head = visible(`${id}  ${created_at}  ${from_actor_id} -> ${to}${answer}`);

@@ -70,7 +70,7 @@ export function useWindow({ left_out, total }: Length): Window {
   const live = held === null;
   const top = useRef(0);
   /** The height below the top edge, kept while older rows are added above. */
-  const previous_height = useRef<number | null>(null);
+  const height = useRef<number | null>(null);
   const start = windowStart(held?.first ?? null, { left_out, total });
   const end = held ? Math.min(total, Math.max(start, held.last - left_out)) : total;
   const all = left_out + total;
@@ -78,9 +78,8 @@ export function useWindow({ left_out, total }: Length): Window {
   const isLive = useEnd(live, scroller, content);
   useLayoutEffect(() => {
     const box = scroller.current;
-    if (box && previous_height.current !== null && start >= 0)
-      box.scrollTop = box.scrollHeight - previous_height.current;
-    previous_height.current = null;
+    if (box && height.current !== null && start >= 0) box.scrollTop = box.scrollHeight - height.current;
+    height.current = null;
   }, [start]);
 
   const leave = useCallback(() => {
@@ -110,7 +109,7 @@ export function useWindow({ left_out, total }: Length): Window {
   const showOlder = useCallback(() => {
     const box = scroller.current;
     if (!box || start === 0) return;
-    previous_height.current = box.scrollHeight - box.scrollTop;
+    height.current = box.scrollHeight - box.scrollTop;
     isLive.current = false;
     const first = left_out + Math.max(0, start - PAGE);
     setHeld((now) => ({ ...(now ?? { last: all + PAGE, left_at: all }), first }));
