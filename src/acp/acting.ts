@@ -56,8 +56,8 @@ export function recordCall(acting: Acting, update: Record<string, unknown>): Act
     return ACTING_KINDS.has(call.kind) ? { ...acting, calls: withCall(acting.calls, call) } : acting;
   }
   const calls = acting.calls.filter(({ id }) => id !== call.id);
-  const acted = status === 'completed' && ACTING_KINDS.has(call.kind) && !call.requested && !call.reads;
-  if (acted && !acting.allowed_always) return { ...acting, calls, unasked: acting.unasked ?? call.title };
+  const hasActed = status === 'completed' && ACTING_KINDS.has(call.kind) && !call.requested && !call.reads;
+  if (hasActed && !acting.allowed_always) return { ...acting, calls, unasked: acting.unasked ?? call.title };
   return calls.length === acting.calls.length ? acting : { ...acting, calls };
 }
 

@@ -162,7 +162,7 @@ function readShape(property: Record<string, unknown>): Shape | null {
 function readTextField(property: Record<string, unknown>): Shape | null {
   const { default: preset, minLength, maxLength, format, pattern } = property;
   const text = typeof preset === 'string' ? preset : null;
-  if (isGiven(property.enum) || isGiven(property.oneOf)) {
+  if (isPresent(property.enum) || isPresent(property.oneOf)) {
     const choices = readChoiceList(property.enum, property.oneOf);
     if (choices === null) return null;
     const known = choices.some(({ value }) => value === text);
@@ -188,7 +188,7 @@ function readChoices({ items, default: preset, minItems, maxItems }: Record<stri
 
 /** Null if there are no choices, too many, or one that is not a string. */
 function readChoiceList(values: unknown, titled: unknown): FormChoice[] | null {
-  const offered = isGiven(titled) ? titled : values;
+  const offered = isPresent(titled) ? titled : values;
   if (!Array.isArray(offered) || offered.length === 0) return null;
   if (offered.length > limits.elicitation_choices_max) return null;
   // A repeated value is treated as the same choice.
@@ -218,6 +218,6 @@ function asNumber(value: unknown): number | null {
   return typeof value === 'number' && Number.isFinite(value) ? value : null;
 }
 
-function isGiven(value: unknown): boolean {
+function isPresent(value: unknown): boolean {
   return value !== undefined && value !== null;
 }

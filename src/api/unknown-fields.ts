@@ -23,7 +23,7 @@ export function unknownFields(schema: z.ZodType, value: unknown): FieldPath[] {
 /** Whether an update has no field that changes something. False if the value is not an object: validation reports that. */
 export function changesNothing(schema: z.ZodType, value: unknown): boolean {
   if (!isObject(value)) return false;
-  const unwrapped = outermost(schema, value);
+  const unwrapped = unwrapSchema(schema, value);
   if (!(unwrapped instanceof z.ZodObject)) return Object.keys(value).length === 0;
   return !Object.keys(value).some((key) => key !== PRECONDITION && Object.hasOwn(unwrapped.shape, key));
 }
@@ -53,7 +53,7 @@ function encoded(name: string): string {
 
 function walk(schema: z.ZodType, value: unknown, path: FieldPath, found: Map<string, FieldPath>): void {
   if (found.size > limits.ignored_fields_max || typeof value !== 'object' || value === null) return;
-  const unwrapped = outermost(schema, value);
+  const unwrapped = unwrapSchema(schema, value);
   if (unwrapped instanceof z.ZodArray && Array.isArray(value)) {
     for (const item of value) walk(unwrapped.element as z.ZodType, item, [...path, 0], found);
   } else if (unwrapped instanceof z.ZodRecord && isObject(value)) {
@@ -64,28 +64,28 @@ function walk(schema: z.ZodType, value: unknown, path: FieldPath, found: Map<str
       const field_path = [...path, key];
       if (Object.hasOwn(unwrapped.shape, key))
         walk(unwrapped.shape[key] as z.ZodType, item, field_path, found);
-      else if (!isOpen(unwrapped) && found.size <= limits.ignored_fields_max)
+      else if (!allowsUnknown(unwrapped) && found.size <= limits.ignored_fields_max)
         found.set(formatPath(field_path), field_path);
     }
   }
 }
 
 /** Unwraps defaults, transforms and unions to the schema that has the fields of the value. */
-function outermost(schema: z.ZodType, value: unknown): z.ZodType {
-  if (schema instanceof z.ZodPipe) return outermost(schema.in as z.ZodType, value);
+function unwrapSchema(schema: z.ZodType, value: unknown): z.ZodType {
+  if (schema instanceof z.ZodPipe) return unwrapSchema(schema.in as z.ZodType, value);
   if (schema instanceof z.ZodUnion) {
     const options = schema.options as z.ZodType[];
     const taken = options.find((option) => option.safeParse(value).success);
-    return taken ? outermost(taken, value) : schema;
+    return taken ? unwrapSchema(taken, value) : schema;
   }
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault) {
-    return outermost(schema.unwrap() as z.ZodType, value);
+    return unwrapSchema(schema.unwrap() as z.ZodType, value);
   }
   return schema;
 }
 
 /** Whether the object allows any field: loose, or defined by another specification. */
-function isOpen(unwrapped: z.ZodObject): boolean {
+function allowsUnknown(unwrapped: z.ZodObject): boolean {
   return unwrapped.def.catchall !== undefined || unwrapped.meta()?.foreign === true;
 }
 

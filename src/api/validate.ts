@@ -20,7 +20,7 @@ export function validate<S extends z.ZodType>(
   const result = schema.safeParse(withinLimits(schema, input), { reportInput: true });
   if (result.success) return result.data;
   const issue = result.error.issues[0]!;
-  const message = wrong(issue);
+  const message = issueMessage(issue);
   throw invalidInput(
     isFixedMessage(message) ? message : `${fieldPath([...path, ...issue.path]) || subject} ${message}`,
   );
@@ -29,7 +29,7 @@ export function validate<S extends z.ZodType>(
 /** Matches Zod's default messages. Messages from a schema are used unchanged. */
 const ZOD_MESSAGES = /^(Invalid|Too |Unrecognized)/;
 
-function wrong(issue: z.core.$ZodIssue): string {
+function issueMessage(issue: z.core.$ZodIssue): string {
   if (!ZOD_MESSAGES.test(issue.message)) return issue.message;
   if ('input' in issue && issue.input === undefined && issue.code !== 'custom') return 'is required';
   switch (issue.code) {
@@ -38,19 +38,19 @@ function wrong(issue: z.core.$ZodIssue): string {
     case 'invalid_value':
       return `must be one of: ${issue.values.map(String).join(', ')}`;
     case 'too_small':
-      return sized(issue.origin, 'least', Number(issue.minimum));
+      return sizeMessage(issue.origin, 'least', Number(issue.minimum));
     case 'too_big':
-      return sized(issue.origin, 'most', Number(issue.maximum));
+      return sizeMessage(issue.origin, 'most', Number(issue.maximum));
     case 'invalid_format':
       return issue.format === 'datetime' ? 'must be an RFC 3339 time' : 'has the wrong form';
     case 'invalid_key':
-      return issue.issues[0] ? wrong(issue.issues[0]) : 'is not valid';
+      return issue.issues[0] ? issueMessage(issue.issues[0]) : 'is not valid';
     default:
       return 'is not valid';
   }
 }
 
-function sized(origin: string, edge: 'least' | 'most', bound: number): string {
+function sizeMessage(origin: string, edge: 'least' | 'most', bound: number): string {
   if (origin === 'string') return `must be at ${edge} ${bound} characters`;
   if (origin === 'array' || origin === 'record') return `must have at ${edge} ${bound} entries`;
   return `must be at ${edge} ${bound}`;

@@ -8,7 +8,7 @@ import { z } from 'zod';
 /** The value itself where nothing is over its limit, otherwise a copy. Alternatives (`z.union`) are left as they are. */
 export function withinLimits(schema: z.ZodType, value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  const inner = unwrapped(schema);
+  const inner = unwrapSchema(schema);
   if (Array.isArray(value)) {
     if (!(inner instanceof z.ZodArray)) return value;
     const max = inner._zod.bag.maximum;
@@ -32,10 +32,10 @@ export function withinLimits(schema: z.ZodType, value: unknown): unknown {
   return changed.length === 0 ? value : { ...fields, ...Object.fromEntries(changed) };
 }
 
-function unwrapped(schema: z.ZodType): z.ZodType {
-  if (schema instanceof z.ZodPipe) return unwrapped(schema.in as z.ZodType);
+function unwrapSchema(schema: z.ZodType): z.ZodType {
+  if (schema instanceof z.ZodPipe) return unwrapSchema(schema.in as z.ZodType);
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault) {
-    return unwrapped(schema.unwrap() as z.ZodType);
+    return unwrapSchema(schema.unwrap() as z.ZodType);
   }
   return schema;
 }

@@ -62,8 +62,8 @@ export class Guard {
       throw foreign();
     }
     if (request.headers['sec-fetch-site'] === 'cross-site') {
-      const led = page && request.headers['sec-fetch-mode'] === 'navigate';
-      if (!led || request.method !== 'GET') throw foreign();
+      const isNavigation = page && request.headers['sec-fetch-mode'] === 'navigate';
+      if (!isNavigation || request.method !== 'GET') throw foreign();
     }
   }
 

@@ -280,7 +280,7 @@ async function once(
   call.idempotency_key = key;
   try {
     const answered = await run();
-    const headers = call.given_headers;
+    const headers = call.response_headers;
     const given = Object.keys(headers).length === 0 ? answered : { ...answered, headers };
     await begun.first.keep(given, { secret: route.secret_answer === true });
     return given;
@@ -310,7 +310,7 @@ class RequestCall {
   readonly also: string | null;
   hijacked = false;
   /** Headers set by the handler, stored for replays. */
-  readonly given_headers: Record<string, string> = {};
+  readonly response_headers: Record<string, string> = {};
   readonly #reply: FastifyReply;
   readonly #draining: AbortSignal;
   #signal: AbortSignal | null = null;
@@ -345,7 +345,7 @@ class RequestCall {
   }
 
   setHeader(name: string, value: string): void {
-    this.given_headers[name] = value;
+    this.response_headers[name] = value;
     this.#reply.header(name, value);
   }
 

@@ -212,8 +212,8 @@ function link(base_url: string, token: string): string {
 function readChallenge(text: string): Pick<JoinChallenge, 'url' | 'token' | 'pin'> | null {
   try {
     const { url, token, pin } = JSON.parse(text) as Record<string, unknown>;
-    const isWhole = typeof url === 'string' && typeof token === 'string' && typeof pin === 'string';
-    return isWhole ? { url, token, pin } : null;
+    const isComplete = typeof url === 'string' && typeof token === 'string' && typeof pin === 'string';
+    return isComplete ? { url, token, pin } : null;
   } catch {
     return null;
   }

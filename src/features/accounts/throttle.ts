@@ -128,12 +128,12 @@ function count(tx: Tx, key: string, rule: Rule, now: number): boolean {
   const before = findFailures(tx, key);
   const fresh = before === undefined || isOver(before, rule, now);
   const failures = (fresh ? 0 : before.failures) + 1;
-  const beyond = failures - rule.free;
+  const excess = failures - rule.free;
   const blocked_until =
-    beyond < 0 ? 0 : now + Math.min(rule.delay_ms * 2 ** Math.min(beyond, 30), rule.delay_ms_max);
-  const window_started_at = beyond < 0 && !fresh ? before.window_started_at : Math.max(now, blocked_until);
+    excess < 0 ? 0 : now + Math.min(rule.delay_ms * 2 ** Math.min(excess, 30), rule.delay_ms_max);
+  const window_started_at = excess < 0 && !fresh ? before.window_started_at : Math.max(now, blocked_until);
   putFailures(tx, key, { failures, blocked_until, window_started_at });
-  return beyond >= 0;
+  return excess >= 0;
 }
 
 /** The window starts at the first failure, or at the end of the last block. */

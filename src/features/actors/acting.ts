@@ -22,7 +22,7 @@ export interface ActorRequestContext {
 }
 
 /** Who acts, and where. */
-interface ActingParty {
+interface PartyBase {
   actor_id: string;
   role: ActorRole;
   team: TeamRow | null;
@@ -30,8 +30,8 @@ interface ActingParty {
 }
 
 export type Acting =
-  | (ActingParty & { kind: 'member'; team: TeamRow; member: Member })
-  | (ActingParty & { kind: 'human'; caller: Caller });
+  | (PartyBase & { kind: 'member'; team: TeamRow; member: Member })
+  | (PartyBase & { kind: 'human'; caller: Caller });
 
 export type RunParty = Acting & { team: TeamRow; run: RunRow };
 
@@ -49,7 +49,7 @@ export function actAs(reader: Reader, caller: ActorCaller, context: ActorRequest
   const who = actingAs(caller, context.actor_id);
   if (who === null) throw invalid('actor_id is required', 'actor_id_required');
   const { team, run } = resolveTeamAndRun(reader, caller, who, context.run_id);
-  if (team === null) return humanAlone(reader, caller, who);
+  if (team === null) return actAsHuman(reader, caller, who);
   const actor = resolveActor(reader, getParticipants(team, run), who);
   return { ...toParty(reader, caller, actor), team, run };
 }
@@ -67,7 +67,7 @@ export function actAsOperator(reader: Reader, caller: ActorCaller, context: Acto
 /** Like `actAs`, in a run: the named one, the session's own, or the only open one. */
 export function actInRun(reader: Reader, caller: ActorCaller, context: ActorRequestContext): RunParty {
   const acting = actAs(reader, caller, context);
-  const run = acting.run ?? onlyOpenRun(reader, acting);
+  const run = acting.run ?? requireOnlyOpenRun(reader, acting);
   if (acting.run === null) return actInRun(reader, caller, { ...context, run_id: run.id });
   return { ...acting, team: acting.team!, run };
 }
@@ -125,7 +125,7 @@ function toParty(
   return { kind: 'human', actor_id, role: 'human', caller: findCaller(reader, username, ip)! };
 }
 
-function humanAlone(reader: Reader, { ip }: ActorCaller, who: string): Acting {
+function actAsHuman(reader: Reader, { ip }: ActorCaller, who: string): Acting {
   const caller = findCaller(reader, parseUsername(who) ?? '', ip);
   if (!caller) throw invalid(`unknown actor: ${who}`, 'unknown_actor');
   return { kind: 'human', actor_id: who, role: 'human', caller, team: null, run: null };
@@ -141,7 +141,7 @@ function firstRoot(reader: Reader): string | null {
   return oldestRoots(reader, 1)[0]?.username ?? null;
 }
 
-function onlyOpenRun(reader: Reader, acting: Acting): RunRow {
+function requireOnlyOpenRun(reader: Reader, acting: Acting): RunRow {
   const team_nums = acting.team !== null ? [acting.team.num] : listTeamNums(reader, acting);
   const open = team_nums.flatMap((num) => openRuns(reader, num));
   if (open.length === 1) return open[0]!;

@@ -48,14 +48,14 @@ const remove = (caller: typeof ANA, id: string) =>
   room.agents.delete(caller, id, { force: false, delete_worktree: true });
 
 /** An agent of BEN. After `become`, ANA owns the worktree in which it was created. */
-async function squatter(more: Partial<CreateAgent> = {}) {
+async function agentInReusedFolder(more: Partial<CreateAgent> = {}) {
   const first = await inWorktree(BEN, '/trees/feature');
   const agent = await inFolder(BEN, '/trees/feature/', more);
-  const become = async () => {
+  const replaceWithWorktree = async () => {
     await remove(BEN, first.id);
     await inWorktree(ANA, '/trees/feature');
   };
-  return { agent, become };
+  return { agent, become: replaceWithWorktree };
 }
 
 const listSessions = (agent_id: string) =>
@@ -116,12 +116,12 @@ test('reserves the path of a worktree during its creation, and releases it if th
 });
 
 test('an agent whose workdir is now another user’s worktree cannot start or show its files', async () => {
-  const { agent, become } = await squatter();
+  const { agent, become: replaceWithWorktree } = await agentInReusedFolder();
   const { session_id } = await room.agents.start(BEN, agent.id, null);
   node.tell(session_id!, ended(0));
   await room.until(agent.id, 'completed');
   expect(await room.agents.changes(BEN, agent.id)).toEqual({ files: [] });
-  await become();
+  await replaceWithWorktree();
   await room.agents.start(BEN, agent.id, null);
   await expectRefused(agent.id, 1);
   await room.agents.restart(BEN, agent.id, 0, null);
@@ -131,9 +131,9 @@ test('an agent whose workdir is now another user’s worktree cannot start or sh
 });
 
 test('an automatic restart checks the folder again', async () => {
-  const { agent, become } = await squatter({ restart_policy: 'on_failure' });
+  const { agent, become: replaceWithWorktree } = await agentInReusedFolder({ restart_policy: 'on_failure' });
   const { session_id } = await room.agents.start(BEN, agent.id, null);
-  await become();
+  await replaceWithWorktree();
   node.tell(session_id!, ended(1));
   await room.until(agent.id, 'failed');
   await vi.waitFor(async () => {
@@ -160,9 +160,9 @@ test('a start that was kept until the node answered checks the folder again', as
 });
 
 test('changes are withheld if the worktree gets another owner while they are read', async () => {
-  const { agent, become } = await squatter();
+  const { agent, become: replaceWithWorktree } = await agentInReusedFolder();
   node.folders.changes = async () => {
-    await become();
+    await replaceWithWorktree();
     return { files: [{ path: 'secret' }] } as never;
   };
   await expect(room.agents.changes(BEN, agent.id)).rejects.toMatchObject(REFUSED);

@@ -176,10 +176,10 @@ export class Agents {
     caller: Caller,
     agent_id: string,
     request: CreateAgent,
-    vacate: () => Promise<void>,
+    deleteNamesakes: () => Promise<void>,
   ): Promise<void> {
     const may_be_taken = request.worktree_mode === 'create_worktree' && request.workdir !== null;
-    if (may_be_taken) await vacate();
+    if (may_be_taken) await deleteNamesakes();
     const rights = {
       owner: caller.user_id,
       all: caller.role === 'root',
@@ -189,7 +189,7 @@ export class Agents {
     };
     const owner = { user_id: caller.user_id, principal: toPrincipal(caller) };
     await place(this.#core, agent_id, request, rights, async (worktree) => {
-      if (!may_be_taken) await vacate();
+      if (!may_be_taken) await deleteNamesakes();
       await this.#core.store.write((tx) => insertNew(this.#core, tx, agent_id, owner, request, worktree));
     });
   }

@@ -97,14 +97,14 @@ export class Audit {
     try {
       const { records, broken_id, head } = await this.verify(signal);
       const found = { audit_records: records, audit_hash: head };
-      if (broken_id === null) this.#log.info(found, 'audit trail is sound');
+      if (broken_id === null) this.#log.info(found, 'audit log is valid');
       else
         this.#log.error(
           { ...found, audit_id: broken_id },
-          'audit trail was modified; this record does not match the chain',
+          'audit log was modified; this record does not match the chain',
         );
     } catch (error) {
-      if (!signal.aborted) this.#log.warn({ err: error }, 'cannot verify the audit trail');
+      if (!signal.aborted) this.#log.warn({ err: error }, 'cannot verify the audit log');
     }
   }
 

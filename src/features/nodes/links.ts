@@ -101,8 +101,8 @@ export class NodeLinks implements Links {
   }
 
   async rootChecked(node_id: string): Promise<void> {
-    const given_up = AbortSignal.timeout(sharedLimits.node_answer_ms);
-    await this.#links.get(node_id)?.rootChecked(given_up);
+    const timeout = AbortSignal.timeout(sharedLimits.node_answer_ms);
+    await this.#links.get(node_id)?.rootChecked(timeout);
   }
 
   probe(row: NodeRow): Promise<HealthReport> {
@@ -382,9 +382,9 @@ function probeSteps(deps: NodeLinksDeps, row: NodeRow): HealthSteps {
     auth: async (signal) => {
       const { transport } = dialled!.connection;
       health = await proven(dialled!, () => {
-        const asked_ms = clock.now();
+        const request_start_ms = clock.now();
         return askHealth(transport, row.default_worktree_root, { signal }, (time_ms) => {
-          skew_ms = time_ms - (asked_ms + clock.now()) / 2;
+          skew_ms = time_ms - (request_start_ms + clock.now()) / 2;
         });
       });
       if (health.node_id !== row.id) throw nodeIdMismatch(row.id, health.node_id.slice(0, 64));

@@ -115,7 +115,7 @@ export function testMessage(): NotificationText {
 }
 
 /** Whether a device with these settings wants this message. */
-export function isWanted({ kind }: NotificationText, kinds: readonly PushKind[]): boolean {
+export function matchesKinds({ kind }: NotificationText, kinds: readonly PushKind[]): boolean {
   return kind === 'closed' || kind === 'test' || kinds.includes(kind);
 }
 

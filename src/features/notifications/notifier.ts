@@ -25,7 +25,7 @@ import {
   elicitationMessage,
   elicitationTag,
   failureMessage,
-  isWanted,
+  matchesKinds,
   type NotificationText,
   reviewMessage,
   reviewTag,
@@ -155,7 +155,7 @@ export class Notifier {
       if (username !== null && device.username !== username) continue;
       if (decide({ ...device, grant: null, ip: null }, action, resource) !== 'allow') continue;
       const text = buildText({ with_commands: device.with_commands === 1 });
-      if (!isWanted(text, JSON.parse(device.kinds) as PushKind[])) continue;
+      if (!matchesKinds(text, JSON.parse(device.kinds) as PushKind[])) continue;
       if (text.kind === 'agent_failed' && this.#wasSentRecently(tx, device, text.tag)) continue;
       this.#put(tx, device, fact_id, { ...text, waiting: waitingFor(tx, device) });
     }

@@ -81,7 +81,7 @@ const REASON_CHARS_MAX = 200;
 
 export class Passkeys {
   readonly #deps: PasskeysDeps;
-  readonly #stranger = strangersKey();
+  readonly #decoy_key = createDecoyKey();
 
   constructor(deps: PasskeysDeps) {
     this.#deps = deps;
@@ -346,7 +346,7 @@ export class Passkeys {
       // The counter is compared after the signature is verified, with the one stored by then.
       credential: {
         id: response.id,
-        publicKey: known ? new Uint8Array(known.public_key) : this.#stranger,
+        publicKey: known ? new Uint8Array(known.public_key) : this.#decoy_key,
         counter: 0,
       },
     });
@@ -409,7 +409,7 @@ function userHandleFor(user_id: string): string {
 }
 
 /** A random key to check unknown passkeys against, so that they take as long as known ones. */
-function strangersKey(): Uint8Array<ArrayBuffer> {
+function createDecoyKey(): Uint8Array<ArrayBuffer> {
   const { x, y } = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' });
   // COSE: {1: 2 (EC2), 3: -7 (ES256), -1: 1 (P-256), -2: x, -3: y}
   const parts = ['a5010203262001215820', decode(x!).toString('hex'), '225820', decode(y!).toString('hex')];

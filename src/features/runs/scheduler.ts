@@ -8,7 +8,7 @@ import type { Facts } from '../../work/facts.ts';
 import { limits } from './limits.ts';
 import type { RunPublisher } from './publisher.ts';
 import { loadGraph } from './queries/graph.ts';
-import { type RunRow, refreshed, runOfNum, updateRun } from './queries/runs.ts';
+import { type RunRow, readAgain, runOfNum, updateRun } from './queries/runs.ts';
 import { dropAnswers, lastOutputs } from './queries/steps.ts';
 import { advance } from './rules/advance.ts';
 import type { Effect, GraphEvent, StepState } from './rules/graph.ts';
@@ -64,26 +64,26 @@ export class Scheduler {
     const effects = advance(graph, event, limits.run_plain_steps_max);
     const restarts = event.kind === 'run_command' && event.command.kind === 'restartRun';
     if (restarts) this.#restart(tx, before, effects);
-    else if (effects.length > 0) this.#execute(tx, refreshed(tx, before), effects);
+    else if (effects.length > 0) this.#execute(tx, readAgain(tx, before), effects);
     const ended = effects.find((effect) => effect.kind === 'run_ended');
     if (ended?.status === 'completed') this.#complete(tx, before, output);
     const continues =
       event.kind === 'run_command' && ['resumeRun', 'restartRun'].includes(event.command.kind);
-    const after = this.#options.publisher.publish(tx, refreshed(tx, before), [...changed], before);
+    const after = this.#options.publisher.publish(tx, readAgain(tx, before), [...changed], before);
     if (ended || continues || event.kind === 'begun') this.#recordFact(tx, after);
   }
 
   #restart(tx: Tx, before: RunRow, effects: readonly Effect[]): void {
     const isEnd = ({ kind }: Effect) => kind === 'end_attempt' || kind === 'end_round';
     const ends = effects.filter(isEnd);
-    if (ends.length > 0) this.#execute(tx, refreshed(tx, before), ends);
+    if (ends.length > 0) this.#execute(tx, readAgain(tx, before), ends);
     const attempt = before.attempt + 1;
     const nothing = { output: null, attention: null, attention_at: null };
     updateRun(tx, before.num, { attempt, ...nothing, started_at: this.#options.clock.now() });
     dropAnswers(tx, before.num);
     this.#execute(
       tx,
-      refreshed(tx, before),
+      readAgain(tx, before),
       effects.filter((effect) => !isEnd(effect)),
     );
   }

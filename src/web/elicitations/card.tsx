@@ -15,7 +15,7 @@ import { Ago } from '../ui/time.tsx';
 import { useReply } from './answer.ts';
 import { FormControl } from './fields.tsx';
 import { buildContent, type FieldValue, fieldProblem, initialValue } from './form.ts';
-import { getTitle, settledText } from './text.ts';
+import { getTitle, outcomeText } from './text.ts';
 
 export interface ElicitationCardProps {
   elicitation: ElicitationRecord;
@@ -191,7 +191,7 @@ function AgentName({ elicitation, agent }: Pick<ElicitationCardProps, 'elicitati
 
 function SettledCard({ elicitation, agent, named, className }: ElicitationCardProps) {
   const { url, status, completed_at } = elicitation;
-  const message = settledText(elicitation);
+  const message = outcomeText(elicitation);
   const title = visible(getTitle(elicitation));
   const Icon = status === 'accepted' ? Check : CircleSlash;
   return (

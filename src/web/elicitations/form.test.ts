@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { elicitationRecord, formField } from '../../testing/elicitation-record.ts';
 import { buildContent, describeRules, fieldProblem, initialValue } from './form.ts';
-import { getTitle, settledText } from './text.ts';
+import { getTitle, outcomeText } from './text.ts';
 
 const choices = ['', 'us', 'eu'].map((value) => ({ value, title: value, description: null }));
 const text = formField('name', { required: true });
@@ -65,7 +65,7 @@ test('describes the rules of a field in words', () => {
 });
 
 test('a settled elicitation shows how it ended', () => {
-  const describe = (more: Parameters<typeof elicitationRecord>[0]) => settledText(elicitationRecord(more));
+  const describe = (more: Parameters<typeof elicitationRecord>[0]) => outcomeText(elicitationRecord(more));
   const url = { mode: 'url', status: 'accepted', answered_by: 'ana' } as const;
   expect(describe({ status: 'accepted', answered_by: 'ana' })).toBe('Sent · ana');
   expect(describe(url)).toBe('Opened · ana');

@@ -1,7 +1,7 @@
 /** Text for settled elicitations (pure). */
 import type { ElicitationRecord } from '../api/queries.ts';
 
-export function settledText({
+export function outcomeText({
   status,
   mode,
   answered_by,

@@ -44,7 +44,7 @@ const nodeTypes = { step: memo(StepBox) };
 const fitting = { padding: 0.06, maxZoom: 1, minZoom: 0.05 };
 const nothing = () => {};
 /** A larger graph starts at the selected step, because all steps are too many to draw at once. */
-const WHOLE_STEPS = 300;
+const FIT_STEPS_MAX = 300;
 
 export default function StepsGraph(props: StepsGraphProps) {
   return (
@@ -67,7 +67,7 @@ function Flow({ steps, label, selected, onSelect }: StepsGraphProps) {
   const nodes = useNodes(steps, plan, selected, canSelect ? choose : undefined);
   const edges = useMemo(() => toEdges(plan), [plan]);
 
-  const isLarge = steps.length > WHOLE_STEPS;
+  const isLarge = steps.length > FIT_STEPS_MAX;
   const start = plan.at.get(selected ?? '') ?? plan.at.values().next().value;
   const first = isLarge && start ? { nodes: [{ id: start.name }], maxZoom: 0.8 } : fitting;
   // biome-ignore lint/correctness/useExhaustiveDependencies: for another graph, not for another selection

@@ -18,7 +18,7 @@ import { Refused } from '../ui/states.tsx';
 import { Ago, spanText } from '../ui/time.tsx';
 import { type Reply, useAnswer } from './answer.ts';
 import { Evidence } from './evidence.tsx';
-import { optionGroups, type Question, requesterText, settledText } from './question.ts';
+import { optionGroups, outcomeText, type Question, requesterText } from './question.ts';
 
 export interface ReviewCardProps {
   question: Question;
@@ -246,7 +246,7 @@ function SettledCard({ question, agent, named, className, ref }: ReviewCardProps
       ref={ref}
       tabIndex={-1}
       data-review={question.review_id}
-      aria-label={`${call.title}: ${settledText(question, me)}`}
+      aria-label={`${call.title}: ${outcomeText(question, me)}`}
       className={cx(
         'flex min-w-0 flex-wrap items-center gap-x-2 rounded-md border border-line px-3 py-1 text-sm',
         className,
@@ -255,7 +255,7 @@ function SettledCard({ question, agent, named, className, ref }: ReviewCardProps
       <Icon aria-hidden className="size-3.5 shrink-0 text-muted" />
       {named && <AgentName question={question} agent={agent} />}
       <span className="min-w-0 break-words">
-        <bdi>{visible(settledText(question, me))}</bdi>
+        <bdi>{visible(outcomeText(question, me))}</bdi>
         {settled?.type !== 'over' && settled_at !== null && (
           <span className="text-muted"> · waited {spanText(settled_at - asked_at)}</span>
         )}

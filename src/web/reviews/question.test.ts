@@ -10,9 +10,9 @@ import {
   commonOptions,
   findCommand,
   optionGroups,
+  outcomeText,
   questionForItem,
   requesterText,
-  settledText,
   toQuestion,
 } from './question.ts';
 
@@ -42,7 +42,7 @@ const item: Permission = {
   too_large: null,
 };
 
-const says = (fields: Partial<ReviewRecord>, me = 'ana') => settledText(toQuestion(review(fields)), me);
+const says = (fields: Partial<ReviewRecord>, me = 'ana') => outcomeText(toQuestion(review(fields)), me);
 
 test('a settled review shows what was chosen and by whom, or that it is no longer needed', () => {
   expect(toQuestion(review()).settled).toBeNull();

@@ -103,7 +103,7 @@ function itemSettled({ outcome, answered_by: by }: Permission): Settled | null {
 }
 
 /** The text of a settled card. `me`: the username of the viewer. */
-export function settledText({ settled, undeliverable }: Question, me: string | null): string {
+export function outcomeText({ settled, undeliverable }: Question, me: string | null): string {
   if (settled === null) return '';
   const lost = undeliverable ? ' · the agent was no longer waiting' : '';
   switch (settled.type) {

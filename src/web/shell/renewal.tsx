@@ -35,10 +35,24 @@ export function Renewal() {
   }, []);
 
   if (!now || !ending || later === now.token) return null;
-  return <Ask username={now.user.username} ends_at={now.expires_at} onLater={() => setLater(now.token)} />;
+  return (
+    <RenewalPrompt
+      username={now.user.username}
+      ends_at={now.expires_at}
+      onLater={() => setLater(now.token)}
+    />
+  );
 }
 
-function Ask({ username, ends_at, onLater }: { username: string; ends_at: number; onLater: () => void }) {
+function RenewalPrompt({
+  username,
+  ends_at,
+  onLater,
+}: {
+  username: string;
+  ends_at: number;
+  onLater: () => void;
+}) {
   const [password, setPassword] = useState('');
   const login = useMutation({
     mutationFn: () => call('login', { body: { username, password } }),

@@ -124,14 +124,14 @@ export function addPromptCommands(agents: Command, context: Context): void {
 function endOfTurn(api: Api, agent: AgentRecord, prompt_id: string) {
   const params = { agent_id: agent.id };
   let sent = false;
-  let gone_at = Number.POSITIVE_INFINITY;
+  let missing_since = Number.POSITIVE_INFINITY;
   return async ({ seq, event }: Followed): Promise<string | null> => {
     if (event === null) {
-      if (sent || Number.isFinite(gone_at)) return null;
+      if (sent || Number.isFinite(missing_since)) return null;
       // No event reports that a prompt was removed, so this checks the queue between events.
       const open = await api.call('listPrompts', { params });
       if (!open.some(({ id }) => id === prompt_id))
-        gone_at = (await api.call('getAgent', { params })).last_seq;
+        missing_since = (await api.call('getAgent', { params })).last_seq;
     } else {
       const { type, direction, code } = event;
       const is_sent = type === 'acp_event' && direction === 'to_agent';
@@ -144,7 +144,7 @@ function endOfTurn(api: Api, agent: AgentRecord, prompt_id: string) {
       if (endsSession(agent.session_id, event))
         return `the agent ended${sent ? '' : ' before it received the prompt'}`;
     }
-    return seq >= gone_at && !sent ? 'the prompt was removed' : null;
+    return seq >= missing_since && !sent ? 'the prompt was removed' : null;
   };
 }
 

@@ -65,13 +65,13 @@ interface DeleteOptions extends Common {
 const columns: Column<AgentRecord>[] = [
   { title: 'ID', value: (agent) => agent.id },
   { title: 'NAME', value: (agent) => agent.name },
-  { title: 'STATUS', value: statusWords },
+  { title: 'STATUS', value: formatStatus },
   { title: 'NODE', value: (agent) => agent.node_id },
   { title: 'CREATED', value: (agent) => agent.created_at },
   { title: 'WORKDIR', value: (agent) => agent.workdir },
 ];
 
-function statusWords(agent: AgentRecord): string {
+function formatStatus(agent: AgentRecord): string {
   if (agent.status === 'running' && agent.activity) return `running (${agent.activity})`;
   if (agent.status !== 'failed') return agent.status;
   return `failed (${agent.exit_signal ?? (agent.exit_code !== null ? agent.exit_code : agent.reason)})`;
@@ -273,7 +273,7 @@ function addDelete(agents: Command, context: Context): void {
 
 function reportAgent(context: Context, agent: AgentRecord, options: Common): Promise<void> {
   const { io } = context;
-  const line = `${agent.id}  ${agent.name}  ${statusWords(agent)}`;
+  const line = `${agent.id}  ${agent.name}  ${formatStatus(agent)}`;
   return report(io, agent, { line, columns: columns.slice(0, 3) }, options);
 }
 

@@ -87,9 +87,9 @@ export function addAudit(program: Command, context: Context): void {
       if (json) await printJson(io, verdict);
       const { records, broken_id, first_id = 1 } = verdict;
       if (broken_id !== null) {
-        const sound = `${records} records before it are valid, head ${verdict.head}`;
+        const valid_part = `${records} records before it are valid, head ${verdict.head}`;
         const gaps = file === undefined ? '' : ' (a filtered export has gaps)';
-        throw failed(`record ${broken_id} does not match the record before it${gaps}: ${sound}`);
+        throw failed(`record ${broken_id} does not match the record before it${gaps}: ${valid_part}`);
       }
       if (verdict.holds_head === false)
         throw failed(`no record has the hash ${head}: the log was truncated or rewritten`);

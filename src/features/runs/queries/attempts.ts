@@ -141,7 +141,7 @@ export function attemptsOfSession(reader: Reader, session_id: string): Attempt[]
   return (reader.all(attemptsBySession(reader, session_id)) as AttemptRow[]).map(toAttempt);
 }
 
-const newestAgent = preparedQuery((builder, run_num: number, run_attempt: number, step_key: string) =>
+const findNewestAgent = preparedQuery((builder, run_num: number, run_attempt: number, step_key: string) =>
   builder
     .selectFrom('run_attempts')
     .select('agent_id')
@@ -159,7 +159,7 @@ export function agentsOfSteps(
 ): Map<string, string> {
   if (step_keys !== undefined && step_keys.length < ROWS) {
     const found = step_keys.map(
-      (key) => [key, reader.get(newestAgent(reader, run.num, run.attempt, key))?.agent_id] as const,
+      (key) => [key, reader.get(findNewestAgent(reader, run.num, run.attempt, key))?.agent_id] as const,
     );
     return new Map(found.filter((pair): pair is [string, string] => pair[1] !== undefined));
   }

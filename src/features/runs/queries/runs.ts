@@ -45,7 +45,7 @@ const headByNum = preparedQuery((builder, num: number) =>
 );
 
 /** The current state of a run. Does not read its spec again, which never changes and can be large. */
-export function refreshed(reader: Reader, run: RunRow): RunRow {
+export function readAgain(reader: Reader, run: RunRow): RunRow {
   return { ...run, ...reader.get(headByNum(reader, run.num))! };
 }
 

@@ -65,13 +65,13 @@ export function addTaskThread(tasks: Command, context: Context): void {
       const api = await connect(context, options);
       const { id: task_id, team_id } = await findTask(api, ref);
       const params = { team_id, task_id };
-      if (follow) return followTalk(api, params, options);
+      if (follow) return followThread(api, params, options);
       const rows = await api.all('listMessages', { params, query: { q: search, thread } });
       if (options.json) return printJson(io, rows);
       for (const message of rows) await print(io, toLine(message));
     });
 
-  async function followTalk(
+  async function followThread(
     api: Api,
     params: { team_id: string; task_id: string },
     { json }: ReadOptions,

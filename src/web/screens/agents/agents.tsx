@@ -20,7 +20,7 @@ import { Select } from '../../ui/select.tsx';
 import { Empty, Reading } from '../../ui/states.tsx';
 import { AgentCards } from './cards.tsx';
 import { StartDemo } from './demo.tsx';
-import { chosen, counts, type Group, groupAgents } from './order.ts';
+import { counts, filterAgents, type Group, groupAgents } from './order.ts';
 import { AgentRows } from './rows.tsx';
 
 const JoinNodeDialog = lazy(async () => ({
@@ -80,7 +80,7 @@ function useGroups(agents: AgentRecord[] | undefined, search: AgentsSearch): Gro
   return useMemo(
     () =>
       groupAgents(
-        chosen(agents ?? [], search),
+        filterAgents(agents ?? [], search),
         search.group,
         new Map(teams.map((team) => [team.id, team.name])),
       ),

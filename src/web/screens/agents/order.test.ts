@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { agentRecord } from '../../../testing/agent-record.ts';
-import { chosen, compareAttention, counts, describeEnd, getProgram, groupAgents } from './order.ts';
+import { compareAttention, counts, describeEnd, filterAgents, getProgram, groupAgents } from './order.ts';
 
 const agent = (name: string, fields: Partial<ReturnType<typeof agentRecord>> = {}) =>
   agentRecord({ id: `agt_${name}`, name, ...fields });
@@ -30,7 +30,8 @@ test('every word of the filter must occur in one of the fields', () => {
     agent('api', { node_id: 'gpu-1', command: '/usr/bin/codex --x', argv: null }),
     agent('web', { node_id: 'gpu-1', status: 'running', worktree_branch: 'svc/web' }),
   ];
-  const names = (wanted: Parameters<typeof chosen>[1]) => chosen(agents, wanted).map(({ name }) => name);
+  const names = (wanted: Parameters<typeof filterAgents>[1]) =>
+    filterAgents(agents, wanted).map(({ name }) => name);
   expect(names({ q: 'GPU codex' })).toEqual(['api']);
   expect(names({ q: 'gpu' })).toHaveLength(2);
   expect(names({ q: 'svc/web' })).toEqual(['web']);

@@ -27,12 +27,12 @@ export function counts(agents: readonly AgentRecord[]): Record<'needs_you' | 'ru
   };
 }
 
-export interface Wanted {
+export interface AgentFilter {
   show?: 'needs_you' | 'running' | 'failed' | undefined;
   q?: string | undefined;
 }
 
-export function chosen(agents: readonly AgentRecord[], { show, q = '' }: Wanted): AgentRecord[] {
+export function filterAgents(agents: readonly AgentRecord[], { show, q = '' }: AgentFilter): AgentRecord[] {
   const query = q.toLowerCase().split(/\s+/).filter(Boolean);
   return agents
     .filter((agent) => !show || (show === 'needs_you' ? needsAttention(agent) : agent.status === show))

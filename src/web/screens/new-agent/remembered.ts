@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { useDraft } from '../../ui/drafts.ts';
 import { type Draft, EMPTY } from './form.ts';
 
-const KEPT_CHOICES = ['preset', 'where', 'repo', 'node_id'] as const;
+const SAVED_FIELDS = ['preset', 'where', 'repo', 'node_id'] as const;
 
 /** `given`: defaults for what was never chosen. */
 export function useFormDraft(initial: Partial<Draft>): [Draft, (draft: Draft) => void, () => void] {
@@ -19,7 +19,7 @@ export function useFormDraft(initial: Partial<Draft>): [Draft, (draft: Draft) =>
     setWritten(JSON.stringify(rest));
   };
   const forget = () => {
-    setChosen(JSON.stringify(Object.fromEntries(KEPT_CHOICES.map((key) => [key, draft[key]]))));
+    setChosen(JSON.stringify(Object.fromEntries(SAVED_FIELDS.map((key) => [key, draft[key]]))));
     setWritten('');
     setEnv('');
   };

@@ -10,7 +10,7 @@ import { Status } from '../../ui/status.tsx';
 const ITEMS = 60;
 const LINES = 200;
 const CHARS = 8000;
-const ASKED_CHARS = 280;
+const PROMPT_CHARS_MAX = 280;
 
 export function Latest({ agent_id, kind }: { agent_id: string; kind: 'conversation' | 'output' }) {
   const log = useAgentLog(agent_id);
@@ -90,8 +90,8 @@ function Line({ item }: { item: ShownItem }) {
       return (
         <details className="rounded bg-surface px-2 py-1">
           <summary className="cursor-pointer text-muted text-sm">
-            Prompt: {text.slice(0, ASKED_CHARS)}
-            {text.length > ASKED_CHARS && '…'}
+            Prompt: {text.slice(0, PROMPT_CHARS_MAX)}
+            {text.length > PROMPT_CHARS_MAX && '…'}
           </summary>
           <p className="mt-1 whitespace-pre-wrap">{text.slice(0, CHARS)}</p>
         </details>

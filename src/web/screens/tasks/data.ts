@@ -19,7 +19,7 @@ import { type RunRecord, runsQuery, type TeamRecord } from '../../api/queries.ts
 import { streams } from '../../live/streams.ts';
 import type { TaskStatus } from './columns.ts';
 import { keys } from './keys.ts';
-import { type MessageRecord, matchingShown, topologicalOrder } from './thread.ts';
+import { filterShown, type MessageRecord, topologicalOrder } from './thread.ts';
 
 export type TaskRecord = Answered<'getTask'>;
 
@@ -70,7 +70,7 @@ export function putTask(queries: QueryClient, task: TaskRecord): void {
 const taskParams = ({ team_id, id }: TaskRecord) => ({ team_id, task_id: id });
 
 /** After a version conflict, reads and caches the current task; null for any other error. */
-export async function readAfterConflict(
+export async function refetchAfterConflict(
   queries: QueryClient,
   task: TaskRecord,
   error: unknown,
@@ -103,7 +103,7 @@ export function useMove(listener: {
     },
     onError: async (error, { task, status }) => {
       listener.onRefused(task, status, error);
-      await readAfterConflict(queries, task, error).catch(() => null);
+      await refetchAfterConflict(queries, task, error).catch(() => null);
     },
   });
 }
@@ -168,7 +168,7 @@ export function useThread(task: TaskRecord, shown: { q?: string | undefined; thr
   });
   const messages = useMemo(() => {
     const pages = (read.data?.pages ?? []).map(({ items }) => items);
-    return topologicalOrder(pages, matchingShown(fresh, pages.flat(), { q, thread }));
+    return topologicalOrder(pages, filterShown(fresh, pages.flat(), { q, thread }));
   }, [read.data, fresh, q, thread]);
   return { read, messages, add };
 }

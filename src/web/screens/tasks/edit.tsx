@@ -11,7 +11,7 @@ import { Field, inputClass, TextField } from '../../ui/field.tsx';
 import { hasModifier } from '../../ui/keys.ts';
 import { Select } from '../../ui/select.tsx';
 import type { TaskRecord } from './data.ts';
-import { putTask, readAfterConflict } from './data.ts';
+import { putTask, refetchAfterConflict } from './data.ts';
 import { taskFieldFor } from './thread.ts';
 
 interface Fields extends Record<string, string> {
@@ -115,7 +115,7 @@ export function EditTask({
       onClose();
     },
     onError: async (error) => {
-      const now = await readAfterConflict(queries, task, error).catch(() => null);
+      const now = await refetchAfterConflict(queries, task, error).catch(() => null);
       if (!now) return;
       // Keep the user's fields, including those that were equal to the old version.
       setFields(fields);

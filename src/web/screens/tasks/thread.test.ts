@@ -3,9 +3,9 @@ import { applyToLongTexts } from '../../../testing/long-input.ts';
 import {
   composerFieldFor,
   excerpt,
+  filterShown,
   formatReceiver,
   type MessageRecord,
-  matchingShown,
   payloadRest,
   pieces,
   shortActorName,
@@ -38,9 +38,9 @@ test('a message shows the run that received it, in whatever order its versions a
 
 test('a search shows only what it found, and a thread only its own messages', () => {
   const received = [message(3, { thread: 1 }), message(4)];
-  expect(ids(matchingShown(received, [], {}))).toEqual([3, 4]);
-  expect(ids(matchingShown(received, [], { thread: 1 }))).toEqual([3]);
-  expect(ids(matchingShown(received, [message(4)], { q: 'words' }))).toEqual([4]);
+  expect(ids(filterShown(received, [], {}))).toEqual([3, 4]);
+  expect(ids(filterShown(received, [], { thread: 1 }))).toEqual([3]);
+  expect(ids(filterShown(received, [message(4)], { q: 'words' }))).toEqual([4]);
 });
 
 test('shows the short names of actors', () => {

@@ -19,7 +19,7 @@ export function topologicalOrder(
 }
 
 /** New messages that belong to the shown ones: all, those of the thread, or those that the search found. */
-export function matchingShown(
+export function filterShown(
   fresh: readonly MessageRecord[],
   read: readonly MessageRecord[],
   shown: { thread?: number | undefined; q?: string | undefined },

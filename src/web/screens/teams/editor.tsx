@@ -45,7 +45,7 @@ export function Editor({
   const parsed_draft = readDraft(held);
   const version = parsed_draft?.version ?? team?.version ?? null;
   const text = parsed_draft?.text ?? begun;
-  const [wasKept] = useState(parsed_draft !== null);
+  const [wasRestored] = useState(parsed_draft !== null);
   const [pane, setPane] = useState<'form' | 'json'>('form');
   const [fault, setFault] = useState<Fault | null>(null);
   const [theirs, setTheirs] = useState<TeamRecord | null>(null);
@@ -146,7 +146,8 @@ export function Editor({
             ) : hint ? (
               <span className="text-muted">Not valid yet: {hint.message}</span>
             ) : (
-              wasKept && changed && <span className="text-muted">Your unsaved changes were restored.</span>
+              wasRestored &&
+              changed && <span className="text-muted">Your unsaved changes were restored.</span>
             )}
           </p>
           {hint && (

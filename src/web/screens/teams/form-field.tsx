@@ -42,7 +42,7 @@ export function DocField({
 }) {
   const { doc, fault, onChange } = form;
   const key = pathKey(path);
-  const isMine = fault !== null && pathKey(fault.path) === key;
+  const isThisField = fault !== null && pathKey(fault.path) === key;
   const value = at(doc, path);
   const text = list && Array.isArray(value) ? value.join(', ') : getText(doc, path);
   // While the user types a name, it may equal another one for a moment.
@@ -54,7 +54,7 @@ export function DocField({
     );
   };
   return (
-    <Field label={label} hint={hint} error={isMine ? fault.message : null}>
+    <Field label={label} hint={hint} error={isThisField ? fault.message : null}>
       {(control) => {
         const control_props: PlacedControl = { ...control, 'data-path': key };
         if (children) return children(control_props);

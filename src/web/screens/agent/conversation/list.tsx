@@ -27,15 +27,15 @@ export function TranscriptList({
 }) {
   const { items, left_out } = view;
   const frame = useWindow({ left_out, total: items.length });
-  const { start, live, goLive } = frame;
+  const { start, live, followNewest } = frame;
   const rows = useMemo(() => buildRows(items, start, frame.end), [items, start, frame.end]);
   const folder = useMemo(() => ({ agent_id: agent.id, workdir: agent.workdir }), [agent.id, agent.workdir]);
   const target = useTarget(view, frame);
-  useEnd(goLive);
+  useEnd(followNewest);
   useFailureKeys(items, target);
   useEffect(() => {
-    toEnd.current = goLive;
-  }, [toEnd, goLive]);
+    toEnd.current = followNewest;
+  }, [toEnd, followNewest]);
   const after = items[frame.end - 1]?.seq;
   return (
     <div className="relative min-h-0 flex-1">
@@ -51,7 +51,7 @@ export function TranscriptList({
       >
         <div ref={frame.content} className="mx-auto flex max-w-4xl flex-col gap-2 px-3 py-3 md:px-4">
           {frame.hasOlder ? (
-            <Edge key={`older ${start}`} onSight={frame.showOlder}>
+            <Edge key={`older ${start}`} onVisible={frame.showOlder}>
               Earlier
             </Edge>
           ) : (
@@ -67,7 +67,7 @@ export function TranscriptList({
             />
           ))}
           {frame.end < items.length ? (
-            <Edge key={`newer ${after}`} onSight={frame.showNewer}>
+            <Edge key={`newer ${after}`} onVisible={frame.showNewer}>
               Later
             </Edge>
           ) : (
@@ -77,7 +77,7 @@ export function TranscriptList({
       </div>
       {!live && (
         <Button
-          onClick={goLive}
+          onClick={followNewest}
           className="absolute bottom-3 left-1/2 min-w-32 -translate-x-1/2 rounded-full bg-raised shadow-overlay"
           icon={<ArrowDown aria-hidden />}
         >
@@ -89,10 +89,10 @@ export function TranscriptList({
 }
 
 /** Loads more rows when it scrolls into view; also a button. */
-function Edge({ onSight, children }: { onSight: () => void; children: ReactNode }) {
+function Edge({ onVisible, children }: { onVisible: () => void; children: ReactNode }) {
   const ref = useRef<HTMLButtonElement>(null);
-  const latest = useRef(onSight);
-  latest.current = onSight;
+  const latest = useRef(onVisible);
+  latest.current = onVisible;
   useEffect(() => {
     const observer = new IntersectionObserver((entries) => {
       if (entries.some(({ isIntersecting }) => isIntersecting)) latest.current();
@@ -101,7 +101,7 @@ function Edge({ onSight, children }: { onSight: () => void; children: ReactNode 
     return () => observer.disconnect();
   }, []);
   return (
-    <Button ref={ref} variant="quiet" onClick={onSight}>
+    <Button ref={ref} variant="quiet" onClick={onVisible}>
       {children}
     </Button>
   );
@@ -148,14 +148,14 @@ function useFailureKeys(items: readonly Item[], from: number | null): void {
   });
 }
 
-function useEnd(goLive: () => void): void {
+function useEnd(followNewest: () => void): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.key !== 'End' || hasModifier(event) || isTyping(event)) return;
       event.preventDefault();
-      goLive();
+      followNewest();
     };
     document.addEventListener('keydown', onKey);
     return () => document.removeEventListener('keydown', onKey);
-  }, [goLive]);
+  }, [followNewest]);
 }

@@ -68,7 +68,7 @@ export const EventRow = memo(function EventRow(props: EventRowProps) {
           </span>
         </button>
       </div>
-      {is_open && <Whole event={event} />}
+      {is_open && <EventDetails event={event} />}
     </li>
   );
 });
@@ -83,7 +83,7 @@ function Direction({ direction }: { direction: 'to_agent' | 'from_agent' }) {
   );
 }
 
-function Whole({ event }: { event: EventRecord }) {
+function EventDetails({ event }: { event: EventRecord }) {
   const json = formatJson(event);
   return (
     <div className="flex flex-col items-start gap-2 px-3 pb-2">

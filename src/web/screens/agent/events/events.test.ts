@@ -10,7 +10,7 @@ import {
   printed,
   prompts,
 } from '../../../../acp/transcript/testing.ts';
-import { EVENTS_MAX, nothing, withNewer, withOlder } from './stretch.ts';
+import { EVENTS_MAX, nothing, withNewer, withOlder } from './log-range.ts';
 import { formatJson, summarizeEvent } from './summary.ts';
 
 const events = (first: number, last: number) =>
@@ -18,15 +18,15 @@ const events = (first: number, last: number) =>
     Array.from({ length: last - first + 1 }, () => printed('x\n')),
     first,
   );
-const seqs = (stretch: { events: readonly { seq: number }[] }) => stretch.events.map(({ seq }) => seq);
+const seqs = (range: { events: readonly { seq: number }[] }) => range.events.map(({ seq }) => seq);
 
 describe('the loaded part of a log', () => {
   test('grows at both ends without duplicates', () => {
-    let stretch = withNewer(nothing, events(10, 12), true);
-    stretch = withOlder(stretch, events(7, 10), true);
-    stretch = withNewer(stretch, events(12, 14), false);
-    expect(seqs(stretch)).toEqual([7, 8, 9, 10, 11, 12, 13, 14]);
-    expect(stretch).toMatchObject({ older: true, newer: false });
+    let range = withNewer(nothing, events(10, 12), true);
+    range = withOlder(range, events(7, 10), true);
+    range = withNewer(range, events(12, 14), false);
+    expect(seqs(range)).toEqual([7, 8, 9, 10, 11, 12, 13, 14]);
+    expect(range).toMatchObject({ older: true, newer: false });
   });
 
   test('drops events at the other end if it is too long, and records that it did', () => {
