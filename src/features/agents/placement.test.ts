@@ -47,7 +47,7 @@ const inFolder = (caller: typeof ANA, workdir: string, more: Partial<CreateAgent
 const remove = (caller: typeof ANA, id: string) =>
   room.agents.delete(caller, id, { force: false, delete_worktree: true });
 
-/** An agent of BEN. After `become`, ANA owns the worktree in which it was created. */
+/** An agent of BEN. After `replaceWithWorktree`, ANA owns the worktree in which it was created. */
 async function agentInReusedFolder(more: Partial<CreateAgent> = {}) {
   const first = await inWorktree(BEN, '/trees/feature');
   const agent = await inFolder(BEN, '/trees/feature/', more);

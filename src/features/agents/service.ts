@@ -169,8 +169,8 @@ export class Agents {
   }
 
   /**
-   * Creates the folder and the record of a new agent. Calls `vacate` as late as possible, so that nothing has changed if the
-   * folder is refused; but before a worktree is created at a given path, which an agent to be replaced may occupy.
+   * Creates the folder and the record of a new agent. Calls `deleteNamesakes` as late as possible, so that nothing has changed
+   * if the folder is rejected; but before a worktree is created at a given path, which an agent to be replaced may occupy.
    */
   async #place(
     caller: Caller,

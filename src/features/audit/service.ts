@@ -109,7 +109,7 @@ export class Audit {
   }
 
   /**
-   * Verifies the whole chain of committed records, in slices that yield to other work. `wanted`: a hash that was recorded
+   * Verifies the whole chain of committed records, in slices that yield to other work. `expected_head`: a hash that was recorded
    * elsewhere, for example in the service log, hex; a truncated chain is valid but does not contain it.
    */
   async verify(signal?: AbortSignal, expected_head?: string): Promise<Verdict> {

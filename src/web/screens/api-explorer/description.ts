@@ -89,7 +89,7 @@ export function listOperations({ paths, components }: Description): Operation[] 
   );
 }
 
-/** Groups operations by tag, in the description's order. Keeps those that contain every word of `sought`. */
+/** Groups operations by tag, in the description's order. Keeps those that contain every word of `query`. */
 export function groupOperations(
   { tags }: Description,
   operations: readonly Operation[],

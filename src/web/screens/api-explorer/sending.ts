@@ -20,7 +20,7 @@ export interface Sent {
   error?: string;
 }
 
-/** `given_token` is used instead of the session's token unless it is empty. */
+/** `token_override` is used instead of the session's token unless it is empty. */
 export function useSending(operation: Operation, token_override: string) {
   const [sent, setSent] = useState<Sent | null>(null);
   const going = useRef<AbortController | null>(null);

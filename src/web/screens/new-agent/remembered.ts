@@ -5,7 +5,7 @@ import { type Draft, EMPTY } from './form.ts';
 
 const SAVED_FIELDS = ['preset', 'where', 'repo', 'node_id'] as const;
 
-/** `given`: defaults for what was never chosen. */
+/** `initial`: defaults for what was never chosen. */
 export function useFormDraft(initial: Partial<Draft>): [Draft, (draft: Draft) => void, () => void] {
   const [written, setWritten] = useDraft('new-agent');
   const [chosen, setChosen] = useDraft('new-agent.choices');

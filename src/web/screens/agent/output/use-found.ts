@@ -6,7 +6,7 @@ import { Finder, type FindQuery } from './finder.ts';
 
 const nothing: Found = { lines: [], error: null };
 
-/** `wanted` in the result: the query of these results. */
+/** `query` in the result: the query of these results. */
 export function useFound(lines: Lines, now: FindQuery | null): Found & { query: FindQuery | null } {
   const query = useDeferredValue(now);
   const finder = useMemo(() => query && new Finder(lines, query), [lines, query]);
