@@ -171,7 +171,7 @@ function readTextField(property: Record<string, unknown>): Shape | null {
   return {
     type: 'text',
     ...between(minLength, maxLength),
-    format: textFormats.find((one) => one === format) ?? null,
+    format: textFormats.find((item) => item === format) ?? null,
     pattern: typeof pattern === 'string' ? pattern : null,
     default: text,
   };
@@ -193,10 +193,10 @@ function readChoiceList(values: unknown, titled: unknown): FormChoice[] | null {
   if (offered.length > limits.elicitation_choices_max) return null;
   // A repeated value is treated as the same choice.
   const choices = new Map<string, FormChoice>();
-  for (const one of offered) {
-    const value = isRecord(one) ? one.const : one;
+  for (const item of offered) {
+    const value = isRecord(item) ? item.const : item;
     if (typeof value !== 'string') return null;
-    const { title, description } = readLabels(one);
+    const { title, description } = readLabels(item);
     if (!choices.has(value)) choices.set(value, { value, title: title ?? value, description });
   }
   return [...choices.values()];

@@ -83,11 +83,11 @@ test('unknown messages change nothing', () => {
   });
   const known: string[] = [CLIENT_METHODS.session_update, PROTOCOL_METHODS.cancel_request];
   fc.assert(
-    fc.property(silent, (one) => {
-      fc.pre(!known.includes(one.method));
+    fc.property(silent, (item) => {
+      fc.pre(!known.includes(item.method));
       const unchanged = { state: initialState, replay: false, source: null, events: [], accepted: false };
-      expect(foldFrame(initialState, 'from_agent', { ...one, params: {} })).toEqual(unchanged);
-      expect(foldFrame(initialState, 'from_agent', one).state).toBe(initialState);
+      expect(foldFrame(initialState, 'from_agent', { ...item, params: {} })).toEqual(unchanged);
+      expect(foldFrame(initialState, 'from_agent', item).state).toBe(initialState);
     }),
   );
 });

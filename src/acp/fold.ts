@@ -109,7 +109,7 @@ function foldOutgoing(state: AcpState, message: Message): Step {
 }
 
 function sendResponse(before: AcpState, { id, result }: Message & { kind: 'response' }): AcpState {
-  const at = before.received.findIndex((one) => one.id === id);
+  const at = before.received.findIndex((item) => item.id === id);
   if (at < 0) return before;
   const state = { ...before, received: before.received.toSpliced(at, 1) };
   const chosen = readOutcome(result).option_id;
@@ -170,7 +170,9 @@ function receiveRequest(before: AcpState, message: Message & { kind: 'request' }
   if (message.method === CLIENT_METHODS.session_request_permission) {
     const permission = readPermission(message.params);
     if (permission === null) return { state, events: [{ kind: 'permission_unreadable', request }] };
-    const always = permission.options.flatMap((one) => (one.kind === 'allow_always' ? one.option_id : []));
+    const always = permission.options.flatMap((option) =>
+      option.kind === 'allow_always' ? option.option_id : [],
+    );
     if (always.length > 0) request.always = always;
     const acting = recordRequest(state.acting, scopedCall(source, permission.tool_call));
     const subagents = updateSubagents(state, source, permission.tool_call);
@@ -186,16 +188,16 @@ function receiveRequest(before: AcpState, message: Message & { kind: 'request' }
 function withdraw(state: AcpState, params: unknown): Step {
   const id = asRecord(params).requestId;
   if (!isId(id)) return { state };
-  const requests = state.received.filter((one) => one.id === id);
+  const requests = state.received.filter((item) => item.id === id);
   return { state, events: [{ kind: 'withdrawn', id, requests }] };
 }
 
 function receiveResponse(before: AcpState, message: Message & { kind: 'response' }): Step {
   const { id, result } = message;
   const error = message.error ?? null;
-  const sent_request = before.asked.find((one) => one.id === id);
+  const sent_request = before.asked.find((item) => item.id === id);
   if (!sent_request) return { state: before };
-  const state: AcpState = { ...before, asked: before.asked.filter((one) => one !== sent_request) };
+  const state: AcpState = { ...before, asked: before.asked.filter((item) => item !== sent_request) };
   const { step, events } = afterResponse(state, sent_request, result, error);
   return { state: step, events: [...events, { kind: 'answered', asked: sent_request, error }] };
 }

@@ -103,10 +103,10 @@ test('round-trips messages, each as one line', () => {
     fc.record({ kind: fc.constant('response'), id, error: fc.constant(rpcErrors.invalidParams) }),
   );
   fc.assert(
-    fc.property(message, (one) => {
-      const text = writeMessage(one);
+    fc.property(message, (item) => {
+      const text = writeMessage(item);
       expect(text.indexOf('\n')).toBe(text.length - 1);
-      expect(readMessage(text.trimEnd())).toEqual(JSON.parse(JSON.stringify(one)));
+      expect(readMessage(text.trimEnd())).toEqual(JSON.parse(JSON.stringify(item)));
     }),
   );
 });

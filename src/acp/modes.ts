@@ -41,8 +41,10 @@ export function withConsistentMode<T extends ModeOffers>(before: ModeOffers, aft
   if (session === null || option === null || session === option) return after;
   const by_option = session === before.modes?.currentModeId && option !== optionValue(before);
   if (by_option) return { ...after, modes: { ...after.modes, currentModeId: option } };
-  const config_options = after.config_options.map((one) =>
-    one === modeOption(after) && listValues(one).includes(session) ? { ...one, currentValue: session } : one,
+  const config_options = after.config_options.map((option) =>
+    option === modeOption(after) && listValues(option).includes(session)
+      ? { ...option, currentValue: session }
+      : option,
   );
   return { ...after, config_options };
 }
@@ -58,7 +60,7 @@ function modeOption({ config_options }: ModeOffers): SessionConfigOption | undef
 
 function listValues(option: SessionConfigOption): string[] {
   if (option.type !== 'select' || !Array.isArray(option.options)) return [];
-  return option.options.flatMap((one) =>
-    'options' in one ? one.options.map(({ value }) => value) : one.value,
+  return option.options.flatMap((option) =>
+    'options' in option ? option.options.map(({ value }) => value) : option.value,
   );
 }

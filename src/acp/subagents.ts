@@ -69,7 +69,7 @@ export function findSource({ acp_session_id, subagents }: Sessions, params: unkn
 export function findRequester({ subagents }: Sessions, source: Source): Requester | null {
   if (source === null) return null;
   const { id, by } = source;
-  const name = subagents.find((one) => one.id === id)?.name ?? null;
+  const name = subagents.find((subagent) => subagent.id === id)?.name ?? null;
   return { id, name, unknown_session: by === 'unknown' };
 }
 
@@ -109,7 +109,7 @@ function withAnnounced(
   parent_id: string | null,
   { name, description, work }: Announcement,
 ): Subagent[] {
-  const before = subagents.find((one) => one.id === id);
+  const before = subagents.find((subagent) => subagent.id === id);
   // Only the session that created a sub-agent may report on it.
   if (before && (!before.has_session || before.parent_id !== parent_id)) return subagents;
   return withChanged(subagents, {
@@ -124,13 +124,13 @@ function withAnnounced(
 // --- marks within the agent's session ---------------------------------------------------------------------------------
 
 function withMarked(subagents: Subagent[], id: string, name: string | null): Subagent[] {
-  if (subagents.some((one) => one.id === id)) return subagents;
+  if (subagents.some((subagent) => subagent.id === id)) return subagents;
   return withChanged(subagents, { ...newSubagent(id, null), name: brief(name), status: 'running' });
 }
 
 function withLaunched(subagents: Subagent[], parent_id: string | null, launch: Launch): Subagent[] {
   const id = firstId([launch.id]);
-  const before = subagents.find((one) => one.id === id);
+  const before = subagents.find((subagent) => subagent.id === id);
   if (id === null || before?.has_session || (launch.name === null && !before)) return subagents;
   return withChanged(subagents, {
     ...(before ?? newSubagent(id, parent_id)),

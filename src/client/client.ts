@@ -145,7 +145,7 @@ export class Client {
     const target = new URL(this.url + buildPath(path, args.params ?? {}));
     for (const [name, value] of Object.entries(args.query ?? {})) {
       if (value === undefined || value === null) continue;
-      for (const one of [value].flat()) target.searchParams.append(name, String(one));
+      for (const item of [value].flat()) target.searchParams.append(name, String(item));
     }
     const headers = new Headers(args.headers);
     if (this.#token !== null && !open) headers.set('authorization', `Bearer ${this.#token}`);

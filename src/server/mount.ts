@@ -292,7 +292,7 @@ async function once(
 
 /** Whether a client names a media type in Accept; a wildcard gets JSON. */
 function accepted(header: string | undefined, type: string): boolean {
-  return (header ?? '').split(',').some((one) => one.split(';', 1)[0]!.trim().toLowerCase() === type);
+  return (header ?? '').split(',').some((item) => item.split(';', 1)[0]!.trim().toLowerCase() === type);
 }
 
 /** The request that a handler receives. */

@@ -83,7 +83,7 @@ export function countCallChars({ title, locations, content, raw_input, raw_outpu
 
 /** The number of lines that its diffs add and remove. */
 export function countChanges({ content }: Call): { added: number; removed: number } {
-  const diffs = content.filter((one) => one.type === 'diff');
+  const diffs = content.filter((item) => item.type === 'diff');
   return {
     added: diffs.reduce((sum, { added }) => sum + added, 0),
     removed: diffs.reduce((sum, { removed }) => sum + removed, 0),
@@ -116,7 +116,7 @@ function readCallContent(reported: unknown, before?: Call): Pick<Call, 'content'
 function contentItems(reported: unknown, before: readonly CallContent[]): CallContent[] {
   return readContent(reported)
     .slice(0, bounds.parts)
-    .map((one, at) => contentItem(one, before[at]));
+    .map((item, at) => contentItem(item, before[at]));
 }
 
 /** `before`: the content in the same position, because agents send the whole list again with each update. */

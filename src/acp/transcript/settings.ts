@@ -106,7 +106,7 @@ export function applyResponse(
 }
 
 function summarizePlan(reported: readonly Fields[]): Plan {
-  const entries = reported.slice(0, bounds.parts).map((one) => shortTexts(readPlanEntry(one)));
+  const entries = reported.slice(0, bounds.parts).map((item) => shortTexts(readPlanEntry(item)));
   const done = entries.filter(({ status }) => status === 'completed').length;
   return { entries, done, total: entries.length };
 }
@@ -149,8 +149,8 @@ function shortCost(cost: Cost | null): Cost | null {
 /** The agent's own objects, as many as a transcript keeps. */
 function fitting(objects: readonly Fields[]): Fields[] {
   let room: number = bounds.text_chars;
-  return objects.slice(0, bounds.parts).filter((one) => {
-    room -= jsonLength(one, room);
+  return objects.slice(0, bounds.parts).filter((object) => {
+    room -= jsonLength(object, room);
     return room >= 0;
   });
 }

@@ -77,8 +77,8 @@ export class Tools {
 
   #withTerminals(call: Call): Call {
     if (!call.content.some(({ type }) => type === 'terminal')) return call;
-    const content = call.content.map((one) =>
-      one.type === 'terminal' ? this.#terminals.of(one.terminal_id) : one,
+    const content = call.content.map((item) =>
+      item.type === 'terminal' ? this.#terminals.of(item.terminal_id) : item,
     );
     return { ...call, content };
   }
@@ -98,8 +98,8 @@ export class Tools {
     if (before) this.#items.replace(at!, { ...before, ...about }, chars);
     const place = before ? at! : this.#items.add({ kind: 'tool', ...where, ...about }, chars);
     this.#by_id.set(scopedKey(call.id, scope), place);
-    for (const one of call.content) {
-      if (one.type === 'terminal') this.#by_terminal.set(one.terminal_id, place);
+    for (const item of call.content) {
+      if (item.type === 'terminal') this.#by_terminal.set(item.terminal_id, place);
     }
     if (is_open) this.#open.add(place);
     else this.#open.delete(place);
@@ -207,6 +207,6 @@ function statusAfter(reported: string | null, before: ToolStatus | undefined): T
 function readCallOutcome(result: Fields, reported_call: Permission | undefined): Outcome {
   const { outcome, option_id } = readOutcome(result);
   if (outcome !== 'selected' || option_id === null) return { type: 'cancelled' };
-  const option = reported_call?.options.find((one) => one.option_id === option_id) ?? null;
+  const option = reported_call?.options.find((option) => option.option_id === option_id) ?? null;
   return { type: 'selected', option_id, option };
 }

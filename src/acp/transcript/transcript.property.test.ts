@@ -186,7 +186,7 @@ test('shows any events in any order, each item with a unique key', () => {
 test('batches of any size have the same result as single events', () => {
   fc.assert(
     fc.property(fc.array(fc.array(event, { maxLength: 8 }), { maxLength: 8 }), (batches) => {
-      const single = batches.flat().map((one) => [one]);
+      const single = batches.flat().map((item) => [item]);
       expect(viewOf(batches)).toEqual(viewOf(single));
     }),
     { numRuns: 200 },

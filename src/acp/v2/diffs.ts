@@ -14,7 +14,7 @@ const FILES_MAX = 1_000;
 /** Converts the content of a tool call. Anything except a v2 diff stays unchanged. */
 export function plainContent(content: unknown): unknown {
   if (!Array.isArray(content)) return content;
-  return content.flatMap((one: unknown) => (isChanges(one) ? parseDiffs(one) : [one]));
+  return content.flatMap((item: unknown) => (isChanges(item) ? parseDiffs(item) : [item]));
 }
 
 function isChanges(one: unknown): one is Fields {

@@ -121,8 +121,8 @@ export class AcpTransaction {
     const folded = foldFrame(this.#state, 'from_agent', frame.message);
     const { state, replay, source, events, accepted } = folded;
     this.#state = state;
-    const permission_event = events.find((one) => one.kind === 'permission_requested');
-    const input_event = events.find((one) => one.kind === 'input_requested');
+    const permission_event = events.find((event) => event.kind === 'permission_requested');
+    const input_event = events.find((event) => event.kind === 'input_requested');
     this.#log('from_agent', frame, {
       ...(replay && { replay }),
       ...(source && { subagent: this.redact(source.id) }),
@@ -239,6 +239,6 @@ export class AcpTransaction {
 
 /** In ACP version 2, the response to a prompt does not end the turn, so the event records which message ends it. */
 function turnEnd(events: readonly AcpEvent[]): object | null {
-  const ended = events.find((one) => one.kind === 'turn_ended');
+  const ended = events.find((event) => event.kind === 'turn_ended');
   return ended ? { turn_ended: { prompt_id: ended.prompt_id, stop_reason: ended.stop_reason } } : null;
 }

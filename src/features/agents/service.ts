@@ -372,8 +372,8 @@ export class Agents {
       return page(
         rows,
         paged ? limit : rows.length,
-        (one) => toSession(one, spoolsOf(reader, one.num)),
-        (one) => [one.number],
+        (item) => toSession(item, spoolsOf(reader, item.num)),
+        (item) => [item.number],
       );
     });
   }

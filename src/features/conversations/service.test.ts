@@ -254,7 +254,7 @@ test('limits the wait for an agent that does not answer', async () => {
   await expect(room.prompting.configure(ANA, id, { mode_id: 'auto' })).rejects.toThrow(
     'agent has not answered yet',
   );
-  for (const one of heard) acp.says({ kind: 'response', id: one.id, result: {} });
+  for (const item of heard) acp.says({ kind: 'response', id: item.id, result: {} });
   await Promise.all(request);
   const last = room.prompting.configure(ANA, id, { mode_id: 'auto' });
   await acp.hears('request', 'session/set_mode');

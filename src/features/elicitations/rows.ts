@@ -52,10 +52,10 @@ export function openElicitation(
  * ids of a review's options. A default that would have to be redacted is dropped, so that nobody sends the redacted value.
  */
 function redacted(form: Form, redact: (text: string) => string): Form {
-  const redactTexts = <T extends { title: string | null; description: string | null }>(one: T): T => ({
-    ...one,
-    title: one.title && redact(one.title),
-    description: one.description && redact(one.description),
+  const redactTexts = <T extends { title: string | null; description: string | null }>(item: T): T => ({
+    ...item,
+    title: item.title && redact(item.title),
+    description: item.description && redact(item.description),
   });
   const fields = form.fields.map((field) => ({
     ...redactTexts(field),

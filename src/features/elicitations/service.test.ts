@@ -164,7 +164,7 @@ test('the first answer counts; a later one gets a 409 that names the first respo
   const settled = await Promise.allSettled(answers);
   expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
   const { answered_by } = await get(elicitation!.id);
-  const lost = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
+  const lost = settled.flatMap((item) => (item.status === 'rejected' ? [item.reason] : []));
   const message = `elicitation is already accepted by ${answered_by}`;
   expect(lost).toMatchObject(Array(2).fill({ kind: 'conflict', message }));
   // This is also true if the late answer would not fit the form.

@@ -52,7 +52,7 @@ export class Elicitations {
     authorize(caller, 'reviews.list');
     const seen = { view: viewOf(caller), ...filter };
     return this.#core.store.read((reader) =>
-      pageOfRequests((one) => listElicitations(reader, one), seen, request, toElicitation),
+      pageOfRequests((item) => listElicitations(reader, item), seen, request, toElicitation),
     );
   }
 

@@ -67,7 +67,7 @@ export interface TriggerTimes {
 }
 
 export function isOneTime({ at, every_seconds, cron }: TriggerTimes): boolean {
-  return [at, every_seconds, cron].filter((one) => one !== undefined).length === 1;
+  return [at, every_seconds, cron].filter((item) => item !== undefined).length === 1;
 }
 export const severalTimes = { error: 'must be one of at, every_seconds and cron', path: ['at'] };
 

@@ -40,7 +40,7 @@ export function openReview(
     subagent: asker && transaction.redactJson(JSON.stringify(asker)),
     tool_call: transaction.redactJson(JSON.stringify(tool_call)),
     // The ids are not redacted, because they are sent back to the agent unchanged.
-    options: JSON.stringify(options.map((one) => ({ ...one, name: transaction.redact(one.name) }))),
+    options: JSON.stringify(options.map((option) => ({ ...option, name: transaction.redact(option.name) }))),
     status: 'pending',
     ...first,
     route: first.routed_to === null ? 'human' : 'leader',

@@ -140,7 +140,7 @@ test('the first answer counts; later ones get the name of the first responder', 
   const accepted = settled.filter(({ status }) => status === 'fulfilled');
   expect(accepted).toHaveLength(1);
   const { answered_by } = await get(review!.id);
-  const reasons = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason.message] : []));
+  const reasons = settled.flatMap((item) => (item.status === 'rejected' ? [item.reason.message] : []));
   expect(reasons).toEqual(Array(2).fill(`permission review is already answered by ${answered_by}`));
   await expect(respond(review!.id, { outcome: 'cancelled' })).rejects.toThrow('is already answered by');
   await acp.hears('response');

@@ -82,7 +82,7 @@ export class Reviews {
     authorize(caller, 'reviews.list');
     const seen = { view: viewOf(caller), ...filter };
     return this.#core.store.read((reader) =>
-      pageOfRequests((one) => listReviews(reader, one), seen, request, toReview),
+      pageOfRequests((item) => listReviews(reader, item), seen, request, toReview),
     );
   }
 
@@ -300,7 +300,7 @@ function roleOfActor(actor: Actor | null): ReviewRole {
 function chosen(row: ReviewRow, { decision, option_id }: ReviewAnswer): Review['options'][number] {
   const options = JSON.parse(row.options) as Review['options'];
   if (option_id !== undefined) {
-    const option = options.find((one) => one.option_id === option_id);
+    const option = options.find((option) => option.option_id === option_id);
     if (!option) throw problems.unknownOption();
     const option_decision = toDecision(option);
     if (decision !== undefined && option_decision !== null && option_decision !== decision)

@@ -199,7 +199,7 @@ test('exactly one of concurrent answers by leader and people counts, and the oth
     room.reviews.respond(ANA, review.id, { outcome: 'cancelled' }, null),
   ];
   const settled = await Promise.allSettled(answers);
-  const lost = settled.flatMap((one) => (one.status === 'rejected' ? [String(one.reason.message)] : []));
+  const lost = settled.flatMap((item) => (item.status === 'rejected' ? [String(item.reason.message)] : []));
   const { answered_by } = await get(review.id);
   expect(lost).toHaveLength(2);
   for (const outcome of lost) expect(outcome).toMatch(new RegExp(`by ${answered_by}$`));

@@ -65,7 +65,7 @@ export class Dispatcher {
     const { members, leader_member_id } = parseSpec(run);
     const member_id =
       target.kind === 'step' ? findStep(tx, run.num, target.step_key)!.member_id : leader_member_id!;
-    const member = members.find((one) => one.member_id === member_id)!;
+    const member = members.find((member) => member.member_id === member_id)!;
     const agent_id = this.#agentId(tx, run, member, target);
     const attempt_num = insertAttempt(tx, {
       ...{ run_num: run.num, run_attempt: run.attempt, target, member_id, agent_id },

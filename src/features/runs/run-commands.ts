@@ -112,7 +112,7 @@ export class RunCommands {
    */
   addStep(tx: Tx, run: RunRow, spec: StepSpec, by: Commander): Step {
     const { step_key, member_id, depends_on, when, max_attempts } = spec;
-    const member = parseSpec(run).members.find((one) => one.member_id === member_id);
+    const member = parseSpec(run).members.find((member) => member.member_id === member_id);
     if (!member) throw problems.memberUndefined();
     if (findStep(tx, run.num, step_key)) throw problems.stepExists();
     if (depends_on.some((key) => !findStep(tx, run.num, key))) throw problems.stepNeedsUndefined();

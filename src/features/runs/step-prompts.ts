@@ -24,7 +24,7 @@ export function introduction({ team_name, spec, member, help }: Introduced): str
     `You are ${member_id}, ${role === 'leader' ? 'the leader' : 'a worker'} of the team "${team_name}".`,
     ...(description ? [description] : []),
     ...(prompt ? [prompt] : []),
-    ['The team:', ...spec.members.map((one) => memberLine(spec, one))].join('\n'),
+    ['The team:', ...spec.members.map((member) => memberLine(spec, member))].join('\n'),
     ...formatCommands(role, help),
   ].join('\n\n');
 }

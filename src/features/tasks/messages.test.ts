@@ -348,7 +348,7 @@ describe('publishing', () => {
     );
     const whole = follow('start', 4);
     const after = sent_messages.map(({ id }) =>
-      follow({ after: id }, 4 - sent_messages.findIndex((one) => one.id === id) - 1),
+      follow({ after: id }, 4 - sent_messages.findIndex((message) => message.id === id) - 1),
     );
     for (const text of ['c', 'd']) sent_messages.push(await say(text));
     expect((await whole).map(({ id }) => id)).toEqual(sent_messages.map(({ id }) => id));

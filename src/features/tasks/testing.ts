@@ -110,7 +110,7 @@ export class TasksFixture {
     return this.store.write((tx) => {
       const times = { created_at: 0, updated_at: 0 };
       const people = [ROOT, MIA, JON, EVE].map(({ user_id: id, username, role }) => ({ id, username, role }));
-      const users = people.map((one) => ({ ...one, password_hash: '', ...times }));
+      const users = people.map((person) => ({ ...person, password_hash: '', ...times }));
       tx.run(tx.sql.insertInto('users').values(users));
       for (const id of [TEAM, 'team_2']) {
         const row = { id, name: id, description: '', spec: JSON.stringify(makeSpec({})), version: 1 };

@@ -34,10 +34,13 @@ export function resolveActor(reader: Reader, { team, spec, user_id }: Participan
   }
   const suffix = `@${team.id}`;
   const member_id = ref.endsWith(suffix) ? ref.slice(0, -suffix.length) : ref;
-  const member = spec.members.find((one) => one.member_id === member_id);
+  const member = spec.members.find((member) => member.member_id === member_id);
   if (member) return memberActor({ team, spec }, member);
   if (ref === 'leader' && spec.leader_member_id !== null) {
-    return memberActor({ team, spec }, spec.members.find((one) => one.member_id === spec.leader_member_id)!);
+    return memberActor(
+      { team, spec },
+      spec.members.find((member) => member.member_id === spec.leader_member_id)!,
+    );
   }
   const user = ref === 'user' ? findHuman(reader, team, { id: user_id }) : undefined;
   if (!user) throw unknown();

@@ -42,7 +42,7 @@ function OneValueField({ field, value, error, onChange }: ControlledField) {
             onChange={onChange}
             choices={[
               { value: '', label: required ? 'Choose…' : 'None' },
-              ...choices.map((one, at) => ({ value: String(at), label: choiceLabel(one) })),
+              ...choices.map((choice, at) => ({ value: String(at), label: choiceLabel(choice) })),
             ]}
           />
         ) : (
@@ -104,7 +104,7 @@ function ChoicesField({ field, value, error, onChange }: ControlledField) {
               onChange(
                 event.target.checked
                   ? [...chosen, at].sort((a, b) => a - b)
-                  : chosen.filter((one) => one !== at),
+                  : chosen.filter((item) => item !== at),
               )
             }
           />

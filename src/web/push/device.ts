@@ -100,7 +100,7 @@ export async function syncSubscription(): Promise<void> {
     all('listPushSubscriptions'),
     call('getPushKey'),
   ]);
-  const device = devices.find((one) => one.fingerprint === fingerprint);
+  const device = devices.find((device) => device.fingerprint === fingerprint);
   if (!device) await here.unsubscribe();
   else if (serverKey(here) !== public_key) await turnOn(device, here);
   else if (!device.current || device.status === 'expired') await change(here, device);

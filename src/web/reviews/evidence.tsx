@@ -10,7 +10,7 @@ import { RawView } from './raw-view.tsx';
 
 export function Evidence({ call, workdir }: { call: Call; workdir: string | undefined }) {
   const command = findCommand(call);
-  const diffed = new Set(call.content.flatMap((one) => (one.type === 'diff' ? [one.path] : [])));
+  const diffed = new Set(call.content.flatMap((item) => (item.type === 'diff' ? [item.path] : [])));
   const places = call.locations.filter(({ path }) => !diffed.has(path));
   return (
     <div className="flex min-w-0 flex-col gap-1.5">

@@ -56,7 +56,7 @@ function toSettled({ status, option_id, options, answered_by }: ReviewRecord): S
   if (status === 'pending') return null;
   if (status === 'expired') return { type: 'over', why: 'expired' };
   if (status === 'answered') {
-    const option = options.find((one) => one.option_id === option_id);
+    const option = options.find((option) => option.option_id === option_id);
     return { type: 'chosen', option: option?.name ?? option_id ?? '', by: answered_by };
   }
   return answered_by === null ? { type: 'over', why: 'withdrawn' } : { type: 'cancelled', by: answered_by };
@@ -157,13 +157,15 @@ export function commonOptions(questions: readonly Question[]): Option[] {
   return first.options.filter(
     (option) =>
       !isLasting(option) &&
-      others.every(({ options }) => options.some((one) => isSame(one, option)) && isAlone(option, options)) &&
+      others.every(
+        ({ options }) => options.some((item) => isSame(item, option)) && isAlone(option, options),
+      ) &&
       isAlone(option, first.options),
   );
 }
 
 export function sameOption(option: Option, { options }: Question): Option | undefined {
-  return options.find((one) => isSame(one, option));
+  return options.find((item) => isSame(item, option));
 }
 
 function isSame(a: Option, b: Option): boolean {
@@ -171,5 +173,5 @@ function isSame(a: Option, b: Option): boolean {
 }
 
 function isAlone(option: Option, options: readonly Option[]): boolean {
-  return options.filter((one) => isSame(one, option)).length === 1;
+  return options.filter((item) => isSame(item, option)).length === 1;
 }

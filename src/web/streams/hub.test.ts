@@ -291,7 +291,7 @@ describe('delivery to pages', () => {
               break;
             }
             case 'unwatch': {
-              const watch = watches.findLast((one) => one.page === each.page && one.live);
+              const watch = watches.findLast((watch) => watch.page === each.page && watch.live);
               if (!watch) break;
               watch.live = false;
               page.handle.receive({ type: 'unsubscribe', subscription: watch.watch });

@@ -43,7 +43,7 @@ async function exchange(...requests: { method: string; params?: object }[]): Pro
     method: 'initialize',
     params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
   };
-  const lines = [initialize, ...requests].map((one, id) => JSON.stringify({ jsonrpc: '2.0', id, ...one }));
+  const lines = [initialize, ...requests].map((item, id) => JSON.stringify({ jsonrpc: '2.0', id, ...item }));
   lines.splice(1, 0, JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' }));
   const leaving = new AbortController();
   let output = '';

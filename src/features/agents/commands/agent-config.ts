@@ -43,7 +43,7 @@ export function typedOptions(config: AcpConfig, pairs: readonly string[]): Recor
   return Object.fromEntries(
     pairs.map((pair) => {
       const [id, text] = parsePair(pair, '--set');
-      const option = options.find((one) => one.id === id);
+      const option = options.find((option) => option.id === id);
       if (!option) throw failed(`the agent has no option ${id}: svc agents config shows them`);
       const truth = option.type === 'boolean' && (text === 'true' || text === 'false');
       return [id, truth ? text === 'true' : text];
@@ -66,8 +66,8 @@ function labelled(label: string, texts: readonly string[]): string[] {
 }
 
 function optionLine(option: Fields): string {
-  const groups = asRecords(option.options).flatMap((one) =>
-    Array.isArray(one.options) ? asRecords(one.options) : [one],
+  const groups = asRecords(option.options).flatMap((record) =>
+    Array.isArray(record.options) ? asRecords(record.options) : [record],
   );
   const choices = option.type === 'boolean' ? '(true, false)' : among(groups, 'value');
   return joined(`${toText(option.id)} = ${toText(option.currentValue)}`, choices, asString(option.name));

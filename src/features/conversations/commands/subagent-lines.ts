@@ -56,7 +56,7 @@ export class SubagentLines {
 
   /** Lines for changed sub-agents. One that is known only from a tool call is shown once a message from it arrives. */
   changes(): string {
-    return this.#subagents.map((one) => this.#changes(one)).join('');
+    return this.#subagents.map((subagent) => this.#changes(subagent)).join('');
   }
 
   /** Its name, preceded by those of its ancestors; `null`: the agent. */
@@ -78,7 +78,7 @@ export class SubagentLines {
 
   /** Any other session here is the agent's own. */
   #party(id: string): string {
-    return this.label(this.#subagents.some((one) => one.id === id) ? id : null);
+    return this.label(this.#subagents.some((subagent) => subagent.id === id) ? id : null);
   }
 
   #changes(one: Subagent): string {

@@ -126,7 +126,7 @@ export class ToolCalls {
     const request = this.#requests.get(review_id);
     this.#requests.delete(review_id);
     const { outcome, option_id } = readOutcome(result);
-    const option = request?.options.find((one) => one.option_id === option_id);
+    const option = request?.options.find((option) => option.option_id === option_id);
     const answer = outcome === 'selected' ? (option?.name ?? option_id ?? '') : outcome;
     const text = joined(by === null ? answer : `${by}: ${answer}`, request?.title);
     return this.#page.line('answer', text, 'yellow');

@@ -39,7 +39,7 @@ const once = [
 
 function text(events: EventRecord[], options: Partial<TranscriptOptions> = {}): string {
   const transcript = new Transcript({ colours: false, plumbing: false, subagents: false, ...options });
-  return events.map((one) => transcript.event(one)).join('') + transcript.close();
+  return events.map((event) => transcript.event(event)).join('') + transcript.close();
 }
 
 test('prints a turn as a conversation', () => {

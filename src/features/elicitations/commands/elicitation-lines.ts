@@ -75,8 +75,8 @@ function fieldLines(field: Field): Line[] {
     { text: `  ${joined(name, title === name ? null : title)}`, style: 'cyan' },
     { text: `    ${[required ? 'required' : 'optional', ...formatRules(field)].join(', ')}` },
     ...(description ? visibleLines(description).split('\n') : []).map((text) => ({ text: `    ${text}` })),
-    ...choices.map((one) => ({
-      text: `    [${visible(one.value)}]  ${joined(one.title === one.value ? null : one.title, one.description)}`.trimEnd(),
+    ...choices.map((choice) => ({
+      text: `    [${visible(choice.value)}]  ${joined(choice.title === choice.value ? null : choice.title, choice.description)}`.trimEnd(),
     })),
   ];
 }

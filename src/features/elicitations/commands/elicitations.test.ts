@@ -51,7 +51,7 @@ afterEach(async () => {
 });
 
 async function open(all: Elicitation[], refuse?: () => Error): Promise<void> {
-  const find = (id: string) => all.find((one) => one.id === id)!;
+  const find = (id: string) => all.find((item) => item.id === id)!;
   server = await openFakeHttp({
     listAgents: () => ({ items: [agentRecord({})] }),
     getAgent: () => agentRecord({}),

@@ -148,7 +148,7 @@ export function buildContent(
   const set = new Set<string>();
   for (const pair of pairs) {
     const [name, text] = parsePair(pair, '--set');
-    const field = fields.find((one) => one.name === name);
+    const field = fields.find((field) => field.name === name);
     const again = set.has(name);
     set.add(name);
     if (field?.type === 'choices') {
@@ -184,7 +184,7 @@ async function onlyOne(api: Api): Promise<string> {
   if (waiting.length === 1) return waiting[0]!.id;
   const names = await findAgentNames(api, waiting);
   const lines = waiting.map(
-    (one) => `${one.id}  ${names.get(one.agent_id) ?? one.agent_id}  ${formatSummary(one)}`,
+    (item) => `${item.id}  ${names.get(item.agent_id) ?? item.agent_id}  ${formatSummary(item)}`,
   );
   throw failed([`${waiting.length} elicitations are pending: pass the id of one`, ...lines].join('\n'));
 }

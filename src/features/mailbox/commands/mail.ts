@@ -57,16 +57,16 @@ function addLs(mail: Command, context: Context): void {
           ...(wait !== undefined && { wait }),
         },
       });
-      const status: Column<Mail> = { title: 'STATUS', value: (one) => one.status };
+      const status: Column<Mail> = { title: 'STATUS', value: (item) => item.status };
       await printRows(
         io,
         rows,
         [
-          { title: 'ID', value: (one) => one.id },
-          { title: 'CREATED', value: (one) => one.created_at },
-          { title: 'FROM', value: (one) => one.from_actor_id },
+          { title: 'ID', value: (item) => item.id },
+          { title: 'CREATED', value: (item) => item.created_at },
+          { title: 'FROM', value: (item) => item.from_actor_id },
           ...(all ? [status] : []),
-          { title: 'PAYLOAD', value: (one) => JSON.stringify(one.payload) },
+          { title: 'PAYLOAD', value: (item) => JSON.stringify(item.payload) },
         ],
         options,
       );

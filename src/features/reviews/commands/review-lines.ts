@@ -60,7 +60,7 @@ export function subagentText({ id, name, unknown_session }: NonNullable<ReviewRe
 }
 
 function formatAnswer({ options, option_id, answered_by, delivery }: ReviewRecord): string {
-  const option = options.find((one) => one.option_id === option_id);
+  const option = options.find((option) => option.option_id === option_id);
   return [option && `${option.name} (${option.option_id})`, answered_by && `by ${answered_by}`, delivery]
     .filter(Boolean)
     .join(', ');

@@ -39,7 +39,7 @@ export function addReviews(program: Command, context: Context): void {
           ...(options.all ? [{ title: 'STATUS', value: (review: ReviewRecord) => review.status }] : []),
           { title: 'WAITS', value: (review) => waitText(review, now) },
           { title: 'WHAT', value: summaryText },
-          { title: 'OPTIONS', value: (review) => review.options.map((one) => one.option_id).join(', ') },
+          { title: 'OPTIONS', value: ({ options }) => options.map((option) => option.option_id).join(', ') },
         ],
         options,
       );

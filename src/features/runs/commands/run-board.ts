@@ -118,13 +118,13 @@ const ranks: Record<StepStatus, number> = {
 function mostRelevant(steps: readonly Step[], count: number): Step[] {
   const ranked = steps.map((step, at) => ({ step, at }));
   ranked.sort(
-    (one, other) =>
-      ranks[one.step.status] - ranks[other.step.status] ||
-      endTime(other.step) - endTime(one.step) ||
-      one.at - other.at,
+    (item, other) =>
+      ranks[item.step.status] - ranks[other.step.status] ||
+      endTime(other.step) - endTime(item.step) ||
+      item.at - other.at,
   );
   const chosen = ranked.slice(0, Math.max(0, count));
-  return chosen.sort((one, other) => one.at - other.at).map(({ step }) => step);
+  return chosen.sort((item, other) => item.at - other.at).map(({ step }) => step);
 }
 
 function endTime({ ended_at }: Step): number {

@@ -63,9 +63,9 @@ function addLs(runs: Command, context: Context): void {
         await api.all('listRuns', { params: { team_id }, query }),
         [
           ...columns,
-          { title: 'TIME', value: (one) => formatElapsed(one, now) },
-          { title: 'CREATED', value: (one) => one.created_at },
-          { title: 'ERROR', value: (one) => one.error ?? one.attention },
+          { title: 'TIME', value: (item) => formatElapsed(item, now) },
+          { title: 'CREATED', value: (item) => item.created_at },
+          { title: 'ERROR', value: (item) => item.error ?? item.attention },
         ],
         options,
       );
@@ -202,7 +202,7 @@ export async function resolveRunParams(api: Api, ref: string): Promise<{ team_id
 }
 
 const columns: Column<RunRecord>[] = [
-  { title: 'ID', value: (one) => one.id },
-  { title: '#', value: (one) => one.number },
-  { title: 'STATUS', value: (one) => one.status },
+  { title: 'ID', value: (item) => item.id },
+  { title: '#', value: (item) => item.number },
+  { title: 'STATUS', value: (item) => item.status },
 ];

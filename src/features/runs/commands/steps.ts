@@ -56,7 +56,7 @@ function addShow(steps: Command, context: Context): void {
     .action(async (ref: string, step_key: string, options: Options) => {
       const api = await connect(context, options);
       const all = await api.call('listSteps', { params: await resolveRunParams(api, ref) });
-      const step = all.find((one) => one.step_key === step_key);
+      const step = all.find((item) => item.step_key === step_key);
       if (!step) throw failed(`step not found: ${step_key}`);
       await printRecord(io, step, options);
     });

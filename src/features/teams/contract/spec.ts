@@ -155,7 +155,10 @@ export const teamSpec = z
   )
   .transform((spec): SpecInput => {
     const member_id = defaultMember(spec);
-    return { ...spec, steps: spec.steps.map((one) => ({ ...one, member_id: one.member_id ?? member_id })) };
+    return {
+      ...spec,
+      steps: spec.steps.map((step) => ({ ...step, member_id: step.member_id ?? member_id })),
+    };
   })
   .superRefine((spec, context) => {
     const fault = specFault(spec);

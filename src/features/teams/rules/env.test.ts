@@ -6,7 +6,10 @@ import type { SpecInput, TeamSpec } from './team.ts';
 
 function withEnv(envs: Record<string, Record<string, string>>): TeamSpec {
   const spec = specOf(Object.keys(envs));
-  const members = spec.members.map((one) => ({ ...one, agent: { ...SPEAKS, env: envs[one.member_id]! } }));
+  const members = spec.members.map((member) => ({
+    ...member,
+    agent: { ...SPEAKS, env: envs[member.member_id]! },
+  }));
   return { ...spec, members };
 }
 
@@ -56,7 +59,7 @@ test.each(['MISSING', 'toString', '__proto__', 'constructor'])(
     const spec = withEnv({ a: { KEY: '1' } });
     const input = {
       ...spec,
-      members: spec.members.map((one) => ({ ...one, agent: { ...one.agent!, env_keys: [key] } })),
+      members: spec.members.map((member) => ({ ...member, agent: { ...member.agent!, env_keys: [key] } })),
     };
     expect(restoreEnv(input, spec).fault?.message).toBe(`has no value for ${key}: set it in env`);
     expect(restoreEnv(input, null).fault?.message).toBe(`has no value for ${key}: set it in env`);

@@ -51,9 +51,9 @@ export function restoreEnv(
 
 function memberBefore(input: SpecInput, before: TeamSpec, index: number): Member | undefined {
   const { member_id } = input.members[index]!;
-  const same = before.members.find((one) => one.member_id === member_id);
+  const same = before.members.find((member) => member.member_id === member_id);
   if (same) return same;
   const previous = before.members[index];
-  const isRenamed = previous && !input.members.some((one) => one.member_id === previous.member_id);
+  const isRenamed = previous && !input.members.some((member) => member.member_id === previous.member_id);
   return isRenamed ? previous : undefined;
 }

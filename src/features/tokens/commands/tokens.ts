@@ -104,7 +104,7 @@ function formatLimits({
 }
 
 function collectScope(text: string, before: Scope[] = []): Scope[] {
-  const scope = scopes.find((one) => one === text);
+  const scope = scopes.find((scope) => scope === text);
   if (scope === undefined) throw new InvalidArgumentError(`must be one of: ${scopes.join(', ')}`);
   return [...before, scope];
 }

@@ -128,7 +128,7 @@ export function AgentView() {
   const agent = use(ShownAgent);
   const { tab } = useParams({ from: '/app/agents/$agent_id/$tab' });
   if (!agent) return null;
-  const known = agentTabs.find((one) => one === tab);
+  const known = agentTabs.find((item) => item === tab);
   if (known === 'conversation' && !listTabs(agent).includes(known)) return <AgentHome />;
   if (!known) return <Failed error={new Error('This page does not exist.')} />;
   const View = getView(known);

@@ -230,7 +230,7 @@ function useWithLinked(
   });
   return useMemo(() => {
     const listed: AgentRequest[] = [...(reviews ?? []), ...(elicitations ?? [])];
-    const linked = [review, elicitation].filter((one) => one !== undefined);
+    const linked = [review, elicitation].filter((item) => item !== undefined);
     return [...listed, ...linked.filter(({ id }) => !listed.some((row) => row.id === id))];
   }, [reviews, elicitations, review, elicitation]);
 }

@@ -39,7 +39,7 @@ export function RunMail({
   members: MembersRecord | undefined;
 }) {
   const pending = members
-    ? new Map([members.leader, ...members.members].map((one) => [one.actor_id, one.pending_messages]))
+    ? new Map([members.leader, ...members.members].map((item) => [item.actor_id, item.pending_messages]))
     : new Map<string, number>();
   const waiting = [...pending.values()].reduce((sum, count) => sum + count, 0);
   const [ends, setEnds] = useState<MailAddresses>({});
@@ -85,7 +85,7 @@ export function RunMailList({
         const heads =
           actor_id === undefined
             ? all
-            : all.filter((one) => one.from_actor_id === actor_id || one.to_actor_id === actor_id);
+            : all.filter((item) => item.from_actor_id === actor_id || item.to_actor_id === actor_id);
         if (heads.length === 0) return <p className="px-3 py-6 text-center text-muted">No mail yet.</p>;
         return (
           <div className="scroll-y max-h-80">

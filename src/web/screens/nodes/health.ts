@@ -25,7 +25,10 @@ export function listSteps(report: HealthReport, node: Pick<NodeRecord, 'default_
   const names = Object.keys(titles) as Check['name'][];
   return names
     .filter((name) => name !== 'worktree_root' || node.default_worktree_root !== null)
-    .map((name) => ({ title: titles[name], check: report.checks.find((one) => one.name === name) ?? null }));
+    .map((name) => ({
+      title: titles[name],
+      check: report.checks.find((check) => check.name === name) ?? null,
+    }));
 }
 
 /** An action that is likely to fix a failed step. */

@@ -100,7 +100,7 @@ function RunScreen({ run }: { run: RunRecord }) {
                 members={members}
                 run={run}
                 selected={member_id}
-                onSelect={(one) => select({ member: one })}
+                onSelect={(item) => select({ member: item })}
                 adding={adding}
               />
             )}
@@ -115,7 +115,7 @@ function RunScreen({ run }: { run: RunRecord }) {
                 member_id={member_id}
                 step={step}
                 members={members.data}
-                onMember={(one) => select({ member: one })}
+                onMember={(item) => select({ member: item })}
               />
             )}
             {run_panels.map((part, at) => {
@@ -192,7 +192,9 @@ function PendingQuestions({
   return (
     <Questions
       reviews={reviews.filter(({ status }) => status === 'pending')}
-      elicitations={elicitations.filter((one) => one.run_id === run.id && one.status === 'pending')}
+      elicitations={elicitations.filter(
+        (elicitation) => elicitation.run_id === run.id && elicitation.status === 'pending',
+      )}
       team={team}
     />
   );

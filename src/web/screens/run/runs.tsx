@@ -24,21 +24,21 @@ export function Runs() {
   const filters = (
     <fieldset className="flex flex-wrap gap-1">
       <legend className="sr-only">Show</legend>
-      {[undefined, ...runStatuses].map((one) => {
-        const count = countRuns(every, one);
-        if (one !== undefined && count === 0 && one !== status) return null;
+      {[undefined, ...runStatuses].map((item) => {
+        const count = countRuns(every, item);
+        if (item !== undefined && count === 0 && item !== status) return null;
         return (
           <button
-            key={one ?? 'all'}
+            key={item ?? 'all'}
             type="button"
-            aria-pressed={status === one}
-            onClick={() => void navigate({ to: '/runs', search: { status: one }, replace: true })}
+            aria-pressed={status === item}
+            onClick={() => void navigate({ to: '/runs', search: { status: item }, replace: true })}
             className={cx(
               'tap rounded-full border px-2.5',
-              status === one ? 'border-accent font-medium' : 'border-line text-muted hover:text-text',
+              status === item ? 'border-accent font-medium' : 'border-line text-muted hover:text-text',
             )}
           >
-            {one === undefined ? 'All' : statusLabel(one)} {count}
+            {item === undefined ? 'All' : statusLabel(item)} {count}
           </button>
         );
       })}

@@ -60,7 +60,7 @@ function Picker({ chosen, onChange }: { chosen: Limits; onChange: (limits: Limit
             type="checkbox"
             checked={chosen[field].includes(id)}
             onChange={(event) => {
-              const others = chosen[field].filter((one) => one !== id);
+              const others = chosen[field].filter((item) => item !== id);
               onChange({ ...chosen, [field]: event.target.checked ? [...others, id] : others });
             }}
             className="size-4 shrink-0 accent-accent"

@@ -51,5 +51,5 @@ export function countWaiting(
   run_id: string | null,
 ): number {
   if (run_id === null) return 0;
-  return questions.filter((one) => one.run_id === run_id && one.status === 'pending').length;
+  return questions.filter((question) => question.run_id === run_id && question.status === 'pending').length;
 }

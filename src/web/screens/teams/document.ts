@@ -76,7 +76,7 @@ function setAt(into: Json | undefined, path: Path, value: Json | undefined): Jso
 /** The objects of a list; any other item is replaced with an empty object, to keep the positions. */
 export function getList(doc: Doc, path: Path): Doc[] {
   const list = at(doc, path);
-  return Array.isArray(list) ? list.map((one) => (isObject(one) ? one : {})) : [];
+  return Array.isArray(list) ? list.map((item) => (isObject(item) ? item : {})) : [];
 }
 
 export function getText(doc: Json | undefined, path: Path): string {

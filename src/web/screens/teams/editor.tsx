@@ -123,18 +123,18 @@ export function Editor({
         <div className="flex w-full flex-wrap items-center gap-2">
           <fieldset className="flex gap-1 lg:hidden">
             <legend className="sr-only">Edit as</legend>
-            {(['form', 'json'] as const).map((one) => (
+            {(['form', 'json'] as const).map((item) => (
               <button
-                key={one}
+                key={item}
                 type="button"
-                aria-pressed={pane === one}
-                onClick={() => setPane(one)}
+                aria-pressed={pane === item}
+                onClick={() => setPane(item)}
                 className={cx(
                   'tap rounded-md border px-3',
-                  pane === one ? 'border-accent font-medium' : 'border-line text-muted',
+                  pane === item ? 'border-accent font-medium' : 'border-line text-muted',
                 )}
               >
-                {one === 'form' ? 'Form' : 'JSON'}
+                {item === 'form' ? 'Form' : 'JSON'}
               </button>
             ))}
           </fieldset>

@@ -91,11 +91,11 @@ function isBlank(value: Json): boolean {
 /** The same field of all items in the list. */
 function listAbove(doc: Doc, path: Path): (Json | undefined)[] {
   const list = at(doc, path.slice(0, -2));
-  return Array.isArray(list) ? list.map((one) => at(one, path.slice(-1))) : [];
+  return Array.isArray(list) ? list.map((item) => at(item, path.slice(-1))) : [];
 }
 
 function names(doc: Doc, list: string, field: string): Json[] {
-  return getList(doc, ['spec', list]).map((one) => one[field] ?? null);
+  return getList(doc, ['spec', list]).map((item) => item[field] ?? null);
 }
 
 /** The path of the first step in a dependency cycle. */
@@ -136,17 +136,17 @@ export function findFault(doc: Doc): Fault | null {
 function shaped(doc: Doc): TeamSpec | null {
   const spec = at(doc, ['spec']);
   if (!isObject(spec) || !Array.isArray(spec.members) || spec.members.length === 0) return null;
-  const members = spec.members.filter((one) => isObject(one) && typeof one.member_id === 'string');
+  const members = spec.members.filter((member) => isObject(member) && typeof member.member_id === 'string');
   const list = spec.steps ?? [];
   if (!Array.isArray(list) || members.length < spec.members.length) return null;
   const leader_member_id = spec.leader_member_id ?? null;
   if (leader_member_id !== null && typeof leader_member_id !== 'string') return null;
   const first = (members[0] as Doc).member_id;
-  const steps = list.map((one) => ({
-    ...(isObject(one) ? one : {}),
-    step_key: at(one, ['step_key']),
-    member_id: at(one, ['member_id']) ?? leader_member_id ?? first,
-    depends_on: [...new Set((at(one, ['depends_on']) ?? []) as Json[])],
+  const steps = list.map((item) => ({
+    ...(isObject(item) ? item : {}),
+    step_key: at(item, ['step_key']),
+    member_id: at(item, ['member_id']) ?? leader_member_id ?? first,
+    depends_on: [...new Set((at(item, ['depends_on']) ?? []) as Json[])],
   }));
   if (!steps.every(({ step_key }) => typeof step_key === 'string' && step_key !== '')) return null;
   return { members, leader_member_id, steps } as unknown as TeamSpec;

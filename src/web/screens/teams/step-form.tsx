@@ -27,7 +27,7 @@ export function StepForm({
     onChange(put(doc, [...path, 'depends_on'], next.length > 0 ? next : undefined));
   const others = steps
     .map(({ step_key }) => step_key)
-    .filter((one): one is string => typeof one === 'string' && one !== '' && one !== key);
+    .filter((item): item is string => typeof item === 'string' && item !== '' && item !== key);
   return (
     <fieldset className="flex min-w-0 flex-col gap-2 rounded-md border border-line p-3">
       <legend className="sr-only">{label}</legend>

@@ -23,7 +23,7 @@ describe('a diff', () => {
     const shown = parsed(simple);
     expect(shown).toMatchObject({ type: 'hunks', lines: 4 });
     if (shown.type !== 'hunks') return;
-    expect(shown.hunks[0]!.changes.map((one) => [one.content, getPlace(one)])).toEqual([
+    expect(shown.hunks[0]!.changes.map((change) => [change.content, getPlace(change)])).toEqual([
       ['one', { side: 'new', line: 1 }],
       ['two', { side: 'old', line: 2 }],
       ['2', { side: 'new', line: 2 }],
@@ -48,7 +48,7 @@ describe('a diff', () => {
 test('the side-by-side view pairs removed lines with added lines', () => {
   const shown = parsed(change(`${head}@@ -1,5 +1,5 @@\n-a\n-b\n-c\n+1\n+2\n same\n+new\n-d\n`));
   if (shown.type !== 'hunks') throw new Error('no hunks');
-  const contents = paired(shown.hunks).flatMap(({ changes }) => changes.map((one) => one.content));
+  const contents = paired(shown.hunks).flatMap(({ changes }) => changes.map((change) => change.content));
   expect(contents).toEqual(['a', '1', 'b', '2', 'c', 'same', 'new', 'd']);
 });
 

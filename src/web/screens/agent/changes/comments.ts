@@ -20,7 +20,7 @@ export function isOnLine(comment: Comment, path: string, { side, line }: Place):
 
 /** Replaces the comment on a line; an empty text removes it. */
 export function withComment(list: readonly Comment[], comment: Comment): Comment[] {
-  const others = list.filter((one) => !isOnLine(one, comment.path, comment));
+  const others = list.filter((item) => !isOnLine(item, comment.path, comment));
   const text = comment.text.trim();
   return text === '' ? others : [...others, { ...comment, text }].sort(topologicalOrder);
 }

@@ -190,11 +190,11 @@ function useCompletion(
     ref.current?.setSelectionRange(moved.current, moved.current);
     moved.current = null;
   });
-  const choose = (one: Suggestion) => {
-    setText(one.text);
+  const choose = (item: Suggestion) => {
+    setText(item.text);
     setCaret(null);
     setAt(0);
-    moved.current = one.caret;
+    moved.current = item.caret;
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (!suggestions) return;

@@ -79,13 +79,13 @@ function RowView({ row, folder, agent, marked }: RowProps) {
   if (row.type === 'reads') return <ReadsRow reads={row.reads} folder={folder} />;
   if (row.type === 'subagent') {
     const view = (rows: readonly Row[]) =>
-      rows.map((one) => (
+      rows.map((row) => (
         <RowBlock
-          key={one.key}
-          row={one}
+          key={row.key}
+          row={row}
           folder={folder}
           agent={agent}
-          marked={marked !== null && holds(one, marked) ? marked : null}
+          marked={marked !== null && holds(row, marked) ? marked : null}
         />
       ));
     return <SubagentBlock row={row} marked={marked} view={view} />;

@@ -144,8 +144,8 @@ test('every item appears exactly once, however sub-agents are nested', () => {
     });
   fc.assert(
     fc.property(fc.array(item, { maxLength: 30 }), fc.nat(30), (parts, start) => {
-      const items = parts.map((one, at) =>
-        'id' in one ? head(at, one.id, one.subagent) : { ...tool(at, 'edit'), subagent: one.subagent },
+      const items = parts.map((part, at) =>
+        'id' in part ? head(at, part.id, part.subagent) : { ...tool(at, 'edit'), subagent: part.subagent },
       );
       const wanted = items.slice(start).filter(({ kind }) => kind === 'tool');
       expect(seqs(buildRows(items, start)).toSorted((a, b) => a - b)).toEqual(wanted.map(({ seq }) => seq));

@@ -58,7 +58,7 @@ export function holds(row: Row, seq: number): boolean {
     case 'reads':
       return row.reads.some((item) => item.seq === seq);
     case 'subagent':
-      return row.head.seq === seq || row.rows.some((one) => holds(one, seq));
+      return row.head.seq === seq || row.rows.some((row) => holds(row, seq));
   }
 }
 

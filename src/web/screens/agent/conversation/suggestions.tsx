@@ -60,11 +60,11 @@ export function SuggestionList({
       aria-label={suggestions.label}
       className="scroll-y absolute bottom-full left-0 z-20 mb-1 max-h-64 w-full max-w-lg rounded-lg border border-line bg-raised p-1 shadow-overlay"
     >
-      {suggestions.options.map((one, at) => (
+      {suggestions.options.map((option, at) => (
         // biome-ignore lint/a11y/useKeyWithClickEvents: the field handles the keys
         // biome-ignore lint/a11y/useFocusableInteractive: the focus stays in the field
         <div
-          key={one.key}
+          key={option.key}
           id={`${id}-${at}`}
           role="option"
           aria-selected={at === chosen}
@@ -73,11 +73,11 @@ export function SuggestionList({
           }}
           // The field keeps the focus.
           onPointerDown={(event) => event.preventDefault()}
-          onClick={() => onChoose(one)}
+          onClick={() => onChoose(option)}
           className={cx('tap flex cursor-pointer gap-2 rounded px-2 py-1', at === chosen && 'bg-surface')}
         >
-          <span className="max-w-full shrink-0 truncate font-medium">{visible(one.label)}</span>
-          <span className="min-w-0 truncate text-muted">{visible(one.note)}</span>
+          <span className="max-w-full shrink-0 truncate font-medium">{visible(option.label)}</span>
+          <span className="min-w-0 truncate text-muted">{visible(option.note)}</span>
         </div>
       ))}
     </div>

@@ -151,7 +151,7 @@ function hasBody(call: Call): boolean {
 function ToolBody({ item, folder }: { item: Tool; folder: Folder }) {
   const { call } = item;
   const command = findCommand(call);
-  const is_below = call.content.some((one) => one.type === 'terminal' && one.command === command);
+  const is_below = call.content.some((item) => item.type === 'terminal' && item.command === command);
   return (
     <>
       {command !== null && !is_below && <p className="break-words font-mono text-sm">{visible(command)}</p>}

@@ -100,7 +100,7 @@ function updateText(update: Fields): string {
       .join(' · ');
   const parts = Array.isArray(content) ? asRecords(content) : [asRecord(content)];
   const texts = [title, status, state, stopReason, ...parts.map(({ text }) => text)].map(wordOf);
-  const text = texts.filter((one) => one !== null).join(' · ');
+  const text = texts.filter((text) => text !== null).join(' · ');
   return text === '' ? shortJson(update) : text;
 }
 

@@ -48,7 +48,7 @@ test('the settings of a model are listed with it, or separately if there is no m
   const ids = (options: SessionConfigOption[]) =>
     buildSettings(null, options).map(({ option_id, more }) => [
       option_id,
-      ...more.map((one) => one.option_id),
+      ...more.map((item) => item.option_id),
     ]);
   expect(
     ids([effort, { ...model, category: 'model' }, { ...effort, id: 'other', category: 'other' }]),

@@ -38,16 +38,16 @@ export function buildSettings(
 
 function toSettings(option: SessionConfigOption, of_it: readonly SessionConfigOption[] = []): Setting[] {
   const { id, name, description } = option;
-  const more = of_it.flatMap((one) => toSettings(one));
+  const more = of_it.flatMap((item) => toSettings(item));
   const about = { option_id: id, name, description: description ?? null, more };
   if (option.type === 'boolean') {
     return [{ ...about, control: { type: 'switch', on: option.currentValue === true } }];
   }
   if (option.type !== 'select' || !Array.isArray(option.options)) return [];
-  const choices = option.options.flatMap((one) =>
-    'options' in one
-      ? one.options.map(({ value, name }) => ({ value, label: `${one.name} · ${name}` }))
-      : [{ value: one.value, label: one.name }],
+  const choices = option.options.flatMap((option) =>
+    'options' in option
+      ? option.options.map(({ value, name }) => ({ value, label: `${option.name} · ${name}` }))
+      : [{ value: option.value, label: option.name }],
   );
   const value = String(option.currentValue);
   return [{ ...about, control: { type: 'choice', value, choices: withCurrent(choices, value) } }];

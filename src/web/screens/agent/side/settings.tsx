@@ -30,8 +30,8 @@ export function AgentSettings({
                 {setting.name}: {setting.more.length} more
               </summary>
               <div className="mt-1 flex flex-col gap-2 border-line border-l pl-3">
-                {setting.more.map((one) => (
-                  <SettingField key={one.option_id} agent={agent} setting={one} />
+                {setting.more.map((item) => (
+                  <SettingField key={item.option_id} agent={agent} setting={item} />
                 ))}
               </div>
             </details>
