@@ -1,4 +1,4 @@
-/** `svc agents …`: records and lifecycle. `agent-output.ts` has their output, `agent-talk.ts` their conversations. */
+/** `svc agents …`: records and lifecycle. `agent-output.ts` has their output, `agent-prompt.ts` their conversations. */
 
 import { isAbsolute, resolve } from 'node:path';
 import type { Command } from 'commander';

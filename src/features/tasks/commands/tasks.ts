@@ -1,4 +1,4 @@
-/** `svc tasks …`: work that teams are asked to do. `task-talk.ts` has the commands for task threads. */
+/** `svc tasks …`: work that teams are asked to do. `task-thread.ts` has the commands for task threads. */
 import type { Command } from 'commander';
 import { type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
