@@ -89,15 +89,15 @@ class PatientNode implements Node {
   }
 
   start(launch: Launch): Promise<SessionView> {
-    return this.#callWithRetry(() => this.#remote.start(launch));
+    return this.#patiently(() => this.#remote.start(launch));
   }
 
   stop(session_id: string, grace_ms: number): Promise<StopReport> {
-    return this.#callWithRetry(() => this.#remote.stop(session_id, grace_ms));
+    return this.#patiently(() => this.#remote.stop(session_id, grace_ms));
   }
 
   input(session_id: string, offset: number, data: Uint8Array, eof: boolean): Promise<number> {
-    return this.#callWithRetry(() => this.#remote.input(session_id, offset, data, eof));
+    return this.#patiently(() => this.#remote.input(session_id, offset, data, eof));
   }
 
   read(
@@ -107,7 +107,7 @@ class PatientNode implements Node {
     max: number,
     into?: Uint8Array,
   ): Promise<Uint8Array> {
-    return this.#callWithRetry(() => this.#remote.read(session_id, stream, from, max, into));
+    return this.#patiently(() => this.#remote.read(session_id, stream, from, max, into));
   }
 
   committed(session_id: string, offsets: StreamSizes, fact: number): void {
@@ -115,15 +115,15 @@ class PatientNode implements Node {
   }
 
   stepOutput(session_id: string, max: number): Promise<Uint8Array | null> {
-    return this.#callWithRetry(() => this.#remote.stepOutput(session_id, max));
+    return this.#patiently(() => this.#remote.stepOutput(session_id, max));
   }
 
   forgetOwner(owner_id: string): Promise<void> {
-    return this.#callWithRetry(() => this.#remote.forgetOwner(owner_id));
+    return this.#patiently(() => this.#remote.forgetOwner(owner_id));
   }
 
   forget(session_id: string): Promise<void> {
-    return this.#callWithRetry(() => this.#remote.forget(session_id));
+    return this.#patiently(() => this.#remote.forget(session_id));
   }
 
   reach(): Promise<void> {
@@ -131,11 +131,11 @@ class PatientNode implements Node {
   }
 
   health(): Promise<NodeHealth> {
-    return this.#callWithRetry(() => this.#remote.health());
+    return this.#patiently(() => this.#remote.health());
   }
 
   probe(programs: readonly ProgramQuestion[]): Promise<ProgramFinding[]> {
-    return this.#callWithRetry(() => this.#remote.probe(programs));
+    return this.#patiently(() => this.#remote.probe(programs));
   }
 
   async #link(first: boolean): Promise<void> {
@@ -167,7 +167,7 @@ class PatientNode implements Node {
     };
   }
 
-  async #callWithRetry<T>(call: () => Promise<T>): Promise<T> {
+  async #patiently<T>(call: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
         return await call();
