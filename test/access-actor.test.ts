@@ -16,7 +16,7 @@ import { Client } from '../src/client/client.ts';
 import { scopes } from '../src/core/grant.ts';
 import { notAllowedAs, problemKinds, problems } from '../src/core/problem.ts';
 import { type ActorMethod, actorMethods } from '../src/features/actors/contract.ts';
-import { type ActorAction, type ActorRole, mustHaveRight } from '../src/features/actors/rules/rights.ts';
+import { type ActorAction, type ActorRole, authorizeAction } from '../src/features/actors/rules/rights.ts';
 import type { Agent } from '../src/features/agents/rules.ts';
 import type { Run, Step } from '../src/features/runs/rules/run.ts';
 import { type Connection, openConnection } from '../src/link/plane/connection.ts';
@@ -367,7 +367,7 @@ function refusalOf(method: ActorMethod, { kind, as }: Credential, act_as: Actor 
   if (who === null) return method === 'whoami' ? null : 'actor_id is required';
   const right = own !== undefined && who.startsWith(`${own}@`) ? 'own_step.end' : action;
   try {
-    if (right !== null) mustHaveRight(roleOf(who), right);
+    if (right !== null) authorizeAction(roleOf(who), right);
   } catch (error) {
     return (error as Error).message;
   }

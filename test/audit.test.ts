@@ -76,7 +76,7 @@ test('verify detects a truncated end, a missing record and a changed byte in the
   const broken = (id: number, valid = id - 1) =>
     `svc: record ${id} does not match the record before it: ${valid} records before it are valid, head ${records[valid - 1]!.hash}\n`;
   expect(await verify()).toEqual({ code: 1, output: broken(missing + 1, missing - 1) });
-  expect(plane.log).toContain('audit trail was modified; this record does not match the chain');
+  expect(plane.log).toContain('audit log was modified; this record does not match the chain');
 
   // A flipped bit in the pages of the file.
   const changed = records.find(({ details }) => details.name === 'agent-2')!;

@@ -51,7 +51,7 @@ export const escapes: FaultRow = {
       'src/cli/terminal.test.ts',
       'src/features/conversations/commands/transcript.test.ts',
       'src/web/transcript/ansi.test.ts',
-      'src/web/transcript/inert.test.ts',
+      'src/web/transcript/escape.test.ts',
       'src/features/agents/http/log.test.ts',
       'src/base/log.test.ts',
       'test/web-output.test.ts',

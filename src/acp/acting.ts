@@ -4,7 +4,7 @@
  * that ask run those without a request. Nor does `svc actor`, whose commands svc itself authorizes.
  */
 import { limits } from './limits.ts';
-import { shortened, textOf } from './message.ts';
+import { readText, truncate } from './message.ts';
 import { readToolCall } from './tool-calls.ts';
 
 /** An unfinished tool call that acts, or for which permission was requested. */
@@ -28,27 +28,27 @@ export interface Acting {
 }
 
 /** `unknown`: the agent has not acted yet. */
-export type Asks = 'asks' | 'acts' | 'unknown';
+export type ObservedBehavior = 'asks' | 'acts' | 'unknown';
 
-export const nothingObserved: Acting = { requested: false, unasked: null, allowed_always: false, calls: [] };
+export const noObservations: Acting = { requested: false, unasked: null, allowed_always: false, calls: [] };
 
 const ACTING_KINDS = new Set(['edit', 'delete', 'move', 'execute', 'fetch']);
 
 /** Whether the observed calls show that the agent asks, acts without asking, or neither. */
-export function asksOf({ requested, unasked }: Acting): Asks {
+export function observedBehavior({ requested, unasked }: Acting): ObservedBehavior {
   if (unasked !== null) return 'acts';
   return requested ? 'asks' : 'unknown';
 }
 
 /** Records a permission request. `toolCall`: the call for which it asks. */
-export function seeRequest(acting: Acting, toolCall: unknown): Acting {
+export function recordRequest(acting: Acting, toolCall: unknown): Acting {
   const call = readCall(acting, toolCall);
   const calls = call ? withCall(acting.calls, { ...call, requested: true }) : acting.calls;
   return { ...acting, requested: true, calls };
 }
 
 /** Records an update. `update`: a `tool_call` or `tool_call_update`. Returns the same object if nothing is new. */
-export function seeCall(acting: Acting, update: Record<string, unknown>): Acting {
+export function recordCall(acting: Acting, update: Record<string, unknown>): Acting {
   const call = readCall(acting, update);
   if (!call) return acting;
   const { status } = update;
@@ -56,8 +56,8 @@ export function seeCall(acting: Acting, update: Record<string, unknown>): Acting
     return ACTING_KINDS.has(call.kind) ? { ...acting, calls: withCall(acting.calls, call) } : acting;
   }
   const calls = acting.calls.filter(({ id }) => id !== call.id);
-  const acted = status === 'completed' && ACTING_KINDS.has(call.kind) && !call.requested && !call.reads;
-  if (acted && !acting.allowed_always) return { ...acting, calls, unasked: acting.unasked ?? call.title };
+  const hasActed = status === 'completed' && ACTING_KINDS.has(call.kind) && !call.requested && !call.reads;
+  if (hasActed && !acting.allowed_always) return { ...acting, calls, unasked: acting.unasked ?? call.title };
   return calls.length === acting.calls.length ? acting : { ...acting, calls };
 }
 
@@ -65,14 +65,14 @@ export function seeCall(acting: Acting, update: Record<string, unknown>): Acting
 function readCall({ calls }: Acting, value: unknown): OpenCall | null {
   const report = readToolCall(value);
   if (report.id === null) return null;
-  const id = shortened(report.id);
+  const id = truncate(report.id);
   const known = calls.find((call) => call.id === id);
-  const command = textOf(report.raw_input, 'command');
+  const command = readText(report.raw_input, 'command');
   return {
     id,
-    kind: shortened(report.tool_kind ?? known?.kind ?? 'other'),
+    kind: truncate(report.tool_kind ?? known?.kind ?? 'other'),
     title: (report.title ?? known?.title ?? '').slice(0, limits.acting_title_chars_max),
-    reads: command === null ? (known?.reads ?? false) : isHarmless(command),
+    reads: command === null ? (known?.reads ?? false) : isReadOnlyCommand(command),
     requested: known?.requested ?? false,
   };
 }
@@ -92,7 +92,7 @@ const ACTOR_COMMAND = /^svc actor (?: |[\w%+,./:=@-]|'[^']*'|\\')*$/;
 const GIT_READERS = new Set(['blame', 'diff', 'log', 'ls-files', 'rev-parse', 'show', 'status']);
 
 /** Whether a shell command is known to be read-only, or is a `svc actor` command. */
-export function isHarmless(command: string): boolean {
+export function isReadOnlyCommand(command: string): boolean {
   if (ACTOR_COMMAND.test(command)) return true;
   // Redirections, substitutions and background jobs can hide anything, except those that only silence output.
   const bare = command
@@ -101,10 +101,10 @@ export function isHarmless(command: string): boolean {
     .replaceAll('&&', ';');
   if (/[<>`&]|\$\(|--(output|pre)\b/.test(bare)) return false;
   const parts = bare.split(/[;|\n]+/).filter((part) => part.trim() !== '');
-  return parts.length > 0 && parts.every(readsAlone);
+  return parts.length > 0 && parts.every(isReadOnlyPart);
 }
 
-function readsAlone(part: string): boolean {
+function isReadOnlyPart(part: string): boolean {
   const [program = '', sub = ''] = part.trim().split(/\s+/);
   return program === 'git' ? GIT_READERS.has(sub) : READERS.has(program);
 }

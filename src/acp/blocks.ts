@@ -1,11 +1,11 @@
 /** Content blocks of messages, prompts and tool calls, as text. */
-import { fieldsOf, recordsOf, stringOf } from './json.ts';
+import { asRecord, asRecords, asString } from './json.ts';
 
 /** The text of a content block; null if it has none. */
 export function blockText(block: unknown): string | null {
-  const { type, text, resource } = fieldsOf(block);
-  if (type === 'text') return stringOf(text);
-  return type === 'resource' ? stringOf(fieldsOf(resource).text) : null;
+  const { type, text, resource } = asRecord(block);
+  if (type === 'text') return asString(text);
+  return type === 'resource' ? asString(asRecord(resource).text) : null;
 }
 
 /** The text of a list of blocks, without separators. */
@@ -15,5 +15,5 @@ export function blocksText(blocks: readonly unknown[]): string {
 
 /** The texts in the content of a tool call, without its diffs. */
 export function contentTexts(content: unknown): string[] {
-  return recordsOf(content).flatMap((part) => blockText(part.content) ?? []);
+  return asRecords(content).flatMap((part) => blockText(part.content) ?? []);
 }

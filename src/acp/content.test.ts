@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { isContentBlock, unsupportedBlock } from './content.ts';
-import { beginning } from './state.ts';
+import { initialState } from './state.ts';
 
 const text = { type: 'text', text: 'hello' };
 const image = { type: 'image', mimeType: 'image/png', data: 'AAAA' };
@@ -24,8 +24,8 @@ test("accepts blocks that match ACP's schema, with unknown fields", () => {
   }
 });
 
-test('every agent supports text and links; the rest needs a capability', () => {
-  const { capabilities } = beginning;
+test('every agent supports text and links; other blocks need a capability', () => {
+  const { capabilities } = initialState;
   expect(unsupportedBlock([text, link], capabilities)).toBeNull();
   expect(unsupportedBlock([text, resource, image], capabilities)).toBe('resource');
   expect(unsupportedBlock([text, image], { ...capabilities, image: true })).toBeNull();

@@ -11,7 +11,7 @@ const CLOSES = 0x7d;
 const COMMA = 0x2c;
 
 /** Whether JSON has more than `levels_max` levels. Ignores brackets in strings. The result for invalid JSON is arbitrary. */
-export function isDeeper(json: string, levels_max: number): boolean {
+export function exceedsDepth(json: string, levels_max: number): boolean {
   // A level takes at least two characters.
   if (json.length <= 2 * levels_max) return false;
   let level = 0;
@@ -28,7 +28,7 @@ export function isDeeper(json: string, levels_max: number): boolean {
  * Whether JSON has more than `values_max` values: objects, arrays and their entries. Ignores commas and brackets in strings.
  * The result for invalid JSON is arbitrary.
  */
-export function hasMoreValues(json: string, values_max: number): boolean {
+export function exceedsValueCount(json: string, values_max: number): boolean {
   // A value takes at least one character.
   if (json.length <= values_max) return false;
   let values = 1;

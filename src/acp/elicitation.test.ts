@@ -12,7 +12,7 @@ const request = { number: 1, id: 1 };
 const ask = (params: unknown) => elicitationRequest('elicitation/create', request, params)!;
 const form = (properties: unknown, more: object = {}) =>
   ask({ mode: 'form', message: 'Which?', requestedSchema: { type: 'object', properties, ...more } });
-const fieldsOf = (event: ReturnType<typeof ask>) =>
+const asRecord = (event: ReturnType<typeof ask>) =>
   event.kind === 'input_requested' ? event.elicitation.form!.fields : [];
 const url = (address: unknown) => ask({ mode: 'url', message: 'Sign in', url: address, elicitationId: 'e1' });
 const none = { title: null, description: null, required: false, format: null, min: null, max: null };
@@ -86,7 +86,7 @@ test('a form becomes a list of fields in the order of the schema', () => {
 });
 
 test('missing, null or mistyped values are omitted, not guessed', () => {
-  const fields = fieldsOf(
+  const fields = asRecord(
     ask({
       requestedSchema: {
         properties: {

@@ -7,7 +7,7 @@ import { CLIENT_METHODS } from '@agentclientprotocol/sdk';
 import { limits as sharedLimits } from '../base/limits.ts';
 import { isRecord } from './json.ts';
 import { limits } from './limits.ts';
-import { isId, textOf } from './message.ts';
+import { isId, readText } from './message.ts';
 import type { ReceivedRequest } from './state.ts';
 
 const textFormats = ['email', 'uri', 'date', 'date-time'] as const;
@@ -78,7 +78,7 @@ export function elicitationRequest(
 /** Parses the report that a URL elicitation is complete; empty for other notifications, and without a usable id. */
 export function elicitationCompletion(method: string, params: unknown): ElicitationEvent[] {
   if (method !== CLIENT_METHODS.elicitation_complete || !isRecord(params)) return [];
-  const acp_id = acpIdOf(params.elicitationId);
+  const acp_id = readAcpId(params.elicitationId);
   return acp_id === null ? [] : [{ kind: 'input_completed', acp_id }];
 }
 
@@ -90,15 +90,15 @@ function readElicitation(params: unknown): Elicitation {
   const { mode = 'form', message = '', elicitationId } = params;
   if (typeof message !== 'string') throw new Unreadable('its message is not a string');
   if (message.length > limits.elicitation_message_chars_max) throw new Unreadable('its message is too long');
-  const common = { message, tool_call_id: textOf(params, 'toolCallId') };
+  const common = { message, tool_call_id: readText(params, 'toolCallId') };
   if (mode === 'form') {
     return { ...common, mode, form: readForm(params.requestedSchema), url: null, acp_id: null };
   }
   if (mode !== 'url') throw new Unreadable('its mode is neither form nor url');
-  return { ...common, mode, form: null, url: readUrl(params.url), acp_id: acpIdOf(elicitationId) };
+  return { ...common, mode, form: null, url: readUrl(params.url), acp_id: readAcpId(elicitationId) };
 }
 
-function acpIdOf(value: unknown): string | null {
+function readAcpId(value: unknown): string | null {
   return typeof value === 'string' && isId(value) ? value : null;
 }
 
@@ -125,7 +125,7 @@ function readForm(schema: unknown): Form {
   if (entries.length > limits.elicitation_fields_max) throw new Unreadable('its form has too many fields');
   const names = new Set<unknown>(Array.isArray(required) ? required : []);
   const fields = entries.map(([name, property]) => readField(name, property, names.has(name)));
-  return { ...labelsOf(schema), fields };
+  return { ...readLabels(schema), fields };
 }
 
 function readField(name: string, property: unknown, required: boolean): FormField {
@@ -135,7 +135,7 @@ function readField(name: string, property: unknown, required: boolean): FormFiel
   }
   const shape = isRecord(property) ? readShape(property) : null;
   if (shape === null) throw new Unreadable(`field ${called} cannot be shown`);
-  return { name, ...labelsOf(property), required, ...nothing, ...shape };
+  return { name, ...readLabels(property), required, ...nothing, ...shape };
 }
 
 const nothing = { format: null, min: null, max: null, pattern: null, choices: [], default: null };
@@ -149,9 +149,9 @@ function readShape(property: Record<string, unknown>): Shape | null {
       return { type, default: typeof preset === 'boolean' ? preset : null };
     case 'number':
     case 'integer':
-      return { type, ...between(minimum, maximum), default: numberOf(preset) };
+      return { type, ...between(minimum, maximum), default: asNumber(preset) };
     case 'string':
-      return readText(property);
+      return readTextField(property);
     case 'array':
       return readChoices(property);
     default:
@@ -159,11 +159,11 @@ function readShape(property: Record<string, unknown>): Shape | null {
   }
 }
 
-function readText(property: Record<string, unknown>): Shape | null {
+function readTextField(property: Record<string, unknown>): Shape | null {
   const { default: preset, minLength, maxLength, format, pattern } = property;
   const text = typeof preset === 'string' ? preset : null;
-  if (isGiven(property.enum) || isGiven(property.oneOf)) {
-    const choices = choicesOf(property.enum, property.oneOf);
+  if (isPresent(property.enum) || isPresent(property.oneOf)) {
+    const choices = readChoiceList(property.enum, property.oneOf);
     if (choices === null) return null;
     const known = choices.some(({ value }) => value === text);
     return { type: 'choice', choices, default: known ? text : null };
@@ -171,7 +171,7 @@ function readText(property: Record<string, unknown>): Shape | null {
   return {
     type: 'text',
     ...between(minLength, maxLength),
-    format: textFormats.find((one) => one === format) ?? null,
+    format: textFormats.find((item) => item === format) ?? null,
     pattern: typeof pattern === 'string' ? pattern : null,
     default: text,
   };
@@ -179,7 +179,7 @@ function readText(property: Record<string, unknown>): Shape | null {
 
 function readChoices({ items, default: preset, minItems, maxItems }: Record<string, unknown>): Shape | null {
   if (!isRecord(items)) return null;
-  const choices = choicesOf(items.enum, items.anyOf ?? items.oneOf);
+  const choices = readChoiceList(items.enum, items.anyOf ?? items.oneOf);
   if (choices === null) return null;
   const values = choices.map(({ value }) => value);
   const chosen = Array.isArray(preset) ? values.filter((value) => preset.includes(value)) : null;
@@ -187,22 +187,22 @@ function readChoices({ items, default: preset, minItems, maxItems }: Record<stri
 }
 
 /** Null if there are no choices, too many, or one that is not a string. */
-function choicesOf(values: unknown, titled: unknown): FormChoice[] | null {
-  const offered = isGiven(titled) ? titled : values;
+function readChoiceList(values: unknown, titled: unknown): FormChoice[] | null {
+  const offered = isPresent(titled) ? titled : values;
   if (!Array.isArray(offered) || offered.length === 0) return null;
   if (offered.length > limits.elicitation_choices_max) return null;
   // A repeated value is treated as the same choice.
   const choices = new Map<string, FormChoice>();
-  for (const one of offered) {
-    const value = isRecord(one) ? one.const : one;
+  for (const item of offered) {
+    const value = isRecord(item) ? item.const : item;
     if (typeof value !== 'string') return null;
-    const { title, description } = labelsOf(one);
+    const { title, description } = readLabels(item);
     if (!choices.has(value)) choices.set(value, { value, title: title ?? value, description });
   }
   return [...choices.values()];
 }
 
-function labelsOf(value: unknown): { title: string | null; description: string | null } {
+function readLabels(value: unknown): { title: string | null; description: string | null } {
   const { title, description } = isRecord(value) ? value : {};
   return {
     title: typeof title === 'string' ? title : null,
@@ -211,13 +211,13 @@ function labelsOf(value: unknown): { title: string | null; description: string |
 }
 
 function between(min: unknown, max: unknown): Pick<FormField, 'min' | 'max'> {
-  return { min: numberOf(min), max: numberOf(max) };
+  return { min: asNumber(min), max: asNumber(max) };
 }
 
-function numberOf(value: unknown): number | null {
+function asNumber(value: unknown): number | null {
   return typeof value === 'number' && Number.isFinite(value) ? value : null;
 }
 
-function isGiven(value: unknown): boolean {
+function isPresent(value: unknown): boolean {
   return value !== undefined && value !== null;
 }

@@ -3,11 +3,11 @@
  * form of the message. A message that is too large for an event has no payload, only its method.
  */
 import type { EventRecord } from '../core/event.ts';
-import { type Fields, fieldsOf, isRecord, numberOf, stringOf } from './json.ts';
+import { asNumber, asRecord, asString, type Fields, isRecord } from './json.ts';
 import type { AgentMethod, ClientMethod } from './methods.ts';
 import { type OfferedOption, readOption, readToolCall, type ToolCall } from './tool-calls.ts';
 import { readUpdate, type Update } from './updates.ts';
-import { calledIn, plainPermission, plainUpdate } from './v2/reading.ts';
+import { findCall, plainPermission, plainUpdate } from './v2/reading.ts';
 
 /** A message from the service to the agent. */
 export type SentEntry =
@@ -64,9 +64,9 @@ interface Envelope {
 
 /** Reads an event with the direction `to_agent`. */
 export function readSent(event: EventRecord): Envelope & SentEntry {
-  const envelope = envelopeOf(event);
+  const envelope = readEnvelope(event);
   const { method, params } = envelope;
-  return { ...envelope, ...(method === null ? readAnswer(event) : readSentParams(method, fieldsOf(params))) };
+  return { ...envelope, ...(method === null ? readAnswer(event) : readSentParams(method, asRecord(params))) };
 }
 
 function readSentParams(method: string, params: Fields): SentEntry {
@@ -77,12 +77,12 @@ function readSentParams(method: string, params: Fields): SentEntry {
     case 'session/cancel':
       return { kind: 'cancel' };
     case 'session/set_mode':
-      return { kind: 'set_mode', mode_id: stringOf(modeId) };
+      return { kind: 'set_mode', mode_id: asString(modeId) };
     case 'session/set_config_option':
-      return { kind: 'set_option', option_id: stringOf(configId), value };
+      return { kind: 'set_option', option_id: asString(configId), value };
     case 'authenticate':
     case 'auth/login':
-      return { kind: 'sign_in', method_id: stringOf(methodId) };
+      return { kind: 'sign_in', method_id: asString(methodId) };
     default:
       return { kind: 'other' };
   }
@@ -90,22 +90,22 @@ function readSentParams(method: string, params: Fields): SentEntry {
 
 /** Reads an event with the direction `from_agent`. */
 export function readReceived(event: EventRecord): Envelope & ReceivedEntry {
-  const envelope = envelopeOf(event);
+  const envelope = readEnvelope(event);
   const { id = event.response_to, method, params } = envelope;
-  const entry = method === null ? readResponse(event) : readReceivedParams(event, method, fieldsOf(params));
+  const entry = method === null ? readResponse(event) : readReceivedParams(event, method, asRecord(params));
   return { ...envelope, id, ...entry };
 }
 
 function readReceivedParams(event: EventRecord, method: string, params: Fields): ReceivedEntry {
   switch (method as ClientMethod) {
     case 'session/update': {
-      const raw = plainUpdate(fieldsOf(params.update));
+      const raw = plainUpdate(asRecord(params.update));
       return { kind: 'update', update: readUpdate(raw), raw };
     }
     case 'session/request_permission':
       return readPermissionRequest(event, params);
     case 'elicitation/create':
-      return { kind: 'elicitation', elicitation_id: stringOf(event.elicitation_id) };
+      return { kind: 'elicitation', elicitation_id: asString(event.elicitation_id) };
     case 'elicitation/complete':
       return { kind: 'elicitation_complete' };
     case '$/cancel_request':
@@ -115,33 +115,33 @@ function readReceivedParams(event: EventRecord, method: string, params: Fields):
   }
 }
 
-function envelopeOf({ payload, method: of_event }: EventRecord): Envelope {
-  const { id, method, params } = fieldsOf(payload);
-  return { id, method: stringOf(method) ?? stringOf(of_event), params };
+function readEnvelope({ payload, method: of_event }: EventRecord): Envelope {
+  const { id, method, params } = asRecord(payload);
+  return { id, method: asString(method) ?? asString(of_event), params };
 }
 
 function readResponse({ payload }: EventRecord): ReceivedEntry {
-  const { result, error } = fieldsOf(payload);
-  const stop_reason = stringOf(fieldsOf(result).stopReason);
-  return { kind: 'response', result, stop_reason, failure: failureOf(error) };
+  const { result, error } = asRecord(payload);
+  const stop_reason = asString(asRecord(result).stopReason);
+  return { kind: 'response', result, stop_reason, failure: readFailure(error) };
 }
 
 function readAnswer({ payload, review_id, elicitation_id, answered_by }: EventRecord): SentEntry {
   return {
     kind: 'answer',
-    review_id: stringOf(review_id),
-    elicitation_id: stringOf(elicitation_id),
-    answered_by: stringOf(answered_by),
-    result: fieldsOf(fieldsOf(payload).result),
+    review_id: asString(review_id),
+    elicitation_id: asString(elicitation_id),
+    answered_by: asString(answered_by),
+    result: asRecord(asRecord(payload).result),
   };
 }
 
 function readPermissionRequest({ review_id }: EventRecord, params: Fields): ReceivedEntry {
   const { toolCall, options } = plainPermission(params);
-  const called = calledIn(params);
+  const called = findCall(params);
   return {
     kind: 'permission_request',
-    review_id: stringOf(review_id),
+    review_id: asString(review_id),
     call: readToolCall(toolCall),
     called: called && readToolCall(called),
     options: Array.isArray(options) ? options.flatMap((option) => readOption(option) ?? []) : [],
@@ -150,16 +150,16 @@ function readPermissionRequest({ review_id }: EventRecord, params: Fields): Rece
 
 /** The content of a request for a form or URL, from its params. */
 export function readElicitation(params: unknown) {
-  const { message, url, requestedSchema } = fieldsOf(params);
+  const { message, url, requestedSchema } = asRecord(params);
   return {
-    message: stringOf(message) ?? '',
-    url: stringOf(url),
-    field_names: Object.keys(fieldsOf(fieldsOf(requestedSchema).properties)),
+    message: asString(message) ?? '',
+    url: asString(url),
+    field_names: Object.keys(asRecord(asRecord(requestedSchema).properties)),
   };
 }
 
-function failureOf(error: unknown): string | null {
-  return isRecord(error) ? (stringOf(error.message) ?? '') : null;
+function readFailure(error: unknown): string | null {
+  return isRecord(error) ? (asString(error.message) ?? '') : null;
 }
 
 /** The sub-agent that sent a message. */
@@ -173,36 +173,36 @@ export interface Author {
 }
 
 /** Null for the agent itself. */
-export function authorOf({ payload, subagent, unknown_session }: EventRecord): Author | null {
-  const id = stringOf(subagent);
+export function readAuthor({ payload, subagent, unknown_session }: EventRecord): Author | null {
+  const id = asString(subagent);
   if (id === null) return null;
-  const { sessionId } = fieldsOf(fieldsOf(payload).params);
+  const { sessionId } = asRecord(asRecord(payload).params);
   return { id, unknown_session: unknown_session === true, scope: sessionId === id ? id : '' };
 }
 
 /** The end of a turn that the service marked on a frame of ACP v2; null for other frames. */
-export function markedTurnEnd({ turn_ended }: EventRecord) {
+export function readTurnEndMark({ turn_ended }: EventRecord) {
   if (!isRecord(turn_ended)) return null;
-  return { prompt_id: stringOf(turn_ended.prompt_id), stop_reason: stringOf(turn_ended.stop_reason) };
+  return { prompt_id: asString(turn_ended.prompt_id), stop_reason: asString(turn_ended.stop_reason) };
 }
 
 /** How an event ends the turn of this prompt, or null. In ACP v2, another frame than the response ends the turn. */
-export function turnEndOf(
+export function readTurnEnd(
   event: EventRecord,
   prompt_id: string,
 ): { stop_reason: string | null; failure: string | null } | null {
   if (event.type !== 'acp_event' || event.direction !== 'from_agent') return null;
-  const { result, error } = fieldsOf(event.payload);
-  const failure = failureOf(error);
-  const marked = markedTurnEnd(event);
+  const { result, error } = asRecord(event.payload);
+  const failure = readFailure(error);
+  const marked = readTurnEndMark(event);
   if (marked !== null) {
     return marked.prompt_id === prompt_id ? { stop_reason: marked.stop_reason, failure } : null;
   }
   if (event.response_to !== prompt_id || event.accepted) return null;
-  return { stop_reason: stringOf(fieldsOf(result).stopReason), failure };
+  return { stop_reason: asString(asRecord(result).stopReason), failure };
 }
 
 /** The size in bytes of a message that is too large for an event; null for other messages. */
-export function tooLarge({ payload, size }: EventRecord): number | null {
-  return isRecord(payload) ? null : numberOf(size);
+export function oversizedBytes({ payload, size }: EventRecord): number | null {
+  return isRecord(payload) ? null : asNumber(size);
 }

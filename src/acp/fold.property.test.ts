@@ -6,11 +6,11 @@ import { anyMessage, anything, anyUpdate } from '../testing/any-message.ts';
 import type { Direction } from './fold.ts';
 import { limits } from './limits.ts';
 import { readMessage, writeMessage } from './message.ts';
-import { type AcpState, beginning } from './state.ts';
+import { type AcpState, initialState } from './state.ts';
 import { foldFrame } from './v2/fold.ts';
 
 const message = anyMessage([0, 1, 2, '1', 'prm_1', null]);
-const said = fc.array(fc.tuple(fc.constantFrom<Direction>('from_agent', 'to_agent'), message), {
+const conversation = fc.array(fc.tuple(fc.constantFrom<Direction>('from_agent', 'to_agent'), message), {
   maxLength: 60,
 });
 
@@ -30,17 +30,17 @@ function frozen<T>(value: T): T {
 test('any conversation folds to the same bounded state, even if it is stored and reloaded midway', () => {
   const chars_max = 6 * limits.acp_state_chars_max;
   fc.assert(
-    fc.property(said, fc.array(fc.boolean()), (frames, stores) => {
-      let whole = frozen(structuredClone(beginning));
-      let resumed = beginning;
+    fc.property(conversation, fc.array(fc.boolean()), (frames, stores) => {
+      let all_state = frozen(structuredClone(initialState));
+      let resumed = initialState;
       for (const [n, [direction, one]] of frames.entries()) {
-        whole = frozen(foldFrame(whole, direction, frozen(one)).state);
+        all_state = frozen(foldFrame(all_state, direction, frozen(one)).state);
         // This is the same message in the form in which the log contains it.
         const again = readMessage(writeMessage(one).trimEnd())!;
         resumed = foldFrame(stores[n] ? stored(resumed) : resumed, direction, again).state;
       }
-      expect(stored(resumed)).toEqual(stored(whole));
-      expect(JSON.stringify(whole).length).toBeLessThan(chars_max);
+      expect(stored(resumed)).toEqual(stored(all_state));
+      expect(JSON.stringify(all_state).length).toBeLessThan(chars_max);
     }),
     { numRuns: 500 },
   );
@@ -55,7 +55,7 @@ test('updates of other sessions and of sub-agents do not change the state of the
   );
   const announced = { id: 'child', has_session: true, parent_id: null, name: null, description: null };
   const state: AcpState = {
-    ...{ ...beginning, phase: 'ready', acp_session_id: 'main', turn: { prompt_id: 'prm_1' } },
+    ...{ ...initialState, phase: 'ready', acp_session_id: 'main', turn: { prompt_id: 'prm_1' } },
     subagents: [{ ...announced, status: 'running', stop_reason: null }],
   };
   fc.assert(
@@ -83,11 +83,11 @@ test('unknown messages change nothing', () => {
   });
   const known: string[] = [CLIENT_METHODS.session_update, PROTOCOL_METHODS.cancel_request];
   fc.assert(
-    fc.property(silent, (one) => {
-      fc.pre(!known.includes(one.method));
-      const unchanged = { state: beginning, replay: false, source: null, events: [], accepted: false };
-      expect(foldFrame(beginning, 'from_agent', { ...one, params: {} })).toEqual(unchanged);
-      expect(foldFrame(beginning, 'from_agent', one).state).toBe(beginning);
+    fc.property(silent, (item) => {
+      fc.pre(!known.includes(item.method));
+      const unchanged = { state: initialState, replay: false, source: null, events: [], accepted: false };
+      expect(foldFrame(initialState, 'from_agent', { ...item, params: {} })).toEqual(unchanged);
+      expect(foldFrame(initialState, 'from_agent', item).state).toBe(initialState);
     }),
   );
 });

@@ -1,23 +1,23 @@
 import { AGENT_METHODS, CLIENT_METHODS, PROTOCOL_METHODS } from '@agentclientprotocol/sdk';
 import { expect, test } from 'vitest';
 import { limits as sharedLimits } from '../base/limits.ts';
-import { nothingObserved } from './acting.ts';
+import { noObservations } from './acting.ts';
 import { type AcpEvent, fold } from './fold.ts';
 import { limits } from './limits.ts';
 import { AUTH_REQUIRED, type Message, type RequestId, rpcErrors } from './message.ts';
-import { type AcpState, beginning } from './state.ts';
+import { type AcpState, initialState } from './state.ts';
 
 /** A conversation in a session, from a given state. */
-class Talk {
+class Session {
   state: AcpState;
   events: AcpEvent[] = [];
   replay = false;
 
-  constructor(state: AcpState = beginning) {
+  constructor(state: AcpState = initialState) {
     this.state = state;
   }
 
-  ask(method: string, params: unknown = {}, id: RequestId = `q${this.state.asked_count + 1}`): this {
+  sendRequest(method: string, params: unknown = {}, id: RequestId = `q${this.state.asked_count + 1}`): this {
     return this.#take('to_agent', { kind: 'request', id, method, params });
   }
 
@@ -27,7 +27,7 @@ class Talk {
     return this.#take('from_agent', { kind: 'response', id, ...(error ? { error } : { result }) });
   }
 
-  asks(method: string, params: unknown = {}, id: RequestId = 1): this {
+  receiveRequest(method: string, params: unknown = {}, id: RequestId = 1): this {
     return this.#take('from_agent', { kind: 'request', id, method, params });
   }
 
@@ -35,12 +35,12 @@ class Talk {
     return this.#take('to_agent', { kind: 'response', id, result });
   }
 
-  tells(method: string, params: unknown): this {
+  receiveNotification(method: string, params: unknown): this {
     return this.#take('from_agent', { kind: 'notification', method, params });
   }
 
   update(update: unknown, sessionId = 's'): this {
-    return this.tells(CLIENT_METHODS.session_update, { sessionId, update });
+    return this.receiveNotification(CLIENT_METHODS.session_update, { sessionId, update });
   }
 
   cancel(): this {
@@ -56,16 +56,16 @@ class Talk {
 const hello = { protocolVersion: 1, agentCapabilities: {}, authMethods: [] };
 const refusal = { code: -32000 - 1, message: 'no' };
 const signIn = { code: AUTH_REQUIRED, message: 'sign in' };
-const begun = () => new Talk().ask(AGENT_METHODS.initialize).answers(hello);
-const ready = () => begun().ask(AGENT_METHODS.session_new).answers({ sessionId: 's' });
-const prompted = () => ready().ask(AGENT_METHODS.session_prompt, {}, 'prm_1');
-const askPermission = (talk: Talk, id: RequestId = 1) =>
-  talk.asks(CLIENT_METHODS.session_request_permission, { options: [] }, id);
+const begun = () => new Session().sendRequest(AGENT_METHODS.initialize).answers(hello);
+const ready = () => begun().sendRequest(AGENT_METHODS.session_new).answers({ sessionId: 's' });
+const prompted = () => ready().sendRequest(AGENT_METHODS.session_prompt, {}, 'prm_1');
+const askPermission = (fold_session: Session, id: RequestId = 1) =>
+  fold_session.receiveRequest(CLIENT_METHODS.session_request_permission, { options: [] }, id);
 
 test("initialize reports the agent's name and capabilities", () => {
-  const talk = new Talk().ask(AGENT_METHODS.initialize);
-  expect(talk.state).toMatchObject({ phase: 'initializing', asked_count: 1, asked: [{ id: 'q1' }] });
-  talk.answers({
+  const fold_session = new Session().sendRequest(AGENT_METHODS.initialize);
+  expect(fold_session.state).toMatchObject({ phase: 'initializing', asked_count: 1, asked: [{ id: 'q1' }] });
+  fold_session.answers({
     protocolVersion: 1,
     agentInfo: { name: 'a', title: 'A', version: '1' },
     agentCapabilities: {
@@ -78,8 +78,8 @@ test("initialize reports the agent's name and capabilities", () => {
       { id: 'term', name: 'T', type: 'terminal', description: 'd' },
     ],
   });
-  expect(talk.events.map(({ kind }) => kind)).toEqual(['initialized', 'answered']);
-  expect(talk.state).toMatchObject({
+  expect(fold_session.events.map(({ kind }) => kind)).toEqual(['initialized', 'answered']);
+  expect(fold_session.state).toMatchObject({
     phase: 'initializing',
     asked: [],
     agent: { name: 'a', title: 'A', version: '1' },
@@ -93,14 +93,14 @@ test("initialize reports the agent's name and capabilities", () => {
 
 test('agent info of an unexpected form is ignored', () => {
   const odd = { agentInfo: 'me', agentCapabilities: { loadSession: 1, promptCapabilities: [] } };
-  const talk = new Talk().ask(AGENT_METHODS.initialize);
-  talk.answers({ protocolVersion: 1, ...odd, authMethods: { id: 'x' } });
-  expect(talk.state).toMatchObject({
+  const fold_session = new Session().sendRequest(AGENT_METHODS.initialize);
+  fold_session.answers({ protocolVersion: 1, ...odd, authMethods: { id: 'x' } });
+  expect(fold_session.state).toMatchObject({
     agent: null,
-    capabilities: beginning.capabilities,
+    capabilities: initialState.capabilities,
     auth_methods: [],
   });
-  const nameless = new Talk().ask(AGENT_METHODS.initialize);
+  const nameless = new Session().sendRequest(AGENT_METHODS.initialize);
   nameless.answers({ protocolVersion: 1, agentInfo: { name: 7 }, authMethods: [null, { id: 'x' }, 'y'] });
   expect(nameless.state).toMatchObject({ agent: { name: '', title: null, version: null }, auth_methods: [] });
 });
@@ -111,30 +111,30 @@ test.each([
   [null, 'the agent speaks no version of ACP, this service version 1'],
   [undefined, 'the agent speaks no version of ACP, this service version 1'],
 ])('an agent with another protocol version fails', (result, message) => {
-  const { state, events } = new Talk().ask(AGENT_METHODS.initialize).answers(result);
+  const { state, events } = new Session().sendRequest(AGENT_METHODS.initialize).answers(result);
   expect(state.phase).toBe('failed');
   expect(events[0]).toEqual({ kind: 'failed', code: 'acp_version_unsupported', message });
 });
 
 test('an agent that rejects initialize fails', () => {
-  const { state, events } = new Talk().ask(AGENT_METHODS.initialize).answers(null, refusal);
+  const { state, events } = new Session().sendRequest(AGENT_METHODS.initialize).answers(null, refusal);
   expect(state.phase).toBe('failed');
   expect(events).toMatchObject([{ kind: 'failed', code: 'acp_initialize_failed' }, { kind: 'answered' }]);
 });
 
-test('a new session has the id, modes and options that the agent gave it', () => {
-  const talk = begun().ask(AGENT_METHODS.session_new);
-  expect(talk.state).toMatchObject({ phase: 'opening', acp_session_id: null });
+test('a new session has the id, modes and options from the agent’s response', () => {
+  const fold_session = begun().sendRequest(AGENT_METHODS.session_new);
+  expect(fold_session.state).toMatchObject({ phase: 'opening', acp_session_id: null });
   const modes = { currentModeId: 'ask', availableModes: [{ id: 'ask', name: 'Ask' }, 'x'], more: 1 };
-  talk.answers({ sessionId: 's', modes, configOptions: [{ id: 'model' }, null] });
-  expect(talk.state).toMatchObject({
+  fold_session.answers({ sessionId: 's', modes, configOptions: [{ id: 'model' }, null] });
+  expect(fold_session.state).toMatchObject({
     phase: 'ready',
     acp_session_id: 's',
     modes: { currentModeId: 'ask', availableModes: [{ id: 'ask', name: 'Ask' }] },
     config_options: [{ id: 'model' }],
   });
-  expect(talk.events[0]).toEqual({ kind: 'opened', method: AGENT_METHODS.session_new });
-  expect(begun().ask(AGENT_METHODS.session_new).answers({ sessionId: 7 })).toMatchObject({
+  expect(fold_session.events[0]).toEqual({ kind: 'opened', method: AGENT_METHODS.session_new });
+  expect(begun().sendRequest(AGENT_METHODS.session_new).answers({ sessionId: 7 })).toMatchObject({
     state: { phase: 'failed' },
     events: [{ kind: 'failed', code: 'acp_session_failed' }, { kind: 'answered' }],
   });
@@ -143,54 +143,56 @@ test('a new session has the id, modes and options that the agent gave it', () =>
 test.each([AGENT_METHODS.session_load, AGENT_METHODS.session_resume])(
   '%s continues the requested session',
   (method) => {
-    const talk = begun().ask(method, { sessionId: 'old' }).answers(null);
-    expect(talk.state).toMatchObject({ phase: 'ready', acp_session_id: 'old' });
-    expect(talk.events[0]).toEqual({ kind: 'opened', method });
-    const failed = begun().ask(method, { sessionId: 'old' }).answers(null, refusal);
+    const fold_session = begun().sendRequest(method, { sessionId: 'old' }).answers(null);
+    expect(fold_session.state).toMatchObject({ phase: 'ready', acp_session_id: 'old' });
+    expect(fold_session.events[0]).toEqual({ kind: 'opened', method });
+    const failed = begun().sendRequest(method, { sessionId: 'old' }).answers(null, refusal);
     expect(failed.state).toMatchObject({ phase: 'opening', acp_session_id: null });
     expect(failed.events[0]).toEqual({ kind: 'open_failed', method, error: refusal });
   },
 );
 
 test('updates while a session is loading are marked as replayed', () => {
-  const talk = begun().ask(AGENT_METHODS.session_load, { sessionId: 'old' });
-  expect(talk.update({ sessionUpdate: 'agent_message_chunk' }).replay).toBe(true);
-  expect(talk.answers({}).update({ sessionUpdate: 'agent_message_chunk' }).replay).toBe(false);
+  const fold_session = begun().sendRequest(AGENT_METHODS.session_load, { sessionId: 'old' });
+  expect(fold_session.update({ sessionUpdate: 'agent_message_chunk' }).replay).toBe(true);
+  expect(fold_session.answers({}).update({ sessionUpdate: 'agent_message_chunk' }).replay).toBe(false);
 });
 
 test('a session that cannot be opened is reported and fails', () => {
-  const { state, events } = begun().ask(AGENT_METHODS.session_new).answers(null, refusal);
+  const { state, events } = begun().sendRequest(AGENT_METHODS.session_new).answers(null, refusal);
   expect(state.phase).toBe('failed');
   expect(events.map(({ kind }) => kind)).toEqual(['open_failed', 'failed', 'answered']);
 });
 
 test('a session that needs a sign-in opens after the sign-in', () => {
-  const talk = begun().ask(AGENT_METHODS.session_new).answers(null, signIn);
-  expect(talk.state.phase).toBe('auth_required');
-  expect(talk.events[0]).toEqual({ kind: 'auth_required' });
-  expect(talk.ask(AGENT_METHODS.authenticate).state.phase).toBe('authenticating');
-  expect(talk.answers(null, refusal).state.phase).toBe('auth_required');
-  expect(talk.events).toMatchObject([{ kind: 'answered', error: refusal }]);
-  expect(talk.ask(AGENT_METHODS.authenticate).answers({}).state.phase).toBe('opening');
-  expect(talk.events[0]).toEqual({ kind: 'authenticated' });
-  const resumed = begun().ask(AGENT_METHODS.session_resume, { sessionId: 'old' }).answers(null, signIn);
+  const fold_session = begun().sendRequest(AGENT_METHODS.session_new).answers(null, signIn);
+  expect(fold_session.state.phase).toBe('auth_required');
+  expect(fold_session.events[0]).toEqual({ kind: 'auth_required' });
+  expect(fold_session.sendRequest(AGENT_METHODS.authenticate).state.phase).toBe('authenticating');
+  expect(fold_session.answers(null, refusal).state.phase).toBe('auth_required');
+  expect(fold_session.events).toMatchObject([{ kind: 'answered', error: refusal }]);
+  expect(fold_session.sendRequest(AGENT_METHODS.authenticate).answers({}).state.phase).toBe('opening');
+  expect(fold_session.events[0]).toEqual({ kind: 'authenticated' });
+  const resumed = begun()
+    .sendRequest(AGENT_METHODS.session_resume, { sessionId: 'old' })
+    .answers(null, signIn);
   expect(resumed.state).toMatchObject({ phase: 'auth_required', acp_session_id: null });
 });
 
 test('a session continues after a second sign-in', () => {
-  const talk = prompted().answers(null, signIn);
-  expect(talk.state).toMatchObject({ phase: 'auth_required', turn: null, acp_session_id: 's' });
-  expect(talk.events.map(({ kind }) => kind)).toEqual(['auth_required', 'turn_ended', 'answered']);
-  expect(talk.ask(AGENT_METHODS.authenticate).answers({}).state.phase).toBe('ready');
+  const fold_session = prompted().answers(null, signIn);
+  expect(fold_session.state).toMatchObject({ phase: 'auth_required', turn: null, acp_session_id: 's' });
+  expect(fold_session.events.map(({ kind }) => kind)).toEqual(['auth_required', 'turn_ended', 'answered']);
+  expect(fold_session.sendRequest(AGENT_METHODS.authenticate).answers({}).state.phase).toBe('ready');
 });
 
 test('a turn begins with its prompt and ends with the response to it', () => {
-  const talk = prompted();
-  expect(talk.state.turn).toEqual({ prompt_id: 'prm_1' });
-  expect(talk.cancel().state.turn).toEqual({ prompt_id: 'prm_1' });
-  talk.answers({ stopReason: 'cancelled' });
-  expect(talk.state.turn).toBeNull();
-  expect(talk.events[0]).toEqual({
+  const fold_session = prompted();
+  expect(fold_session.state.turn).toEqual({ prompt_id: 'prm_1' });
+  expect(fold_session.cancel().state.turn).toEqual({ prompt_id: 'prm_1' });
+  fold_session.answers({ stopReason: 'cancelled' });
+  expect(fold_session.state.turn).toBeNull();
+  expect(fold_session.events[0]).toEqual({
     kind: 'turn_ended',
     prompt_id: 'prm_1',
     stop_reason: 'cancelled',
@@ -209,26 +211,28 @@ test('a response without a request changes nothing', () => {
 });
 
 test('requests of the agent are numbered, whatever their ids', () => {
-  const talk = askPermission(askPermission(prompted()));
-  expect(talk.state).toMatchObject({
+  const fold_session = askPermission(askPermission(prompted()));
+  expect(fold_session.state).toMatchObject({
     received_count: 2,
     received: [
       { number: 1, id: 1 },
       { number: 2, id: 1 },
     ],
   });
-  expect(talk.events).toMatchObject([
+  expect(fold_session.events).toMatchObject([
     { kind: 'permission_requested', request: { number: 2 }, permission: { options: [] } },
   ]);
-  expect(talk.respond().state.received).toMatchObject([{ number: 2 }]);
-  expect(talk.respond('1').state.received).toHaveLength(1);
-  expect(talk.respond().respond().state.received).toEqual([]);
+  expect(fold_session.respond().state.received).toMatchObject([{ number: 2 }]);
+  expect(fold_session.respond('1').state.received).toHaveLength(1);
+  expect(fold_session.respond().respond().state.received).toEqual([]);
 });
 
 test('an unreadable permission request is reported; unknown and excess requests are rejected', () => {
-  const talk = prompted().asks(CLIENT_METHODS.session_request_permission, { options: 1 });
-  expect(talk.events).toMatchObject([{ kind: 'permission_unreadable', request: { number: 1, id: 1 } }]);
-  const other = prompted().asks(CLIENT_METHODS.fs_read_text_file, {}, 'x');
+  const fold_session = prompted().receiveRequest(CLIENT_METHODS.session_request_permission, { options: 1 });
+  expect(fold_session.events).toMatchObject([
+    { kind: 'permission_unreadable', request: { number: 1, id: 1 } },
+  ]);
+  const other = prompted().receiveRequest(CLIENT_METHODS.fs_read_text_file, {}, 'x');
   expect(other.events).toMatchObject([
     { kind: 'refused', request: { id: 'x' }, error: rpcErrors.methodNotFound },
   ]);
@@ -242,25 +246,30 @@ test('an unreadable permission request is reported; unknown and excess requests 
 });
 
 test('requests are withdrawn by id', () => {
-  const talk = askPermission(askPermission(prompted(), 'x'), 'y');
-  talk.tells(PROTOCOL_METHODS.cancel_request, { requestId: 'x' });
-  expect(talk.events).toMatchObject([{ kind: 'withdrawn', id: 'x', requests: [{ number: 1 }] }]);
+  const fold_session = askPermission(askPermission(prompted(), 'x'), 'y');
+  fold_session.receiveNotification(PROTOCOL_METHODS.cancel_request, { requestId: 'x' });
+  expect(fold_session.events).toMatchObject([{ kind: 'withdrawn', id: 'x', requests: [{ number: 1 }] }]);
   for (const params of [null, {}, { requestId: {} }, 7]) {
-    expect(talk.tells(PROTOCOL_METHODS.cancel_request, params).events).toEqual([]);
+    expect(fold_session.receiveNotification(PROTOCOL_METHODS.cancel_request, params).events).toEqual([]);
   }
-  talk.tells(PROTOCOL_METHODS.cancel_request, { requestId: 'never' });
-  expect(talk.events).toEqual([{ kind: 'withdrawn', id: 'never', requests: [] }]);
+  fold_session.receiveNotification(PROTOCOL_METHODS.cancel_request, { requestId: 'never' });
+  expect(fold_session.events).toEqual([{ kind: 'withdrawn', id: 'never', requests: [] }]);
 });
 
 test('updates set the plan, commands, mode, options, title and usage', () => {
-  const talk = ready();
-  talk.update({ sessionUpdate: 'plan', entries: [{ content: 'a', status: 'pending' }, 7] });
-  talk.update({ sessionUpdate: 'available_commands_update', availableCommands: [{ name: 'b' }] });
-  talk.update({ sessionUpdate: 'current_mode_update', currentModeId: 'fast' });
-  talk.update({ sessionUpdate: 'config_option_update', configOptions: [{ id: 'c' }] });
-  talk.update({ sessionUpdate: 'session_info_update', title: 'T' });
-  talk.update({ sessionUpdate: 'usage_update', used: 1, size: 2, cost: { amount: 0.5, currency: 'EUR' } });
-  expect(talk.state).toMatchObject({
+  const fold_session = ready();
+  fold_session.update({ sessionUpdate: 'plan', entries: [{ content: 'a', status: 'pending' }, 7] });
+  fold_session.update({ sessionUpdate: 'available_commands_update', availableCommands: [{ name: 'b' }] });
+  fold_session.update({ sessionUpdate: 'current_mode_update', currentModeId: 'fast' });
+  fold_session.update({ sessionUpdate: 'config_option_update', configOptions: [{ id: 'c' }] });
+  fold_session.update({ sessionUpdate: 'session_info_update', title: 'T' });
+  fold_session.update({
+    sessionUpdate: 'usage_update',
+    used: 1,
+    size: 2,
+    cost: { amount: 0.5, currency: 'EUR' },
+  });
+  expect(fold_session.state).toMatchObject({
     plan: [{ content: 'a', status: 'pending' }],
     commands: [{ name: 'b' }],
     modes: { currentModeId: 'fast', availableModes: [] },
@@ -268,10 +277,10 @@ test('updates set the plan, commands, mode, options, title and usage', () => {
     title: 'T',
     usage: { used: 1, size: 2, cost: { amount: 0.5, currency: 'EUR' } },
   });
-  talk.update({ sessionUpdate: 'session_info_update', title: null });
-  talk.update({ sessionUpdate: 'usage_update', used: 3, size: 4, cost: 'much' });
-  expect(talk.state).toMatchObject({ title: null, usage: { used: 3, size: 4 } });
-  expect(talk.state.usage).not.toHaveProperty('cost');
+  fold_session.update({ sessionUpdate: 'session_info_update', title: null });
+  fold_session.update({ sessionUpdate: 'usage_update', used: 3, size: 4, cost: 'much' });
+  expect(fold_session.state).toMatchObject({ title: null, usage: { used: 3, size: 4 } });
+  expect(fold_session.state.usage).not.toHaveProperty('cost');
 });
 
 test('updates of an unknown kind or form change nothing', () => {
@@ -289,47 +298,56 @@ test('updates of an unknown kind or form change nothing', () => {
     { sessionUpdate: 'usage_update', used: Number.POSITIVE_INFINITY, size: 2 },
     { sessionUpdate: '__proto__' },
   ];
-  for (const update of updates) expect(new Talk(state).update(update).state).toEqual(state);
-  expect(new Talk(state).tells('never/heard_of', {}).state).toBe(state);
-  expect(new Talk(state).tells(CLIENT_METHODS.session_update, null).state).toBe(state);
+  for (const update of updates) expect(new Session(state).update(update).state).toEqual(state);
+  expect(new Session(state).receiveNotification('never/heard_of', {}).state).toBe(state);
+  expect(new Session(state).receiveNotification(CLIENT_METHODS.session_update, null).state).toBe(state);
 });
 
 test('a new mode takes effect when the agent confirms it', () => {
   const modes = { currentModeId: 'ask', availableModes: [{ id: 'ask' }, { id: 'auto' }] };
-  const open = () => begun().ask(AGENT_METHODS.session_new).answers({ sessionId: 's', modes });
-  const set = () => open().ask(AGENT_METHODS.session_set_mode, { modeId: 'auto' });
+  const open = () => begun().sendRequest(AGENT_METHODS.session_new).answers({ sessionId: 's', modes });
+  const set = () => open().sendRequest(AGENT_METHODS.session_set_mode, { modeId: 'auto' });
   expect(set().state.modes?.currentModeId).toBe('ask');
   expect(set().answers({}).state.modes?.currentModeId).toBe('auto');
   expect(set().answers(null, refusal)).toMatchObject({
     state: { modes: { currentModeId: 'ask' } },
     events: [{ kind: 'answered', asked: { method: AGENT_METHODS.session_set_mode }, error: refusal }],
   });
-  expect(ready().ask(AGENT_METHODS.session_set_mode, { modeId: 'x' }).answers({}).state.modes).toBeNull();
-  const options = open().ask(AGENT_METHODS.session_set_config_option, { configId: 'm', value: 'x' });
+  expect(
+    ready().sendRequest(AGENT_METHODS.session_set_mode, { modeId: 'x' }).answers({}).state.modes,
+  ).toBeNull();
+  const options = open().sendRequest(AGENT_METHODS.session_set_config_option, { configId: 'm', value: 'x' });
   expect(options.answers({ configOptions: [{ id: 'm' }] }).state.config_options).toEqual([{ id: 'm' }]);
 });
 
-test('every part of the state is bounded, and keeps the first items', () => {
+test('bounds every part of the state, and keeps the first items', () => {
   const entry = { content: 'x'.repeat(1_000) };
-  const talk = ready().update({ sessionUpdate: 'plan', entries: Array(5_000).fill(entry) });
-  expect(JSON.stringify(talk.state.plan).length).toBeLessThanOrEqual(limits.acp_state_chars_max + 1_000);
-  expect(talk.state.plan.length).toBeGreaterThan(50);
+  const fold_session = ready().update({ sessionUpdate: 'plan', entries: Array(5_000).fill(entry) });
+  expect(JSON.stringify(fold_session.state.plan).length).toBeLessThanOrEqual(
+    limits.acp_state_chars_max + 1_000,
+  );
+  expect(fold_session.state.plan.length).toBeGreaterThan(50);
   const commands = Array.from({ length: sharedLimits.acp_items_max + 5 }, (_, i) => ({ i }));
-  talk.update({ sessionUpdate: 'available_commands_update', availableCommands: commands });
-  expect(talk.state.commands).toHaveLength(sharedLimits.acp_items_max);
-  talk.update({ sessionUpdate: 'plan', entries: [{ content: 'x'.repeat(limits.acp_state_chars_max) }] });
-  expect(talk.state.plan).toEqual([]);
+  fold_session.update({ sessionUpdate: 'available_commands_update', availableCommands: commands });
+  expect(fold_session.state.commands).toHaveLength(sharedLimits.acp_items_max);
+  fold_session.update({
+    sessionUpdate: 'plan',
+    entries: [{ content: 'x'.repeat(limits.acp_state_chars_max) }],
+  });
+  expect(fold_session.state.plan).toEqual([]);
   const title = 'x'.repeat(2 * sharedLimits.acp_text_chars_max);
-  expect(talk.update({ sessionUpdate: 'session_info_update', title }).state.title).toHaveLength(
+  expect(fold_session.update({ sessionUpdate: 'session_info_update', title }).state.title).toHaveLength(
     sharedLimits.acp_text_chars_max,
   );
   const authMethods = Array.from({ length: 2_000 }, () => ({ id: title, name: title, description: title }));
-  const methods = new Talk().ask(AGENT_METHODS.initialize).answers({ protocolVersion: 1, authMethods });
+  const methods = new Session()
+    .sendRequest(AGENT_METHODS.initialize)
+    .answers({ protocolVersion: 1, authMethods });
   expect(JSON.stringify(methods.state).length).toBeLessThan(2 * limits.acp_state_chars_max);
 });
 
 const modesOf = (currentModeId: string) => ({ modes: { currentModeId, availableModes: [] } });
-const wrote = {
+const writeCall = {
   sessionUpdate: 'tool_call',
   toolCallId: 'c1',
   kind: 'edit',
@@ -338,22 +356,25 @@ const wrote = {
 };
 
 test('a call that acts without a request is observed, except in a replay', () => {
-  expect(prompted().update(wrote).state.acting).toMatchObject({ unasked: 'Write', calls: [] });
-  const loading = begun().ask(AGENT_METHODS.session_load, { sessionId: 's' }).update(wrote);
+  expect(prompted().update(writeCall).state.acting).toMatchObject({ unasked: 'Write', calls: [] });
+  const loading = begun().sendRequest(AGENT_METHODS.session_load, { sessionId: 's' }).update(writeCall);
   expect(loading.replay).toBe(true);
-  expect(loading.answers({}).state.acting).toEqual(nothingObserved);
+  expect(loading.answers({}).state.acting).toEqual(noObservations);
 });
 
 test('a permission request is observed, and so is a permanent permission', () => {
   const options = ['allow_once', 'allow_always'].map((kind) => ({ optionId: kind, name: kind, kind }));
-  const asked = (toolCallId: string, optionId: string) =>
+  const permit = (toolCallId: string, optionId: string) =>
     prompted()
-      .asks(CLIENT_METHODS.session_request_permission, { toolCall: { toolCallId, kind: 'edit' }, options })
+      .receiveRequest(CLIENT_METHODS.session_request_permission, {
+        toolCall: { toolCallId, kind: 'edit' },
+        options,
+      })
       .respond(1, { outcome: { outcome: 'selected', optionId } });
-  const once = asked('c1', 'allow_once');
-  expect(once.update(wrote).state.acting).toEqual({ ...nothingObserved, requested: true });
-  expect(once.update({ ...wrote, toolCallId: 'c2' }).state.acting.unasked).toBe('Write');
-  expect(asked('c1', 'allow_always').update({ ...wrote, toolCallId: 'c2' }).state.acting).toMatchObject({
+  const once = permit('c1', 'allow_once');
+  expect(once.update(writeCall).state.acting).toEqual({ ...noObservations, requested: true });
+  expect(once.update({ ...writeCall, toolCallId: 'c2' }).state.acting.unasked).toBe('Write');
+  expect(permit('c1', 'allow_always').update({ ...writeCall, toolCallId: 'c2' }).state.acting).toMatchObject({
     requested: true,
     unasked: null,
   });
@@ -365,41 +386,43 @@ test('a mode change, however it is reported, restarts the observation', () => {
       { id: 'mode', type: 'select', currentValue, options: [{ value: 'auto' }, { value: 'ask' }] },
     ],
   });
-  const talk = begun()
-    .ask(AGENT_METHODS.session_new)
+  const fold_session = begun()
+    .sendRequest(AGENT_METHODS.session_new)
     .answers({ sessionId: 's', ...modesOf('auto'), ...option('auto') });
-  talk.update(wrote).update({ sessionUpdate: 'current_mode_update', currentModeId: 'auto' });
-  expect(talk.state.acting.unasked).toBe('Write');
-  talk.ask(AGENT_METHODS.session_set_mode, { modeId: 'ask' }).answers({});
-  expect(talk.state.acting).toEqual(nothingObserved);
-  expect(talk.state.config_options).toMatchObject([{ currentValue: 'ask' }]);
-  talk.update(wrote).update({ sessionUpdate: 'config_option_update', ...option('auto') });
-  expect(talk.state).toMatchObject({ acting: nothingObserved, modes: { currentModeId: 'auto' } });
+  fold_session.update(writeCall).update({ sessionUpdate: 'current_mode_update', currentModeId: 'auto' });
+  expect(fold_session.state.acting.unasked).toBe('Write');
+  fold_session.sendRequest(AGENT_METHODS.session_set_mode, { modeId: 'ask' }).answers({});
+  expect(fold_session.state.acting).toEqual(noObservations);
+  expect(fold_session.state.config_options).toMatchObject([{ currentValue: 'ask' }]);
+  fold_session.update(writeCall).update({ sessionUpdate: 'config_option_update', ...option('auto') });
+  expect(fold_session.state).toMatchObject({ acting: noObservations, modes: { currentModeId: 'auto' } });
 });
 
 test('an elicitation counts as a request and leaves the state once it is answered', () => {
   const params = { mode: 'form', message: 'Which?', requestedSchema: { type: 'object' } };
-  const talk = prompted().asks(CLIENT_METHODS.elicitation_create, params, 'e');
+  const fold_session = prompted().receiveRequest(CLIENT_METHODS.elicitation_create, params, 'e');
   const request = { number: 1, id: 'e' };
-  expect(talk.state).toMatchObject({ received_count: 1, received: [request] });
-  expect(talk.events).toMatchObject([{ kind: 'input_requested', request, elicitation: { mode: 'form' } }]);
-  talk.asks(CLIENT_METHODS.elicitation_create, { ...params, mode: 'voice' }, 'f');
-  expect(talk.events).toMatchObject([{ kind: 'input_unreadable', request: { number: 2, id: 'f' } }]);
-  talk.tells(CLIENT_METHODS.elicitation_complete, { elicitationId: 'x' });
-  expect(talk.events).toEqual([{ kind: 'input_completed', acp_id: 'x' }]);
-  const { received: _, received_count: __, ...rest } = talk.respond('e').respond('f').state;
+  expect(fold_session.state).toMatchObject({ received_count: 1, received: [request] });
+  expect(fold_session.events).toMatchObject([
+    { kind: 'input_requested', request, elicitation: { mode: 'form' } },
+  ]);
+  fold_session.receiveRequest(CLIENT_METHODS.elicitation_create, { ...params, mode: 'voice' }, 'f');
+  expect(fold_session.events).toMatchObject([{ kind: 'input_unreadable', request: { number: 2, id: 'f' } }]);
+  fold_session.receiveNotification(CLIENT_METHODS.elicitation_complete, { elicitationId: 'x' });
+  expect(fold_session.events).toEqual([{ kind: 'input_completed', acp_id: 'x' }]);
+  const { received: _, received_count: __, ...rest } = fold_session.respond('e').respond('f').state;
   expect(prompted().state).toMatchObject(rest);
-  expect(talk.state.received).toEqual([]);
+  expect(fold_session.state.received).toEqual([]);
 });
 
 const announced = () =>
   prompted().update({ sessionUpdate: 'subagent_update', sessionId: 'child', title: 'explorer' });
 
 test('a sub-agent has its own mode, plan, usage, title and commands', () => {
-  const talk = announced().update({ sessionUpdate: 'current_mode_update', currentModeId: 'ask' });
-  const { state } = talk;
+  const fold_session = announced().update({ sessionUpdate: 'current_mode_update', currentModeId: 'ask' });
+  const { state } = fold_session;
   for (const session of ['child', 'nobody announced it']) {
-    talk
+    fold_session
       .update({ sessionUpdate: 'current_mode_update', currentModeId: 'auto' }, session)
       .update({ sessionUpdate: 'config_option_update', configOptions: [{ id: 'mode' }] }, session)
       .update({ sessionUpdate: 'plan', entries: [{ content: 'x' }] }, session)
@@ -407,27 +430,31 @@ test('a sub-agent has its own mode, plan, usage, title and commands', () => {
       .update({ sessionUpdate: 'session_info_update', title: 'x' }, session)
       .update({ sessionUpdate: 'available_commands_update', availableCommands: [{ name: 'x' }] }, session);
   }
-  expect(talk.state).toBe(state);
+  expect(fold_session.state).toBe(state);
 });
 
 test('an action of a sub-agent counts as the agent’s; its call ids do not collide with those of others', () => {
-  const acts = (session: string) => announced().update(wrote, session).state.acting.unasked;
+  const acts = (session: string) => announced().update(writeCall, session).state.acting.unasked;
   expect([acts('child'), acts('nobody announced it')]).toEqual(['Write', 'Write']);
-  const asked = announced().asks(CLIENT_METHODS.session_request_permission, {
+  const permit = announced().receiveRequest(CLIENT_METHODS.session_request_permission, {
     ...{ sessionId: 'child', toolCall: { toolCallId: 'c1', kind: 'edit' }, options: [] },
   });
-  expect(asked.events).toMatchObject([
+  expect(permit.events).toMatchObject([
     { kind: 'permission_requested', asker: { id: 'child', name: 'explorer', unknown_session: false } },
   ]);
-  expect(asked.update(wrote, 'child').state.acting.unasked).toBeNull();
-  expect(asked.update(wrote).state.acting.unasked).toBe('Write');
+  expect(permit.update(writeCall, 'child').state.acting.unasked).toBeNull();
+  expect(permit.update(writeCall).state.acting.unasked).toBe('Write');
 });
 
 test('a turn ends with the response to its prompt, whatever a sub-agent does; a new session forgets the sub-agents', () => {
   const idle = { state: 'idle', stopReason: 'end_turn' };
-  const talk = announced().update({ sessionUpdate: 'subagent_update', sessionId: 'child', state: idle });
-  expect(talk.state.turn).toEqual({ prompt_id: 'prm_1' });
-  talk.answers({ stopReason: 'end_turn' });
-  expect(talk.state).toMatchObject({ turn: null, subagents: [{ id: 'child', status: 'idle' }] });
-  expect(talk.ask(AGENT_METHODS.session_new).state.subagents).toEqual([]);
+  const fold_session = announced().update({
+    sessionUpdate: 'subagent_update',
+    sessionId: 'child',
+    state: idle,
+  });
+  expect(fold_session.state.turn).toEqual({ prompt_id: 'prm_1' });
+  fold_session.answers({ stopReason: 'end_turn' });
+  expect(fold_session.state).toMatchObject({ turn: null, subagents: [{ id: 'child', status: 'idle' }] });
+  expect(fold_session.sendRequest(AGENT_METHODS.session_new).state.subagents).toEqual([]);
 });

@@ -14,9 +14,9 @@ import {
   type SessionModeState,
 } from '@agentclientprotocol/sdk';
 import { limits as sharedLimits } from '../base/limits.ts';
-import { nothingObserved, seeCall, seeRequest } from './acting.ts';
+import { noObservations, recordCall, recordRequest } from './acting.ts';
 import { type ElicitationEvent, elicitationCompletion, elicitationRequest } from './elicitation.ts';
-import { type Fields, fieldsOf, isRecord, numberOf, recordsOf } from './json.ts';
+import { asNumber, asRecord, asRecords, type Fields, isRecord } from './json.ts';
 import { limits } from './limits.ts';
 import {
   AUTH_REQUIRED,
@@ -24,15 +24,22 @@ import {
   type Message,
   type RequestId,
   type RpcError,
+  readText,
   rpcErrors,
-  shortened,
-  textOf,
+  truncate,
 } from './message.ts';
-import { currentMode, withOneMode } from './modes.ts';
+import { currentMode, withConsistentMode } from './modes.ts';
 import { type Permission, readPermission } from './permission.ts';
 import { type AgentInfo, type ReportedSettings, readAgentInfo, readSettings } from './settings.ts';
 import type { AcpState, AuthMethod, Capabilities, ReceivedRequest, SentRequest } from './state.ts';
-import { type Asker, askerOf, type Source, scopedCall, seeSubagents, sourceOf } from './subagents.ts';
+import {
+  findRequester,
+  findSource,
+  type Requester,
+  type Source,
+  scopedCall,
+  updateSubagents,
+} from './subagents.ts';
 import { readOutcome } from './tool-calls.ts';
 import { readUpdate, type Update } from './updates.ts';
 
@@ -47,7 +54,12 @@ export type AcpEvent =
   | { kind: 'authenticated' }
   | { kind: 'failed'; code: string; message: string }
   | { kind: 'turn_ended'; prompt_id: string; stop_reason: string | null; error: RpcError | null }
-  | { kind: 'permission_requested'; request: ReceivedRequest; permission: Permission; asker: Asker | null }
+  | {
+      kind: 'permission_requested';
+      request: ReceivedRequest;
+      permission: Permission;
+      asker: Requester | null;
+    }
   | { kind: 'permission_unreadable'; request: ReceivedRequest }
   | ElicitationEvent
   /** The agent is idle after work that no prompt started. */
@@ -69,23 +81,23 @@ export interface Folded {
 /** Folds one frame. Pure: the result has a new state, or the same object if nothing changed. */
 export function fold(state: AcpState, direction: Direction, message: Message): Folded {
   const is_own = direction === 'to_agent' || message.kind === 'response';
-  const source = is_own ? null : sourceOf(state, message.params);
-  const step = direction === 'to_agent' ? foldSent(state, message) : foldReceived(state, message, source);
+  const source = is_own ? null : findSource(state, message.params);
+  const step = direction === 'to_agent' ? foldOutgoing(state, message) : foldIncoming(state, message, source);
   return { replay: false, source, events: [], ...step, state: withinMode(state, step.state) };
 }
 
 /** Discards observations when the mode changes, because those from one mode say nothing about another. */
 function withinMode(before: AcpState, after: AcpState): AcpState {
   if (before.modes === after.modes && before.config_options === after.config_options) return after;
-  const state = withOneMode(before, after);
-  return currentMode(before) === currentMode(state) ? state : { ...state, acting: nothingObserved };
+  const state = withConsistentMode(before, after);
+  return currentMode(before) === currentMode(state) ? state : { ...state, acting: noObservations };
 }
 
 type Step = Partial<Folded> & { state: AcpState };
 
 // --- from the service -------------------------------------------------------------------------------------------------
 
-function foldSent(state: AcpState, message: Message): Step {
+function foldOutgoing(state: AcpState, message: Message): Step {
   switch (message.kind) {
     case 'request':
       return { state: sendRequest(state, message.id, message.method, message.params) };
@@ -97,7 +109,7 @@ function foldSent(state: AcpState, message: Message): Step {
 }
 
 function sendResponse(before: AcpState, { id, result }: Message & { kind: 'response' }): AcpState {
-  const at = before.received.findIndex((one) => one.id === id);
+  const at = before.received.findIndex((item) => item.id === id);
   if (at < 0) return before;
   const state = { ...before, received: before.received.toSpliced(at, 1) };
   const chosen = readOutcome(result).option_id;
@@ -107,15 +119,15 @@ function sendResponse(before: AcpState, { id, result }: Message & { kind: 'respo
 
 function sendRequest(before: AcpState, request_id: RequestId, method: string, params: unknown): AcpState {
   const id = String(request_id);
-  const asked: SentRequest = { id, method, value: null };
+  const sent_request: SentRequest = { id, method, value: null };
   const state = {
     ...before,
     asked_count: before.asked_count + 1,
-    asked: [...before.asked, asked],
+    asked: [...before.asked, sent_request],
   };
   switch (method) {
     case AGENT_METHODS.initialize:
-      asked.value = numberOf(fieldsOf(params).protocolVersion)?.toString() ?? null;
+      sent_request.value = asNumber(asRecord(params).protocolVersion)?.toString() ?? null;
       return { ...state, phase: 'initializing' };
     case AGENT_METHODS.authenticate:
       return { ...state, phase: 'authenticating' };
@@ -123,11 +135,11 @@ function sendRequest(before: AcpState, request_id: RequestId, method: string, pa
       return { ...state, phase: 'opening', acp_session_id: null, subagents: [] };
     case AGENT_METHODS.session_load:
     case AGENT_METHODS.session_resume:
-      return { ...state, phase: 'opening', acp_session_id: textOf(params, 'sessionId'), subagents: [] };
+      return { ...state, phase: 'opening', acp_session_id: readText(params, 'sessionId'), subagents: [] };
     case AGENT_METHODS.session_prompt:
       return { ...state, turn: { prompt_id: id } };
     case AGENT_METHODS.session_set_mode:
-      asked.value = textOf(params, 'modeId');
+      sent_request.value = readText(params, 'modeId');
       return state;
     default:
       return state;
@@ -136,7 +148,7 @@ function sendRequest(before: AcpState, request_id: RequestId, method: string, pa
 
 // --- from the agent ---------------------------------------------------------------------------------------------------
 
-function foldReceived(state: AcpState, message: Message, source: Source): Step {
+function foldIncoming(state: AcpState, message: Message, source: Source): Step {
   switch (message.kind) {
     case 'request':
       return receiveRequest(state, message, source);
@@ -158,12 +170,14 @@ function receiveRequest(before: AcpState, message: Message & { kind: 'request' }
   if (message.method === CLIENT_METHODS.session_request_permission) {
     const permission = readPermission(message.params);
     if (permission === null) return { state, events: [{ kind: 'permission_unreadable', request }] };
-    const always = permission.options.flatMap((one) => (one.kind === 'allow_always' ? one.option_id : []));
+    const always = permission.options.flatMap((option) =>
+      option.kind === 'allow_always' ? option.option_id : [],
+    );
     if (always.length > 0) request.always = always;
-    const acting = seeRequest(state.acting, scopedCall(source, permission.tool_call));
-    const subagents = seeSubagents(state, source, permission.tool_call);
-    const asker = askerOf({ ...state, subagents }, source);
-    const events: AcpEvent[] = [{ kind: 'permission_requested', request, permission, asker }];
+    const acting = recordRequest(state.acting, scopedCall(source, permission.tool_call));
+    const subagents = updateSubagents(state, source, permission.tool_call);
+    const requester = findRequester({ ...state, subagents }, source);
+    const events: AcpEvent[] = [{ kind: 'permission_requested', request, permission, asker: requester }];
     return { state: { ...state, acting, subagents }, events };
   }
   const elicitation = elicitationRequest(message.method, request, message.params);
@@ -172,20 +186,20 @@ function receiveRequest(before: AcpState, message: Message & { kind: 'request' }
 }
 
 function withdraw(state: AcpState, params: unknown): Step {
-  const id = fieldsOf(params).requestId;
+  const id = asRecord(params).requestId;
   if (!isId(id)) return { state };
-  const requests = state.received.filter((one) => one.id === id);
+  const requests = state.received.filter((item) => item.id === id);
   return { state, events: [{ kind: 'withdrawn', id, requests }] };
 }
 
 function receiveResponse(before: AcpState, message: Message & { kind: 'response' }): Step {
   const { id, result } = message;
   const error = message.error ?? null;
-  const asked = before.asked.find((one) => one.id === id);
-  if (!asked) return { state: before };
-  const state: AcpState = { ...before, asked: before.asked.filter((one) => one !== asked) };
-  const { step, events } = afterResponse(state, asked, result, error);
-  return { state: step, events: [...events, { kind: 'answered', asked, error }] };
+  const sent_request = before.asked.find((item) => item.id === id);
+  if (!sent_request) return { state: before };
+  const state: AcpState = { ...before, asked: before.asked.filter((item) => item !== sent_request) };
+  const { step, events } = afterResponse(state, sent_request, result, error);
+  return { state: step, events: [...events, { kind: 'answered', asked: sent_request, error }] };
 }
 
 interface AfterResponse {
@@ -195,14 +209,16 @@ interface AfterResponse {
 
 function afterResponse(
   state: AcpState,
-  asked: SentRequest,
+  sent_request: SentRequest,
   result: unknown,
   error: RpcError | null,
 ): AfterResponse {
-  const { method } = asked;
+  const { method } = sent_request;
   switch (method) {
     case AGENT_METHODS.initialize:
-      return error ? fail(state, 'acp_initialize_failed', error.message) : initialized(state, asked, result);
+      return error
+        ? fail(state, 'acp_initialize_failed', error.message)
+        : initialized(state, sent_request, result);
     case AGENT_METHODS.authenticate:
       return error
         ? { step: { ...state, phase: 'auth_required' }, events: [] }
@@ -215,10 +231,10 @@ function afterResponse(
     case AGENT_METHODS.session_resume:
       return error ? openFailed(state, method, error) : opened(state, method, result);
     case AGENT_METHODS.session_prompt:
-      return turnEnded(state, asked.id, result, error);
+      return turnEnded(state, sent_request.id, result, error);
     case AGENT_METHODS.session_set_mode:
-      if (error || state.modes === null || asked.value === null) break;
-      return { step: { ...state, modes: { ...state.modes, currentModeId: asked.value } }, events: [] };
+      if (error || state.modes === null || sent_request.value === null) break;
+      return { step: { ...state, modes: { ...state.modes, currentModeId: sent_request.value } }, events: [] };
     case AGENT_METHODS.session_set_config_option:
       return { step: { ...state, ...configured(readSettings(result)) }, events: [] };
   }
@@ -230,23 +246,23 @@ function initialized(state: AcpState, { value }: SentRequest, result: unknown): 
   if (!isRecord(result) || version !== PROTOCOL_VERSION) {
     const chosen = typeof version === 'number' ? `ACP version ${version}` : 'no version of ACP';
     const newer = Number(value) > PROTOCOL_VERSION;
-    const ours = newer ? `versions ${PROTOCOL_VERSION} and ${value}` : `version ${PROTOCOL_VERSION}`;
-    return fail(state, 'acp_version_unsupported', `the agent speaks ${chosen}, this service ${ours}`);
+    const supported = newer ? `versions ${PROTOCOL_VERSION} and ${value}` : `version ${PROTOCOL_VERSION}`;
+    return fail(state, 'acp_version_unsupported', `the agent speaks ${chosen}, this service ${supported}`);
   }
   const { agentInfo, agentCapabilities, authMethods } = result;
   const step = {
     ...state,
     protocol_version: PROTOCOL_VERSION,
     agent: shortInfo(readAgentInfo(agentInfo)),
-    capabilities: capabilitiesOf(agentCapabilities),
-    auth_methods: bounded(recordsOf(authMethods).flatMap(authMethod)),
+    capabilities: readCapabilities(agentCapabilities),
+    auth_methods: bounded(asRecords(authMethods).flatMap(authMethod)),
   };
   return { step, events: [{ kind: 'initialized' }] };
 }
 
 function opened(state: AcpState, method: string, result: unknown): AfterResponse {
   const acp_session_id =
-    method === AGENT_METHODS.session_new ? textOf(result, 'sessionId') : state.acp_session_id;
+    method === AGENT_METHODS.session_new ? readText(result, 'sessionId') : state.acp_session_id;
   if (acp_session_id === null)
     return fail(state, 'acp_session_failed', 'the agent opened a session without an id');
   const step: AcpState = { ...state, phase: 'ready', acp_session_id, ...configured(readSettings(result)) };
@@ -270,7 +286,7 @@ function turnEnded(
   result: unknown,
   error: RpcError | null,
 ): AfterResponse {
-  const stop_reason = textOf(result, 'stopReason');
+  const stop_reason = readText(result, 'stopReason');
   const ended: AcpState = state.turn?.prompt_id === prompt_id ? { ...state, turn: null } : state;
   const events: AcpEvent[] = [{ kind: 'turn_ended', prompt_id, stop_reason, error }];
   if (error?.code !== AUTH_REQUIRED) return { step: ended, events };
@@ -285,8 +301,8 @@ function fail(state: AcpState, code: string, message: string): AfterResponse {
 
 function update(before: AcpState, params: unknown, source: Source): Step {
   const replay = before.asked.some(({ method }) => method === AGENT_METHODS.session_load);
-  const changes = fieldsOf(fieldsOf(params).update);
-  const subagents = seeSubagents(before, source, changes);
+  const changes = asRecord(asRecord(params).update);
+  const subagents = updateSubagents(before, source, changes);
   const state = subagents === before.subagents ? before : { ...before, subagents };
   return { state: replay ? replayed(state, changes, source) : updated(state, changes, source), replay };
 }
@@ -301,7 +317,7 @@ function updated(state: AcpState, changes: Fields, source: Source): AcpState {
   const update = readUpdate(changes);
   if (update.kind === 'tool_call' && update.how !== 'appends') {
     // Actions of a sub-agent count as the agent's own.
-    const acting = seeCall(state.acting, scopedCall(source, changes));
+    const acting = recordCall(state.acting, scopedCall(source, changes));
     return acting === state.acting ? state : { ...state, acting };
   }
   // A sub-agent has its own plan, mode and options.
@@ -316,19 +332,17 @@ function reported(state: AcpState, update: Update): AcpState {
       return { ...state, commands: bounded(update.commands) as unknown as AvailableCommand[] };
     case 'mode': {
       if (update.mode_id === null) return state;
-      const currentModeId = shortened(update.mode_id);
+      const currentModeId = truncate(update.mode_id);
       return { ...state, modes: { availableModes: [], ...state.modes, currentModeId } };
     }
     case 'settings':
       return { ...state, ...configured(update.settings) };
     case 'title':
-      return update.title === undefined
-        ? state
-        : { ...state, title: update.title && shortened(update.title) };
+      return update.title === undefined ? state : { ...state, title: update.title && truncate(update.title) };
     case 'usage': {
       const { used, size, cost } = update;
       if (used === null || size === null) return state;
-      const shown = cost && { ...cost, currency: shortened(cost.currency) };
+      const shown = cost && { ...cost, currency: truncate(cost.currency) };
       return { ...state, usage: { used, size, ...(shown && { cost: shown }) } };
     }
     default:
@@ -340,7 +354,7 @@ function configured({ modes, config_options }: ReportedSettings): Partial<AcpSta
   return {
     ...(modes && {
       modes: {
-        currentModeId: shortened(modes.current_id),
+        currentModeId: truncate(modes.current_id),
         availableModes: bounded(modes.available),
       } as unknown as SessionModeState,
     }),
@@ -352,12 +366,12 @@ function configured({ modes, config_options }: ReportedSettings): Partial<AcpSta
 
 // --- values -----------------------------------------------------------------------------------------------------------
 
-function capabilitiesOf(value: unknown): Capabilities {
-  const { loadSession, promptCapabilities, sessionCapabilities } = fieldsOf(value);
-  const prompt = fieldsOf(promptCapabilities);
+function readCapabilities(value: unknown): Capabilities {
+  const { loadSession, promptCapabilities, sessionCapabilities } = asRecord(value);
+  const prompt = asRecord(promptCapabilities);
   return {
     load: loadSession === true,
-    resume: isRecord(fieldsOf(sessionCapabilities).resume),
+    resume: isRecord(asRecord(sessionCapabilities).resume),
     image: prompt.image === true,
     audio: prompt.audio === true,
     embedded_context: prompt.embeddedContext === true,
@@ -367,22 +381,24 @@ function capabilitiesOf(value: unknown): Capabilities {
 function shortInfo(info: AgentInfo | null): AcpState['agent'] {
   if (info === null) return null;
   const { name, title, version } = info;
-  return { name: shortened(name), title: title && shortened(title), version: version && shortened(version) };
+  return { name: truncate(name), title: title && truncate(title), version: version && truncate(version) };
 }
 
 function authMethod(value: Fields): AuthMethod[] {
-  const [id, name] = [textOf(value, 'id'), textOf(value, 'name')];
+  const [id, name] = [readText(value, 'id'), readText(value, 'name')];
   if (id === null || name === null) return [];
-  return [{ id, name, description: textOf(value, 'description'), type: textOf(value, 'type') ?? 'agent' }];
+  return [
+    { id, name, description: readText(value, 'description'), type: readText(value, 'type') ?? 'agent' },
+  ];
 }
 
 /** Keeps the first items that fit; the log has all of them. */
 function bounded<T extends object>(items: readonly T[]): T[] {
   let chars = 0;
-  const kept = items.slice(0, sharedLimits.acp_items_max);
-  const over = kept.findIndex((item) => {
+  const first_items = items.slice(0, sharedLimits.acp_items_max);
+  const over = first_items.findIndex((item) => {
     chars += JSON.stringify(item).length;
     return chars > limits.acp_state_chars_max;
   });
-  return over < 0 ? kept : kept.slice(0, over);
+  return over < 0 ? first_items : first_items.slice(0, over);
 }

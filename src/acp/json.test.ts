@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { anyText, headOf, numberOf } from './json.ts';
+import { asNumber, toText, truncateText } from './json.ts';
 
 test('turns any value into text', () => {
-  expect([anyText('a'), anyText(1), anyText(undefined), anyText({ toString: 1 })]).toEqual([
+  expect([toText('a'), toText(1), toText(undefined), toText({ toString: 1 })]).toEqual([
     'a',
     '1',
     '',
@@ -11,11 +11,11 @@ test('turns any value into text', () => {
 });
 
 test('numbers that JSON cannot hold count as missing', () => {
-  expect([numberOf(7), numberOf(JSON.parse('1e999')), numberOf('7')]).toEqual([7, null, null]);
+  expect([asNumber(7), asNumber(JSON.parse('1e999')), asNumber('7')]).toEqual([7, null, null]);
 });
 
 test('shortened text never ends with half a character', () => {
-  expect(headOf('ab😀', 3)).toBe('ab');
-  expect(headOf('ab😀', 4)).toBe('ab😀');
-  expect(headOf('abc', 2)).toBe('ab');
+  expect(truncateText('ab😀', 3)).toBe('ab');
+  expect(truncateText('ab😀', 4)).toBe('ab😀');
+  expect(truncateText('abc', 2)).toBe('ab');
 });

@@ -6,31 +6,31 @@ export function isRecord(value: unknown): value is Fields {
 }
 
 /** The value as a record; empty if it is not a record. */
-export function fieldsOf(value: unknown): Fields {
+export function asRecord(value: unknown): Fields {
   return isRecord(value) ? value : {};
 }
 
 /** The records in a list, in order. */
-export function recordsOf(value: unknown): Fields[] {
+export function asRecords(value: unknown): Fields[] {
   return Array.isArray(value) ? value.filter(isRecord) : [];
 }
 
-export function stringOf(value: unknown): string | null {
+export function asString(value: unknown): string | null {
   return typeof value === 'string' ? value : null;
 }
 
 /** Null for infinity, which JSON numbers can overflow to. */
-export function numberOf(value: unknown): number | null {
+export function asNumber(value: unknown): number | null {
   return typeof value === 'number' && Number.isFinite(value) ? value : null;
 }
 
 /** Any value as text. Does not use `String`, because an agent's object may have a `toString` that is not a function. */
-export function anyText(value: unknown): string {
-  return stringOf(value) ?? JSON.stringify(value) ?? '';
+export function toText(value: unknown): string {
+  return asString(value) ?? JSON.stringify(value) ?? '';
 }
 
 /** At most `chars` characters of a text, without half a surrogate pair at the end. */
-export function headOf(text: string, chars: number): string {
+export function truncateText(text: string, chars: number): string {
   if (text.length <= chars) return text;
   const last = text.charCodeAt(chars - 1);
   const is_half = last >= 0xd800 && last <= 0xdbff;

@@ -79,8 +79,8 @@ test('reads responses leniently: omitted nulls, malformed errors', () => {
       { code: 3, message: long.slice(1) },
     ],
   ];
-  for (const [said, error] of errors) {
-    expect(readMessage(line({ id: 1, error: said }))).toEqual({ kind: 'response', id: 1, error });
+  for (const [error_field, error] of errors) {
+    expect(readMessage(line({ id: 1, error: error_field }))).toEqual({ kind: 'response', id: 1, error });
   }
 });
 
@@ -92,7 +92,7 @@ test('treats keys that are special in JavaScript as ordinary keys', () => {
   expect((message as { params: { x?: number } }).params.x).toBeUndefined();
 });
 
-test('reads back what it wrote, in one line', () => {
+test('round-trips messages, each as one line', () => {
   const id = fc.oneof(fc.string(), fc.integer(), fc.constant(null));
   const method = fc.string();
   const params = fc.jsonValue();
@@ -103,15 +103,15 @@ test('reads back what it wrote, in one line', () => {
     fc.record({ kind: fc.constant('response'), id, error: fc.constant(rpcErrors.invalidParams) }),
   );
   fc.assert(
-    fc.property(message, (one) => {
-      const text = writeMessage(one);
+    fc.property(message, (item) => {
+      const text = writeMessage(item);
       expect(text.indexOf('\n')).toBe(text.length - 1);
-      expect(readMessage(text.trimEnd())).toEqual(JSON.parse(JSON.stringify(one)));
+      expect(readMessage(text.trimEnd())).toEqual(JSON.parse(JSON.stringify(item)));
     }),
   );
 });
 
-test('never throws, whatever an agent prints', () => {
+test('never throws, whatever the input', () => {
   const piece = fc.oneof(
     fc.json(),
     fc.string(),

@@ -4,7 +4,7 @@
  */
 import type { AnyMessage } from '@agentclientprotocol/sdk';
 import { limits as sharedLimits } from '../base/limits.ts';
-import { hasMoreValues, isDeeper } from './depth.ts';
+import { exceedsDepth, exceedsValueCount } from './depth.ts';
 import { isRecord } from './json.ts';
 import { limits } from './limits.ts';
 
@@ -32,8 +32,8 @@ export const AUTH_REQUIRED = -32000;
 
 /** Null if the line is not a JSON-RPC 2.0 message, or if its id, method, depth or number of values exceeds the limits. */
 export function readMessage(line: string): Message | null {
-  if (!line.startsWith('{') || isDeeper(line, limits.acp_levels_max)) return null;
-  if (hasMoreValues(line, limits.acp_values_max)) return null;
+  if (!line.startsWith('{') || exceedsDepth(line, limits.acp_levels_max)) return null;
+  if (exceedsValueCount(line, limits.acp_values_max)) return null;
   let value: unknown;
   try {
     value = JSON.parse(line);
@@ -73,13 +73,13 @@ function toWire(message: Message): AnyMessage {
 }
 
 /** A string field of a record, truncated to the maximum length; null if it is missing. */
-export function textOf(value: unknown, key: string): string | null {
+export function readText(value: unknown, key: string): string | null {
   const text = isRecord(value) ? value[key] : undefined;
-  return typeof text === 'string' ? shortened(text) : null;
+  return typeof text === 'string' ? truncate(text) : null;
 }
 
 /** A text of the agent, truncated to the length that may be stored. */
-export function shortened(text: string): string {
+export function truncate(text: string): string {
   return text.slice(0, sharedLimits.acp_text_chars_max);
 }
 
@@ -97,6 +97,6 @@ export function readError(error: unknown): RpcError {
   const fields = isRecord(error) ? error : { message: error };
   return {
     code: typeof fields.code === 'number' ? fields.code : 0,
-    message: textOf(fields, 'message') ?? 'an error without a message',
+    message: readText(fields, 'message') ?? 'an error without a message',
   };
 }

@@ -1,8 +1,8 @@
 import type { SessionConfigOption } from '@agentclientprotocol/sdk';
 import { expect, test } from 'vitest';
-import { currentMode, modeSetting, type Offers, withOneMode } from './modes.ts';
+import { currentMode, type ModeOffers, modeSetting, withConsistentMode } from './modes.ts';
 
-const modes = (currentModeId: string): Offers['modes'] => ({
+const modes = (currentModeId: string): ModeOffers['modes'] => ({
   currentModeId,
   availableModes: ['ask', 'auto'].map((id) => ({ id, name: id })),
 });
@@ -10,11 +10,11 @@ const option = (currentValue: string): SessionConfigOption => ({
   ...{ id: 'mode', name: 'Mode', category: 'mode', type: 'select', currentValue },
   options: ['ask', 'auto'].map((value) => ({ value, name: value })),
 });
-const both = (session: string, value: string): Offers => ({
+const both = (session: string, value: string): ModeOffers => ({
   modes: modes(session),
   config_options: [option(value)],
 });
-const none: Offers = { modes: null, config_options: [] };
+const none: ModeOffers = { modes: null, config_options: [] };
 
 test('the current mode is the session mode, or else the option that replaces it', () => {
   expect(currentMode({ modes: modes('ask'), config_options: [] })).toBe('ask');
@@ -37,9 +37,9 @@ test('a mode is set by session/set_mode, or else by the option, if either offers
 
 test('the last reported mode is current in both places', () => {
   const before = both('auto', 'auto');
-  expect(withOneMode(before, both('ask', 'auto'))).toEqual(both('ask', 'ask'));
-  expect(withOneMode(before, both('auto', 'ask'))).toEqual(both('ask', 'ask'));
-  expect(withOneMode(none, both('ask', 'auto'))).toEqual(both('ask', 'ask'));
+  expect(withConsistentMode(before, both('ask', 'auto'))).toEqual(both('ask', 'ask'));
+  expect(withConsistentMode(before, both('auto', 'ask'))).toEqual(both('ask', 'ask'));
+  expect(withConsistentMode(none, both('ask', 'auto'))).toEqual(both('ask', 'ask'));
   const same = both('ask', 'ask');
-  expect(withOneMode(before, same)).toBe(same);
+  expect(withConsistentMode(before, same)).toBe(same);
 });

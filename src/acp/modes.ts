@@ -6,7 +6,8 @@ import { AGENT_METHODS, type SessionConfigOption } from '@agentclientprotocol/sd
 import type { AcpState } from './state.ts';
 import { PREVIEW } from './v2/version.ts';
 
-export type Offers = Pick<AcpState, 'modes' | 'config_options'> & Partial<Pick<AcpState, 'protocol_version'>>;
+export type ModeOffers = Pick<AcpState, 'modes' | 'config_options'> &
+  Partial<Pick<AcpState, 'protocol_version'>>;
 
 export interface Setting {
   method: typeof AGENT_METHODS.session_set_mode | typeof AGENT_METHODS.session_set_config_option;
@@ -15,7 +16,7 @@ export interface Setting {
 }
 
 /** Null if the agent reports no mode. */
-export function currentMode(offers: Offers): string | null {
+export function currentMode(offers: ModeOffers): string | null {
   return offers.modes?.currentModeId ?? optionValue(offers);
 }
 
@@ -23,41 +24,43 @@ export function currentMode(offers: Offers): string | null {
  * The request that sets a mode; null if the agent does not offer the mode. An agent that reports no modes, as some do for a
  * resumed session, may still have them. In version 2 of ACP all modes are options.
  */
-export function modeSetting(offers: Offers, mode: string): Setting | null {
+export function modeSetting(offers: ModeOffers, mode: string): Setting | null {
   const option = modeOption(offers);
   const silent = offers.modes === null && option === undefined && offers.protocol_version !== PREVIEW;
   if (silent || offers.modes?.availableModes.some(({ id }) => id === mode)) {
     return { method: AGENT_METHODS.session_set_mode, params: { modeId: mode } };
   }
-  if (!option || !valuesOf(option).includes(mode)) return null;
+  if (!option || !listValues(option).includes(mode)) return null;
   return { method: AGENT_METHODS.session_set_config_option, params: { configId: option.id, value: mode } };
 }
 
 /** Copies the last reported mode to the other place. */
-export function withOneMode<T extends Offers>(before: Offers, after: T): T {
+export function withConsistentMode<T extends ModeOffers>(before: ModeOffers, after: T): T {
   const session = after.modes?.currentModeId ?? null;
   const option = optionValue(after);
   if (session === null || option === null || session === option) return after;
   const by_option = session === before.modes?.currentModeId && option !== optionValue(before);
   if (by_option) return { ...after, modes: { ...after.modes, currentModeId: option } };
-  const config_options = after.config_options.map((one) =>
-    one === modeOption(after) && valuesOf(one).includes(session) ? { ...one, currentValue: session } : one,
+  const config_options = after.config_options.map((option) =>
+    option === modeOption(after) && listValues(option).includes(session)
+      ? { ...option, currentValue: session }
+      : option,
   );
   return { ...after, config_options };
 }
 
-function optionValue(offers: Offers): string | null {
+function optionValue(offers: ModeOffers): string | null {
   const value = modeOption(offers)?.currentValue;
   return typeof value === 'string' ? value : null;
 }
 
-function modeOption({ config_options }: Offers): SessionConfigOption | undefined {
+function modeOption({ config_options }: ModeOffers): SessionConfigOption | undefined {
   return config_options.find(({ id, category }) => category === 'mode' || id === 'mode');
 }
 
-function valuesOf(option: SessionConfigOption): string[] {
+function listValues(option: SessionConfigOption): string[] {
   if (option.type !== 'select' || !Array.isArray(option.options)) return [];
-  return option.options.flatMap((one) =>
-    'options' in one ? one.options.map(({ value }) => value) : one.value,
+  return option.options.flatMap((option) =>
+    'options' in option ? option.options.map(({ value }) => value) : option.value,
   );
 }

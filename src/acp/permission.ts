@@ -3,7 +3,7 @@
 import { limits as sharedLimits } from '../base/limits.ts';
 import { type Fields, isRecord } from './json.ts';
 import { limits } from './limits.ts';
-import { shortened } from './message.ts';
+import { truncate } from './message.ts';
 import { type OfferedOption, readOption } from './tool-calls.ts';
 
 export interface Permission {
@@ -27,7 +27,7 @@ export function readPermission(params: unknown): Permission | null {
 function readShortOption(value: unknown): OfferedOption | null {
   const option = readOption(value);
   if (option === null || option.option_id.length > sharedLimits.acp_text_chars_max) return null;
-  return { ...option, name: shortened(option.name), kind: shortened(option.kind) };
+  return { ...option, name: truncate(option.name), kind: truncate(option.kind) };
 }
 
 /** Whether an id occurs twice with different meanings. The record could not say which option was chosen. */

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { searchTexts } from './search-text.ts';
 
 const update = (fields: object) => ({ method: 'session/update', params: { update: fields } });
-const text = (words: string) => ({ type: 'text', text: words });
+const text = (content: string) => ({ type: 'text', text: content });
 
 test('extracts the searchable text of messages and tool calls', () => {
   const found: [unknown, string[]][] = [
@@ -30,7 +30,7 @@ test('extracts the searchable text of messages and tool calls', () => {
     [null, []],
     [{ method: 'session/prompt', params: 7 }, []],
   ];
-  for (const [payload, words] of found) expect(searchTexts(payload)).toEqual(words);
+  for (const [payload, content] of found) expect(searchTexts(payload)).toEqual(content);
 });
 
 test('reads deeply nested and very large input', () => {

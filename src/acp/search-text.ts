@@ -1,21 +1,21 @@
 /** The searchable text of a frame. Never throws, whatever the form of the frame. */
 import { blockText, contentTexts } from './blocks.ts';
-import { type Fields, fieldsOf, recordsOf, stringOf } from './json.ts';
+import { asRecord, asRecords, asString, type Fields } from './json.ts';
 import type { AgentMethod, ClientMethod } from './methods.ts';
 import { readUpdate } from './updates.ts';
 import { plainPermission } from './v2/reading.ts';
 
 /** The texts to search in. Callers leave out replayed frames. */
 export function searchTexts(payload: unknown): string[] {
-  const { method, params } = fieldsOf(payload);
-  const { prompt, update } = fieldsOf(params);
+  const { method, params } = asRecord(payload);
+  const { prompt, update } = asRecord(params);
   switch (method as AgentMethod | ClientMethod) {
     case 'session/prompt':
-      return recordsOf(prompt).flatMap((block) => blockText(block) ?? []);
+      return asRecords(prompt).flatMap((block) => blockText(block) ?? []);
     case 'session/update':
-      return updateTexts(fieldsOf(update));
+      return updateTexts(asRecord(update));
     case 'session/request_permission':
-      return permissionTexts(fieldsOf(plainPermission(fieldsOf(params)).toolCall));
+      return permissionTexts(asRecord(plainPermission(asRecord(params)).toolCall));
     default:
       return [];
   }
@@ -29,11 +29,11 @@ function updateTexts(raw: Fields): string[] {
     case 'chunk':
       return [blockText(update.block) ?? ''];
     case 'message':
-      return recordsOf(raw.content).flatMap((block) => blockText(block) ?? []);
+      return asRecords(raw.content).flatMap((block) => blockText(block) ?? []);
     case 'session_message':
       return update.is_chunk
         ? [blockText(raw.content) ?? '']
-        : recordsOf(update.blocks).flatMap((block) => blockText(block) ?? []);
+        : asRecords(update.blocks).flatMap((block) => blockText(block) ?? []);
     default:
       return [];
   }
@@ -45,11 +45,11 @@ function permissionTexts(call: Fields): string[] {
 }
 
 function callTexts({ title, rawInput }: Fields): string[] {
-  return [stringOf(title) ?? '', ...stringsIn(rawInput)];
+  return [asString(title) ?? '', ...collectStrings(rawInput)];
 }
 
 /** All strings in a value, in order. It is not recursive, because an agent can nest a frame as deep as it is long. */
-export function stringsIn(value: unknown): string[] {
+export function collectStrings(value: unknown): string[] {
   const found: string[] = [];
   const left = [value];
   while (left.length > 0) {

@@ -1,7 +1,7 @@
 /**
  * The parts of an agent's reports about itself and its session that the plane, the CLI and the web UI read in the same way.
  */
-import { type Fields, fieldsOf, isRecord, numberOf, recordsOf, stringOf } from './json.ts';
+import { asNumber, asRecord, asRecords, asString, type Fields, isRecord } from './json.ts';
 
 export interface AgentInfo {
   name: string;
@@ -31,31 +31,31 @@ export interface ReportedSettings {
 /** Null if the agent sent no information about itself. */
 export function readAgentInfo(info: unknown): AgentInfo | null {
   if (!isRecord(info)) return null;
-  return { name: stringOf(info.name) ?? '', title: stringOf(info.title), version: stringOf(info.version) };
+  return { name: asString(info.name) ?? '', title: asString(info.title), version: asString(info.version) };
 }
 
 export function readPlanEntry({ content, status, priority }: Fields): PlanEntry {
   return {
-    content: stringOf(content) ?? '',
-    status: stringOf(status) ?? 'pending',
-    priority: stringOf(priority),
+    content: asString(content) ?? '',
+    status: asString(status) ?? 'pending',
+    priority: asString(priority),
   };
 }
 
 /** Null without an amount. */
 export function readCost(cost: unknown): Cost | null {
-  const { amount, currency } = fieldsOf(cost);
-  const number = numberOf(amount);
-  return number === null ? null : { amount: number, currency: stringOf(currency) ?? '' };
+  const { amount, currency } = asRecord(cost);
+  const number = asNumber(amount);
+  return number === null ? null : { amount: number, currency: asString(currency) ?? '' };
 }
 
 export function readSettings(result: unknown): ReportedSettings {
-  const { modes, configOptions, availableCommands } = fieldsOf(result);
-  const { currentModeId, availableModes } = fieldsOf(modes);
-  const current_id = stringOf(currentModeId);
+  const { modes, configOptions, availableCommands } = asRecord(result);
+  const { currentModeId, availableModes } = asRecord(modes);
+  const current_id = asString(currentModeId);
   return {
-    modes: current_id === null ? null : { current_id, available: recordsOf(availableModes) },
-    config_options: Array.isArray(configOptions) ? recordsOf(configOptions) : null,
-    commands: Array.isArray(availableCommands) ? recordsOf(availableCommands) : null,
+    modes: current_id === null ? null : { current_id, available: asRecords(availableModes) },
+    config_options: Array.isArray(configOptions) ? asRecords(configOptions) : null,
+    commands: Array.isArray(availableCommands) ? asRecords(availableCommands) : null,
   };
 }

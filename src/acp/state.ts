@@ -10,10 +10,10 @@ import type {
   SessionModeState,
   UsageUpdate,
 } from '@agentclientprotocol/sdk';
-import { type Acting, nothingObserved } from './acting.ts';
+import { type Acting, noObservations } from './acting.ts';
 import type { RequestId } from './message.ts';
 import type { Subagent } from './subagents.ts';
-import { atRest, type Work } from './v2/work.ts';
+import { idleWork, type Work } from './v2/work.ts';
 
 /**
  * `starting`: no message yet. `initializing`, `opening`, `authenticating`: waiting for the agent's answer. `ready`: takes
@@ -119,7 +119,7 @@ export type AcpConfig = Pick<
   | 'subagents'
 >;
 
-export const beginning: AcpState = {
+export const initialState: AcpState = {
   phase: 'starting',
   asked_count: 0,
   asked: [],
@@ -132,7 +132,7 @@ export const beginning: AcpState = {
   auth_methods: [],
   acp_session_id: null,
   turn: null,
-  work: atRest,
+  work: idleWork,
   modes: null,
   config_options: [],
   commands: [],
@@ -140,6 +140,6 @@ export const beginning: AcpState = {
   usage: null,
   title: null,
   subagents: [],
-  acting: nothingObserved,
+  acting: noObservations,
   spilling: false,
 };

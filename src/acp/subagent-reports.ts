@@ -1,5 +1,5 @@
 /** How agents report the work of their sub-agents: announcements of sessions, and tool calls that launch one. */
-import { type Fields, fieldsOf, isRecord, stringOf } from './json.ts';
+import { asRecord, asString, type Fields, isRecord } from './json.ts';
 
 /** ACP's states of a session's work, and `unknown` if none was reported. */
 export const subagentStatuses = ['running', 'requires_action', 'idle', 'unknown'] as const;
@@ -45,7 +45,7 @@ const drafts = new Map<unknown, SubagentWork>([
 export function readAnnouncement(update: Fields): Announcement {
   const { sessionId, subagentSessionId, title = update.name, description = update.task, state } = update;
   return {
-    ids: [stringOf(sessionId), stringOf(subagentSessionId)],
+    ids: [asString(sessionId), asString(subagentSessionId)],
     name: title === undefined ? undefined : named(title),
     description: description === undefined ? undefined : named(description),
     work: state === undefined ? undefined : readWork(state),
@@ -54,9 +54,9 @@ export function readAnnouncement(update: Fields): Announcement {
 
 /** `call`: an update, or the tool call of a permission request. */
 export function readLaunch({ toolCallId, rawInput, title, status }: Fields): Launch {
-  const { subagent_type, description } = fieldsOf(rawInput);
+  const { subagent_type, description } = asRecord(rawInput);
   return {
-    id: stringOf(toolCallId),
+    id: asString(toolCallId),
     name: named(subagent_type),
     description: named(description),
     title: named(title),
@@ -66,19 +66,19 @@ export function readLaunch({ toolCallId, rawInput, title, status }: Fields): Lau
 
 /** The tool call that launched the author of a message, as marked by Claude's adapter or by Qwen. */
 export function readLaunchers(about: unknown): (string | null)[] {
-  const meta = fieldsOf(fieldsOf(about)._meta);
-  return [stringOf(fieldsOf(meta.claudeCode).parentToolUseId), stringOf(meta.parentToolCallId)];
+  const meta = asRecord(asRecord(about)._meta);
+  return [asString(asRecord(meta.claudeCode).parentToolUseId), asString(meta.parentToolCallId)];
 }
 
 /** The kind of a sub-agent that is known only from marks on its messages. */
 export function readMarkedName(about: Fields): string | null {
-  return named(fieldsOf(about._meta).subagentType);
+  return named(asRecord(about._meta).subagentType);
 }
 
 function readWork(state: unknown): SubagentWork {
   const status = isRecord(state) ? state.state : state;
   if (status === 'running' || status === 'requires_action') return { status, stop_reason: null };
-  if (status === 'idle') return ended(named(fieldsOf(state).stopReason));
+  if (status === 'idle') return ended(named(asRecord(state).stopReason));
   return drafts.get(status) ?? unreportedWork;
 }
 
@@ -89,5 +89,5 @@ function readCallWork(status: unknown): SubagentWork | null {
 
 /** Null for an empty text. */
 function named(value: unknown): string | null {
-  return stringOf(value) || null;
+  return asString(value) || null;
 }

@@ -1,6 +1,13 @@
 import { describe, expect, test } from 'vitest';
 import { limits } from './limits.ts';
-import { askerOf, type Source, type Subagent, scopedCall, seeSubagents, sourceOf } from './subagents.ts';
+import {
+  findRequester,
+  findSource,
+  type Source,
+  type Subagent,
+  scopedCall,
+  updateSubagents,
+} from './subagents.ts';
 
 const open = { acp_session_id: 'main', subagents: [] as Subagent[] };
 const announce = (id: unknown, more: object = {}) => ({
@@ -13,7 +20,7 @@ const child: Source = { id: 'child', by: 'session' };
 /** The sub-agents after these updates, each with its source. */
 function seen(...updates: [Source, object][]): Subagent[] {
   return updates.reduce<Subagent[]>(
-    (subagents, [source, update]) => seeSubagents({ ...open, subagents }, source, update),
+    (subagents, [source, update]) => updateSubagents({ ...open, subagents }, source, update),
     [],
   );
 }
@@ -65,7 +72,7 @@ describe('a sub-agent with a session', () => {
     expect(seen([null, announce('child', { state })])).toMatchObject([{ status, stop_reason }]);
   });
 
-  test('is reported only by the session that made it, and never moves', () => {
+  test('accepts updates only from the session that created it, and never changes its parent', () => {
     const [first, second] = seen(
       [null, announce('child', { title: 'mine' })],
       [child, announce('grandchild')],
@@ -76,7 +83,7 @@ describe('a sub-agent with a session', () => {
     expect(second).toMatchObject({ id: 'grandchild', parent_id: 'child', name: null });
   });
 
-  test('cannot be the main session or its own maker, or be announced in an unknown session', () => {
+  test('cannot be the main session or its own parent, or be announced in an unknown session', () => {
     const unknown: Source = { id: 'x', by: 'unknown' };
     expect(seen([null, announce('main')], [child, announce('child')], [unknown, announce('y')])).toEqual([]);
     expect(seen([null, announce('')], [null, announce(7)], [null, announce('x'.repeat(300))])).toEqual([]);
@@ -118,10 +125,10 @@ describe('a sub-agent within the agent’s session', () => {
     ]);
   });
 
-  test('is not made by other tool calls, or if the agent announces sessions', () => {
+  test('is not created by other tool calls, or if the agent announces sessions', () => {
     expect(seen([null, { ...launch, rawInput: { command: 'ls' } }], [child, launch])).toEqual([]);
     const before = seen([null, announce('c1', { title: 'a session' })]);
-    expect(seeSubagents({ ...open, subagents: before }, null, launch)).toBe(before);
+    expect(updateSubagents({ ...open, subagents: before }, null, launch)).toBe(before);
   });
 });
 
@@ -147,25 +154,25 @@ describe('a message', () => {
     ],
     [{ ...marked({ claudeCode: { parentToolUseId: 'c1' } }), sessionId: 'child' }, child],
   ])('%j is from %j', (params, source) => {
-    expect(sourceOf(known, params)).toEqual(source);
+    expect(findSource(known, params)).toEqual(source);
   });
 
-  test('is the agent’s own before a session is open, whatever session it names', () => {
-    expect(sourceOf({ ...known, acp_session_id: null }, { sessionId: 'other' })).toBeNull();
-    expect(sourceOf({ ...known, acp_session_id: null }, { sessionId: 'child' })).toEqual(child);
+  test('counts as the agent’s own before a session is open, whatever session it names', () => {
+    expect(findSource({ ...known, acp_session_id: null }, { sessionId: 'other' })).toBeNull();
+    expect(findSource({ ...known, acp_session_id: null }, { sessionId: 'child' })).toEqual(child);
   });
 
   test('with an overlong session id is identified by the beginning of it', () => {
-    const source = sourceOf(known, { sessionId: 'x'.repeat(5_000) });
+    const source = findSource(known, { sessionId: 'x'.repeat(5_000) });
     expect(source).toEqual({ id: 'x'.repeat(limits.subagent_id_chars_max), by: 'unknown' });
   });
 
   test('with a request names the sub-agent that asks', () => {
     const named = { ...open, subagents: seen([null, announce('child', { title: 'explorer' })]) };
-    expect(askerOf(named, null)).toBeNull();
-    expect(askerOf(named, child)).toEqual({ id: 'child', name: 'explorer', unknown_session: false });
+    expect(findRequester(named, null)).toBeNull();
+    expect(findRequester(named, child)).toEqual({ id: 'child', name: 'explorer', unknown_session: false });
     const unknown = { id: 'x', name: null, unknown_session: true };
-    expect(askerOf(named, { id: 'x', by: 'unknown' })).toEqual(unknown);
+    expect(findRequester(named, { id: 'x', by: 'unknown' })).toEqual(unknown);
   });
 });
 
@@ -193,6 +200,6 @@ test('returns the same list if nothing changed, and bounds texts', () => {
   const subagents = seen([null, announcement]);
   expect(subagents[0]!.name).toHaveLength(limits.subagent_text_chars_max);
   expect(subagents[0]!.description).toHaveLength(limits.subagent_text_chars_max);
-  expect(seeSubagents({ ...open, subagents }, null, announcement)).toBe(subagents);
-  expect(seeSubagents({ ...open, subagents }, child, { sessionUpdate: 'plan' })).toBe(subagents);
+  expect(updateSubagents({ ...open, subagents }, null, announcement)).toBe(subagents);
+  expect(updateSubagents({ ...open, subagents }, child, { sessionUpdate: 'plan' })).toBe(subagents);
 });

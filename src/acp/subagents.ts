@@ -4,9 +4,9 @@
  * sub-agent. Messages from a sub-agent never change the state of the agent's own session.
  */
 
-import { type Fields, fieldsOf, isRecord } from './json.ts';
+import { asRecord, type Fields, isRecord } from './json.ts';
 import { limits } from './limits.ts';
-import { textOf } from './message.ts';
+import { readText } from './message.ts';
 import {
   type Announcement,
   type Launch,
@@ -36,7 +36,7 @@ export type Source = {
 } | null;
 
 /** The sub-agent that asks for permission. */
-export interface Asker {
+export interface Requester {
   id: string;
   name: string | null;
   unknown_session: boolean;
@@ -50,8 +50,8 @@ interface Sessions {
 }
 
 /** `params`: those of a request or a notification from the agent. */
-export function sourceOf({ acp_session_id, subagents }: Sessions, params: unknown): Source {
-  const session = textOf(params, 'sessionId');
+export function findSource({ acp_session_id, subagents }: Sessions, params: unknown): Source {
+  const session = readText(params, 'sessionId');
   if (session !== null && session !== acp_session_id) {
     if (subagents.some(({ id, has_session }) => has_session && id === session)) {
       return { id: session, by: 'session' };
@@ -60,21 +60,21 @@ export function sourceOf({ acp_session_id, subagents }: Sessions, params: unknow
       return { id: session.slice(0, limits.subagent_id_chars_max), by: 'unknown' };
     }
   }
-  const { update, toolCall } = fieldsOf(params);
+  const { update, toolCall } = asRecord(params);
   const call = firstId([...readLaunchers(update), ...readLaunchers(toolCall)]);
   return call === null ? null : { id: call, by: 'call' };
 }
 
 /** The sub-agent behind a permission request; null if the agent itself asks. */
-export function askerOf({ subagents }: Sessions, source: Source): Asker | null {
+export function findRequester({ subagents }: Sessions, source: Source): Requester | null {
   if (source === null) return null;
   const { id, by } = source;
-  const name = subagents.find((one) => one.id === id)?.name ?? null;
+  const name = subagents.find((subagent) => subagent.id === id)?.name ?? null;
   return { id, name, unknown_session: by === 'unknown' };
 }
 
 /** `about`: an update, or the tool call of a permission request. Returns the same list if nothing is new. */
-export function seeSubagents(
+export function updateSubagents(
   { acp_session_id, subagents }: Sessions,
   source: Source,
   about: unknown,
@@ -109,7 +109,7 @@ function withAnnounced(
   parent_id: string | null,
   { name, description, work }: Announcement,
 ): Subagent[] {
-  const before = subagents.find((one) => one.id === id);
+  const before = subagents.find((subagent) => subagent.id === id);
   // Only the session that created a sub-agent may report on it.
   if (before && (!before.has_session || before.parent_id !== parent_id)) return subagents;
   return withChanged(subagents, {
@@ -124,13 +124,13 @@ function withAnnounced(
 // --- marks within the agent's session ---------------------------------------------------------------------------------
 
 function withMarked(subagents: Subagent[], id: string, name: string | null): Subagent[] {
-  if (subagents.some((one) => one.id === id)) return subagents;
+  if (subagents.some((subagent) => subagent.id === id)) return subagents;
   return withChanged(subagents, { ...newSubagent(id, null), name: brief(name), status: 'running' });
 }
 
 function withLaunched(subagents: Subagent[], parent_id: string | null, launch: Launch): Subagent[] {
   const id = firstId([launch.id]);
-  const before = subagents.find((one) => one.id === id);
+  const before = subagents.find((subagent) => subagent.id === id);
   if (id === null || before?.has_session || (launch.name === null && !before)) return subagents;
   return withChanged(subagents, {
     ...(before ?? newSubagent(id, parent_id)),

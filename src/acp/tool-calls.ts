@@ -1,5 +1,5 @@
 /** Tool calls as agents report them: the fields of one report, and the content that a call shows. */
-import { type Fields, fieldsOf, isRecord, numberOf, recordsOf, stringOf } from './json.ts';
+import { asNumber, asRecord, asRecords, asString, type Fields, isRecord } from './json.ts';
 import { plainContent } from './v2/diffs.ts';
 
 export interface Location {
@@ -38,12 +38,12 @@ export type Content =
 
 /** Reads a tool call of an update, a permission request or a review. */
 export function readToolCall(value: unknown): ToolCall {
-  const { toolCallId, title, kind, status, locations, content, rawInput, rawOutput } = fieldsOf(value);
+  const { toolCallId, title, kind, status, locations, content, rawInput, rawOutput } = asRecord(value);
   return {
-    id: stringOf(toolCallId),
-    title: stringOf(title),
-    tool_kind: stringOf(kind),
-    status: stringOf(status),
+    id: asString(toolCallId),
+    title: asString(title),
+    tool_kind: asString(kind),
+    status: asString(status),
     locations: Array.isArray(locations) ? readLocations(locations) : null,
     content,
     raw_input: rawInput,
@@ -52,22 +52,22 @@ export function readToolCall(value: unknown): ToolCall {
 }
 
 function readLocations(locations: readonly unknown[]): Location[] {
-  return recordsOf(locations).flatMap(({ path, line }) =>
-    typeof path === 'string' ? [{ path, line: numberOf(line) }] : [],
+  return asRecords(locations).flatMap(({ path, line }) =>
+    typeof path === 'string' ? [{ path, line: asNumber(line) }] : [],
   );
 }
 
 /** Reads the content of a call. A diff of ACP v2 becomes one diff for each file. */
 export function readContent(content: unknown): Content[] {
-  return recordsOf(plainContent(content)).map(readPart);
+  return asRecords(plainContent(content)).map(readPart);
 }
 
 function readPart(raw: Fields): Content {
   const { type, content, path, oldText, newText, terminalId } = raw;
   if (type === 'content') return { type, block: content, raw };
   if (type === 'diff') {
-    const texts = { old_text: stringOf(oldText), new_text: stringOf(newText) };
-    return { type, path: stringOf(path) ?? '', ...texts, raw };
+    const texts = { old_text: asString(oldText), new_text: asString(newText) };
+    return { type, path: asString(path) ?? '', ...texts, raw };
   }
   if (type === 'terminal' && typeof terminalId === 'string') return { type, terminal_id: terminalId, raw };
   return { type: 'unknown', raw };
@@ -83,13 +83,13 @@ export interface OfferedOption {
 /** Null for an option without an id, because it cannot be chosen. */
 export function readOption(value: unknown): OfferedOption | null {
   if (!isRecord(value)) return null;
-  const option_id = stringOf(value.optionId);
+  const option_id = asString(value.optionId);
   if (option_id === null) return null;
-  return { option_id, name: stringOf(value.name) ?? option_id, kind: stringOf(value.kind) ?? '' };
+  return { option_id, name: asString(value.name) ?? option_id, kind: asString(value.kind) ?? '' };
 }
 
 /** The answer to a permission request, from the result of its response. */
 export function readOutcome(result: unknown): { outcome: string; option_id: string | null } {
-  const { outcome, optionId } = fieldsOf(fieldsOf(result).outcome);
-  return { outcome: stringOf(outcome) ?? '', option_id: stringOf(optionId) };
+  const { outcome, optionId } = asRecord(asRecord(result).outcome);
+  return { outcome: asString(outcome) ?? '', option_id: asString(optionId) };
 }

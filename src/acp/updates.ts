@@ -4,7 +4,7 @@
  */
 import type { SessionUpdate as V1 } from '@agentclientprotocol/sdk';
 import type { SessionUpdate as V2 } from '@agentclientprotocol/sdk/experimental/v2';
-import { type Fields, numberOf, recordsOf, stringOf } from './json.ts';
+import { asNumber, asRecords, asString, type Fields } from './json.ts';
 import { type Cost, type ReportedSettings, readCost, readSettings } from './settings.ts';
 import { type Announcement, readAnnouncement } from './subagent-reports.ts';
 import { readToolCall, type ToolCall } from './tool-calls.ts';
@@ -66,7 +66,7 @@ export type Update =
 /** `update`: an update of ACP v1, or of v2 after `plainUpdate`. */
 export function readUpdate(update: Fields): Update {
   const { sessionUpdate, content, messageId } = update;
-  const message_id = stringOf(messageId);
+  const message_id = asString(messageId);
   switch (sessionUpdate as UpdateName) {
     case 'agent_message_chunk':
       return { kind: 'chunk', voice: 'agent_message', message_id, block: content };
@@ -102,18 +102,18 @@ export function readUpdate(update: Fields): Update {
 function readReport(update: Fields): Update {
   switch (update.sessionUpdate as UpdateName) {
     case 'plan':
-      return { kind: 'plan', entries: recordsOf(update.entries) };
+      return { kind: 'plan', entries: asRecords(update.entries) };
     case 'available_commands_update':
-      return { kind: 'commands', commands: recordsOf(update.availableCommands) };
+      return { kind: 'commands', commands: asRecords(update.availableCommands) };
     case 'current_mode_update':
-      return { kind: 'mode', mode_id: stringOf(update.currentModeId) };
+      return { kind: 'mode', mode_id: asString(update.currentModeId) };
     case 'config_option_update':
       return { kind: 'settings', settings: readSettings(update) };
     case 'session_info_update':
-      return { kind: 'title', title: update.title === undefined ? undefined : stringOf(update.title) };
+      return { kind: 'title', title: update.title === undefined ? undefined : asString(update.title) };
     case 'usage_update': {
       const { used, size, cost } = update;
-      return { kind: 'usage', used: numberOf(used), size: numberOf(size), cost: readCost(cost) };
+      return { kind: 'usage', used: asNumber(used), size: asNumber(size), cost: readCost(cost) };
     }
     case 'subagent_update':
       return { kind: 'subagent', announcement: readAnnouncement(update) };
@@ -121,11 +121,11 @@ function readReport(update: Fields): Update {
       return { kind: 'work' };
     case 'notice': {
       const { severity, title, description } = update;
-      const texts = { title: stringOf(title), description: stringOf(description) };
-      return { kind: 'notice', severity: stringOf(severity), ...texts };
+      const texts = { title: asString(title), description: asString(description) };
+      return { kind: 'notice', severity: asString(severity), ...texts };
     }
     case 'compaction_update':
-      return { kind: 'compaction', status: stringOf(update.status), error: stringOf(update.error) };
+      return { kind: 'compaction', status: asString(update.status), error: asString(update.error) };
     case 'compaction_summary_chunk':
       return { kind: 'compaction_summary' };
     default:
@@ -136,15 +136,15 @@ function readReport(update: Fields): Update {
 function sessionMessage(update: Fields, is_chunk: boolean, blocks: readonly unknown[] | null): Update {
   return {
     kind: 'session_message',
-    message_id: stringOf(update.messageId),
-    from: stringOf(update.senderSessionId),
-    to: stringOf(update.recipientSessionId),
+    message_id: asString(update.messageId),
+    from: asString(update.senderSessionId),
+    to: asString(update.recipientSessionId),
     is_chunk,
     blocks,
   };
 }
 
 function terminal({ terminalId, command, output, exitStatus, data }: Fields): Update {
-  const terminal_id = stringOf(terminalId);
+  const terminal_id = asString(terminalId);
   return { kind: 'terminal', terminal_id, command, output, exit_status: exitStatus, data };
 }

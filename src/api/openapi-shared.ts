@@ -27,7 +27,7 @@ interface Place {
  */
 export function shareRepeated(paths: Operations, named: Record<Kind, Record<string, Json>>): Json {
   const components: Record<Kind, Record<string, Json>> = structuredClone(named);
-  for (const places of [...grouped(placesIn(paths)).values()].sort((a, b) => b.length - a.length)) {
+  for (const places of [...grouped(findPlaces(paths)).values()].sort((a, b) => b.length - a.length)) {
     const { kind, name, part } = places[0]!;
     const known = Object.entries(components[kind]).find(([, component]) => same(component, part))?.[0];
     if (known === undefined && (places.length < 2 || name in components[kind])) continue;
@@ -38,7 +38,7 @@ export function shareRepeated(paths: Operations, named: Record<Kind, Record<stri
   return Object.fromEntries(KINDS.map((kind) => [kind, sorted(components[kind])]));
 }
 
-function placesIn(paths: Operations): Place[] {
+function findPlaces(paths: Operations): Place[] {
   return Object.values(paths)
     .flatMap((methods) => Object.values(methods))
     .flatMap((operation) => {

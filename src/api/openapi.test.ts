@@ -23,10 +23,10 @@ test('every operation has a unique id', () => {
 test('every reference resolves', () => {
   const references = [...JSON.stringify(description).matchAll(/"\$ref":"([^"]+)"/g)].map(([, path]) => path!);
   expect(references.length).toBeGreaterThan(0);
-  expect(references.filter((path) => lookUp(path) === undefined)).toEqual([]);
+  expect(references.filter((path) => resolveRef(path) === undefined)).toEqual([]);
 });
 
-test('what two operations repeat is a component', () => {
+test('shares repeated definitions as components', () => {
   const operations = operationsOf(() => true) as unknown as { parameters: object[]; responses: object }[];
   const failures = operations.flatMap(({ responses }) =>
     Object.entries(responses).flatMap(([status, response]) => (Number(status) >= 400 ? [response] : [])),
@@ -36,7 +36,7 @@ test('what two operations repeat is a component', () => {
     .map((part) => JSON.stringify(part));
   const shared = [...JSON.stringify(description).matchAll(/"\$ref":"(#[^"]+)"/g)]
     .filter(([, path]) => !path!.startsWith('#/components/schemas/'))
-    .map(([, path]) => JSON.stringify(lookUp(path!)));
+    .map(([, path]) => JSON.stringify(resolveRef(path!)));
   expect(inline.filter((part) => shared.includes(part))).toEqual([]);
 });
 
@@ -70,14 +70,14 @@ test('HEAD of every stream has the headers and errors of GET, and no body', () =
   expect(resolved(responses[404])).toMatchObject({ description: '`agent not found`' });
 });
 
-function lookUp(path: string): unknown {
+function resolveRef(path: string): unknown {
   const keys = path.slice(2).split('/');
   return keys.reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], description);
 }
 
 function resolved(part: unknown): unknown {
   const { $ref } = part as { $ref?: string };
-  return $ref === undefined ? part : lookUp($ref);
+  return $ref === undefined ? part : resolveRef($ref);
 }
 
 function operationsOf(wanted: (operation: { method: string }) => boolean) {

@@ -84,7 +84,7 @@ function describe(operation: string, route: Route, schemas: Schemas): Json {
     operationId: operation,
     tags: [route.tag],
     summary: route.summary,
-    ...descriptionOf(route),
+    ...getDescription(route),
     ...(isPublic(route) && { security: [] }),
     ...(isRootOnly(route) && { 'x-root-only': true }),
     parameters: [...pathParameters(route), ...queryParameters(route, schemas), ...headerParameters(route)],
@@ -98,7 +98,7 @@ function describe(operation: string, route: Route, schemas: Schemas): Json {
   };
 }
 
-function descriptionOf({ action, description }: Route): { description?: string } {
+function getDescription({ action, description }: Route): { description?: string } {
   const scope = scopeOf(action);
   const needs = scope === null ? [] : [`An API token needs the scope \`${scope}\`.`];
   const texts = [...(description === undefined ? [] : [description]), ...needs];

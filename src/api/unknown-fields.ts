@@ -23,9 +23,9 @@ export function unknownFields(schema: z.ZodType, value: unknown): FieldPath[] {
 /** Whether an update has no field that changes something. False if the value is not an object: validation reports that. */
 export function changesNothing(schema: z.ZodType, value: unknown): boolean {
   if (!isObject(value)) return false;
-  const whole = outermost(schema, value);
-  if (!(whole instanceof z.ZodObject)) return Object.keys(value).length === 0;
-  return !Object.keys(value).some((key) => key !== PRECONDITION && Object.hasOwn(whole.shape, key));
+  const unwrapped = unwrapSchema(schema, value);
+  if (!(unwrapped instanceof z.ZodObject)) return Object.keys(value).length === 0;
+  return !Object.keys(value).some((key) => key !== PRECONDITION && Object.hasOwn(unwrapped.shape, key));
 }
 
 /**
@@ -36,12 +36,12 @@ export function changesNothing(schema: z.ZodType, value: unknown): boolean {
  * @param parameters names of query parameters, shown as `?name`
  */
 export function ignoredFieldsHeader(fields: readonly FieldPath[], parameters: readonly string[]): string {
-  const names = [...fields.map(nameOf), ...parameters.map((parameter) => `?${encoded(parameter)}`)];
+  const names = [...fields.map(formatPath), ...parameters.map((parameter) => `?${encoded(parameter)}`)];
   const shown = names.slice(0, limits.ignored_fields_max);
   return (shown.length < names.length ? [...shown, '...'] : shown).join(', ');
 }
 
-function nameOf(path: FieldPath): string {
+function formatPath(path: FieldPath): string {
   return path
     .map((part, at) => (typeof part === 'number' ? '[]' : (at > 0 ? '.' : '') + encoded(String(part))))
     .join('');
@@ -53,38 +53,40 @@ function encoded(name: string): string {
 
 function walk(schema: z.ZodType, value: unknown, path: FieldPath, found: Map<string, FieldPath>): void {
   if (found.size > limits.ignored_fields_max || typeof value !== 'object' || value === null) return;
-  const whole = outermost(schema, value);
-  if (whole instanceof z.ZodArray && Array.isArray(value)) {
-    for (const item of value) walk(whole.element as z.ZodType, item, [...path, 0], found);
-  } else if (whole instanceof z.ZodRecord && isObject(value)) {
+  const unwrapped = unwrapSchema(schema, value);
+  if (unwrapped instanceof z.ZodArray && Array.isArray(value)) {
+    for (const item of value) walk(unwrapped.element as z.ZodType, item, [...path, 0], found);
+  } else if (unwrapped instanceof z.ZodRecord && isObject(value)) {
     for (const [key, item] of Object.entries(value))
-      walk(whole.valueType as z.ZodType, item, [...path, key], found);
-  } else if (whole instanceof z.ZodObject && isObject(value)) {
+      walk(unwrapped.valueType as z.ZodType, item, [...path, key], found);
+  } else if (unwrapped instanceof z.ZodObject && isObject(value)) {
     for (const [key, item] of Object.entries(value)) {
-      const here = [...path, key];
-      if (Object.hasOwn(whole.shape, key)) walk(whole.shape[key] as z.ZodType, item, here, found);
-      else if (!isOpen(whole) && found.size <= limits.ignored_fields_max) found.set(nameOf(here), here);
+      const field_path = [...path, key];
+      if (Object.hasOwn(unwrapped.shape, key))
+        walk(unwrapped.shape[key] as z.ZodType, item, field_path, found);
+      else if (!allowsUnknown(unwrapped) && found.size <= limits.ignored_fields_max)
+        found.set(formatPath(field_path), field_path);
     }
   }
 }
 
 /** Unwraps defaults, transforms and unions to the schema that has the fields of the value. */
-function outermost(schema: z.ZodType, value: unknown): z.ZodType {
-  if (schema instanceof z.ZodPipe) return outermost(schema.in as z.ZodType, value);
+function unwrapSchema(schema: z.ZodType, value: unknown): z.ZodType {
+  if (schema instanceof z.ZodPipe) return unwrapSchema(schema.in as z.ZodType, value);
   if (schema instanceof z.ZodUnion) {
     const options = schema.options as z.ZodType[];
     const taken = options.find((option) => option.safeParse(value).success);
-    return taken ? outermost(taken, value) : schema;
+    return taken ? unwrapSchema(taken, value) : schema;
   }
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault) {
-    return outermost(schema.unwrap() as z.ZodType, value);
+    return unwrapSchema(schema.unwrap() as z.ZodType, value);
   }
   return schema;
 }
 
 /** Whether the object allows any field: loose, or defined by another specification. */
-function isOpen(whole: z.ZodObject): boolean {
-  return whole.def.catchall !== undefined || whole.meta()?.foreign === true;
+function allowsUnknown(unwrapped: z.ZodObject): boolean {
+  return unwrapped.def.catchall !== undefined || unwrapped.meta()?.foreign === true;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

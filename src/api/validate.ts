@@ -8,29 +8,29 @@ import { fieldPath } from './field-path.ts';
 import { withinLimits } from './within-limits.ts';
 
 /**
- * Returns the validated value or throws a 400 `Problem`. `whole` names the value in messages (`body must be an object`);
+ * Returns the validated value or throws a 400 `Problem`. `subject` names the value in messages (`body must be an object`);
  * `path` is its location if it is part of something else.
  */
 export function validate<S extends z.ZodType>(
   schema: S,
   input: unknown,
-  whole: string,
+  subject: string,
   path: readonly PropertyKey[] = [],
 ): z.output<S> {
   const result = schema.safeParse(withinLimits(schema, input), { reportInput: true });
   if (result.success) return result.data;
   const issue = result.error.issues[0]!;
-  const words = wrong(issue);
+  const message = issueMessage(issue);
   throw invalidInput(
-    isFixedMessage(words) ? words : `${fieldPath([...path, ...issue.path]) || whole} ${words}`,
+    isFixedMessage(message) ? message : `${fieldPath([...path, ...issue.path]) || subject} ${message}`,
   );
 }
 
 /** Matches Zod's default messages. Messages from a schema are used unchanged. */
-const ZODS_WORDS = /^(Invalid|Too |Unrecognized)/;
+const ZOD_MESSAGES = /^(Invalid|Too |Unrecognized)/;
 
-function wrong(issue: z.core.$ZodIssue): string {
-  if (!ZODS_WORDS.test(issue.message)) return issue.message;
+function issueMessage(issue: z.core.$ZodIssue): string {
+  if (!ZOD_MESSAGES.test(issue.message)) return issue.message;
   if ('input' in issue && issue.input === undefined && issue.code !== 'custom') return 'is required';
   switch (issue.code) {
     case 'invalid_type':
@@ -38,19 +38,19 @@ function wrong(issue: z.core.$ZodIssue): string {
     case 'invalid_value':
       return `must be one of: ${issue.values.map(String).join(', ')}`;
     case 'too_small':
-      return sized(issue.origin, 'least', Number(issue.minimum));
+      return sizeMessage(issue.origin, 'least', Number(issue.minimum));
     case 'too_big':
-      return sized(issue.origin, 'most', Number(issue.maximum));
+      return sizeMessage(issue.origin, 'most', Number(issue.maximum));
     case 'invalid_format':
       return issue.format === 'datetime' ? 'must be an RFC 3339 time' : 'has the wrong form';
     case 'invalid_key':
-      return issue.issues[0] ? wrong(issue.issues[0]) : 'is not valid';
+      return issue.issues[0] ? issueMessage(issue.issues[0]) : 'is not valid';
     default:
       return 'is not valid';
   }
 }
 
-function sized(origin: string, edge: 'least' | 'most', bound: number): string {
+function sizeMessage(origin: string, edge: 'least' | 'most', bound: number): string {
   if (origin === 'string') return `must be at ${edge} ${bound} characters`;
   if (origin === 'array' || origin === 'record') return `must have at ${edge} ${bound} entries`;
   return `must be at ${edge} ${bound}`;

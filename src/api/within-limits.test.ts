@@ -15,7 +15,7 @@ const body = z.object({
 const entries = (count: number) =>
   Object.fromEntries(Array.from({ length: count }, (_, n) => [`k${n}`, `v${n}`]));
 
-test('looks at no more than one entry above the limit', () => {
+test('checks at most one entry above the limit', () => {
   seen.mockClear();
   const words = Array.from({ length: 10_000 }, () => 'good');
   expect(() => validate(body, { words }, 'body')).toThrow('words must have at most 2 entries');
@@ -26,12 +26,12 @@ test('looks at no more than one entry above the limit', () => {
   expect(seen.mock.calls.length).toBeLessThan(30);
 });
 
-test('refuses what is wrong in the first entries with its own message', () => {
+test('reports an invalid entry within the limit with its specific message', () => {
   const members = [{ env: { k: 1, ...entries(9) } }];
   expect(() => validate(body, { members }, 'body')).toThrow('members[].env.k must be a string');
 });
 
-test('leaves everything within the limits, and what the schema does not know', () => {
+test('leaves values within the limits and unknown fields unchanged', () => {
   const value = { words: ['a', 'b'], members: [{ env: entries(3), other: [1, 2, 3] }], more: { a: [1] } };
   expect(withinLimits(body, value)).toBe(value);
   for (const other of [null, 'text', [], [[1]], { words: { a: 1 }, members: 'none' }]) {
@@ -39,7 +39,7 @@ test('leaves everything within the limits, and what the schema does not know', (
   }
 });
 
-test('does not change the value that it cuts', () => {
+test('does not mutate the value that it truncates', () => {
   const value = { members: [{ env: entries(9) }], words: null };
   const before = structuredClone(value);
   expect(withinLimits(body, value)).toEqual({ members: [{ env: entries(4) }], words: null });

@@ -8,23 +8,23 @@ import { z } from 'zod';
 /** The value itself where nothing is over its limit, otherwise a copy. Alternatives (`z.union`) are left as they are. */
 export function withinLimits(schema: z.ZodType, value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
-  const whole = unwrapped(schema);
+  const inner = unwrapSchema(schema);
   if (Array.isArray(value)) {
-    if (!(whole instanceof z.ZodArray)) return value;
-    const max = whole._zod.bag.maximum;
-    const kept = typeof max === 'number' && value.length > max ? value.slice(0, max + 1) : value;
-    const items = kept.map((item) => withinLimits(whole.element as z.ZodType, item));
-    return items.some((item, n) => item !== kept[n]) ? items : kept;
+    if (!(inner instanceof z.ZodArray)) return value;
+    const max = inner._zod.bag.maximum;
+    const entries = typeof max === 'number' && value.length > max ? value.slice(0, max + 1) : value;
+    const items = entries.map((item) => withinLimits(inner.element as z.ZodType, item));
+    return items.some((item, n) => item !== entries[n]) ? items : entries;
   }
   const fields = value as Record<string, unknown>;
-  if (whole instanceof z.ZodRecord) {
-    const max = whole.meta()?.maxProperties;
+  if (inner instanceof z.ZodRecord) {
+    const max = inner.meta()?.maxProperties;
     const keys = Object.keys(fields);
     if (typeof max !== 'number' || keys.length <= max) return value;
     return Object.fromEntries(keys.slice(0, max + 1).map((key) => [key, fields[key]]));
   }
-  if (!(whole instanceof z.ZodObject)) return value;
-  const changed = Object.entries(whole.shape).flatMap(([key, field]) => {
+  if (!(inner instanceof z.ZodObject)) return value;
+  const changed = Object.entries(inner.shape).flatMap(([key, field]) => {
     if (!Object.hasOwn(fields, key)) return [];
     const cut = withinLimits(field as z.ZodType, fields[key]);
     return cut === fields[key] ? [] : [[key, cut] as const];
@@ -32,10 +32,10 @@ export function withinLimits(schema: z.ZodType, value: unknown): unknown {
   return changed.length === 0 ? value : { ...fields, ...Object.fromEntries(changed) };
 }
 
-function unwrapped(schema: z.ZodType): z.ZodType {
-  if (schema instanceof z.ZodPipe) return unwrapped(schema.in as z.ZodType);
+function unwrapSchema(schema: z.ZodType): z.ZodType {
+  if (schema instanceof z.ZodPipe) return unwrapSchema(schema.in as z.ZodType);
   if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault) {
-    return unwrapped(schema.unwrap() as z.ZodType);
+    return unwrapSchema(schema.unwrap() as z.ZodType);
   }
   return schema;
 }

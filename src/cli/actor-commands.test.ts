@@ -45,57 +45,73 @@ function actor(args: string[], env: Record<string, string> = {}): Promise<Ran> {
 }
 
 /** The last call of a command. */
-async function asks(...args: string[]): Promise<unknown> {
+async function runActorCommand(...args: string[]): Promise<unknown> {
   const { code, stderr } = await actor(args);
   expect([code, stderr]).toEqual([0, '']);
   const { method, params } = calls.at(-1)!;
   return { method, ...params };
 }
 
-test('each command sends what its options say', async () => {
+test('each command sends its options', async () => {
   const as = ['--actor-id', 'hand@team_x'];
   const actor_id = 'hand@team_x';
   const payload = ['--payload', '{"a":1}'];
-  expect(await asks('team-members', ...as)).toEqual({ method: 'team-members', actor_id });
-  expect(await asks('run-members', ...as, '--run-id', 'r')).toEqual({
+  expect(await runActorCommand('team-members', ...as)).toEqual({ method: 'team-members', actor_id });
+  expect(await runActorCommand('run-members', ...as, '--run-id', 'r')).toEqual({
     ...{ method: 'run-members', actor_id, run_id: 'r' },
   });
-  expect(await asks('inbox', '--run-id', 'r', '--limit', '3', '--all')).toEqual({
+  expect(await runActorCommand('inbox', '--run-id', 'r', '--limit', '3', '--all')).toEqual({
     ...{ method: 'inbox', run_id: 'r', limit: 3, status: 'all' },
   });
-  expect(await asks('ack', ...as, '--message-id', '7')).toEqual({ method: 'ack', actor_id, message_id: 7 });
-  expect(await asks('send', '--to', 'leader', ...payload, '--idempotency-key', 'k')).toEqual({
+  expect(await runActorCommand('ack', ...as, '--message-id', '7')).toEqual({
+    method: 'ack',
+    actor_id,
+    message_id: 7,
+  });
+  expect(await runActorCommand('send', '--to', 'leader', ...payload, '--idempotency-key', 'k')).toEqual({
     ...{ method: 'send', to: 'leader', payload: { a: 1 }, idempotency_key: 'k' },
   });
-  expect(await asks('step-list')).toEqual({ method: 'step-list' });
-  expect(await asks('step-list', '--step-key', 's')).toEqual({ method: 'step-list', step_key: 's' });
+  expect(await runActorCommand('step-list')).toEqual({ method: 'step-list' });
+  expect(await runActorCommand('step-list', '--step-key', 's')).toEqual({
+    method: 'step-list',
+    step_key: 's',
+  });
   const needs = ['--depends-on', 'a', '--depends-on', 'b'];
   const what = ['--prompt', 'do', '--input', '[1]'];
-  expect(await asks('step-add', '--step-key', 's', '--member', 'hand', ...needs, ...what)).toEqual({
-    ...{ method: 'step-add', step_key: 's', member_id: 'hand', depends_on: ['a', 'b'] },
-    ...{ prompt: 'do', input: [1] },
-  });
-  expect(await asks('step-complete', '--step-key', 's', '--output', '{"n":1}')).toEqual({
+  expect(await runActorCommand('step-add', '--step-key', 's', '--member', 'hand', ...needs, ...what)).toEqual(
+    {
+      ...{ method: 'step-add', step_key: 's', member_id: 'hand', depends_on: ['a', 'b'] },
+      ...{ prompt: 'do', input: [1] },
+    },
+  );
+  expect(await runActorCommand('step-complete', '--step-key', 's', '--output', '{"n":1}')).toEqual({
     ...{ method: 'step-complete', step_key: 's', output: { n: 1 } },
   });
-  expect(await asks('step-complete', '--step-key', 's', '--output', 'well done')).toMatchObject({
+  expect(await runActorCommand('step-complete', '--step-key', 's', '--output', 'well done')).toMatchObject({
     ...{ output: 'well done' },
   });
-  expect(await asks('step-fail', '--step-key', 's', '--error-text', 'no')).toEqual({
+  expect(await runActorCommand('step-fail', '--step-key', 's', '--error-text', 'no')).toEqual({
     ...{ method: 'step-fail', step_key: 's', error_text: 'no' },
   });
-  expect(await asks('run-complete')).toEqual({ method: 'run-complete', output: null });
-  expect(await asks('run-fail', '--error-text', 'no')).toEqual({ method: 'run-fail', error_text: 'no' });
-  expect(await asks('time-trigger-list', ...as)).toEqual({ method: 'time-trigger-list', actor_id });
+  expect(await runActorCommand('run-complete')).toEqual({ method: 'run-complete', output: null });
+  expect(await runActorCommand('run-fail', '--error-text', 'no')).toEqual({
+    method: 'run-fail',
+    error_text: 'no',
+  });
+  expect(await runActorCommand('time-trigger-list', ...as)).toEqual({
+    method: 'time-trigger-list',
+    actor_id,
+  });
   const cron = ['--cron', '0 9 * * *', '--timezone', 'Europe/Berlin'];
-  expect(await asks('time-trigger-set', ...cron, ...payload)).toEqual({
+  expect(await runActorCommand('time-trigger-set', ...cron, ...payload)).toEqual({
     ...{ method: 'time-trigger-set', cron: '0 9 * * *', timezone: 'Europe/Berlin', payload: { a: 1 } },
   });
-  expect(await asks('time-trigger-cancel', '--trigger-id', 't')).toEqual({
+  expect(await runActorCommand('time-trigger-cancel', '--trigger-id', 't')).toEqual({
     ...{ method: 'time-trigger-cancel', trigger_id: 't' },
   });
-  expect(await asks('permission-review-list')).toEqual({ method: 'permission-review-list' });
-  const respond = (...more: string[]) => asks('permission-review-respond', '--request-id', 'rev', ...more);
+  expect(await runActorCommand('permission-review-list')).toEqual({ method: 'permission-review-list' });
+  const respond = (...more: string[]) =>
+    runActorCommand('permission-review-respond', '--request-id', 'rev', ...more);
   const method = 'permission-review-respond';
   expect(await respond('--decision', 'allow')).toEqual({ method, review_id: 'rev', decision: 'allow' });
   expect(await respond('--option-id', 'o')).toEqual({ method, review_id: 'rev', option_id: 'o' });
@@ -103,9 +119,11 @@ test('each command sends what its options say', async () => {
 });
 
 test('a repeated option with one value is an error that names it', async () => {
-  const said = await actor(['send', '--to', 'a', '--payload', '{}', '--to=b']);
-  expect(said).toEqual({ code: 2, stdout: '', stderr: 'svc: --to may be given only once\n' });
-  expect(await asks('permission-review-respond', '--permission-id', 'a', '--decision', 'deny')).toEqual({
+  const result = await actor(['send', '--to', 'a', '--payload', '{}', '--to=b']);
+  expect(result).toEqual({ code: 2, stdout: '', stderr: 'svc: --to may be given only once\n' });
+  expect(
+    await runActorCommand('permission-review-respond', '--permission-id', 'a', '--decision', 'deny'),
+  ).toEqual({
     ...{ method: 'permission-review-respond', review_id: 'a', decision: 'deny' },
   });
 });
@@ -126,7 +144,7 @@ test('prints an object for one message, and an array in order for several', asyn
   expect([code, JSON.parse(stdout)]).toEqual([0, [{ message_id: 9 }, { message_id: 8 }]]);
 });
 
-test('a failed call is in its place, the others are made, and the exit code reports it', async () => {
+test('reports a failed call in its position and in the exit code, and makes the other calls', async () => {
   answers = (_method, params) => {
     if (params.message_id === 8 || params.review_id === 'b') throw problems.messageNotFound();
     return params;

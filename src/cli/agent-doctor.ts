@@ -7,7 +7,7 @@ import type { Preset } from '../features/presets/rules/preset.ts';
 import type { Check, Report } from '../tools/agent-doctor/report.ts';
 import type { Context } from './context.ts';
 import { failed, usage } from './failure.ts';
-import { leaf, timeLimit } from './options.ts';
+import { addJsonCommand, timeLimit } from './options.ts';
 import { type Column, printJson, printRows, say } from './output.ts';
 import { visible } from './terminal.ts';
 
@@ -33,7 +33,7 @@ const columns: Column<Row>[] = [
 
 export function addAgentDoctor(agents: Command, context: Context): void {
   const { io } = context;
-  leaf(
+  addJsonCommand(
     agents,
     'doctor [program...]',
     'check whether an ACP agent works with svc, without a plane; its command follows --',
@@ -44,9 +44,9 @@ export function addAgentDoctor(agents: Command, context: Context): void {
     .option('--mode <id>', 'the mode to set on its session')
     .option('--prompt <text>', 'the prompt to send; it should make the agent ask for permission')
     .option('--timeout <duration>', 'time limit of each check (default: 60s)', timeLimit)
-    .action(async (given: string[], options: Options) => {
-      const preset = presetOf(options.preset);
-      const argv = given.length > 0 ? given : preset?.program?.argv;
+    .action(async (args: string[], options: Options) => {
+      const preset = findAcpPreset(options.preset);
+      const argv = args.length > 0 ? args : preset?.program?.argv;
       if (!argv) throw usage('give a program after --, or --preset ID of a preset that has one');
       const { examineAgent } = await import('../tools/agent-doctor/doctor.ts');
       const { agentNames } = await import('../tools/agent-doctor/known-agents.ts');
@@ -78,7 +78,7 @@ export function addAgentDoctor(agents: Command, context: Context): void {
     });
 }
 
-function presetOf(id: string | undefined): Preset | null {
+function findAcpPreset(id: string | undefined): Preset | null {
   if (id === undefined) return null;
   const preset = findPreset(id);
   if (preset?.protocol !== 'acp') throw usage(`--preset: ${id} is not a preset that speaks ACP`);

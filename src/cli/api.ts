@@ -47,7 +47,7 @@ export class Api {
   }
 
   /** Repeats a call for as long as the plane answers `rate_limited`, after the delay that the plane asks for. */
-  async patiently<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Answer<RouteOf<Op>>> {
+  async callWithRetry<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Answer<RouteOf<Op>>> {
     for (;;) {
       try {
         return await this.call(op, args);
@@ -92,7 +92,7 @@ export async function connect(context: Context, options: ApiOptions): Promise<Ap
 }
 
 /** Returns a client without a token, for calls that need none. */
-export async function connectOpen(context: Context, options: ApiOptions): Promise<Api> {
+export async function connectWithoutToken(context: Context, options: ApiOptions): Promise<Api> {
   return new Api(await planeUrl(context, options), null, context.io);
 }
 
@@ -134,12 +134,12 @@ export async function findAgent(api: Api, ref: string) {
   }
   const listed = await api.all('listAgents', { query: { name: ref } });
   // Filtered here as well, because an older plane ignores the filter and returns every agent.
-  return onlyNamed(listed, ref, 'agent');
+  return findByUniqueName(listed, ref, 'agent');
 }
 export type AgentRecord = Awaited<ReturnType<typeof findAgent>>;
 
 /** Finds the one item with this name; throws if none exists, or more than one. */
-export function onlyNamed<T extends { id: string; name: string }>(
+export function findByUniqueName<T extends { id: string; name: string }>(
   listed: readonly T[],
   ref: string,
   noun: string,

@@ -154,7 +154,7 @@ describe('agents', () => {
     expect(await get('agt_9')).toMatchObject({ code: 1, stderr: 'svc: agent not found: agt_9\n' });
   });
 
-  test('create sends what the flags say', async () => {
+  test('create sends its flags', async () => {
     let body: unknown;
     const env = await open({
       createAgent: (call) => {
@@ -164,14 +164,14 @@ describe('agents', () => {
     });
     const more = { ...env, SECRET: 's' };
     const argv = ['agents', 'create', 'n', '-w', 'sub', '--repo', 'repo', '--ref', 'main', '-e', 'A=b=c'];
-    const made = await run(
+    const created = await run(
       [...argv, '-e', 'SECRET', '-l', 'k=v', '--stdin', '--', 'npm', 'test', '--', '-x'],
       {
         home,
         env: more,
       },
     );
-    expect(made).toMatchObject({ code: 0, stdout: 'agt_1\tone\tcreated\n' });
+    expect(created).toMatchObject({ code: 0, stdout: 'agt_1\tone\tcreated\n' });
     expect(body).toMatchObject({
       name: 'n',
       command: null,
@@ -231,7 +231,7 @@ describe('input', () => {
     },
   });
 
-  test('waits if it is faster than the plane accepts it, and loses nothing', async () => {
+  test('waits for a slow plane, and loses nothing', async () => {
     const sent: string[] = [];
     const env = await open(handlers(sent, 1));
     const ran = await run(['agents', 'input', 'one'], { home, env, input: 'one\ntwo\n' });
@@ -373,9 +373,9 @@ test('logout ends the stored token, not another one in SVC_TOKEN', async () => {
       return undefined;
     },
   });
-  const kept = { current: env.SVC_URL, hosts: { [env.SVC_URL!]: { token: USER_TOKEN, username: 'ada' } } };
+  const stored = { current: env.SVC_URL, hosts: { [env.SVC_URL!]: { token: USER_TOKEN, username: 'ada' } } };
   mkdirSync(join(home, '.config/svc'), { recursive: true });
-  writeFileSync(join(home, '.config/svc/credentials.json'), JSON.stringify(kept));
+  writeFileSync(join(home, '.config/svc/credentials.json'), JSON.stringify(stored));
   expect((await run(['logout'], { home, env })).code).toBe(0);
   expect(ended).toEqual(['usr_ada']);
 });

@@ -78,22 +78,23 @@ async function candidates(program: Command, context: Context, words: string[]): 
 
 /** Candidates for arguments that name something on the plane. */
 const named: Record<string, (context: Context) => Promise<string[]>> = {
-  agent: (context) => ask(context, agentNames),
+  agent: (context) => callOrEmpty(context, agentNames),
   review: (context) =>
-    ask(context, async (api) =>
+    callOrEmpty(context, async (api) =>
       (await api.all('listReviews', { query: { status: 'pending' } })).map(({ id }) => id),
     ),
   elicitation: (context) =>
-    ask(context, async (api) =>
+    callOrEmpty(context, async (api) =>
       (await api.all('listElicitations', { query: { status: 'pending' } })).map(({ id }) => id),
     ),
-  team: (context) => ask(context, async (api) => plainNames(await api.all('listTeams', {}))),
-  run: (context) => ask(context, openRuns),
-  node: (context) => ask(context, async (api) => (await api.all('listAgentNodes', {})).map(({ id }) => id)),
+  team: (context) => callOrEmpty(context, async (api) => plainNames(await api.all('listTeams', {}))),
+  run: (context) => callOrEmpty(context, openRuns),
+  node: (context) =>
+    callOrEmpty(context, async (api) => (await api.all('listAgentNodes', {})).map(({ id }) => id)),
 };
 
 /** Returns nothing if the plane does not answer in time. */
-async function ask(context: Context, question: (api: Api) => Promise<string[]>): Promise<string[]> {
+async function callOrEmpty(context: Context, question: (api: Api) => Promise<string[]>): Promise<string[]> {
   try {
     const signal = AbortSignal.any([context.io.signal, AbortSignal.timeout(limits.completion_wait_ms)]);
     return await question(await connect({ ...context, io: { ...context.io, signal } }, {}));

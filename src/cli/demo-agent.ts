@@ -5,7 +5,7 @@ import { type ModeId, modeIds } from '../tools/demo-agent/offers.ts';
 import { limits } from '../tools/limits.ts';
 import type { Context } from './context.ts';
 import { exitCodes, Failure } from './failure.ts';
-import { wholeNumber } from './options.ts';
+import { integer } from './options.ts';
 import { createProgram, runProgram } from './program.ts';
 
 interface Options {
@@ -23,10 +23,10 @@ export function addDemoAgent(program: Command, io: Io): void {
   program
     .command('demo-agent')
     .description('run a scripted agent that speaks ACP on standard input and output')
-    .option('--seed <n>', 'random seed; a different seed gives different text', wholeNumber, 1)
-    .option('--speed <x>', 'speed factor: 2 is twice as fast, 0 does not wait at all', speedOf, 1)
+    .option('--seed <n>', 'random seed; a different seed gives different text', integer, 1)
+    .option('--speed <x>', 'speed factor: 2 is twice as fast, 0 does not wait at all', parseSpeed, 1)
     .addOption(new Option('--mode <mode>', 'initial mode of its sessions').choices(modeIds).default('ask'))
-    .option('--input-required <question>', 'in a team, a question to ask a person in each step', questionOf)
+    .option('--input-required <question>', 'in a team, a question to ask a person in each step', findQuestion)
     .option('--auth', 'refuse to open a session until the user has signed in')
     .option('--state <dir>', 'where to keep its sessions (default: $XDG_STATE_HOME/svc-demo)')
     .action(async ({ seed, speed, mode, inputRequired, auth = false, state }: Options) => {
@@ -51,14 +51,14 @@ function defaultStateDir({ env, home }: Io): string {
   return join(base && isAbsolute(base) ? base : join(home, '.local/state'), 'svc-demo');
 }
 
-function speedOf(text: string): number {
+function parseSpeed(text: string): number {
   const speed = Number(text);
   const { demo_speed_min: min, demo_speed_max: max } = limits;
   if (/^[\d.]+$/.test(text) && (speed === 0 || (speed >= min && speed <= max))) return speed;
   throw new InvalidArgumentError(`must be 0, or a number from ${min} to ${max}`);
 }
 
-function questionOf(text: string): string {
+function findQuestion(text: string): string {
   const max = limits.demo_question_chars_max;
   if (text.trim() !== '' && text.length <= max) return text;
   throw new InvalidArgumentError(`must be 1 to ${max} characters`);

@@ -36,7 +36,7 @@ export function failed(message: string): Failure {
 }
 
 /** If `answer` fails with one of these codes, adds lines to the server's message that say how to fix it. */
-export async function explained<T>(
+export async function withExplanation<T>(
   answer: Promise<T>,
   codes: readonly string[],
   lines: () => Promise<string[]>,
@@ -50,7 +50,7 @@ export async function explained<T>(
 }
 
 /** How to fix a rejected path. */
-function remedyOf({ code, allowed_paths }: Problem): string[] {
+function formatRemedy({ code, allowed_paths }: Problem): string[] {
   if (!allowed_paths?.length) return [];
   const key = code === problems.repoNotSafe().code ? 'worktree.repo_roots' : 'safe_paths';
   return [
@@ -60,10 +60,10 @@ function remedyOf({ code, allowed_paths }: Problem): string[] {
 }
 
 /** The exit code and message for any thrown value. */
-export function asFailure(error: unknown): Failure {
+export function toFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   if (error instanceof Problem) {
-    return new Failure(exitOf(error), [error.message, ...remedyOf(error)].join('\n'));
+    return new Failure(exitCodeFor(error), [error.message, ...formatRemedy(error)].join('\n'));
   }
   if (error instanceof Unreachable) {
     const cause = error.cause as { cause?: { code?: string }; code?: string } | undefined;
@@ -73,7 +73,7 @@ export function asFailure(error: unknown): Failure {
   return failed(error instanceof Error ? error.message : String(error));
 }
 
-function exitOf({ kind, code }: Problem): ExitCode {
+function exitCodeFor({ kind, code }: Problem): ExitCode {
   if (kind === 'unauthenticated') return exitCodes.unauthenticated;
   return code === problems.nodeUnreachable().code ? exitCodes.unreachable : exitCodes.failed;
 }

@@ -13,9 +13,9 @@ import type { Context, PlaneHolder } from './context.ts';
 import { exitCodes, Failure, failed, usage } from './failure.ts';
 import { init, nodeConfig } from './init.ts';
 import { limits } from './limits.ts';
-import { collect, type LocalOptions, leaf, localFlags, remote, withLocal } from './options.ts';
+import { addJsonCommand, collect, type LocalOptions, localFlags, remote, withLocal } from './options.ts';
 import { colours, print, printJson, printRecord, say } from './output.ts';
-import { secretOf } from './prompt.ts';
+import { readShortSecret } from './prompt.ts';
 import { visible } from './terminal.ts';
 
 type Options = LocalOptions & { json?: boolean };
@@ -46,7 +46,7 @@ function addServe(program: Command, context: Context): void {
 
 function addInit(program: Command, context: Context): void {
   const { io, local } = context;
-  leaf(program, 'init', 'write a configuration file for this machine')
+  addJsonCommand(program, 'init', 'write a configuration file for this machine')
     .option('--config <file>', 'the file to write (default: where svc looks for it)')
     .option('--node', 'configure a remote node of a control plane on another machine')
     .option('--id <id>', 'with --node: its id on the control plane (default: the name of this machine)')
@@ -79,7 +79,7 @@ function addStop(program: Command, context: Context): void {
         ? await stopAgents(context, { ...options, url: localUrl(context, options) })
         : 0;
       const holder = local.terminate(data_dir, options.kill ? 'SIGKILL' : 'SIGTERM');
-      await untilGone(context, data_dir, holder);
+      await waitForExit(context, data_dir, holder);
       if (options.json) await printJson(io, { pid: holder.pid, agents_stopped: stopped });
       else say(io, `stopped (pid ${holder.pid})${options.agents ? `, and ${stopped} agents` : ''}`);
     });
@@ -87,7 +87,7 @@ function addStop(program: Command, context: Context): void {
 
 function addDoctor(program: Command, context: Context): void {
   const { io, local } = context;
-  withLocal(leaf(program, 'doctor', 'check that this machine has what svc needs')).action(
+  withLocal(addJsonCommand(program, 'doctor', 'check that this machine has what svc needs')).action(
     async (options: Options) => {
       const checks = await local.doctor(localFlags(options));
       if (options.json) await printJson(io, checks);
@@ -101,23 +101,27 @@ function addDoctor(program: Command, context: Context): void {
 function addBackup(program: Command, context: Context): void {
   const { io, local } = context;
   withLocal(
-    leaf(
+    addJsonCommand(
       program,
       'backup <file>',
       'back up the database and the logs to one file; works while svc is running',
     ),
   ).action(async (file: string, options: Options) => {
     const data_dir = local.loadConfig(localFlags(options)).get('data_dir');
-    const made = await local.backup(data_dir, resolve(io.cwd, file));
-    if (options.json) await printJson(io, made);
-    else say(io, `wrote ${made.file} (${made.bytes} bytes)`);
+    const backup = await local.backup(data_dir, resolve(io.cwd, file));
+    if (options.json) await printJson(io, backup);
+    else say(io, `wrote ${backup.file} (${backup.bytes} bytes)`);
   });
 }
 
 function addRestore(program: Command, context: Context): void {
   const { io, local } = context;
   withLocal(
-    leaf(program, 'restore <file>', 'restore a backup; svc must be stopped, and the old files are kept'),
+    addJsonCommand(
+      program,
+      'restore <file>',
+      'restore a backup; svc must be stopped, and the old files are kept',
+    ),
   ).action(async (file: string, options: Options) => {
     const data_dir = local.loadConfig(localFlags(options)).get('data_dir');
     const { aside } = await local.restore(data_dir, resolve(io.cwd, file));
@@ -149,8 +153,8 @@ async function initNode(
 ): Promise<void> {
   const { io } = context;
   const node_id = options.id ?? hostname();
-  const { listen, token: given } = options;
-  const token = await secretOf(io, 'Bootstrap token', given);
+  const { listen, token: bootstrap_token } = options;
+  const token = await readShortSecret(io, 'Bootstrap token', bootstrap_token);
   await init(path, nodeConfig({ node_id, token, listen }));
   if (options.json) return printJson(io, { path, node_id });
   const { port } = parseAddress(listen ?? NODE_LISTEN)!;
@@ -176,14 +180,14 @@ async function stopAgents(context: Context, options: ApiOptions): Promise<number
 
 async function stopAgent(api: Api, agent_id: string): Promise<void> {
   try {
-    await api.patiently('stopAgent', { params: { agent_id }, body: {} });
+    await api.callWithRetry('stopAgent', { params: { agent_id }, body: {} });
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
     if (error.code !== 'agent_not_running' && error.code !== 'agent_not_found') throw error;
   }
 }
 
-async function untilGone(context: Context, data_dir: string, holder: PlaneHolder): Promise<void> {
+async function waitForExit(context: Context, data_dir: string, holder: PlaneHolder): Promise<void> {
   const { io, local } = context;
   const deadline = Date.now() + limits.stop_wait_ms;
   for (;;) {

@@ -29,7 +29,7 @@ export const groups: readonly CommandGroup[] = [
   { names: ['logs'], load: async () => (await import('../features/agents/commands/logs.ts')).addLogs },
   {
     names: ['prompt'],
-    load: async () => (await import('../features/agents/commands/agent-talk.ts')).addPrompt,
+    load: async () => (await import('../features/agents/commands/agent-prompt.ts')).addPrompt,
   },
   {
     names: ['reviews'],

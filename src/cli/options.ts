@@ -14,13 +14,16 @@ export interface LocalOptions {
 }
 
 /** Adds a command that prints data and takes `--json`. */
-export function leaf(parent: Command, usageText: string, description: string): Command {
+export function addJsonCommand(parent: Command, usageText: string, description: string): Command {
   return parent.command(usageText).description(description).option('--json', 'print JSON');
 }
 
 /** Adds a command that talks to the plane. */
 export function remote(parent: Command, usageText: string, description: string): Command {
-  return withLocal(leaf(parent, usageText, description)).option('--url <url>', 'URL of the plane (SVC_URL)');
+  return withLocal(addJsonCommand(parent, usageText, description)).option(
+    '--url <url>',
+    'URL of the plane (SVC_URL)',
+  );
 }
 
 /** Adds a command that reads this machine's configuration. */
@@ -36,18 +39,18 @@ export function collect(value: string, before: string[] = []): string[] {
 
 /** Collects the numbers of a repeatable flag. */
 export function collectNumbers(text: string, before: number[] = []): number[] {
-  return [...before, wholeNumber(text)];
+  return [...before, integer(text)];
 }
 
 /** Makes it a usage error to give a flag twice, unless the flag collects its values. */
-export function refuseRepeats(command: Command): void {
+export function rejectRepeatedOptions(command: Command): void {
   const repeatable: unknown[] = [collect, collectNumbers];
   for (const option of command.options) {
     if (!option.required || repeatable.includes(option.parseArg)) continue;
-    let given = false;
+    let is_set = false;
     command.on(`option:${option.name()}`, () => {
-      if (given) throw usage(`${option.long} may be given only once`);
-      given = true;
+      if (is_set) throw usage(`${option.long} may be given only once`);
+      is_set = true;
     });
   }
 }
@@ -57,7 +60,7 @@ export function localFlags(options: LocalOptions): LocalFlags {
   if (options.dataDir !== undefined) values.set('data_dir', { text: options.dataDir, flag: '--data-dir' });
   if (options.listen !== undefined) values.set('server.listen', { text: options.listen, flag: '--listen' });
   for (const pair of options.set ?? []) {
-    const [key, text] = pairOf(pair, '--set');
+    const [key, text] = parsePair(pair, '--set');
     if (!isConfigKey(key)) throw usage(`--set ${key}: unknown key`);
     if (configKeys[key].secret) throw usage(`--set ${key}: secrets are not allowed in arguments`);
     values.set(key, { text, flag: `--set ${key}` });
@@ -66,13 +69,13 @@ export function localFlags(options: LocalOptions): LocalFlags {
 }
 
 /** `name=value`. */
-export function pairOf(text: string, flag: string): [string, string] {
+export function parsePair(text: string, flag: string): [string, string] {
   const at = text.indexOf('=');
   if (at < 1) throw usage(`${flag} ${text}: must be <name>=<value>`);
   return [text.slice(0, at), text.slice(at + 1)];
 }
 
-export function wholeNumber(text: string): number {
+export function integer(text: string): number {
   if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('must be a whole number');
   return Number(text);
 }

@@ -3,7 +3,7 @@
  * start with a mark that no agent text can contain, so that an agent cannot forge them.
  */
 import type { Voice } from '../acp/updates.ts';
-import { type Line, type Look, paint } from '../features/conversations/commands/acp-lines.ts';
+import { type Line, paint, type TextStyle } from '../features/conversations/commands/acp-lines.ts';
 import { visible, visibleLines } from './terminal.ts';
 
 const MARK = '┃';
@@ -44,16 +44,16 @@ export class TranscriptLayout {
     const continues = this.#voice === voice && this.#message_id === message_id && this.#by === by;
     const before = continues ? '' : this.close();
     // White space that separates a chunk from the one before it is dropped at the start of a line.
-    const words = unmarked(visibleLines(continues ? text : text.trimStart()));
-    if (words === '') return before;
+    const content = unmarked(visibleLines(continues ? text : text.trimStart()));
+    if (content === '') return before;
     const mark = `${by === null ? '' : `${unmarked(by)} │ `}${voice === 'thought' ? '~ ' : ''}`;
     const start = this.#line_begun ? '' : mark;
     this.#voice = voice;
     this.#message_id = message_id;
     this.#by = by;
-    this.#line_begun = !words.endsWith('\n');
-    if (mark === '') return before + words;
-    const lines = start + words.replace(/\n(?!$)/g, () => `\n${mark}`);
+    this.#line_begun = !content.endsWith('\n');
+    if (mark === '') return before + content;
+    const lines = start + content.replace(/\n(?!$)/g, () => `\n${mark}`);
     return before + paint(lines, voice === 'thought' ? 'dim' : undefined, this.#coloured);
   }
 
@@ -66,13 +66,13 @@ export class TranscriptLayout {
   lines(lines: readonly Line[]): string {
     return (
       this.close() +
-      lines.map(({ text, look }) => `${MARK} ${paint(unmarked(text), look, this.#coloured)}\n`).join('')
+      lines.map(({ text, style }) => `${MARK} ${paint(unmarked(text), style, this.#coloured)}\n`).join('')
     );
   }
 
   /** A line with a label by svc; `text` must already be free of control characters. */
-  line(label: string, text: string, look?: Look): string {
-    return this.labelled(label, [{ text, ...(look && { look }) }]);
+  line(label: string, text: string, style?: TextStyle): string {
+    return this.labelled(label, [{ text, ...(style && { style }) }]);
   }
 
   labelled(label: string, lines: readonly Line[]): string {

@@ -1,7 +1,7 @@
 /** Creates the program without commands, and runs one command of it. */
 import { Command, CommanderError } from 'commander';
 import type { Io } from './context.ts';
-import { asFailure, exitCodes } from './failure.ts';
+import { exitCodes, toFailure } from './failure.ts';
 import { visible } from './terminal.ts';
 
 export function createProgram(io: Io): Command {
@@ -27,7 +27,7 @@ export async function runProgram(program: Command, argv: readonly string[], io: 
     if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
     if (io.signal.aborted) return exitCodes.interrupted;
     if ((error as NodeJS.ErrnoException).code === 'EPIPE') return exitCodes.ok;
-    const failure = asFailure(error);
+    const failure = toFailure(error);
     if (failure.message !== '') {
       // Does not use `output.ts`, because loading it would slow down the start of the demo agent.
       for (const line of failure.message.split('\n')) io.stderr.write(`svc: ${visible(line)}\n`);

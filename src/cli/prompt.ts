@@ -70,7 +70,7 @@ export async function password(
 }
 
 /** A short-lived secret of little value, which may be passed as an argument; `-`: the first line of standard input. */
-export async function secretOf(io: Io, question: string, given: string | undefined): Promise<string> {
-  if (given === undefined) return (await ask(io, question, { secret: true })).trim();
-  return given === '-' ? (await readAll(io.stdin)).split('\n', 1)[0]!.trim() : given;
+export async function readShortSecret(io: Io, question: string, value: string | undefined): Promise<string> {
+  if (value === undefined) return (await ask(io, question, { secret: true })).trim();
+  return value === '-' ? (await readAll(io.stdin)).split('\n', 1)[0]!.trim() : value;
 }

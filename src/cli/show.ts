@@ -1,5 +1,5 @@
 /** Prints events on stdout and stderr as the options of a command say: bytes, a conversation, lines, or JSON. */
-import { anyText, fieldsOf } from '../acp/json.ts';
+import { asRecord, toText } from '../acp/json.ts';
 import type { EventRecord } from '../core/event.ts';
 import { paint } from '../features/conversations/commands/acp-lines.ts';
 import { Transcript } from '../features/conversations/commands/transcript.ts';
@@ -46,7 +46,7 @@ export class Show {
     if (json || events || event.type === 'output' || event.type === 'acp_event') return;
     if (this.#io.stderr.isTTY || event.type === 'error') {
       await print(this.#io, this.#transcript.close());
-      this.#note(eventWords(event));
+      this.#note(describeEvent(event));
     }
   }
 
@@ -86,21 +86,21 @@ export class Show {
     return before + text;
   }
 
-  #note(words: string): void {
-    say(this.#io, paint(`-- ${words} --`, 'dim', colours(this.#io.stderr, this.#io.env)));
+  #note(message: string): void {
+    say(this.#io, paint(`-- ${message} --`, 'dim', colours(this.#io.stderr, this.#io.env)));
   }
 }
 
 function eventLine(event: EventRecord): string {
   const time = new Date(event.ts * 1000).toISOString();
-  const words =
-    event.type === 'output' ? `${event.stream}  ${JSON.stringify(event.data)}` : eventWords(event);
-  return `${String(event.seq).padStart(6)}  ${time}  ${event.type.padEnd(9)}  ${visible(words)}`;
+  const text =
+    event.type === 'output' ? `${event.stream}  ${JSON.stringify(event.data)}` : describeEvent(event);
+  return `${String(event.seq).padStart(6)}  ${time}  ${event.type.padEnd(9)}  ${visible(text)}`;
 }
 
-function eventWords(event: EventRecord): string {
+function describeEvent(event: EventRecord): string {
   if (event.type === 'error') return visible(`${event.code}: ${event.error}`);
-  if (event.type === 'acp_event') return frameWords(event);
+  if (event.type === 'acp_event') return describeFrame(event);
   const { previous_status, status, exit_code, exit_signal, reason, activity } = event;
   const why = [
     exit_code !== undefined && exit_code !== null && `exit code ${exit_code}`,
@@ -112,16 +112,16 @@ function eventWords(event: EventRecord): string {
   return visible(`${from}${status}${doing}${why.length > 0 ? `, ${why.join(', ')}` : ''}`);
 }
 
-function frameWords(event: EventRecord): string {
+function describeFrame(event: EventRecord): string {
   const { direction, method, response_to, payload, subagent, unknown_session } = event;
-  const { sessionUpdate, state } = fieldsOf(fieldsOf(fieldsOf(payload).params).update);
-  const what = method === undefined ? `answer to ${anyText(response_to)}` : anyText(method);
+  const { sessionUpdate, state } = asRecord(asRecord(asRecord(payload).params).update);
+  const what = method === undefined ? `answer to ${toText(response_to)}` : toText(method);
   // A sub-agent's state is an object.
-  const words = [sessionUpdate, typeof state === 'string' ? state : undefined];
-  const kind = words.map((word) => (word === undefined ? '' : ` ${anyText(word)}`)).join('');
+  const labels = [sessionUpdate, typeof state === 'string' ? state : undefined];
+  const kind = labels.map((label) => (label === undefined ? '' : ` ${toText(label)}`)).join('');
   const by =
     subagent === undefined
       ? ''
-      : ` of ${unknown_session ? 'unknown session' : 'sub-agent'} ${anyText(subagent)}`;
+      : ` of ${unknown_session ? 'unknown session' : 'sub-agent'} ${toText(subagent)}`;
   return visible(`${direction === 'to_agent' ? '->' : '<-'} ${what}${kind}${by}`);
 }

@@ -286,7 +286,7 @@ describe('waits between attempts', () => {
     await end();
   });
 
-  test('renewing closes a connection and reopens it after a second', async () => {
+  test('renew closes a connection and reopens it after a second', async () => {
     const open = (signal: AbortSignal) =>
       new Response(
         new ReadableStream({

@@ -104,8 +104,8 @@ export class Client {
     this.#token = options.token ?? null;
     this.#onWarning = options.onWarning;
     // A browser's `fetch` must not be called as a method of another object.
-    const given = options.fetch;
-    this.#fetch = given ? (...args) => given(...args) : (...args) => fetch(...args);
+    const custom_fetch = options.fetch;
+    this.#fetch = custom_fetch ? (...args) => custom_fetch(...args) : (...args) => fetch(...args);
   }
 
   /** Calls an operation. Throws the server's `Problem`, or `Unreachable`. */
@@ -142,10 +142,10 @@ export class Client {
   /** Returns the raw response, for bytes and streams; throws unless its status is a success. */
   async open<Op extends OperationId>(operation: Op, args: CallArgs<Op>): Promise<Response> {
     const { method, path, open } = operations[operation];
-    const target = new URL(this.url + pathOf(path, args.params ?? {}));
+    const target = new URL(this.url + buildPath(path, args.params ?? {}));
     for (const [name, value] of Object.entries(args.query ?? {})) {
       if (value === undefined || value === null) continue;
-      for (const one of [value].flat()) target.searchParams.append(name, String(one));
+      for (const item of [value].flat()) target.searchParams.append(name, String(item));
     }
     const headers = new Headers(args.headers);
     if (this.#token !== null && !open) headers.set('authorization', `Bearer ${this.#token}`);
@@ -168,7 +168,7 @@ export class Client {
     if (ignored) this.#onWarning?.(`the service ignored unknown fields: ${ignored}`);
     const warning = response.headers.get('x-warning');
     if (warning) this.#onWarning?.(warning);
-    if (!response.ok) throw await problemOf(response);
+    if (!response.ok) throw await readProblem(response);
     return response;
   }
 
@@ -178,10 +178,10 @@ export class Client {
    */
   async *follow<Op extends StreamOperation>(
     operation: Op,
-    asked: CallArgs<Op>,
+    call_args: CallArgs<Op>,
     options: FollowOptions = {},
   ): AsyncGenerator<Frame, void, undefined> {
-    const args = { ...asked, signal: asked.signal ?? new AbortController().signal };
+    const args = { ...call_args, signal: call_args.signal ?? new AbortController().signal };
     const backoff_ms = options.backoff_ms ?? clientLimits.reconnect_backoff_ms;
     let last = options.last_event_id;
     let failures = 0;
@@ -189,7 +189,7 @@ export class Client {
     const stopListening = options.reconnect_signal?.listen(() => {
       failures = 0;
     });
-    const backoffOf = (failure: number) => backoff_ms[Math.min(failure, backoff_ms.length - 1)] ?? 0;
+    const backoffFor = (failure: number) => backoff_ms[Math.min(failure, backoff_ms.length - 1)] ?? 0;
     let opened_at = Number.POSITIVE_INFINITY;
     const onState = (state: StreamState, wait_ms?: number) => {
       opened_at = state === 'connected' ? performance.now() : Number.POSITIVE_INFINITY;
@@ -221,9 +221,9 @@ export class Client {
         if (args.signal.aborted) return;
         if (fruitless++ === options.fruitless_max) throw ended;
         // The connection was open for a while without events: count this as a new interruption.
-        if (performance.now() - opened_at > backoffOf(0)) failures = 0;
+        if (performance.now() - opened_at > backoffFor(0)) failures = 0;
         const wait = (most_ms: number) => {
-          const wait_ms = Math.max(not_before - performance.now(), Math.min(backoffOf(failures++), most_ms));
+          const wait_ms = Math.max(not_before - performance.now(), Math.min(backoffFor(failures++), most_ms));
           onState('reconnecting', wait_ms);
           return wait_ms;
         };
@@ -275,7 +275,7 @@ export class Client {
   }
 }
 
-function pathOf(path: string, params: Record<string, string>): string {
+function buildPath(path: string, params: Record<string, string>): string {
   return path.replace(/\{([a-z_]+)\*?\}/g, (_, name: string) => {
     const value = params[name];
     if (value === undefined || value === '') throw new Error(`${name} is missing`);
@@ -283,17 +283,17 @@ function pathOf(path: string, params: Record<string, string>): string {
   });
 }
 
-async function problemOf(response: Response): Promise<Problem> {
+async function readProblem(response: Response): Promise<Problem> {
   const text = await response.text().catch(() => '');
   const kind = kindOf(response.status) ?? (response.status >= 500 ? 'unavailable' : 'invalid');
   const allowed = response.headers.get('x-allowed-paths');
   const retry_after_s = Number(response.headers.get('retry-after')) || undefined;
-  const kept = response.headers.get('x-pending');
-  const pending = pendingKinds.find((known) => known === kept);
+  const pending_header = response.headers.get('x-pending');
+  const pending = pendingKinds.find((kind) => kind === pending_header);
   return new Problem(
     kind,
     response.headers.get('x-error-code') ?? `http_${response.status}`,
-    messageIn(text) ?? `the server answered ${response.status}`,
+    parseMessage(text) ?? `the server answered ${response.status}`,
     {
       ...(retry_after_s !== undefined && { retry_after_s }),
       ...(allowed !== null && { allowed_paths: allowed.split(', ').map(decoded) }),
@@ -310,7 +310,7 @@ function decoded(text: string): string {
   }
 }
 
-function messageIn(text: string): string | null {
+function parseMessage(text: string): string | null {
   try {
     const { error } = JSON.parse(text) as { error?: unknown };
     return typeof error === 'string' ? error : null;

@@ -180,7 +180,7 @@ export function viewOf({ role, user_id, grant }: Caller): View {
 // --- grants -------------------------------------------------------------------------------------------------------------
 
 /** The requested grant of a new token; absent and null both mean unspecified. */
-export interface AskedGrant {
+export interface GrantRequest {
   scopes?: readonly Scope[] | undefined;
   agent_ids?: readonly string[] | null | undefined;
   team_ids?: readonly string[] | null | undefined;
@@ -190,7 +190,7 @@ export interface AskedGrant {
  * The grant of a new token for a user with this role. Without `scopes`: everything that the role and the limits allow,
  * except `admin`. Throws a 400 for scopes that the role or the limits rule out.
  */
-export function newGrant(role: Role, { scopes: asked, agent_ids, team_ids }: AskedGrant): Grant {
+export function newGrant(role: Role, { scopes: asked, agent_ids, team_ids }: GrantRequest): Grant {
   const limits =
     agent_ids || team_ids ? { agent_ids: unique(agent_ids ?? []), team_ids: unique(team_ids ?? []) } : null;
   const given = grantableScopes(role);

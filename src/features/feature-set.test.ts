@@ -15,7 +15,7 @@ describe('slots', () => {
     ['timers.trigger', { timers: { trigger: () => {} } }],
   ];
   for (const [place, slot] of slots) {
-    it(`refuses two features that both have ${place}`, () => {
+    it(`rejects two features that both define ${place}`, () => {
       const features = new FeatureSet();
       features.add({ name: 'a', ...slot });
       expect(() => features.add({ name: 'b', ...slot })).toThrow(`${place} is in two features: a and b`);
@@ -30,7 +30,7 @@ describe('slots', () => {
     expect(Object.keys(features.timers())).toEqual(['trigger', 'push_retry']);
   });
 
-  it('refuses to serve if an operation has no handler', () => {
+  it('fails to start if an operation has no handler', () => {
     const features = new FeatureSet();
     const [missing, ...handled] = operationIds;
     const routes = Object.fromEntries(handled.map((id) => [id, () => {}])) as Feature['routes'];
@@ -38,7 +38,7 @@ describe('slots', () => {
     expect(() => features.routes()).toThrow(`no feature handles ${missing}`);
   });
 
-  it('refuses to serve if an actor method has no implementation', () => {
+  it('fails to start if an actor method has no implementation', () => {
     expect(() => new FeatureSet().actorMethods()).toThrow('no feature implements');
   });
 });

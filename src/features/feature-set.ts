@@ -17,7 +17,7 @@ export class FeatureSet {
   add<F extends Feature>(feature: F): F {
     for (const slot of ['routes', 'actor_methods', 'facts', 'intents', 'timers'] as const) {
       for (const key of Object.keys(feature[slot] ?? {})) {
-        const other = this.#features.find((one) => Object.hasOwn(one[slot] ?? {}, key));
+        const other = this.#features.find((feature) => Object.hasOwn(feature[slot] ?? {}, key));
         if (other) throw new Error(`${slot}.${key} is in two features: ${other.name} and ${feature.name}`);
       }
     }

@@ -180,7 +180,7 @@ export interface Extensions {
   /** What the first prompt of an agent in a run says about commands of `svc actor`, besides those for steps. */
   actorHelp(): ActorHelp[];
   /** Names the mail that waits for an actor, for a prompt to it; null: there is none. */
-  pendingMail(tx: Tx, asked: { run_num: number; actor_id: string; prompt_id: string }): string | null;
+  pendingMail(tx: Tx, query: { run_num: number; actor_id: string; prompt_id: string }): string | null;
   /** The number of unacknowledged messages per actor of a run; actors without any may be absent. */
   unacknowledgedMail(reader: Reader, run: { num: number; attempt: number }): ReadonlyMap<string, number>;
 }

@@ -5,7 +5,7 @@
 import type { DoctorCheck } from '../cli/context.ts';
 import type { Config } from '../core/config.ts';
 import { presets } from '../features/presets/rules/catalog.ts';
-import { presetRecord, questionOf } from '../features/presets/rules/preset.ts';
+import { presetRecord, toProgramQuestion } from '../features/presets/rules/preset.ts';
 import { findUser } from '../node/confinement/run-as.ts';
 import { directExec } from '../node/processes/exec.ts';
 import { probe } from '../node/processes/program-probe.ts';
@@ -24,7 +24,7 @@ export async function presetChecks(
   const allowed = config.get('agents.env_allow');
   const allow = allowed.length > 0 ? allowed : null;
   const asked = presets.flatMap((preset) => {
-    const question = questionOf(preset);
+    const question = toProgramQuestion(preset);
     return question ? [{ preset, question }] : [];
   });
   const questions = asked.map(({ question }) => question);

@@ -34,7 +34,7 @@ function collect(request: IncomingMessage, bytes_max: number): Promise<Buffer> {
     const chunks: Buffer[] = [];
     let bytes = 0;
     const finish = (settle: () => void) => {
-      request.off('data', onData).off('end', onEnd).off('error', onGone).off('close', onGone);
+      request.off('data', onData).off('end', onEnd).off('error', onClose).off('close', onClose);
       settle();
     };
     const onData = (chunk: Buffer) => {
@@ -44,10 +44,10 @@ function collect(request: IncomingMessage, bytes_max: number): Promise<Buffer> {
     };
     const onEnd = () =>
       finish(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, bytes)));
-    const onGone = () => finish(() => reject(invalid('request body is incomplete', 'incomplete_body')));
-    request.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
+    const onClose = () => finish(() => reject(invalid('request body is incomplete', 'incomplete_body')));
+    request.on('data', onData).on('end', onEnd).on('error', onClose).on('close', onClose);
     // The client disconnected while the token was being checked, and no event follows.
-    if (request.destroyed) onGone();
+    if (request.destroyed) onClose();
   });
 }
 

@@ -62,8 +62,8 @@ export class Guard {
       throw foreign();
     }
     if (request.headers['sec-fetch-site'] === 'cross-site') {
-      const led = page && request.headers['sec-fetch-mode'] === 'navigate';
-      if (!led || request.method !== 'GET') throw foreign();
+      const isNavigation = page && request.headers['sec-fetch-mode'] === 'navigate';
+      if (!isNavigation || request.method !== 'GET') throw foreign();
     }
   }
 
@@ -108,7 +108,7 @@ const FORWARDED = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via'];
  * Whether the caller is a process on this machine that connects directly. A proxy on this machine is detected by its
  * forwarding headers or by the Host name that it passes on.
  */
-export function isFromHere(request: IncomingMessage): boolean {
+export function isFromLoopback(request: IncomingMessage): boolean {
   const address = plainAddress(request.socket.remoteAddress);
   if (address === null || FORWARDED.some((name) => request.headers[name] !== undefined)) return false;
   return isLoopback(address) && isLoopback(hostName(request.headers.host ?? ''));

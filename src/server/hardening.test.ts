@@ -372,7 +372,7 @@ describe('local callers', () => {
     expect(served).toBe(1);
   });
 
-  test('nor a client behind a proxy that only passes on the public host name', async () => {
+  test('a loopback route rejects a client behind a proxy that only forwards the public host name', async () => {
     const fronted = await openFakeHttp(
       {
         createJoinChallenge: () => ({ file: '/d/join.json', expires_at: '2026-01-02T03:04:05.678Z' }),

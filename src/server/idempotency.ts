@@ -120,14 +120,14 @@ export class IdempotencyKeys implements Idempotency {
   }
 
   async #keep(user_id: string, key: string, answer: StoredAnswer): Promise<void> {
-    await this.#store.write((tx) => this.keepWith(tx, { user_id }, key, answer));
+    await this.#store.write((tx) => this.storeWith(tx, { user_id }, key, answer));
   }
 
   /**
    * Stores the response in the transaction of an operation that must not be repeated. From its commit on, repeated requests
    * get this response.
    */
-  keepWith(tx: Tx, { user_id }: { user_id: string }, key: string, answer: StoredAnswer): void {
+  storeWith(tx: Tx, { user_id }: { user_id: string }, key: string, answer: StoredAnswer): void {
     const { status, location } = answer;
     const seal = (value: unknown) => (value === undefined ? null : this.#seal(user_id, key, value));
     const [body, headers] = [seal(answer.body), seal(answer.headers)];

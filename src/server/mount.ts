@@ -21,7 +21,7 @@ import { invalid, problems, unknownField } from '../core/problem.ts';
 import type { Caller } from '../features/accounts/rules.ts';
 import { parseBody, readBody } from './body.ts';
 import type { Call, Handlers } from './call.ts';
-import { clientAddress, isFromHere } from './guard.ts';
+import { clientAddress, isFromLoopback } from './guard.ts';
 import type { Rate, RateLimiter } from './rate.ts';
 
 export interface MountOptions {
@@ -160,7 +160,7 @@ async function answer(
 ): Promise<unknown> {
   const { route, handler } = mounted;
   authorize(request.caller, route.action);
-  if (route.loopback && !isFromHere(request.raw)) throw problems.notAllowed();
+  if (route.loopback && !isFromLoopback(request.raw)) throw problems.notAllowed();
   const call = new RequestCall(mounted, request, reply, options.draining);
   if (handler.before) await handler.before(call as unknown as AnyCall);
 
@@ -282,7 +282,7 @@ async function once(
   call.idempotency_key = key;
   try {
     const answered = await run();
-    const headers = call.given_headers;
+    const headers = call.response_headers;
     const given = Object.keys(headers).length === 0 ? answered : { ...answered, headers };
     await begun.first.keep(given, { secret: route.secret_answer === true });
     return given;
@@ -294,7 +294,7 @@ async function once(
 
 /** Whether a client names a media type in Accept; a wildcard gets JSON. */
 function accepted(header: string | undefined, type: string): boolean {
-  return (header ?? '').split(',').some((one) => one.split(';', 1)[0]!.trim().toLowerCase() === type);
+  return (header ?? '').split(',').some((item) => item.split(';', 1)[0]!.trim().toLowerCase() === type);
 }
 
 /** Shared, because a new one would record a stack trace. */
@@ -315,7 +315,7 @@ class RequestCall {
   readonly also: string | null;
   hijacked = false;
   /** Headers set by the handler, stored for replays. */
-  readonly given_headers: Record<string, string> = {};
+  readonly response_headers: Record<string, string> = {};
   readonly #reply: FastifyReply;
   readonly #draining: AbortSignal;
   #signal: AbortSignal | null = null;
@@ -324,7 +324,7 @@ class RequestCall {
     this.operation = mounted.operation;
     this.method = request.method;
     this.caller = request.caller;
-    this.params = paramsOf(mounted, request.params as Record<string, string>);
+    this.params = decodeParams(mounted, request.params as Record<string, string>);
     this.headers = request.headers;
     const { also } = mounted.route;
     this.also = also && accepted(request.headers.accept, also) ? also : null;
@@ -353,7 +353,7 @@ class RequestCall {
   }
 
   setHeader(name: string, value: string): void {
-    this.given_headers[name] = value;
+    this.response_headers[name] = value;
     this.#reply.header(name, value);
   }
 
@@ -369,7 +369,7 @@ class RequestCall {
 }
 
 /** Maps path parameters to the names of the contract. A malformed id gives "not found". */
-function paramsOf(mounted: MountedRoute, given: Record<string, string>): Record<string, string> {
+function decodeParams(mounted: MountedRoute, given: Record<string, string>): Record<string, string> {
   const params: Record<string, string> = {};
   for (const { name, rest } of mounted.params) {
     const value = (rest ? given['*'] : given[name]) ?? '';

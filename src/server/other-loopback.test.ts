@@ -25,12 +25,12 @@ test.runIf(has_v6)('localhost leads to svc at both addresses', async () => {
   await expect(fetch(`http://[::1]:${portOf(server)}/healthz`)).rejects.toThrow();
 });
 
-test.runIf(has_v6)('also over TLS', async () => {
+test.runIf(has_v6)('localhost leads to svc at both addresses over TLS', async () => {
   server = await openFakeHttp({}, { tls: testTls });
   const port = portOf(server);
-  const asked = request({ host: '::1', port, path: '/healthz', ca: testTls.cert, servername: 'localhost' });
-  asked.end();
-  const [{ statusCode }] = await once(asked, 'response');
+  const sent = request({ host: '::1', port, path: '/healthz', ca: testTls.cert, servername: 'localhost' });
+  sent.end();
+  const [{ statusCode }] = await once(sent, 'response');
   expect(statusCode).toBe(200);
 });
 

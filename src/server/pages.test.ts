@@ -51,7 +51,7 @@ interface Answer {
 }
 
 /** Sends a request with exactly this path and only the given headers. */
-function ask(
+function send(
   path: string,
   headers: Record<string, string> = {},
   method = 'GET',
@@ -59,18 +59,18 @@ function ask(
 ): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const { hostname, port } = new URL(at.url);
-    const asked = httpRequest({ hostname, port, path, method, headers, agent: false }, (response) => {
+    const req = httpRequest({ hostname, port, path, method, headers, agent: false }, (response) => {
       const chunks: Buffer[] = [];
       response.on('data', (chunk: Buffer) => chunks.push(chunk));
       response.on('end', () =>
         resolve({ status: response.statusCode!, headers: response.headers, body: Buffer.concat(chunks) }),
       );
     });
-    asked.on('error', reject).end();
+    req.on('error', reject).end();
   });
 }
 const go = (path: string, headers: Record<string, string> = {}) =>
-  ask(path, { accept: 'text/html,application/xhtml+xml,*/*;q=0.8', ...headers });
+  send(path, { accept: 'text/html,application/xhtml+xml,*/*;q=0.8', ...headers });
 const errorOf = ({ status, body }: Answer) => [status, JSON.parse(body.toString())];
 const NOT_FOUND = [404, { error: 'not found' }];
 
@@ -127,16 +127,16 @@ describe('the page', () => {
 
   test('answers HEAD like GET, without the body', async () => {
     for (const path of ['/', '/agents/agt_1']) {
-      const { status, headers, body } = await ask(path, { accept: 'text/html' }, 'HEAD');
+      const { status, headers, body } = await send(path, { accept: 'text/html' }, 'HEAD');
       expect([status, headers['content-length'], body.length]).toEqual([200, String(PAGE.length), 0]);
     }
   });
 
   test('is not served to a program that requests something else', async () => {
     for (const accept of ['*/*', 'application/json', 'image/png', '']) {
-      expect(errorOf(await ask('/agents/agt_1', { accept }))).toEqual(NOT_FOUND);
+      expect(errorOf(await send('/agents/agt_1', { accept }))).toEqual(NOT_FOUND);
     }
-    expect((await ask('/')).body.toString()).toBe(PAGE);
+    expect((await send('/')).body.toString()).toBe(PAGE);
   });
 
   test.each([
@@ -161,19 +161,19 @@ describe('the page', () => {
 
   test.each(['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])('is not found with %s', async (method) => {
     for (const path of ['/', '/agents', '/assets/index-1a.js', '/sw.js']) {
-      expect(errorOf(await ask(path, { accept: 'text/html' }, method))).toEqual(NOT_FOUND);
+      expect(errorOf(await send(path, { accept: 'text/html' }, method))).toEqual(NOT_FOUND);
     }
   });
 
   test('reports that it was never built, while the API works', async () => {
     const bare = await openFakeHttp({}, { web: join(folder, 'nothing') });
     try {
-      const { status, headers, body } = await ask('/join', { accept: 'text/html' }, 'GET', bare);
+      const { status, headers, body } = await send('/join', { accept: 'text/html' }, 'GET', bare);
       expect([status, headers['cache-control']]).toEqual([503, 'no-store']);
       expect(body.toString()).toContain('The web UI is not built');
       expect(body.toString()).toContain('npm run build:web');
-      expect((await ask('/assets/index-1a.js', {}, 'GET', bare)).status).toBe(404);
-      expect((await ask('/healthz', {}, 'GET', bare)).status).toBe(200);
+      expect((await send('/assets/index-1a.js', {}, 'GET', bare)).status).toBe(404);
+      expect((await send('/healthz', {}, 'GET', bare)).status).toBe(200);
     } finally {
       await bare.drain();
     }
@@ -182,12 +182,12 @@ describe('the page', () => {
 
 describe('files', () => {
   test('with a hash in their name are cached permanently', async () => {
-    const { status, headers, body } = await ask('/assets/index-1a.js');
+    const { status, headers, body } = await send('/assets/index-1a.js');
     expect([status, body.toString()]).toEqual([200, SCRIPT]);
     expect(headers['cache-control']).toBe('public, max-age=31536000, immutable');
     expect(headers['content-type']).toBe('application/javascript; charset=utf-8');
     expect(headers['x-content-type-options']).toBe('nosniff');
-    expect((await ask('/assets/font-2b.woff2')).headers['content-type']).toBe('font/woff2');
+    expect((await send('/assets/font-2b.woff2')).headers['content-type']).toBe('font/woff2');
   });
 
   test('with a fixed name are revalidated each time', async () => {
@@ -197,10 +197,10 @@ describe('files', () => {
       '/icon.png': 'image/png',
     };
     for (const [path, type] of Object.entries(types)) {
-      const { status, headers } = await ask(path);
+      const { status, headers } = await send(path);
       expect([status, headers['content-type'], headers['cache-control']]).toEqual([200, type, 'no-cache']);
-      expect((await ask(path, { 'if-none-match': headers.etag! })).status).toBe(304);
-      expect((await ask(path, {}, 'HEAD')).body.length).toBe(0);
+      expect((await send(path, { 'if-none-match': headers.etag! })).status).toBe(304);
+      expect((await send(path, {}, 'HEAD')).body.length).toBe(0);
     }
   });
 
@@ -218,7 +218,7 @@ describe('files', () => {
     ['zstd', undefined, plain],
     ['', undefined, plain],
   ])('are sent to a client that accepts "%s" as %s', async (accepted, encoding, read) => {
-    const { status, headers, body } = await ask('/assets/index-1a.js', { 'accept-encoding': accepted });
+    const { status, headers, body } = await send('/assets/index-1a.js', { 'accept-encoding': accepted });
     expect([status, headers['content-encoding'], headers.vary]).toEqual([200, encoding, 'accept-encoding']);
     expect(headers['content-type']).toBe('application/javascript; charset=utf-8');
     expect(headers['content-length']).toBe(String(body.length));
@@ -226,17 +226,17 @@ describe('files', () => {
   });
 
   test('without a compressed copy are sent uncompressed', async () => {
-    const { headers, body } = await ask('/assets/font-2b.woff2', { 'accept-encoding': 'br, gzip' });
+    const { headers, body } = await send('/assets/font-2b.woff2', { 'accept-encoding': 'br, gzip' });
     expect([headers['content-encoding'], body.toString()]).toEqual([undefined, 'wOF2']);
   });
 
   test('are sent once, with an ETag per encoding', async () => {
     const path = '/assets/index-1a.js';
     const tagOf = async (encoding: string) =>
-      (await ask(path, { 'accept-encoding': encoding })).headers.etag!;
+      (await send(path, { 'accept-encoding': encoding })).headers.etag!;
     const [br, gzip, none] = [await tagOf('br'), await tagOf('gzip'), await tagOf('identity')];
     expect(new Set([br, gzip, none]).size).toBe(3);
-    const again = (tag: string) => ask(path, { 'accept-encoding': 'br', 'if-none-match': tag });
+    const again = (tag: string) => send(path, { 'accept-encoding': 'br', 'if-none-match': tag });
     expect([(await again(br)).status, (await again(none)).status]).toEqual([304, 200]);
     expect((await again(br)).body.length).toBe(0);
   });
@@ -249,7 +249,7 @@ describe('files', () => {
       { 'if-unmodified-since': 'Thu, 01 Jan 1970 00:00:00 GMT' },
     ]) {
       for (const path of ['/assets/index-1a.js', '/sw.js']) {
-        const { status, headers: given } = await ask(path, headers as unknown as Record<string, string>);
+        const { status, headers: given } = await send(path, headers as unknown as Record<string, string>);
         expect([path, status, given['accept-ranges']]).toEqual([path, 200, undefined]);
       }
     }
@@ -288,7 +288,7 @@ test.each([
   `/${'a'.repeat(300)}.js`,
   `/assets/${'a'.repeat(300)}.js`,
 ])('%.60s leads to no file', async (path) => {
-  for (const answer of [await ask(path), await ask(path, { 'accept-encoding': 'br, gzip' })]) {
+  for (const answer of [await send(path), await send(path, { 'accept-encoding': 'br, gzip' })]) {
     expect(errorOf(answer)).toEqual(NOT_FOUND);
   }
   expect((await go(path)).body.toString()).not.toContain(SECRET);
@@ -321,8 +321,8 @@ describe('an unknown host name', () => {
 
   test('gives programs, files and the API the usual error', async () => {
     for (const answer of [
-      await ask('/', { host }),
-      await ask('/assets/index-1a.js', { host }),
+      await send('/', { host }),
+      await send('/assets/index-1a.js', { host }),
       await go('/assets/index-1a.js', { host }),
       await go('/api/me', { host }),
     ]) {

@@ -92,7 +92,7 @@ const root = { authorization: `Bearer ${ROOT_TOKEN}` };
 const user = { authorization: `Bearer ${USER_TOKEN}` };
 const json = { 'content-type': 'application/json' };
 
-async function ask(path: string, init: RequestInit = {}) {
+async function request(path: string, init: RequestInit = {}) {
   const response = await fetch(`${server.url}${path}`, init);
   const text = await response.text();
   return {
@@ -103,18 +103,18 @@ async function ask(path: string, init: RequestInit = {}) {
   };
 }
 const post = (path: string, body: string, headers: Record<string, string> = {}) =>
-  ask(path, { method: 'POST', headers: { ...root, ...json, ...headers }, body });
+  request(path, { method: 'POST', headers: { ...root, ...json, ...headers }, body });
 
 describe('every route', () => {
   const filled = (route: Route) => route.path.replace(/\{[a-z_]+\*?\}/g, 'x');
 
   test.each(operationIds.filter((operation) => !isPublic(routes[operation])))(
-    '%s refuses a request without a token, and one with a bad token',
+    '%s rejects a request without a token or with an invalid one',
     async (operation) => {
       const route: Route = routes[operation];
-      const none = await ask(filled(route), { method: route.method });
+      const none = await request(filled(route), { method: route.method });
       expect([none.status, none.body]).toEqual([401, { error: 'missing authorization token' }]);
-      const bad = await ask(filled(route), {
+      const bad = await request(filled(route), {
         method: route.method,
         headers: { authorization: 'Bearer nope' },
       });
@@ -123,11 +123,11 @@ describe('every route', () => {
   );
 
   test.each(operationIds.filter((operation) => isRootOnly(routes[operation])))(
-    '%s refuses a user who is not root, whatever the body',
+    '%s rejects a user who is not root, whatever the body',
     async (operation) => {
       const route: Route = routes[operation];
       const init = route.method === 'GET' ? {} : { body: '{', headers: { ...user, ...json } };
-      const answer = await ask(filled(route), { method: route.method, headers: user, ...init });
+      const answer = await request(filled(route), { method: route.method, headers: user, ...init });
       expect([answer.status, answer.body]).toEqual([401, { error: 'root required' }]);
     },
   );
@@ -147,8 +147,8 @@ describe('every route', () => {
 describe('order of checks', () => {
   test('an unknown path below /api requires the token first', async () => {
     for (const path of ['/api/nothing', '/api', '/%61pi/nothing', '//api/x']) {
-      expect((await ask(path)).body).toEqual({ error: 'missing authorization token' });
-      const known = await ask(path, { headers: user });
+      expect((await request(path)).body).toEqual({ error: 'missing authorization token' });
+      const known = await request(path, { headers: user });
       expect([known.status, known.body, known.headers.get('x-error-code')]).toEqual([
         404,
         { error: 'not found' },
@@ -158,33 +158,37 @@ describe('order of checks', () => {
   });
 
   test('a known path with another method lists the allowed methods', async () => {
-    const answer = await ask('/api/me', { method: 'PUT', headers: user });
+    const answer = await request('/api/me', { method: 'PUT', headers: user });
     expect([answer.status, answer.headers.get('allow'), answer.body]).toEqual([
       405,
       'GET, HEAD',
       { error: 'method not allowed' },
     ]);
-    expect((await ask('/api/me', { method: 'PUT' })).status).toBe(401);
-    expect((await ask('/api/me', { method: 'OPTIONS', headers: user })).status).toBe(405);
+    expect((await request('/api/me', { method: 'PUT' })).status).toBe(401);
+    expect((await request('/api/me', { method: 'OPTIONS', headers: user })).status).toBe(405);
   });
 
   test('checks that do not depend on the body come first, whatever the body', async () => {
     for (const body of ['{', '', '{"token":1}', '[]']) {
-      const answer = await ask('/api/join', { method: 'POST', headers: json, body });
+      const answer = await request('/api/join', { method: 'POST', headers: json, body });
       expect([answer.status, answer.body]).toEqual([401, { error: 'root already initialized' }]);
     }
   });
 
   test('accepts the scheme Bearer in any case', async () => {
-    expect((await ask('/api/me', { headers: { authorization: `bearer ${USER_TOKEN}` } })).status).toBe(200);
+    expect((await request('/api/me', { headers: { authorization: `bearer ${USER_TOKEN}` } })).status).toBe(
+      200,
+    );
     for (const authorization of [`Basic ${USER_TOKEN}`, USER_TOKEN, 'Bearer', 'Bearer a b', '']) {
-      expect((await ask('/api/me', { headers: { authorization } })).body).toEqual({ error: 'invalid token' });
+      expect((await request('/api/me', { headers: { authorization } })).body).toEqual({
+        error: 'invalid token',
+      });
     }
   });
 
   test('does not accept a token in the URL', async () => {
     for (const query of ['token', 'access_token', 'authorization']) {
-      expect((await ask(`/api/me?${query}=${USER_TOKEN}`)).body).toEqual({
+      expect((await request(`/api/me?${query}=${USER_TOKEN}`)).body).toEqual({
         error: 'missing authorization token',
       });
     }
@@ -199,33 +203,33 @@ describe('responses', () => {
   });
 
   test('a plain list that is incomplete has the cursor of the rest', async () => {
-    const list = await ask('/api/agents', { headers: user });
+    const list = await request('/api/agents', { headers: user });
     expect([list.body, list.headers.get('x-next-cursor')]).toEqual([[], 'rest']);
   });
 
   test('returns 204 for a deletion unless there is a result', async () => {
-    const plain = await ask('/api/agents/agt_1', { method: 'DELETE', headers: user });
+    const plain = await request('/api/agents/agt_1', { method: 'DELETE', headers: user });
     expect([plain.status, plain.text]).toEqual([204, '']);
-    const kept = await ask('/api/agents/agt_1?force=true', { method: 'DELETE', headers: user });
+    const kept = await request('/api/agents/agt_1?force=true', { method: 'DELETE', headers: user });
     expect([kept.status, kept.body.worktree_kept.reason]).toEqual([200, 'uncommitted changes']);
   });
 
   test('HEAD answers like GET, without the body', async () => {
-    const head = await ask('/api/me', { method: 'HEAD', headers: user });
+    const head = await request('/api/me', { method: 'HEAD', headers: user });
     expect([head.status, head.text]).toEqual([200, '']);
-    expect((await ask('/api/me', { method: 'HEAD' })).status).toBe(401);
-    const stream = await ask('/api/agents/agt_1/events', { method: 'HEAD', headers: user });
+    expect((await request('/api/me', { method: 'HEAD' })).status).toBe(401);
+    const stream = await request('/api/agents/agt_1/events', { method: 'HEAD', headers: user });
     expect([stream.status, stream.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
   });
 
   test('every response has the security headers and a unique request id', async () => {
     const ids = new Set<string>();
     for (const answer of [
-      await ask('/api/me', { headers: user }),
-      await ask('/api/me'),
-      await ask('/nothing'),
-      await ask('/healthz'),
-      await ask('/api/agents/agt_1/events', { method: 'HEAD', headers: user }),
+      await request('/api/me', { headers: user }),
+      await request('/api/me'),
+      await request('/nothing'),
+      await request('/healthz'),
+      await request('/api/agents/agt_1/events', { method: 'HEAD', headers: user }),
     ]) {
       expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
       expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
@@ -239,7 +243,7 @@ describe('responses', () => {
 
   test('a rest-of-path parameter keeps its slashes, encoded or not', async () => {
     for (const path of ['a/b%20c.txt', 'a%2Fb%20c.txt']) {
-      const answer = await ask(`/api/agents/agt_1/changes/${path}`, { headers: user });
+      const answer = await request(`/api/agents/agt_1/changes/${path}`, { headers: user });
       expect(answer.body).toEqual({ error: 'path a/b c.txt' });
     }
   });
@@ -266,7 +270,7 @@ describe('errors', () => {
   });
 
   test('returns a 500 without details for anything else', async () => {
-    const answer = await ask('/api/agents/agt_1', { headers: user });
+    const answer = await request('/api/agents/agt_1', { headers: user });
     expect([answer.status, answer.text]).toEqual([500, '{"error":"internal server error"}']);
     expect(JSON.stringify([...answer.headers])).not.toContain('secret detail');
   });
@@ -304,7 +308,7 @@ describe('errors', () => {
   });
 
   test('invalid UTF-8 is not JSON', async () => {
-    const answer = await ask('/api/admin/users', {
+    const answer = await request('/api/admin/users', {
       method: 'POST',
       headers: { ...root, ...json },
       body: Buffer.from([0x22, 0xff, 0x22]),
@@ -315,7 +319,7 @@ describe('errors', () => {
   test.each(['0', '201', '-1', '1.5', 'ten', '', '1e1', '0x10', ' 1', '1&limit=2', '99999999999999999999'])(
     'rejects limit=%s',
     async (limit) => {
-      const answer = await ask(`/api/admin/users?limit=${limit}`, { headers: root });
+      const answer = await request(`/api/admin/users?limit=${limit}`, { headers: root });
       expect([answer.status, answer.body, answer.headers.get('x-error-code')]).toEqual([
         400,
         { error: 'limit must be an integer from 1 to 200' },
@@ -325,9 +329,9 @@ describe('errors', () => {
   );
 
   test('accepts limits from 1 to 200, which change the format of a list', async () => {
-    expect((await ask('/api/admin/users', { headers: root })).body).toEqual([]);
+    expect((await request('/api/admin/users', { headers: root })).body).toEqual([]);
     for (const limit of ['1', '200']) {
-      const answer = await ask(`/api/admin/users?limit=${limit}`, { headers: root });
+      const answer = await request(`/api/admin/users?limit=${limit}`, { headers: root });
       expect(answer.body).toEqual({ items: [], next_cursor: limit });
     }
   });
@@ -336,7 +340,7 @@ describe('errors', () => {
 describe('unknown fields', () => {
   const ignored = async (method: string, path: string, body?: object) => {
     const init = body === undefined ? {} : { headers: { ...root, ...json }, body: JSON.stringify(body) };
-    const answer = await ask(path, { method, headers: root, ...init });
+    const answer = await request(path, { method, headers: root, ...init });
     return [answer.status, answer.body?.error, answer.headers.get('x-ignored-fields')];
   };
 
@@ -394,7 +398,7 @@ describe('bodies', () => {
   });
 
   test('rejects an empty form post too', async () => {
-    const answer = await ask('/api/agents/agt_1/start', {
+    const answer = await request('/api/agents/agt_1/start', {
       method: 'POST',
       headers: { ...user, 'content-type': 'text/plain' },
     });

@@ -136,7 +136,7 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
 
 /** The Fastify instance, without hooks and routes. */
 function createApp(options: HttpOptions, timeouts: Timeouts): FastifyInstance {
-  const boot = newSecret(6);
+  const boot_id = newSecret(6);
   let requests = 0;
   const socketLimits = {
     maxHeaderSize: limits.header_bytes_max,
@@ -162,7 +162,7 @@ function createApp(options: HttpOptions, timeouts: Timeouts): FastifyInstance {
     return503OnClosing: false,
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: sharedLimits.path_chars_max },
-    genReqId: () => `req_${boot}${(requests++).toString(36)}`,
+    genReqId: () => `req_${boot_id}${(requests++).toString(36)}`,
     clientErrorHandler: (error, socket) => refuseAtSocket(error as NodeJS.ErrnoException, socket as Socket),
     frameworkErrors: (error, request, reply) =>
       sendError(error, request as FastifyRequest, reply as FastifyReply, options.log),
@@ -253,7 +253,11 @@ const frameworkProblems: Record<string, () => Problem> = {
 };
 
 /** A proxy in front may parse such a request differently, so nothing more is accepted on the same connection. */
-const UNCLEAR: ReadonlySet<string> = new Set(['missing_host', 'duplicate_host', 'invalid_target']);
+const AMBIGUOUS_HOST_CODES: ReadonlySet<string> = new Set([
+  'missing_host',
+  'duplicate_host',
+  'invalid_target',
+]);
 
 function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Logger): void {
   const code = (error as { code?: unknown } | null)?.code;
@@ -268,7 +272,7 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply,
   reply.header('x-request-id', request.id);
   reply.header('x-error-code', problem?.code ?? INTERNAL_ERROR.code);
   if (problem?.kind === 'unauthenticated') reply.header('www-authenticate', 'Bearer');
-  if (problem && UNCLEAR.has(problem.code)) reply.header('connection', 'close');
+  if (problem && AMBIGUOUS_HOST_CODES.has(problem.code)) reply.header('connection', 'close');
   if (problem?.pending !== undefined) reply.header('x-pending', problem.pending);
   if (problem?.retry_after_s !== undefined) reply.header('retry-after', String(problem.retry_after_s));
   const allowed = allowedPathsHeader(problem?.allowed_paths ?? []);

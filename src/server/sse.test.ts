@@ -49,7 +49,7 @@ async function listen(options: StreamsOptions = {}): Promise<Streams> {
   return streams;
 }
 
-function ask(user = 'usr_1'): Promise<IncomingMessage> {
+function send(user = 'usr_1'): Promise<IncomingMessage> {
   return new Promise((resolve, reject) => {
     get({ port, host: '127.0.0.1', headers: { 'x-user': user } }, resolve).on('error', reject);
   });
@@ -73,7 +73,7 @@ test('sends frames unchanged, with the headers of an event stream', async () => 
     yield Buffer.from('id: 1\ndata: é\n\n');
   };
   await listen();
-  const response = await ask();
+  const response = await send();
   let body = '';
   for await (const bytes of response) body += bytes.toString();
   expect(body).toBe('retry: 1000\n\nid: 1\ndata: é\n\n');
@@ -106,7 +106,7 @@ async function* failing(): AsyncGenerator<Buffer> {
 test('throws an error before the first frame before any header', async () => {
   open = () => failing();
   const streams = await listen();
-  expect((await ask()).statusCode).toBe(500);
+  expect((await send()).statusCode).toBe(500);
   expect(failures).toEqual([new Error('agent not found')]);
   expect(streams.open).toBe(0);
 });
@@ -114,22 +114,22 @@ test('throws an error before the first frame before any header', async () => {
 test('limits streams per user and in total', async () => {
   open = quiet;
   const streams = await listen({ bounds: () => ({ per_user: 2, total: 3 }) });
-  const first = await ask();
-  await ask();
-  expect((await ask()).statusCode).toBe(500);
+  const first = await send();
+  await send();
+  expect((await send()).statusCode).toBe(500);
   expect(failures.pop()).toMatchObject({ kind: 'rate_limited' });
-  await ask('usr_2');
-  expect((await ask('usr_3')).statusCode).toBe(500);
+  await send('usr_2');
+  expect((await send('usr_3')).statusCode).toBe(500);
   expect(failures.pop()).toMatchObject({ kind: 'unavailable' });
   first.destroy();
   await expect.poll(() => streams.open).toBe(2);
-  expect((await ask()).statusCode).toBe(200);
+  expect((await send()).statusCode).toBe(200);
 });
 
 test('ends a stream when its token becomes invalid', async () => {
   open = ticks;
   const streams = await listen({ recheck_ms: 20 });
-  const response = await ask();
+  const response = await send();
   holds = () => false;
   for await (const _ of response);
   expect(response.complete).toBe(true);
@@ -139,7 +139,7 @@ test('ends a stream when its token becomes invalid', async () => {
 test('ends a stream whose token cannot be checked', async () => {
   open = ticks;
   await listen({ recheck_ms: 20 });
-  const response = await ask();
+  const response = await send();
   holds = () => {
     throw new Error('no database');
   };
@@ -149,17 +149,17 @@ test('ends a stream whose token cannot be checked', async () => {
 test('ends streams cleanly on shutdown', async () => {
   open = ticks;
   await listen();
-  const response = await ask();
+  const response = await send();
   drain.abort();
   for await (const _ of response);
   expect(response.complete).toBe(true);
 });
 
 test('sends a stalled reader no more than fits, and disconnects it', async () => {
-  let made = 0;
+  let chunk_count = 0;
   open = async function* () {
     while (true) {
-      made++;
+      chunk_count++;
       yield Buffer.alloc(64 * 1024, 'x');
     }
   };
@@ -169,14 +169,14 @@ test('sends a stalled reader no more than fits, and disconnects it', async () =>
   socket.pause();
   await expect.poll(() => streams.open).toBe(1);
   await expect.poll(() => streams.open, { timeout: 20_000 }).toBe(0);
-  expect(made * 64 * 1024).toBeLessThan(32 * 1024 * 1024);
+  expect(chunk_count * 64 * 1024).toBeLessThan(32 * 1024 * 1024);
   socket.destroy();
 });
 
 test('an idle stream is not a stall', async () => {
   open = quiet;
   const streams = await listen({ stall_ms: 50 });
-  const response = await ask();
+  const response = await send();
   await setTimeout(300);
   expect(streams.open).toBe(1);
   response.destroy();

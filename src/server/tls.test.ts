@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.drain());
 
-function ask(
+function send(
   headers: Record<string, string>,
   url = server.url,
 ): Promise<{ status: number; hsts: string | undefined }> {
@@ -30,21 +30,21 @@ function ask(
 
 test('a TLS listener serves https, with strict transport security', async () => {
   expect(server.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
-  expect(await ask({})).toEqual({ status: 200, hsts: 'max-age=31536000' });
+  expect(await send({})).toEqual({ status: 200, hsts: 'max-age=31536000' });
 });
 
 test('sends no such header about localhost without a public name', async () => {
   const local = await openFakeHttp({}, { tls: testTls });
   try {
-    expect(await ask({}, local.url)).toEqual({ status: 200, hsts: undefined });
+    expect(await send({}, local.url)).toEqual({ status: 200, hsts: undefined });
   } finally {
     await local.drain();
   }
 });
 
 test('its own origin is the https one', async () => {
-  expect((await ask({ origin: server.url })).status).toBe(200);
-  expect((await ask({ origin: server.url.replace('https', 'http') })).status).toBe(403);
+  expect((await send({ origin: server.url })).status).toBe(200);
+  expect((await send({ origin: server.url.replace('https', 'http') })).status).toBe(403);
 });
 
 test('rejects TLS before 1.2', async () => {
@@ -73,7 +73,7 @@ test('an incomplete handshake does not delay the shutdown', async () => {
   socket.on('error', () => {});
   await once(socket, 'connect');
   const closed = once(socket, 'close');
-  await ask({}, slow.url);
+  await send({}, slow.url);
   await slow.drain();
   await closed;
 });

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { type Message, readMessage } from '../acp/message.ts';
-import { type AcpState, beginning } from '../acp/state.ts';
+import { type AcpState, initialState } from '../acp/state.ts';
 import { foldFrame } from '../acp/v2/fold.ts';
 import type { EventRecord } from '../core/event.ts';
 import { loadAcpState } from '../features/agents/queries/acp-state.ts';
@@ -28,7 +28,7 @@ const usualText: TextOf = (event) => JSON.stringify(event.payload);
 /** Folds a session's log. Throws if the log does not contain the whole conversation. */
 export function refold(log: Log, session_id: string, textOf = usualText): Talked {
   const stdout: Buffer[] = [];
-  let state = beginning;
+  let state = initialState;
   const said: Message[] = [];
   for (const event of log) {
     if (event.session_id !== session_id) continue;

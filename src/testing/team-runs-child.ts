@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { sleep } from '../base/async.ts';
 import type { Folders } from '../core/node.ts';
 import { findRun } from '../features/runs/queries/runs.ts';
-import { stepsOf } from '../features/runs/queries/steps.ts';
+import { listRunSteps } from '../features/runs/queries/steps.ts';
 import { isRunOver } from '../features/runs/rules/run.ts';
 import { LivesRoom } from './lives.ts';
 import { openTestNode } from './local-node.ts';
@@ -41,7 +41,7 @@ while (!isRunOver((await found())!)) await sleep(20);
 while (Object.values(await sessionsLive()).length > 0) await sleep(20);
 const result = await room.store.read((reader) => ({
   status: findRun(reader, RUN)!.status,
-  steps: stepsOf(reader, findRun(reader, RUN)!.num).map(
+  steps: listRunSteps(reader, findRun(reader, RUN)!.num).map(
     ({ step_key, status, attempt, output, error_text }) => ({
       ...{ step_key, status, attempt, output, error_text },
     }),

@@ -7,8 +7,8 @@ import { newId } from '../base/ids.ts';
 import type { Caller } from '../features/accounts/rules.ts';
 import { createRun, createTask } from '../features/runs/creation.ts';
 import { agentsOfSteps } from '../features/runs/queries/attempts.ts';
-import { findRun, insertRun, type RunRow, specOf, updateRun } from '../features/runs/queries/runs.ts';
-import { insertSteps, stepsOf, toStep } from '../features/runs/queries/steps.ts';
+import { findRun, insertRun, parseSpec, type RunRow, updateRun } from '../features/runs/queries/runs.ts';
+import { insertSteps, listRunSteps, toStep } from '../features/runs/queries/steps.ts';
 import { insertTask } from '../features/runs/queries/tasks.ts';
 import type { GraphEvent } from '../features/runs/rules/graph.ts';
 import type { RunStatus, Step } from '../features/runs/rules/run.ts';
@@ -102,7 +102,7 @@ export async function addToRun(
     const none = { when: 'on_success', prompt: '', input: null } as const;
     const bounds = { depends_on: [], timeout_seconds: null, max_attempts: 1 };
     const whole: StepSpec = { ...none, ...bounds, ...step };
-    const kind = memberKind(specOf(run).members.find(({ member_id }) => member_id === step.member_id)!);
+    const kind = memberKind(parseSpec(run).members.find(({ member_id }) => member_id === step.member_id)!);
     insertSteps(tx, run.num, [{ ...stepRow(whole, kind), added: 1 }]);
     room.scheduler.apply(tx, run.num, { kind: 'step_added', step: { ...whole, kind } });
   });
@@ -120,7 +120,7 @@ export function stepsOfRun(room: LivesRoom, run_id: string): Promise<Record<stri
   return room.store.read((reader) => {
     const run = findRun(reader, run_id)!;
     const agents = agentsOfSteps(reader, run);
-    const steps = stepsOf(reader, run.num).map((row) =>
+    const steps = listRunSteps(reader, run.num).map((row) =>
       toStep(row, run_id, agents.get(row.step_key) ?? null),
     );
     return Object.fromEntries(steps.map((step) => [step.step_key, step]));

@@ -12,7 +12,7 @@ import type { Part } from './feature.ts';
 import { type Features, features } from './features.ts';
 import { app, root } from './frame-routes.ts';
 import { loadView } from './screens/agent/views.ts';
-import { oneOf, text } from './search.ts';
+import { parseChoice, text } from './search.ts';
 import { Failed, Skeleton } from './ui/states.tsx';
 
 const join = createRoute({
@@ -51,9 +51,9 @@ const agents = createRoute({
   getParentRoute: () => app,
   path: '/agents',
   validateSearch: (search: Record<string, unknown>): AgentsSearch => ({
-    show: oneOf(search.show, ['needs_you', 'running', 'failed']),
-    group: oneOf(search.group, ['repo', 'node', 'team']),
-    view: oneOf(search.view, ['cards']),
+    show: parseChoice(search.show, ['needs_you', 'running', 'failed']),
+    group: parseChoice(search.group, ['repo', 'node', 'team']),
+    view: parseChoice(search.view, ['cards']),
     q: text(search.q),
   }),
   component: lazyRouteComponent(() => import('./screens/agents/agents.tsx'), 'Agents'),
@@ -90,10 +90,10 @@ const agentTab = createRoute({
   ): { file?: string | undefined; q?: string | undefined; type?: EventType | undefined } => ({
     file: text(search.file),
     q: text(search.q),
-    type: oneOf(search.type, eventTypes),
+    type: parseChoice(search.type, eventTypes),
   }),
   loader: async ({ params }) => {
-    const tab = oneOf(params.tab, agentTabs);
+    const tab = parseChoice(params.tab, agentTabs);
     if (tab) await loadView(tab);
   },
   component: lazyRouteComponent(() => import('./screens/agent/agent.tsx'), 'AgentView'),

@@ -8,6 +8,6 @@ export function text(value: unknown): string | undefined {
       : undefined;
 }
 
-export function oneOf<const T extends string>(value: unknown, choices: readonly T[]): T | undefined {
+export function parseChoice<const T extends string>(value: unknown, choices: readonly T[]): T | undefined {
   return choices.find((choice) => choice === value);
 }

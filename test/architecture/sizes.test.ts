@@ -12,7 +12,7 @@ const known = [
   'src/web/screens/tasks/conversation.tsx: Conversation',
   'src/web/screens/tasks/message.tsx: Message',
   'src/web/screens/tasks/tasks.tsx: Tasks',
-  'src/web/screens/tasks/tasks.tsx: TasksOf',
+  'src/web/screens/tasks/tasks.tsx: TeamTasks',
   'src/web/screens/teams/editor.tsx: Editor',
   'src/web/screens/teams/form.tsx: TeamForm',
   'src/web/screens/teams/member-form.tsx: MemberForm',

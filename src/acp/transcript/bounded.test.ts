@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { rawOf, rawText } from './bounded.ts';
+import { formatRaw, toRaw } from './bounded.ts';
 
 /** Nested arrays. */
 function nested(levels: number): unknown {
@@ -9,17 +9,17 @@ function nested(levels: number): unknown {
 }
 
 test('keeps a value that fits, and the first characters of the JSON of a larger one', () => {
-  const small = rawOf({ a: 1 }, 100);
+  const small = toRaw({ a: 1 }, 100);
   expect(small).toMatchObject({ value: { a: 1 }, cut: false });
-  expect(rawText(small)).toBe('{\n  "a": 1\n}');
-  const large = rawOf({ text: 'x'.repeat(1_000) }, 20);
+  expect(formatRaw(small)).toBe('{\n  "a": 1\n}');
+  const large = toRaw({ text: 'x'.repeat(1_000) }, 20);
   expect(large).toMatchObject({ cut: true, chars: 20 });
-  expect(rawText(large)).toBe('{"text":"xxxxxxxxxxx');
+  expect(formatRaw(large)).toBe('{"text":"xxxxxxxxxxx');
 });
 
 test('reads values of any depth', () => {
-  const deep = rawOf(nested(100_000));
-  expect(rawText(deep)).toBeTypeOf('string');
-  expect(rawText(rawOf(nested(100_000), 10))).toBeTypeOf('string');
-  expect(rawText(rawOf(nested(2)))).toContain('inside');
+  const deep = toRaw(nested(100_000));
+  expect(formatRaw(deep)).toBeTypeOf('string');
+  expect(formatRaw(toRaw(nested(100_000), 10))).toBeTypeOf('string');
+  expect(formatRaw(toRaw(nested(2)))).toContain('inside');
 });

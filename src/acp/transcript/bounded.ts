@@ -2,12 +2,12 @@
  * Limits an agent's values to what a transcript keeps: short texts, the first entries of a list, JSON up to a size. Never
  * throws.
  */
-import { type Fields, headOf, recordsOf } from '../json.ts';
+import { asRecords, type Fields, truncateText } from '../json.ts';
 import { bounds } from './bounds.ts';
 
 /** A title or a name, shortened. */
 export function shortText(text: string): string {
-  return headOf(text, bounds.word_chars);
+  return truncateText(text, bounds.word_chars);
 }
 
 export function shortOrNull(value: unknown): string | null {
@@ -20,8 +20,8 @@ export function shortTexts<T extends { [K in keyof T]: string | null }>(record: 
 }
 
 /** The first records in a list. */
-export function firstRecords(value: unknown): Fields[] {
-  return Array.isArray(value) ? recordsOf(value.slice(0, bounds.parts)) : [];
+export function takeRecords(value: unknown): Fields[] {
+  return Array.isArray(value) ? asRecords(value.slice(0, bounds.parts)) : [];
 }
 
 /** Any JSON, shown collapsed. */
@@ -33,15 +33,15 @@ export interface Raw {
   chars: number;
 }
 
-export function rawOf(value: unknown, max: number = bounds.text_chars): Raw {
+export function toRaw(value: unknown, max: number = bounds.text_chars): Raw {
   const chars = jsonLength(value, max);
   if (chars <= max) return { value, cut: false, chars };
-  return { value: headOf(jsonOf(value), max), cut: true, chars: max };
+  return { value: truncateText(formatJson(value), max), cut: true, chars: max };
 }
 
 /** The value as text for people. */
-export function rawText({ value, cut }: Raw): string {
-  return cut ? String(value) : jsonOf(value, 2);
+export function formatRaw({ value, cut }: Raw): string {
+  return cut ? String(value) : formatJson(value, 2);
 }
 
 /** The approximate length of its JSON in characters. Stops counting soon after `max`. */
@@ -64,7 +64,7 @@ export function jsonLength(value: unknown, max: number): number {
 }
 
 /** Empty for a value that is nested too deeply to be serialized. */
-function jsonOf(value: unknown, indent?: number): string {
+function formatJson(value: unknown, indent?: number): string {
   try {
     return JSON.stringify(value, null, indent) ?? '';
   } catch {

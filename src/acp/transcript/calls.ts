@@ -1,11 +1,11 @@
 /** Tool calls in a transcript. Merges each report into the known state, and counts the lines that diffs add and remove. */
 // Importing the whole package would add all its algorithms to the web UI.
 import { diffLines } from 'diff/lib/diff/line.js';
-import { headOf } from '../json.ts';
+import { truncateText } from '../json.ts';
 import { type Content, type Location, readContent, type ToolCall } from '../tool-calls.ts';
-import { type Raw, rawOf, shortOrNull, shortText } from './bounded.ts';
+import { type Raw, shortOrNull, shortText, toRaw } from './bounded.ts';
 import { bounds } from './bounds.ts';
-import { charsOf, type Part, partOf } from './parts.ts';
+import { countChars, type Part, toPart } from './parts.ts';
 
 export interface Diff {
   readonly type: 'diff';
@@ -52,7 +52,7 @@ export interface Call {
 }
 
 /** `before`: the same call, as described by earlier reports. */
-export function callOf(report: ToolCall, before?: Call): Call {
+export function mergeCall(report: ToolCall, before?: Call): Call {
   const { title, tool_kind, locations } = report;
   const id = before?.id ?? shortOrNull(report.id) ?? '';
   return {
@@ -60,30 +60,30 @@ export function callOf(report: ToolCall, before?: Call): Call {
     title: shortOrNull(title) ?? before?.title ?? id,
     tool_kind: shortOrNull(tool_kind) ?? before?.tool_kind ?? 'other',
     locations: locations ? locations.slice(0, bounds.parts).map(shortLocation) : (before?.locations ?? []),
-    ...contentOf(report.content, before),
+    ...readCallContent(report.content, before),
     raw_input: rawAfter(report.raw_input, before?.raw_input),
     raw_output: rawAfter(report.raw_output, before?.raw_output),
   };
 }
 
 /** Appends content. */
-export function callWith(call: Call, content: unknown): Call {
+export function withContent(call: Call, content: unknown): Call {
   const more = contentItems(content, []);
-  const chars = [...call.content, ...more].reduce((sum, one) => sum + charsOfContent(one), 0);
+  const chars = [...call.content, ...more].reduce((sum, one) => sum + countContentChars(one), 0);
   const fits = chars <= bounds.body_chars && call.content.length < bounds.parts && call.content_cut === 0;
   if (!fits) return { ...call, content_cut: call.content_cut + more.length };
   return { ...call, content: [...call.content, ...more] };
 }
 
-export function charsOfCall({ title, locations, content, raw_input, raw_output }: Call): number {
+export function countCallChars({ title, locations, content, raw_input, raw_output }: Call): number {
   const paths = locations.reduce((sum, { path }) => sum + path.length, 0);
-  const contents = content.reduce((sum, one) => sum + charsOfContent(one), 0);
+  const contents = content.reduce((sum, one) => sum + countContentChars(one), 0);
   return title.length + paths + contents + (raw_input?.chars ?? 0) + (raw_output?.chars ?? 0);
 }
 
 /** The number of lines that its diffs add and remove. */
-export function changesOf({ content }: Call): { added: number; removed: number } {
-  const diffs = content.filter((one) => one.type === 'diff');
+export function countChanges({ content }: Call): { added: number; removed: number } {
+  const diffs = content.filter((item) => item.type === 'diff');
   return {
     added: diffs.reduce((sum, { added }) => sum + added, 0),
     removed: diffs.reduce((sum, { removed }) => sum + removed, 0),
@@ -91,14 +91,14 @@ export function changesOf({ content }: Call): { added: number; removed: number }
 }
 
 function rawAfter(value: unknown, before: Raw | null | undefined): Raw | null {
-  return value === undefined || value === null ? (before ?? null) : rawOf(value);
+  return value === undefined || value === null ? (before ?? null) : toRaw(value);
 }
 
 function shortLocation({ path, line }: Location): Location {
   return { path: shortText(path), line };
 }
 
-function contentOf(reported: unknown, before?: Call): Pick<Call, 'content' | 'content_cut'> {
+function readCallContent(reported: unknown, before?: Call): Pick<Call, 'content' | 'content_cut'> {
   if (!Array.isArray(reported)) {
     return { content: before?.content ?? [], content_cut: before?.content_cut ?? 0 };
   }
@@ -106,7 +106,7 @@ function contentOf(reported: unknown, before?: Call): Pick<Call, 'content' | 'co
   const content: CallContent[] = [];
   let room: number = bounds.body_chars;
   for (const next of all) {
-    room -= charsOfContent(next);
+    room -= countContentChars(next);
     if (room < 0) break;
     content.push(next);
   }
@@ -116,30 +116,30 @@ function contentOf(reported: unknown, before?: Call): Pick<Call, 'content' | 'co
 function contentItems(reported: unknown, before: readonly CallContent[]): CallContent[] {
   return readContent(reported)
     .slice(0, bounds.parts)
-    .map((one, at) => contentItem(one, before[at]));
+    .map((item, at) => contentItem(item, before[at]));
 }
 
 /** `before`: the content in the same position, because agents send the whole list again with each update. */
 function contentItem(one: Content, before: CallContent | undefined): CallContent {
-  if (one.type === 'content') return { type: 'content', part: shortened(partOf(one.block)) };
+  if (one.type === 'content') return { type: 'content', part: truncatePart(toPart(one.block)) };
   if (one.type === 'terminal') return newTerminal(shortText(one.terminal_id));
   if (one.type === 'diff' && one.new_text !== null) {
-    return diffOf(shortText(one.path), one.old_text, one.new_text, before);
+    return createDiff(shortText(one.path), one.old_text, one.new_text, before);
   }
-  return { type: 'unknown', raw: rawOf(one.raw) };
+  return { type: 'unknown', raw: toRaw(one.raw) };
 }
 
 export function newTerminal(terminal_id: string): Terminal {
   return { type: 'terminal', terminal_id, command: null, text: '', cut: 0, exit: null };
 }
 
-function shortened(part: Part): Part {
-  return part.type === 'text' ? { ...part, text: headOf(part.text, bounds.text_chars) } : part;
+function truncatePart(part: Part): Part {
+  return part.type === 'text' ? { ...part, text: truncateText(part.text, bounds.text_chars) } : part;
 }
 
-function diffOf(path: string, from: string | null, to: string, before: CallContent | undefined): Diff {
-  const old = from === null ? null : headOf(from, bounds.text_chars);
-  const new_text = headOf(to, bounds.text_chars);
+function createDiff(path: string, from: string | null, to: string, before: CallContent | undefined): Diff {
+  const old = from === null ? null : truncateText(from, bounds.text_chars);
+  const new_text = truncateText(to, bounds.text_chars);
   const is_known =
     before?.type === 'diff' && before.path === path && before.old === old && before.new === new_text;
   if (is_known) return before;
@@ -152,7 +152,7 @@ export function lineChanges(before: string, after: string): { added: number; rem
   const [from, to] = [lined(before), lined(after)];
   const changes = diffLines(from, to, { maxEditLength: bounds.diff_edits });
   // The texts have too little in common, so all lines count as changed.
-  if (!changes) return { added: linesIn(to), removed: linesIn(from) };
+  if (!changes) return { added: countLines(to), removed: countLines(from) };
   let [added, removed] = [0, 0];
   for (const change of changes) {
     if (change.added) added += change.count;
@@ -165,14 +165,14 @@ function lined(text: string): string {
   return text === '' ? '' : `${text.replaceAll('\r\n', '\n').replace(/\n$/, '')}\n`;
 }
 
-function linesIn(text: string): number {
+function countLines(text: string): number {
   return text.split('\n').length - 1;
 }
 
-function charsOfContent(content: CallContent): number {
+function countContentChars(content: CallContent): number {
   switch (content.type) {
     case 'content':
-      return charsOf(content.part);
+      return countChars(content.part);
     case 'diff':
       return content.path.length + (content.old?.length ?? 0) + content.new.length;
     case 'terminal':

@@ -27,7 +27,7 @@ export interface UserMessage extends Base {
 }
 
 /** A message or a thought of the agent, which grows until `ended_ts`. */
-export interface Spoken extends Base {
+export interface MessageItem extends Base {
   readonly kind: 'agent_message' | 'thought';
   readonly body: Body;
   /** The agent's id for it. */
@@ -67,7 +67,7 @@ export type Outcome =
   | { readonly type: 'gone' };
 
 /** The sub-agent that asks. */
-export interface Asker {
+export interface Requester {
   readonly id: string;
   /** Chosen by the agent. */
   readonly name: string | null;
@@ -90,7 +90,7 @@ export interface Delegation extends Base {
 }
 
 /** A message between the agent and its sub-agents. Null stands for the agent itself. */
-export interface Relayed extends Base {
+export interface RelayedItem extends Base {
   readonly kind: 'relayed';
   readonly from: string | null;
   readonly to: string | null;
@@ -100,7 +100,7 @@ export interface Relayed extends Base {
 export interface Permission extends Base {
   readonly kind: 'permission';
   readonly review_id: string;
-  readonly asker: Asker | null;
+  readonly asker: Requester | null;
   readonly call: Call;
   /** Verbatim, in the agent's order. */
   readonly options: readonly Option[];
@@ -116,7 +116,7 @@ export interface Permission extends Base {
 }
 
 /** A form or URL that the agent asks for. Its record contains the rest. */
-export interface Elicited extends Base {
+export interface ElicitationItem extends Base {
   readonly kind: 'elicitation';
   readonly elicitation_id: string;
 }
@@ -159,7 +159,7 @@ export interface Unknown extends Base {
 }
 
 /** Output of the agent that is not a message of the protocol. */
-export interface Printed extends Base {
+export interface PrintedItem extends Base {
   readonly kind: 'output';
   readonly text: string;
   readonly lines: number;
@@ -168,17 +168,17 @@ export interface Printed extends Base {
 
 export type Item =
   | UserMessage
-  | Spoken
+  | MessageItem
   | Tool
   | Permission
-  | Elicited
+  | ElicitationItem
   | Delegation
-  | Relayed
+  | RelayedItem
   | Stop
   | StatusChange
   | Notice
   | Unknown
-  | Printed;
+  | PrintedItem;
 
 export interface Turn {
   readonly n: number;

@@ -1,6 +1,6 @@
 /** Content blocks in the form that a message shows: text that grows by chunks, images, links, embedded files. */
-import { type Fields, fieldsOf, headOf, numberOf, stringOf } from '../json.ts';
-import { type Raw, rawOf, shortOrNull } from './bounded.ts';
+import { asNumber, asRecord, asString, type Fields, truncateText } from '../json.ts';
+import { type Raw, shortOrNull, toRaw } from './bounded.ts';
 import { bounds } from './bounds.ts';
 
 export type Part =
@@ -41,15 +41,15 @@ export interface Body {
 
 export const emptyBody: Body = { parts: [], chars: 0, text_chars: 0, cut: 0 };
 
-export function bodyOf(blocks: unknown): Body {
+export function toBody(blocks: unknown): Body {
   const list: unknown[] = Array.isArray(blocks) ? blocks : [];
-  return list.reduce<Body>(appended, emptyBody);
+  return list.reduce<Body>(appendBlock, emptyBody);
 }
 
 /** Appends a content block. Text continues the previous text. */
-export function appended(body: Body, block: unknown): Body {
-  const part = partOf(block);
-  const chars = charsOf(part);
+export function appendBlock(body: Body, block: unknown): Body {
+  const part = toPart(block);
+  const chars = countChars(part);
   if (part.type === 'text') return withText(body, part.text);
   if (body.parts.length >= bounds.parts || body.chars + chars > bounds.body_chars) {
     return { ...body, cut: body.cut + chars };
@@ -63,7 +63,7 @@ function withText(body: Body, added: string): Body {
   // Once something was omitted, later text would be in the wrong place.
   const has_room = body.cut === 0 && (continues || body.parts.length < bounds.parts);
   const room = has_room ? Math.max(0, bounds.text_chars - body.text_chars) : 0;
-  const text = headOf(added, room);
+  const text = truncateText(added, room);
   const cut = body.cut + added.length - text.length;
   if (text === '') return cut === body.cut ? body : { ...body, cut };
   const parts: Part[] = continues
@@ -74,38 +74,38 @@ function withText(body: Body, added: string): Body {
 }
 
 /** All text of the message. */
-export function textOf({ parts }: Body): string {
+export function bodyText({ parts }: Body): string {
   return parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
 }
 
-export function partOf(block: unknown): Part {
-  const { type, text, data, uri, name, title, mimeType, size, resource } = fieldsOf(block);
+export function toPart(block: unknown): Part {
+  const { type, text, data, uri, name, title, mimeType, size, resource } = asRecord(block);
   const [address, mime_type] = [shortOrNull(uri), shortOrNull(mimeType)];
   if (type === 'text' && typeof text === 'string') return { type, text };
   if ((type === 'image' || type === 'audio') && mime_type !== null) {
-    return { type, mime_type, data: mediaOf(data), uri: address };
+    return { type, mime_type, data: readMedia(data), uri: address };
   }
   if (type === 'resource_link' && address !== null) {
     const label = { name: shortOrNull(name) ?? address, title: shortOrNull(title) };
-    return { type: 'link', uri: address, ...label, mime_type, size: numberOf(size) };
+    return { type: 'link', uri: address, ...label, mime_type, size: asNumber(size) };
   }
-  if (type === 'resource') return resourceOf(fieldsOf(resource)) ?? { type: 'unknown', raw: rawOf(block) };
-  return { type: 'unknown', raw: rawOf(block) };
+  if (type === 'resource') return readResource(asRecord(resource)) ?? { type: 'unknown', raw: toRaw(block) };
+  return { type: 'unknown', raw: toRaw(block) };
 }
 
-function resourceOf({ uri, mimeType, text }: Fields): Part | null {
+function readResource({ uri, mimeType, text }: Fields): Part | null {
   const address = shortOrNull(uri);
   if (address === null) return null;
-  const content = typeof text === 'string' ? headOf(text, bounds.text_chars) : null;
+  const content = typeof text === 'string' ? truncateText(text, bounds.text_chars) : null;
   return { type: 'resource', uri: address, mime_type: shortOrNull(mimeType), text: content };
 }
 
-function mediaOf(data: unknown): string | null {
-  const base64 = stringOf(data);
+function readMedia(data: unknown): string | null {
+  const base64 = asString(data);
   return base64 !== null && base64 !== '' && base64.length <= bounds.media_chars ? base64 : null;
 }
 
-export function charsOf(part: Part): number {
+export function countChars(part: Part): number {
   switch (part.type) {
     case 'text':
       return part.text.length;

@@ -1,17 +1,17 @@
 /** Conversations in ACP version 2. */
 import { expect, test } from 'vitest';
 import { bounds } from './bounds.ts';
-import { textOf } from './parts.ts';
+import { bodyText } from './parts.ts';
 import {
+  agentMessage,
   answers,
-  asks,
   changes,
-  decides,
   fromAgent,
   only,
   options,
+  permissionResponse,
   prompts,
-  says,
+  sendRequest,
   update,
   viewOf,
 } from './testing.ts';
@@ -27,12 +27,12 @@ const rests = (stopReason = 'end_turn', more = {}) =>
     { turn_ended: { prompt_id: 'prm_1', stop_reason: stopReason } },
   );
 const texts = (...events: Parameters<typeof viewOf>) =>
-  only(viewOf(...events), 'agent_message').map(({ body }) => textOf(body));
+  only(viewOf(...events), 'agent_message').map(({ body }) => bodyText(body));
 
-test('a turn continues when the prompt is accepted, and ends at the event that says so', () => {
-  const before = viewOf(prompts('go'), taken(), says('Hm', { messageId: 'm' }));
+test('a turn continues when its prompt is accepted, and ends with the idle state', () => {
+  const before = viewOf(prompts('go'), taken(), agentMessage('Hm', { messageId: 'm' }));
   expect(before).toMatchObject({ working: true, turns: [{ ended_ts: null }] });
-  const after = viewOf(prompts('go'), taken(), says('Hm', { messageId: 'm' }), rests());
+  const after = viewOf(prompts('go'), taken(), agentMessage('Hm', { messageId: 'm' }), rests());
   expect(after).toMatchObject({ working: false, turns: [{ ended_ts: 4, stop_reason: 'end_turn' }] });
   expect(only(after, 'stop')).toMatchObject([{ reason: 'end_turn', seconds: 3 }]);
   expect(only(after, 'unknown')).toEqual([]);
@@ -53,15 +53,23 @@ test('a turn may end with the answer to its prompt, or with an error', () => {
   }
 });
 
-test('a whole message replaces its chunks, and can grow again', () => {
+test('a complete message replaces its chunks, and more chunks can follow', () => {
   expect(texts(message('m', 'One', ' two'))).toEqual(['One two']);
-  const changed = [says('On', { messageId: 'm' }), message('m', 'One'), says(' more', { messageId: 'm' })];
+  const changed = [
+    agentMessage('On', { messageId: 'm' }),
+    message('m', 'One'),
+    agentMessage(' more', { messageId: 'm' }),
+  ];
   expect(texts(...changed)).toEqual(['One more']);
-  const parted = [says('A', { messageId: 'm' }), changes('c', { title: 'c' }), says('B', { messageId: 'm' })];
+  const parted = [
+    agentMessage('A', { messageId: 'm' }),
+    changes('c', { title: 'c' }),
+    agentMessage('B', { messageId: 'm' }),
+  ];
   expect(texts(...parted)).toEqual(['A', 'B']);
   expect(texts(...parted, message('m', 'C'))).toEqual(['C', '']);
   const same = update({ sessionUpdate: 'agent_message', messageId: 'm' });
-  expect(texts(says('A', { messageId: 'm' }), same)).toEqual(['A']);
+  expect(texts(agentMessage('A', { messageId: 'm' }), same)).toEqual(['A']);
   expect(texts(update({ sessionUpdate: 'agent_message', messageId: 'm', content: null }))).toEqual([]);
   const view = viewOf(update({ sessionUpdate: 'agent_thought', messageId: 't', content: [block('Hm.')] }));
   expect(only(view, 'thought')).toHaveLength(1);
@@ -83,14 +91,14 @@ test('content is added to a tool call, and a command shows its output', () => {
       data: bytes.subarray(from, to).toString('base64'),
     });
   const shows = { type: 'terminal', terminalId: 't' };
-  const said = { type: 'content', content: block('Done.') };
+  const content = { type: 'content', content: block('Done.') };
   const view = viewOf(
     update({ sessionUpdate: 'terminal_update', terminalId: 't', command: 'cat' }),
     changes('c', { title: 'Run', kind: 'execute', status: 'in_progress', content: [shows] }),
     chunk(0, 3),
     chunk(3),
     update({ sessionUpdate: 'terminal_update', terminalId: 't', exitStatus: { exitCode: 1 } }),
-    update({ sessionUpdate: 'tool_call_content_chunk', toolCallId: 'c', content: said }),
+    update({ sessionUpdate: 'tool_call_content_chunk', toolCallId: 'c', content: content }),
     update({ sessionUpdate: 'terminal_output_chunk', terminalId: 'nobody', data: 'eA==' }),
     changes('c', { status: 'cancelled' }),
   );
@@ -104,7 +112,7 @@ test('content is added to a tool call, and a command shows its output', () => {
   expect(view.items).toHaveLength(1);
 });
 
-test('long command output keeps its end', () => {
+test('keeps the end of long command output', () => {
   const data = btoa('x'.repeat(bounds.text_chars));
   const chunk = update({ sessionUpdate: 'terminal_output_chunk', terminalId: 't', data });
   const shows = changes('c', { content: [{ type: 'terminal', terminalId: 't' }] });
@@ -114,7 +122,7 @@ test('long command output keeps its end', () => {
   expect(terminal).toMatchObject({ type: 'terminal', cut: 3, text: expect.stringMatching(/^x+end$/) });
 });
 
-test('a diff shows its patch, also in a question', () => {
+test('a diff shows its patch, also in a permission request', () => {
   const patch = {
     format: 'git_patch',
     text: 'diff --git a/a b/a\n--- a/a\n+++ b/a\n@@ -1,1 +1,2 @@\n-one\n+two\n+three\n',
@@ -122,8 +130,12 @@ test('a diff shows its patch, also in a question', () => {
   const diff = { type: 'diff', changes: [{ operation: 'modify', path: '/w/a' }], patch };
   const toolCall = { toolCallId: 'c', title: 'Edit', content: [diff] };
   const params = { title: 'Change it?', subject: { type: 'tool_call', toolCall }, options };
-  const asked = fromAgent({ id: 7, method: 'session/request_permission', params }, { review_id: 'rev_1' });
-  const view = viewOf(prompts('go'), asked, decides('rev_1', { outcome: 'selected', optionId: 'y' }));
+  const request = fromAgent({ id: 7, method: 'session/request_permission', params }, { review_id: 'rev_1' });
+  const view = viewOf(
+    prompts('go'),
+    request,
+    permissionResponse('rev_1', { outcome: 'selected', optionId: 'y' }),
+  );
   const [permission] = only(view, 'permission');
   expect(permission).toMatchObject({
     outcome: { type: 'selected', option_id: 'y' },
@@ -143,15 +155,15 @@ test('settings are those of version 1, and the version is shown', () => {
   const commands = [{ type: 'command', name: 'plan', description: 'Plans' }];
   const info = { name: 'a', title: 'A', version: '1' };
   const view = viewOf(
-    asks('initialize', {}, 1),
+    sendRequest('initialize', {}, 1),
     answers({ result: { protocolVersion: 2, info } }, 1),
-    asks('session/new', {}, 2),
+    sendRequest('session/new', {}, 2),
     answers({ result: { configOptions: [option], availableCommands: commands } }, 2),
     update({
       sessionUpdate: 'plan_update',
       plan: { type: 'items', planId: 'p', entries: [{ content: 'one' }] },
     }),
-    asks('auth/login', {}, 3),
+    sendRequest('auth/login', {}, 3),
     answers({ error: { code: 1, message: 'wrong key' } }, 3),
   );
   expect(view).toMatchObject({ protocol_version: 2, agent: info, commands, plan: { total: 1 } });
@@ -159,7 +171,7 @@ test('settings are those of version 1, and the version is shown', () => {
   expect(only(view, 'notice')).toMatchObject([{ code: 'refused', text: 'wrong key' }]);
 });
 
-test('unknown updates are shown as they are', () => {
+test('shows unknown updates unchanged', () => {
   const view = viewOf(update({ sessionUpdate: '_weather', sky: 'grey' }));
   expect(only(view, 'unknown')).toMatchObject([{ label: '_weather', raw: { value: { sky: 'grey' } } }]);
 });

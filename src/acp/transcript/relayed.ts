@@ -5,9 +5,9 @@ import type { Update } from '../updates.ts';
 import { shortText } from './bounded.ts';
 import { bounds } from './bounds.ts';
 import type { ItemList } from './item-list.ts';
-import type { Relayed } from './items.ts';
-import { appended, type Body, emptyBody } from './parts.ts';
-import type { Where } from './speech.ts';
+import type { RelayedItem } from './items.ts';
+import type { ItemPosition } from './message-writer.ts';
+import { appendBlock, type Body, emptyBody } from './parts.ts';
 
 export class RelayedMessages {
   readonly #items: ItemList;
@@ -24,15 +24,15 @@ export class RelayedMessages {
   /** `parties`: the names of sender and recipient. */
   add(
     { message_id, is_chunk, blocks }: Extract<Update, { kind: 'session_message' }>,
-    parties: Pick<Relayed, 'from' | 'to'>,
-    where: Where,
+    parties: Pick<RelayedItem, 'from' | 'to'>,
+    where: ItemPosition,
   ): void {
     // A complete message without content only updates other fields.
     if (blocks === null) return;
     const key = `${where.subagent ?? ''} ${shortText(message_id ?? '')}`;
     const at = this.#by_id.get(key);
-    const before = at === undefined ? undefined : (this.#items.get(at) as Relayed | undefined);
-    const body = blocks.reduce<Body>(appended, (is_chunk && before?.body) || emptyBody);
+    const before = at === undefined ? undefined : (this.#items.get(at) as RelayedItem | undefined);
+    const body = blocks.reduce<Body>(appendBlock, (is_chunk && before?.body) || emptyBody);
     if (before) {
       this.#items.replace(at!, { ...before, body }, body.chars);
       return;

@@ -3,7 +3,7 @@
  * wins.
  */
 import type { AvailableCommand, SessionConfigOption, SessionModeState } from '@agentclientprotocol/sdk';
-import { type Fields, headOf, numberOf } from '../json.ts';
+import { asNumber, type Fields, truncateText } from '../json.ts';
 import {
   type AgentInfo,
   type Cost,
@@ -45,7 +45,7 @@ export interface Settings {
   readonly protocol_version: number | null;
 }
 
-export const noSettings: Settings = {
+export const emptySettings: Settings = {
   plan: null,
   commands: [],
   modes: null,
@@ -57,12 +57,12 @@ export const noSettings: Settings = {
 };
 
 /** The settings after an update; null if the update is about anything else. */
-export function afterUpdate(before: Settings, update: Update): Settings | null {
+export function applyUpdate(before: Settings, update: Update): Settings | null {
   switch (update.kind) {
     case 'plan':
-      return { ...before, plan: planOf(update.entries) };
+      return { ...before, plan: summarizePlan(update.entries) };
     case 'commands':
-      return { ...before, commands: commandsOf(update.commands) };
+      return { ...before, commands: readCommands(update.commands) };
     case 'mode':
       return withMode(before, update.mode_id);
     case 'settings':
@@ -81,7 +81,7 @@ export function afterUpdate(before: Settings, update: Update): Settings | null {
 }
 
 /** The settings after the answer to a request of the service. `mode_id`: the mode that the request set. */
-export function afterAnswer(
+export function applyResponse(
   before: Settings,
   method: string,
   mode_id: string | null,
@@ -91,7 +91,7 @@ export function afterAnswer(
     case 'initialize': {
       const { agentInfo, info, protocolVersion } = result;
       const agent = readAgentInfo(agentInfo ?? info);
-      return { ...before, agent: agent && shortTexts(agent), protocol_version: numberOf(protocolVersion) };
+      return { ...before, agent: agent && shortTexts(agent), protocol_version: asNumber(protocolVersion) };
     }
     case 'session/new':
     case 'session/load':
@@ -105,13 +105,13 @@ export function afterAnswer(
   }
 }
 
-function planOf(reported: readonly Fields[]): Plan {
-  const entries = reported.slice(0, bounds.parts).map((one) => shortTexts(readPlanEntry(one)));
+function summarizePlan(reported: readonly Fields[]): Plan {
+  const entries = reported.slice(0, bounds.parts).map((item) => shortTexts(readPlanEntry(item)));
   const done = entries.filter(({ status }) => status === 'completed').length;
   return { entries, done, total: entries.length };
 }
 
-function commandsOf(commands: readonly Fields[]): AvailableCommand[] {
+function readCommands(commands: readonly Fields[]): AvailableCommand[] {
   return fitting(commands).filter(
     ({ name }) => typeof name === 'string' && name !== '',
   ) as unknown as AvailableCommand[];
@@ -125,15 +125,15 @@ function withMode(before: Settings, mode_id: string | null): Settings {
 
 function configured({ modes, config_options, commands }: ReportedSettings): Partial<Settings> {
   return {
-    ...(modes && { modes: modesOf(modes.current_id, modes.available) }),
-    ...(commands && { commands: commandsOf(commands) }),
+    ...(modes && { modes: readModes(modes.current_id, modes.available) }),
+    ...(commands && { commands: readCommands(commands) }),
     ...(config_options && {
       config_options: fitting(config_options).filter(isNamed) as unknown as SessionConfigOption[],
     }),
   };
 }
 
-function modesOf(current_id: string, available: readonly Fields[]): SessionModeState {
+function readModes(current_id: string, available: readonly Fields[]): SessionModeState {
   const modes = fitting(available).filter(isNamed) as unknown as SessionModeState['availableModes'];
   return { currentModeId: shortText(current_id), availableModes: modes };
 }
@@ -143,14 +143,14 @@ function isNamed({ id, name }: Fields): boolean {
 }
 
 function shortCost(cost: Cost | null): Cost | null {
-  return cost && { ...cost, currency: headOf(cost.currency, CURRENCY_CHARS) };
+  return cost && { ...cost, currency: truncateText(cost.currency, CURRENCY_CHARS) };
 }
 
 /** The agent's own objects, as many as a transcript keeps. */
 function fitting(objects: readonly Fields[]): Fields[] {
   let room: number = bounds.text_chars;
-  return objects.slice(0, bounds.parts).filter((one) => {
-    room -= jsonLength(one, room);
+  return objects.slice(0, bounds.parts).filter((object) => {
+    room -= jsonLength(object, room);
     return room >= 0;
   });
 }

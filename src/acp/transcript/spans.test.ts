@@ -1,15 +1,15 @@
 import { expect, test } from 'vitest';
 import { toolSpans, waitSpans } from './spans.ts';
-import { calls, changes, decides, prompts, viewOf, wants } from './testing.ts';
+import { calls, changes, permissionRequest, permissionResponse, prompts, viewOf } from './testing.ts';
 
 test('a tool call lasts until its end, a permission request until its answer', () => {
   const { items } = viewOf(
     prompts('go'),
     calls('c1', { title: 'npm test' }),
-    wants('rev_1'),
-    decides('rev_1', { outcome: 'selected', optionId: 'y' }),
+    permissionRequest('rev_1'),
+    permissionResponse('rev_1', { outcome: 'selected', optionId: 'y' }),
     changes('c1', { status: 'completed' }),
-    wants('rev_2'),
+    permissionRequest('rev_2'),
   );
   expect(toolSpans(items)).toEqual([
     { key: '2', seq: 2, turn: 1, label: 'npm test', started_ts: 2, ended_ts: 5 },

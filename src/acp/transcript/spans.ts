@@ -17,7 +17,7 @@ export function toolSpans(items: readonly Item[]): Span[] {
   const label = labels(items);
   return items
     .filter((item): item is Tool => item.kind === 'tool')
-    .map((tool) => ({ ...placeOf(tool), label: label(tool), ended_ts: tool.ended_ts }));
+    .map((tool) => ({ ...itemPosition(tool), label: label(tool), ended_ts: tool.ended_ts }));
 }
 
 /** The time from each permission request to its answer. */
@@ -25,7 +25,7 @@ export function waitSpans(items: readonly Item[]): Span[] {
   const label = labels(items);
   return items
     .filter((item): item is Permission => item.kind === 'permission')
-    .map((asked) => ({ ...placeOf(asked), label: label(asked), ended_ts: asked.settled_ts }));
+    .map((request) => ({ ...itemPosition(request), label: label(request), ended_ts: request.settled_ts }));
 }
 
 /** Labels of calls and requests. Those of sub-agents include the name of the sub-agent. */
@@ -40,6 +40,6 @@ function labels(items: readonly Item[]): (item: Tool | Permission) => string {
     subagent === null ? call.title : `${names.get(subagent) ?? visible(subagent)}: ${call.title}`;
 }
 
-function placeOf({ key, seq, turn, ts }: Item): Omit<Span, 'label' | 'ended_ts'> {
+function itemPosition({ key, seq, turn, ts }: Item): Omit<Span, 'label' | 'ended_ts'> {
   return { key, seq, turn, started_ts: ts };
 }

@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import type { Fields } from '../json.ts';
 import type { Item } from './items.ts';
-import { textOf } from './parts.ts';
+import { bodyText } from './parts.ts';
 import { toolSpans, waitSpans } from './spans.ts';
 import {
+  agentMessage,
   calls,
   changes,
   ended,
@@ -11,7 +12,6 @@ import {
   only,
   options,
   prompts,
-  says,
   stops,
   update,
   viewOf,
@@ -41,32 +41,32 @@ const call = (toolCallId: string, more: Fields = {}) => ({
 const marked = (subagent: string, fields: Fields) => update(fields, { subagent });
 
 /** Each item with its sub-agent. */
-function course({ items }: View): string[] {
+function summarize({ items }: View): string[] {
   return items.map((item) => `${item.subagent ?? '-'} ${word(item)}`);
 }
 
 function word(item: Item): string {
-  if ('body' in item) return textOf(item.body);
+  if ('body' in item) return bodyText(item.body);
   if (item.kind === 'tool') return item.call.title;
   return item.kind === 'delegation' ? `<${item.name ?? item.id}>` : item.kind;
 }
 
-test('concurrent messages of sub-agents are kept apart, each in one piece', () => {
+test('keeps concurrent messages of sub-agents separate and unsplit', () => {
   const view = viewOf(
     prompts('go'),
     update(announce('s1', { title: 'explorer' })),
-    says('I '),
+    agentMessage('I '),
     of('s1', chunk('its ')),
-    says('wait'),
+    agentMessage('wait'),
     of('s1', call('c1')),
     of('s1', chunk('more')),
-    says('.'),
+    agentMessage('.'),
     of('s1', chunk(' words')),
   );
-  expect(course(view)).toEqual(['- go', '- <explorer>', '- I wait.', 's1 its ', 's1 c1', 's1 more words']);
+  expect(summarize(view)).toEqual(['- go', '- <explorer>', '- I wait.', 's1 its ', 's1 c1', 's1 more words']);
 });
 
-test('a row shows what is currently known about its sub-agent', () => {
+test('a row shows the latest state of its sub-agent', () => {
   const view = viewOf(
     update(announce('s1', { title: 'a', description: 'Find it' })),
     of('s1', call('c1')),
@@ -79,7 +79,7 @@ test('a row shows what is currently known about its sub-agent', () => {
   ]);
 });
 
-test('a sub-agent that works in another turn has another row there, with its own count', () => {
+test('a sub-agent has a separate row in each turn, with a separate count', () => {
   const view = viewOf(
     prompts('one', 'p1'),
     update(announce('s1', { title: 'explorer' })),
@@ -95,7 +95,7 @@ test('a sub-agent that works in another turn has another row there, with its own
   ]);
 });
 
-test('a nested sub-agent is inside its parent, whichever comes first in a turn', () => {
+test('a nested sub-agent is below its parent, whichever comes first in a turn', () => {
   const view = viewOf(
     prompts('one', 'p1'),
     update(announce('s1', { title: 'outer' })),
@@ -104,13 +104,13 @@ test('a nested sub-agent is inside its parent, whichever comes first in a turn',
     prompts('two', 'p2'),
     of('s2', chunk('again')),
   );
-  expect(course(view)).toEqual([
+  expect(summarize(view)).toEqual([
     ...['- one', '- <outer>', 's1 <inner>', '- stop'],
     ...['- two', '- <outer>', 's1 <inner>', 's2 again'],
   ]);
 });
 
-test('calls with the same id in two sessions are kept apart; marked calls use the agent’s ids', () => {
+test('keeps tool calls with the same id in two sessions separate; marked calls use the agent’s ids', () => {
   const view = viewOf(
     update(announce('s1')),
     calls('c1', { title: 'mine' }),
@@ -127,7 +127,7 @@ test('calls with the same id in two sessions are kept apart; marked calls use th
   ]);
 });
 
-test('one launched by a tool call gets its name and its end from that call', () => {
+test('a sub-agent launched by a tool call takes its name and its end from that call', () => {
   const rawInput = { subagent_type: 'Explore', description: 'Find it' };
   const view = viewOf(
     calls('c1', { title: 'Task', kind: 'think', rawInput }),
@@ -153,11 +153,11 @@ test('a sub-agent’s mode, plan and usage are not the agent’s; those of an un
     of('s9', announce('s8'), { unknown_session: true }),
   );
   expect(view).toMatchObject({ modes: null, plan: null, usage: null });
-  expect(course(view)).toEqual(['- <s1>', '- <s9>', 's9 unknown']);
+  expect(summarize(view)).toEqual(['- <s1>', '- <s9>', 's9 unknown']);
   expect(only(view, 'delegation')[1]).toMatchObject({ id: 's9', name: null, unknown_session: true });
 });
 
-test('only its maker reports on a sub-agent, and none contains itself', () => {
+test('accepts reports on a sub-agent only from its creator, and allows no cycles', () => {
   const view = viewOf(
     update(announce('s1', { title: 'mine' })),
     of('s1', announce('s2', { title: 'inner' })),
@@ -176,8 +176,8 @@ test('only its maker reports on a sub-agent, and none contains itself', () => {
   ]);
 });
 
-test('questions and timeline entries name the sub-agent', () => {
-  const asks = (subagent: string, more: Fields = {}) =>
+test('permission requests and timeline entries name the sub-agent', () => {
+  const sendRequest = (subagent: string, more: Fields = {}) =>
     fromAgent(
       {
         ...{ id: 1, method: 'session/request_permission' },
@@ -187,8 +187,8 @@ test('questions and timeline entries name the sub-agent', () => {
     );
   const view = viewOf(
     update(announce('s1', { title: 'explorer\u202e' })),
-    asks('s1'),
-    asks('s9', { unknown_session: true }),
+    sendRequest('s1'),
+    sendRequest('s9', { unknown_session: true }),
     of('s1', call('c2')),
     calls('c3'),
   );
@@ -232,7 +232,7 @@ test('messages between agent and sub-agents name both; chunks and later versions
     subagent,
     from,
     to,
-    textOf(body),
+    bodyText(body),
   ]);
   expect(messages).toEqual([
     [null, null, 'explorer', 'Please look.'],
@@ -254,5 +254,5 @@ test('replayed updates set names but add no rows', () => {
     prompts('go'),
     of('s1', chunk('new')),
   );
-  expect(course(view)).toEqual(['- go', '- <explorer>', 's1 new']);
+  expect(summarize(view)).toEqual(['- go', '- <explorer>', 's1 new']);
 });

@@ -4,7 +4,7 @@
  */
 
 import type { Fields } from '../json.ts';
-import { headOf, stringOf } from '../json.ts';
+import { asString, truncateText } from '../json.ts';
 import {
   type Announcement,
   readLaunch,
@@ -14,8 +14,8 @@ import {
 } from '../subagent-reports.ts';
 import { bounds } from './bounds.ts';
 import type { ItemList } from './item-list.ts';
-import type { Asker, Delegation } from './items.ts';
-import type { Where } from './speech.ts';
+import type { Delegation, Requester } from './items.ts';
+import type { ItemPosition } from './message-writer.ts';
 
 type About = Pick<Delegation, 'name' | 'description' | 'status' | 'stop_reason' | 'unknown_session'>;
 
@@ -50,7 +50,7 @@ export class Subagents {
   }
 
   /** Ensures that there is a row before an item of a sub-agent. `unknown_session`: the sub-agent was not announced. */
-  enter(where: Where, unknown_session: boolean): void {
+  enter(where: ItemPosition, unknown_session: boolean): void {
     const { subagent: id, turn } = where;
     if (id === null) return;
     const known = this.#get(id, null);
@@ -72,7 +72,7 @@ export class Subagents {
    */
   announced(
     { ids, name, description, work }: Announcement,
-    where: Where | null,
+    where: ItemPosition | null,
     maker: string | null,
   ): string | null {
     const id = firstId(ids);
@@ -95,7 +95,7 @@ export class Subagents {
   }
 
   /** Handles an update in the agent's session, which may be the tool call that launches a sub-agent. */
-  launched(update: Fields, where: Where): void {
+  launched(update: Fields, where: ItemPosition): void {
     const launch = readLaunch(update);
     const id = firstId([launch.id]);
     const before = id === null ? undefined : this.#known.get(id);
@@ -127,14 +127,14 @@ export class Subagents {
     }
   }
 
-  asker(id: string | null, unknown_session: boolean): Asker | null {
+  asker(id: string | null, unknown_session: boolean): Requester | null {
     if (id === null) return null;
     return { id, name: this.#known.get(id)?.about.name ?? null, unknown_session };
   }
 
   /** The name of the sub-agent with this id, or the id if it has no name; null if it is not known. */
   nameOf(id: unknown): string | null {
-    const known = this.#known.get(stringOf(id) ?? '');
+    const known = this.#known.get(asString(id) ?? '');
     return known ? (known.about.name ?? known.id) : null;
   }
 
@@ -149,7 +149,7 @@ export class Subagents {
   }
 
   /** Ensures that its parent has a row in the same turn. */
-  #add(known: Known, where: Where, key: string): void {
+  #add(known: Known, where: ItemPosition, key: string): void {
     const { id, parent_id, about } = known;
     if (parent_id !== null) this.enter({ ...where, subagent: parent_id }, false);
     const row: Delegation = {
@@ -183,7 +183,7 @@ function firstId(texts: readonly (string | null)[]): string | null {
 }
 
 function brief(text: string | null): string | null {
-  return text === null ? null : headOf(text, NAME_CHARS);
+  return text === null ? null : truncateText(text, NAME_CHARS);
 }
 
 function briefWork(work: SubagentWork | null | undefined): Partial<SubagentWork> {

@@ -1,5 +1,5 @@
 /** Output of the agent's commands, which is sent separately from the tool calls that show it. */
-import { fieldsOf, isRecord, numberOf, stringOf } from '../json.ts';
+import { asNumber, asRecord, asString, isRecord } from '../json.ts';
 import type { Update } from '../updates.ts';
 import { shortOrNull, shortText } from './bounded.ts';
 import { bounds } from './bounds.ts';
@@ -35,12 +35,12 @@ export class Terminals {
     const terminal_id = shortText(id ?? '');
     const known = this.#of(terminal_id);
     if (command !== undefined) known.shown = { ...known.shown, command: shortOrNull(command) };
-    if (exit_status !== undefined) known.shown = { ...known.shown, exit: exitOf(exit_status) };
+    if (exit_status !== undefined) known.shown = { ...known.shown, exit: formatExit(exit_status) };
     if (output !== undefined) {
       known.decoder = new TextDecoder();
       known.shown = { ...known.shown, text: '', cut: 0 };
     }
-    append(known, data ?? fieldsOf(output).data);
+    append(known, data ?? asRecord(output).data);
     return terminal_id;
   }
 
@@ -55,21 +55,21 @@ export class Terminals {
 }
 
 function append(known: Known, data: unknown): void {
-  const all = known.shown.text + known.decoder.decode(bytesOf(data), { stream: true });
+  const all = known.shown.text + known.decoder.decode(decodeBase64(data), { stream: true });
   const text = all.slice(-bounds.text_chars);
   known.shown = { ...known.shown, text, cut: known.shown.cut + all.length - text.length };
 }
 
-function bytesOf(base64: unknown): Uint8Array<ArrayBuffer> {
+function decodeBase64(base64: unknown): Uint8Array<ArrayBuffer> {
   try {
-    return Uint8Array.from(atob(stringOf(base64) ?? ''), (char) => char.charCodeAt(0));
+    return Uint8Array.from(atob(asString(base64) ?? ''), (char) => char.charCodeAt(0));
   } catch {
     return new Uint8Array();
   }
 }
 
-function exitOf(status: unknown): string | null {
+function formatExit(status: unknown): string | null {
   if (!isRecord(status)) return null;
-  const code = numberOf(status.exitCode);
+  const code = asNumber(status.exitCode);
   return shortOrNull(status.signal) ?? (code === null ? 'ended' : `exit code ${code}`);
 }

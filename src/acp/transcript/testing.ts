@@ -36,19 +36,19 @@ export const fromAgent = (payload: unknown, more: Fields = {}): Fields => ({
   ...more,
 });
 
-export const asks = (method: string, params: Fields = {}, id: unknown = 'prm_1') =>
+export const sendRequest = (method: string, params: Fields = {}, id: unknown = 'prm_1') =>
   toAgent({ id, method, params });
 export const answers = (answer: Fields, id: unknown = 'prm_1') => fromAgent({ id, ...answer });
 export const prompts = (text: string, id: unknown = 'prm_1') =>
-  asks('session/prompt', { prompt: [{ type: 'text', text }] }, id);
+  sendRequest('session/prompt', { prompt: [{ type: 'text', text }] }, id);
 export const cancels = () => toAgent({ method: 'session/cancel', params: {} });
 export const stops = (stopReason: string, id: unknown = 'prm_1') => answers({ result: { stopReason } }, id);
 
 export const update = (fields: Fields, more: Fields = {}) =>
   fromAgent({ method: 'session/update', params: { update: fields } }, more);
-export const says = (text: string, more: Fields = {}, event: Fields = {}) =>
+export const agentMessage = (text: string, more: Fields = {}, event: Fields = {}) =>
   update({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text }, ...more }, event);
-export const thinks = (text: string, more: Fields = {}) =>
+export const agentThought = (text: string, more: Fields = {}) =>
   update({ sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text }, ...more });
 export const calls = (toolCallId: string, fields: Fields = {}) =>
   update({ sessionUpdate: 'tool_call', toolCallId, title: toolCallId, status: 'pending', ...fields });
@@ -59,9 +59,12 @@ export const options = [
   { optionId: 'y', name: 'Yes, do it', kind: 'allow_once' },
   { optionId: 'n', name: 'No', kind: 'made_up_kind' },
 ];
-export const wants = (review_id: string, toolCall: Fields = { toolCallId: 'c1' }, id: unknown = 7) =>
-  fromAgent({ id, method: 'session/request_permission', params: { toolCall, options } }, { review_id });
-export const decides = (review_id: string, outcome: Fields, answered_by: string | null = 'ana') =>
+export const permissionRequest = (
+  review_id: string,
+  toolCall: Fields = { toolCallId: 'c1' },
+  id: unknown = 7,
+) => fromAgent({ id, method: 'session/request_permission', params: { toolCall, options } }, { review_id });
+export const permissionResponse = (review_id: string, outcome: Fields, answered_by: string | null = 'ana') =>
   toAgent({ id: 7, result: { outcome } }, { review_id, answered_by, response_to: 7 });
 
 export const ended = (status: string, more: Fields = {}): Fields => ({

@@ -5,10 +5,10 @@ import { readOutcome, readToolCall, type ToolCall } from '../tool-calls.ts';
 import type { Update } from '../updates.ts';
 import { shortText, shortTexts } from './bounded.ts';
 import { bounds } from './bounds.ts';
-import { type Call, callOf, callWith, changesOf, charsOfCall } from './calls.ts';
+import { type Call, countCallChars, countChanges, mergeCall, withContent } from './calls.ts';
 import type { ItemList } from './item-list.ts';
-import type { Asker, Outcome, Permission, Tool, ToolStatus } from './items.ts';
-import type { Where } from './speech.ts';
+import type { Outcome, Permission, Requester, Tool, ToolStatus } from './items.ts';
+import type { ItemPosition } from './message-writer.ts';
 import { Terminals } from './terminals.ts';
 
 type CallUpdate = Extract<Update, { kind: 'tool_call' }>;
@@ -28,7 +28,7 @@ export interface PermissionRequest extends Extract<ReceivedEntry, { kind: 'permi
   readonly request_id: unknown;
   /** Its size if the event is too large to contain it. */
   readonly too_large: number | null;
-  readonly asker: Asker | null;
+  readonly asker: Requester | null;
 }
 
 export class Tools {
@@ -58,11 +58,11 @@ export class Tools {
     return this.#find(update, scope) === undefined;
   }
 
-  update(update: CallUpdate, scope: string, where: Where): void {
+  update(update: CallUpdate, scope: string, where: ItemPosition): void {
     const { how, call } = update;
     const at = this.#find(update, scope);
     const before = at === undefined ? undefined : (this.#items.get(at) as Tool);
-    const after = how === 'appends' ? appended(before?.call, call) : callOf(call, before?.call);
+    const after = how === 'appends' ? appendBlock(before?.call, call) : mergeCall(call, before?.call);
     this.#put(this.#withTerminals(after), call.status, { at, before }, scope, where);
   }
 
@@ -72,13 +72,13 @@ export class Tools {
     const item = at === undefined ? undefined : (this.#items.get(at) as Tool | undefined);
     if (!item) return;
     const call = this.#withTerminals(item.call);
-    this.#items.replace(at!, { ...item, call }, charsOfCall(call));
+    this.#items.replace(at!, { ...item, call }, countCallChars(call));
   }
 
   #withTerminals(call: Call): Call {
     if (!call.content.some(({ type }) => type === 'terminal')) return call;
-    const content = call.content.map((one) =>
-      one.type === 'terminal' ? this.#terminals.of(one.terminal_id) : one,
+    const content = call.content.map((item) =>
+      item.type === 'terminal' ? this.#terminals.of(item.terminal_id) : item,
     );
     return { ...call, content };
   }
@@ -88,18 +88,18 @@ export class Tools {
     reported: string | null,
     { at, before }: { at: number | undefined; before: Tool | undefined },
     scope: string,
-    where: Where,
+    where: ItemPosition,
   ): void {
     const status = statusAfter(reported, before?.status);
     const is_open = open.includes(status);
     const ended_ts = is_open ? null : before?.status === status ? before.ended_ts : where.ts;
-    const about = { call, status, ended_ts, ...changesOf(call) };
-    const chars = charsOfCall(call);
+    const about = { call, status, ended_ts, ...countChanges(call) };
+    const chars = countCallChars(call);
     if (before) this.#items.replace(at!, { ...before, ...about }, chars);
     const place = before ? at! : this.#items.add({ kind: 'tool', ...where, ...about }, chars);
-    this.#by_id.set(keyOf(call.id, scope), place);
-    for (const one of call.content) {
-      if (one.type === 'terminal') this.#by_terminal.set(one.terminal_id, place);
+    this.#by_id.set(scopedKey(call.id, scope), place);
+    for (const item of call.content) {
+      if (item.type === 'terminal') this.#by_terminal.set(item.terminal_id, place);
     }
     if (is_open) this.#open.add(place);
     else this.#open.delete(place);
@@ -110,20 +110,20 @@ export class Tools {
   end(status: 'cancelled' | 'unfinished', ts: number): void {
     for (const at of this.#open) {
       const item = this.#items.get(at) as Tool | undefined;
-      if (item) this.#items.replace(at, { ...item, status, ended_ts: ts }, charsOfCall(item.call));
+      if (item) this.#items.replace(at, { ...item, status, ended_ts: ts }, countCallChars(item.call));
     }
     this.#open.clear();
   }
 
-  asks(request: PermissionRequest, scope: string, where: Where): void {
-    const { review_id, request_id, call: asked, asker, too_large } = request;
-    const known = this.#byId(keyOf(shortText(asked.id ?? ''), scope));
-    const call = callOf(asked, known?.call);
+  asks(request: PermissionRequest, scope: string, where: ItemPosition): void {
+    const { review_id, request_id, call: reported_call, asker, too_large } = request;
+    const known = this.#byId(scopedKey(shortText(reported_call.id ?? ''), scope));
+    const call = mergeCall(reported_call, known?.call);
     const options = request.options.slice(0, bounds.parts).map(shortTexts);
     const settled = { outcome: null, answered_by: null, settled_ts: null, undeliverable: false };
     const about = { review_id, asker, call, options, ...settled, too_large };
     const item: Permission = { kind: 'permission', ...where, ...about };
-    const at = this.#items.add(item, charsOfCall(call));
+    const at = this.#items.add(item, countCallChars(call));
     this.#by_review.set(review_id, at);
     this.#waiting.set(at, request_id);
     this.#forget();
@@ -132,7 +132,7 @@ export class Tools {
   answered(review_id: string, by: string | null, result: Fields, ts: number): void {
     const at = this.#by_review.get(review_id);
     if (at === undefined) return;
-    this.#settle(at, outcomeOf(result, this.#items.get(at) as Permission | undefined), by, ts);
+    this.#settle(at, readCallOutcome(result, this.#items.get(at) as Permission | undefined), by, ts);
   }
 
   /**
@@ -152,19 +152,19 @@ export class Tools {
   undeliverable(review_id: string): void {
     const at = this.#by_review.get(review_id);
     const item = at === undefined ? undefined : (this.#items.get(at) as Permission | undefined);
-    if (item) this.#items.replace(at!, { ...item, undeliverable: true }, charsOfCall(item.call));
+    if (item) this.#items.replace(at!, { ...item, undeliverable: true }, countCallChars(item.call));
   }
 
   #settle(at: number, outcome: Outcome, answered_by: string | null, settled_ts: number): void {
     this.#waiting.delete(at);
     const item = this.#items.get(at) as Permission | undefined;
     if (!item) return;
-    this.#items.replace(at, { ...item, outcome, answered_by, settled_ts }, charsOfCall(item.call));
+    this.#items.replace(at, { ...item, outcome, answered_by, settled_ts }, countCallChars(item.call));
   }
 
   /** Finds the call of an update. A call that begins after its end is another call with the same id. */
   #find({ how, call }: CallUpdate, scope: string): number | undefined {
-    const id = keyOf(shortText(call.id ?? ''), scope);
+    const id = scopedKey(shortText(call.id ?? ''), scope);
     const known = this.#byId(id);
     const begins_again = how === 'begins' && known && !open.includes(known.status);
     return known && !begins_again ? this.#by_id.get(id) : undefined;
@@ -189,12 +189,12 @@ export class Tools {
   }
 }
 
-function keyOf(id: string, scope: string): string {
+function scopedKey(id: string, scope: string): string {
   return scope === '' ? id : `${scope} ${id}`;
 }
 
-function appended(before: Call | undefined, { id, content }: ToolCall): Call {
-  return callWith(before ?? callOf(readToolCall({ toolCallId: id })), content);
+function appendBlock(before: Call | undefined, { id, content }: ToolCall): Call {
+  return withContent(before ?? mergeCall(readToolCall({ toolCallId: id })), content);
 }
 
 /** After a cancel, only an end counts, because a cancelled agent may still report progress. */
@@ -204,9 +204,9 @@ function statusAfter(reported: string | null, before: ToolStatus | undefined): T
   return before === 'cancelled' && open.includes(status) ? before : status;
 }
 
-function outcomeOf(result: Fields, asked: Permission | undefined): Outcome {
+function readCallOutcome(result: Fields, reported_call: Permission | undefined): Outcome {
   const { outcome, option_id } = readOutcome(result);
   if (outcome !== 'selected' || option_id === null) return { type: 'cancelled' };
-  const option = asked?.options.find((one) => one.option_id === option_id) ?? null;
+  const option = reported_call?.options.find((option) => option.option_id === option_id) ?? null;
   return { type: 'selected', option_id, option };
 }

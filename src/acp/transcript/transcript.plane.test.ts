@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
-import { textOf } from './parts.ts';
+import { bodyText } from './parts.ts';
 import { only } from './testing.ts';
 import { Transcript, type View } from './transcript.ts';
 
@@ -29,7 +29,7 @@ async function ends(acp: ScriptedAcp, stopReason: string): Promise<void> {
 
 const say = (text: string) => ({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } });
 
-test('a turn with a question that somebody answers, and one that is withdrawn', async () => {
+test('shows a turn with an answered and a withdrawn permission request', async () => {
   const { id, acp } = await startAcp(room, { prompt: 'go' });
   await acp.opens({ agentInfo: { name: 'scripted', version: '1' } });
   const { id: prompt_id } = await acp.hears('request', 'session/prompt');
@@ -37,8 +37,8 @@ test('a turn with a question that somebody answers, and one that is withdrawn', 
   acp.updates({ sessionUpdate: 'tool_call', toolCallId: 'c1', title: 'Edit', kind: 'edit' });
   acp.asks('q1');
   await until(id, (view) => expect(only(view, 'permission')).toHaveLength(1));
-  const [asked] = only(await viewOf(id), 'permission');
-  await room.reviews.respond(ANA, asked!.review_id, { option_id: 'once' }, null);
+  const [request] = only(await viewOf(id), 'permission');
+  await room.reviews.respond(ANA, request!.review_id, { option_id: 'once' }, null);
   await acp.hears('response');
   acp.asks('q2');
   acp.says({ kind: 'notification', method: '$/cancel_request', params: { requestId: 'q2' } });
@@ -65,7 +65,7 @@ test('a turn with a question that somebody answers, and one that is withdrawn', 
   expect(view.agent).toEqual({ name: 'scripted', title: null, version: '1' });
 });
 
-test('a turn that is cancelled while it asks', async () => {
+test('shows a turn that is cancelled while a request is pending', async () => {
   const { id, acp } = await startAcp(room, { prompt: 'go' });
   await acp.opens();
   const { id: prompt_id } = await acp.hears('request', 'session/prompt');
@@ -84,7 +84,7 @@ test('a turn that is cancelled while it asks', async () => {
   await until(id, (view) => expect(only(view, 'stop')[0]?.reason).toBe('cancelled'));
 });
 
-test('an agent that ends in its turn and is started again: what it replays stands there once', async () => {
+test('shows replayed messages once when an agent restarts after ending during its turn', async () => {
   const { id, acp } = await startAcp(room, { prompt: 'one' });
   await acp.opens();
   acp.updates(say('first answer'));
@@ -102,7 +102,10 @@ test('an agent that ends in its turn and is started again: what it replays stand
   again.updates(say('here again'));
   await until(id, (view) => expect(only(view, 'agent_message')).toHaveLength(2));
   const view = await viewOf(id);
-  expect(only(view, 'agent_message').map(({ body }) => textOf(body))).toEqual(['first answer', 'here again']);
+  expect(only(view, 'agent_message').map(({ body }) => bodyText(body))).toEqual([
+    'first answer',
+    'here again',
+  ]);
   expect(view.turns.map(({ stop_reason }) => stop_reason)).toEqual(['end_turn', null]);
   expect(view.sessions.map((session) => session.session_id)).toEqual([acp.session_id, session_id]);
   expect(only(view, 'notice').map(({ code }) => code)).toEqual(['turn_lost']);

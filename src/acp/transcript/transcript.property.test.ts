@@ -186,14 +186,14 @@ test('shows any events in any order, each item with a unique key', () => {
 test('batches of any size have the same result as single events', () => {
   fc.assert(
     fc.property(fc.array(fc.array(event, { maxLength: 8 }), { maxLength: 8 }), (batches) => {
-      const single = batches.flat().map((one) => [one]);
+      const single = batches.flat().map((item) => [item]);
       expect(viewOf(batches)).toEqual(viewOf(single));
     }),
     { numRuns: 200 },
   );
 });
 
-test('nothing stays open after the process has ended', () => {
+test('leaves nothing open after the process has ended', () => {
   fc.assert(
     fc.property(fc.array(event, { maxLength: 40 }), (events) => {
       const { turns, working, items } = viewOf([[...events, { type: 'status', status: 'completed' }]]);

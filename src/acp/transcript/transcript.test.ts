@@ -4,50 +4,57 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { oddFrames } from '../../testing/acp-scenarios.ts';
 import { Driven } from '../../tools/demo-agent/testing.ts';
-import { type Fields, fieldsOf } from '../json.ts';
+import { asRecord, type Fields } from '../json.ts';
 import { bounds } from './bounds.ts';
 import type { Item } from './items.ts';
-import { textOf } from './parts.ts';
+import { bodyText } from './parts.ts';
 import {
+  agentMessage,
+  agentThought,
   answers,
-  asks,
   calls,
   cancels,
   changes,
-  decides,
   ended,
   errorEvent,
   fromAgent,
   numbered,
   only,
   options,
+  permissionRequest,
+  permissionResponse,
   printed,
   prompts,
-  says,
+  sendRequest,
   stops,
-  thinks,
   toAgent,
   update,
   viewOf,
-  wants,
 } from './testing.ts';
 import { Transcript, type View } from './transcript.ts';
 
 /** A short text for each item. */
-function course({ items }: View): string[] {
+function summarize({ items }: View): string[] {
   return items.map(word);
 }
 
 function word(item: Item): string {
-  if ('body' in item) return `${item.kind} ${textOf(item.body)}`;
+  if ('body' in item) return `${item.kind} ${bodyText(item.body)}`;
   if (item.kind === 'tool') return `tool ${item.call.title} ${item.status}`;
   return item.kind;
 }
 
-describe('what is said', () => {
-  test('chunks of one message are one item, which begins with the first and ends when something else comes', () => {
-    const view = viewOf(prompts('go'), thinks('hm'), thinks('m'), says('I '), says('will'), calls('c1'));
-    expect(course(view)).toEqual([
+describe('messages', () => {
+  test('joins the chunks of a message into one item, which ends when another item starts', () => {
+    const view = viewOf(
+      prompts('go'),
+      agentThought('hm'),
+      agentThought('m'),
+      agentMessage('I '),
+      agentMessage('will'),
+      calls('c1'),
+    );
+    expect(summarize(view)).toEqual([
       'user_message go',
       'thought hmm',
       'agent_message I will',
@@ -57,30 +64,47 @@ describe('what is said', () => {
     expect(view.items[2]).toMatchObject({ ts: 4, ended_ts: 6 });
   });
 
-  test('another message id is another message, and one that comes in between does not cut the first in two', () => {
+  test('keeps interleaved messages with different ids separate and unsplit', () => {
     const [one, two] = [{ messageId: '1' }, { messageId: '2' }];
-    const view = viewOf(says('a', one), says('x', two), says('b', one), says('y', two), says('without'));
-    expect(course(view)).toEqual(['agent_message ab', 'agent_message xy', 'agent_message without']);
+    const view = viewOf(
+      agentMessage('a', one),
+      agentMessage('x', two),
+      agentMessage('b', one),
+      agentMessage('y', two),
+      agentMessage('without'),
+    );
+    expect(summarize(view)).toEqual(['agent_message ab', 'agent_message xy', 'agent_message without']);
   });
 
-  test('what a message says after a tool stands after the tool, whatever its id is', () => {
+  test('starts a new item for text after a tool call, whatever its message id', () => {
     const id = { messageId: '1' };
-    const view = viewOf(says('before', id), calls('c1'), says('after', id));
-    expect(course(view)).toEqual(['agent_message before', 'tool c1 pending', 'agent_message after']);
+    const view = viewOf(agentMessage('before', id), calls('c1'), agentMessage('after', id));
+    expect(summarize(view)).toEqual(['agent_message before', 'tool c1 pending', 'agent_message after']);
   });
 
-  test('an update of a tool that is there does not cut a message in two', () => {
-    const view = viewOf(calls('c1'), says('one '), changes('c1', { status: 'completed' }), says('two'));
-    expect(course(view)).toEqual(['tool c1 completed', 'agent_message one two']);
+  test('an update of an existing tool call does not split a message', () => {
+    const view = viewOf(
+      calls('c1'),
+      agentMessage('one '),
+      changes('c1', { status: 'completed' }),
+      agentMessage('two'),
+    );
+    expect(summarize(view)).toEqual(['tool c1 completed', 'agent_message one two']);
   });
 
-  test('what is printed beside the protocol is one block, and does not cut a message in two', () => {
-    const view = viewOf(says('one '), printed('a\nb\n'), printed('c\n'), says('two'), printed('d\n'));
-    expect(course(view)).toEqual(['agent_message one two', 'output']);
+  test('output outside the protocol is one item, and does not split a message', () => {
+    const view = viewOf(
+      agentMessage('one '),
+      printed('a\nb\n'),
+      printed('c\n'),
+      agentMessage('two'),
+      printed('d\n'),
+    );
+    expect(summarize(view)).toEqual(['agent_message one two', 'output']);
     expect(view.items[1]).toMatchObject({ text: 'a\nb\nc\nd\n', lines: 4 });
   });
 
-  test('what is printed to stderr is output alone', () => {
+  test('stderr appears as output only', () => {
     expect(viewOf(printed('warning\n', { stream: 'stderr' })).items).toEqual([]);
   });
 
@@ -92,7 +116,7 @@ describe('what is said', () => {
       { type: 'resource', resource: { uri: 'file:///b', text: 'inside' } },
       { type: 'made_up', x: 1 },
     ];
-    const [item] = only(viewOf(asks('session/prompt', { prompt })), 'user_message');
+    const [item] = only(viewOf(sendRequest('session/prompt', { prompt })), 'user_message');
     expect(item?.body.parts).toEqual([
       { type: 'text', text: 'see ' },
       { type: 'image', mime_type: 'image/png', data: 'AAAA', uri: null },
@@ -102,7 +126,7 @@ describe('what is said', () => {
     ]);
   });
 
-  test('what an agent repeats of the prompt is not shown; what somebody else said to it is', () => {
+  test('hides the agent’s echo of a prompt, but shows other user messages', () => {
     const echo = (text: string) =>
       update({ sessionUpdate: 'user_message_chunk', content: { type: 'text', text } });
     const view = viewOf(
@@ -112,31 +136,34 @@ describe('what is said', () => {
       echo('a reminder'),
       echo(' of it'),
     );
-    expect(course(view)).toEqual(['user_message fix the test', 'user_message a reminder of it']);
+    expect(summarize(view)).toEqual(['user_message fix the test', 'user_message a reminder of it']);
     expect(view.items[1]).toMatchObject({ prompt_id: null });
   });
 
-  test('replayed parts of an old conversation are not shown twice; what they say of settings counts', () => {
+  test('hides replayed items, but applies their settings', () => {
     const replay = { replay: true };
     const view = viewOf(
-      says('once'),
-      says('once', {}, replay),
+      agentMessage('once'),
+      agentMessage('once', {}, replay),
       update({ sessionUpdate: 'session_info_update', title: 'T' }, replay),
     );
-    expect(course(view)).toEqual(['agent_message once']);
+    expect(summarize(view)).toEqual(['agent_message once']);
     expect(view.title).toBe('T');
   });
 
-  test('a text that is too long is cut, and says by how much', () => {
+  test('truncates a long text, and records how much was cut', () => {
     const chunk = 'x'.repeat(bounds.text_chars / 2 + 10);
-    const [item] = only(viewOf(says(chunk), says(chunk), says('more')), 'agent_message');
+    const [item] = only(
+      viewOf(agentMessage(chunk), agentMessage(chunk), agentMessage('more')),
+      'agent_message',
+    );
     expect(item?.body.text_chars).toBe(bounds.text_chars);
     expect(item?.body.cut).toBe(24);
   });
 
-  test('a message that is too large for an event leaves a mark', () => {
+  test('shows a placeholder for a message that is too large for an event', () => {
     const view = viewOf(
-      asks('session/prompt'),
+      sendRequest('session/prompt'),
       fromAgent(null, { method: 'session/update', truncated: true, size: 2_000_000 }),
       toAgent(
         { payload: null },
@@ -149,8 +176,8 @@ describe('what is said', () => {
 });
 
 describe('turns', () => {
-  test('a turn goes from its prompt to its stop, with the reason of the agent', () => {
-    const view = viewOf(prompts('one'), says('a'), stops('max_tokens'), prompts('two', 'prm_2'));
+  test('a turn lasts from its prompt to its stop, and has the agent’s stop reason', () => {
+    const view = viewOf(prompts('one'), agentMessage('a'), stops('max_tokens'), prompts('two', 'prm_2'));
     expect(view.turns).toEqual([
       {
         n: 1,
@@ -169,20 +196,20 @@ describe('turns', () => {
     expect(view.working).toBe(true);
   });
 
-  test('a turn that was cancelled stops until the agent says that it has', () => {
+  test('a cancelled turn is stopping until the agent confirms it', () => {
     expect(viewOf(prompts('one'), cancels())).toMatchObject({ working: true, stopping: true });
     const after = viewOf(prompts('one'), cancels(), stops('cancelled'));
     expect(after).toMatchObject({ working: false, stopping: false });
     expect(after.turns[0]).toMatchObject({ cancelled_ts: 2, stop_reason: 'cancelled' });
   });
 
-  test('a prompt that failed ends its turn, and its notice says why', () => {
+  test('a failed prompt ends its turn, with the reason in a notice', () => {
     const view = viewOf(
       prompts('one'),
       answers({ error: { code: -32603, message: 'no' } }),
       errorEvent('prompt_failed', { prompt_id: 'prm_1' }),
     );
-    expect(course(view)).toEqual(['user_message one', 'notice']);
+    expect(summarize(view)).toEqual(['user_message one', 'notice']);
     expect(view.working).toBe(false);
     expect(view.items[1]).toMatchObject({
       code: 'prompt_failed',
@@ -191,14 +218,14 @@ describe('turns', () => {
     });
   });
 
-  test('the end of the process ends the turn, its tools and pending questions', () => {
+  test('the end of the process ends the turn, its tool calls and pending requests', () => {
     const view = viewOf(
       prompts('one'),
       calls('c1'),
-      wants('rev_1'),
+      permissionRequest('rev_1'),
       ended('failed', { exit_code: 137, reason: 'exit_code' }),
     );
-    expect(course(view)).toEqual(['user_message one', 'tool c1 unfinished', 'permission', 'status']);
+    expect(summarize(view)).toEqual(['user_message one', 'tool c1 unfinished', 'permission', 'status']);
     expect(only(view, 'permission')[0]).toMatchObject({ outcome: { type: 'gone' }, settled_ts: 4 });
     expect(view.items[3]).toMatchObject({ status: 'failed', exit_code: 137, reason: 'exit_code' });
     expect(view.working).toBe(false);
@@ -206,24 +233,24 @@ describe('turns', () => {
 
   test('a new session ends everything that the previous one left open', () => {
     const transcript = new Transcript();
-    transcript.take(numbered([prompts('one'), calls('c1'), { ...says('new'), session_id: 'ses_2' }]));
+    transcript.take(numbered([prompts('one'), calls('c1'), { ...agentMessage('new'), session_id: 'ses_2' }]));
     expect(transcript.view.sessions).toEqual([
       { session_id: 'ses_1', first_seq: 1, started_ts: 1 },
       { session_id: 'ses_2', first_seq: 3, started_ts: 3 },
     ]);
-    expect(course(transcript.view)).toContain('tool c1 unfinished');
+    expect(summarize(transcript.view)).toContain('tool c1 unfinished');
     expect(transcript.view.working).toBe(false);
   });
 
-  test('a log that is read from its middle shows the end of a turn whose beginning it does not have', () => {
-    const view = viewOf(says('last words'), stops('end_turn'));
-    expect(course(view)).toEqual(['agent_message last words', 'stop']);
+  test('shows the end of a turn whose start is missing from the log', () => {
+    const view = viewOf(agentMessage('last words'), stops('end_turn'));
+    expect(summarize(view)).toEqual(['agent_message last words', 'stop']);
     expect(view.items[1]).toMatchObject({ reason: 'end_turn', seconds: null });
   });
 });
 
 describe('tools', () => {
-  test('a tool is one row, and an update changes only the fields that it contains', () => {
+  test('a tool call is one row, and an update changes only the fields that it contains', () => {
     const view = viewOf(
       calls('c1', { kind: 'edit', locations: [{ path: '/a', line: 3 }], rawInput: { x: 1 } }),
       changes('c1', { status: 'in_progress', title: 'Edit a' }),
@@ -245,15 +272,15 @@ describe('tools', () => {
   });
 
   test('an update of an unknown tool adds a row', () => {
-    expect(course(viewOf(changes('c9', { status: 'completed' })))).toEqual(['tool c9 completed']);
+    expect(summarize(viewOf(changes('c9', { status: 'completed' })))).toEqual(['tool c9 completed']);
   });
 
-  test('a call that begins again after its end is another row', () => {
+  test('a tool call that restarts after its end gets another row', () => {
     const view = viewOf(calls('c1'), changes('c1', { status: 'failed' }), calls('c1'), calls('c1'));
-    expect(course(view)).toEqual(['tool c1 failed', 'tool c1 pending']);
+    expect(summarize(view)).toEqual(['tool c1 failed', 'tool c1 pending']);
   });
 
-  test('a diff has the numbers of added and removed lines, and a repeated one stays the same object', () => {
+  test('counts a diff’s added and removed lines, and reuses the object of a repeated diff', () => {
     const content = [{ type: 'diff', path: '/a', oldText: 'one\ntwo\n', newText: 'one\r\n2\nthree' }];
     const before = viewOf(calls('c1', { content }));
     const after = viewOf(calls('c1', { content }), changes('c1', { status: 'completed', content }));
@@ -266,7 +293,7 @@ describe('tools', () => {
     expect(only(transcript.view, 'tool')[0]?.call.content[0]).toBe(first?.call.content[0]);
   });
 
-  test('content is text, diff or terminal; any other is kept unchanged', () => {
+  test('content is text, a diff or a terminal; any other content is kept unchanged', () => {
     const content = [
       { type: 'content', content: { type: 'text', text: 'out' } },
       { type: 'terminal', terminalId: 't1' },
@@ -281,7 +308,7 @@ describe('tools', () => {
     ]);
   });
 
-  test('a cancel marks unfinished tools at once, and a later end still counts', () => {
+  test('a cancel marks unfinished tool calls at once, and a later result still applies', () => {
     const cancelled = [
       prompts('go'),
       calls('c1'),
@@ -289,20 +316,20 @@ describe('tools', () => {
       changes('c2', { status: 'completed' }),
       cancels(),
     ];
-    expect(course(viewOf(...cancelled)).slice(1)).toEqual(['tool c1 cancelled', 'tool c2 completed']);
+    expect(summarize(viewOf(...cancelled)).slice(1)).toEqual(['tool c1 cancelled', 'tool c2 completed']);
     const busy = viewOf(...cancelled, changes('c1', { status: 'in_progress', title: 'still here' }));
-    expect(course(busy)[1]).toBe('tool still here cancelled');
+    expect(summarize(busy)[1]).toBe('tool still here cancelled');
     const late = viewOf(...cancelled, stops('cancelled'), changes('c1', { status: 'failed' }));
-    expect(course(late)[1]).toBe('tool c1 failed');
+    expect(summarize(late)[1]).toBe('tool c1 failed');
   });
 
-  test('a tool without an end is unfinished once its turn is over', () => {
+  test('a tool call without a result is unfinished once its turn is over', () => {
     const view = viewOf(prompts('go'), calls('c1', { status: 'in_progress' }), stops('end_turn'));
     expect(only(view, 'tool')[0]).toMatchObject({ status: 'unfinished', ended_ts: 3 });
   });
 });
 
-describe('questions', () => {
+describe('permission requests', () => {
   const call = {
     toolCallId: 'c1',
     title: 'npm publish',
@@ -310,9 +337,9 @@ describe('questions', () => {
     rawInput: { command: 'npm publish' },
   };
 
-  test('options are the agent’s own, in its order, of whatever kind', () => {
-    const [asked] = only(viewOf(wants('rev_1', call)), 'permission');
-    expect(asked).toMatchObject({
+  test('keeps the agent’s options in order, whatever their kind', () => {
+    const [request] = only(viewOf(permissionRequest('rev_1', call)), 'permission');
+    expect(request).toMatchObject({
       review_id: 'rev_1',
       outcome: null,
       call: { title: 'npm publish', tool_kind: 'execute', raw_input: { value: { command: 'npm publish' } } },
@@ -320,13 +347,16 @@ describe('questions', () => {
     });
   });
 
-  test('a question takes missing details from its tool', () => {
-    const view = viewOf(calls('c1', { title: 'Edit', kind: 'edit' }), wants('rev_1'));
+  test('a request takes missing details from its tool call', () => {
+    const view = viewOf(calls('c1', { title: 'Edit', kind: 'edit' }), permissionRequest('rev_1'));
     expect(only(view, 'permission')[0]?.call).toMatchObject({ title: 'Edit', tool_kind: 'edit' });
   });
 
-  test('an answer has the option, who chose it, and when', () => {
-    const view = viewOf(wants('rev_1'), decides('rev_1', { outcome: 'selected', optionId: 'y' }));
+  test('an answer has the option, the user who chose it, and the time', () => {
+    const view = viewOf(
+      permissionRequest('rev_1'),
+      permissionResponse('rev_1', { outcome: 'selected', optionId: 'y' }),
+    );
     expect(only(view, 'permission')[0]).toMatchObject({
       outcome: { type: 'selected', option_id: 'y', option: { name: 'Yes, do it' } },
       answered_by: 'ana',
@@ -334,29 +364,32 @@ describe('questions', () => {
     });
   });
 
-  test('a question is cancelled by an answer that says so, and withdrawn by the agent', () => {
-    const cancelled = viewOf(wants('rev_1'), decides('rev_1', { outcome: 'cancelled' }, null));
+  test('a request can be cancelled by an answer, or withdrawn by the agent', () => {
+    const cancelled = viewOf(
+      permissionRequest('rev_1'),
+      permissionResponse('rev_1', { outcome: 'cancelled' }, null),
+    );
     expect(only(cancelled, 'permission')[0]).toMatchObject({
       outcome: { type: 'cancelled' },
       answered_by: null,
     });
     const withdrawn = viewOf(
-      wants('rev_1'),
+      permissionRequest('rev_1'),
       fromAgent({ method: '$/cancel_request', params: { requestId: 7 } }),
     );
     expect(only(withdrawn, 'permission')[0]?.outcome).toEqual({ type: 'withdrawn' });
   });
 
-  test('an answer that did not reach the agent is marked', () => {
+  test('marks an answer that did not reach the agent', () => {
     const view = viewOf(
-      wants('rev_1'),
-      decides('rev_1', { outcome: 'selected', optionId: 'y' }),
+      permissionRequest('rev_1'),
+      permissionResponse('rev_1', { outcome: 'selected', optionId: 'y' }),
       errorEvent('review_undeliverable', { review_id: 'rev_1' }),
     );
     expect(only(view, 'permission')[0]).toMatchObject({ undeliverable: true });
   });
 
-  test('a question that is too large for an event can still be answered by its review', () => {
+  test('a request that is too large for an event can still be answered through its review', () => {
     const large = fromAgent(null, {
       method: 'session/request_permission',
       review_id: 'rev_1',
@@ -367,8 +400,8 @@ describe('questions', () => {
   });
 });
 
-describe('what an agent says of itself', () => {
-  test('the last plan counts, and how much of it is done', () => {
+describe('agent settings', () => {
+  test('shows the latest plan and its progress', () => {
     const plan = (...states: string[]) =>
       update({ sessionUpdate: 'plan', entries: states.map((status) => ({ content: 'x', status })) });
     const view = viewOf(plan('pending'), plan('completed', 'in_progress', 'pending'));
@@ -380,9 +413,9 @@ describe('what an agent says of itself', () => {
     const modes = { currentModeId: 'ask', availableModes: [{ id: 'ask', name: 'Ask' }, 'no mode'] };
     const option = { id: 'model', name: 'Model', type: 'select', currentValue: 'big', options: [] };
     const view = viewOf(
-      asks('session/new', {}, 'r1'),
+      sendRequest('session/new', {}, 'r1'),
       answers({ result: { sessionId: 's', modes, configOptions: [option] } }, 'r1'),
-      asks('session/set_mode', { modeId: 'auto' }, 'r2'),
+      sendRequest('session/set_mode', { modeId: 'auto' }, 'r2'),
       answers({ result: {} }, 'r2'),
       update({ sessionUpdate: 'available_commands_update', availableCommands: [{ name: 'test' }, {}] }),
       update({ sessionUpdate: 'usage_update', used: 1, size: 10, cost: { amount: 0.4, currency: 'USD' } }),
@@ -398,9 +431,9 @@ describe('what an agent says of itself', () => {
     expect(view.items).toEqual([]);
   });
 
-  test('a setting that the agent refuses is a notice', () => {
+  test('a setting that the agent rejects becomes a notice', () => {
     const view = viewOf(
-      asks('session/set_mode', { modeId: 'auto' }, 'r2'),
+      sendRequest('session/set_mode', { modeId: 'auto' }, 'r2'),
       answers({ error: { code: 1, message: 'not now' } }, 'r2'),
     );
     expect(view.items).toMatchObject([{ kind: 'notice', code: 'refused', text: 'not now' }]);
@@ -408,22 +441,22 @@ describe('what an agent says of itself', () => {
   });
 });
 
-describe('a request for input', () => {
-  test('is an item that names its record; its completion adds no item', () => {
+describe('elicitations', () => {
+  test('are items with the id of their record; their completion adds no item', () => {
     const create = { id: 1, method: 'elicitation/create', params: { mode: 'url' } };
     const view = viewOf(
-      says('one'),
+      agentMessage('one'),
       fromAgent(create, { elicitation_id: 'eli_1' }),
       fromAgent({ method: 'elicitation/complete', params: { elicitationId: 'e' } }),
-      says('two'),
+      agentMessage('two'),
     );
     expect(view.items.map(({ kind }) => kind)).toEqual(['agent_message', 'elicitation', 'agent_message']);
     expect(only(view, 'elicitation')).toMatchObject([{ elicitation_id: 'eli_1' }]);
   });
 });
 
-describe('what is not known', () => {
-  test('an unknown update, notification or request is a folded item with all of it', () => {
+describe('unknown messages', () => {
+  test('shows an unknown update, notification or request in full, collapsed', () => {
     const view = viewOf(
       update({ sessionUpdate: 'made_up_update', anything: [1] }),
       fromAgent({ method: '_made_up/notification', params: { x: 1 } }),
@@ -436,7 +469,7 @@ describe('what is not known', () => {
     ]);
   });
 
-  test('an unknown value that is too large is cut', () => {
+  test('truncates a large unknown value', () => {
     const huge = { sessionUpdate: 'made_up', text: 'x'.repeat(bounds.text_chars + 1) };
     const [item] = only(viewOf(update(huge)), 'unknown');
     expect(item?.raw.cut).toBe(true);
@@ -444,38 +477,38 @@ describe('what is not known', () => {
   });
 });
 
-test('frames that do not survive being read and written again are shown like any others', () => {
+test('shows frames that a parse and serialize round trip would change', () => {
   const view = viewOf(...oddFrames('s').map((frame) => fromAgent(JSON.parse(frame))));
-  expect(course(view)).toEqual(['agent_message integerswritingkeyscafé 😀 / A \0 \ud800']);
+  expect(summarize(view)).toEqual(['agent_message integerswritingkeyscafé 😀 / A \0 \ud800']);
 });
 
-describe('a stream', () => {
-  test('an event that comes again changes nothing', () => {
+describe('streaming', () => {
+  test('ignores a repeated event', () => {
     const transcript = new Transcript();
-    const events = numbered([says('a'), says('b')]);
+    const events = numbered([agentMessage('a'), agentMessage('b')]);
     transcript.take(events);
     const { view } = transcript;
     transcript.take(events);
     expect(transcript.view).toBe(view);
   });
 
-  test('after a reset the log continues at its head, and keys stay unique', () => {
+  test('continues at the head of the log after a reset, with unique keys', () => {
     const transcript = new Transcript();
-    transcript.take(numbered([says('a'), calls('c1'), says('b')]));
+    transcript.take(numbered([agentMessage('a'), calls('c1'), agentMessage('b')]));
     transcript.take(numbered([{ ...errorEvent('reset', { head: 1 }), session_id: null }]));
-    transcript.take(numbered([calls('c2'), says('c')], 2));
-    expect(course(transcript.view).slice(-3)).toEqual(['notice', 'tool c2 pending', 'agent_message c']);
+    transcript.take(numbered([calls('c2'), agentMessage('c')], 2));
+    expect(summarize(transcript.view).slice(-3)).toEqual(['notice', 'tool c2 pending', 'agent_message c']);
     expect(transcript.view.last_seq).toBe(3);
     const keys = transcript.view.items.map(({ key }) => key);
     expect(new Set(keys).size).toBe(keys.length);
   });
 
-  test('a picture that was taken never changes, and holds what did not change as it was', () => {
+  test('a view is immutable, and shares unchanged items with the previous view', () => {
     const transcript = new Transcript();
-    transcript.take(numbered([prompts('go'), says('one'), calls('c1'), says('two')]));
+    transcript.take(numbered([prompts('go'), agentMessage('one'), calls('c1'), agentMessage('two')]));
     const before = transcript.view;
     const copy = structuredClone(before);
-    transcript.take(numbered([says('three'), changes('c1', { status: 'completed' })], 5));
+    transcript.take(numbered([agentMessage('three'), changes('c1', { status: 'completed' })], 5));
     expect(before).toEqual(copy);
     const after = transcript.view;
     expect(after.items[0]).toBe(before.items[0]);
@@ -483,7 +516,7 @@ describe('a stream', () => {
     expect(after.items[3]).not.toBe(before.items[3]);
   });
 
-  test('only so many items are held, the newest, and tools among them still change', () => {
+  test('keeps a bounded number of the newest items, whose tool calls can still change', () => {
     const transcript = new Transcript();
     const many = Array.from({ length: bounds.items + 10 }, (_, at) => calls(`c${at}`));
     transcript.take(numbered(many));
@@ -516,21 +549,21 @@ describe('the demo agent', () => {
       .split('\n')
       .filter((line) => line !== '')
       .map((line) => JSON.parse(line) as Fields);
-    const end = frames.find(({ result }) => 'stopReason' in fieldsOf(result))!;
+    const end = frames.find(({ result }) => 'stopReason' in asRecord(result))!;
     return [
       prompts('Fix the flaky test', end.id),
       ...frames.flatMap((frame) =>
         frame.method === 'session/request_permission'
           ? [
               fromAgent(frame, { review_id: 'rev_1' }),
-              decides('rev_1', { outcome: 'selected', optionId: 'demo-once' }),
+              permissionResponse('rev_1', { outcome: 'selected', optionId: 'demo-once' }),
             ]
           : [fromAgent(frame)],
       ),
     ];
   }
 
-  test('a turn of it is a message, a thought, a plan, tools with a diff, an answered question and a stop', async () => {
+  test('its turn has a message, a thought, a plan, tool calls with a diff, an answered request and a stop', async () => {
     await demo.prompt(await demo.open(dir), 'Fix the flaky test');
     const view = viewOf(...events());
     expect(view.items.map(({ kind }) => kind)).toEqual([
@@ -543,7 +576,7 @@ describe('the demo agent', () => {
       'agent_message',
       'stop',
     ]);
-    expect(textOf(only(view, 'agent_message')[0]!.body)).toContain('Fix the flaky test');
+    expect(bodyText(only(view, 'agent_message')[0]!.body)).toContain('Fix the flaky test');
     expect(only(view, 'tool').map(({ status }) => status)).toEqual(['completed', 'completed']);
     expect(only(view, 'tool')[1]?.added).toBeGreaterThan(0);
     expect(only(view, 'permission')[0]?.outcome).toMatchObject({ type: 'selected', option_id: 'demo-once' });

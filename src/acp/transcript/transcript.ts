@@ -5,22 +5,22 @@
 import type { EventRecord } from '../../core/event.ts';
 import { type AgentStatus, isFinal } from '../../features/agents/rules.ts';
 import {
-  authorOf,
-  markedTurnEnd,
+  oversizedBytes,
   type ReceivedEntry,
+  readAuthor,
   readReceived,
   readSent,
+  readTurnEndMark,
   type SentEntry,
-  tooLarge,
 } from '../entries.ts';
-import { fieldsOf, headOf, isRecord, numberOf, stringOf } from '../json.ts';
+import { asNumber, asRecord, asString, isRecord, truncateText } from '../json.ts';
 import type { AgentMethod } from '../methods.ts';
 import { shortOrNull, shortText } from './bounded.ts';
 import { bounds } from './bounds.ts';
-import type { Item, Printed, Session, Turn } from './items.ts';
+import type { Item, PrintedItem, Session, Turn } from './items.ts';
 import { outputText } from './output.ts';
-import { bodyOf, textOf } from './parts.ts';
-import { afterAnswer, afterUpdate, noSettings, type Settings } from './settings.ts';
+import { bodyText, toBody } from './parts.ts';
+import { applyResponse, applyUpdate, emptySettings, type Settings } from './settings.ts';
 import { UpdateWriter } from './updates.ts';
 import { Writer } from './writer.ts';
 
@@ -58,7 +58,7 @@ const silently_rejected: readonly string[] = [
 export class Transcript {
   readonly #writer = new Writer();
   readonly #updates = new UpdateWriter(this.#writer);
-  #settings = noSettings;
+  #settings = emptySettings;
   #session_id: string | null = null;
   readonly #requests = new Map<unknown, SentRequest>();
   #view: View | null = null;
@@ -113,7 +113,7 @@ export class Transcript {
         this.#error(event);
         break;
       default:
-        this.#writer.unknown(event, shortOrNull(fieldsOf(event).type) ?? 'event', event);
+        this.#writer.unknown(event, shortOrNull(asRecord(event).type) ?? 'event', event);
     }
   }
 
@@ -140,12 +140,12 @@ export class Transcript {
 
   #prompt(event: EventRecord, { id, blocks }: Sent<'prompt'>): void {
     const writer = this.#writer;
-    const body = bodyOf(blocks);
+    const body = toBody(blocks);
     writer.endTurn(null, 'unfinished', event.ts);
     const prompt_id = shortOrNull(id) ?? '';
     writer.turns.begin(prompt_id, event.seq, event.ts);
-    this.#updates.prompted(textOf(body));
-    const about = { body, prompt_id, too_large: tooLarge(event) };
+    this.#updates.prompted(bodyText(body));
+    const about = { body, prompt_id, too_large: oversizedBytes(event) };
     writer.add({ kind: 'user_message', ...writer.where(event), ...about }, body.chars);
   }
 
@@ -189,13 +189,13 @@ export class Transcript {
   }
 
   #update(event: EventRecord, { update, raw }: Received<'update'>): void {
-    const settings = afterUpdate(this.#settings, update);
+    const settings = applyUpdate(this.#settings, update);
     if (settings === null) {
       this.#updates.write(event, update, raw);
       return;
     }
     // A sub-agent has its own mode and plan. Nothing from an unannounced session is trusted.
-    if (authorOf(event) === null) this.#settings = settings;
+    if (readAuthor(event) === null) this.#settings = settings;
     else if (event.unknown_session === true) {
       this.#writer.unknown(event, shortOrNull(raw.sessionUpdate) ?? '', raw);
     }
@@ -205,13 +205,13 @@ export class Transcript {
     const { tools, subagents } = this.#writer;
     const where = this.#writer.enter(event);
     this.#writer.pause(where);
-    const scope = authorOf(event)?.scope ?? '';
+    const scope = readAuthor(event)?.scope ?? '';
     if (entry.called) {
       const update = { kind: 'tool_call', how: 'changes', call: entry.called } as const;
       tools.update(update, scope, { ...where, key: `${where.key} call` });
     }
     const asker = subagents.asker(where.subagent, event.unknown_session === true);
-    const about = { review_id, request_id: entry.id, too_large: tooLarge(event), asker };
+    const about = { review_id, request_id: entry.id, too_large: oversizedBytes(event), asker };
     tools.asks({ ...entry, ...about }, scope, where);
   }
 
@@ -219,7 +219,7 @@ export class Transcript {
     const request = this.#requests.get(id);
     this.#requests.delete(id);
     // Another event ends the turn, or it is marked on this one.
-    if (event.accepted || markedTurnEnd(event)) return;
+    if (event.accepted || readTurnEndMark(event)) return;
     if (request?.method === 'session/prompt' || stop_reason !== null) {
       // A notice describes the error.
       if (failure !== null) this.#writer.endTurn(null, 'unfinished', event.ts);
@@ -228,7 +228,7 @@ export class Transcript {
     }
     if (!request) return;
     const { method, mode_id } = request;
-    if (isRecord(result)) this.#settings = afterAnswer(this.#settings, method, mode_id, result);
+    if (isRecord(result)) this.#settings = applyResponse(this.#settings, method, mode_id, result);
     if (failure !== null && silently_rejected.includes(method)) {
       this.#writer.notice(event, 'refused', shortText(failure), { method });
     }
@@ -236,11 +236,11 @@ export class Transcript {
 
   /** In ACP version 2, another frame than the response to the prompt ends the turn. */
   #markedEnd(event: EventRecord): void {
-    const end = markedTurnEnd(event);
+    const end = readTurnEndMark(event);
     if (end === null) return;
     const reason = shortOrNull(end.stop_reason);
     // A notice describes the error.
-    const failed = reason === 'error' || isRecord(fieldsOf(event.payload).error);
+    const failed = reason === 'error' || isRecord(asRecord(event.payload).error);
     const where = this.#writer.where(event);
     // The frame may also be an item.
     if (failed) this.#writer.endTurn(reason, 'unfinished', event.ts);
@@ -256,22 +256,22 @@ export class Transcript {
     const lines = text.split('\n').length - (text.endsWith('\n') ? 1 : 0);
     const last = items.get(items.end - 1);
     const before = last?.kind === 'output' ? last : undefined;
-    const kept = headOf(text, Math.max(0, bounds.output_chars - (before?.text.length ?? 0)));
+    const shown = truncateText(text, Math.max(0, bounds.output_chars - (before?.text.length ?? 0)));
     const about = {
-      text: (before?.text ?? '') + kept,
+      text: (before?.text ?? '') + shown,
       lines: (before?.lines ?? 0) + lines,
-      cut: (before?.cut ?? 0) + text.length - kept.length,
+      cut: (before?.cut ?? 0) + text.length - shown.length,
     };
     // Output between the chunks of a message does not end the message.
     if (!before) items.add({ kind: 'output', ...this.#writer.where(event), ...about }, about.text.length);
-    else items.replace(items.end - 1, { ...before, ...about } as Printed, about.text.length);
+    else items.replace(items.end - 1, { ...before, ...about } as PrintedItem, about.text.length);
   }
 
   #status(event: EventRecord): void {
     const { session_id, ts } = event;
     const status = event.status as AgentStatus;
     if (isFinal(status)) this.#writer.endProcess(status === 'cancelled' ? 'cancelled' : 'unfinished', ts);
-    const [exit_code, exit_signal] = [numberOf(event.exit_code), shortOrNull(event.exit_signal)];
+    const [exit_code, exit_signal] = [asNumber(event.exit_code), shortOrNull(event.exit_signal)];
     const about = { status, session_id, exit_code, exit_signal, reason: shortOrNull(event.reason) };
     this.#writer.add({ kind: 'status', ...this.#writer.where(event), ...about }, 0);
   }
@@ -279,7 +279,7 @@ export class Transcript {
   #error(event: EventRecord): void {
     const { type, agent_id, session_id, seq, ts, code, error, ...details } = event;
     if (code === 'turn_lost') this.#writer.endTurn(null, 'unfinished', ts);
-    if (code === 'review_undeliverable') this.#writer.tools.undeliverable(stringOf(details.review_id) ?? '');
+    if (code === 'review_undeliverable') this.#writer.tools.undeliverable(asString(details.review_id) ?? '');
     if (code === 'reset') this.#writer.reset(seq);
     this.#writer.notice(event, shortOrNull(code) ?? 'error', shortOrNull(error) ?? '', details);
   }

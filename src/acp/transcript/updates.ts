@@ -1,10 +1,10 @@
 /** Writes the updates of an agent's session into a transcript, except those about its settings. */
 import type { EventRecord } from '../../core/event.ts';
-import { authorOf } from '../entries.ts';
+import { readAuthor } from '../entries.ts';
 import type { Fields } from '../json.ts';
 import type { Update } from '../updates.ts';
 import { shortOrNull, shortText } from './bounded.ts';
-import { appended, type Body, bodyOf, textOf } from './parts.ts';
+import { appendBlock, type Body, bodyText, toBody } from './parts.ts';
 import type { Writer } from './writer.ts';
 
 type Of<K extends Update['kind']> = Extract<Update, { kind: K }>;
@@ -40,7 +40,7 @@ export class UpdateWriter {
         break;
       // A sub-agent's prompt is part of its own messages.
       case 'user_message':
-        if (authorOf(event) === null) this.#echo(event, update.blocks);
+        if (readAuthor(event) === null) this.#echo(event, update.blocks);
         break;
       case 'session_message':
         this.#relay(event, update);
@@ -67,7 +67,7 @@ export class UpdateWriter {
 
   /** Records sub-agents that work in the agent's session. */
   #markAuthor(event: EventRecord, raw: Fields): void {
-    const author = authorOf(event);
+    const author = readAuthor(event);
     if (author && author.scope !== '') return;
     const { subagents } = this.#writer;
     if (author) subagents.marked(author.id, raw);
@@ -101,7 +101,7 @@ export class UpdateWriter {
   #toolCall(event: EventRecord, update: Of<'tool_call'>): void {
     const { tools, subagents } = this.#writer;
     const where = this.#writer.enter(event);
-    const scope = authorOf(event)?.scope ?? '';
+    const scope = readAuthor(event)?.scope ?? '';
     if (tools.isNew(update, scope)) {
       this.#writer.pause(where);
       subagents.calls(where.subagent);
@@ -112,12 +112,12 @@ export class UpdateWriter {
   /** Shows user messages that no prompt contains. */
   #echo(event: EventRecord, blocks: readonly unknown[]): void {
     const { items } = this.#writer;
-    const echo = bodyOf(blocks);
-    if (this.#prompt_text.includes(textOf(echo))) return;
+    const echo = toBody(blocks);
+    if (this.#prompt_text.includes(bodyText(echo))) return;
     const at = items.end - 1;
     const last = items.get(at);
     if (last?.kind === 'user_message' && last.prompt_id === null) {
-      const body = blocks.reduce<Body>(appended, last.body);
+      const body = blocks.reduce<Body>(appendBlock, last.body);
       items.replace(at, { ...last, body }, body.chars);
       return;
     }

@@ -1,13 +1,13 @@
 /** Adds items to a transcript. Keeps track of the current turn and the authors, and places each event's item. */
 import type { EventRecord } from '../../core/event.ts';
-import { authorOf, tooLarge } from '../entries.ts';
-import { numberOf } from '../json.ts';
-import { rawOf, shortOrNull } from './bounded.ts';
+import { oversizedBytes, readAuthor } from '../entries.ts';
+import { asNumber } from '../json.ts';
+import { shortOrNull, toRaw } from './bounded.ts';
 import { bounds } from './bounds.ts';
 import { ItemList } from './item-list.ts';
 import type { Item, Session } from './items.ts';
+import { type ItemPosition, MessageWriters } from './message-writer.ts';
 import { RelayedMessages } from './relayed.ts';
-import { Voices, type Where } from './speech.ts';
 import { Subagents } from './subagents.ts';
 import { Tools } from './tools.ts';
 import { Turns } from './turns.ts';
@@ -17,7 +17,7 @@ const connection_codes: readonly unknown[] = ['reset', 'events_truncated'];
 
 export class Writer {
   readonly items = new ItemList();
-  readonly voices = new Voices(this.items);
+  readonly voices = new MessageWriters(this.items);
   readonly subagents = new Subagents(this.items);
   readonly relayed = new RelayedMessages(this.items);
   readonly tools = new Tools(this.items);
@@ -39,7 +39,7 @@ export class Writer {
 
   /** Whether the event is new. Events that were taken before are skipped. */
   isNew(event: EventRecord): boolean {
-    const seq = numberOf(event.seq);
+    const seq = asNumber(event.seq);
     if (seq === null || (seq <= this.#last_seq && !isOfConnection(event))) return false;
     this.#last_seq = Math.max(seq, this.#last_seq);
     return true;
@@ -76,7 +76,7 @@ export class Writer {
   }
 
   /** Adds an item that ends the turn. */
-  stop(where: Where, reason: string | null): void {
+  stop(where: ItemPosition, reason: string | null): void {
     const started_ts = this.turns.open?.started_ts;
     this.endTurn(reason, reason === 'cancelled' ? 'cancelled' : 'unfinished', where.ts);
     const seconds = started_ts === undefined ? null : where.ts - started_ts;
@@ -84,7 +84,7 @@ export class Writer {
   }
 
   /** The place of the event's item. */
-  where(event: EventRecord): Where {
+  where(event: EventRecord): ItemPosition {
     const { seq, ts, subagent } = event;
     const own = isOfConnection(event) ? `${seq}+${++this.#connection_keys}` : String(seq);
     const key = this.#resets === 0 ? own : `${this.#resets}:${own}`;
@@ -92,14 +92,14 @@ export class Writer {
   }
 
   /** Like `where`, but an item of a sub-agent is placed below the row of the sub-agent. */
-  enter(event: EventRecord): Where {
+  enter(event: EventRecord): ItemPosition {
     const where = this.where(event);
-    this.subagents.enter(where, authorOf(event)?.unknown_session ?? false);
+    this.subagents.enter(where, readAuthor(event)?.unknown_session ?? false);
     return where;
   }
 
   /** Pauses the author, whose next text is then a new message. */
-  pause({ subagent, ts }: Where): void {
+  pause({ subagent, ts }: ItemPosition): void {
     this.voices.of(subagent, ts).pause(ts);
   }
 
@@ -110,14 +110,17 @@ export class Writer {
   }
 
   notice(event: EventRecord, code: string, text: string, details: Record<string, unknown>): void {
-    const raw = rawOf(details, bounds.word_chars);
+    const raw = toRaw(details, bounds.word_chars);
     const item: Item = { kind: 'notice', ...this.where(event), code, text, details: raw };
     this.items.add(item, text.length + raw.chars);
   }
 
   unknown(event: EventRecord, label: string, value: unknown): void {
-    const raw = rawOf(value ?? null);
-    this.add({ kind: 'unknown', ...this.enter(event), label, raw, too_large: tooLarge(event) }, raw.chars);
+    const raw = toRaw(value ?? null);
+    this.add(
+      { kind: 'unknown', ...this.enter(event), label, raw, too_large: oversizedBytes(event) },
+      raw.chars,
+    );
   }
 }
 

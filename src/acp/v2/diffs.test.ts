@@ -39,9 +39,9 @@ test('a patch becomes the old and the new lines of each file', () => {
     { operation: 'modify', path: '/w/src/a.json' },
     { operation: 'delete', path: '/w/old' },
   ];
-  const said = { type: 'content', content: { type: 'text', text: 'Done.' } };
-  expect(plainContent([said, { type: 'diff', changes, patch: git(patch) }])).toEqual([
-    said,
+  const block = { type: 'content', content: { type: 'text', text: 'Done.' } };
+  expect(plainContent([block, { type: 'diff', changes, patch: git(patch) }])).toEqual([
+    block,
     diff('/w/src/a.json', '{\n  "debug": false\n}\n⋯\nend\n', '{\n  "debug": true\n}\n⋯\nend\nmore\n'),
     diff('/w/old', 'bye\n', ''),
     // Not listed in the changes, but still shown.

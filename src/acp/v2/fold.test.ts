@@ -3,15 +3,15 @@ import { expect, test } from 'vitest';
 import { limits } from '../../base/limits.ts';
 import { AUTH_REQUIRED, type Message, type RequestId, rpcErrors } from '../message.ts';
 import { currentMode, modeSetting } from '../modes.ts';
-import { beginning } from '../state.ts';
+import { initialState } from '../state.ts';
 import { type FoldedFrame, foldFrame } from './fold.ts';
 import { toV2 } from './wire.ts';
 
 type RpcError = { code: number; message: string };
 
 /** A session's conversation in v2. The service's messages are translated as they are when sent to an agent. */
-class Talk {
-  last: FoldedFrame = { state: beginning, replay: false, source: null, events: [], accepted: false };
+class Session {
+  last: FoldedFrame = { state: initialState, replay: false, source: null, events: [], accepted: false };
 
   get state() {
     return this.last.state;
@@ -21,9 +21,9 @@ class Talk {
     return this.last.events;
   }
 
-  ask(method: string, params: object = {}, id: RequestId = `q${this.state.asked_count + 1}`): this {
-    const said: Message = { kind: 'request', id, method, params };
-    return this.#take('to_agent', this.state.protocol_version === 2 ? toV2(said) : said);
+  sendRequest(method: string, params: object = {}, id: RequestId = `q${this.state.asked_count + 1}`): this {
+    const message: Message = { kind: 'request', id, method, params };
+    return this.#take('to_agent', this.state.protocol_version === 2 ? toV2(message) : message);
   }
 
   answers(result: unknown, error?: RpcError): this {
@@ -31,7 +31,7 @@ class Talk {
     return this.#take('from_agent', { kind: 'response', id, ...(error ? { error } : { result }) });
   }
 
-  asks(params: object, id: RequestId = 1): this {
+  receiveRequest(params: object, id: RequestId = 1): this {
     const method = CLIENT_METHODS.session_request_permission;
     return this.#take('from_agent', { kind: 'request', id, method, params });
   }
@@ -69,17 +69,17 @@ const hello = {
   capabilities: { session: { prompt: { image: {}, audio: null }, mcp: { stdio: {} } } },
   authMethods: [{ methodId: 'key', name: 'Key', type: 'agent' }],
 };
-const offered = () => new Talk().ask(AGENT_METHODS.initialize, { protocolVersion: 2 });
+const offered = () => new Session().sendRequest(AGENT_METHODS.initialize, { protocolVersion: 2 });
 const begun = () => offered().answers(hello);
-const ready = () => begun().ask(AGENT_METHODS.session_new).answers({ sessionId: 's' });
-const prompted = () => ready().ask(AGENT_METHODS.session_prompt, {}, 'prm_1');
+const ready = () => begun().sendRequest(AGENT_METHODS.session_new).answers({ sessionId: 's' });
+const prompted = () => ready().sendRequest(AGENT_METHODS.session_prompt, {}, 'prm_1');
 const ended = (stop_reason: string | null, error: RpcError | null = null) =>
   expect.objectContaining({ kind: 'turn_ended', prompt_id: 'prm_1', stop_reason, error });
 
 test('an agent that chooses version 2 reports its name and capabilities', () => {
-  const talk = begun();
-  expect(talk.events).toContainEqual({ kind: 'initialized' });
-  expect(talk.state).toMatchObject({
+  const session = begun();
+  expect(session.events).toContainEqual({ kind: 'initialized' });
+  expect(session.state).toMatchObject({
     protocol_version: 2,
     agent: { name: 'a', title: 'A', version: '1' },
     capabilities: { load: false, resume: true, image: true, audio: false, embedded_context: false },
@@ -89,43 +89,43 @@ test('an agent that chooses version 2 reports its name and capabilities', () => 
 });
 
 test('an agent that chooses version 1 gets version 1', () => {
-  const talk = offered().answers({ protocolVersion: 1, agentCapabilities: {} });
-  expect(talk.events).toContainEqual({ kind: 'initialized' });
-  expect(talk.state).toMatchObject({ protocol_version: 1 });
+  const session = offered().answers({ protocolVersion: 1, agentCapabilities: {} });
+  expect(session.events).toContainEqual({ kind: 'initialized' });
+  expect(session.state).toMatchObject({ protocol_version: 1 });
 });
 
 test.each([
   ['another version', { ...hello, protocolVersion: 3 }, 'ACP version 3, this service versions 1 and 2'],
   ['no version', {}, 'no version of ACP, this service versions 1 and 2'],
 ])('an agent that chooses %s fails', (_what, result, message) => {
-  const talk = offered().answers(result);
-  expect(talk.state).toMatchObject({ phase: 'failed', protocol_version: null });
+  const session = offered().answers(result);
+  expect(session.state).toMatchObject({ phase: 'failed', protocol_version: null });
   const failed = { kind: 'failed', code: 'acp_version_unsupported', message: `the agent speaks ${message}` };
-  expect(talk.events).toContainEqual(failed);
+  expect(session.events).toContainEqual(failed);
 });
 
-test('an agent that chooses a version that it was not offered fails', () => {
-  const talk = new Talk().ask(AGENT_METHODS.initialize, { protocolVersion: 1 }).answers(hello);
-  expect(talk.state).toMatchObject({ phase: 'failed', protocol_version: null });
+test('fails an agent that chooses a version that was not offered', () => {
+  const session = new Session().sendRequest(AGENT_METHODS.initialize, { protocolVersion: 1 }).answers(hello);
+  expect(session.state).toMatchObject({ phase: 'failed', protocol_version: null });
 });
 
 test('an agent that repeats version 2 but has no sessions in it fails', () => {
-  const talk = offered().answers({ protocolVersion: 2, agentCapabilities: { loadSession: true } });
-  expect(talk.state).toMatchObject({ phase: 'failed', asked: [] });
-  expect(talk.events).toContainEqual(
+  const session = offered().answers({ protocolVersion: 2, agentCapabilities: { loadSession: true } });
+  expect(session.state).toMatchObject({ phase: 'failed', asked: [] });
+  expect(session.events).toContainEqual(
     expect.objectContaining({ kind: 'failed', code: 'acp_sessions_unsupported' }),
   );
-  expect(talk.events).not.toContainEqual({ kind: 'initialized' });
+  expect(session.events).not.toContainEqual({ kind: 'initialized' });
 });
 
 test('signing in uses the method name of version 2', () => {
-  const talk = begun()
-    .ask(AGENT_METHODS.session_new)
+  const session = begun()
+    .sendRequest(AGENT_METHODS.session_new)
     .answers(null, { code: AUTH_REQUIRED, message: 'sign in' });
-  expect(talk.state.phase).toBe('auth_required');
-  talk.ask(AGENT_METHODS.authenticate, { methodId: 'key' });
-  expect(talk.state).toMatchObject({ phase: 'authenticating', asked: [{ method: 'authenticate' }] });
-  expect(talk.answers({}).events).toContainEqual({ kind: 'authenticated' });
+  expect(session.state.phase).toBe('auth_required');
+  session.sendRequest(AGENT_METHODS.authenticate, { methodId: 'key' });
+  expect(session.state).toMatchObject({ phase: 'authenticating', asked: [{ method: 'authenticate' }] });
+  expect(session.answers({}).events).toContainEqual({ kind: 'authenticated' });
 });
 
 test('opening a session returns its options and commands, and the mode is one of the options', () => {
@@ -142,19 +142,21 @@ test('opening a session returns its options and commands, and the mode is one of
     options,
   };
   const availableCommands = [{ type: 'command', name: 'plan', description: 'Plans' }];
-  const talk = begun().ask(AGENT_METHODS.session_new);
-  talk.answers({ sessionId: 's', configOptions: [mode], availableCommands });
-  expect(talk.events).toContainEqual({ kind: 'opened', method: AGENT_METHODS.session_new });
-  expect(talk.state).toMatchObject({ phase: 'ready', commands: availableCommands, modes: null });
-  expect(talk.state.config_options).toEqual([expect.objectContaining({ id: 'how', currentValue: 'auto' })]);
-  expect(currentMode(talk.state)).toBe('auto');
-  expect(modeSetting(talk.state, 'ask')).toMatchObject({ params: { configId: 'how', value: 'ask' } });
-  expect(modeSetting(talk.state, 'other')).toBe(null);
-  talk.ask(AGENT_METHODS.session_set_config_option, { configId: 'how', value: 'ask' });
-  talk.answers({ configOptions: [{ ...mode, currentValue: 'ask' }] });
-  expect(currentMode(talk.state)).toBe('ask');
-  talk.update('config_option_update', { configOptions: [mode] });
-  expect(currentMode(talk.state)).toBe('auto');
+  const session = begun().sendRequest(AGENT_METHODS.session_new);
+  session.answers({ sessionId: 's', configOptions: [mode], availableCommands });
+  expect(session.events).toContainEqual({ kind: 'opened', method: AGENT_METHODS.session_new });
+  expect(session.state).toMatchObject({ phase: 'ready', commands: availableCommands, modes: null });
+  expect(session.state.config_options).toEqual([
+    expect.objectContaining({ id: 'how', currentValue: 'auto' }),
+  ]);
+  expect(currentMode(session.state)).toBe('auto');
+  expect(modeSetting(session.state, 'ask')).toMatchObject({ params: { configId: 'how', value: 'ask' } });
+  expect(modeSetting(session.state, 'other')).toBe(null);
+  session.sendRequest(AGENT_METHODS.session_set_config_option, { configId: 'how', value: 'ask' });
+  session.answers({ configOptions: [{ ...mode, currentValue: 'ask' }] });
+  expect(currentMode(session.state)).toBe('ask');
+  session.update('config_option_update', { configOptions: [mode] });
+  expect(currentMode(session.state)).toBe('auto');
 });
 
 test('an agent without an option for modes has no mode to set', () => {
@@ -162,64 +164,66 @@ test('an agent without an option for modes has no mode to set', () => {
 });
 
 test('a turn ends when the agent becomes idle, not when it accepts the prompt', () => {
-  const talk = prompted().accepts();
-  expect(talk.last).toMatchObject({ accepted: true, events: [] });
-  expect(talk.state.turn).toEqual({ prompt_id: 'prm_1' });
-  talk.echoes().is('running').is('requires_action').is('running');
-  expect(talk.state).toMatchObject({ turn: { prompt_id: 'prm_1' }, work: { busy: true } });
-  talk.is('idle', { stopReason: 'end_turn' });
-  expect(talk.events).toContainEqual(ended('end_turn'));
-  expect(talk.state).toMatchObject({ turn: null, asked: [], work: { busy: false } });
+  const session = prompted().accepts();
+  expect(session.last).toMatchObject({ accepted: true, events: [] });
+  expect(session.state.turn).toEqual({ prompt_id: 'prm_1' });
+  session.echoes().is('running').is('requires_action').is('running');
+  expect(session.state).toMatchObject({ turn: { prompt_id: 'prm_1' }, work: { busy: true } });
+  session.is('idle', { stopReason: 'end_turn' });
+  expect(session.events).toContainEqual(ended('end_turn'));
+  expect(session.state).toMatchObject({ turn: null, asked: [], work: { busy: false } });
 });
 
 test('a repeated idle state ends nothing', () => {
-  const talk = prompted().accepts().is('running').is('idle', { stopReason: 'end_turn' });
-  talk.is('idle', { stopReason: 'end_turn', background: [] });
-  expect(talk.events).toEqual([]);
-  talk.ask(AGENT_METHODS.session_prompt, {}, 'prm_2').is('idle', { stopReason: 'end_turn' });
-  talk.accepts().is('idle', { stopReason: 'end_turn' });
-  expect(talk.events).toEqual([]);
-  expect(talk.state.turn).toEqual({ prompt_id: 'prm_2' });
-  talk.is('running').is('idle', { stopReason: 'max_tokens' });
-  expect(talk.events).toContainEqual(
+  const session = prompted().accepts().is('running').is('idle', { stopReason: 'end_turn' });
+  session.is('idle', { stopReason: 'end_turn', background: [] });
+  expect(session.events).toEqual([]);
+  session.sendRequest(AGENT_METHODS.session_prompt, {}, 'prm_2').is('idle', { stopReason: 'end_turn' });
+  session.accepts().is('idle', { stopReason: 'end_turn' });
+  expect(session.events).toEqual([]);
+  expect(session.state.turn).toEqual({ prompt_id: 'prm_2' });
+  session.is('running').is('idle', { stopReason: 'max_tokens' });
+  expect(session.events).toContainEqual(
     expect.objectContaining({ prompt_id: 'prm_2', stop_reason: 'max_tokens' }),
   );
 });
 
 test('a turn that finishes before the agent accepts the prompt ends on acceptance', () => {
-  const talk = prompted().is('running').echoes().is('idle', { stopReason: 'refusal' });
-  expect(talk.events).toEqual([]);
-  expect(talk.state.turn).not.toBe(null);
-  expect(talk.accepts().events).toContainEqual(ended('refusal'));
-  expect(talk.last.accepted).toBe(false);
-  expect(talk.state.turn).toBe(null);
+  const session = prompted().is('running').echoes().is('idle', { stopReason: 'refusal' });
+  expect(session.events).toEqual([]);
+  expect(session.state.turn).not.toBe(null);
+  expect(session.accepts().events).toContainEqual(ended('refusal'));
+  expect(session.last.accepted).toBe(false);
+  expect(session.state.turn).toBe(null);
 });
 
 test('work without a prompt does not end the turn of a prompt sent meanwhile', () => {
-  const talk = prompted().is('running').is('idle', { stopReason: 'end_turn' });
-  talk.accepts().echoes();
-  expect(talk.state.turn).not.toBe(null);
-  expect(talk.is('running').is('idle', { stopReason: 'end_turn' }).events).toContainEqual(ended('end_turn'));
+  const session = prompted().is('running').is('idle', { stopReason: 'end_turn' });
+  session.accepts().echoes();
+  expect(session.state.turn).not.toBe(null);
+  expect(session.is('running').is('idle', { stopReason: 'end_turn' }).events).toContainEqual(
+    ended('end_turn'),
+  );
 });
 
 test('work without a prompt keeps the agent busy until it is idle', () => {
-  const talk = ready().is('running');
-  expect(talk.state).toMatchObject({ turn: null, work: { busy: true } });
-  expect(talk.is('running').events).toEqual([]);
-  expect(talk.is('idle').events).toEqual([{ kind: 'idle' }]);
-  expect(talk.state.work.busy).toBe(false);
-  expect(talk.is('idle').events).toEqual([]);
+  const session = ready().is('running');
+  expect(session.state).toMatchObject({ turn: null, work: { busy: true } });
+  expect(session.is('running').events).toEqual([]);
+  expect(session.is('idle').events).toEqual([{ kind: 'idle' }]);
+  expect(session.state.work.busy).toBe(false);
+  expect(session.is('idle').events).toEqual([]);
 });
 
 test('an idle sub-agent does not end the turn', () => {
-  const talk = prompted().accepts().is('running');
-  talk.update('state_update', { state: 'idle', stopReason: 'end_turn' }, 'child');
-  expect(talk.state).toMatchObject({ turn: { prompt_id: 'prm_1' }, work: { busy: true } });
+  const session = prompted().accepts().is('running');
+  session.update('state_update', { state: 'idle', stopReason: 'end_turn' }, 'child');
+  expect(session.state).toMatchObject({ turn: { prompt_id: 'prm_1' }, work: { busy: true } });
 });
 
 test('a cancelled turn ends as soon as the agent is idle', () => {
-  const talk = prompted().accepts().cancel().is('idle', { stopReason: 'cancelled' });
-  expect(talk.events).toContainEqual(ended('cancelled'));
+  const session = prompted().accepts().cancel().is('idle', { stopReason: 'cancelled' });
+  expect(session.events).toContainEqual(ended('cancelled'));
   const untaken = prompted().cancel().answers(null, rpcErrors.requestCancelled);
   expect(untaken.events).toContainEqual(ended('cancelled'));
 });
@@ -230,28 +234,28 @@ test('a rejected prompt, or work that fails, ends the turn with the reason', () 
   const failed = prompted().accepts().is('running').is('idle', { stopReason: 'error', error });
   expect(failed.events).toContainEqual(ended('error', error));
   const signed_out = { code: AUTH_REQUIRED, message: 'sign in' };
-  const talk = prompted().accepts().is('running').is('idle', { stopReason: 'error', error: signed_out });
-  expect(talk.state.phase).toBe('auth_required');
+  const session = prompted().accepts().is('running').is('idle', { stopReason: 'error', error: signed_out });
+  expect(session.state.phase).toBe('auth_required');
 });
 
 const options = [{ optionId: 'once', name: 'Once', kind: 'allow_once' }];
 
-test('a permission request has its own title and everything known about the call', () => {
+test('a permission request has its own title and all known details of the tool call', () => {
   const toolCall = { toolCallId: 'c1', title: 'rm -r build', kind: 'execute', content: [] };
-  const talk = prompted().asks({
+  const session = prompted().receiveRequest({
     ...{ sessionId: 's', title: 'Run this?', description: 'It cleans up.', options },
     subject: { type: 'tool_call', toolCall },
   });
-  const [asked] = talk.events;
+  const [event] = session.events;
   const text = (text: string) => ({ type: 'content', content: { type: 'text', text } });
-  expect(asked).toMatchObject({
+  expect(event).toMatchObject({
     kind: 'permission_requested',
     permission: {
       options: [{ option_id: 'once' }],
       tool_call: { ...toolCall, title: 'Run this?', content: [text('It cleans up.'), text('rm -r build')] },
     },
   });
-  expect(talk.state.acting.requested).toBe(true);
+  expect(session.state.acting.requested).toBe(true);
 });
 
 test.each([
@@ -262,9 +266,11 @@ test.each([
   [{ type: '_new', what: 1 }, { rawInput: { type: '_new', what: 1 } }],
   [undefined, {}],
 ])('a permission for %o shows what it is for', (subject, tool_call) => {
-  const talk = prompted().asks({ sessionId: 's', title: 'May I?', subject, options });
+  const session = prompted().receiveRequest({ sessionId: 's', title: 'May I?', subject, options });
   const permission = expect.objectContaining({ tool_call: { title: 'May I?', ...tool_call } });
-  expect(talk.events).toContainEqual(expect.objectContaining({ kind: 'permission_requested', permission }));
+  expect(session.events).toContainEqual(
+    expect.objectContaining({ kind: 'permission_requested', permission }),
+  );
 });
 
 test('acting without asking is observed, unless the act was cancelled', () => {
@@ -278,18 +284,18 @@ test('acting without asking is observed, unless the act was cancelled', () => {
 
 test('plan, usage and title are stored as in version 1', () => {
   const entries = [{ content: 'Look', priority: 'high', status: 'pending' }];
-  const talk = prompted().update('plan_update', { plan: { type: 'items', planId: 'p', entries } });
-  talk.update('usage_update', { used: 1, size: 2 }).update('session_info_update', { title: 'T' });
-  expect(talk.state).toMatchObject({ plan: entries, usage: { used: 1, size: 2 }, title: 'T' });
-  const { state } = talk;
-  talk.update('plan_update', { plan: { type: '_graph', planId: 'p' } }).update('_other');
-  expect(talk.state).toBe(state);
+  const session = prompted().update('plan_update', { plan: { type: 'items', planId: 'p', entries } });
+  session.update('usage_update', { used: 1, size: 2 }).update('session_info_update', { title: 'T' });
+  expect(session.state).toMatchObject({ plan: entries, usage: { used: 1, size: 2 }, title: 'T' });
+  const { state } = session;
+  session.update('plan_update', { plan: { type: '_graph', planId: 'p' } }).update('_other');
+  expect(session.state).toBe(state);
 });
 
 test('error details of an end are bounded', () => {
-  const talk = prompted().is('running').echoes();
-  talk.is('idle', { stopReason: 'x'.repeat(limits.acp_text_chars_max + 1) });
-  expect(talk.state.work.end?.stop_reason).toHaveLength(limits.acp_text_chars_max);
+  const session = prompted().is('running').echoes();
+  session.is('idle', { stopReason: 'x'.repeat(limits.acp_text_chars_max + 1) });
+  expect(session.state.work.end?.stop_reason).toHaveLength(limits.acp_text_chars_max);
 });
 
 test('servers and options are sent in the form of version 2', () => {

@@ -4,8 +4,8 @@
  */
 import { AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
 import { type Direction, type Folded, fold } from '../fold.ts';
-import { type Fields, fieldsOf, isRecord, recordsOf } from '../json.ts';
-import { type Message, readError, rpcErrors, textOf } from '../message.ts';
+import { asRecord, asRecords, type Fields, isRecord } from '../json.ts';
+import { type Message, readError, readText, rpcErrors } from '../message.ts';
 import type { AcpState } from '../state.ts';
 import { plainPermission, plainUpdate, type UpdateKind, withPlainOptions } from './reading.ts';
 import { PREVIEW } from './version.ts';
@@ -30,7 +30,7 @@ function foldEither(
   message: Message,
 ): Folded & { accepted?: boolean } {
   if (state.protocol_version === PREVIEW) {
-    return direction === 'to_agent' ? foldSent(state, message) : foldReceived(state, message);
+    return direction === 'to_agent' ? foldOutgoing(state, message) : foldIncoming(state, message);
   }
   const result = direction === 'from_agent' ? introduction(state, message) : null;
   return result ? introduced(state, message as Response, result) : fold(state, direction, message);
@@ -39,18 +39,18 @@ function foldEither(
 // --- the beginning ----------------------------------------------------------------------------------------------------
 
 /** The result of an agent that was offered v2 and chose it; null for every other message. */
-function introduction({ asked }: AcpState, message: Message): Fields | null {
+function introduction({ asked: request }: AcpState, message: Message): Fields | null {
   if (message.kind !== 'response' || !isRecord(message.result)) return null;
-  const { method, value } = asked.find(({ id }) => id === message.id) ?? {};
+  const { method, value } = request.find(({ id }) => id === message.id) ?? {};
   const is_offered = method === AGENT_METHODS.initialize && value === String(PREVIEW);
   return is_offered && message.result.protocolVersion === PREVIEW ? message.result : null;
 }
 
 function introduced(before: AcpState, message: Response, result: Fields): Folded {
-  const { session } = fieldsOf(result.capabilities);
+  const { session } = asRecord(result.capabilities);
   const folded = fold(before, 'from_agent', { ...message, result: plainIntroduction(result, session) });
-  const { mcp } = fieldsOf(session);
-  const mcp_stdio = isRecord(fieldsOf(mcp).stdio);
+  const { mcp } = asRecord(session);
+  const mcp_stdio = isRecord(asRecord(mcp).stdio);
   const state: AcpState = { ...folded.state, protocol_version: PREVIEW, mcp_stdio };
   if (isRecord(session)) return { ...folded, state };
   const failed = {
@@ -63,7 +63,7 @@ function introduced(before: AcpState, message: Response, result: Fields): Folded
 }
 
 function plainIntroduction({ info, authMethods }: Fields, session: unknown): Fields {
-  const takes = fieldsOf(fieldsOf(session).prompt);
+  const takes = asRecord(asRecord(session).prompt);
   return {
     protocolVersion: PROTOCOL_VERSION,
     agentInfo: info,
@@ -76,13 +76,13 @@ function plainIntroduction({ info, authMethods }: Fields, session: unknown): Fie
         embeddedContext: isRecord(takes.embeddedContext),
       },
     },
-    authMethods: recordsOf(authMethods).map(({ methodId, ...method }) => ({ ...method, id: methodId })),
+    authMethods: asRecords(authMethods).map(({ methodId, ...method }) => ({ ...method, id: methodId })),
   };
 }
 
 // --- from the service -------------------------------------------------------------------------------------------------
 
-function foldSent(before: AcpState, message: Message): Folded {
+function foldOutgoing(before: AcpState, message: Message): Folded {
   const folded = fold(before, 'to_agent', fromV2(message));
   if (message.kind === 'request' && message.method === AGENT_METHODS.session_prompt) {
     return withWork(folded, withPrompt(before.work));
@@ -93,10 +93,10 @@ function foldSent(before: AcpState, message: Message): Folded {
 
 // --- from the agent ---------------------------------------------------------------------------------------------------
 
-function foldReceived(state: AcpState, message: Message): Folded & { accepted?: boolean } {
+function foldIncoming(state: AcpState, message: Message): Folded & { accepted?: boolean } {
   const { kind } = message;
   if (kind === 'response') return receiveResponse(state, message);
-  const params = fieldsOf(message.params);
+  const params = asRecord(message.params);
   if (kind === 'request') {
     const asks = message.method === CLIENT_METHODS.session_request_permission && isRecord(message.params);
     return fold(state, 'from_agent', asks ? { ...message, params: plainPermission(params) } : message);
@@ -127,8 +127,8 @@ function endedCall(update: Fields): Fields {
 }
 
 function receiveResponse(state: AcpState, message: Response): Folded & { accepted?: boolean } {
-  const asked = state.asked.find(({ id }) => id === message.id);
-  switch (asked?.method) {
+  const request = state.asked.find(({ id }) => id === message.id);
+  switch (request?.method) {
     case AGENT_METHODS.session_prompt:
       return promptAnswered(state, message);
     case AGENT_METHODS.session_new:
@@ -165,10 +165,10 @@ function sessionAnswered(state: AcpState, message: Response): Folded {
   if (!Array.isArray(result.availableCommands)) return folded;
   const { availableCommands } = result;
   const update = { sessionUpdate: 'available_commands_update', availableCommands };
-  return { ...folded, state: fold(folded.state, 'from_agent', updateOf(update)).state };
+  return { ...folded, state: fold(folded.state, 'from_agent', toUpdate(update)).state };
 }
 
-function updateOf(update: Fields): Message {
+function toUpdate(update: Fields): Message {
   return { kind: 'notification', method: CLIENT_METHODS.session_update, params: { update } };
 }
 
@@ -182,16 +182,16 @@ function afterStateUpdate(state: AcpState, update: Fields): Folded {
   if (turn === null) {
     return work.busy ? { ...withWork(same, { ...work, busy: false }), events: [{ kind: 'idle' }] } : same;
   }
-  const end = endOf(update);
+  const end = readEnd(update);
   const { work: after, ends } = idle(work, end);
   const rested = withWork(same, after);
   return ends ? endTurn(rested.state, turn.prompt_id, end) : rested;
 }
 
-function endOf(update: Fields): End {
-  const stop_reason = textOf(update, 'stopReason');
+function readEnd(update: Fields): End {
+  const stop_reason = readText(update, 'stopReason');
   if (stop_reason !== 'error') return { stop_reason, error: null };
-  return { stop_reason, error: readError(fieldsOf(update.error)) };
+  return { stop_reason, error: readError(asRecord(update.error)) };
 }
 
 /** Ends a turn the way v1 does: by the response to the prompt. */

@@ -20,8 +20,8 @@ export function readPatch(text: string): PatchedFile[] | null {
     const files = parsePatch(text);
     if (!files.some((file) => file.isGit || file.hunks.length > 0)) return null;
     return files.map(({ oldFileName, newFileName, hunks }) => ({
-      old_name: nameOf(oldFileName),
-      new_name: nameOf(newFileName),
+      old_name: fileName(oldFileName),
+      new_name: fileName(newFileName),
       hunks: hunks.map(({ lines }) => lines),
     }));
   } catch {
@@ -29,6 +29,6 @@ export function readPatch(text: string): PatchedFile[] | null {
   }
 }
 
-function nameOf(name = ''): string {
+function fileName(name = ''): string {
   return name.replace(/^[ab]\//, '');
 }

@@ -4,7 +4,7 @@
  * without an equivalent in v1 is unchanged. Only types are imported from the SDK, to keep the CLI's start fast.
  */
 import type { SessionUpdate } from '@agentclientprotocol/sdk/experimental/v2';
-import { type Fields, fieldsOf, isRecord, recordsOf } from '../json.ts';
+import { asRecord, asRecords, type Fields, isRecord } from '../json.ts';
 
 export type UpdateKind = Extract<SessionUpdate['sessionUpdate'], string>;
 
@@ -12,7 +12,7 @@ export type UpdateKind = Extract<SessionUpdate['sessionUpdate'], string>;
 export function plainUpdate(update: Fields): Fields {
   switch (update.sessionUpdate) {
     case 'plan_update': {
-      const plan = fieldsOf(update.plan);
+      const plan = asRecord(update.plan);
       return plan.type === 'items' ? { sessionUpdate: 'plan', entries: plan.entries } : update;
     }
     case 'config_option_update':
@@ -55,7 +55,7 @@ function plainCall(update: Fields): Fields {
 export function plainPermission(params: Fields): Fields {
   const { title, description, subject } = params;
   if (params.toolCall !== undefined || typeof title !== 'string') return params;
-  const call = callOf(fieldsOf(subject));
+  const call = subjectCall(asRecord(subject));
   const texts = [description, call.title === title ? null : call.title].filter(
     (text) => typeof text === 'string',
   );
@@ -66,12 +66,12 @@ export function plainPermission(params: Fields): Fields {
 }
 
 /** The tool call for which a `session/request_permission` asks, as an update of that call; null if it names none. */
-export function calledIn({ toolCall, subject }: Fields): Fields | null {
+export function findCall({ toolCall, subject }: Fields): Fields | null {
   if (toolCall !== undefined || !isRecord(subject) || subject.type !== 'tool_call') return null;
   return isRecord(subject.toolCall) ? plainCall(subject.toolCall) : null;
 }
 
-function callOf(subject: Fields): Fields {
+function subjectCall(subject: Fields): Fields {
   const { type, toolCall, command, cwd, toolCallId } = subject;
   if (type === 'tool_call') return isRecord(toolCall) ? plainCall(toolCall) : {};
   if (type === 'command') {
@@ -85,5 +85,5 @@ function callOf(subject: Fields): Fields {
 /** The blocks of a complete message; null for an update that does not change them. */
 export function messageBlocks({ content }: Fields): Fields[] | null {
   if (content === null) return [];
-  return Array.isArray(content) ? recordsOf(content) : null;
+  return Array.isArray(content) ? asRecords(content) : null;
 }

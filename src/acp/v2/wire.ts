@@ -1,7 +1,7 @@
 /** Translates the service's messages, which are composed in ACP v1, to v2 and back (pure). */
 import { type McpServer, AGENT_METHODS as V1 } from '@agentclientprotocol/sdk';
 import type { AGENT_METHODS as V2 } from '@agentclientprotocol/sdk/experimental/v2';
-import { isRecord, recordsOf } from '../json.ts';
+import { asRecords, isRecord } from '../json.ts';
 import type { Message } from '../message.ts';
 
 const LOGIN = 'auth/login' satisfies (typeof V2)['auth_login'];
@@ -14,7 +14,7 @@ export function toV2(message: Message): Message {
       return { ...message, method: LOGIN };
     case V1.session_new:
     case V1.session_resume:
-      return { ...message, params: { ...params, mcpServers: recordsOf(params.mcpServers).map(serverOf) } };
+      return { ...message, params: { ...params, mcpServers: asRecords(params.mcpServers).map(toServer) } };
     case V1.session_set_config_option: {
       const type = typeof params.value === 'boolean' ? 'boolean' : 'id';
       return { ...message, params: { ...params, type } };
@@ -31,7 +31,7 @@ export function fromV2(message: Message): Message {
 }
 
 /** v2 requires absolute paths of programs. Other programs are started by env(1), which finds them on the agent's PATH. */
-function serverOf(server: Record<string, unknown>): Record<string, unknown> {
+function toServer(server: Record<string, unknown>): Record<string, unknown> {
   const { command, args = [] } = server as Extract<McpServer, { command: string }>;
   if (command.startsWith('/')) return { type: 'stdio', ...server };
   return { type: 'stdio', ...server, command: '/usr/bin/env', args: [command, ...args] };

@@ -24,7 +24,7 @@ export interface Work {
   end: End | null;
 }
 
-export const atRest: Work = {
+export const idleWork: Work = {
   busy: false,
   accepted: false,
   begun: false,
@@ -35,7 +35,7 @@ export const atRest: Work = {
 
 /** A prompt was sent. */
 export function withPrompt({ busy }: Work): Work {
-  return { ...atRest, busy };
+  return { ...idleWork, busy };
 }
 
 /** The agent is working, or needs someone's input to continue. */

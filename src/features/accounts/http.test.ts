@@ -74,9 +74,9 @@ async function addAda(root: string): Promise<{ id: string; token: string }> {
 
 describe('accounts over HTTP', () => {
   it('returns the challenge file but no secret; the link in the file works once', async () => {
-    const made = await call('POST', '/api/admin/join-challenge');
+    const created = await call('POST', '/api/admin/join-challenge');
     const { url, token, pin, expires_at } = await challenge();
-    expect([made.status, made.body]).toEqual([202, { file: room.joinFile, expires_at }]);
+    expect([created.status, created.body]).toEqual([202, { file: room.joinFile, expires_at }]);
     expect(url).toBe(`${server.url}/join#t=${token}`);
     const request = { token, pin, username: 'root', password: PASSWORD };
     const joined = await call('POST', '/api/join', { body: request });

@@ -3,7 +3,7 @@ import { idFrom } from '../../base/ids.ts';
 import type { Handlers } from '../../server/call.ts';
 import { asList } from '../../server/list.ts';
 import type { PasskeyRecord } from '../feature.ts';
-import { clientOf, type Tokens } from '../tokens/service.ts';
+import { readClient, type Tokens } from '../tokens/service.ts';
 import type { Join } from './join.ts';
 import type { User } from './rules.ts';
 import type { Accounts } from './service.ts';
@@ -40,10 +40,10 @@ export function accountHandlers(deps: {
   return {
     join: {
       before: () => join.refuseOnceDone(),
-      handle: async (call) => ({ location: '/api/me', body: await join.join(call.body, clientOf(call)) }),
+      handle: async (call) => ({ location: '/api/me', body: await join.join(call.body, readClient(call)) }),
     },
     createJoinChallenge: ({ ip }) => join.requestChallenge(base_url(), ip),
-    login: (call) => accounts.login(call.body.username, call.body.password, clientOf(call)),
+    login: (call) => accounts.login(call.body.username, call.body.password, readClient(call)),
     logout: async ({ caller }) => {
       await tokens.logout(caller);
     },
@@ -59,8 +59,8 @@ export function accountHandlers(deps: {
     createToken: async ({ caller, body, idempotency_key }) => {
       const id = idempotency_key === null ? undefined : idFrom('tok', caller.user_id, idempotency_key);
       const expires_at = body.expires_at == null ? null : Date.parse(body.expires_at);
-      const made = await tokens.createApi(caller, { ...body, id, expires_at });
-      return { location: `/api/tokens/${made.id}`, body: made };
+      const created = await tokens.createApi(caller, { ...body, id, expires_at });
+      return { location: `/api/tokens/${created.id}`, body: created };
     },
     deleteToken: async ({ caller, params }) => {
       await tokens.deleteApi(caller, params.token_id);

@@ -20,9 +20,9 @@ const other = (pin: string) => (pin === '00000000' ? '00000001' : '00000000');
 describe('join', () => {
   it('creates the first root, signs it in, and deletes join.json', async () => {
     const request = await challenge();
-    const kept = JSON.parse(await readFile(room.joinFile, 'utf8'));
-    expect(kept).toMatchObject({ token: request.token, pin: request.pin });
-    expect(kept.url).toBe(`${BASE_URL}/join#t=${request.token}`);
+    const stored = JSON.parse(await readFile(room.joinFile, 'utf8'));
+    expect(stored).toMatchObject({ token: request.token, pin: request.pin });
+    expect(stored.url).toBe(`${BASE_URL}/join#t=${request.token}`);
     expect((await stat(room.joinFile)).mode & 0o777).toBe(0o600);
     expect(request.pin).toMatch(/^\d{8}$/);
 

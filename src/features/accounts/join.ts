@@ -133,7 +133,7 @@ export class Join {
     const { store } = this.#deps;
     await store.read((reader) => {
       if (hasRoot(reader)) throw problems.rootAlreadyInitialized();
-      mustMatch(reader, request.token);
+      requireMatchingChallenge(reader, request.token);
     });
     return await this.#queue.run('join', () => this.#join(request, client));
   }
@@ -142,7 +142,7 @@ export class Join {
     const { store, audit, accounts, passwords, file } = this.#deps;
     const right = await store.write((tx) => {
       if (this.#isRight(tx, request)) return true;
-      const { tries_left } = mustMatch(tx, request.token);
+      const { tries_left } = requireMatchingChallenge(tx, request.token);
       updateChallenge(tx, { tries_left: tries_left - 1 });
       const details = { reason: 'invalid pin', tries_left: tries_left - 1 };
       audit.record(tx, { event: 'join_failed', user_id: null, ip: client.ip, level: 'warn', details });
@@ -167,7 +167,7 @@ export class Join {
 
   #isRight(reader: Reader, { token, pin }: JoinRequest): boolean {
     if (hasRoot(reader)) throw problems.rootAlreadyInitialized();
-    const row = mustMatch(reader, token);
+    const row = requireMatchingChallenge(reader, token);
     if (row.used || row.tries_left <= 0 || row.expires_at <= this.#deps.clock.now())
       throw problems.joinTokenExpired();
     return timingSafeEqual(pinHash(token, pin), row.pin_hash);
@@ -176,25 +176,25 @@ export class Join {
   /** The challenge in `join.json`, if it matches the database and stays valid for more than `left_ms`. */
   async #present(base_url: string, left_ms: number): Promise<JoinChallenge | null> {
     const { store, clock, file } = this.#deps;
-    const kept = readChallenge(await readFile(file, 'utf8').catch(() => ''));
-    if (!kept) return null;
+    const stored = readChallenge(await readFile(file, 'utf8').catch(() => ''));
+    if (!stored) return null;
     const row = await store.read(findChallenge);
     const good =
       row !== undefined &&
       !row.used &&
       row.tries_left > 0 &&
       row.expires_at > clock.now() + left_ms &&
-      timingSafeEqual(hash('sha256', kept.token, 'buffer'), row.token_hash) &&
-      timingSafeEqual(pinHash(kept.token, kept.pin), row.pin_hash);
+      timingSafeEqual(hash('sha256', stored.token, 'buffer'), row.token_hash) &&
+      timingSafeEqual(pinHash(stored.token, stored.pin), row.pin_hash);
     if (!good) return null;
-    const url = link(base_url, kept.token);
-    const challenge = { ...kept, url, expires_at: rfc3339(row.expires_at) };
-    if (url !== kept.url) await this.#write(challenge);
+    const url = link(base_url, stored.token);
+    const challenge = { ...stored, url, expires_at: rfc3339(row.expires_at) };
+    if (url !== stored.url) await this.#write(challenge);
     return challenge;
   }
 }
 
-function mustMatch(reader: Reader, token: string): JoinRow {
+function requireMatchingChallenge(reader: Reader, token: string): JoinRow {
   const row = findChallenge(reader);
   if (!row || !timingSafeEqual(hash('sha256', token, 'buffer'), row.token_hash))
     throw problems.invalidJoinToken();
@@ -212,8 +212,8 @@ function link(base_url: string, token: string): string {
 function readChallenge(text: string): Pick<JoinChallenge, 'url' | 'token' | 'pin'> | null {
   try {
     const { url, token, pin } = JSON.parse(text) as Record<string, unknown>;
-    const isWhole = typeof url === 'string' && typeof token === 'string' && typeof pin === 'string';
-    return isWhole ? { url, token, pin } : null;
+    const isComplete = typeof url === 'string' && typeof token === 'string' && typeof pin === 'string';
+    return isComplete ? { url, token, pin } : null;
   } catch {
     return null;
   }

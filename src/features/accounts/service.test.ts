@@ -45,16 +45,16 @@ describe('sign-in', () => {
     const real = await AccountsRoom.open({ real_hashes: true });
     try {
       await real.joinRoot();
-      const asked: (string | undefined)[] = [];
+      const hashes: (string | undefined)[] = [];
       const verify = real.passwords.verify.bind(real.passwords);
       real.passwords.verify = (password, phc) => {
-        asked.push(phc);
+        hashes.push(phc);
         return verify(password, phc);
       };
       expect(await outcome(real.login('root', 'wrong password'))).toBe('invalid username or password');
       expect(await outcome(real.login('nobody', 'wrong password'))).toBe('invalid username or password');
       expect(await outcome(real.login('root'))).toBe('ok');
-      expect(asked.map((phc) => typeof phc)).toEqual(['string', 'undefined', 'string']);
+      expect(hashes.map((phc) => typeof phc)).toEqual(['string', 'undefined', 'string']);
     } finally {
       await real.close();
     }
@@ -239,9 +239,9 @@ describe('users', () => {
     await room.tokens.logout(ada.caller);
     await room.accounts.update(root.caller, id, { password: PASSWORD });
     await room.accounts.delete(root.caller, id);
-    const made = ['user_created', 'user_login', 'api_token_created', 'api_token_deleted', 'user_login'];
+    const created = ['user_created', 'user_login', 'api_token_created', 'api_token_deleted', 'user_login'];
     const ended = ['session_ended', 'token_refreshed', 'password_changed', 'user_logout'];
-    expect((await room.audited()).slice(3)).toEqual([...made, ...ended, 'user_updated', 'user_deleted']);
+    expect((await room.audited()).slice(3)).toEqual([...created, ...ended, 'user_updated', 'user_deleted']);
     const { items } = await room.audit.list({}, {});
     const text = JSON.stringify(items);
     for (const secret of [ada.token, api.token, PASSWORD, 'another good one', 'cheap'])

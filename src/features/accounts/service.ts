@@ -33,7 +33,15 @@ import { type Client, type Issued, newToken, type Tokens } from '../tokens/servi
 import { limits } from './limits.ts';
 import type { Passwords } from './passwords.ts';
 import { type Caller, type Role, USERNAME, type User } from './rules.ts';
-import { type Attempt, admit, fail, networkOf, succeed, sweepThrottle, tooManyAttempts } from './throttle.ts';
+import {
+  type Attempt,
+  admit,
+  fail,
+  networkPrefix,
+  succeed,
+  sweepThrottle,
+  tooManyAttempts,
+} from './throttle.ts';
 
 export interface SignedIn extends Issued {
   user: User;
@@ -67,7 +75,7 @@ export class Accounts {
 
   /** Runs the sign-in attempts of one address one at a time; throws a 429 if too many are waiting. */
   async inTurn<T>(ip: string | null, attempt: () => Promise<T>): Promise<T> {
-    const network = networkOf(ip);
+    const network = networkPrefix(ip);
     const waiting = this.#waiting.get(network) ?? 0;
     if (waiting >= limits.logins_waiting_per_ip) throw tooManyAttempts(1_000);
     this.#waiting.set(network, waiting + 1);
@@ -150,11 +158,11 @@ export class Accounts {
   }
 
   /** Changes the caller's password and revokes their other tokens. A wrong current password counts as a failed sign-in. */
-  async changePassword(caller: Caller, current: string, wanted: string): Promise<User> {
+  async changePassword(caller: Caller, current: string, input: string): Promise<User> {
     const { clock, passwords, tokens, audit } = this.#deps;
     const change = async () => {
-      await passwords.check(wanted);
-      const password_hash = await passwords.hash(wanted);
+      await passwords.check(input);
+      const password_hash = await passwords.hash(input);
       return (tx: Tx, row: UserRow) => {
         updateUser(tx, row.id, { password_hash, updated_at: clock.now() });
         const tokens_ended = tokens.endAll(tx, row.id, caller.token_id);
@@ -166,7 +174,7 @@ export class Accounts {
   }
 
   /** Verifies the password of the caller's sign-in again. A wrong one counts as a failed sign-in. */
-  async showPassword(caller: Caller, password: string): Promise<void> {
+  async verifyCurrentPassword(caller: Caller, password: string): Promise<void> {
     await this.#withPassword(caller, password, async () => () => {});
   }
 
@@ -178,7 +186,7 @@ export class Accounts {
   ): Promise<UserRow> {
     const { store, clock, passwords, tokens } = this.#deps;
     const attempt: Attempt = { username: caller.username, familiar: true, ip: caller.ip };
-    return await this.#logins.run(networkOf(caller.ip), async () => {
+    return await this.#logins.run(networkPrefix(caller.ip), async () => {
       const row = await store.read((reader) => {
         admit(reader, attempt, clock.now());
         return findUser(reader, caller.user_id);
@@ -193,7 +201,7 @@ export class Accounts {
         // The password may have changed during the check.
         if (findUser(tx, row.id)?.password_hash !== row.password_hash) throw problems.invalidLogin();
         succeed(tx, attempt);
-        tokens.showedPassword(tx, caller.token_id);
+        tokens.recordPasswordVerified(tx, caller.token_id);
         act(tx, row);
       });
       return row;
@@ -223,21 +231,21 @@ export class Accounts {
    */
   async create(
     caller: Caller,
-    wanted: { id?: string | undefined; username: string; password: string; role: Role },
+    input: { id?: string | undefined; username: string; password: string; role: Role },
   ): Promise<User> {
     const { store, clock, passwords } = this.#deps;
-    checkUsername(wanted.username);
-    await passwords.check(wanted.password);
-    const password_hash = await passwords.hash(wanted.password);
+    checkUsername(input.username);
+    await passwords.check(input.password);
+    const password_hash = await passwords.hash(input.password);
     const spare = newId('usr');
     return await store.write((tx) => {
-      const before = wanted.id === undefined ? undefined : findUser(tx, wanted.id);
+      const before = input.id === undefined ? undefined : findUser(tx, input.id);
       if (before && before.created_at > clock.now() - sharedLimits.idempotency_keep_ms) {
-        if (before.username !== wanted.username) throw problems.idempotencyReused();
+        if (before.username !== input.username) throw problems.idempotencyReused();
         return toUser(before);
       }
-      const id = before ? spare : (wanted.id ?? spare);
-      return this.insert(tx, { id, username: wanted.username, role: wanted.role, password_hash }, caller);
+      const id = before ? spare : (input.id ?? spare);
+      return this.insert(tx, { id, username: input.username, role: input.role, password_hash }, caller);
     });
   }
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Problem } from '../../core/problem.ts';
 import { AccountsRoom, PASSWORD } from '../../testing/accounts.ts';
 import { limits } from './limits.ts';
-import { networkOf } from './throttle.ts';
+import { networkPrefix } from './throttle.ts';
 
 let room: AccountsRoom;
 beforeEach(async () => {
@@ -107,13 +107,13 @@ describe('throttling of sign-ins', () => {
 
   it('slows an attack from fifty addresses, while the owner can sign in from known and new addresses', async () => {
     expect(await attempt('ada', PASSWORD, '10.0.0.200')).toBe('ok');
-    let looked_at = 0;
+    let checked_count = 0;
     for (let round = 0; round < 40; round++) {
       for (let host = 1; host <= 50; host++)
-        if ((await attempt('ada', 'wrong password', `10.0.0.${host}`)) === 'wrong') looked_at += 1;
+        if ((await attempt('ada', 'wrong password', `10.0.0.${host}`)) === 'wrong') checked_count += 1;
     }
-    expect(looked_at).toBeLessThanOrEqual(60);
-    expect(looked_at).toBeGreaterThanOrEqual(50);
+    expect(checked_count).toBeLessThanOrEqual(60);
+    expect(checked_count).toBeGreaterThanOrEqual(50);
     expect(await attempt('ada', PASSWORD, '10.0.0.200')).toBe('ok');
     expect(await attempt('ada', PASSWORD, '10.0.0.201')).toBe('ok');
     expect(await attempt('root', PASSWORD, '10.1.1.1')).toBe('ok');
@@ -156,6 +156,6 @@ describe('throttling of sign-ins', () => {
     ['garbage', 'unknown'],
     [null, 'unknown'],
   ])('counts %s as %s', (ip, network) => {
-    expect(networkOf(ip)).toBe(network);
+    expect(networkPrefix(ip)).toBe(network);
   });
 });

@@ -55,7 +55,7 @@ export interface Attempt {
 
 /** Throws a 429 with the seconds to wait if the attempt is blocked. */
 export function admit(reader: Reader, attempt: Attempt, now: number): void {
-  const keys = keysOf(attempt);
+  const keys = throttleKeys(attempt);
   const address = findFailures(reader, keys.address);
   const pair = findFailures(reader, keys.pair);
   const user = findFailures(reader, keys.user);
@@ -79,7 +79,7 @@ export function failAddress(tx: Tx, ip: string | null, now: number): boolean {
 
 /** Counts a failed attempt; returns whether it started a block. */
 export function fail(tx: Tx, attempt: Attempt, now: number): boolean {
-  const keys = keysOf(attempt);
+  const keys = throttleKeys(attempt);
   const blocks = [
     count(tx, keys.address, perAddress, now),
     count(tx, keys.pair, perUser, now),
@@ -90,7 +90,7 @@ export function fail(tx: Tx, attempt: Attempt, now: number): boolean {
 
 /** Clears the failures of this user at this address; failures elsewhere still count. */
 export function succeed(tx: Tx, attempt: Attempt): void {
-  deleteFailures(tx, keysOf(attempt).pair);
+  deleteFailures(tx, throttleKeys(attempt).pair);
 }
 
 /** Deletes expired counts. */
@@ -106,7 +106,7 @@ export function tooManyAttempts(wait_ms: number): Problem {
 }
 
 /** The network whose failures are counted. An IPv6 host has a whole /64. */
-export function networkOf(ip: string | null): string {
+export function networkPrefix(ip: string | null): string {
   if (ip === null || !ipaddr.isValid(ip)) return 'unknown';
   const address = ipaddr.process(ip);
   if (address.kind() === 'ipv4') return address.toString();
@@ -114,26 +114,26 @@ export function networkOf(ip: string | null): string {
 }
 
 /** Usernames are hashed, because an attempt may contain anything, such as a password in the wrong field. */
-function keysOf({ username, ip }: Attempt) {
-  const network = networkOf(ip);
+function throttleKeys({ username, ip }: Attempt) {
+  const network = networkPrefix(ip);
   const name = hash('sha256', username, 'base64url');
   return { address: addressKey(ip), pair: `pair:${name}:${network}`, user: `user:${name}` };
 }
 
 function addressKey(ip: string | null): string {
-  return `ip:${networkOf(ip)}`;
+  return `ip:${networkPrefix(ip)}`;
 }
 
 function count(tx: Tx, key: string, rule: Rule, now: number): boolean {
   const before = findFailures(tx, key);
   const fresh = before === undefined || isOver(before, rule, now);
   const failures = (fresh ? 0 : before.failures) + 1;
-  const beyond = failures - rule.free;
+  const excess = failures - rule.free;
   const blocked_until =
-    beyond < 0 ? 0 : now + Math.min(rule.delay_ms * 2 ** Math.min(beyond, 30), rule.delay_ms_max);
-  const window_started_at = beyond < 0 && !fresh ? before.window_started_at : Math.max(now, blocked_until);
+    excess < 0 ? 0 : now + Math.min(rule.delay_ms * 2 ** Math.min(excess, 30), rule.delay_ms_max);
+  const window_started_at = excess < 0 && !fresh ? before.window_started_at : Math.max(now, blocked_until);
   putFailures(tx, key, { failures, blocked_until, window_started_at });
-  return beyond >= 0;
+  return excess >= 0;
 }
 
 /** The window starts at the first failure, or at the end of the last block. */

@@ -8,21 +8,21 @@ import { invalid, problems } from '../../core/problem.ts';
 import type { Reader } from '../../store/store.ts';
 import { findUserByName, oldestRoots } from '../../store/users.ts';
 import type { Caller } from '../accounts/rules.ts';
-import { participantsOf } from '../runs/participants.ts';
+import { getParticipants } from '../runs/participants.ts';
 import { findRun, openRuns, type RunRow, runOfNum } from '../runs/queries/runs.ts';
 import { type Actor, memberActor, resolveActor } from '../teams/participants.ts';
 import { findTeam, type TeamRow, teamNumsInView, teamOfNum } from '../teams/queries.ts';
 import type { Member, TeamSpec } from '../teams/rules/team.ts';
-import { type ActorCaller, actingAs, humanActorId, usernameOf } from './rules/actor.ts';
+import { type ActorCaller, actingAs, humanActorId, parseUsername } from './rules/actor.ts';
 import type { ActorRole } from './rules/rights.ts';
 
-export interface Asked {
+export interface ActorRequestContext {
   actor_id?: string | undefined;
   run_id?: string | undefined;
 }
 
 /** Who acts, and where. */
-interface ActingParty {
+interface PartyBase {
   actor_id: string;
   role: ActorRole;
   team: TeamRow | null;
@@ -30,10 +30,10 @@ interface ActingParty {
 }
 
 export type Acting =
-  | (ActingParty & { kind: 'member'; team: TeamRow; member: Member })
-  | (ActingParty & { kind: 'human'; caller: Caller });
+  | (PartyBase & { kind: 'member'; team: TeamRow; member: Member })
+  | (PartyBase & { kind: 'human'; caller: Caller });
 
-export type ActingInRun = Acting & { team: TeamRow; run: RunRow };
+export type RunParty = Acting & { team: TeamRow; run: RunRow };
 
 /** Whose mail and triggers a call is about. */
 export interface Inbox {
@@ -45,57 +45,57 @@ export interface Inbox {
 }
 
 /** Throws `not allowed to act as <actor_id>`, `unknown actor: <id>`, `run not found` and `actor_id is required`. */
-export function actAs(reader: Reader, caller: ActorCaller, asked: Asked): Acting {
-  const who = actingAs(caller, asked.actor_id);
+export function actAs(reader: Reader, caller: ActorCaller, context: ActorRequestContext): Acting {
+  const who = actingAs(caller, context.actor_id);
   if (who === null) throw invalid('actor_id is required', 'actor_id_required');
-  const { team, run } = teamAndRunOf(reader, caller, who, asked.run_id);
-  if (team === null) return humanAlone(reader, caller, who);
-  const actor = resolveActor(reader, participantsOf(team, run), who);
-  return { ...partyOf(reader, caller, actor), team, run };
+  const { team, run } = resolveTeamAndRun(reader, caller, who, context.run_id);
+  if (team === null) return actAsHuman(reader, caller, who);
+  const actor = resolveActor(reader, getParticipants(team, run), who);
+  return { ...toParty(reader, caller, actor), team, run };
 }
 
 /**
  * Like `actAs`, but an operator, who holds the shared secret and names no actor, acts as the first root user. An
  * agent cannot become an operator by knowing the secret, because its calls come from its session.
  */
-export function actAsOperator(reader: Reader, caller: ActorCaller, asked: Asked): Acting {
+export function actAsOperator(reader: Reader, caller: ActorCaller, context: ActorRequestContext): Acting {
   const is_operator = caller.kind === 'secret' && caller.session === null;
-  const root = is_operator && actingAs(caller, asked.actor_id) === null ? firstRoot(reader) : null;
-  return actAs(reader, caller, root === null ? asked : { ...asked, actor_id: humanActorId(root) });
+  const root = is_operator && actingAs(caller, context.actor_id) === null ? firstRoot(reader) : null;
+  return actAs(reader, caller, root === null ? context : { ...context, actor_id: humanActorId(root) });
 }
 
 /** Like `actAs`, in a run: the named one, the session's own, or the only open one. */
-export function actInRun(reader: Reader, caller: ActorCaller, asked: Asked): ActingInRun {
-  const acting = actAs(reader, caller, asked);
-  const run = acting.run ?? onlyOpenRun(reader, acting);
-  if (acting.run === null) return actInRun(reader, caller, { ...asked, run_id: run.id });
+export function actInRun(reader: Reader, caller: ActorCaller, context: ActorRequestContext): RunParty {
+  const acting = actAs(reader, caller, context);
+  const run = acting.run ?? requireOnlyOpenRun(reader, acting);
+  if (acting.run === null) return actInRun(reader, caller, { ...context, run_id: run.id });
   return { ...acting, team: acting.team!, run };
 }
 
 /** The actor's team as defined in the run, or as the next run would have it. */
-export function specOf(team: TeamRow, run: RunRow | null): TeamSpec {
-  return participantsOf(team, run).spec;
+export function getSpec(team: TeamRow, run: RunRow | null): TeamSpec {
+  return getParticipants(team, run).spec;
 }
 
 /**
  * The inbox of the acting actor. A member is the same actor in every run of its team, but an agent of one run has no access to
  * other runs.
  */
-export function inboxOf(acting: Acting): Inbox {
+export function getInbox(acting: Acting): Inbox {
   const { actor_id, run } = acting;
   const of_all = run === null && acting.kind === 'human';
-  return { actor_id, run_num: run?.num ?? null, ...(of_all && ofTeams(acting.caller, acting)) };
+  return { actor_id, run_num: run?.num ?? null, ...(of_all && teamView(acting.caller, acting)) };
 }
 
 /**
  * A person is the same actor in every team, even in one that they no longer belong to, or that the current token does
  * not cover.
  */
-export function ofTeams(caller: Caller, { kind }: Pick<Actor, 'kind'>): { view?: View } {
+export function teamView(caller: Caller, { kind }: Pick<Actor, 'kind'>): { view?: View } {
   return kind === 'human' ? { view: viewOf(caller) } : {};
 }
 
-function teamAndRunOf(
+function resolveTeamAndRun(
   reader: Reader,
   { kind, session }: ActorCaller,
   who: string,
@@ -113,7 +113,7 @@ function teamAndRunOf(
   return { team: (team_id !== undefined && findTeam(reader, team_id)) || null, run: null };
 }
 
-function partyOf(
+function toParty(
   reader: Reader,
   { ip }: ActorCaller,
   actor: Actor,
@@ -122,16 +122,16 @@ function partyOf(
   | { kind: 'human'; actor_id: string; role: ActorRole; caller: Caller } {
   if (actor.kind === 'member') return actor;
   const { actor_id, username } = actor;
-  return { kind: 'human', actor_id, role: 'human', caller: callerOf(reader, username, ip)! };
+  return { kind: 'human', actor_id, role: 'human', caller: findCaller(reader, username, ip)! };
 }
 
-function humanAlone(reader: Reader, { ip }: ActorCaller, who: string): Acting {
-  const caller = callerOf(reader, usernameOf(who) ?? '', ip);
+function actAsHuman(reader: Reader, { ip }: ActorCaller, who: string): Acting {
+  const caller = findCaller(reader, parseUsername(who) ?? '', ip);
   if (!caller) throw invalid(`unknown actor: ${who}`, 'unknown_actor');
   return { kind: 'human', actor_id: who, role: 'human', caller, team: null, run: null };
 }
 
-function callerOf(reader: Reader, username: string, ip: string | null): Caller | null {
+function findCaller(reader: Reader, username: string, ip: string | null): Caller | null {
   const user = findUserByName(reader, username);
   return user ? { user_id: user.id, username, role: user.role, token_id: '', grant: null, ip } : null;
 }
@@ -141,21 +141,21 @@ function firstRoot(reader: Reader): string | null {
   return oldestRoots(reader, 1)[0]?.username ?? null;
 }
 
-function onlyOpenRun(reader: Reader, acting: Acting): RunRow {
-  const team_nums = acting.team !== null ? [acting.team.num] : teamsOf(reader, acting);
+function requireOnlyOpenRun(reader: Reader, acting: Acting): RunRow {
+  const team_nums = acting.team !== null ? [acting.team.num] : listTeamNums(reader, acting);
   const open = team_nums.flatMap((num) => openRuns(reader, num));
   if (open.length === 1) return open[0]!;
   const why = open.length === 0 ? 'no run is open' : `open runs are ${open.map(({ id }) => id).join(', ')}`;
   throw invalid(`run_id is required: ${why}`, 'run_id_required');
 }
 
-function teamsOf(reader: Reader, acting: Acting): number[] {
+function listTeamNums(reader: Reader, acting: Acting): number[] {
   if (acting.kind !== 'human') return [];
   return teamNumsInView(reader, { user_id: acting.caller.user_id, limits: null });
 }
 
 /** The team as its members see it: everyone who can receive mail. */
-export function peersOf(team: TeamRow, spec: TeamSpec, humans: readonly string[]) {
+export function listPeers(team: TeamRow, spec: TeamSpec, humans: readonly string[]) {
   const members = spec.members.map((member) => {
     const { actor_id, role } = memberActor({ team, spec }, member);
     const { member_id, description, skills } = member;

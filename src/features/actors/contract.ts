@@ -10,7 +10,7 @@ import { mailActorMethods } from '../mailbox/contract.ts';
 import { decisions, type Review } from '../reviews/rules.ts';
 import type { Run, RunMembers, Step } from '../runs/rules/run.ts';
 import { limits } from './limits.ts';
-import { asActor, given, inRun } from './rules/params.ts';
+import { asActor, inRunParams, nonEmptyName } from './rules/params.ts';
 import { type ActorRole, actorRoles } from './rules/rights.ts';
 
 const answer = {
@@ -59,13 +59,13 @@ export const actorMethods = {
   /** Everyone who can receive mail. */
   'team-members': {
     tool: 'Who is in your team: actor ids, roles, descriptions and skills.',
-    params: z.object(inRun),
+    params: z.object(inRunParams),
     result: z.custom<{ members: TeamMember[] }>(),
   },
   /** Their state, as in `GET /api/teams/runs/{run_id}/members`. */
   'run-members': {
     tool: 'How the members of your run are doing.',
-    params: z.object(inRun),
+    params: z.object(inRunParams),
     result: z.custom<RunMembers>(),
   },
 
@@ -74,16 +74,16 @@ export const actorMethods = {
   /** With `step_key`, that step with all its fields. */
   'step-list': {
     tool: 'The steps of your run. With step_key: that one with its prompt, input and output.',
-    params: z.object({ ...inRun, step_key: given.optional() }),
+    params: z.object({ ...inRunParams, step_key: nonEmptyName.optional() }),
     result: z.custom<{ steps: (StepHead | Step)[] }>(),
   },
   'step-add': {
     tool: 'Leaders: add a step for a member. It starts when the steps in depends_on are done.',
     params: z.object({
-      ...inRun,
-      step_key: given,
-      member_id: given,
-      depends_on: z.array(given).max(limits.actor_needs_max).optional(),
+      ...inRunParams,
+      step_key: nonEmptyName,
+      member_id: nonEmptyName,
+      depends_on: z.array(nonEmptyName).max(limits.actor_needs_max).optional(),
       prompt: bounded(sharedLimits.prompt_chars_max).optional(),
       input: z.unknown().optional(),
     }),
@@ -91,20 +91,24 @@ export const actorMethods = {
   },
   'step-complete': {
     tool: 'Complete one of your steps, with its output.',
-    params: z.object({ ...inRun, step_key: given, output: z.unknown().optional() }),
+    params: z.object({ ...inRunParams, step_key: nonEmptyName, output: z.unknown().optional() }),
     result: z.custom<Step>(),
   },
   'step-fail': {
     tool: 'Fail one of your steps, with the reason.',
-    params: z.object({ ...inRun, step_key: given, error_text: bounded(limits.actor_error_chars_max) }),
+    params: z.object({
+      ...inRunParams,
+      step_key: nonEmptyName,
+      error_text: bounded(limits.actor_error_chars_max),
+    }),
     result: z.custom<Step>(),
   },
   /** The step waits for a person's answer; its agent ends its turn, and gets the answer with a new one. */
   'step-input-required': {
     tool: 'Ask a person for what one of your steps needs, then end your turn. The answer starts a new turn.',
     params: z.object({
-      ...inRun,
-      step_key: given,
+      ...inRunParams,
+      step_key: nonEmptyName,
       reason: bounded(limits.actor_error_chars_max).refine((text) => text.trim() !== '', {
         error: 'is required',
       }),
@@ -113,12 +117,12 @@ export const actorMethods = {
   },
   'run-complete': {
     tool: 'Leaders: complete the run with its result.',
-    params: z.object({ ...inRun, output: z.unknown().optional() }),
+    params: z.object({ ...inRunParams, output: z.unknown().optional() }),
     result: z.custom<Run>(),
   },
   'run-fail': {
     tool: 'Leaders: fail the run, with the reason.',
-    params: z.object({ ...inRun, error_text: bounded(limits.actor_error_chars_max) }),
+    params: z.object({ ...inRunParams, error_text: bounded(limits.actor_error_chars_max) }),
     result: z.custom<Run>(),
   },
 
@@ -131,7 +135,7 @@ export const actorMethods = {
   /** By one of `decision`, `option_id` and `outcome`. */
   'permission-review-respond': {
     tool: 'Leaders: answer a permission review by decision (allow or deny, once), by option_id, or by outcome cancelled.',
-    params: z.object({ ...asActor, review_id: given, ...answer }),
+    params: z.object({ ...asActor, review_id: nonEmptyName, ...answer }),
     result: z.custom<Review>(),
   },
 } as const satisfies Record<string, ActorMethodEntry>;

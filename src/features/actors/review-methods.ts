@@ -3,7 +3,7 @@ import { invalid } from '../../core/problem.ts';
 import type { Store } from '../../store/store.ts';
 import type { ActorMethods } from '../feature.ts';
 import type { MemberAnswerer, Reviews } from '../reviews/service.ts';
-import { type Acting, actAsOperator, inboxOf } from './acting.ts';
+import { type Acting, actAsOperator, getInbox } from './acting.ts';
 
 export type ReviewMethods = Pick<ActorMethods, 'permission-review-list' | 'permission-review-respond'>;
 
@@ -12,22 +12,22 @@ export function reviewMethods(
   reviews: Pick<Reviews, 'list' | 'listFor' | 'respond' | 'respondAs'>,
 ): ReviewMethods {
   return {
-    'permission-review-list': async (caller, asked) => {
-      const acting = await store.read((reader) => actAsOperator(reader, caller, asked));
-      if (acting.kind === 'member') return { reviews: await reviews.listFor(answererOf(acting)) };
+    'permission-review-list': async (caller, context) => {
+      const acting = await store.read((reader) => actAsOperator(reader, caller, context));
+      if (acting.kind === 'member') return { reviews: await reviews.listFor(toAnswerer(acting)) };
       return { reviews: (await reviews.list(acting.caller, { status: 'pending' }, {})).items };
     },
-    'permission-review-respond': async (caller, { review_id, decision, option_id, outcome, ...asked }) => {
+    'permission-review-respond': async (caller, { review_id, decision, option_id, outcome, ...context }) => {
       if ((outcome === undefined) === (decision === undefined && option_id === undefined))
         throw invalid('decision must be one of decision, option_id and outcome');
-      const acting = await store.read((reader) => actAsOperator(reader, caller, asked));
+      const acting = await store.read((reader) => actAsOperator(reader, caller, context));
       const answer = { decision, option_id, outcome };
-      if (acting.kind === 'member') return reviews.respondAs(answererOf(acting), review_id, answer);
+      if (acting.kind === 'member') return reviews.respondAs(toAnswerer(acting), review_id, answer);
       return reviews.respond(acting.caller, review_id, answer, null);
     },
   };
 }
 
-function answererOf(acting: Extract<Acting, { kind: 'member' }>): MemberAnswerer {
-  return { ...inboxOf(acting), member_id: acting.member.member_id, team_num: acting.team.num };
+function toAnswerer(acting: Extract<Acting, { kind: 'member' }>): MemberAnswerer {
+  return { ...getInbox(acting), member_id: acting.member.member_id, team_num: acting.team.num };
 }

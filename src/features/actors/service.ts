@@ -22,7 +22,7 @@ import {
   isActorMethod,
 } from './contract.ts';
 import { limits } from './limits.ts';
-import { type ActorCall, type ActorCaller, actorIdOf, type CallingSession } from './rules/actor.ts';
+import { type ActorCall, type ActorCaller, type CallingSession, memberActorId } from './rules/actor.ts';
 import type { SessionTokens } from './session-tokens.ts';
 
 export interface ActorsDeps {
@@ -72,7 +72,7 @@ export class Actors {
 
   #run<M extends ActorMethod>(method: M, caller: ActorCaller, params: unknown): Promise<ActorResult<M>> {
     const request = validate(actorMethods[method].params, params, 'params') as ActorRequest<M>;
-    const methods: { [N in ActorMethod]: (by: ActorCaller, asked: never) => Promise<unknown> } =
+    const methods: { [N in ActorMethod]: (by: ActorCaller, requested_id: never) => Promise<unknown> } =
       this.#methods!;
     return methods[method](caller, request as never) as Promise<ActorResult<M>>;
   }
@@ -81,13 +81,13 @@ export class Actors {
 
   async #whoami(
     caller: ActorCaller,
-    { actor_id: asked }: ActorRequest<'whoami'>,
+    { actor_id: requested_id }: ActorRequest<'whoami'>,
   ): Promise<ActorResult<'whoami'>> {
     const { session } = caller;
     const acting =
-      asked === undefined && caller.actor_id === null
+      requested_id === undefined && caller.actor_id === null
         ? null
-        : await this.#deps.store.read((reader) => actAs(reader, caller, { actor_id: asked }));
+        : await this.#deps.store.read((reader) => actAs(reader, caller, { actor_id: requested_id }));
     const user_id = acting?.kind === 'human' ? acting.caller.user_id : null;
     return {
       actor_id: acting?.actor_id ?? null,
@@ -146,7 +146,7 @@ export class Actors {
 /** The member that a session belongs to; null if it has no team or does not exist. */
 function ownActor(session: CallingSession | null): string | null {
   const member = session?.member ?? null;
-  return member && actorIdOf(member.member_id, member.team_id);
+  return member && memberActorId(member.member_id, member.team_id);
 }
 
 /** A session that has not ended, and its owner. */

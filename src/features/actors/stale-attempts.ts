@@ -10,14 +10,18 @@ import type { StepRow } from '../runs/queries/steps.ts';
 import type { ActorCaller } from './rules/actor.ts';
 
 /** Throws `attempt <n> of the run is over` for a session of an earlier attempt of the run. */
-export function mustBeCurrentInRun(reader: Reader, { kind, session }: ActorCaller, run: RunRow): void {
+export function assertCurrentRunAttempt(reader: Reader, { kind, session }: ActorCaller, run: RunRow): void {
   if (kind !== 'session' || session === null) return;
   const latest = attemptsOfSession(reader, session.id).at(-1);
   if (latest && latest.run_attempt !== run.attempt) throw isOver('run', latest.run_attempt);
 }
 
 /** Throws `attempt <n> of the step is over` for a session of an earlier attempt of the step. */
-export function mustBeCurrentInStep(reader: Reader, { kind, session }: ActorCaller, step: StepRow): void {
+export function assertCurrentStepAttempt(
+  reader: Reader,
+  { kind, session }: ActorCaller,
+  step: StepRow,
+): void {
   if (kind !== 'session' || session === null) return;
   const targets = attemptsOfSession(reader, session.id).map(({ target }) => target);
   const latest = targets.findLast((target) => target.kind === 'step' && target.step_key === step.step_key);
@@ -27,7 +31,7 @@ export function mustBeCurrentInStep(reader: Reader, { kind, session }: ActorCall
 }
 
 /** The attempt of the run to which messages of the session belong; undefined for the current one. */
-export function runAttemptOf(reader: Reader, { session }: ActorCaller): number | undefined {
+export function getRunAttempt(reader: Reader, { session }: ActorCaller): number | undefined {
   return session === null ? undefined : attemptsOfSession(reader, session.id).at(-1)?.run_attempt;
 }
 

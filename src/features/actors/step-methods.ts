@@ -6,11 +6,11 @@ import { findStep } from '../runs/queries/steps.ts';
 import type { Step } from '../runs/rules/run.ts';
 import { type Commander, type StepRequest, stepsOfRun } from '../runs/run-commands.ts';
 import type { Runs } from '../runs/service.ts';
-import { type ActingInRun, type Asked, actInRun } from './acting.ts';
+import { type ActorRequestContext, actInRun, type RunParty } from './acting.ts';
 import type { StepHead } from './contract.ts';
 import type { ActorCaller } from './rules/actor.ts';
-import { mustHaveRight } from './rules/rights.ts';
-import { mustBeCurrentInStep } from './stale-attempts.ts';
+import { authorizeAction } from './rules/rights.ts';
+import { assertCurrentStepAttempt } from './stale-attempts.ts';
 import type { ActorTransactions } from './transactions.ts';
 
 export type StepMethods = Pick<
@@ -30,68 +30,73 @@ export function stepMethods(
   { commands }: Pick<Runs, 'commands'>,
 ): StepMethods {
   /** A command that ends the step, or the work on it. */
-  const commandStep = (caller: ActorCaller, asked: Asked, step_key: string, command: () => StepRequest) =>
-    transactions.inCurrentAttempt(caller, asked, 'own_step.end', (tx, acting) => {
-      mustEndStep(tx, caller, acting, step_key);
-      return commands.commandStep(tx, acting.run, step_key, command(), commanderOf(acting));
+  const commandStep = (
+    caller: ActorCaller,
+    context: ActorRequestContext,
+    step_key: string,
+    command: () => StepRequest,
+  ) =>
+    transactions.inCurrentAttempt(caller, context, 'own_step.end', (tx, acting) => {
+      authorizeStepEnd(tx, caller, acting, step_key);
+      return commands.commandStep(tx, acting.run, step_key, command(), toCommander(acting));
     });
   return {
-    'step-list': (caller, { step_key, ...asked }) =>
+    'step-list': (caller, { step_key, ...context }) =>
       store.read((reader) => {
-        const steps = stepsOfRun(reader, actInRun(reader, caller, asked).run);
-        if (step_key === undefined) return { steps: steps.map(headOf) };
+        const steps = stepsOfRun(reader, actInRun(reader, caller, context).run);
+        if (step_key === undefined) return { steps: steps.map(toStepHead) };
         const found = steps.filter((step) => step.step_key === step_key);
         if (found.length === 0) throw problems.stepNotFound();
         return { steps: found };
       }),
-    'step-add': (caller, asked) =>
-      transactions.inCurrentAttempt(caller, asked, 'steps.add', (tx, acting) => {
-        const { step_key, member_id, depends_on = [], prompt = '', input = null } = asked;
+    'step-add': (caller, context) =>
+      transactions.inCurrentAttempt(caller, context, 'steps.add', (tx, acting) => {
+        const { step_key, member_id, depends_on = [], prompt = '', input = null } = context;
         const defaults = { when: 'on_success', timeout_seconds: null, max_attempts: 1 } as const;
         const step = { step_key, member_id, depends_on, prompt, input, ...defaults };
-        return commands.addStep(tx, acting.run, step, commanderOf(acting));
+        return commands.addStep(tx, acting.run, step, toCommander(acting));
       }),
-    'step-complete': (caller, { output, ...asked }) =>
-      commandStep(caller, asked, asked.step_key, () => ({ kind: 'completeStep', output })),
-    'step-fail': (caller, { error_text, ...asked }) =>
-      commandStep(caller, asked, asked.step_key, () => ({
+    'step-complete': (caller, { output, ...context }) =>
+      commandStep(caller, context, context.step_key, () => ({ kind: 'completeStep', output })),
+    'step-fail': (caller, { error_text, ...context }) =>
+      commandStep(caller, context, context.step_key, () => ({
         kind: 'failStep',
-        error_text: mustBeText(error_text),
+        error_text: requireText(error_text),
       })),
-    'step-input-required': (caller, { reason, ...asked }) =>
-      commandStep(caller, asked, asked.step_key, () => ({ kind: 'requireStepInput', reason })),
-    'run-complete': (caller, { output = null, ...asked }) =>
-      transactions.inCurrentAttempt(caller, asked, 'run.end', (tx, acting) =>
-        commands.commandRun(tx, acting.run, { kind: 'completeRun', output }, commanderOf(acting)),
+    'step-input-required': (caller, { reason, ...context }) =>
+      commandStep(caller, context, context.step_key, () => ({ kind: 'requireStepInput', reason })),
+    'run-complete': (caller, { output = null, ...context }) =>
+      transactions.inCurrentAttempt(caller, context, 'run.end', (tx, acting) =>
+        commands.commandRun(tx, acting.run, { kind: 'completeRun', output }, toCommander(acting)),
       ),
-    'run-fail': (caller, { error_text, ...asked }) =>
-      transactions.inCurrentAttempt(caller, asked, 'run.end', (tx, acting) => {
-        const command = { kind: 'failRun', error_text: mustBeText(error_text) } as const;
-        return commands.commandRun(tx, acting.run, command, commanderOf(acting));
+    'run-fail': (caller, { error_text, ...context }) =>
+      transactions.inCurrentAttempt(caller, context, 'run.end', (tx, acting) => {
+        const command = { kind: 'failRun', error_text: requireText(error_text) } as const;
+        return commands.commandRun(tx, acting.run, command, toCommander(acting));
       }),
   };
 }
 
 /** A worker ends only its own steps. Throws `step not found`, `not allowed` and `attempt <n> of the step is over`. */
-function mustEndStep(tx: Tx, caller: ActorCaller, acting: ActingInRun, step_key: string): void {
+function authorizeStepEnd(tx: Tx, caller: ActorCaller, acting: RunParty, step_key: string): void {
   const step = findStep(tx, acting.run.num, step_key);
   if (!step) throw problems.stepNotFound();
   const own = acting.kind === 'member' && step.member_id === acting.member.member_id;
-  if (!own) mustHaveRight(acting.role, 'steps.end');
-  mustBeCurrentInStep(tx, caller, step);
+  if (!own) authorizeAction(acting.role, 'steps.end');
+  assertCurrentStepAttempt(tx, caller, step);
 }
 
 /** The address of an actor is not recorded. */
-function commanderOf(acting: ActingInRun): Commander {
+function toCommander(acting: RunParty): Commander {
   const user_id = acting.kind === 'human' ? acting.caller.user_id : null;
   return { user_id, ip: null, actor_id: acting.actor_id };
 }
 
-function mustBeText(error_text: string): string {
+function requireText(error_text: string): string {
   if (error_text.trim() === '') throw invalid('error_text is required', 'error_text_required');
   return error_text;
 }
 
-function headOf({ input: _, output: __, prompt: ___, ...head }: Step): StepHead {
+function toStepHead({ input: _, output: __, prompt: ___, ...head }: Step): StepHead {
   return head;
 }

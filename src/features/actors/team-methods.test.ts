@@ -125,8 +125,8 @@ test('a holder of the shared secret names the actor; the run is the only open on
   const nowhere = holder('step-list', { actor_id: 'user:eve' });
   await expect(nowhere).rejects.toThrow('run_id is required: no run is open');
   expect(await holder('step-list', { actor_id: 'user:ana', run_id: 'run_y' })).toEqual({ steps: [] });
-  const strange = holder('step-list', { actor_id: 'user:eve', run_id: 'run_y' });
-  await expect(strange).rejects.toThrow('unknown actor: user:eve');
+  const outsider_call = holder('step-list', { actor_id: 'user:eve', run_id: 'run_y' });
+  await expect(outsider_call).rejects.toThrow('unknown actor: user:eve');
   const other = holder('step-list', { actor_id: 'boss@team_x', run_id: 'run_y' });
   await expect(other).rejects.toThrow('unknown actor: boss@team_x');
   // As a member, it has the member's rights.

@@ -4,8 +4,8 @@ import { findUser } from '../../store/users.ts';
 import type { ActorMethods } from '../feature.ts';
 import type { Reviews } from '../reviews/service.ts';
 import type { Runs } from '../runs/service.ts';
-import { humansOf } from '../teams/queries.ts';
-import { type Asked, actAs, actInRun, peersOf, specOf } from './acting.ts';
+import { listHumans } from '../teams/queries.ts';
+import { type ActorRequestContext, actAs, actInRun, getSpec, listPeers } from './acting.ts';
 import { type ReviewMethods, reviewMethods } from './review-methods.ts';
 import { type ActorCaller, humanActorId } from './rules/actor.ts';
 import { type StepMethods, stepMethods } from './step-methods.ts';
@@ -22,19 +22,19 @@ export interface TeamMethodsOptions {
 export function teamMethods({ store, runs, reviews }: TeamMethodsOptions): TeamMethods {
   const transactions = new ActorTransactions(store);
   return {
-    'team-members': (caller, asked) =>
+    'team-members': (caller, context) =>
       store.read((reader) => {
-        const { team, run } = inTeam(reader, caller, asked);
-        const names = humansOf(reader, team.num).map(({ username }) => username);
+        const { team, run } = inTeam(reader, caller, context);
+        const names = listHumans(reader, team.num).map(({ username }) => username);
         const creator = findUser(reader, team.created_by)?.username;
         const people = [...new Set([...(creator === undefined ? [] : [creator]), ...names])].map(
           humanActorId,
         );
-        return { members: peersOf(team, specOf(team, run), people) };
+        return { members: listPeers(team, getSpec(team, run), people) };
       }),
-    'run-members': (caller, asked) =>
+    'run-members': (caller, context) =>
       store.read((reader) => {
-        const { team, run } = actInRun(reader, caller, asked);
+        const { team, run } = actInRun(reader, caller, context);
         return runs.membersOf(reader, team, run);
       }),
     ...stepMethods(store, transactions, runs),
@@ -42,8 +42,8 @@ export function teamMethods({ store, runs, reviews }: TeamMethodsOptions): TeamM
   };
 }
 
-function inTeam(reader: Reader, caller: ActorCaller, asked: Asked) {
-  const acting = actAs(reader, caller, asked);
-  const { team, run } = acting.team === null ? actInRun(reader, caller, asked) : acting;
+function inTeam(reader: Reader, caller: ActorCaller, context: ActorRequestContext) {
+  const acting = actAs(reader, caller, context);
+  const { team, run } = acting.team === null ? actInRun(reader, caller, context) : acting;
   return { team: team!, run };
 }

@@ -1,9 +1,9 @@
 /** Transactions in which an actor changes something in a run. */
 import type { Store, Tx } from '../../store/store.ts';
-import { type ActingInRun, type Asked, actInRun } from './acting.ts';
+import { type ActorRequestContext, actInRun, type RunParty } from './acting.ts';
 import type { ActorCaller } from './rules/actor.ts';
-import { type ActorAction, mustHaveRight } from './rules/rights.ts';
-import { mustBeCurrentInRun } from './stale-attempts.ts';
+import { type ActorAction, authorizeAction } from './rules/rights.ts';
+import { assertCurrentRunAttempt } from './stale-attempts.ts';
 
 export class ActorTransactions {
   readonly #store: Store;
@@ -15,13 +15,13 @@ export class ActorTransactions {
   /** Throws like `actInRun`, and `not allowed` without the right. */
   inRun<T>(
     caller: ActorCaller,
-    asked: Asked,
+    context: ActorRequestContext,
     action: ActorAction,
-    act: (tx: Tx, acting: ActingInRun) => T,
+    act: (tx: Tx, acting: RunParty) => T,
   ): Promise<T> {
     return this.#store.write((tx) => {
-      const acting = actInRun(tx, caller, asked);
-      mustHaveRight(acting.role, action);
+      const acting = actInRun(tx, caller, context);
+      authorizeAction(acting.role, action);
       return act(tx, acting);
     });
   }
@@ -29,12 +29,12 @@ export class ActorTransactions {
   /** Like `inRun`. Throws `attempt <n> of the run is over` for a session of an earlier attempt of the run. */
   inCurrentAttempt<T>(
     caller: ActorCaller,
-    asked: Asked,
+    context: ActorRequestContext,
     action: ActorAction,
-    act: (tx: Tx, acting: ActingInRun) => T,
+    act: (tx: Tx, acting: RunParty) => T,
   ): Promise<T> {
-    return this.inRun(caller, asked, action, (tx, acting) => {
-      mustBeCurrentInRun(tx, caller, acting.run);
+    return this.inRun(caller, context, action, (tx, acting) => {
+      assertCurrentRunAttempt(tx, caller, acting.run);
       return act(tx, acting);
     });
   }

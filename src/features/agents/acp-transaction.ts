@@ -3,7 +3,7 @@
  * state and rows, and one intent that writes to stdin. Either all of these are stored or none. The transaction makes no
  * decisions; `conversations/driver.ts` does.
  */
-import { asksOf } from '../../acp/acting.ts';
+import { observedBehavior } from '../../acp/acting.ts';
 import type { AcpEvent, Direction } from '../../acp/fold.ts';
 import { type Message, type RequestId, writeMessage } from '../../acp/message.ts';
 import { currentMode } from '../../acp/modes.ts';
@@ -21,7 +21,7 @@ import type { Preset } from '../presets/rules/preset.ts';
 import type { AgentCore } from './core.ts';
 import { loadAcpState, storeAcpState } from './queries/acp-state.ts';
 import { type AgentRow, findSession, type SessionRow, updateAgent, updateSession } from './queries/agents.ts';
-import type { Activity, Asks } from './rules.ts';
+import type { Activity, ObservedBehavior } from './rules.ts';
 import { withoutSecrets } from './terminal-output.ts';
 
 /** A message, and its form on stdin or stdout. */
@@ -121,8 +121,8 @@ export class AcpTransaction {
     const folded = foldFrame(this.#state, 'from_agent', frame.message);
     const { state, replay, source, events, accepted } = folded;
     this.#state = state;
-    const permission_event = events.find((one) => one.kind === 'permission_requested');
-    const input_event = events.find((one) => one.kind === 'input_requested');
+    const permission_event = events.find((event) => event.kind === 'permission_requested');
+    const input_event = events.find((event) => event.kind === 'input_requested');
     this.#log('from_agent', frame, {
       ...(replay && { replay }),
       ...(source && { subagent: this.redact(source.id) }),
@@ -222,10 +222,10 @@ export class AcpTransaction {
   }
 
   /** Whether the agent asks for permission, derived from its tool calls and from the mode that it reports. */
-  #observedAsks(): Asks {
+  #observedAsks(): ObservedBehavior {
     const mode = currentMode(this.#state);
     const is_acting = mode !== null && this.preset?.permission.acting_modes.includes(mode);
-    return is_acting ? 'acts' : asksOf(this.#state.acting);
+    return is_acting ? 'acts' : observedBehavior(this.#state.acting);
   }
 
   #activity(): Activity {
@@ -239,6 +239,6 @@ export class AcpTransaction {
 
 /** In ACP version 2, the response to a prompt does not end the turn, so the event records which message ends it. */
 function turnEnd(events: readonly AcpEvent[]): object | null {
-  const ended = events.find((one) => one.kind === 'turn_ended');
+  const ended = events.find((event) => event.kind === 'turn_ended');
   return ended ? { turn_ended: { prompt_id: ended.prompt_id, stop_reason: ended.stop_reason } } : null;
 }

@@ -12,7 +12,7 @@ import type { Ingest } from '../../events/ingest/ingest.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import { findUser, oldestRoots } from '../../store/users.ts';
 import type { AgentCore } from './core.ts';
-import { discardForgotten, dropUnseen } from './forgetting.ts';
+import { discardForgotten, discardForgottenExcept } from './forgetting.ts';
 import {
   findAgent,
   findSession,
@@ -72,7 +72,7 @@ async function adopt(
     if (known?.protocol === 'acp') await core.session.onStdinWritten(view.session_id, view.stdin_bytes);
     ingest.follow(view.session_id, view.facts);
   }
-  await store.write((tx) => dropUnseen(tx, node_id, seen));
+  await store.write((tx) => discardForgottenExcept(tx, node_id, seen));
   for (const session of await store.read((reader) => lostSessions(core, reader, node_id, seen))) {
     const message = 'the session directory is gone';
     await reconciler.reconcileWithoutProcess(session.id, {
@@ -139,8 +139,8 @@ function recover(core: AgentCore, tx: Tx, node_id: string, view: SessionView): v
   const known = found?.node_id === node_id ? found : undefined;
   const named = node_id === MAIN_NODE ? findUser(tx, launch.owner_id) : undefined;
   const owner = named ?? oldestRoots(tx, 1)[0];
-  const lives = known && known.session_state !== 'ended' && known.session_state !== null;
-  const agent_id = lives || (found && !known) ? newId('agt') : launch.agent_id;
+  const is_live = known && known.session_state !== 'ended' && known.session_state !== null;
+  const agent_id = is_live || (found && !known) ? newId('agt') : launch.agent_id;
   const shell = launch.argv.length === 3 && launch.argv[0] === '/bin/sh' && launch.argv[1] === '-c';
   const num =
     known && agent_id === known.id

@@ -6,7 +6,7 @@ import type { Tx } from '../../store/store.ts';
 import { findPreset } from '../presets/rules/catalog.ts';
 import { permissionEnv } from '../presets/rules/preset.ts';
 import type { AgentCore, Principal } from './core.ts';
-import { mustBeFree, sharesWorktree } from './placement.ts';
+import { assertPathFree, sharesWorktree } from './placement.ts';
 import { type AgentRow, findAgent, insertAgent } from './queries/agents.ts';
 import { newAgentDefaults } from './records.ts';
 import type { OnExit, PermissionMode, Protocol, RestartPolicy, WorktreeMode } from './rules.ts';
@@ -56,7 +56,7 @@ export function withPreset(preset: string | null, env: Record<string, string>): 
 }
 
 /** The variables that make the agent ask before it acts; empty if its permission mode is `agent`. */
-export function permissionEnvOf({ preset, permission_mode }: AgentRow): Record<string, string> {
+export function getPermissionEnv({ preset, permission_mode }: AgentRow): Record<string, string> {
   const known = preset === null || permission_mode !== 'ask' ? null : findPreset(preset);
   return known ? permissionEnv(known) : {};
 }
@@ -77,7 +77,7 @@ export function insertNew(
   // The node may have been deleted since it resolved the workdir.
   if (!core.nodes.isRegistered(tx, request.node_id)) throw problems.nodeNotFound();
   if (request.worktree_mode === 'create_worktree') {
-    mustBeFree(tx, request.node_id, worktree.workdir, (row) => sharesWorktree(row, membership));
+    assertPathFree(tx, request.node_id, worktree.workdir, (row) => sharesWorktree(row, membership));
   }
   const num = insertAgent(tx, {
     id,

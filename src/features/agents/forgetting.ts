@@ -9,7 +9,7 @@ import type { Reader, Tx } from '../../store/store.ts';
 import type { Intent, IntentHandlers } from '../../work/outbox.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { type AgentCore, SERVICE } from './core.ts';
-import { type AgentRow, listAgents, sessionsOf } from './queries/agents.ts';
+import { type AgentRow, listAgents, listSessions } from './queries/agents.ts';
 import { deleteForgotten, forgottenAgent, forgottenSessions, insertForgotten } from './queries/forgotten.ts';
 import type { Reconciler } from './reconciler.ts';
 import type { LeftBehind } from './rules.ts';
@@ -28,7 +28,7 @@ export class Forgetting {
     authorize(caller, 'agent.forget');
     const { store } = this.#core;
     const { node_id } = await store.read((reader) => this.#core.records.mustFind(reader, agent_id));
-    await this.mustBeAway(node_id);
+    await this.assertUnreachable(node_id);
     return store.write((tx) => this.#forget(tx, caller, this.#core.records.mustFind(tx, agent_id)));
   }
 
@@ -36,7 +36,7 @@ export class Forgetting {
   async forgetAll(caller: Caller, node_id: string): Promise<LeftBehind[]> {
     authorize(caller, 'agent.forget');
     const { store } = this.#core;
-    await this.mustBeAway(node_id);
+    await this.assertUnreachable(node_id);
     const rows = await store.read((reader) => listAgents(reader, { view: viewOf(caller), node_id }));
     const left: LeftBehind[] = [];
     for (const { id } of rows) {
@@ -46,7 +46,7 @@ export class Forgetting {
   }
 
   /** Throws `agent_node_answers` unless the node is unreachable or no longer registered. */
-  async mustBeAway(node_id: string): Promise<void> {
+  async assertUnreachable(node_id: string): Promise<void> {
     try {
       await this.#core.nodes.get(node_id).reach();
     } catch (error) {
@@ -139,13 +139,13 @@ export function discardForgotten(
 }
 
 /** Deletes the rows of forgotten sessions that the node does not have. */
-export function dropUnseen(tx: Tx, node_id: string, seen: ReadonlySet<string>): void {
+export function discardForgottenExcept(tx: Tx, node_id: string, seen: ReadonlySet<string>): void {
   for (const id of forgottenSessions(tx, node_id)) if (!seen.has(id)) deleteForgotten(tx, id);
 }
 
 function leftBehind(reader: Reader, row: AgentRow): LeftBehind {
   const { id, name, node_id, workdir, worktree_repo, worktree_branch } = row;
-  const live = sessionsOf(reader, row.num).filter(({ state }) => state !== 'ended');
+  const live = listSessions(reader, row.num).filter(({ state }) => state !== 'ended');
   return {
     agent_id: id,
     name,

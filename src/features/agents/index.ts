@@ -34,7 +34,7 @@ export interface AgentsFeature extends Feature {
 export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeature {
   const own = agentCore(core, secrets);
   const reconciler = new Reconciler(own);
-  const readSessionsOf = (node: Node) => {
+  const createSessionReader = (node: Node) => {
     const ingest = new Ingest({
       node,
       store: core.store,
@@ -47,7 +47,7 @@ export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeat
     });
     return { ingest, sink: nodeSink(own, reconciler, node.id, ingest) };
   };
-  const { ingest, sink } = readSessionsOf(main);
+  const { ingest, sink } = createSessionReader(main);
   const lifecycle = new Lifecycle(own, reconciler, (id) =>
     id === MAIN_NODE ? ingest : core.nodes.remoteIngest(id),
   );
@@ -57,7 +57,7 @@ export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeat
   return {
     name: 'agents',
     core: own,
-    ...{ agents, lifecycle, forgetting, readSessionsOf },
+    ...{ agents, lifecycle, forgetting, readSessionsOf: createSessionReader },
     routes: {
       ...agentHandlers(agents, new AgentWaits(agents, core.feed), forgetting, () =>
         core.nodes.main_folders(),

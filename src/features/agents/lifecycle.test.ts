@@ -150,7 +150,7 @@ test('rejects queued input when the session ends', async () => {
     room.agents.input(ANA, agent.id, 'a', false, null),
     room.agents.input(ANA, agent.id, 'b', false, null),
   ];
-  const words = sent.map((one) => one.then((after) => after.status).catch((error: Error) => error.message));
+  const words = sent.map((item) => item.then((after) => after.status).catch((error: Error) => error.message));
   await vi.waitFor(async () => {
     const intents = await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()));
     expect(intents).toHaveLength(2);

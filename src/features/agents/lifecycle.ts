@@ -14,16 +14,16 @@ import type { Reader, Tx } from '../../store/store.ts';
 import type { IntentHandlers } from '../../work/outbox.ts';
 import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { AgentCore, Principal } from './core.ts';
-import { permissionEnvOf } from './creation.ts';
+import { getPermissionEnv } from './creation.ts';
 import { limits } from './limits.ts';
-import { mustHaveFolder } from './placement.ts';
+import { assertWorkdirAccess } from './placement.ts';
 import {
   type AgentRow,
   deleteSession,
   findSession,
   insertSession,
+  listSessions,
   type SessionRow,
-  sessionsOf,
   updateAgent,
   updateSession,
 } from './queries/agents.ts';
@@ -151,7 +151,7 @@ export class Lifecycle {
     }
     const { survivors } = await this.whileReachable(row.node_id, stop);
     if (survivors.length > 0) throw agentProcessesSurvived(survivors);
-    await this.whileReachable(row.node_id, this.untilEnded(session_id, limits.status_wait_ms));
+    await this.whileReachable(row.node_id, this.waitUntilEnded(session_id, limits.status_wait_ms));
   }
 
   /** Stops the agent if it runs, and starts it. A repeated request does not stop it again. */
@@ -167,12 +167,12 @@ export class Lifecycle {
       const starts = row.pending !== null && this.isUnanswered(reader, row, 'start');
       return !isLive(row) || repeated || starts;
     });
-    if (!needs_no_stop) await this.stopAndWait(find, principal, grace_ms).catch(unlessNotRunning);
+    if (!needs_no_stop) await this.stopAndWait(find, principal, grace_ms).catch(ignoreNotRunning);
     await this.startAndWait(find, principal, session_id);
   }
 
   /** Resolves to whether the session ends within the time. */
-  untilEnded(session_id: string, timeout_ms: number): Promise<boolean> {
+  waitUntilEnded(session_id: string, timeout_ms: number): Promise<boolean> {
     return this.#core.waits.until(session_id, (reader) => hasEnded(reader, session_id), timeout_ms);
   }
 
@@ -268,7 +268,7 @@ export class Lifecycle {
     const actor_token = this.#core.secrets.actorToken(session_id);
     try {
       // The agent counts as live from here on, so nobody else gets a worktree at its path.
-      await mustHaveFolder(this.#core, agent).catch(async (error: unknown) => {
+      await assertWorkdirAccess(this.#core, agent).catch(async (error: unknown) => {
         // A retried start continues with the process of the first try.
         if (!(await hasSession(node, session_id))) throw error;
       });
@@ -282,7 +282,7 @@ export class Lifecycle {
         preset: agent.preset,
         team_id: agent.state_team,
         argv: agent.argv === null ? ['/bin/sh', '-c', agent.command] : JSON.parse(agent.argv),
-        env: { ...permissionEnvOf(agent), ...JSON.parse(agent.env), ...environment.env },
+        env: { ...getPermissionEnv(agent), ...JSON.parse(agent.env), ...environment.env },
         stdin: agent.stdin === 1,
         on_exit: agent.on_exit as 'kill' | 'keep',
         ...(actor_token !== null && { actor_token }),
@@ -307,22 +307,22 @@ export class Lifecycle {
   }
 
   async #dispatchStop(session_id: string, grace_ms: number): Promise<StopReport> {
-    const gone = { cleanup: null, survivors: [] };
+    const no_processes = { cleanup: null, survivors: [] };
     const session = await this.#liveSession(session_id);
-    if (!session) return gone;
+    if (!session) return no_processes;
     await this.#reach(session, 'stop');
-    if ((await this.#liveSession(session_id))?.stopping !== 1) return gone;
+    if ((await this.#liveSession(session_id))?.stopping !== 1) return no_processes;
     try {
       return await this.#core.nodes.get(session.node_id).stop(session_id, grace_ms);
     } catch (error) {
       // It has ended meanwhile.
-      if (!(await this.#liveSession(session_id))) return gone;
+      if (!(await this.#liveSession(session_id))) return no_processes;
       if (isOutOfReach(error)) await this.#markPending(session, 'stop');
       if (!isUnknownSession(error)) throw error;
       // The start never reached the node, or the node lost the session: it will not report an end.
       const exit = { exit_code: null, exit_signal: null, reason: null, message: null };
       await this.#reconciler.reconcileWithoutProcess(session_id, exit);
-      return gone;
+      return no_processes;
     }
   }
 
@@ -373,7 +373,7 @@ export class Lifecycle {
       const row = this.#core.records.mustFind(tx, agent_id);
       this.#undo(tx, row, session, error);
       // The restart policy still applies to the previous session.
-      const [previous] = sessionsOf(tx, row.num, { limit: 1 });
+      const [previous] = listSessions(tx, row.num, { limit: 1 });
       if (previous && row.status === 'failed' && row.restart_policy === 'on_failure') {
         const due_at = this.#core.clock.now() + limits.restart_backoff_ms_max;
         const payload = { session_id: previous.id };
@@ -386,7 +386,7 @@ export class Lifecycle {
   /** Restores the agent's row as it was before the session was created, and deletes the session. */
   #undo(tx: Tx, row: AgentRow, session: SessionRow, error: string): void {
     deleteSession(tx, session.num);
-    const [previous] = sessionsOf(tx, row.num, { limit: 1 });
+    const [previous] = listSessions(tx, row.num, { limit: 1 });
     updateAgent(tx, row.num, {
       session_id: previous?.id ?? null,
       activity: null,
@@ -431,7 +431,7 @@ function hasEnded(reader: Reader, session_id: string): boolean {
 }
 
 /** For stops: an agent that has ended meanwhile is stopped. */
-export function unlessNotRunning(error: unknown): void {
+export function ignoreNotRunning(error: unknown): void {
   if (!(error instanceof Problem) || error.code !== problems.agentNotRunning().code) throw error;
 }
 

@@ -31,9 +31,9 @@ test('a replacement deletes the owner’s agents of the same name and no others'
     await room.create({}, null, BEN),
   ];
   await room.create();
-  const made = await replace();
-  expect(await ids()).toEqual([made.id, foreign.id, other.id]);
-  expect(await room.agents.namesakes(made)).toEqual([]);
+  const created = await replace();
+  expect(await ids()).toEqual([created.id, foreign.id, other.id]);
+  expect(await room.agents.namesakes(created)).toEqual([]);
   await expect(room.get(ended.id)).rejects.toThrow('agent not found');
 });
 
@@ -57,13 +57,13 @@ test('a replacement does not delete agents of a team’s run', async () => {
   const rows = await addTeam(room.store, 'x', specOf(['hand']), { created_by: ANA.user_id });
   const member = await room.create();
   await joinTeam(room.store, member.id, rows, 'hand');
-  const made = await replace();
-  expect(await ids()).toEqual([made.id, member.id]);
-  expect(await room.agents.namesakes(made)).toEqual([member.id]);
+  const created = await replace();
+  expect(await ids()).toEqual([created.id, member.id]);
+  expect(await room.agents.namesakes(created)).toEqual([member.id]);
 });
 
 test('a repeated replacement with the same key returns the first agent', async () => {
-  const made = await replace({}, 'key');
-  expect((await replace({}, 'key')).id).toBe(made.id);
-  expect(await ids()).toEqual([made.id]);
+  const created = await replace({}, 'key');
+  expect((await replace({}, 'key')).id).toBe(created.id);
+  expect(await ids()).toEqual([created.id]);
 });

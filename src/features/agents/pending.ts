@@ -20,7 +20,7 @@ import { isLive, nothingPending } from './records.ts';
 import type { PendingKind } from './rules.ts';
 
 /** As stored in `pending_request`. */
-export interface KeptRequest {
+export interface StoredRequest {
   kind: PendingKind;
   /** Who made the request. */
   principal: Principal;
@@ -53,28 +53,29 @@ export class Pending {
    * throws `node_unreachable` with `pending`, within `limits.node_answer_ms`. Throws `agent_not_running` for a stop of an agent
    * that neither runs nor has a pending request.
    */
-  async request(find: Find, asked: KeptRequest, carryOut: () => Promise<void>): Promise<void> {
+  async request(find: Find, pending_request: StoredRequest, carryOut: () => Promise<void>): Promise<void> {
     const { store } = this.#core;
     const { row, earlier } = await store.read((reader) => {
       const found = find(reader);
-      return { row: found, earlier: this.#askedSoFar(reader, found) };
+      return { row: found, earlier: this.#unansweredRequests(reader, found) };
     });
     try {
       await this.#core.nodes.get(row.node_id).reach();
       const done =
-        row.pending !== null && (await store.write((tx) => this.#replace(tx, find(tx), asked.kind)));
+        row.pending !== null &&
+        (await store.write((tx) => this.#replace(tx, find(tx), pending_request.kind)));
       if (!done) await carryOut();
     } catch (error) {
       if (!(error instanceof Problem) || !isOutOfReach(error)) throw error;
-      const kept = await store.write((tx) => {
+      const was_stored = await store.write((tx) => {
         const now = find(tx);
-        if (this.#isSuperseded(tx, now, asked.kind, earlier)) return false;
-        this.#keep(tx, now, asked);
+        if (this.#isSuperseded(tx, now, pending_request.kind, earlier)) return false;
+        this.#keep(tx, now, pending_request);
         return true;
       });
       // All connection failures look the same to clients; a disabled internal listener keeps its own error.
       const { kind, code, message } = error.kind === 'bad_gateway' ? problems.nodeUnreachable() : error;
-      throw new Problem(kind, code, message, kept ? { pending: asked.kind } : {});
+      throw new Problem(kind, code, message, was_stored ? { pending: pending_request.kind } : {});
     }
   }
 
@@ -105,23 +106,23 @@ export class Pending {
     return kind === 'stop' && !isLive(row);
   }
 
-  #askedSoFar(reader: Reader, row: AgentRow): Earlier {
+  #unansweredRequests(reader: Reader, row: AgentRow): Earlier {
     const unanswered = (kind: 'start' | 'stop') => this.#lifecycle.isUnanswered(reader, row, kind);
     return { pending_request: row.pending_request, start: unanswered('start'), stop: unanswered('stop') };
   }
 
   /** Whether a later request was accepted while this one waited for the node. The last request wins. */
   #isSuperseded(reader: Reader, row: AgentRow, kind: PendingKind, earlier: Earlier): boolean {
-    const now = this.#askedSoFar(reader, row);
+    const now = this.#unansweredRequests(reader, row);
     if (now.pending_request !== null && now.pending_request !== earlier.pending_request) return true;
     if (kind === 'start') return now.stop && !earlier.stop;
     if (kind === 'stop') return now.start && !earlier.start;
     return false;
   }
 
-  #keep(tx: Tx, row: AgentRow, asked: KeptRequest): void {
+  #keep(tx: Tx, row: AgentRow, pending_request: StoredRequest): void {
     const { outbox, timers } = this.#core;
-    const { kind } = asked;
+    const { kind } = pending_request;
     if (kind === 'stop' && !isLive(row) && row.pending === null) throw problems.agentNotRunning();
     if (kind === 'start') this.#withdraw(tx, row, ['stop']);
     if (kind === 'stop') {
@@ -130,12 +131,12 @@ export class Pending {
     }
     updateAgent(tx, row.num, {
       pending: kind,
-      pending_request: JSON.stringify(asked),
+      pending_request: JSON.stringify(pending_request),
       updated_at: this.#core.clock.now(),
     });
     if (!outbox.waits(tx, row.id, 'pursue')) outbox.enqueue(tx, row.node_id, row.id, 'pursue', {});
     if (row.pending === kind) return;
-    this.#audit(tx, 'agent_request_kept', row, asked.principal, kind);
+    this.#audit(tx, 'agent_request_kept', row, pending_request.principal, kind);
     this.#core.records.publish(tx, row.id);
   }
 
@@ -156,7 +157,7 @@ export class Pending {
       if (!row?.pending_request) return;
       await this.#core.nodes.get(row.node_id).reach();
       // Its end may have been reported but not committed yet.
-      if (isLive(row)) await this.#lifecycle.untilEnded(row.session_id!, sharedLimits.node_answer_ms);
+      if (isLive(row)) await this.#lifecycle.waitUntilEnded(row.session_id!, sharedLimits.node_answer_ms);
       const stop_id = await store.write((tx) => {
         const now = findAgent(tx, agent_id);
         return now?.pending_request === row.pending_request ? this.#begin(tx, now) : null;
@@ -164,25 +165,25 @@ export class Pending {
       if (stop_id === null) continue;
       const report = (await outbox.outcome(stop_id)) as StopReport;
       if (report.survivors.length > 0) return this.#giveUp(agent_id, report.survivors);
-      await this.#lifecycle.untilEnded(row.session_id!, limits.status_wait_ms);
+      await this.#lifecycle.waitUntilEnded(row.session_id!, limits.status_wait_ms);
     }
   }
 
   /** Takes the first step of the kept request. Returns the intent to wait for if another step follows, else null. */
   #begin(tx: Tx, row: AgentRow): number | null {
     const { kind, principal, grace_ms, session_id } = parseRequest(row.pending_request!);
-    const lives = isLive(row);
-    if (lives && this.#lifecycle.isUnanswered(tx, row, 'stop')) {
+    const is_live = isLive(row);
+    if (is_live && this.#lifecycle.isUnanswered(tx, row, 'stop')) {
       throw new Error(`the stop of ${row.session_id} has not been carried out yet`);
     }
-    if (lives && kind === 'restart') {
+    if (is_live && kind === 'restart') {
       const intent_id = this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);
       updateAgent(tx, row.num, { pending: kind, pending_request: row.pending_request });
       return intent_id;
     }
     updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
-    if (lives && kind === 'stop') this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);
-    if (!lives && kind !== 'stop') {
+    if (is_live && kind === 'stop') this.#lifecycle.enqueueStop(tx, row, principal, grace_ms);
+    if (!is_live && kind !== 'stop') {
       const fresh = session_id !== undefined && !findSession(tx, session_id) ? session_id : undefined;
       this.#lifecycle.enqueueStart(tx, row, principal, fresh);
     }
@@ -215,7 +216,7 @@ export class Pending {
 }
 
 /** Earlier versions stored the principal as `doer`. */
-function parseRequest(text: string): KeptRequest {
+function parseRequest(text: string): StoredRequest {
   const stored = JSON.parse(text);
   return { principal: stored.doer, ...stored };
 }

@@ -10,14 +10,14 @@ import { updateAgent } from './queries/agents.ts';
 
 let room: LivesRoom;
 let node: ScriptedNode;
-let made: string[];
+let created: string[];
 /** The agent for which the node created each folder. */
 let claims: Map<string, string>;
 
 beforeEach(async () => {
   room = await LivesRoom.make();
   ({ node } = room);
-  made = [];
+  created = [];
   claims = new Map();
   Object.assign(node.folders, {
     resolve: async (path: string) => {
@@ -29,7 +29,7 @@ beforeEach(async () => {
       };
     },
     createWorktree: async ({ agent_id, workdir }: { agent_id: string; workdir: string }) => {
-      made.push(workdir);
+      created.push(workdir);
       claims.set(workdir, agent_id);
       return { workdir, repo: null, branch: null, base: null };
     },
@@ -47,18 +47,18 @@ const inFolder = (caller: typeof ANA, workdir: string, more: Partial<CreateAgent
 const remove = (caller: typeof ANA, id: string) =>
   room.agents.delete(caller, id, { force: false, delete_worktree: true });
 
-/** An agent of BEN. After `become`, ANA owns the worktree in which it was created. */
-async function squatter(more: Partial<CreateAgent> = {}) {
+/** An agent of BEN. After `replaceWithWorktree`, ANA owns the worktree in which it was created. */
+async function agentInReusedFolder(more: Partial<CreateAgent> = {}) {
   const first = await inWorktree(BEN, '/trees/feature');
   const agent = await inFolder(BEN, '/trees/feature/', more);
-  const become = async () => {
+  const replaceWithWorktree = async () => {
     await remove(BEN, first.id);
     await inWorktree(ANA, '/trees/feature');
   };
-  return { agent, become };
+  return { agent, become: replaceWithWorktree };
 }
 
-const sessionsOf = (agent_id: string) =>
+const listSessions = (agent_id: string) =>
   [...node.launches.values()].filter((launch) => launch.agent_id === agent_id);
 
 async function expectRefused(agent_id: string, launched: number): Promise<void> {
@@ -66,7 +66,7 @@ async function expectRefused(agent_id: string, launched: number): Promise<void> 
     async () => expect(await room.get(agent_id)).toMatchObject({ reason: 'workdir_refused', pending: null }),
     SOON,
   );
-  expect(sessionsOf(agent_id)).toHaveLength(launched);
+  expect(listSessions(agent_id)).toHaveLength(launched);
 }
 
 test('rejects the path of another agent’s worktree before the node is called, even for root', async () => {
@@ -75,15 +75,15 @@ test('rejects the path of another agent’s worktree before the node is called, 
     await expect(inWorktree(ANA, workdir), workdir).rejects.toMatchObject(REFUSED);
     await expect(inWorktree(BEN, workdir), workdir).rejects.toMatchObject(REFUSED);
   }
-  expect(made).toEqual(['/trees/feature']);
+  expect(created).toEqual(['/trees/feature']);
 });
 
 test('reports to the node that the plane has recorded a shared worktree', async () => {
   await inWorktree(BEN, '/trees/feature');
-  const asked: unknown[] = [];
+  const recorded_flags: unknown[] = [];
   const { createWorktree } = node.folders;
   node.folders.createWorktree = (request) => {
-    asked.push(request.recorded);
+    recorded_flags.push(request.recorded);
     return createWorktree(request);
   };
   const request = { name: 'x', node_id: 'main', worktree_mode: 'create_worktree' } as const;
@@ -92,7 +92,7 @@ test('reports to the node that the plane has recorded a shared worktree', async 
   for (const workdir of ['/trees/feature/', '/trees/other']) {
     await place(room.core, 'agt_x', { ...request, ...repository, workdir }, rights, async () => {});
   }
-  expect(asked).toEqual([true, false]);
+  expect(recorded_flags).toEqual([true, false]);
 });
 
 test('reserves the path of a worktree during its creation, and releases it if the creation fails', async () => {
@@ -116,12 +116,12 @@ test('reserves the path of a worktree during its creation, and releases it if th
 });
 
 test('an agent whose workdir is now another user’s worktree cannot start or show its files', async () => {
-  const { agent, become } = await squatter();
+  const { agent, become: replaceWithWorktree } = await agentInReusedFolder();
   const { session_id } = await room.agents.start(BEN, agent.id, null);
   node.tell(session_id!, ended(0));
   await room.until(agent.id, 'completed');
   expect(await room.agents.changes(BEN, agent.id)).toEqual({ files: [] });
-  await become();
+  await replaceWithWorktree();
   await room.agents.start(BEN, agent.id, null);
   await expectRefused(agent.id, 1);
   await room.agents.restart(BEN, agent.id, 0, null);
@@ -131,9 +131,9 @@ test('an agent whose workdir is now another user’s worktree cannot start or sh
 });
 
 test('an automatic restart checks the folder again', async () => {
-  const { agent, become } = await squatter({ restart_policy: 'on_failure' });
+  const { agent, become: replaceWithWorktree } = await agentInReusedFolder({ restart_policy: 'on_failure' });
   const { session_id } = await room.agents.start(BEN, agent.id, null);
-  await become();
+  await replaceWithWorktree();
   node.tell(session_id!, ended(1));
   await room.until(agent.id, 'failed');
   await vi.waitFor(async () => {
@@ -160,9 +160,9 @@ test('a start that was kept until the node answered checks the folder again', as
 });
 
 test('changes are withheld if the worktree gets another owner while they are read', async () => {
-  const { agent, become } = await squatter();
+  const { agent, become: replaceWithWorktree } = await agentInReusedFolder();
   node.folders.changes = async () => {
-    await become();
+    await replaceWithWorktree();
     return { files: [{ path: 'secret' }] } as never;
   };
   await expect(room.agents.changes(BEN, agent.id)).rejects.toMatchObject(REFUSED);
@@ -185,16 +185,16 @@ test('a repeated request returns its agent, even if an earlier release created i
 
 test('changes are withheld if the agent is deleted and its worktree reused while they are read', async () => {
   const agent = await inWorktree(BEN, '/trees/feature');
-  const asked = Promise.withResolvers<void>();
+  const recorded_flags = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<object>();
   Object.assign(node.folders, {
     changes: () => {
-      asked.resolve();
+      recorded_flags.resolve();
       return answer.promise;
     },
   });
   const seen = room.agents.changes(BEN, agent.id);
-  await asked.promise;
+  await recorded_flags.promise;
   await remove(BEN, agent.id);
   await inWorktree(ANA, '/trees/feature');
   answer.resolve({ files: [{ path: 'secret' }] });

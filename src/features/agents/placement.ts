@@ -22,7 +22,7 @@ export interface WorktreeRights {
   owner: string;
 }
 
-type Asked = Pick<
+type PlacementRequest = Pick<
   CreateAgent,
   'name' | 'node_id' | 'workdir' | 'worktree_mode' | 'worktree_repo' | 'worktree_ref'
 >;
@@ -34,7 +34,7 @@ type Asked = Pick<
 export async function place<T>(
   core: AgentCore,
   agent_id: string,
-  request: Asked,
+  request: PlacementRequest,
   rights: WorktreeRights,
   insert: (worktree: Worktree) => Promise<T>,
 ): Promise<T> {
@@ -45,7 +45,7 @@ export async function place<T>(
     if (workdir === null || workdir === '') throw problems.workdirRequired();
     const { path, below_worktree_root } = await folders.resolve(workdir);
     if (below_worktree_root && !rights.all) {
-      await store.read((reader) => mustBeTheirs(reader, node_id, path, rights.mayOperate));
+      await store.read((reader) => assertWorktreeAccess(reader, node_id, path, rights.mayOperate));
     }
     return insert({ workdir, repo: null, branch: null, base: null });
   }
@@ -57,7 +57,7 @@ export async function place<T>(
   const { path } = await folders.resolve(workdir, { to_make: true });
   return core.worktrees.hold(node_id, path, agent_id, async () => {
     const recorded = await store.read((reader) => {
-      mustBeFree(reader, node_id, path, rights.shares);
+      assertPathFree(reader, node_id, path, rights.shares);
       // An agent that runs there would suddenly be in the new worktree.
       const others = agentsInFolder(reader, node_id, path).filter(isLive);
       if (!others.every((row) => rights.mayOperate(reader, row))) throw problems.workdirNotSafe();
@@ -77,7 +77,7 @@ export function sharesWorktree(
 }
 
 /** Throws if another agent has a worktree at the path. `path`: a real path. */
-export function mustBeFree(
+export function assertPathFree(
   reader: Reader,
   node_id: string,
   path: string,
@@ -88,41 +88,41 @@ export function mustBeFree(
 }
 
 /** Throws unless the folder is the worktree of an agent that the creator may operate. */
-function mustBeTheirs(
+function assertWorktreeAccess(
   reader: Reader,
   node_id: string,
   path: string,
   mayOperate: WorktreeRights['mayOperate'],
 ): void {
-  const theirs = agentsOfWorktree(reader, node_id, path).some((row) => mayOperate(reader, row));
-  if (!theirs) throw problems.workdirNotSafe();
+  const has_access = agentsOfWorktree(reader, node_id, path).some((row) => mayOperate(reader, row));
+  if (!has_access) throw problems.workdirNotSafe();
 }
 
 /** Throws unless the agent exists and may still work in its workdir. */
-export async function mustHaveFolder(core: AgentCore, row: AgentRow): Promise<void> {
+export async function assertWorkdirAccess(core: AgentCore, row: AgentRow): Promise<void> {
   await (await folderCheck(core, row))();
 }
 
-/** Runs `look`, which reads the agent's workdir. Checks the access before and after, because `look` may have had to wait. */
-export async function inOwnFolder<T>(core: AgentCore, row: AgentRow, look: () => Promise<T>): Promise<T> {
+/** Calls `read`, which reads the agent's workdir. Checks the access before and after, because `read` may have had to wait. */
+export async function readInWorkdir<T>(core: AgentCore, row: AgentRow, read: () => Promise<T>): Promise<T> {
   const check = await folderCheck(core, row);
   await check();
-  const seen = await look();
+  const result = await read();
   await check();
-  return seen;
+  return result;
 }
 
 /**
  * Returns the check. Below the worktree root, another user's worktree may have been created at the agent's workdir since.
  */
 async function folderCheck(core: AgentCore, row: AgentRow): Promise<() => Promise<void>> {
-  const { path, claimed_by, is_foreign } = await workdirOf(core, row);
+  const { path, claimed_by, is_foreign } = await resolveWorkdir(core, row);
   if (!isOwnClaim(row, claimed_by)) throw problems.workdirNotSafe();
   return () =>
     core.store.read((reader) => {
       // The worktree of a deleted agent may belong to another agent by now.
       if (findAgent(reader, row.id)?.num !== row.num) throw problems.agentNotFound();
-      if (is_foreign) mustStillBeTheirs(core, reader, row, path);
+      if (is_foreign) assertAgentWorktreeAccess(core, reader, row, path);
     });
 }
 
@@ -141,11 +141,13 @@ export async function ownsWorktree(core: AgentCore, row: AgentRow): Promise<bool
 }
 
 function isOwnClaim(row: AgentRow, claimed_by: string | null): boolean {
-  return row.worktree_mode !== 'create_worktree' || claimed_by === null || claimsOf(row).includes(claimed_by);
+  return (
+    row.worktree_mode !== 'create_worktree' || claimed_by === null || listClaimIds(row).includes(claimed_by)
+  );
 }
 
 /** The ids for which the agent's own worktree may have been created. Agents of a run's member share one worktree. */
-function claimsOf({ id, run_id, member_id }: AgentRow): string[] {
+function listClaimIds({ id, run_id, member_id }: AgentRow): string[] {
   return run_id === null || member_id === null ? [id] : [id, sharedWorktreeId(run_id, member_id)];
 }
 
@@ -155,7 +157,7 @@ export function sharedWorktreeId(run_id: string, member_id: string): string {
 }
 
 /** `is_foreign`: the workdir is below the worktree root, but was not created for this agent. */
-async function workdirOf(core: AgentCore, row: AgentRow) {
+async function resolveWorkdir(core: AgentCore, row: AgentRow) {
   const found = await core.nodes.get(row.node_id).folders.resolve(row.workdir);
   // The node named the folder after this agent, whose record was lost and recovered.
   const is_named = basename(found.path).endsWith(`-${row.id}`);
@@ -167,9 +169,14 @@ async function workdirOf(core: AgentCore, row: AgentRow) {
  * Root's own agents work anywhere, but not those of a run, which may follow another user's definition. `member_id` outlives the
  * team, so that deleting the team gives its agents no more rights.
  */
-function mustStillBeTheirs({ extensions }: AgentCore, reader: Reader, row: AgentRow, path: string): void {
+function assertAgentWorktreeAccess(
+  { extensions }: AgentCore,
+  reader: Reader,
+  row: AgentRow,
+  path: string,
+): void {
   if (row.member_id === null && areRoot(reader, [row.owner_id])) return;
   const mayUse = (_: Reader, other: AgentRow) =>
     row.team_num === null ? other.owner_id === row.owner_id : extensions.mayUseWorktree(reader, row, other);
-  mustBeTheirs(reader, row.node_id, path, mayUse);
+  assertWorktreeAccess(reader, row.node_id, path, mayUse);
 }

@@ -40,7 +40,7 @@ export type PermissionMode = (typeof permissionModes)[number];
  * Observed behavior. `asks`: the agent acted only with permission. `acts`: it wrote, ran or fetched something without it.
  */
 export const observedAsks = ['asks', 'acts', 'unknown'] as const;
-export type Asks = (typeof observedAsks)[number];
+export type ObservedBehavior = (typeof observedAsks)[number];
 
 /** An agent's record as clients see it (`interface.md` §3). */
 export interface Agent {
@@ -52,7 +52,7 @@ export interface Agent {
   protocol: Protocol;
   preset: string | null;
   permission_mode: PermissionMode;
-  asks: Asks;
+  asks: ObservedBehavior;
   worktree_mode: WorktreeMode;
   worktree_repo: string | null;
   worktree_ref: string | null;

@@ -62,7 +62,7 @@ export class Secrets {
     const agent = session && findAgent(reader, session.agent_id);
     const token = this.#options.actorToken(session_id);
     const own = token === null ? [] : [{ name: 'SVC_ACTOR_TOKEN', value: token }];
-    const env = agent ? secretsOf(JSON.parse(agent.env), agent.preset) : [];
+    const env = agent ? collectSecrets(JSON.parse(agent.env), agent.preset) : [];
     return { everything: Redactor.of([...own, ...env]), token: Redactor.of(own) };
   }
 
@@ -77,7 +77,7 @@ export class Secrets {
 }
 
 /** Values that a preset sets are public, so they are not secrets. */
-function secretsOf(env: Record<string, string>, preset: string | null): Secret[] {
+function collectSecrets(env: Record<string, string>, preset: string | null): Secret[] {
   const found = preset === null ? null : findPreset(preset);
   const known = found && { ...found.env, ...permissionEnv(found) };
   return Object.entries(env).flatMap(([name, value]) => (known?.[name] === value ? [] : { name, value }));

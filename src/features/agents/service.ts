@@ -19,17 +19,17 @@ import type { Caller } from '../accounts/rules.ts';
 import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { AgentCore, Principal } from './core.ts';
 import { type CreateAgent, fromPreset, insertNew, withPreset } from './creation.ts';
-import { type Lifecycle, unlessNotRunning } from './lifecycle.ts';
+import { ignoreNotRunning, type Lifecycle } from './lifecycle.ts';
 import { limits } from './limits.ts';
 import type { Pending } from './pending.ts';
-import { inOwnFolder, ownsWorktree, place } from './placement.ts';
+import { ownsWorktree, place, readInWorkdir } from './placement.ts';
 import {
   type AgentRow,
   agentsNamed,
   findAgent,
   findSession,
   listAgents,
-  sessionsOf,
+  listSessions,
   toSession,
   updateAgent,
   updateSession,
@@ -102,7 +102,7 @@ export class Agents {
       const rows = listAgents(reader, {
         view: viewOf(caller),
         ...exact,
-        labels: label.map(pairOf),
+        labels: label.map(splitLabel),
         words: q.split(/\s+/).filter((word) => word !== ''),
         before_num,
         limit: limit + 1,
@@ -122,14 +122,14 @@ export class Agents {
    */
   async create(
     caller: Caller,
-    asked: CreateAgent,
+    input: CreateAgent,
     idempotency_key: string | null,
     { replace = false } = {},
   ): Promise<Agent> {
     authorize(caller, 'agents.create');
     // Before anything is created, because a token may lack the scope for the start.
-    if (asked.start) authorize(caller, 'agent.drive');
-    const request = fromPreset(asked);
+    if (input.start) authorize(caller, 'agent.drive');
+    const request = fromPreset(input);
     if (request.prompt !== null && request.protocol !== 'acp') throw problems.promptNeedsAcp();
     const node = this.#core.nodes.get(request.node_id);
     const [of_key, earlier] = this.#idsOf(caller, idempotency_key);
@@ -137,10 +137,10 @@ export class Agents {
       (reader) => findAgent(reader, of_key) ?? (earlier && findAgent(reader, earlier)),
     );
     // The same request was made within the key's lifetime, and its response was lost.
-    const made = known && known.created_at > this.#core.clock.now() - sharedLimits.idempotency_keep_ms;
-    if (made && known.name !== request.name) throw problems.idempotencyReused();
-    const id = made ? known.id : known ? newId('agt') : of_key;
-    if (!made) {
+    const is_repeat = known && known.created_at > this.#core.clock.now() - sharedLimits.idempotency_keep_ms;
+    if (is_repeat && known.name !== request.name) throw problems.idempotencyReused();
+    const id = is_repeat ? known.id : known ? newId('agt') : of_key;
+    if (!is_repeat) {
       await node.reach();
       const replaced = replace ? await this.#replaceable(caller, request.name) : [];
       await this.#place(caller, id, request, async () => {
@@ -169,17 +169,17 @@ export class Agents {
   }
 
   /**
-   * Creates the folder and the record of a new agent. Calls `vacate` as late as possible, so that nothing has changed if the
-   * folder is refused; but before a worktree is created at a given path, which an agent to be replaced may occupy.
+   * Creates the folder and the record of a new agent. Calls `deleteNamesakes` as late as possible, so that nothing has changed
+   * if the folder is rejected; but before a worktree is created at a given path, which an agent to be replaced may occupy.
    */
   async #place(
     caller: Caller,
     agent_id: string,
     request: CreateAgent,
-    vacate: () => Promise<void>,
+    deleteNamesakes: () => Promise<void>,
   ): Promise<void> {
     const may_be_taken = request.worktree_mode === 'create_worktree' && request.workdir !== null;
-    if (may_be_taken) await vacate();
+    if (may_be_taken) await deleteNamesakes();
     const rights = {
       owner: caller.user_id,
       all: caller.role === 'root',
@@ -187,9 +187,9 @@ export class Agents {
         this.#core.records.may(reader, caller, 'agent.change', row),
       shares: () => false,
     };
-    const owner = { user_id: caller.user_id, principal: principalOf(caller) };
+    const owner = { user_id: caller.user_id, principal: toPrincipal(caller) };
     await place(this.#core, agent_id, request, rights, async (worktree) => {
-      if (!may_be_taken) await vacate();
+      if (!may_be_taken) await deleteNamesakes();
       await this.#core.store.write((tx) => insertNew(this.#core, tx, agent_id, owner, request, worktree));
     });
   }
@@ -235,18 +235,18 @@ export class Agents {
   async start(caller: Caller, agent_id: string, idempotency_key: string | null): Promise<Agent> {
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
     const find = this.#driven(caller, agent_id);
-    const asked = { kind: 'start', principal: principalOf(caller), grace_ms: 0, session_id } as const;
-    await this.#pending.request(find, asked, () =>
-      this.#lifecycle.startAndWait(find, asked.principal, session_id),
+    const request = { kind: 'start', principal: toPrincipal(caller), grace_ms: 0, session_id } as const;
+    await this.#pending.request(find, request, () =>
+      this.#lifecycle.startAndWait(find, request.principal, session_id),
     );
     return this.#record(caller, 'agent.drive', agent_id);
   }
 
   async stop(caller: Caller, agent_id: string, grace_ms: number): Promise<Agent> {
     const find = this.#driven(caller, agent_id);
-    const asked = { kind: 'stop', principal: principalOf(caller), grace_ms } as const;
-    await this.#pending.request(find, asked, () =>
-      this.#lifecycle.stopAndWait(find, asked.principal, grace_ms),
+    const request = { kind: 'stop', principal: toPrincipal(caller), grace_ms } as const;
+    await this.#pending.request(find, request, () =>
+      this.#lifecycle.stopAndWait(find, request.principal, grace_ms),
     );
     return this.#record(caller, 'agent.drive', agent_id);
   }
@@ -259,15 +259,15 @@ export class Agents {
   ): Promise<Agent> {
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
     const find = this.#driven(caller, agent_id);
-    const asked = { kind: 'restart', principal: principalOf(caller), grace_ms, session_id } as const;
-    const carryOut = () => this.#lifecycle.restartAndWait(find, asked.principal, grace_ms, session_id);
-    await this.#pending.request(find, asked, carryOut);
+    const request = { kind: 'restart', principal: toPrincipal(caller), grace_ms, session_id } as const;
+    const carryOut = () => this.#lifecycle.restartAndWait(find, request.principal, grace_ms, session_id);
+    await this.#pending.request(find, request, carryOut);
     return this.#record(caller, 'agent.drive', agent_id);
   }
 
   /** Withdraws the request that is kept until the agent's node answers. Idempotent. */
   withdraw(caller: Caller, agent_id: string): Promise<void> {
-    return this.#pending.withdraw(this.#driven(caller, agent_id), principalOf(caller));
+    return this.#pending.withdraw(this.#driven(caller, agent_id), toPrincipal(caller));
   }
 
   #driven(caller: Caller, agent_id: string): (reader: Reader) => AgentRow {
@@ -302,7 +302,7 @@ export class Agents {
       this.#audit(tx, caller, 'agent_input_sent', row, { session_id: session.id, bytes: bytes.length, eof });
       if (idempotency_key !== null) {
         const answer = { status: 200, location: null, body: this.#core.records.toAgent(row) };
-        idempotency.keepWith(tx, caller, idempotency_key, answer);
+        idempotency.storeWith(tx, caller, idempotency_key, answer);
       }
       const payload = { offset: session.stdin_bytes, data: bytes.toString('base64'), eof };
       return outbox.enqueue(tx, row.node_id, session.id, 'input', payload);
@@ -310,8 +310,8 @@ export class Agents {
     await this.#lifecycle.whileReachable(node_id, outbox.outcome(intent_id)).catch((error: unknown) => {
       // The node stopped answering after the commit. The input is accepted: it reaches the agent later, and the client must
       // not send it again.
-      const kept = isOutOfReach(error) || (error instanceof Problem && error.code === 'draining');
-      if (!kept) throw error;
+      const is_accepted = isOutOfReach(error) || (error instanceof Problem && error.code === 'draining');
+      if (!is_accepted) throw error;
     });
     return this.#record(caller, 'agent.drive', agent_id);
   }
@@ -337,8 +337,8 @@ export class Agents {
     if (isLive(row)) {
       const find = (reader: Reader) => this.#core.records.find(reader, caller, 'agent.delete', agent_id);
       await this.#lifecycle
-        .stopAndWait(find, principalOf(caller), sharedLimits.stop_grace_ms)
-        .catch(unlessNotRunning);
+        .stopAndWait(find, toPrincipal(caller), sharedLimits.stop_grace_ms)
+        .catch(ignoreNotRunning);
     }
     return this.#deletions.run(agent_id, () =>
       this.#deleteStopped(caller, agent_id, options.delete_worktree),
@@ -368,12 +368,12 @@ export class Agents {
     const before_number = readCursor(request.cursor, 'number')?.[0];
     return this.#core.store.read((reader) => {
       const row = this.#core.records.find(reader, caller, 'agent.read', agent_id);
-      const rows = sessionsOf(reader, row.num, { before_number, limit: paged ? limit + 1 : undefined });
+      const rows = listSessions(reader, row.num, { before_number, limit: paged ? limit + 1 : undefined });
       return page(
         rows,
         paged ? limit : rows.length,
-        (one) => toSession(one, spoolsOf(reader, one.num)),
-        (one) => [one.number],
+        (item) => toSession(item, spoolsOf(reader, item.num)),
+        (item) => [item.number],
       );
     });
   }
@@ -415,7 +415,7 @@ export class Agents {
     );
     const { folders } = this.#core.nodes.get(row.node_id);
     const request = { workdir: row.workdir, base: row.worktree_base, owner: row.owner_id };
-    return inOwnFolder(this.#core, row, () => read(folders, request));
+    return readInWorkdir(this.#core, row, () => read(folders, request));
   }
 
   async #removeWorktree(row: AgentRow, force: boolean): Promise<Deleted['worktree_kept']> {
@@ -439,18 +439,18 @@ export class Agents {
       event,
       agent_id: row.id,
       workdir: row.workdir,
-      ...principalOf(caller),
+      ...toPrincipal(caller),
       details,
     });
   }
 }
 
 /** `name=value`. */
-function pairOf(label: string): [string, string] {
+function splitLabel(label: string): [string, string] {
   const at = label.indexOf('=');
   return [label.slice(0, at), label.slice(at + 1)];
 }
 
-function principalOf(caller: Caller): Principal {
+function toPrincipal(caller: Caller): Principal {
   return { user_id: caller.user_id, ip: caller.ip };
 }

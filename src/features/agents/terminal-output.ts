@@ -9,18 +9,18 @@ import type { Redactor } from '../../core/redaction.ts';
  */
 export function withoutSecrets(message: Message, text: string, redactor: () => Redactor | null): string {
   if (message.kind !== 'notification' || message.method !== CLIENT_METHODS.session_update) return text;
-  const output = isRecord(message.params) ? outputOf(message.params.update) : null;
+  const output = isRecord(message.params) ? findOutput(message.params.update) : null;
   if (typeof output?.data !== 'string') return text;
   const bytes = Buffer.from(output.data, 'base64');
   const redacted = redactor()?.take(bytes, { last: true }).bytes ?? bytes;
   if (bytes.equals(redacted)) return text;
   const copy = JSON.parse(text) as { params: { update: unknown } };
-  outputOf(copy.params.update)!.data = Buffer.from(redacted).toString('base64');
+  findOutput(copy.params.update)!.data = Buffer.from(redacted).toString('base64');
   return JSON.stringify(copy);
 }
 
 /** The object that contains the bytes; null for every other update. */
-function outputOf(update: unknown): Record<string, unknown> | null {
+function findOutput(update: unknown): Record<string, unknown> | null {
   if (!isRecord(update)) return null;
   if (update.sessionUpdate === 'terminal_output_chunk') return update;
   return update.sessionUpdate === 'terminal_update' && isRecord(update.output) ? update.output : null;

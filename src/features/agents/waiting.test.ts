@@ -33,9 +33,9 @@ test('waits for an ACP agent’s permission request, and for the end of its turn
 
 test('an aborted wait returns at once, and a user without access gets not found', async () => {
   const { id } = await room.create({ start: true });
-  const gone = new AbortController();
-  const waiting = waits.until(ANA, id, 'ended', MINUTE_MS, gone.signal);
-  gone.abort();
+  const controller = new AbortController();
+  const waiting = waits.until(ANA, id, 'ended', MINUTE_MS, controller.signal);
+  controller.abort();
   expect(await waiting).toMatchObject({ id, status: 'running' });
   await expect(waits.until(BEN, id, 'ended', MINUTE_MS, never)).rejects.toThrow('agent not found');
 });
@@ -48,14 +48,14 @@ test('a wait for an agent that is deleted ends with not found', async () => {
   await refused;
 });
 
-test('the number of waiting requests is limited, and finished ones free their places', async () => {
+test('limits the number of waiting requests, and frees the slots of finished ones', async () => {
   const { id } = await room.create({ start: true });
-  const gone = new AbortController();
+  const controller = new AbortController();
   const many = Array.from({ length: limits.agent_waiters_max }, () =>
-    waits.until(ANA, id, 'ended', MINUTE_MS, gone.signal),
+    waits.until(ANA, id, 'ended', MINUTE_MS, controller.signal),
   );
   await expect(waits.until(ANA, id, 'ended', 0, never)).rejects.toMatchObject({ kind: 'rate_limited' });
-  gone.abort();
+  controller.abort();
   await Promise.all(many);
   expect(await waits.until(ANA, id, 'ended', 0, never)).toMatchObject({ id });
 });

@@ -47,7 +47,7 @@ export function auditAfter(reader: Reader, after: number, limit: number): AuditR
 }
 
 /** The workdir of an agent; null if the agent does not exist. */
-export function workdirOf(reader: Reader, agent_id: string): string | null {
+export function findWorkdir(reader: Reader, agent_id: string): string | null {
   const agent = reader.sql.selectFrom('agents').select('workdir').where('id', '=', agent_id);
   return reader.get(agent)?.workdir ?? null;
 }

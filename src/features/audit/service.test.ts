@@ -42,7 +42,7 @@ describe('audit', () => {
     expect(lines).toEqual([]);
   });
 
-  it('takes the workdir from the agent unless it is given', async () => {
+  it('takes the workdir from the agent unless specified', async () => {
     await addAgent(room.store, 'agt_a');
     const stored = await room.store.read((reader) =>
       reader.get(reader.sql.selectFrom('agents').select('workdir')),
@@ -162,7 +162,7 @@ describe('audit', () => {
     for (let i = 0; i < 3; i++) await record('agent_started');
     const { signal } = new AbortController();
     await room.audit.check(signal);
-    expect(lines.at(-1)).toMatchObject({ level: 30, audit_records: 3, msg: 'audit trail is sound' });
+    expect(lines.at(-1)).toMatchObject({ level: 30, audit_records: 3, msg: 'audit log is valid' });
     await tamper(`UPDATE audit SET user_id = NULL WHERE id = 2`);
     await room.audit.check(signal);
     expect(lines.at(-1)).toMatchObject({ level: 50, audit_records: 1, audit_id: 2 });
@@ -180,11 +180,11 @@ describe('audit', () => {
   it('finds a known hash among the valid records, whatever follows it', async () => {
     for (let i = 0; i < 3; i++) await record('agent_started');
     const noted = String(lines.at(-1)!.audit_hash);
-    const holds = async (head: string) => (await room.audit.verify(undefined, head)).holds_head;
-    expect(await holds(noted)).toBe(true);
+    const matchesHead = async (head: string) => (await room.audit.verify(undefined, head)).holds_head;
+    expect(await matchesHead(noted)).toBe(true);
     await record('agent_stopped');
-    expect(await holds(noted)).toBe(true);
-    expect(await holds('ab'.repeat(32))).toBe(false);
+    expect(await matchesHead(noted)).toBe(true);
+    expect(await matchesHead('ab'.repeat(32))).toBe(false);
     // Truncated, then covered up with a new record of the same number.
     await tamper('DELETE FROM audit WHERE id >= 3');
     await record('agent_stopped');

@@ -14,10 +14,10 @@ import {
   type AuditFilter,
   type AuditRow,
   auditAfter,
+  findWorkdir,
   insertAudit,
   lastAudit,
   listAudit,
-  workdirOf,
 } from './queries.ts';
 import type { AuditEvent, AuditLevel, AuditRecord } from './rules/audit.ts';
 import { auditHash, GENESIS } from './rules/chain.ts';
@@ -68,7 +68,7 @@ export class Audit {
       agent_id: entry.agent_id ?? null,
       user_id: entry.user_id,
       ip: entry.ip,
-      workdir: entry.workdir ?? (entry.agent_id ? workdirOf(tx, entry.agent_id) : null),
+      workdir: entry.workdir ?? (entry.agent_id ? findWorkdir(tx, entry.agent_id) : null),
       details: JSON.stringify(entry.details ?? {}),
     };
     const hash = auditHash(before?.hash ?? GENESIS, row);
@@ -97,25 +97,25 @@ export class Audit {
     try {
       const { records, broken_id, head } = await this.verify(signal);
       const found = { audit_records: records, audit_hash: head };
-      if (broken_id === null) this.#log.info(found, 'audit trail is sound');
+      if (broken_id === null) this.#log.info(found, 'audit log is valid');
       else
         this.#log.error(
           { ...found, audit_id: broken_id },
-          'audit trail was modified; this record does not match the chain',
+          'audit log was modified; this record does not match the chain',
         );
     } catch (error) {
-      if (!signal.aborted) this.#log.warn({ err: error }, 'cannot verify the audit trail');
+      if (!signal.aborted) this.#log.warn({ err: error }, 'cannot verify the audit log');
     }
   }
 
   /**
-   * Verifies the whole chain of committed records, in slices that yield to other work. `wanted`: a hash that was recorded
+   * Verifies the whole chain of committed records, in slices that yield to other work. `expected_head`: a hash that was recorded
    * elsewhere, for example in the service log, hex; a truncated chain is valid but does not contain it.
    */
-  async verify(signal?: AbortSignal, wanted?: string): Promise<Verdict> {
+  async verify(signal?: AbortSignal, expected_head?: string): Promise<Verdict> {
     let hash: Uint8Array = GENESIS;
     let records = 0;
-    let holds_head = wanted === undefined ? null : false;
+    let holds_head = expected_head === undefined ? null : false;
     for (let last = 0; ; ) {
       const rows = await this.#store.read((reader) => auditAfter(reader, last, VERIFY_ROWS));
       for (const row of rows) {
@@ -124,7 +124,7 @@ export class Audit {
         hash = expected;
         last = row.id;
         records += 1;
-        if (wanted !== undefined) holds_head ||= hex(hash) === wanted;
+        if (expected_head !== undefined) holds_head ||= hex(hash) === expected_head;
       }
       if (rows.length < VERIFY_ROWS) return { records, broken_id: null, head: hex(hash), holds_head };
       await setImmediate(undefined, { signal });

@@ -130,11 +130,11 @@ const reactions: Reactions = {
   withdrawn: (transaction, { id, requests }) => {
     withdrawReviews(transaction, id);
     withdrawElicitations(transaction, id);
-    for (const one of requests) transaction.respond(one.id, { error: rpcErrors.requestCancelled });
+    for (const request of requests) transaction.respond(request.id, { error: rpcErrors.requestCancelled });
   },
-  answered: (transaction, { asked, error }, options) => {
-    transaction.tx.afterCommit(() => options.answered(asked.id, error));
-    if (isPermissionMode(transaction, asked.id)) permissionModeAnswered(transaction, error);
+  answered: (transaction, { asked: received, error }, options) => {
+    transaction.tx.afterCommit(() => options.answered(received.id, error));
+    if (isPermissionMode(transaction, received.id)) permissionModeAnswered(transaction, error);
   },
 };
 

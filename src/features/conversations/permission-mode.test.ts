@@ -25,15 +25,15 @@ const call = (toolCallId: string, status: string) => ({
   ...{ kind: 'edit', title: 'Write a.txt' },
 });
 
-test('sets the mode that asks, and waits for its confirmation, before the first prompt of a new session', async () => {
+test('sets the asking mode, and waits for its confirmation, before the first prompt of a new session', async () => {
   const { id, acp } = await claude();
   await acp.opens({}, modes('auto'));
-  const asked = await acp.hears('request', 'session/set_mode');
-  expect(asked.params).toEqual({ sessionId: 'acp-1', modeId: 'default' });
+  const request = await acp.hears('request', 'session/set_mode');
+  expect(request.params).toEqual({ sessionId: 'acp-1', modeId: 'default' });
   await until(id, { asks: 'acts' });
   await room.pass(1_000);
   expect(acp.lines).toHaveLength(3);
-  acp.says({ kind: 'response', id: asked.id, result: {} });
+  acp.says({ kind: 'response', id: request.id, result: {} });
   await acp.hears('request', 'session/prompt');
   await until(id, { asks: 'unknown', permission_mode: 'ask' });
   expect(await room.errors(id)).toEqual([]);
@@ -51,8 +51,8 @@ test('sets the mode again in a resumed session, whatever mode the session report
     const next = new ScriptedAcp(room, session_id!);
     await next.introduces({ agentCapabilities: { sessionCapabilities: { resume: {} } } });
     await next.answers('session/resume', { result: offered });
-    const asked = await next.answers('session/set_mode', { result: {} });
-    expect(asked.params).toEqual({ sessionId: 'acp-1', modeId: 'default' });
+    const request = await next.answers('session/set_mode', { result: {} });
+    expect(request.params).toEqual({ sessionId: 'acp-1', modeId: 'default' });
     await until(id, { activity: 'idle', asks: 'unknown' });
     room.node.end(session_id!, 0);
     await room.until(id, 'completed');
@@ -65,8 +65,8 @@ test('sets an option instead of a mode if the agent has one', async () => {
   const mode = { id: 'how', name: 'Mode', category: 'mode', type: 'select', options };
   await acp.opens({}, { configOptions: [{ ...mode, currentValue: 'auto' }] });
   const result = { configOptions: [{ ...mode, currentValue: 'default' }] };
-  const asked = await acp.answers('session/set_config_option', { result });
-  expect(asked.params).toEqual({ sessionId: 'acp-1', configId: 'how', value: 'default' });
+  const request = await acp.answers('session/set_config_option', { result });
+  expect(request.params).toEqual({ sessionId: 'acp-1', configId: 'how', value: 'default' });
   await acp.hears('request', 'session/prompt');
   await until(id, { asks: 'unknown' });
 });
@@ -78,7 +78,7 @@ test('an agent that may act without asking starts in its own mode, which the rec
   await until(id, { permission_mode: 'agent', asks: 'acts' });
 });
 
-test('a mode that the agent refuses or does not offer is an error, and the record says so', async () => {
+test('reports an error if the agent rejects or does not offer the mode', async () => {
   const refusing = await claude();
   await refusing.acp.opens({}, modes('auto'));
   await refusing.acp.answers('session/set_mode', { error: refusal });
@@ -96,28 +96,28 @@ test('a mode that the agent refuses or does not offer is an error, and the recor
 test('reports an agent that does not confirm the mode, and sends its prompt once it does', async () => {
   const { id, acp } = await claude();
   await acp.opens({}, modes('auto'));
-  const asked = await acp.hears('request', 'session/set_mode');
+  const request = await acp.hears('request', 'session/set_mode');
   await room.pass(limits.acp_silent_ms);
   await vi.waitFor(async () => expect(await room.errors(id)).toEqual(['permission_mode_unconfirmed']), SOON);
   expect(acp.lines).toHaveLength(3);
-  acp.says({ kind: 'response', id: asked.id, result: {} });
+  acp.says({ kind: 'response', id: request.id, result: {} });
   await acp.hears('request', 'session/prompt');
 });
 
-test('a restart between the mode and its confirmation sends neither twice', async () => {
+test('after a restart between the mode and its confirmation, sends neither twice', async () => {
   const { id, acp } = await claude();
   await acp.opens({}, modes('auto'));
-  const asked = await acp.hears('request', 'session/set_mode');
+  const request = await acp.hears('request', 'session/set_mode');
   await room.close();
   await room.open();
-  acp.says({ kind: 'response', id: asked.id, result: {} });
+  acp.says({ kind: 'response', id: request.id, result: {} });
   await acp.hears('request', 'session/prompt');
   await until(id, { activity: 'working' });
   expect(acp.lines).toHaveLength(4);
   await room.expectTrue(id);
 });
 
-test('a mode that a person chooses later stays, and the record says what it means', async () => {
+test('keeps a mode that a user chooses later, and records its meaning', async () => {
   const { id, acp } = await claude({ prompt: null });
   await acp.opens({}, modes('default'));
   await until(id, { activity: 'idle' });

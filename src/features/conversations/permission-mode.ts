@@ -16,7 +16,7 @@ export function applyPermissionMode(transaction: AcpTransaction): void {
     const setting = modeSetting(state, mode);
     if (setting) {
       const params = { sessionId: state.acp_session_id, ...setting.params };
-      transaction.request(setting.method, params, `${prefixOf(transaction)}${state.asked_count + 1}`);
+      transaction.request(setting.method, params, `${requestPrefix(transaction)}${state.asked_count + 1}`);
     } else {
       const message = `the agent does not offer the mode ${mode}, in which it would ask before it acts`;
       transaction.error('permission_mode_missing', message, { mode });
@@ -31,9 +31,9 @@ export function isApplying(transaction: AcpTransaction): boolean {
 
 /** Whether a request of the service sets this mode. */
 export function isPermissionMode(transaction: AcpTransaction, request_id: string): boolean {
-  return request_id.startsWith(prefixOf(transaction));
+  return request_id.startsWith(requestPrefix(transaction));
 }
 
-function prefixOf({ session }: AcpTransaction): string {
+function requestPrefix({ session }: AcpTransaction): string {
   return `${session.id}.permission.`;
 }

@@ -55,21 +55,21 @@ test('an agent that is offered version 2 may choose version 1', async () => {
   await room.expectTrue(id);
 });
 
-test('the mode that asks is set as an option before the first prompt', async () => {
+test('sets the asking mode as an option before the first prompt', async () => {
   const { id, acp } = await claude();
   await acp.opens(hello(), { configOptions: [mode('auto')] });
-  const asked = await acp.hears('request', 'session/set_config_option');
-  expect(asked.params).toEqual({ sessionId: 'acp-1', configId: 'how', type: 'id', value: 'default' });
+  const request = await acp.hears('request', 'session/set_config_option');
+  expect(request.params).toEqual({ sessionId: 'acp-1', configId: 'how', type: 'id', value: 'default' });
   await until(id, { asks: 'acts' });
   expect(acp.lines).toHaveLength(3);
-  acp.says({ kind: 'response', id: asked.id, result: { configOptions: [mode('default')] } });
+  acp.says({ kind: 'response', id: request.id, result: { configOptions: [mode('default')] } });
   await acp.hears('request', 'session/prompt');
   await until(id, { asks: 'unknown', permission_mode: 'ask' });
   expect(await room.errors(id)).toEqual([]);
   await room.expectTrue(id);
 });
 
-test('an agent without an option for modes is reported to lack the mode that asks', async () => {
+test('reports an agent without a mode option as lacking the asking mode', async () => {
   const { id, acp } = await claude();
   await acp.opens(hello(), {});
   await acp.hears('request', 'session/prompt');
@@ -99,9 +99,9 @@ test('the last message of a turn has the text that the agent finally sent', asyn
   const { id, acp } = await startAcp(room, { prompt: 'hello' });
   await acp.opens(hello());
   const prompt = await acp.hears('request', 'session/prompt');
-  const text = (words: string) => ({ type: 'text', text: words });
-  const chunk = (messageId: string, words: string) =>
-    acp.updates({ sessionUpdate: 'agent_message_chunk', messageId, content: text(words) });
+  const text = (content: string) => ({ type: 'text', text: content });
+  const chunk = (messageId: string, content: string) =>
+    acp.updates({ sessionUpdate: 'agent_message_chunk', messageId, content: text(content) });
   acp.updates({ sessionUpdate: 'user_message', messageId: 'u', content: [text('hello')] });
   acp.says({ kind: 'response', id: prompt.id, result: { messageId: 'u' } });
   acp.updates({ sessionUpdate: 'state_update', state: 'running' });

@@ -106,7 +106,7 @@ test('a prompt with a key is sent once, even if its answer was lost and it was w
   expect(await waiting(id)).toHaveLength(1);
 });
 
-test('a cancelled turn ends once the agent says so, after its requests were answered', async () => {
+test('a cancelled turn ends when the agent confirms it, after its requests were answered', async () => {
   const { id, acp } = await startAcp(room, { prompt: 'first' });
   await expect(room.prompting.cancel(ANA, id)).rejects.toThrow('no turn is running');
   await acp.opens();
@@ -162,7 +162,7 @@ test('an error from the agent ends the turn, and the next prompt is sent', async
   await room.expectTrue(id);
 });
 
-test('an agent that dies during a turn loses it, and queued prompts go to the next session', async () => {
+test('a turn is lost if the agent dies; queued prompts go to the next session', async () => {
   const { id, acp } = await startAcp(room, { prompt: 'first' });
   const second = await say(id, 'second');
   await acp.opens();
@@ -200,7 +200,7 @@ test('an agent that is being stopped gets a cancel and no further prompt', async
   await room.expectTrue(id);
 });
 
-test('a conversation continues over restarts of the plane without a difference', async () => {
+test('a conversation continues unchanged across restarts of the plane', async () => {
   const { id, acp } = await startAcp(room, { prompt: 'first' });
   const again = async () => {
     await room.close();

@@ -65,12 +65,12 @@ export class Prompting {
     content: ContentBlock[],
     idempotency_key: string | null,
   ): Promise<{ prompt_id: string; queued: boolean }> {
-    mustBeContent(content);
+    assertContent(content);
     const { store, idempotency } = this.#core;
     const id = newId('prm');
     return store.write((tx) => {
       const row = this.#running(tx, caller, agent_id);
-      mustTake(loadAcpState(tx, findSession(tx, row.session_id!)!.num), content);
+      assertSupportedContent(loadAcpState(tx, findSession(tx, row.session_id!)!.num), content);
       if (countOpenPrompts(tx, row.num) >= limits.prompts_waiting_max) throw problems.tooManyPrompts();
       queuePrompt(tx, row.num, {
         id,
@@ -82,7 +82,7 @@ export class Prompting {
       AcpTransaction.run(this.#core, tx, row.session_id!, sendNext);
       const body = { prompt_id: id, queued: findPrompt(tx, row.num, id)!.state === 'queued' };
       if (idempotency_key !== null) {
-        idempotency.keepWith(tx, caller, idempotency_key, { status: 200, location: null, body });
+        idempotency.storeWith(tx, caller, idempotency_key, { status: 200, location: null, body });
       }
       return body;
     });
@@ -107,10 +107,10 @@ export class Prompting {
   }
 
   async edit(caller: Caller, agent_id: string, prompt_id: string, content: ContentBlock[]): Promise<Prompt> {
-    mustBeContent(content);
+    assertContent(content);
     return this.#core.store.write((tx) => {
       const row = this.#core.records.find(tx, caller, 'agent.drive', agent_id);
-      const prompt = mustWait(tx, row, prompt_id);
+      const prompt = requireQueuedPrompt(tx, row, prompt_id);
       const values = { content: JSON.stringify(content) };
       if (!differs(prompt, values)) return toPrompt(prompt);
       updatePrompt(tx, prompt.num, values);
@@ -123,7 +123,7 @@ export class Prompting {
     const { store, facts } = this.#core;
     return store.write((tx) => {
       const row = this.#core.records.find(tx, caller, 'agent.drive', agent_id);
-      deletePrompt(tx, mustWait(tx, row, prompt_id).num);
+      deletePrompt(tx, requireQueuedPrompt(tx, row, prompt_id).num);
       this.#audit(tx, caller, 'agent_prompt_removed', row, { prompt_id });
       if (row.run_num !== null) facts.record(tx, 'prompt_removed', prompt_id, { agent_id, prompt_id });
     });
@@ -155,7 +155,7 @@ export class Prompting {
   /** `action`: the action to authorize. */
   #config(caller: Caller, action: Action, agent_id: string): Promise<AcpConfig> {
     return this.#core.store.read((reader) => {
-      const row = mustSpeak(this.#core.records.find(reader, caller, action, agent_id));
+      const row = assertAcpAgent(this.#core.records.find(reader, caller, action, agent_id));
       const session = row.session_id === null ? undefined : findSession(reader, row.session_id);
       if (!session) throw problems.agentNotRunning();
       const redactor = this.#core.secrets.redactor(reader, session.id);
@@ -173,7 +173,7 @@ export class Prompting {
         }),
     );
     const { mode_id } = change;
-    if (mode_id !== undefined) settings.unshift((state) => settingOf(state, mode_id));
+    if (mode_id !== undefined) settings.unshift((state) => modeRequest(state, mode_id));
     for (const setting of settings) {
       await this.#ask(caller, agent_id, (state) => {
         if (state.phase !== 'ready') throw problems.acpNotReady();
@@ -212,7 +212,7 @@ export class Prompting {
   }
 
   async #ask(caller: Caller, agent_id: string, request: (state: AcpState) => Request): Promise<void> {
-    const asked = await this.#core.store.write((tx) => {
+    const received = await this.#core.store.write((tx) => {
       const row = this.#running(tx, caller, agent_id);
       const id = AcpTransaction.run(this.#core, tx, row.session_id!, (transaction) => {
         if (transaction.state.asked.length >= limits.acp_asked_max) throw problems.acpSilent();
@@ -225,14 +225,14 @@ export class Prompting {
       tx.afterCommit(() => this.#waiting.set(id!, resolve));
       return { id: id!, promise };
     });
-    const patience = setTimeout(() => this.#settle(asked.id, problems.acpSilent()), limits.acp_answer_ms);
-    const problem = await asked.promise;
+    const patience = setTimeout(() => this.#settle(received.id, problems.acpSilent()), limits.acp_answer_ms);
+    const problem = await received.promise;
     clearTimeout(patience);
     if (problem) throw problem;
   }
 
   #running(reader: Reader, caller: Caller, agent_id: string): AgentRow {
-    const row = mustSpeak(this.#core.records.find(reader, caller, 'agent.drive', agent_id));
+    const row = assertAcpAgent(this.#core.records.find(reader, caller, 'agent.drive', agent_id));
     if (row.status !== 'running' || row.session_state !== 'running') throw problems.agentNotRunning();
     if (findSession(reader, row.session_id!)?.stdin_lost === 1) throw problems.stdinLost();
     return row;
@@ -244,24 +244,24 @@ export class Prompting {
   }
 }
 
-function mustSpeak(row: AgentRow): AgentRow {
+function assertAcpAgent(row: AgentRow): AgentRow {
   if (row.protocol !== 'acp') throw problems.agentNotAcp();
   return row;
 }
 
-function mustBeContent(content: ContentBlock[]): void {
+function assertContent(content: ContentBlock[]): void {
   const wrong = content.findIndex((block) => !isContentBlock(block));
   if (wrong >= 0) throw invalid(`content[${wrong}] must be a content block of ACP`);
 }
 
 /** If the agent has not reported its capabilities yet, it rejects unsupported content itself. */
-function mustTake(state: AcpState, content: ContentBlock[]): void {
+function assertSupportedContent(state: AcpState, content: ContentBlock[]): void {
   if (state.phase === 'failed') throw problems.acpFailed();
   const type = state.agent || state.phase === 'ready' ? unsupportedBlock(content, state.capabilities) : null;
   if (type !== null) throw invalid(`content of type ${type} is not taken by this agent`, 'content_not_taken');
 }
 
-function mustWait(reader: Reader, row: AgentRow, prompt_id: string): PromptRow {
+function requireQueuedPrompt(reader: Reader, row: AgentRow, prompt_id: string): PromptRow {
   const prompt = findPrompt(reader, row.num, prompt_id);
   if (!prompt) throw problems.promptNotFound();
   if (prompt.state !== 'queued') throw problems.promptSent();
@@ -275,13 +275,15 @@ function toConfig(state: AcpState, redactor: Redactor | null): AcpConfig {
   // Sessions opened by an earlier release.
   const protocol_version =
     state.protocol_version ?? (state.acp_session_id === null ? null : PROTOCOL_VERSION);
-  const words = { agent, title, commands, plan, subagents };
-  const redacted = redactor ? (JSON.parse(redactor.json(JSON.stringify(words))) as typeof words) : words;
+  const redactable = { agent, title, commands, plan, subagents };
+  const redacted = redactor
+    ? (JSON.parse(redactor.json(JSON.stringify(redactable))) as typeof redactable)
+    : redactable;
   return { ...redacted, phase, protocol_version, modes, config_options, usage, capabilities, auth_methods };
 }
 
 /** ACP version 2 has modes only as options; in version 1, the agent decides whether it supports the mode. */
-function settingOf(state: AcpState, mode_id: string): Request {
+function modeRequest(state: AcpState, mode_id: string): Request {
   if (state.protocol_version !== PREVIEW) {
     return { method: AGENT_METHODS.session_set_mode, params: { modeId: mode_id } };
   }

@@ -23,8 +23,8 @@ async function shown(id: string, count: number) {
 test('no message in the log contains a secret in either direction, and the agent gets it unchanged', async () => {
   const { id, acp } = await startAcp(room, { env, prompt: `use ${KEY}` });
   await acp.opens();
-  const asked = await acp.hears('request', 'session/prompt');
-  expect(JSON.stringify(asked)).toContain(JSON.stringify(KEY).slice(1, -1));
+  const request = await acp.hears('request', 'session/prompt');
+  expect(JSON.stringify(request)).toContain(JSON.stringify(KEY).slice(1, -1));
   acp.updates({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: `it is ${KEY}.` } });
   acp.writes(`not a message: ${KEY}\n`);
   const escaped = JSON.stringify(KEY).replaceAll('k', '\\u006b');
@@ -38,7 +38,7 @@ test('no message in the log contains a secret in either direction, and the agent
   expect(events.find(({ type }) => type === 'output')?.data).toBe('not a message: [redacted:KEY]\n');
 });
 
-test('what an agent says about itself is redacted; settings keep their ids', async () => {
+test('redacts the agent’s self-description; settings keep their ids', async () => {
   const { id, acp } = await startAcp(room, { env, prompt: 'go' });
   const modes = { currentModeId: env.MODE, availableModes: [{ id: env.MODE, name: 'x' }] };
   await acp.opens({}, { modes });

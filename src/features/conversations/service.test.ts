@@ -71,7 +71,7 @@ test('reports an agent with another version, which cannot be prompted', async ()
 
 test('reports a silent agent, which may still answer later', async () => {
   const { id, acp } = await startAcp(room);
-  const asked = await acp.hears('request', 'initialize');
+  const request = await acp.hears('request', 'initialize');
   const stale = (stale_since: number | null) =>
     room.store.write((tx) => tx.run(tx.sql.updateTable('agents').set({ stale_since }).where('id', '=', id)));
   await stale(1);
@@ -80,7 +80,7 @@ test('reports a silent agent, which may still answer later', async () => {
   expect(await room.errors(id)).toEqual([]);
   await room.pass(limits.acp_silent_ms);
   await vi.waitFor(async () => expect(await room.errors(id)).toEqual(['acp_silent']), SOON);
-  acp.says({ kind: 'response', id: asked.id, result: { protocolVersion: 1 } });
+  acp.says({ kind: 'response', id: request.id, result: { protocolVersion: 1 } });
   await acp.hears('request', 'session/new');
   const other = await startAcp(room);
   await other.acp.introduces();
@@ -105,11 +105,11 @@ test('lines that are not frames are output, as is an incomplete frame at the end
     '{"jsonrpc":"2.0","method":"session/upd',
   ]);
   expect(output.every(({ partial }) => partial === undefined)).toBe(true);
-  const kept = await room.log.output(id, acp.session_id, 'stdout');
+  const stored = await room.log.output(id, acp.session_id, 'stdout');
   const text = output.map(({ data }) => data).join('');
-  expect(kept.size_bytes).toBe(Buffer.byteLength(text));
+  expect(stored.size_bytes).toBe(Buffer.byteLength(text));
   for (const from of [0, 5, 15]) {
-    const bytes = await buffer(kept.read(from, kept.size_bytes));
+    const bytes = await buffer(stored.read(from, stored.size_bytes));
     expect(bytes.toString()).toBe(Buffer.from(text).subarray(from).toString());
   }
   expect(await config(id)).toMatchObject({ title: 'T' });
@@ -134,7 +134,7 @@ test('rejects unsupported requests at any time', async () => {
   await room.expectTrue(id);
 });
 
-test('a conversation is resumed if the agent can, else loaded, else started again and reported', async () => {
+test('resumes a conversation if supported, else loads it, else reports a new one', async () => {
   const { id } = await opened();
   const both = await restarted(id, { resume: {} }, true);
   const resumed = await both.answers('session/resume', { result: {} });
@@ -196,8 +196,8 @@ test('the conversation continues after a sign-in with a method that the agent of
   await acp.answers('authenticate', { error: { code: -32603, message: 'wrong key' } });
   await expect(refused).rejects.toThrow('the agent refused: wrong key');
   const taken = room.prompting.authenticate(ANA, id, 'key');
-  const asked = await acp.answers('authenticate', { result: {} });
-  expect(asked.params).toEqual({ methodId: 'key' });
+  const request = await acp.answers('authenticate', { result: {} });
+  expect(request.params).toEqual({ methodId: 'key' });
   expect(await taken).toMatchObject({ phase: 'opening' });
   await acp.answers('session/new', { result: { sessionId: 'acp-1' } });
 
@@ -244,18 +244,18 @@ test('an agent’s mode and options are set as it reports them', async () => {
   await room.expectTrue(id);
 });
 
-test('an agent that does not answer is not waited for indefinitely', async () => {
+test('limits the wait for an agent that does not answer', async () => {
   const { id, acp } = await opened();
-  const asked = Array.from({ length: limits.acp_asked_max }, () =>
+  const request = Array.from({ length: limits.acp_asked_max }, () =>
     room.prompting.configure(ANA, id, { mode_id: 'auto' }),
   );
   const heard = [];
-  while (heard.length < asked.length) heard.push(await acp.hears('request', 'session/set_mode'));
+  while (heard.length < request.length) heard.push(await acp.hears('request', 'session/set_mode'));
   await expect(room.prompting.configure(ANA, id, { mode_id: 'auto' })).rejects.toThrow(
     'agent has not answered yet',
   );
-  for (const one of heard) acp.says({ kind: 'response', id: one.id, result: {} });
-  await Promise.all(asked);
+  for (const item of heard) acp.says({ kind: 'response', id: item.id, result: {} });
+  await Promise.all(request);
   const last = room.prompting.configure(ANA, id, { mode_id: 'auto' });
   await acp.hears('request', 'session/set_mode');
   room.node.end(acp.session_id, 0);

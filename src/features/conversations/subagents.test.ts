@@ -86,7 +86,7 @@ test('a sub-agent’s messages, mode and plan are separate, even after a restart
   await room.expectTrue(id);
 });
 
-test('a review says which sub-agent asks, and its answer goes to the request that asked', async () => {
+test('a review names the requesting sub-agent, and its answer goes to that request', async () => {
   const { id, acp } = await delegated();
   acp.asks('of-main');
   acp.asks('of-child', undefined, 'Write', { sessionId: 'child-1' });

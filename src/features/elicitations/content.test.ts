@@ -3,7 +3,7 @@ import { elicitationRequest, type Form } from '../../acp/elicitation.ts';
 import { askedForm } from '../../testing/acp-scenarios.ts';
 import { checkedContent } from './content.ts';
 
-function formOf(properties: object, required: string[] = []): Form {
+function parseForm(properties: object, required: string[] = []): Form {
   const params = { mode: 'form', message: '', requestedSchema: { type: 'object', properties, required } };
   const event = elicitationRequest('elicitation/create', { number: 1, id: 1 }, params);
   if (event?.kind !== 'input_requested') throw new Error(`not readable: ${JSON.stringify(event)}`);
@@ -11,14 +11,14 @@ function formOf(properties: object, required: string[] = []): Form {
 }
 
 const { properties, required } = askedForm.requestedSchema;
-const whole = formOf(properties, required);
+const whole = parseForm(properties, required);
 const least = { name: 'v1', region: 'eu', checks: ['lint'] };
 
 test('valid content is sent to the agent', () => {
   const all = { ...least, mail: 'ana@example.org', port: 8080, share: 0.5, notify: false };
   expect(checkedContent(whole, all)).toEqual(all);
   expect(checkedContent(whole, least)).toEqual(least);
-  expect(checkedContent(formOf({}), {})).toEqual({});
+  expect(checkedContent(parseForm({}), {})).toEqual({});
 });
 
 test.each([
@@ -54,30 +54,30 @@ test.each([
   ['date', '2026-02-28', '2026-02-30'],
   ['date-time', '2026-02-28T10:00:00+02:00', '2026-02-28 10:00'],
 ])('a text with format %s is checked', (format, fits, wrong) => {
-  const form = formOf({ a: { type: 'string', format } });
+  const form = parseForm({ a: { type: 'string', format } });
   expect(checkedContent(form, { a: fits })).toEqual({ a: fits });
   expect(() => checkedContent(form, { a: wrong })).toThrow('content.a must be a');
 });
 
 test('length counts characters, not UTF-16 code units', () => {
-  const form = formOf({ a: { type: 'string', maxLength: 2 } });
+  const form = parseForm({ a: { type: 'string', maxLength: 2 } });
   expect(checkedContent(form, { a: '😀😀' })).toEqual({ a: '😀😀' });
 });
 
 test('fields may be named like properties of every object', () => {
-  const form = formOf({ constructor: { type: 'string' }, toString: { type: 'boolean' } });
+  const form = parseForm({ constructor: { type: 'string' }, toString: { type: 'boolean' } });
   expect(checkedContent(form, {})).toEqual({});
   expect(checkedContent(form, { constructor: 'x' })).toEqual({ constructor: 'x' });
 });
 
 test('a pattern is never run, so it cannot block the service', () => {
-  const form = formOf({ a: { type: 'string', pattern: '^(a+)+$' } });
+  const form = parseForm({ a: { type: 'string', pattern: '^(a+)+$' } });
   const a = `${'a'.repeat(50_000)}!`;
   expect(checkedContent(form, { a })).toEqual({ a });
 });
 
 test('the size of the content is bounded', () => {
-  const form = formOf({ a: { type: 'string' }, b: { type: 'string' } });
+  const form = parseForm({ a: { type: 'string' }, b: { type: 'string' } });
   const half = 'x'.repeat(140_000);
   expect(checkedContent(form, { a: half })).toEqual({ a: half });
   expect(() => checkedContent(form, { a: half, b: half })).toThrow('content must be at most 262144');

@@ -21,9 +21,9 @@ export function checkedContent(
   if (unknown !== undefined) throw invalid(`${fieldPath(['content', unknown])} is not a field of the form`);
   const entries = form.fields.flatMap((field): [string, unknown][] => {
     const { name, required } = field;
-    const schema = schemaOf(field);
-    const given = Object.hasOwn(content, name) ? content[name] : undefined;
-    const value = validate(required ? schema : schema.optional(), given, '', ['content', name]);
+    const schema = toSchema(field);
+    const entry = Object.hasOwn(content, name) ? content[name] : undefined;
+    const value = validate(required ? schema : schema.optional(), entry, '', ['content', name]);
     return value === undefined ? [] : [[name, value]];
   });
   const checked = Object.fromEntries(entries);
@@ -33,7 +33,7 @@ export function checkedContent(
   return checked;
 }
 
-function schemaOf(field: ElicitationField): z.ZodType {
+function toSchema(field: ElicitationField): z.ZodType {
   const { type, choices } = field;
   const min = field.min ?? Number.NEGATIVE_INFINITY;
   const max = field.max ?? Number.POSITIVE_INFINITY;
@@ -43,8 +43,8 @@ function schemaOf(field: ElicitationField): z.ZodType {
     case 'text':
       return formats[field.format ?? 'none']
         .refine((text) => !text.includes('\0'), { error: 'must not contain NUL' })
-        .refine((text) => charsOf(text) >= min, { error: `must be at least ${min} characters` })
-        .refine((text) => charsOf(text) <= max, { error: `must be at most ${max} characters` });
+        .refine((text) => countChars(text) >= min, { error: `must be at least ${min} characters` })
+        .refine((text) => countChars(text) <= max, { error: `must be at most ${max} characters` });
     case 'number':
       return z.number().min(min).max(max);
     case 'integer':
@@ -71,6 +71,6 @@ const formats = {
 };
 
 /** JSON Schema counts code points. */
-function charsOf(text: string): number {
+function countChars(text: string): number {
   return [...text].length;
 }

@@ -5,7 +5,7 @@ import { preparedQuery } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 import { agentInView } from '../../store/views.ts';
-import { actorIdOf } from '../actors/rules/actor.ts';
+import { memberActorId } from '../actors/rules/actor.ts';
 import type { AgentRequestFilter } from '../reviews/agent-requests.ts';
 import type { Elicitation, ElicitationForm, ElicitationStatus } from './rules.ts';
 
@@ -97,7 +97,7 @@ export function incompleteElicitations(
   );
 }
 
-export function formOf(row: Pick<ElicitationRow, 'form'>): ElicitationForm | null {
+export function parseForm(row: Pick<ElicitationRow, 'form'>): ElicitationForm | null {
   return row.form === null ? null : (JSON.parse(row.form) as ElicitationForm);
 }
 
@@ -109,10 +109,10 @@ export function toElicitation(row: ElicitationRow): Elicitation {
     session_id: row.session_id,
     team_id,
     run_id: row.run_id,
-    origin_actor_id: member_id === null || team_id === null ? null : actorIdOf(member_id, team_id),
+    origin_actor_id: member_id === null || team_id === null ? null : memberActorId(member_id, team_id),
     mode: row.mode,
     message: row.message,
-    form: formOf(row),
+    form: parseForm(row),
     url: row.url,
     tool_call_id: row.tool_call_id,
     status: row.status,

@@ -23,7 +23,7 @@ import {
 export function openElicitation(
   transaction: AcpTransaction,
   request: ReceivedRequest,
-  { message, form, ...asked }: Elicitation,
+  { message, form, ...elicitation }: Elicitation,
   timeout_ms: number | null,
 ): void {
   const { tx, agent, session, now, core } = transaction;
@@ -34,7 +34,7 @@ export function openElicitation(
     agent_num: agent.num,
     session_num: session.num,
     request_id: JSON.stringify(request.id),
-    ...asked,
+    ...elicitation,
     message: transaction.redact(message),
     form: form && JSON.stringify(redacted(form, (text) => transaction.redact(text))),
     status: 'pending',
@@ -52,20 +52,20 @@ export function openElicitation(
  * ids of a review's options. A default that would have to be redacted is dropped, so that nobody sends the redacted value.
  */
 function redacted(form: Form, redact: (text: string) => string): Form {
-  const words = <T extends { title: string | null; description: string | null }>(one: T): T => ({
-    ...one,
-    title: one.title && redact(one.title),
-    description: one.description && redact(one.description),
+  const redactTexts = <T extends { title: string | null; description: string | null }>(item: T): T => ({
+    ...item,
+    title: item.title && redact(item.title),
+    description: item.description && redact(item.description),
   });
   const fields = form.fields.map((field) => ({
-    ...words(field),
-    choices: field.choices.map(words),
+    ...redactTexts(field),
+    choices: field.choices.map(redactTexts),
     default:
       field.type === 'text' && typeof field.default === 'string' && redact(field.default) !== field.default
         ? null
         : field.default,
   }));
-  return { ...words(form), fields };
+  return { ...redactTexts(form), fields };
 }
 
 /** Handles the agent's report that the action at its URL is complete. Unknown and already completed ids change nothing. */

@@ -58,8 +58,8 @@ async function audited(event: string): Promise<unknown[]> {
 test('a form waits for a person, and the input goes only to the agent', async () => {
   const { id, acp } = await prompted();
   elicit(acp, 'q');
-  const [asked] = await elicitations(1);
-  expect(asked).toMatchObject({
+  const [elicitation] = await elicitations(1);
+  expect(elicitation).toMatchObject({
     agent_id: id,
     session_id: acp.session_id,
     team_id: null,
@@ -72,7 +72,7 @@ test('a form waits for a person, and the input goes only to the agent', async ()
     delivery: null,
     expires_at: null,
   });
-  expect(asked!.form!.fields.map(({ name }) => name)).toEqual(
+  expect(elicitation!.form!.fields.map(({ name }) => name)).toEqual(
     Object.keys(askedForm.requestedSchema.properties),
   );
   expect(await room.get(id)).toMatchObject({
@@ -80,18 +80,18 @@ test('a form waits for a person, and the input goes only to the agent', async ()
     pending_reviews: 0,
     activity: 'needs_you',
   });
-  const event = (await room.events(id)).find(({ elicitation_id }) => elicitation_id === asked!.id);
+  const event = (await room.events(id)).find(({ elicitation_id }) => elicitation_id === elicitation!.id);
   expect(event).toMatchObject({ direction: 'from_agent', method: 'elicitation/create' });
   const entered = { ...content, name: 'a-word-of-its-own' };
-  const answered = await respond(asked!.id, { action: 'accept', content: entered });
+  const answered = await respond(elicitation!.id, { action: 'accept', content: entered });
   expect(answered).toMatchObject({ status: 'accepted', answered_by: 'ana', delivery: 'queued' });
   const result = { action: 'accept', content: entered };
   expect(await acp.hears('response')).toEqual({ kind: 'response', id: 'q', result });
-  await vi.waitFor(async () => expect((await get(asked!.id)).delivery).toBe('written'), SOON);
+  await vi.waitFor(async () => expect((await get(elicitation!.id)).delivery).toBe('written'), SOON);
   expect(await room.get(id)).toMatchObject({ pending_elicitations: 0, activity: 'working' });
   const fields = Object.keys(entered);
   expect(await audited('elicitation_answered')).toEqual([
-    { elicitation_id: asked!.id, mode: 'form', action: 'accept', fields },
+    { elicitation_id: elicitation!.id, mode: 'form', action: 'accept', fields },
   ]);
   for (const table of ['audit', 'elicitations', 'feed'] as const) {
     expect(JSON.stringify(await rowsOf(table))).not.toContain(entered.name);
@@ -105,70 +105,70 @@ test.each<[ElicitationAnswer, string]>([
 ])('the answer %j is sent without content', async (answer, status) => {
   const { acp } = await prompted();
   elicit(acp);
-  const [asked] = await elicitations(1);
-  await expect(respond(asked!.id, { ...answer, content: {} })).rejects.toThrow(
+  const [elicitation] = await elicitations(1);
+  await expect(respond(elicitation!.id, { ...answer, content: {} })).rejects.toThrow(
     'content is only for action accept of a form',
   );
-  expect(await respond(asked!.id, answer)).toMatchObject({ status, answered_by: 'ana' });
+  expect(await respond(elicitation!.id, answer)).toMatchObject({ status, answered_by: 'ana' });
   expect(await acp.hears('response')).toEqual({ kind: 'response', id: 1, result: answer });
 });
 
 test('rejected content changes nothing', async () => {
   const { id, acp } = await prompted();
   elicit(acp);
-  const [asked] = await elicitations(1);
-  const wrong = respond(asked!.id, { action: 'accept', content: { ...content, port: 80 } });
+  const [elicitation] = await elicitations(1);
+  const wrong = respond(elicitation!.id, { action: 'accept', content: { ...content, port: 80 } });
   await expect(wrong).rejects.toMatchObject({
     kind: 'invalid',
     message: 'content.port must be at least 1024',
   });
-  await expect(respond(asked!.id, { action: 'accept' })).rejects.toThrow('content.name is required');
-  expect(await get(asked!.id)).toMatchObject({ status: 'pending', delivery: null });
+  await expect(respond(elicitation!.id, { action: 'accept' })).rejects.toThrow('content.name is required');
+  expect(await get(elicitation!.id)).toMatchObject({ status: 'pending', delivery: null });
   expect(acp.lines).toHaveLength(3);
   expect(await audited('elicitation_answered')).toEqual([]);
   await room.expectTrue(id);
 });
 
-test('a URL is accepted, and complete once the agent says so', async () => {
+test('an accepted URL completes when the agent reports it', async () => {
   const { id, acp } = await prompted();
   elicit(acp, 1, link());
-  const [asked] = await elicitations(1);
+  const [elicitation] = await elicitations(1);
   const url = 'https://example.org/connect?id=1';
-  expect(asked).toMatchObject({ mode: 'url', url, form: null, completed_at: null });
-  await expect(respond(asked!.id)).rejects.toThrow('content is only for action accept of a form');
-  expect(await respond(asked!.id, { action: 'accept' })).toMatchObject({ status: 'accepted' });
+  expect(elicitation).toMatchObject({ mode: 'url', url, form: null, completed_at: null });
+  await expect(respond(elicitation!.id)).rejects.toThrow('content is only for action accept of a form');
+  expect(await respond(elicitation!.id, { action: 'accept' })).toMatchObject({ status: 'accepted' });
   expect(await acp.hears('response')).toEqual({ kind: 'response', id: 1, result: { action: 'accept' } });
   expect(await audited('elicitation_answered')).toMatchObject([{ mode: 'url', host: 'example.org' }]);
   const complete = (elicitationId: unknown) =>
     acp.says({ kind: 'notification', method: 'elicitation/complete', params: { elicitationId } });
   complete('another');
   complete('e1');
-  await vi.waitFor(async () => expect((await get(asked!.id)).completed_at).not.toBeNull(), SOON);
-  const { completed_at } = await get(asked!.id);
+  await vi.waitFor(async () => expect((await get(elicitation!.id)).completed_at).not.toBeNull(), SOON);
+  const { completed_at } = await get(elicitation!.id);
   room.clock.advance(1_000);
   complete('e1');
   acp.updates({ sessionUpdate: 'session_info_update', title: 'after it' });
   await vi.waitFor(async () => {
     expect(JSON.stringify((await room.events(id)).at(-1))).toContain('after it');
   }, SOON);
-  expect(await get(asked!.id)).toMatchObject({ status: 'accepted', completed_at });
+  expect(await get(elicitation!.id)).toMatchObject({ status: 'accepted', completed_at });
   await room.expectTrue(id);
 });
 
 test('the first answer counts; a later one gets a 409 that names the first responder', async () => {
   const { acp } = await prompted();
   elicit(acp);
-  const [asked] = await elicitations(1);
+  const [elicitation] = await elicitations(1);
   const eve: Caller = { ...BEN, user_id: 'usr_e', username: 'eve', role: 'root' };
-  const answers = [ANA, eve, ANA].map((caller) => respond(asked!.id, accept, caller));
+  const answers = [ANA, eve, ANA].map((caller) => respond(elicitation!.id, accept, caller));
   const settled = await Promise.allSettled(answers);
   expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
-  const { answered_by } = await get(asked!.id);
-  const lost = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
+  const { answered_by } = await get(elicitation!.id);
+  const lost = settled.flatMap((item) => (item.status === 'rejected' ? [item.reason] : []));
   const message = `elicitation is already accepted by ${answered_by}`;
   expect(lost).toMatchObject(Array(2).fill({ kind: 'conflict', message }));
   // This is also true if the late answer would not fit the form.
-  await expect(respond(asked!.id, { action: 'accept', content: {} })).rejects.toThrow(message);
+  await expect(respond(elicitation!.id, { action: 'accept', content: {} })).rejects.toThrow(message);
   await acp.hears('response');
   expect(acp.lines).toHaveLength(4);
 });
@@ -176,10 +176,10 @@ test('the first answer counts; a later one gets a 409 that names the first respo
 test('an answer repeated with its idempotency key gets the same response', async () => {
   const { acp } = await prompted();
   elicit(acp);
-  const [asked] = await elicitations(1);
+  const [elicitation] = await elicitations(1);
   const request = new Uint8Array(32);
   expect(await room.idempotency.begin(ANA, 'key', request)).toHaveProperty('first');
-  const first = await room.elicitations.respond(ANA, asked!.id, accept, 'key');
+  const first = await room.elicitations.respond(ANA, elicitation!.id, accept, 'key');
   await room.close();
   await room.open();
   const again = await room.idempotency.begin(ANA, 'key', request);
@@ -215,12 +215,12 @@ test('an elicitation that nobody answers in time expires, and the agent gets can
   room.review_timeout_ms = 60_000;
   const { id, acp } = await prompted();
   elicit(acp);
-  const [asked] = await elicitations(1);
-  expect(asked!.expires_at).toBe(new Date(room.clock.now() + 60_000).toISOString());
+  const [elicitation] = await elicitations(1);
+  expect(elicitation!.expires_at).toBe(new Date(room.clock.now() + 60_000).toISOString());
   await room.pass(60_000);
   expect(await acp.hears('response')).toMatchObject({ id: 1, result: { action: 'cancel' } });
-  expect(await get(asked!.id)).toMatchObject({ status: 'expired', answered_by: null });
-  await expect(respond(asked!.id)).rejects.toThrow('elicitation is already expired');
+  expect(await get(elicitation!.id)).toMatchObject({ status: 'expired', answered_by: null });
+  await expect(respond(elicitation!.id)).rejects.toThrow('elicitation is already expired');
   elicit(acp, 2);
   const [, next] = await elicitations(2);
   await respond(next!.id);
@@ -232,39 +232,43 @@ test('an elicitation that nobody answers in time expires, and the agent gets can
 test('an elicitation that the agent withdraws is cancelled', async () => {
   const { id, acp } = await prompted();
   elicit(acp, 1);
-  const [asked] = await elicitations(1);
+  const [elicitation] = await elicitations(1);
   acp.says({ kind: 'notification', method: '$/cancel_request', params: { requestId: 1 } });
   expect(await acp.hears('response')).toMatchObject({ id: 1, error: { code: -32800 } });
-  expect(await get(asked!.id)).toMatchObject({ status: 'cancelled', answered_by: null, delivery: null });
+  expect(await get(elicitation!.id)).toMatchObject({
+    status: 'cancelled',
+    answered_by: null,
+    delivery: null,
+  });
   expect(await room.get(id)).toMatchObject({ pending_elicitations: 0, activity: 'working' });
-  await expect(respond(asked!.id)).rejects.toThrow('elicitation is already cancelled');
+  await expect(respond(elicitation!.id)).rejects.toThrow('elicitation is already cancelled');
   await room.expectTrue(id);
 });
 
 test('an answer to a request that the agent withdrew is undeliverable', async () => {
   const { id, acp } = await prompted();
   elicit(acp);
-  const [asked] = await elicitations(1);
+  const [elicitation] = await elicitations(1);
   const reached = Promise.withResolvers<void>();
   const { input } = room.node;
   room.node.input = async (...args) => {
     await reached.promise;
     return input(...args);
   };
-  await respond(asked!.id);
+  await respond(elicitation!.id);
   acp.says({ kind: 'notification', method: '$/cancel_request', params: { requestId: 1 } });
-  await vi.waitFor(async () => expect((await get(asked!.id)).delivery).toBe('undeliverable'), SOON);
+  await vi.waitFor(async () => expect((await get(elicitation!.id)).delivery).toBe('undeliverable'), SOON);
   expect((await room.events(id)).at(-1)).toMatchObject({
     code: 'elicitation_undeliverable',
     error: 'the answer of ana did not reach the agent',
-    elicitation_id: asked!.id,
+    elicitation_id: elicitation!.id,
   });
   expect(await audited('elicitation_undeliverable')).toMatchObject([
-    { elicitation_id: asked!.id, answered_by: 'ana', status: 'accepted' },
+    { elicitation_id: elicitation!.id, answered_by: 'ana', status: 'accepted' },
   ]);
   reached.resolve();
   await acp.hears('response');
-  expect(await get(asked!.id)).toMatchObject({ status: 'accepted', delivery: 'undeliverable' });
+  expect(await get(elicitation!.id)).toMatchObject({ status: 'accepted', delivery: 'undeliverable' });
   await room.expectTrue(id);
 });
 
@@ -291,12 +295,12 @@ test('an agent that ends leaves no pending elicitations', async () => {
 test('cancelling the turn answers it with cancel, before the agent gets the cancel of the turn', async () => {
   const { id, acp } = await prompted();
   elicit(acp);
-  const [asked] = await elicitations(1);
+  const [elicitation] = await elicitations(1);
   await room.prompting.cancel(BEN, id).catch(() => {});
   await room.prompting.cancel(ANA, id);
   expect(await acp.hears('response')).toMatchObject({ id: 1, result: { action: 'cancel' } });
   await acp.hears('notification', 'session/cancel');
-  expect(await get(asked!.id)).toMatchObject({ status: 'cancelled', answered_by: 'ana' });
+  expect(await get(elicitation!.id)).toMatchObject({ status: 'cancelled', answered_by: 'ana' });
   await room.expectTrue(id);
 });
 
@@ -310,12 +314,12 @@ test('an agent may ask before it has a session, and is not reported as silent wh
     method: 'elicitation/create',
     params: { requestId: hello.id, ...link() },
   });
-  const [asked] = await elicitations(1);
+  const [elicitation] = await elicitations(1);
   expect((await room.get(id)).activity).toBe('needs_you');
   await room.pass(60_000);
   await room.pass(60_000);
   expect(await room.errors(id)).toEqual([]);
-  await respond(asked!.id, { action: 'accept' });
+  await respond(elicitation!.id, { action: 'accept' });
   expect(await acp.hears('response')).toMatchObject({ id: 1, result: { action: 'accept' } });
   expect((await room.get(id)).activity).toBe('starting');
   await room.pass(60_000);
@@ -350,8 +354,8 @@ test('shown texts are redacted; names and values are sent back to the agent unch
     key: { type: 'string', title: env.KEY, default: env.KEY },
   };
   elicit(acp, 1, { message: `with ${env.KEY}?`, requestedSchema: { properties } });
-  const [asked] = await elicitations(1);
-  expect(asked).toMatchObject({
+  const [elicitation] = await elicitations(1);
+  expect(elicitation).toMatchObject({
     message: 'with [redacted:KEY]?',
     form: {
       fields: [
@@ -365,7 +369,7 @@ test('shown texts are redacted; names and values are sent back to the agent unch
     },
   });
   const answer = { 'fast-and-loose': 'fast-and-loose', key: env.KEY };
-  await respond(asked!.id, { action: 'accept', content: answer });
+  await respond(elicitation!.id, { action: 'accept', content: answer });
   expect(await acp.hears('response')).toMatchObject({ result: { action: 'accept', content: answer } });
   const events = JSON.stringify(await room.events(id));
   expect(events).not.toContain(env.KEY);
@@ -377,16 +381,16 @@ test('only the agent’s owner and root can see and answer them', async () => {
   const acp = new ScriptedAcp(room, session_id!);
   await acp.opens();
   elicit(acp);
-  const [asked] = await elicitations(1);
+  const [elicitation] = await elicitations(1);
   const eve: Caller = { ...BEN, user_id: 'usr_e', username: 'eve' };
   expect((await room.elicitations.list(eve, {}, {})).items).toEqual([]);
   const hidden = 'elicitation not found';
-  await expect(room.elicitations.get(eve, asked!.id)).rejects.toThrow(hidden);
-  await expect(respond(asked!.id, accept, eve)).rejects.toThrow(hidden);
+  await expect(room.elicitations.get(eve, elicitation!.id)).rejects.toThrow(hidden);
+  await expect(respond(elicitation!.id, accept, eve)).rejects.toThrow(hidden);
   await expect(respond('eli_x')).rejects.toThrow(hidden);
-  const pending = { status: 'pending', agent_id: asked!.agent_id } as const;
+  const pending = { status: 'pending', agent_id: elicitation!.agent_id } as const;
   expect((await room.elicitations.list(BEN, pending, { limit: 1 })).items).toHaveLength(1);
-  expect((await respond(asked!.id, accept, BEN)).answered_by).toBe('ben');
+  expect((await respond(elicitation!.id, accept, BEN)).answered_by).toBe('ben');
   expect((await room.elicitations.list(BEN, pending, {})).items).toEqual([]);
 });
 

@@ -19,8 +19,8 @@ import { checkedContent } from './content.ts';
 import {
   type ElicitationRow,
   findElicitation,
-  formOf,
   listElicitations,
+  parseForm,
   queuedElicitations,
   toElicitation,
   updateElicitation,
@@ -52,7 +52,7 @@ export class Elicitations {
     authorize(caller, 'reviews.list');
     const seen = { view: viewOf(caller), ...filter };
     return this.#core.store.read((reader) =>
-      pageOfRequests((one) => listElicitations(reader, one), seen, request, toElicitation),
+      pageOfRequests((item) => listElicitations(reader, item), seen, request, toElicitation),
     );
   }
 
@@ -77,8 +77,8 @@ export class Elicitations {
       const row = mustFind(tx, caller, 'review.answer', elicitation_id);
       const elicitation = this.#answer(tx, row, caller, answer);
       if (idempotency_key !== null) {
-        const kept = { status: 200, location: null, body: elicitation };
-        idempotency.keepWith(tx, caller, idempotency_key, kept);
+        const rest = { status: 200, location: null, body: elicitation };
+        idempotency.storeWith(tx, caller, idempotency_key, rest);
       }
       return elicitation;
     });
@@ -90,7 +90,7 @@ export class Elicitations {
     if (row.status !== 'pending') throw over(row);
     if (findSession(tx, row.session_id)?.stdin_lost === 1) throw problems.stdinLost();
     const { action } = answer;
-    const content = contentOf(row, answer);
+    const content = buildContent(row, answer);
     const answered_by = caller.username;
     const done = AcpTransaction.run(this.#core, tx, row.session_id, (transaction) => {
       const result = { action, ...(content && { content }) };
@@ -153,11 +153,11 @@ function mustFind(reader: Reader, caller: Caller, action: Action, elicitation_id
 }
 
 /** Null if the answer has no content. */
-function contentOf(
+function buildContent(
   row: ElicitationRow,
   { action, content }: ElicitationAnswer,
 ): Record<string, unknown> | null {
-  const form = formOf(row);
+  const form = parseForm(row);
   if (action === 'accept' && form !== null) return checkedContent(form, content ?? {});
   if (content !== undefined) throw invalid('content is only for action accept of a form');
   return null;

@@ -8,11 +8,11 @@ import { ActorTransactions } from '../actors/transactions.ts';
 import { insertRun, type RunRow } from '../runs/queries/runs.ts';
 import { mailMethods, triggerMethods } from './actor.ts';
 import { mail_help } from './messages.ts';
-import { type MailRoom, makeMailRoom } from './testing.ts';
+import { type MailFixture, openMailFixture } from './testing.ts';
 
-let room: MailRoom;
+let room: MailFixture;
 beforeEach(async () => {
-  room = await makeMailRoom();
+  room = await openMailFixture();
 });
 afterEach(() => room.end());
 

@@ -1,18 +1,18 @@
 /** Actor methods about mail and time triggers. */
 import type { Store } from '../../store/store.ts';
-import { actAs, type Inbox, inboxOf } from '../actors/acting.ts';
+import { actAs, getInbox, type Inbox } from '../actors/acting.ts';
 import type { ActorRequest } from '../actors/contract.ts';
 import type { ActorCaller } from '../actors/rules/actor.ts';
-import { runAttemptOf } from '../actors/stale-attempts.ts';
+import { getRunAttempt } from '../actors/stale-attempts.ts';
 import type { ActorTransactions } from '../actors/transactions.ts';
 import type { ActorMethods } from '../feature.ts';
-import { participantsOf } from '../runs/participants.ts';
+import { getParticipants } from '../runs/participants.ts';
 import { resolveActor } from '../teams/participants.ts';
 import { limits } from './limits.ts';
 import { toMail } from './queries/mail.ts';
 import { listTriggers, toTrigger } from './queries/triggers.ts';
 import type { Mail } from './rules/mail.ts';
-import { scheduleOf } from './schedule.ts';
+import { toSchedule } from './schedule.ts';
 import type { Mailbox } from './service.ts';
 import type { Triggers } from './triggers.ts';
 
@@ -26,30 +26,30 @@ export function mailMethods(
   transactions: ActorTransactions,
   mailbox: Pick<Mailbox, 'post' | 'take' | 'acknowledge' | 'awaitNew'>,
 ): MailMethods {
-  const ownInbox = (caller: ActorCaller, asked: ActorRequest<'receive'>): Promise<Inbox> =>
-    store.read((reader) => inboxOf(actAs(reader, caller, asked)));
+  const ownInbox = (caller: ActorCaller, request: ActorRequest<'receive'>): Promise<Inbox> =>
+    store.read((reader) => getInbox(actAs(reader, caller, request)));
 
-  const take = async (caller: ActorCaller, asked: ActorRequest<'inbox'>): Promise<Mail[]> => {
-    const { limit = limits.actor_inbox_items_max, status } = asked;
-    return mailbox.take({ ...filterOf(await ownInbox(caller, asked)), status, limit });
+  const take = async (caller: ActorCaller, request: ActorRequest<'inbox'>): Promise<Mail[]> => {
+    const { limit = limits.actor_inbox_items_max, status } = request;
+    return mailbox.take({ ...toFilter(await ownInbox(caller, request)), status, limit });
   };
 
   return {
-    inbox: async (caller, asked) => ({ messages: await take(caller, asked) }),
-    receive: async (caller, asked) => {
-      const messages = await take(caller, asked);
+    inbox: async (caller, request) => ({ messages: await take(caller, request) }),
+    receive: async (caller, request) => {
+      const messages = await take(caller, request);
       if (messages.length > 0) return { messages };
-      const inbox = await ownInbox(caller, asked);
-      await mailbox.awaitNew({ ...filterOf(inbox), limit: 1 }, limits.actor_receive_ms, never);
-      return { messages: await take(caller, asked) };
+      const inbox = await ownInbox(caller, request);
+      await mailbox.awaitNew({ ...toFilter(inbox), limit: 1 }, limits.actor_receive_ms, never);
+      return { messages: await take(caller, request) };
     },
-    ack: (caller, { message_id, ...asked }) =>
-      store.write((tx) => toMail(mailbox.acknowledge(tx, message_id, inboxOf(actAs(tx, caller, asked))))),
-    send: (caller, { to, payload, idempotency_key = null, ...asked }) =>
-      transactions.inRun(caller, asked, 'mail.use', (tx, { actor_id: from_actor_id, team, run }) => {
-        const to_actor_id = resolveActor(tx, participantsOf(team, run), to).actor_id;
+    ack: (caller, { message_id, ...request }) =>
+      store.write((tx) => toMail(mailbox.acknowledge(tx, message_id, getInbox(actAs(tx, caller, request))))),
+    send: (caller, { to, payload, idempotency_key = null, ...request }) =>
+      transactions.inRun(caller, request, 'mail.use', (tx, { actor_id: from_actor_id, team, run }) => {
+        const to_actor_id = resolveActor(tx, getParticipants(team, run), to).actor_id;
         // A message from an earlier attempt of the run belongs to that attempt.
-        const run_attempt = runAttemptOf(tx, caller) ?? run.attempt;
+        const run_attempt = getRunAttempt(tx, caller) ?? run.attempt;
         const letter = { run, run_attempt, from_actor_id, to_actor_id, payload, idempotency_key };
         return toMail(mailbox.post(tx, letter));
       }),
@@ -64,21 +64,21 @@ export function triggerMethods(
   triggers: Pick<Triggers, 'add' | 'drop'>,
 ): TriggerMethods {
   return {
-    'time-trigger-list': (caller, asked) =>
+    'time-trigger-list': (caller, request) =>
       store.read((reader) => {
-        const { run_num, ...own } = inboxOf(actAs(reader, caller, asked));
+        const { run_num, ...own } = getInbox(actAs(reader, caller, request));
         return { triggers: listTriggers(reader, { ...own, run_num: run_num ?? undefined }).map(toTrigger) };
       }),
-    'time-trigger-set': (caller, { at, every_seconds, cron, timezone, payload, ...asked }) =>
-      transactions.inCurrentAttempt(caller, asked, 'triggers.use', (tx, { run, actor_id }) => {
-        const schedule = scheduleOf({ at, every_seconds, cron, timezone });
+    'time-trigger-set': (caller, { at, every_seconds, cron, timezone, payload, ...request }) =>
+      transactions.inCurrentAttempt(caller, request, 'triggers.use', (tx, { run, actor_id }) => {
+        const schedule = toSchedule({ at, every_seconds, cron, timezone });
         return toTrigger(triggers.add(tx, run, actor_id, { payload, ...schedule }, actor_id));
       }),
-    'time-trigger-cancel': (caller, { trigger_id, ...asked }) =>
-      store.write((tx) => toTrigger(triggers.drop(tx, trigger_id, inboxOf(actAs(tx, caller, asked))))),
+    'time-trigger-cancel': (caller, { trigger_id, ...request }) =>
+      store.write((tx) => toTrigger(triggers.drop(tx, trigger_id, getInbox(actAs(tx, caller, request))))),
   };
 }
 
-function filterOf({ actor_id, run_num, view }: Inbox) {
+function toFilter({ actor_id, run_num, view }: Inbox) {
   return { to_actor_id: actor_id, run_num: run_num ?? undefined, view };
 }

@@ -6,10 +6,10 @@ import { teamResource } from '../../store/resources.ts';
 import type { Reader } from '../../store/store.ts';
 import { findUserByName } from '../../store/users.ts';
 import type { Caller } from '../accounts/rules.ts';
-import { ofTeams } from '../actors/acting.ts';
-import { usernameOf } from '../actors/rules/actor.ts';
-import { mustFindRun } from '../runs/access.ts';
-import { participantsOf } from '../runs/participants.ts';
+import { teamView } from '../actors/acting.ts';
+import { parseUsername } from '../actors/rules/actor.ts';
+import { requireRun } from '../runs/access.ts';
+import { getParticipants } from '../runs/participants.ts';
 import type { RunRow } from '../runs/queries/runs.ts';
 import { type Actor, resolveActor } from '../teams/participants.ts';
 import { findTeam, type TeamRow } from '../teams/queries.ts';
@@ -32,24 +32,24 @@ type TeamAction = Extract<Action, 'team.read' | 'team.work'>;
  * The actor that a user acts as. Throws `run not found`, `unknown actor: <id>`, also for members of teams that the
  * caller cannot see, and `not allowed to act as <id>`.
  */
-export function mustActAs(
+export function resolveActingActor(
   reader: Reader,
   caller: Caller,
   action: TeamAction,
-  asked: string,
+  ref: string,
   run_id?: string,
 ): Acting {
   if (run_id !== undefined) {
-    const { team, run } = mustFindRun(reader, caller, action, run_id);
-    return { run, ...acting(caller, actorOfRun(reader, team, run, asked)) };
+    const { team, run } = requireRun(reader, caller, action, run_id);
+    return { run, ...acting(caller, actorOfRun(reader, team, run, ref)) };
   }
-  const actor = actorAnywhere(reader, caller, action, asked);
-  return { run: null, ...acting(caller, actor), ...ofTeams(caller, actor) };
+  const actor = actorAnywhere(reader, caller, action, ref);
+  return { run: null, ...acting(caller, actor), ...teamView(caller, actor) };
 }
 
 /** Throws `unknown actor: <id>`. */
-export function actorOfRun(reader: Reader, team: TeamRow, run: RunRow, asked: string): Actor {
-  return resolveActor(reader, participantsOf(team, run), asked);
+export function actorOfRun(reader: Reader, team: TeamRow, run: RunRow, ref: string): Actor {
+  return resolveActor(reader, getParticipants(team, run), ref);
 }
 
 function acting(caller: Caller, actor: Actor): Pick<Acting, 'actor_id' | 'own'> {
@@ -64,12 +64,12 @@ function actedAs(actor: Actor): ActingTarget {
   return { kind: 'member', has_no_agent: actor.member.agent === null };
 }
 
-function actorAnywhere(reader: Reader, caller: Caller, action: TeamAction, asked: string): Actor {
-  const username = usernameOf(asked);
-  if (username !== null) return humanAnywhere(reader, caller, asked, username);
-  const team = findTeam(reader, asked.slice(asked.lastIndexOf('@') + 1));
-  if (!team || decide(caller, action, teamResource(reader, team)) !== 'allow') throw unknown(asked);
-  return resolveActor(reader, participantsOf(team, null), asked);
+function actorAnywhere(reader: Reader, caller: Caller, action: TeamAction, ref: string): Actor {
+  const username = parseUsername(ref);
+  if (username !== null) return humanAnywhere(reader, caller, ref, username);
+  const team = findTeam(reader, ref.slice(ref.lastIndexOf('@') + 1));
+  if (!team || decide(caller, action, teamResource(reader, team)) !== 'allow') throw unknown(ref);
+  return resolveActor(reader, getParticipants(team, null), ref);
 }
 
 /** Only root may know whether other users exist. */

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { bounded, id, list, pageQuery, queryInteger, time } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
-import { actorName, asActor, given, inRun } from '../actors/rules/params.ts';
+import { actorName, asActor, inRunParams, nonEmptyName } from '../actors/rules/params.ts';
 import { limits } from './limits.ts';
 import { type Mail, mailStatuses } from './rules/mail.ts';
 import type { Trigger } from './rules/trigger.ts';
@@ -67,7 +67,7 @@ export interface TriggerTimes {
 }
 
 export function isOneTime({ at, every_seconds, cron }: TriggerTimes): boolean {
-  return [at, every_seconds, cron].filter((one) => one !== undefined).length === 1;
+  return [at, every_seconds, cron].filter((item) => item !== undefined).length === 1;
 }
 export const severalTimes = { error: 'must be one of at, every_seconds and cron', path: ['at'] };
 
@@ -190,7 +190,7 @@ export const mailActorMethods = {
   inbox: {
     tool: 'Your messages that you have not acknowledged, oldest first.',
     params: z.object({
-      ...inRun,
+      ...inRunParams,
       limit: z.int().min(1).max(limits.actor_inbox_items_max).optional(),
       status: z.literal('all', { error: 'must be all' }).optional(),
     }),
@@ -200,7 +200,7 @@ export const mailActorMethods = {
   receive: {
     tool: 'Your messages; waits a few seconds if the mailbox is empty.',
     waits: true,
-    params: z.object({ ...inRun, limit: z.int().min(1).max(limits.actor_inbox_items_max).optional() }),
+    params: z.object({ ...inRunParams, limit: z.int().min(1).max(limits.actor_inbox_items_max).optional() }),
     result: z.custom<{ messages: Mail[] }>(),
   },
   ack: {
@@ -211,7 +211,7 @@ export const mailActorMethods = {
   send: {
     tool: 'Write to a member (its member_id), to `leader`, or to `user`. The payload is a JSON object, for example {"text": "…"}.',
     params: z.object({
-      ...inRun,
+      ...inRunParams,
       to: actorName,
       payload,
       idempotency_key: bounded(sharedLimits.idempotency_key_chars_max).min(1).optional(),
@@ -221,7 +221,7 @@ export const mailActorMethods = {
 
   'time-trigger-list': {
     tool: 'Your time triggers.',
-    params: z.object(inRun),
+    params: z.object(inRunParams),
     result: z.custom<{ triggers: Trigger[] }>(),
   },
   /** One of `at` (RFC 3339), `every_seconds` and `cron`. */
@@ -229,7 +229,7 @@ export const mailActorMethods = {
     tool: 'Schedule a message to yourself: one of at (RFC 3339), every_seconds and cron.',
     params: z
       .object({
-        ...inRun,
+        ...inRunParams,
         ...triggerTimes,
         payload,
       })
@@ -238,7 +238,7 @@ export const mailActorMethods = {
   },
   'time-trigger-cancel': {
     tool: 'Cancel a time trigger.',
-    params: z.object({ ...asActor, trigger_id: given }),
+    params: z.object({ ...asActor, trigger_id: nonEmptyName }),
     result: z.custom<Trigger>(),
   },
 } as const;

@@ -9,7 +9,7 @@ import { mailHandlers } from './http.ts';
 import { limits } from './limits.ts';
 import type { Mail } from './rules/mail.ts';
 import type { Trigger } from './rules/trigger.ts';
-import { type MailRoom, makeMailRoom } from './testing.ts';
+import { type MailFixture, openMailFixture } from './testing.ts';
 
 const ADA: Caller = {
   user_id: 'usr_ada',
@@ -20,12 +20,12 @@ const ADA: Caller = {
   ip: null,
 };
 
-let room: MailRoom;
+let room: MailFixture;
 let run: RunRow;
 let server: HttpServer;
-const ask = askerOf(() => server, USER_TOKEN);
+const request = askerOf(() => server, USER_TOKEN);
 beforeEach(async () => {
-  room = await makeMailRoom();
+  room = await openMailFixture();
   run = await addRun(room.store, ADA, specWith({ lead: null, robot: SPEAKS }));
   server = await openFakeHttp(mailHandlers(room.mailbox, room.triggers));
 });
@@ -39,26 +39,26 @@ const letter = (more: object = {}) => ({
   ...more,
 });
 const send = (more: object = {}, options = {}) =>
-  ask('POST', '/api/actor/mailbox/send', letter(more), options);
+  request('POST', '/api/actor/mailbox/send', letter(more), options);
 const refused = (status: number, error: string) => ({ status, body: { error } });
 
 test('a message goes from one actor to another, and leaves the inbox', async () => {
   const sent = await send();
   expect(sent).toMatchObject({ status: 201, body: { id: expect.any(Number), status: 'pending' } });
   expect(sent.location).toBe(`/api/actor/mailbox/${sent.body.id}`);
-  expect((await ask('GET', sent.location!)).body).toEqual(sent.body);
+  expect((await request('GET', sent.location!)).body).toEqual(sent.body);
   const inbox = `/api/actor/user:ada/mailbox?run_id=${run.id}`;
-  const listed = await ask('GET', `${inbox}&limit=1`);
+  const listed = await request('GET', `${inbox}&limit=1`);
   expect(listed).toMatchObject({
     status: 200,
     body: [{ ...sent.body, status: 'delivered' } as Mail].map(({ delivered_at: _, ...rest }) => rest),
   });
-  const acknowledged = await ask('POST', `${sent.location}/ack`);
+  const acknowledged = await request('POST', `${sent.location}/ack`);
   expect(acknowledged).toMatchObject({ status: 200, body: { status: 'acknowledged' } });
-  expect(await ask('POST', `${sent.location}/ack`)).toEqual(acknowledged);
-  expect((await ask('GET', inbox)).body).toEqual([]);
-  expect((await ask('GET', `${inbox}&status=all`)).body).toEqual([acknowledged.body]);
-  const all = await ask('GET', `/api/teams/runs/${run.id}/mail?limit=5`);
+  expect(await request('POST', `${sent.location}/ack`)).toEqual(acknowledged);
+  expect((await request('GET', inbox)).body).toEqual([]);
+  expect((await request('GET', `${inbox}&status=all`)).body).toEqual([acknowledged.body]);
+  const all = await request('GET', `/api/teams/runs/${run.id}/mail?limit=5`);
   expect(all).toMatchObject({ status: 200, body: { items: [{ id: sent.body.id }] } });
 });
 
@@ -76,12 +76,12 @@ test('reports an invalid message with the messages of the contract', async () =>
   const payload = { text: 'x'.repeat(limits.mail_payload_bytes_max) };
   expect(await send({ payload })).toMatchObject(refused(413, 'payload is too large'));
   for (const id of ['x', '-1', '0', '9'.repeat(16), '1.5']) {
-    expect(await ask('POST', `/api/actor/mailbox/${id}/ack`)).toMatchObject(
+    expect(await request('POST', `/api/actor/mailbox/${id}/ack`)).toMatchObject(
       refused(404, 'message not found'),
     );
   }
   const wrong = `/api/actor/user:ada/mailbox?limit=0`;
-  expect(await ask('GET', wrong)).toMatchObject(refused(400, 'limit must be an integer from 1 to 200'));
+  expect(await request('GET', wrong)).toMatchObject(refused(400, 'limit must be an integer from 1 to 200'));
 });
 
 test('a repeated request with its key is one message; a different one is rejected', async () => {
@@ -94,16 +94,18 @@ test('a repeated request with its key is one message; a different one is rejecte
 
 test('a request waits for mail, and ends when the service stops', async () => {
   const inbox = `/api/actor/lead@${run.team_id}/mailbox?wait=60`;
-  const waiting = ask('GET', inbox);
+  const waiting = request('GET', inbox);
   const { body } = await send({ from_actor_id: 'user:ada', to_actor_id: 'lead' });
   expect(await waiting).toMatchObject({ status: 200, body: [{ id: body.id }] });
-  expect(await ask('GET', `${inbox}1`)).toMatchObject(refused(400, 'wait must be an integer from 0 to 60'));
+  expect(await request('GET', `${inbox}1`)).toMatchObject(
+    refused(400, 'wait must be an integer from 0 to 60'),
+  );
 });
 
 test('sets, lists and deletes triggers', async () => {
   const triggers = `/api/actor/lead@${run.team_id}/triggers`;
   const body = { run_id: run.id, payload: { go: 1 } };
-  const set = (more: object) => ask('POST', triggers, { ...body, ...more });
+  const set = (more: object) => request('POST', triggers, { ...body, ...more });
   const daily = await set({ cron: '0 9 * * 1-5', timezone: 'Europe/Berlin' });
   expect(daily).toMatchObject({
     status: 201,
@@ -111,10 +113,10 @@ test('sets, lists and deletes triggers', async () => {
   });
   const once = await set({ at: '2099-01-01T09:00:00+02:00' });
   expect(once.body).toMatchObject({ at: '2099-01-01T07:00:00.000Z', next_at: '2099-01-01T07:00:00.000Z' });
-  const listed = await ask('GET', triggers);
+  const listed = await request('GET', triggers);
   expect((listed.body as Trigger[]).map(({ id }) => id)).toEqual([once.body.id, daily.body.id]);
-  expect(await ask('DELETE', `${triggers}/${daily.body.id}`)).toMatchObject({ status: 204 });
-  expect(await ask('DELETE', `${triggers}/${daily.body.id}`)).toMatchObject(
+  expect(await request('DELETE', `${triggers}/${daily.body.id}`)).toMatchObject({ status: 204 });
+  expect(await request('DELETE', `${triggers}/${daily.body.id}`)).toMatchObject(
     refused(404, 'trigger not found'),
   );
   const wrongs: [object, string][] = [

@@ -3,7 +3,7 @@
 import type { Handlers } from '../../server/call.ts';
 import { asList } from '../../server/list.ts';
 import type { Trigger } from './rules/trigger.ts';
-import { scheduleOf } from './schedule.ts';
+import { toSchedule } from './schedule.ts';
 import type { Mailbox } from './service.ts';
 import type { Triggers } from './triggers.ts';
 
@@ -24,17 +24,17 @@ export function mailHandlers(mailbox: Mailbox, triggers: Triggers): Pick<Handler
       return { location: `/api/actor/mailbox/${mail.id}`, body: mail };
     },
     listMail: ({ caller, params, query, signal }) => mailbox.inbox(caller, params.actor_id, query, signal),
-    getMail: ({ caller, params }) => mailbox.get(caller, numberOf(params.message_id)),
-    ackMail: ({ caller, params }) => mailbox.ack(caller, numberOf(params.message_id)),
+    getMail: ({ caller, params }) => mailbox.get(caller, parseMessageNumber(params.message_id)),
+    ackMail: ({ caller, params }) => mailbox.ack(caller, parseMessageNumber(params.message_id)),
     listRunMail: async ({ caller, params, query }) =>
       asList(query, await mailbox.ofRun(caller, params.run_id, query)),
     listTriggers: async ({ caller, params, query }) =>
       asList(query, await triggers.list(caller, params.actor_id, query)),
     setTrigger: ({ caller, params, body, idempotency_key }) => {
       const { run_id, payload, ...times } = body;
-      const asked = { run_id, payload, ...scheduleOf(times) };
+      const input = { run_id, payload, ...toSchedule(times) };
       const locate = ({ actor_id }: Trigger) => `/api/actor/${encodeURIComponent(actor_id)}/triggers`;
-      return triggers.set(caller, params.actor_id, asked, idempotency_key, locate);
+      return triggers.set(caller, params.actor_id, input, idempotency_key, locate);
     },
     deleteTrigger: async ({ caller, params }) => {
       await triggers.remove(caller, params.actor_id, params.trigger_id);
@@ -44,6 +44,6 @@ export function mailHandlers(mailbox: Mailbox, triggers: Triggers): Pick<Handler
 }
 
 /** NaN, which is the id of no message, for anything that is not a number. */
-function numberOf(message_id: string): number {
+function parseMessageNumber(message_id: string): number {
   return /^\d{1,16}$/.test(message_id) ? Number(message_id) : Number.NaN;
 }

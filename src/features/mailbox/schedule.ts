@@ -12,7 +12,7 @@ export interface Schedule {
 }
 
 /** As requested: `at` in RFC 3339. */
-export function scheduleOf({ at, every_seconds, cron, timezone }: TriggerTimes): Schedule {
+export function toSchedule({ at, every_seconds, cron, timezone }: TriggerTimes): Schedule {
   return {
     at: at === undefined ? null : Date.parse(at),
     every_seconds: every_seconds ?? null,
@@ -41,13 +41,13 @@ export function firstTime(schedule: Schedule, now: number): number {
     if (at <= now) throw invalid('at must be in the future');
     return at;
   }
-  if (cron !== null) mustBePattern(schedule);
+  if (cron !== null) assertCronPattern(schedule);
   const first = nextTime(schedule, now, now);
   if (first === null) throw invalid('cron names no time to come');
   return first;
 }
 
-function mustBePattern({ cron, timezone }: Schedule): void {
+function assertCronPattern({ cron, timezone }: Schedule): void {
   if (!isZone(timezone)) throw invalid('timezone must be an IANA time zone');
   try {
     pattern(cron!, timezone);

@@ -8,7 +8,7 @@ import { putHumans } from '../teams/queries.ts';
 import { limits } from './limits.ts';
 import { countUnacknowledged } from './queries/mail.ts';
 import type { Mail } from './rules/mail.ts';
-import { type MailRoom, makeMailRoom } from './testing.ts';
+import { type MailFixture, openMailFixture } from './testing.ts';
 
 /** A user without a team. */
 const EVE: Caller = {
@@ -29,10 +29,10 @@ const CAT: Caller = {
   ip: null,
 };
 
-let room: MailRoom;
+let room: MailFixture;
 let run: RunRow;
 beforeEach(async () => {
-  room = await makeMailRoom();
+  room = await openMailFixture();
   await addRun(room.store, EVE, specWith({ lead: null }));
   run = await addRun(room.store, CAT, specWith({ lead: null, helper: null, robot: SPEAKS, plain: SPEAKS }), [
     BEN,
@@ -109,19 +109,22 @@ test('inboxes are oldest first, of one run or all, and limited', async () => {
 });
 
 test('people act as themselves and as members without an agent; root as anyone', async () => {
-  const refused = (asked: Promise<unknown>, words: string) => expect(asked).rejects.toThrow(words);
+  const expectRejection = (call: Promise<unknown>, message: string) => expect(call).rejects.toThrow(message);
   for (const by of [BEN, CAT]) {
     await send(`user:${by.username}`, 'lead', { by });
     await send('helper', at('lead'), { by });
-    await refused(send('robot', 'lead', { by }), `not allowed to act as ${at('robot')}`);
-    await refused(inbox('robot', by), `not allowed to act as ${at('robot')}`);
-    await refused(inbox('user:ana', by), 'not allowed to act as user:ana');
+    await expectRejection(send('robot', 'lead', { by }), `not allowed to act as ${at('robot')}`);
+    await expectRejection(inbox('robot', by), `not allowed to act as ${at('robot')}`);
+    await expectRejection(inbox('user:ana', by), 'not allowed to act as user:ana');
   }
-  await refused(room.mailbox.inbox(CAT, 'user:nobody', {}, NEVER), 'not allowed to act as user:nobody');
+  await expectRejection(
+    room.mailbox.inbox(CAT, 'user:nobody', {}, NEVER),
+    'not allowed to act as user:nobody',
+  );
   await send('robot', 'lead', { by: ANA });
   await send('user:ben', 'robot', { by: ANA });
   expect(await inbox('robot', ANA)).toHaveLength(1);
-  await refused(room.mailbox.inbox(ANA, 'user:nobody', {}, NEVER), 'unknown actor: user:nobody');
+  await expectRejection(room.mailbox.inbox(ANA, 'user:nobody', {}, NEVER), 'unknown actor: user:nobody');
 });
 
 test('reading by root of another’s inbox does not deliver', async () => {
@@ -134,20 +137,23 @@ test('reading by root of another’s inbox does not deliver', async () => {
 
 test('other users see neither runs nor actors nor messages', async () => {
   const { id } = await send('lead', 'helper');
-  const refused = (asked: Promise<unknown>, words: string) => expect(asked).rejects.toThrow(words);
-  await refused(send('lead', 'helper', { by: EVE }), 'run not found');
-  await refused(inbox('lead', EVE), 'run not found');
-  await refused(room.mailbox.inbox(EVE, at('lead'), {}, NEVER), `unknown actor: ${at('lead')}`);
-  await refused(room.mailbox.inbox(EVE, 'lead@team_none', {}, NEVER), 'unknown actor: lead@team_none');
-  await refused(room.mailbox.ofRun(EVE, run.id, {}), 'run not found');
+  const expectRejection = (call: Promise<unknown>, message: string) => expect(call).rejects.toThrow(message);
+  await expectRejection(send('lead', 'helper', { by: EVE }), 'run not found');
+  await expectRejection(inbox('lead', EVE), 'run not found');
+  await expectRejection(room.mailbox.inbox(EVE, at('lead'), {}, NEVER), `unknown actor: ${at('lead')}`);
+  await expectRejection(
+    room.mailbox.inbox(EVE, 'lead@team_none', {}, NEVER),
+    'unknown actor: lead@team_none',
+  );
+  await expectRejection(room.mailbox.ofRun(EVE, run.id, {}), 'run not found');
   for (const mail_num of [id, 999, Number.NaN]) {
-    await refused(room.mailbox.ack(EVE, mail_num), 'message not found');
-    await refused(room.mailbox.get(EVE, mail_num), 'message not found');
+    await expectRejection(room.mailbox.ack(EVE, mail_num), 'message not found');
+    await expectRejection(room.mailbox.get(EVE, mail_num), 'message not found');
   }
   const own = await send('helper', 'user:cat');
-  await refused(room.mailbox.ack(BEN, own.id), 'message not found');
-  await refused(send('lead', 'nobody'), 'unknown actor: nobody');
-  await refused(send('lead', 'user:eve'), 'unknown actor: user:eve');
+  await expectRejection(room.mailbox.ack(BEN, own.id), 'message not found');
+  await expectRejection(send('lead', 'nobody'), 'unknown actor: nobody');
+  await expectRejection(send('lead', 'user:eve'), 'unknown actor: user:eve');
 });
 
 test('a person who left the team reads none of its mail', async () => {
@@ -240,7 +246,7 @@ test('a restart of the run makes dead letters of unacknowledged and late mail', 
   });
 });
 
-test('agents that keep answering each other are stopped by the hop budget, visibly', async () => {
+test('the hop limit stops agents that keep answering each other, and reports it', async () => {
   let last = await post('robot', 'plain');
   for (let n = 1; last.status !== 'dead_letter'; n++) {
     expect(n).toBeLessThanOrEqual(limits.mail_hops_max + 1);
@@ -265,7 +271,7 @@ test('agents that keep answering each other are stopped by the hop budget, visib
   expect(await post('plain', 'robot')).toMatchObject({ status: 'pending', hops: 1 });
 });
 
-test('neither a person who answers an agent nor that agent is ever stopped', async () => {
+test('the hop limit never stops a conversation between a person and an agent', async () => {
   for (let n = 0; n <= limits.mail_hops_max; n++) {
     room.clock.advance(10);
     await send('user', 'robot');
@@ -314,8 +320,8 @@ test('a waiting caller gets a message on commit, at once if it exists, and nothi
   expect(ids(await inbox('helper', CAT, { wait: 60 }))).toEqual([id, next.id]);
   // Nothing new: returns unacknowledged mail after the wait.
   expect(ids(await inbox('helper', CAT, { wait: 0 }))).toEqual([id, next.id]);
-  const gone = AbortSignal.abort();
-  expect(await room.mailbox.inbox(CAT, 'user:cat', { wait: 60 }, gone)).toEqual([]);
+  const aborted = AbortSignal.abort();
+  expect(await room.mailbox.inbox(CAT, 'user:cat', { wait: 60 }, aborted)).toEqual([]);
 });
 
 test('counts unacknowledged messages per actor', async () => {

@@ -11,14 +11,14 @@ import type { Reader, Store, Tx } from '../../store/store.ts';
 import type { Facts } from '../../work/facts.ts';
 import type { Timers } from '../../work/timers.ts';
 import type { Caller } from '../accounts/rules.ts';
-import { actorIdOf } from '../actors/rules/actor.ts';
+import { memberActorId } from '../actors/rules/actor.ts';
 import type { Audit } from '../audit/service.ts';
-import { mustFindRun } from '../runs/access.ts';
+import { requireRun } from '../runs/access.ts';
 import type { RunPublisher } from '../runs/publisher.ts';
-import { type RunRow, runOfNum, specOf } from '../runs/queries/runs.ts';
+import { parseSpec, type RunRow, runOfNum } from '../runs/queries/runs.ts';
 import { isRunOver } from '../runs/rules/run.ts';
 import { type Member, memberKind } from '../teams/rules/team.ts';
-import { actorOfRun, mustActAs } from './addresses.ts';
+import { actorOfRun, resolveActingActor } from './addresses.ts';
 import { limits } from './limits.ts';
 import { mailText, unacknowledgedText } from './messages.ts';
 import {
@@ -92,8 +92,8 @@ export class Mailbox {
 
   send(caller: Caller, sent: SendMail, idempotency_key: string | null): Promise<Mail> {
     return this.#options.store.write((tx) => {
-      const { run, actor_id } = mustActAs(tx, caller, 'team.work', sent.from_actor_id, sent.run_id);
-      const { team } = mustFindRun(tx, caller, 'team.work', sent.run_id);
+      const { run, actor_id } = resolveActingActor(tx, caller, 'team.work', sent.from_actor_id, sent.run_id);
+      const { team } = requireRun(tx, caller, 'team.work', sent.run_id);
       const to_actor_id = actorOfRun(tx, team, run!, sent.to_actor_id).actor_id;
       const { payload } = sent;
       const row = this.post(tx, {
@@ -114,7 +114,7 @@ export class Mailbox {
   async inbox(caller: Caller, actor_id: string, request: InboxRequest, signal: AbortSignal): Promise<Mail[]> {
     const { run_id, status, limit = limits.mail_inbox_items, wait } = request;
     const { run, own, ...as } = await this.#options.store.read((reader) =>
-      mustActAs(reader, caller, 'team.read', actor_id, run_id),
+      resolveActingActor(reader, caller, 'team.read', actor_id, run_id),
     );
     const filter = { to_actor_id: as.actor_id, run_num: run?.num, view: as.view, status, limit };
     if (wait !== undefined) await this.awaitNew(filter, wait * 1000, signal);
@@ -123,16 +123,16 @@ export class Mailbox {
 
   get(caller: Caller, mail_num: number): Promise<Mail> {
     return this.#options.store.read((reader) => {
-      const row = mustFindMail(reader, mail_num);
-      visible(() => mustFindRun(reader, caller, 'team.read', row.run_id));
+      const row = requireMail(reader, mail_num);
+      visible(() => requireRun(reader, caller, 'team.read', row.run_id));
       return toMail(row);
     });
   }
 
   ack(caller: Caller, mail_num: number): Promise<Mail> {
     return this.#options.store.write((tx) => {
-      const row = mustFindMail(tx, mail_num);
-      visible(() => mustActAs(tx, caller, 'team.work', row.to_actor_id, row.run_id));
+      const row = requireMail(tx, mail_num);
+      visible(() => resolveActingActor(tx, caller, 'team.work', row.to_actor_id, row.run_id));
       return toMail(this.acknowledge(tx, mail_num, { actor_id: row.to_actor_id, run_num: null }));
     });
   }
@@ -141,7 +141,7 @@ export class Mailbox {
   ofRun(caller: Caller, run_id: string, { limit, cursor }: PageRequest): Promise<Page<MailHead>> {
     const [after = 0] = readCursor(cursor, 'number') ?? [];
     return this.#options.store.read((reader) => {
-      const { run } = mustFindRun(reader, caller, 'team.read', run_id);
+      const { run } = requireRun(reader, caller, 'team.read', run_id);
       const rows = listMailOfRun(reader, run.num, after, limit === undefined ? undefined : limit + 1);
       return page(rows, limit ?? rows.length, toMailHead, (row) => [row.num]);
     });
@@ -159,7 +159,7 @@ export class Mailbox {
     const { message_num = null, idempotency_key = null, run_attempt = run.attempt } = mail;
     const payload = JSON.stringify(mail.payload);
     if (Buffer.byteLength(payload) > limits.mail_payload_bytes_max) throw problems.payloadTooLarge();
-    const request_hash = idempotency_key === null ? null : hashOf([run.id, to_actor_id, payload]);
+    const request_hash = idempotency_key === null ? null : hashParts([run.id, to_actor_id, payload]);
     if (idempotency_key !== null) {
       const before = findMailOfKey(tx, from_actor_id, idempotency_key);
       if (before && !timingSafeEqual(before.request_hash!, request_hash!)) throw problems.idempotencyReused();
@@ -189,7 +189,7 @@ export class Mailbox {
     this.#options.publisher.publishMail(tx, run.num, toMailHead(row));
     if (hops > limits.mail_hops_max) this.setAttention(tx, run, hopLimitText(row));
     if (reason !== null) return row;
-    const receiver = memberOf(run, to_actor_id);
+    const receiver = findMember(run, to_actor_id);
     if (receiver && memberKind(receiver) === 'acp') {
       this.#options.facts.record(tx, 'mail_sent', run.id, { mail_num: num, run_num: run.num, to_actor_id });
     }
@@ -199,7 +199,7 @@ export class Mailbox {
 
   /** An agent continues the chain of the messages it was notified of; every other sender starts a chain. */
   hopsOf(reader: Reader, run: RunRow, from_actor_id: string): number {
-    const sender = memberOf(run, from_actor_id);
+    const sender = findMember(run, from_actor_id);
     if (!sender?.agent) return 0;
     const hops = maxHopsReceived(reader, run, from_actor_id, lastWorkAt(reader, run, sender.member_id));
     return hops === null ? 0 : hops + 1;
@@ -231,7 +231,7 @@ export class Mailbox {
     mail_num: number,
     { actor_id, run_num }: { actor_id: string; run_num: number | null },
   ): MailRow {
-    const row = mustFindMail(tx, mail_num);
+    const row = requireMail(tx, mail_num);
     if (row.to_actor_id !== actor_id || (run_num ?? row.run_num) !== row.run_num)
       throw problems.messageNotFound();
     if (row.status === 'acknowledged' || row.status === 'dead_letter') return row;
@@ -307,7 +307,7 @@ export class Mailbox {
   }
 }
 
-function mustFindMail(reader: Reader, mail_num: number): MailRow {
+function requireMail(reader: Reader, mail_num: number): MailRow {
   const row = Number.isSafeInteger(mail_num) ? findMail(reader, mail_num) : undefined;
   if (!row) throw problems.messageNotFound();
   return row;
@@ -322,8 +322,8 @@ function visible(find: () => unknown): void {
   }
 }
 
-function memberOf(run: RunRow, actor_id: string): Member | undefined {
-  return specOf(run).members.find(({ member_id }) => actorIdOf(member_id, run.team_id) === actor_id);
+function findMember(run: RunRow, actor_id: string): Member | undefined {
+  return parseSpec(run).members.find(({ member_id }) => memberActorId(member_id, run.team_id) === actor_id);
 }
 
 function deadLetterReason(run: RunRow, run_attempt: number, hops: number): string | null {
@@ -340,6 +340,6 @@ function hopLimitText({ num, from_actor_id, to_actor_id }: MailRow): string {
   return `message ${num} from ${from_actor_id} to ${to_actor_id} was not delivered: hop budget spent`;
 }
 
-function hashOf(parts: string[]): Buffer {
+function hashParts(parts: string[]): Buffer {
   return createHash('sha256').update(JSON.stringify(parts)).digest();
 }

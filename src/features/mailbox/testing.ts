@@ -2,9 +2,9 @@
 import { LivesRoom } from '../../testing/lives.ts';
 import { type MailboxFeature, openMailbox } from './index.ts';
 
-export type MailRoom = LivesRoom & Pick<MailboxFeature, 'mailbox' | 'triggers'>;
+export type MailFixture = LivesRoom & Pick<MailboxFeature, 'mailbox' | 'triggers'>;
 
-export async function makeMailRoom(): Promise<MailRoom> {
+export async function openMailFixture(): Promise<MailFixture> {
   let opened: MailboxFeature | null = null;
   const room = await LivesRoom.make(null, null, (core, needs) => {
     opened = openMailbox(core, needs);
@@ -15,5 +15,5 @@ export async function makeMailRoom(): Promise<MailRoom> {
   return Object.defineProperties(room, {
     mailbox: { get: () => opened!.mailbox },
     triggers: { get: () => opened!.triggers },
-  }) as MailRoom;
+  }) as MailFixture;
 }

@@ -4,20 +4,20 @@ import { ANA, BEN, SOON } from '../../testing/lives.ts';
 import { addRun, changeRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
 import { findRun, type RunRow } from '../runs/queries/runs.ts';
 import { limits } from './limits.ts';
-import { type MailRoom, makeMailRoom } from './testing.ts';
+import { type MailFixture, openMailFixture } from './testing.ts';
 
-let room: MailRoom;
+let room: MailFixture;
 let run: RunRow;
 beforeEach(async () => {
-  room = await makeMailRoom();
+  room = await openMailFixture();
   run = await addRun(room.store, BEN, specWith({ lead: null, robot: SPEAKS }), [ANA]);
 });
 afterEach(() => room.end());
 
 const NO_TIME = { at: null, every_seconds: null, cron: null, timezone: null };
 const set = async (more: object, actor_id = 'lead', key: string | null = null) => {
-  const asked = { run_id: run.id, ...NO_TIME, payload: { wake: true }, ...more };
-  return (await room.triggers.set(BEN, actor_id, asked, key, () => '/api')).body;
+  const input = { run_id: run.id, ...NO_TIME, payload: { wake: true }, ...more };
+  return (await room.triggers.set(BEN, actor_id, input, key, () => '/api')).body;
 };
 const mail = async (actor_id = 'lead') =>
   await room.mailbox.inbox(ANA, actor_id, { run_id: run.id, status: 'all' }, new AbortController().signal);

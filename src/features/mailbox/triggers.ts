@@ -12,7 +12,7 @@ import type { TimerHandlers } from '../../work/timers.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { findRun, type RunRow, runOfNum } from '../runs/queries/runs.ts';
 import { isRunOver } from '../runs/rules/run.ts';
-import { mustActAs } from './addresses.ts';
+import { resolveActingActor } from './addresses.ts';
 import { limits } from './limits.ts';
 import {
   deleteTrigger,
@@ -34,7 +34,7 @@ export interface SetTrigger extends Schedule {
 }
 
 export interface TriggersOptions extends Pick<MailboxOptions, 'store' | 'clock' | 'timers' | 'audit'> {
-  idempotency: Pick<IdempotencyKeys, 'keepWith'>;
+  idempotency: Pick<IdempotencyKeys, 'storeWith'>;
 }
 
 export class Triggers {
@@ -56,7 +56,7 @@ export class Triggers {
   ): Promise<Page<Trigger>> {
     const [before_num] = readCursor(cursor, 'number') ?? [];
     return this.#options.store.read((reader) => {
-      const acting = mustActAs(reader, caller, 'team.read', actor_id, run_id);
+      const acting = resolveActingActor(reader, caller, 'team.read', actor_id, run_id);
       const { run, view } = acting;
       const filter = { actor_id: acting.actor_id, run_num: run?.num, view, before_num };
       const rows = listTriggers(reader, limit === undefined ? filter : { ...filter, limit: limit + 1 });
@@ -68,18 +68,18 @@ export class Triggers {
   set(
     caller: Caller,
     actor_id: string,
-    asked: SetTrigger,
+    input: SetTrigger,
     idempotency_key: string | null,
     locate: (trigger: Trigger) => string,
   ): Promise<{ location: string; body: Trigger }> {
     return this.#options.store.write((tx) => {
-      const acting = mustActAs(tx, caller, 'team.work', actor_id, asked.run_id);
-      const row = this.add(tx, acting.run!, acting.actor_id, asked, caller.user_id);
+      const acting = resolveActingActor(tx, caller, 'team.work', actor_id, input.run_id);
+      const row = this.add(tx, acting.run!, acting.actor_id, input, caller.user_id);
       this.#audit(tx, caller, 'trigger_created', row);
       const body = toTrigger(row);
       const answer = { location: locate(body), body };
       if (idempotency_key !== null) {
-        this.#options.idempotency.keepWith(tx, caller, idempotency_key, { status: 201, ...answer });
+        this.#options.idempotency.storeWith(tx, caller, idempotency_key, { status: 201, ...answer });
       }
       return answer;
     });
@@ -87,7 +87,7 @@ export class Triggers {
 
   remove(caller: Caller, actor_id: string, id: string): Promise<void> {
     return this.#options.store.write((tx) => {
-      const acting = mustActAs(tx, caller, 'team.work', actor_id, findTrigger(tx, id)?.run_id);
+      const acting = resolveActingActor(tx, caller, 'team.work', actor_id, findTrigger(tx, id)?.run_id);
       this.#audit(
         tx,
         caller,

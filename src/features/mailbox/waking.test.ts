@@ -10,14 +10,14 @@ import { findRun, type RunRow } from '../runs/queries/runs.ts';
 import { findStep, insertSteps, updateStep } from '../runs/queries/steps.ts';
 import { limits } from './limits.ts';
 import { findMail, type MailRow } from './queries/mail.ts';
-import { type MailRoom, makeMailRoom } from './testing.ts';
+import { type MailFixture, openMailFixture } from './testing.ts';
 
-let room: MailRoom;
+let room: MailFixture;
 let run: RunRow;
 let agent_id: string;
 let acp: ScriptedAcp;
 beforeEach(async () => {
-  room = await makeMailRoom();
+  room = await openMailFixture();
   run = await addRun(room.store, ANA, specWith({ lead: null, robot: SPEAKS }));
   const started = await startAcp(room);
   agent_id = started.id;
@@ -43,10 +43,10 @@ const idle = () => vi.waitFor(async () => expect((await room.get(agent_id)).acti
 
 /** The text of the agent's next prompt, whose turn is then in progress, and a function that ends it. */
 async function prompted(from = acp) {
-  const asked = await from.hears('request', 'session/prompt');
-  const { prompt } = asked.params as { prompt: { text: string }[] };
-  const end = () => from.says({ kind: 'response', id: asked.id, result: { stopReason: 'end_turn' } });
-  return { id: String(asked.id), text: prompt[0]!.text, end };
+  const request = await from.hears('request', 'session/prompt');
+  const { prompt } = request.params as { prompt: { text: string }[] };
+  const end = () => from.says({ kind: 'response', id: request.id, result: { stopReason: 'end_turn' } });
+  return { id: String(request.id), text: prompt[0]!.text, end };
 }
 
 /** All facts are consumed. */
@@ -155,8 +155,8 @@ test('a run shows unacknowledged mail until its agent acknowledges it', async ()
   await room.pass(limits.mail_unacknowledged_ms - 1);
   expect(await attention()).toBe(null);
   await room.pass(1);
-  const words = `message ${id} to ${at('robot')} waits to be acknowledged`;
-  await vi.waitFor(async () => expect(await attention()).toBe(words), SOON);
+  const message = `message ${id} to ${at('robot')} waits to be acknowledged`;
+  await vi.waitFor(async () => expect(await attention()).toBe(message), SOON);
   await ack(id);
   expect(await attention()).toBe(null);
 });

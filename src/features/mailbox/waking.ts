@@ -7,14 +7,14 @@ import { newId } from '../../base/ids.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { FactHandlers } from '../../work/facts.ts';
 import type { TimerHandlers } from '../../work/timers.ts';
-import { actorIdOf } from '../actors/rules/actor.ts';
+import { memberActorId } from '../actors/rules/actor.ts';
 import { AcpTransaction } from '../agents/acp-transaction.ts';
 import type { AgentCore } from '../agents/core.ts';
 import { loadAcpState } from '../agents/queries/acp-state.ts';
 import { type AgentRow, findAgent, findSession, runningMember } from '../agents/queries/agents.ts';
 import { sendNext } from '../conversations/driver.ts';
 import { countOpenPrompts, queuePrompt } from '../conversations/queries.ts';
-import { findRun, type RunRow, runOfNum, specOf } from '../runs/queries/runs.ts';
+import { findRun, parseSpec, type RunRow, runOfNum } from '../runs/queries/runs.ts';
 import { hasLaunched } from '../runs/queries/steps.ts';
 import { isRunOver } from '../runs/rules/run.ts';
 import { limits } from './limits.ts';
@@ -33,13 +33,13 @@ export class Waking {
   facts(): FactHandlers {
     return {
       mail_sent: (tx, { payload: { run_num, to_actor_id } }) =>
-        this.#look(tx, run_num, to_actor_id.slice(0, to_actor_id.lastIndexOf('@'))),
-      session_ready: (tx, { payload }) => this.#lookAt(tx, payload.agent_id),
-      turn_ended: (tx, { payload }) => this.#lookAt(tx, payload.agent_id),
+        this.#promptIfIdle(tx, run_num, to_actor_id.slice(0, to_actor_id.lastIndexOf('@'))),
+      session_ready: (tx, { payload }) => this.#promptAgentIfIdle(tx, payload.agent_id),
+      turn_ended: (tx, { payload }) => this.#promptAgentIfIdle(tx, payload.agent_id),
       turn_began: (tx, { payload: { agent_id, prompt_id } }) => {
         const agent = findAgent(tx, agent_id);
         const run = agent && agent.run_num !== null ? runOfNum(tx, agent.run_num) : undefined;
-        if (run) this.#mailbox.promptSent(tx, run, actorIdOf(agent!.member_id!, run.team_id), prompt_id);
+        if (run) this.#mailbox.promptSent(tx, run, memberActorId(agent!.member_id!, run.team_id), prompt_id);
       },
       run_changed: (tx, { payload }) => {
         const run = findRun(tx, payload.run_id);
@@ -50,21 +50,21 @@ export class Waking {
 
   timers(): Pick<TimerHandlers, 'mail_look' | 'mail_unacknowledged'> {
     return {
-      mail_look: (tx, { payload }) => this.#look(tx, payload.run_num, payload.member_id),
+      mail_look: (tx, { payload }) => this.#promptIfIdle(tx, payload.run_num, payload.member_id),
       mail_unacknowledged: (tx, { ref }) => this.#mailbox.overdue(tx, Number(ref)),
     };
   }
 
-  #lookAt(tx: Tx, agent_id: string): void {
+  #promptAgentIfIdle(tx: Tx, agent_id: string): void {
     const agent = findAgent(tx, agent_id);
-    if (agent && agent.run_num !== null) this.#look(tx, agent.run_num, agent.member_id!);
+    if (agent && agent.run_num !== null) this.#promptIfIdle(tx, agent.run_num, agent.member_id!);
   }
 
   /** Prompts the member's agent if it is idle and has mail of which it was not notified. */
-  #look(tx: Tx, run_num: number, member_id: string): void {
+  #promptIfIdle(tx: Tx, run_num: number, member_id: string): void {
     const run = runOfNum(tx, run_num);
     if (!run || isRunOver(run)) return;
-    const actor_id = actorIdOf(member_id, run.team_id);
+    const actor_id = memberActorId(member_id, run.team_id);
     if (mailToName(tx, run, actor_id, 1)[0]?.status !== 'pending') return;
     const agent = runningMember(tx, run_num, member_id);
     if (!agent || !isIdle(tx, agent)) return;
@@ -95,6 +95,6 @@ function isIdle(reader: Reader, agent: AgentRow): boolean {
 
 /** Whether the member has a current step or, as the leader, a current round. */
 function isTaken(reader: Reader, run: RunRow, member_id: string): boolean {
-  const leads = specOf(run).leader_member_id === member_id;
+  const leads = parseSpec(run).leader_member_id === member_id;
   return (leads && run.leader === 'asking') || hasLaunched(reader, run.num, member_id);
 }

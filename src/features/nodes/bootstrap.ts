@@ -98,7 +98,7 @@ export class Bootstrap {
     if (id === null) return configured !== null;
     return store.write((tx) => {
       const now = clock.now();
-      const row = liveBootstrapTokens(tx, now).find((one) => one.id === id);
+      const row = liveBootstrapTokens(tx, now).find((token) => token.id === id);
       if (!row || (row.spent_by !== null && row.spent_by !== node_id)) return false;
       if (row.spent_by === null) spendBootstrapToken(tx, id, node_id);
       return true;

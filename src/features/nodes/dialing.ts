@@ -70,7 +70,7 @@ export async function connect(
   row: NodeRow,
   signal: AbortSignal,
 ): Promise<Dialled> {
-  const { host, port } = targetOf(row);
+  const { host, port } = toTarget(row);
   const dialled = { with_token: tokens_first || trust.identity() === null };
   const connection = await tryAddresses(host, (address) =>
     openConnection({
@@ -86,22 +86,22 @@ export async function connect(
   return Object.assign(dialled, { connection });
 }
 
-export function targetOf(row: NodeRow): Target {
+export function toTarget(row: NodeRow): Target {
   const target = parseTarget(row.grpc_target);
   if (!target) throw problems.grpcTargetInvalid();
   return target;
 }
 
 /** The names that a node's certificate must contain. */
-export function namesOf(row: NodeRow): string[] {
-  const { host } = targetOf(row);
+export function expectedNames(row: NodeRow): string[] {
+  const { host } = toTarget(row);
   return row.tls_server_name === null ? [host] : [host, row.tls_server_name];
 }
 
 /** Lets the node join. Returns false if there is no usable token. Throws the error of the last attempt. */
 async function join(deps: DialingDeps, row: NodeRow, signal: AbortSignal): Promise<boolean> {
   const { trust, bootstrap, clock, log } = deps;
-  const { host, port } = targetOf(row);
+  const { host, port } = toTarget(row);
   let failure: unknown = null;
   for (const { id, token } of await bootstrap.usable(row.id)) {
     try {
@@ -110,7 +110,7 @@ async function join(deps: DialingDeps, row: NodeRow, signal: AbortSignal): Promi
           host: address,
           port,
           node_id: row.id,
-          names: namesOf(row),
+          names: expectedNames(row),
           bootstrap_token: token,
           trust,
           spend: () => bootstrap.spend(id, row.id),

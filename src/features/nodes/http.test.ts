@@ -26,7 +26,7 @@ let store: Store;
 let feed: Feed;
 let links: FakeLinks;
 let server: HttpServer;
-const ask = askerOf(() => server, ROOT_TOKEN);
+const request = askerOf(() => server, ROOT_TOKEN);
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-http-nodes-'));
   store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
@@ -55,31 +55,34 @@ afterEach(async () => {
 });
 
 test('registers, reads, updates and deletes a node', async () => {
-  const made = await ask('POST', NODES, box);
-  expect(made).toMatchObject({
+  const created = await request('POST', NODES, box);
+  expect(created).toMatchObject({
     status: 201,
     location: `${NODES}/box`,
     body: { ...box, tls_server_name: null },
   });
-  expect(await ask('GET', `${NODES}/box`)).toMatchObject({ status: 200, body: made.body });
-  expect((await ask('GET', NODES)).body).toEqual([made.body]);
-  expect((await ask('GET', `${NODES}?limit=1`)).body).toEqual({ items: [made.body] });
+  expect(await request('GET', `${NODES}/box`)).toMatchObject({ status: 200, body: created.body });
+  expect((await request('GET', NODES)).body).toEqual([created.body]);
+  expect((await request('GET', `${NODES}?limit=1`)).body).toEqual({ items: [created.body] });
   const put = { id: 'other', name: 'Box', tls_server_name: 'inner', default_worktree_root: '/w' };
-  expect((await ask('PUT', `${NODES}/box`, put)).body).toMatchObject({ ...put, id: 'box' });
-  const cleared = await ask('PUT', `${NODES}/box`, { tls_server_name: null, default_worktree_root: null });
+  expect((await request('PUT', `${NODES}/box`, put)).body).toMatchObject({ ...put, id: 'box' });
+  const cleared = await request('PUT', `${NODES}/box`, {
+    tls_server_name: null,
+    default_worktree_root: null,
+  });
   expect(cleared.body).toMatchObject({ name: 'Box', tls_server_name: null, default_worktree_root: null });
-  expect(await ask('PUT', `${NODES}/box`, { name: 'Box' })).toMatchObject({
+  expect(await request('PUT', `${NODES}/box`, { name: 'Box' })).toMatchObject({
     status: 200,
     body: cleared.body,
   });
-  expect(await ask('DELETE', `${NODES}/box`)).toMatchObject({ status: 204, body: null });
-  expect(await ask('DELETE', `${NODES}/box`)).toMatchObject({ status: 404 });
+  expect(await request('DELETE', `${NODES}/box`)).toMatchObject({ status: 204, body: null });
+  expect(await request('DELETE', `${NODES}/box`)).toMatchObject({ status: 404 });
 });
 
 test('reports invalid input with the messages of the contract', async () => {
-  const refused = async (status: number, error: string, asked: ReturnType<typeof ask>) =>
+  const refused = async (status: number, error: string, asked: ReturnType<typeof request>) =>
     expect(await asked).toMatchObject({ status, body: { error } });
-  const post = (fields: object) => ask('POST', NODES, { ...box, ...fields });
+  const post = (fields: object) => request('POST', NODES, { ...box, ...fields });
   const form = 'grpc_target must be https://<host>:<port>';
   await refused(400, 'id is required', post({ id: undefined }));
   await refused(
@@ -103,27 +106,31 @@ test('reports invalid input with the messages of the contract', async () => {
   await refused(409, 'agent node id or name already exists', post({}));
   await refused(409, 'agent node id or name already exists', post({ id: 'two' }));
   expect((await post({ id: 'two', name: 'Two' })).status).toBe(201);
-  await refused(409, 'agent node id or name already exists', ask('PUT', `${NODES}/two`, { name: box.name }));
-  await refused(400, form, ask('PUT', `${NODES}/two`, { grpc_target: 'box' }));
+  await refused(
+    409,
+    'agent node id or name already exists',
+    request('PUT', `${NODES}/two`, { name: box.name }),
+  );
+  await refused(400, form, request('PUT', `${NODES}/two`, { grpc_target: 'box' }));
   for (const [method, path, body] of [
     ['GET', ''],
     ['PUT', '', { name: 'None' }],
     ['DELETE', ''],
     ['GET', '/health'],
   ] as const) {
-    await refused(404, 'agent node not found', ask(method, `${NODES}/none${path}`, body));
+    await refused(404, 'agent node not found', request(method, `${NODES}/none${path}`, body));
   }
-  await refused(400, 'nothing to change', ask('PUT', `${NODES}/box`, { id: 'box' }));
+  await refused(400, 'nothing to change', request('PUT', `${NODES}/box`, { id: 'box' }));
   await refused(400, 'unknown field "unknown"', post({ unknown: 1 }));
   const num = await addAgent(store, 'agt_1');
   await store.write((tx) => {
     tx.run(tx.sql.updateTable('agents').set({ node_id: 'box' }).where('num', '=', num));
   });
-  await refused(409, 'agent node has active agents', ask('DELETE', `${NODES}/box`));
+  await refused(409, 'agent node has active agents', request('DELETE', `${NODES}/box`));
 });
 
 test('requires root, except for the list without addresses', async () => {
-  await ask('POST', NODES, box);
+  await request('POST', NODES, box);
   const user = { token: USER_TOKEN };
   for (const [method, path] of [
     ['GET', NODES],
@@ -135,7 +142,7 @@ test('requires root, except for the list without addresses', async () => {
     ['GET', '/api/admin/bootstrap-token'],
     ['POST', '/api/admin/bootstrap-token/rotate'],
   ] as const) {
-    const answer = await ask(method, path, undefined, user);
+    const answer = await request(method, path, undefined, user);
     expect([method, path, answer.status, answer.body]).toEqual([
       method,
       path,
@@ -143,7 +150,7 @@ test('requires root, except for the list without addresses', async () => {
       { error: 'root required' },
     ]);
   }
-  const { body } = await ask('GET', '/api/nodes', undefined, user);
+  const { body } = await request('GET', '/api/nodes', undefined, user);
   expect(body).toEqual([
     { id: 'main', name: 'Main Node', status: 'connected', has_default_root: true, folders: FOLDERS },
     { id: 'box', name: 'The box', status: 'connecting', has_default_root: false, folders: null },
@@ -151,13 +158,13 @@ test('requires root, except for the list without addresses', async () => {
 });
 
 test('returns the same response for a repeated registration with its key', async () => {
-  const made = await ask('POST', NODES, box, { key: 'k' });
-  expect(await ask('POST', NODES, box, { key: 'k' })).toEqual(made);
-  expect(await ask('POST', NODES, { ...box, name: 'x' }, { key: 'k' })).toMatchObject({ status: 409 });
+  const created = await request('POST', NODES, box, { key: 'k' });
+  expect(await request('POST', NODES, box, { key: 'k' })).toEqual(created);
+  expect(await request('POST', NODES, { ...box, name: 'x' }, { key: 'k' })).toMatchObject({ status: 409 });
 });
 
 test('returns the health report unchanged, failing or not', async () => {
-  await ask('POST', NODES, box);
+  await request('POST', NODES, box);
   const report: HealthReport = {
     node_id: 'box',
     status: 'unreachable',
@@ -170,15 +177,15 @@ test('returns the health report unchanged, failing or not', async () => {
     checks: [{ name: 'dns', ok: false, ms: 0.4, error: 'failed to connect to remote node', hint: 'look' }],
   };
   links.report = async () => report;
-  expect(await ask('GET', `${NODES}/box/health`)).toMatchObject({ status: 200, body: report });
+  expect(await request('GET', `${NODES}/box/health`)).toMatchObject({ status: 200, body: report });
 });
 
 test('shows the bootstrap token, keeps it, and rotates it', async () => {
-  const first = await ask('GET', '/api/admin/bootstrap-token');
+  const first = await request('GET', '/api/admin/bootstrap-token');
   expect(first.status).toBe(200);
   expect(first.body.toml).toContain(`token = "${first.body.token}"`);
-  expect((await ask('GET', '/api/admin/bootstrap-token')).body).toEqual(first.body);
-  const rotated = await ask('POST', '/api/admin/bootstrap-token/rotate');
+  expect((await request('GET', '/api/admin/bootstrap-token')).body).toEqual(first.body);
+  const rotated = await request('POST', '/api/admin/bootstrap-token/rotate');
   expect(rotated.status).toBe(200);
   expect(rotated.body.token).not.toBe(first.body.token);
 });

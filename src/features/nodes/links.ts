@@ -19,7 +19,7 @@ import { isFor } from '../../link/trust/pki.ts';
 import { toProblem, versionMismatch } from '../../link/wire.ts';
 import type { ActorCall } from '../actors/rules/actor.ts';
 import type { SessionReaders } from '../agents/index.ts';
-import { connect, type DialingDeps, type Dialled, dial, namesOf, proven, targetOf } from './dialing.ts';
+import { connect, type DialingDeps, type Dialled, dial, expectedNames, proven, toTarget } from './dialing.ts';
 import { type HealthSteps, testNode } from './health.ts';
 import { limits } from './limits.ts';
 import type { NodeRow } from './queries.ts';
@@ -54,7 +54,7 @@ export class NodeLinks implements Links {
   constructor(deps: NodeLinksDeps) {
     this.#deps = deps;
     this.#watch = setInterval(() => {
-      for (const link of this.#links.values()) link.look();
+      for (const link of this.#links.values()) link.updateStatus();
     }, limits.link_look_ms).unref();
   }
 
@@ -101,8 +101,8 @@ export class NodeLinks implements Links {
   }
 
   async rootChecked(node_id: string): Promise<void> {
-    const given_up = AbortSignal.timeout(sharedLimits.node_answer_ms);
-    await this.#links.get(node_id)?.rootChecked(given_up);
+    const timeout = AbortSignal.timeout(sharedLimits.node_answer_ms);
+    await this.#links.get(node_id)?.rootChecked(timeout);
   }
 
   probe(row: NodeRow): Promise<HealthReport> {
@@ -184,13 +184,13 @@ class NodeLink {
       row.grpc_target !== this.#row.grpc_target || row.tls_server_name !== this.#row.tls_server_name;
     this.#row = row;
     if (this.#checked_root !== row.default_worktree_root) this.#root_problem = null;
-    if (elsewhere) void this.#tell(() => this.#move());
-    else if (this.#linked) void this.#tell(() => this.#care());
+    if (elsewhere) void this.#logErrors(() => this.#move());
+    else if (this.#linked) void this.#logErrors(() => this.#care());
   }
 
   /** While the link is still up, renews the node's certificate for the names of the new target. */
   async #move(): Promise<void> {
-    await this.#tell(() => this.#renew());
+    await this.#logErrors(() => this.#renew());
     await this.node.detach();
     this.#down(problems.nodeUnreachable());
     this.#wake.notify();
@@ -228,7 +228,7 @@ class NodeLink {
   }
 
   /** Determines the status from the duration of the silence. */
-  look(): void {
+  updateStatus(): void {
     const { clock } = this.#deps;
     const heard_at = this.node.heard_at;
     if (this.#linked && heard_at !== null && heard_at > this.#heard_at) {
@@ -240,12 +240,14 @@ class NodeLink {
       this.#become('unreachable');
       if (!this.#stale) {
         this.#stale = true;
-        void this.#tell(() => this.#deps.onStale(this.#row.id, this.#seen_at_ms ?? this.#row.created_at));
+        void this.#logErrors(() =>
+          this.#deps.onStale(this.#row.id, this.#seen_at_ms ?? this.#row.created_at),
+        );
       }
     } else if (silent_ms >= sharedLimits.node_suspect_ms) this.#become('suspect');
     else if (this.#linked) this.#become('connected');
     if (this.#linked && performance.now() - this.#cared_at >= limits.node_care_ms) {
-      void this.#tell(() => this.#care());
+      void this.#logErrors(() => this.#care());
     }
   }
 
@@ -290,9 +292,9 @@ class NodeLink {
     log.info({ node_id: this.#row.id, version, instance_id }, 'a node is linked');
     // Also after a restart of the plane: the records may still have the time since which the node was silent.
     this.#stale = false;
-    await this.#tell(() => this.#deps.onStale(this.#row.id, null));
+    await this.#logErrors(() => this.#deps.onStale(this.#row.id, null));
     onUp(this.#row.id);
-    void this.#tell(() => this.#care());
+    void this.#logErrors(() => this.#care());
   }
 
   /** While linked: reads what the node can do, and keeps its certificate valid. */
@@ -315,7 +317,7 @@ class NodeLink {
     const { trust, clock, log } = this.#deps;
     const { control } = this.node;
     if (trust.origin === 'operator' || !control?.certificate) return;
-    const names = namesOf(this.#row);
+    const names = expectedNames(this.#row);
     const third_ms = sharedLimits.leaf_lifetime_ms / 3;
     const left_ms = control.certificate.validToDate.getTime() - clock.now();
     const lasts = left_ms > third_ms || clock.now() < this.#renewed_at_ms + third_ms;
@@ -347,10 +349,10 @@ class NodeLink {
   #become(status: NodeStatus): void {
     if (this.#status === status) return;
     this.#status = status;
-    void this.#tell(() => this.#registry.linkChanged(this.#row.id));
+    void this.#logErrors(() => this.#registry.linkChanged(this.#row.id));
   }
 
-  async #tell(work: () => Promise<void>): Promise<void> {
+  async #logErrors(work: () => Promise<void>): Promise<void> {
     try {
       await work();
     } catch (error) {
@@ -368,9 +370,9 @@ function probeSteps(deps: NodeLinksDeps, row: NodeRow): HealthSteps {
   let skew_ms: number | null = null;
   let health: RemoteHealth | null = null;
   return {
-    dns: async () => void (await resolveTarget(targetOf(row).host)),
+    dns: async () => void (await resolveTarget(toTarget(row).host)),
     tcp: async (signal) => {
-      const { host, port } = targetOf(row);
+      const { host, port } = toTarget(row);
       const [address] = await resolveTarget(host);
       await tryPort(address!, port, signal);
     },
@@ -380,9 +382,9 @@ function probeSteps(deps: NodeLinksDeps, row: NodeRow): HealthSteps {
     auth: async (signal) => {
       const { transport } = dialled!.connection;
       health = await proven(dialled!, () => {
-        const asked_ms = clock.now();
+        const request_start_ms = clock.now();
         return askHealth(transport, row.default_worktree_root, { signal }, (time_ms) => {
-          skew_ms = time_ms - (asked_ms + clock.now()) / 2;
+          skew_ms = time_ms - (request_start_ms + clock.now()) / 2;
         });
       });
       if (health.node_id !== row.id) throw nodeIdMismatch(row.id, health.node_id.slice(0, 64));

@@ -94,7 +94,7 @@ export function countAgents(reader: Reader): Map<string, number> {
   return new Map(rows.map(({ node_id, agents }) => [node_id, agents]));
 }
 
-export function countAgentsOf(reader: Reader, node_id: string): number {
+export function countNodeAgents(reader: Reader, node_id: string): number {
   const query = reader.sql.selectFrom('agents').select((fn) => fn.fn.countAll<number>().as('agents'));
   return reader.get(query.where('node_id', '=', node_id))!.agents;
 }

@@ -91,12 +91,12 @@ function published(): Promise<{ kind: string; owner_id: string; record: NodeReco
 
 describe('registering', () => {
   test('creates a record, opens a link, and is audited and published', async () => {
-    const made = await registry.register(root, {
+    const created = await registry.register(root, {
       ...box,
       tls_server_name: 'inner',
       default_worktree_root: '/w',
     });
-    expect(made).toEqual({
+    expect(created).toEqual({
       ...box,
       tls_server_name: 'inner',
       default_worktree_root: '/w',
@@ -116,7 +116,7 @@ describe('registering', () => {
         details: { node_id: 'box', name: 'The box', grpc_target: 'https://box.example:8081' },
       },
     ]);
-    expect(await published()).toEqual([{ kind: 'node', owner_id: '', record: made }]);
+    expect(await published()).toEqual([{ kind: 'node', owner_id: '', record: created }]);
   });
 
   test('rejects a taken id or name, including the main node’s, and stores nothing', async () => {
@@ -173,9 +173,9 @@ describe('changing', () => {
   });
 
   test('is not audited and opens no connection if nothing differs', async () => {
-    const made = await registry.register(root, box);
+    const created = await registry.register(root, box);
     clock.advance(1000);
-    expect(await registry.update(root, 'box', { name: box.name })).toEqual(made);
+    expect(await registry.update(root, 'box', { name: box.name })).toEqual(created);
     expect(links.calls).toEqual(['open box']);
     expect(await audited()).toHaveLength(1);
   });

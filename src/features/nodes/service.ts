@@ -19,7 +19,7 @@ import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { Audit } from '../audit/service.ts';
 import {
   countAgents,
-  countAgentsOf,
+  countNodeAgents,
   deleteNode,
   findNode,
   insertNode,
@@ -172,7 +172,7 @@ export class Registry {
     return this.#deps.store.read((reader) => {
       const row = findNode(reader, node_id);
       if (!row) throw problems.nodeNotFound();
-      return this.#record(row, countAgentsOf(reader, node_id));
+      return this.#record(row, countNodeAgents(reader, node_id));
     });
   }
 
@@ -186,11 +186,11 @@ export class Registry {
       const row = await store.write((tx) => {
         if (name === MAIN_NODE_NAME || isNodeTaken(tx, id, name)) throw problems.nodeExists();
         const fields = { id, name, grpc_target, tls_server_name, default_worktree_root };
-        const made = insertNode(tx, fields, clock.now());
+        const created = insertNode(tx, fields, clock.now());
         this.#audit(tx, 'node_registered', caller, id, { name, grpc_target });
-        this.#publish(tx, this.#record(made, countAgentsOf(tx, id)));
-        tx.afterCommit(() => this.#rows.set(id, made));
-        return made;
+        this.#publish(tx, this.#record(created, countNodeAgents(tx, id)));
+        tx.afterCommit(() => this.#rows.set(id, created));
+        return created;
       });
       this.#link(row);
       if (default_worktree_root !== null) await links.rootChecked(id);
@@ -210,21 +210,21 @@ export class Registry {
         if (name !== undefined && name !== before.name) {
           if (name === MAIN_NODE_NAME || isNodeTaken(tx, '', name)) throw problems.nodeExists();
         }
-        const given = {
+        const node_fields = {
           ...(name !== undefined && { name }),
           ...(grpc_target !== undefined && { grpc_target }),
           ...(tls_server_name !== undefined && { tls_server_name }),
           ...(default_worktree_root !== undefined && { default_worktree_root }),
           ...(accept_disk && { disk_id: null }),
         };
-        const changed = Object.entries(given).filter(
+        const changed = Object.entries(node_fields).filter(
           ([key, value]) => before[key as keyof NodeRow] !== value,
         );
         if (changed.length === 0) return null;
-        const after = { ...before, ...given, updated_at: clock.now() };
+        const after = { ...before, ...node_fields, updated_at: clock.now() };
         updateNode(tx, node_id, after);
         this.#audit(tx, 'node_updated', caller, node_id, { changed: Object.fromEntries(changed) });
-        this.#publish(tx, this.#record(after, countAgentsOf(tx, node_id)));
+        this.#publish(tx, this.#record(after, countNodeAgents(tx, node_id)));
         tx.afterCommit(() => this.#rows.set(node_id, after));
         return after;
       });
@@ -264,7 +264,7 @@ export class Registry {
     await store.write((tx) => {
       const row = findNode(tx, node_id);
       if (!row) throw problems.nodeNotFound();
-      if (countAgentsOf(tx, node_id) > 0) throw problems.nodeHasAgents();
+      if (countNodeAgents(tx, node_id) > 0) throw problems.nodeHasAgents();
       deleteNode(tx, row);
       const { name, grpc_target } = row;
       this.#audit(tx, event, caller, node_id, { name, grpc_target, ...details });
@@ -298,7 +298,7 @@ export class Registry {
       const { version, last_seen_at } = this.#seen(row, state);
       const after = { ...row, version, last_seen_at };
       updateNode(tx, node_id, { version, last_seen_at });
-      this.#publish(tx, this.#record(after, countAgentsOf(tx, node_id), state));
+      this.#publish(tx, this.#record(after, countNodeAgents(tx, node_id), state));
       return after;
     });
   }

@@ -1,12 +1,12 @@
 import type { LookupAddress } from 'node:dns';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { AddressRefused, checkEndpoint, resolverOf } from './endpoint.ts';
+import { AddressRefused, checkEndpoint, createResolver } from './endpoint.ts';
 
 const OWN = ['http://127.0.0.1:9000', 'https://push.lan:8443', 'https://169.254.169.254'];
 
 function resolved(url: string, own: readonly string[]): Promise<string[]> {
-  const resolve = resolverOf(new URL(url), own);
+  const resolve = createResolver(new URL(url), own);
   return new Promise((done, refuse) => {
     resolve(new URL(url).hostname, { all: true }, (error, found) =>
       error ? refuse(error) : done((found as LookupAddress[]).map(({ address }) => address)),
@@ -45,7 +45,7 @@ test.each([
   ...['fc00::1', 'fec0::1', 'ff02::1', '2001:db8::1', '2001::1', '::1', '::'],
 ])('rejects https://[%s]/, which is not global unicast', (address) => {
   expect(() => checkEndpoint(`https://[${address}]/x`, [])).toThrow('endpoint address is not allowed');
-  expect(() => resolverOf(new URL(`https://[${address}]/x`), [])).toThrow(AddressRefused);
+  expect(() => createResolver(new URL(`https://[${address}]/x`), [])).toThrow(AddressRefused);
 });
 
 test('rejects any IPv6 address outside 2000::/3, unless it contains a public IPv4 address', () => {
@@ -68,6 +68,6 @@ test('checks resolved addresses when connecting: public ones only, unless the se
   await expect(resolved('https://localhost:1/x', [])).rejects.toThrow(AddressRefused);
   const own = await resolved('https://localhost:1/x', ['https://localhost:1']);
   expect(own.length).toBeGreaterThan(0);
-  expect(() => resolverOf(new URL('https://10.0.0.1/x'), [])).toThrow(AddressRefused);
-  expect(() => resolverOf(new URL('https://[::ffff:169.254.169.254]/x'), OWN)).toThrow(AddressRefused);
+  expect(() => createResolver(new URL('https://10.0.0.1/x'), [])).toThrow(AddressRefused);
+  expect(() => createResolver(new URL('https://[::ffff:169.254.169.254]/x'), OWN)).toThrow(AddressRefused);
 });

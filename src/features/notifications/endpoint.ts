@@ -26,7 +26,7 @@ export function checkEndpoint(text: string, own_origins: readonly string[]): str
     throw problems.pushEndpointInvalid();
   }
   const own = own_origins.includes(url.origin);
-  const host = hostOf(url);
+  const host = getHost(url);
   const plain = url.protocol === 'http:' && own && isLoopback(host);
   if (url.protocol !== 'https:' && !plain) throw problems.pushEndpointInvalid();
   if (isIP(host) ? !isGood(host, own) : !isHostName(host) || (isLoopback(host) && !own)) {
@@ -39,9 +39,9 @@ export function checkEndpoint(text: string, own_origins: readonly string[]): str
  * Resolves the host of an endpoint for a connection. An IP address is not resolved; if it is not allowed, this throws
  * immediately.
  */
-export function resolverOf(url: URL, own_origins: readonly string[]): LookupFunction {
+export function createResolver(url: URL, own_origins: readonly string[]): LookupFunction {
   const own = own_origins.includes(url.origin);
-  const host = hostOf(url);
+  const host = getHost(url);
   if (isIP(host) && !isGood(host, own)) throw new AddressRefused();
   return (name, options, done) => {
     lookup(name, { ...options, all: true }, (error, found: LookupAddress[]) => {
@@ -59,6 +59,6 @@ function isGood(address: string, own: boolean): boolean {
   return own ? isAllowedAddress(address) : isPublicAddress(address);
 }
 
-function hostOf({ hostname }: URL): string {
+function getHost({ hostname }: URL): string {
   return hostname.replace(/^\[|\]$/g, '');
 }

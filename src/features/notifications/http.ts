@@ -17,8 +17,8 @@ export function pushHandlers(push: Push): Pick<Handlers, PushOperations> {
     getPushKey: async () => ({ public_key: await push.publicKey() }),
     listPushSubscriptions: async ({ caller, query }) => asList(query, await push.list(caller, query)),
     createPushSubscription: async ({ caller, body, headers }) => {
-      const made = await push.subscribe(caller, body, headers['user-agent'] ?? null);
-      return { location: `/api/push/subscriptions/${made.id}`, body: made };
+      const created = await push.subscribe(caller, body, headers['user-agent'] ?? null);
+      return { location: `/api/push/subscriptions/${created.id}`, body: created };
     },
     deletePushSubscription: async ({ caller, params }) => {
       await push.unsubscribe(caller, params.subscription_id);

@@ -7,7 +7,7 @@ import { Push } from './service.ts';
 
 export function openNotifications(core: Core): Feature {
   const { config } = core;
-  const push = new Push({ ...core, own_origins: config.get('push.origins'), subject: contactOf(config) });
+  const push = new Push({ ...core, own_origins: config.get('push.origins'), subject: getContact(config) });
   return {
     name: 'notifications',
     routes: pushHandlers(push),
@@ -21,7 +21,7 @@ export function openNotifications(core: Core): Feature {
 }
 
 /** The contact for push services, which require one. */
-function contactOf(config: Config): string {
+function getContact(config: Config): string {
   const origin = config.get('web.rp_origin');
   const fallback = origin?.startsWith('https:') ? origin : 'mailto:svc@svc.invalid';
   return config.get('push.subject') ?? fallback;

@@ -9,7 +9,7 @@ import { limits } from './limits.ts';
 import type { PushKind, PushMessage } from './rules.ts';
 
 /** A message without the number of waiting requests, which differs by person. */
-export type Words = Omit<PushMessage, 'waiting'>;
+export type NotificationText = Omit<PushMessage, 'waiting'>;
 
 /** The kinds of tool calls that the protocol defines; an agent may send any text. */
 const callKinds = new Set([
@@ -24,10 +24,10 @@ const reasons: Record<string, string> = {
   session_lost: 'its session is lost',
 };
 
-export function reviewWords(
+export function reviewMessage(
   review: { id: string; agent_name: string; tool_call: Record<string, unknown> },
   { with_commands }: { with_commands: boolean },
-): Words {
+): NotificationText {
   const { kind, title } = review.tool_call;
   const named = typeof kind === 'string' && callKinds.has(kind) ? kind.replace('_', ' ') : 'permission';
   const command = with_commands && typeof title === 'string' ? plain(title) : '';
@@ -44,10 +44,10 @@ export function reviewTag(review_id: string): string {
   return `review-${review_id}`;
 }
 
-export function elicitationWords(
+export function elicitationMessage(
   elicitation: { id: string; agent_name: string; mode: 'form' | 'url'; message: string },
   { with_commands }: { with_commands: boolean },
-): Words {
+): NotificationText {
   const named = elicitation.mode === 'form' ? 'form to fill in' : 'link to open';
   const message = with_commands ? plain(elicitation.message) : '';
   return {
@@ -64,18 +64,18 @@ export function elicitationTag(elicitation_id: string): string {
 }
 
 /** Replaces a request for an answer. */
-export function closedWords(asked: PushMessage, answered_by: string | null): Words {
+export function closedMessage(original: PushMessage, answered_by: string | null): NotificationText {
   const body = answered_by === null ? 'No longer needed' : `Answered by ${plain(answered_by)}`;
-  return { ...asked, kind: 'closed', body };
+  return { ...original, kind: 'closed', body };
 }
 
-export function failureWords(agent: {
+export function failureMessage(agent: {
   id: string;
   name: string;
   reason: string | null;
   exit_code: number | null;
   exit_signal: string | null;
-}): Words {
+}): NotificationText {
   const { exit_code, exit_signal, reason } = agent;
   const code = exit_code === null ? '' : `exit code ${exit_code}`;
   const ended = exit_signal === null ? code : `ended by ${exit_signal}`;
@@ -88,13 +88,13 @@ export function failureWords(agent: {
   };
 }
 
-export function runWords(run: {
+export function runMessage(run: {
   id: string;
   number: number;
   status: RunStatus;
   team_id: string;
   team_name: string;
-}): Words {
+}): NotificationText {
   return {
     kind: 'run_ended',
     tag: `run-${run.id}`,
@@ -104,7 +104,7 @@ export function runWords(run: {
   };
 }
 
-export function testWords(): Words {
+export function testMessage(): NotificationText {
   return {
     kind: 'test',
     tag: 'test',
@@ -115,7 +115,7 @@ export function testWords(): Words {
 }
 
 /** Whether a device with these settings wants this message. */
-export function isWanted({ kind }: Words, kinds: readonly PushKind[]): boolean {
+export function matchesKinds({ kind }: NotificationText, kinds: readonly PushKind[]): boolean {
   return kind === 'closed' || kind === 'test' || kinds.includes(kind);
 }
 

@@ -12,7 +12,7 @@ import type { Reader, Tx } from '../../store/store.ts';
 import type { Fact, FactHandlers } from '../../work/facts.ts';
 import type { Outbox } from '../../work/outbox.ts';
 import type { Role } from '../accounts/rules.ts';
-import { usernameOf } from '../actors/rules/actor.ts';
+import { parseUsername } from '../actors/rules/actor.ts';
 import { findAgent } from '../agents/queries/agents.ts';
 import { findElicitation } from '../elicitations/queries.ts';
 import { findReview } from '../reviews/queries.ts';
@@ -21,24 +21,24 @@ import { isRunOver } from '../runs/rules/run.ts';
 import { findTeam } from '../teams/queries.ts';
 import { limits } from './limits.ts';
 import {
-  closedWords,
+  closedMessage,
+  elicitationMessage,
   elicitationTag,
-  elicitationWords,
-  failureWords,
-  isWanted,
+  failureMessage,
+  matchesKinds,
+  type NotificationText,
+  reviewMessage,
   reviewTag,
-  reviewWords,
-  runWords,
-  type Words,
+  runMessage,
 } from './messages.ts';
 import {
   countWaiting,
   deleteMessage,
+  listUserSubscriptions,
   messageOfTag,
   messagesOfTag,
   putMessage,
   type SubscriptionRow,
-  subscriptionsOf,
   trimMessages,
 } from './queries.ts';
 import type { PushKind, PushMessage } from './rules.ts';
@@ -50,7 +50,7 @@ interface Notification {
   resource: Owned;
   /** Only this user; null: everyone with the right. */
   username: string | null;
-  words(device: { with_commands: boolean }): Words;
+  buildText(device: { with_commands: boolean }): NotificationText;
 }
 
 export class Notifier {
@@ -86,8 +86,8 @@ export class Notifier {
       fact_id: id,
       action: 'review.answer',
       resource: reviewResource(tx, row),
-      username: row.routed_to === null ? null : usernameOf(row.routed_to),
-      words: (device) => reviewWords(review, device),
+      username: row.routed_to === null ? null : parseUsername(row.routed_to),
+      buildText: (device) => reviewMessage(review, device),
     });
   }
 
@@ -100,7 +100,7 @@ export class Notifier {
       action: 'review.answer',
       resource: reviewResource(tx, row),
       username: null,
-      words: (device) => elicitationWords({ ...row, agent_name: name }, device),
+      buildText: (device) => elicitationMessage({ ...row, agent_name: name }, device),
     });
   }
 
@@ -108,14 +108,14 @@ export class Notifier {
   #closed(tx: Tx, id: number, tag: string, over: { answered_by: string | null } | undefined): void {
     const answered_by = over?.answered_by ?? null;
     for (const row of messagesOfTag(tx, tag)) {
-      const asked = JSON.parse(row.message) as PushMessage;
-      if (asked.kind === 'closed') continue;
+      const original = JSON.parse(row.message) as PushMessage;
+      if (original.kind === 'closed') continue;
       if (row.state === 'pending' && row.attempts === 0) {
         deleteMessage(tx, row.num);
         continue;
       }
       const device = { num: row.subscription_num, id: row.subscription_id };
-      this.#put(tx, device, id, { ...closedWords(asked, answered_by), waiting: waitingFor(tx, row) });
+      this.#put(tx, device, id, { ...closedMessage(original, answered_by), waiting: waitingFor(tx, row) });
     }
   }
 
@@ -132,7 +132,7 @@ export class Notifier {
       action: 'agent.read',
       resource: agentResource(tx, row),
       username: null,
-      words: () => failureWords(row),
+      buildText: () => failureMessage(row),
     });
   }
 
@@ -145,19 +145,19 @@ export class Notifier {
       action: 'team.read',
       resource: teamResource(tx, team),
       username: null,
-      words: () => runWords({ ...run, team_name: team.name }),
+      buildText: () => runMessage({ ...run, team_name: team.name }),
     });
   }
 
-  #notify(tx: Tx, { fact_id, action, resource, username, words }: Notification): void {
+  #notify(tx: Tx, { fact_id, action, resource, username, buildText }: Notification): void {
     const people = [resource.owner_id, ...(resource.human_ids ?? [])];
-    for (const device of subscriptionsOf(tx, people)) {
+    for (const device of listUserSubscriptions(tx, people)) {
       if (username !== null && device.username !== username) continue;
       if (decide({ ...device, grant: null, ip: null }, action, resource) !== 'allow') continue;
-      const said = words({ with_commands: device.with_commands === 1 });
-      if (!isWanted(said, JSON.parse(device.kinds) as PushKind[])) continue;
-      if (said.kind === 'agent_failed' && this.#wasSentRecently(tx, device, said.tag)) continue;
-      this.#put(tx, device, fact_id, { ...said, waiting: waitingFor(tx, device) });
+      const text = buildText({ with_commands: device.with_commands === 1 });
+      if (!matchesKinds(text, JSON.parse(device.kinds) as PushKind[])) continue;
+      if (text.kind === 'agent_failed' && this.#wasSentRecently(tx, device, text.tag)) continue;
+      this.#put(tx, device, fact_id, { ...text, waiting: waitingFor(tx, device) });
     }
   }
 

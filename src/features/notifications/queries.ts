@@ -62,7 +62,7 @@ export function listSubscriptions(
 }
 
 /** Active devices of these users, and devices that want notifications of all users. */
-export function subscriptionsOf(
+export function listUserSubscriptions(
   reader: Reader,
   user_ids: readonly string[],
 ): (SubscriptionRow & { username: string; role: Role })[] {
@@ -160,14 +160,14 @@ export function messagesOfTag(
 /** Stores a message and returns its number. It replaces an earlier message with the same tag and keeps its number. */
 export function putMessage(tx: Tx, row: Omit<Insertable<Tables['push_messages']>, 'num'>): number {
   const { subscription_num: _, tag: __, ...changes } = row;
-  const made = tx.get(
+  const created = tx.get(
     tx.sql
       .insertInto('push_messages')
       .values(row)
       .onConflict((conflict) => conflict.columns(['subscription_num', 'tag']).doUpdateSet(changes))
       .returning('num'),
   );
-  return made!.num;
+  return created!.num;
 }
 
 export function updateMessage(tx: Tx, num: number, changes: Updateable<Tables['push_messages']>): void {

@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto';
 import { type IncomingMessage, request as plainRequest } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import type { Clock } from '../../base/clock.ts';
-import { AddressRefused, resolverOf } from './endpoint.ts';
+import { AddressRefused, createResolver } from './endpoint.ts';
 import type { PushKeyPair } from './keys.ts';
 import { limits } from './limits.ts';
 import type { PushMessage } from './rules.ts';
@@ -93,14 +93,14 @@ export class Sender {
       {
         TTL: Math.floor(ttl_ms / 1000),
         urgency: urgencies[message.kind],
-        topic: topicOf(message.tag),
+        topic: hashTopic(message.tag),
         contentEncoding: 'aes128gcm',
         vapidDetails: { subject: this.#options.subject, ...key },
       },
     );
     const url = new URL(endpoint);
     const request = url.protocol === 'https:' ? tlsRequest : plainRequest;
-    const lookup = resolverOf(url, this.#options.own_origins);
+    const lookup = createResolver(url, this.#options.own_origins);
     const signal = AbortSignal.any([this.#closed.signal, AbortSignal.timeout(limits.push_send_ms)]);
     return new Promise((resolve, reject) => {
       const sent = request(url, { method, headers: { ...headers }, lookup, signal, agent: false });
@@ -118,17 +118,17 @@ export class Sender {
     const error = `push service answered ${status}`;
     if (status === 404 || status === 410) return { kind: 'gone', error };
     if (status !== 429 && status < 500) return { kind: 'refused', error };
-    return { kind: 'later', error, retry_after_ms: waitOf(retry_after, this.#options.clock.now()) };
+    return { kind: 'later', error, retry_after_ms: parseRetryAfter(retry_after, this.#options.clock.now()) };
   }
 }
 
 /** The topic by which a push service keeps only the newest message for an offline device. It does not reveal the tag. */
-function topicOf(tag: string): string {
+function hashTopic(tag: string): string {
   return createHash('sha256').update(tag).digest('base64url').slice(0, 32);
 }
 
 /** `Retry-After`: seconds or a date; 0 if it is absent or invalid. */
-function waitOf(text: string | undefined, now: number): number {
+function parseRetryAfter(text: string | undefined, now: number): number {
   const ms = /^\d{1,9}$/.test(text ?? '') ? Number(text) * 1000 : Date.parse(text ?? '') - now;
   return ms > 0 ? Math.min(ms, limits.push_backoff_ms_max) : 0;
 }

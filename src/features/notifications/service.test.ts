@@ -12,7 +12,7 @@ import type { TeamSpec } from '../teams/rules/team.ts';
 import { PushKeys } from './keys.ts';
 import { limits } from './limits.ts';
 import type { PushSubscriptionRecord } from './rules.ts';
-import type { AskedSubscription } from './service.ts';
+import type { SubscriptionRequest } from './service.ts';
 
 const EVE: Caller = { ...BEN, user_id: 'usr_e', username: 'eve', token_id: 'tok_e' };
 const ZOE: Caller = { ...ANA, user_id: 'usr_z', username: 'zoe', token_id: 'tok_z' };
@@ -37,16 +37,18 @@ afterEach(async () => {
 });
 
 const everything = { kinds: ['review', 'agent_failed', 'run_ended'], with_commands: false, of_others: false };
-const asked = (device: Pick<TestDevice, 'endpoint' | 'keys'>, more: Partial<AskedSubscription> = {}) =>
-  ({ endpoint: device.endpoint, keys: device.keys, ...everything, ...more }) as AskedSubscription;
+const elicitation = (
+  device: Pick<TestDevice, 'endpoint' | 'keys'>,
+  more: Partial<SubscriptionRequest> = {},
+) => ({ endpoint: device.endpoint, keys: device.keys, ...everything, ...more }) as SubscriptionRequest;
 
 async function subscribe(
   caller: Caller,
-  more: Partial<AskedSubscription> = {},
+  more: Partial<SubscriptionRequest> = {},
   device = service.device(),
 ): Promise<TestDevice & { id: string }> {
   device.public_key = await room.push.publicKey();
-  const { id } = await room.push.subscribe(caller, asked(device, more), 'test');
+  const { id } = await room.push.subscribe(caller, elicitation(device, more), 'test');
   return Object.assign(device, { id });
 }
 
@@ -129,8 +131,8 @@ describe('an elicitation', () => {
     await acp.hears('request', 'session/prompt');
     acp.says({ kind: 'request', id: 1, method: 'elicitation/create', params });
     return vi.waitFor(async () => {
-      const [asked] = (await room.elicitations.list(ANA, {}, {})).items;
-      return { id: asked!.id, acp };
+      const [elicitation] = (await room.elicitations.list(ANA, {}, {})).items;
+      return { id: elicitation!.id, acp };
     }, SOON);
   };
   const form = { mode: 'form', message: 'Which \u202eregion?', requestedSchema: {} };
@@ -205,7 +207,7 @@ describe('a device', () => {
     ['https://0.0.0.0/x', 'endpoint address is not allowed'],
   ])('is refused at %s: %s', async (endpoint, message) => {
     const { keys } = service.device();
-    await expect(room.push.subscribe(ANA, asked({ endpoint, keys }), null)).rejects.toThrow(message);
+    await expect(room.push.subscribe(ANA, elicitation({ endpoint, keys }), null)).rejects.toThrow(message);
   });
 
   test('is rejected if nothing can be encrypted for its keys', async () => {
@@ -219,23 +221,23 @@ describe('a device', () => {
       { p256dh: '', auth: '' },
     ];
     for (const each of wrong) {
-      const made = room.push.subscribe(ANA, asked({ endpoint, keys: each }), null);
-      await expect(made).rejects.toThrow('keys must be a P-256 public key and a 16-byte secret');
+      const created = room.push.subscribe(ANA, elicitation({ endpoint, keys: each }), null);
+      await expect(created).rejects.toThrow('keys must be a P-256 public key and a 16-byte secret');
     }
   });
 
   test('stays the same when it subscribes again, with its new settings and sign-in', async () => {
     const device = await subscribe(BEN);
     const later = { ...BEN, token_id: 'tok_later' };
-    const again = await room.push.subscribe(later, asked(device, { kinds: ['run_ended'] }), 'newer');
+    const again = await room.push.subscribe(later, elicitation(device, { kinds: ['run_ended'] }), 'newer');
     expect(again).toMatchObject({ id: device.id, kinds: ['run_ended'], user_agent: 'newer', current: true });
     expect(await devicesOf(BEN)).toMatchObject([{ id: device.id, current: false }]);
   });
 
-  test('belongs to another user who signs in on it; knowing its endpoint is not enough', async () => {
+  test('moves to another user who signs in on it; knowing its endpoint is not enough', async () => {
     const device = await subscribe(BEN);
     const { keys } = service.device();
-    const stolen = room.push.subscribe(EVE, asked({ endpoint: device.endpoint, keys }), null);
+    const stolen = room.push.subscribe(EVE, elicitation({ endpoint: device.endpoint, keys }), null);
     await expect(stolen).rejects.toThrow('push subscription belongs to another user');
     await subscribe(EVE, {}, device);
     expect(await devicesOf(BEN)).toEqual([]);
@@ -604,7 +606,7 @@ describe('the keys', () => {
     expect(await room.push.test(ANA, device.id)).toMatchObject([{ ok: false }]);
     expect(device.asked).toBe(0);
     const old = { public_key: device.public_key! };
-    await expect(room.push.subscribe(ANA, asked(service.device(), old), null)).rejects.toThrow(
+    await expect(room.push.subscribe(ANA, elicitation(service.device(), old), null)).rejects.toThrow(
       'push keys have changed; subscribe again',
     );
     const fresh = await subscribe(ANA, { public_key, replaces: device.endpoint });

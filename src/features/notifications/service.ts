@@ -15,7 +15,7 @@ import { Delivery, type DeliveryDeps } from './delivery.ts';
 import { checkEndpoint } from './endpoint.ts';
 import { newPair, PushKeys } from './keys.ts';
 import { limits } from './limits.ts';
-import { testWords } from './messages.ts';
+import { testMessage } from './messages.ts';
 import { Notifier, waitingFor } from './notifier.ts';
 import {
   deleteOldMessages,
@@ -42,7 +42,7 @@ export interface PushDeps extends Omit<DeliveryDeps, 'keys' | 'sender'> {
 }
 
 /** A subscription as the browser sends it, and the notifications that its user wants. */
-export interface AskedSubscription {
+export interface SubscriptionRequest {
   endpoint: string;
   keys: { p256dh: string; auth: string };
   /** The key with which the browser subscribed; absent: the current one. */
@@ -125,7 +125,7 @@ export class Push {
   /** Subscribes a device. A known endpoint is updated and bound to the caller's token. Returns the current record. */
   async subscribe(
     caller: Caller,
-    asked: AskedSubscription,
+    asked: SubscriptionRequest,
     user_agent: string | null,
   ): Promise<PushSubscriptionRecord> {
     // Only those with read access may get its notifications.
@@ -154,14 +154,20 @@ export class Push {
         timers.clear(tx, 'push_retry', before.id);
         updateSubscription(tx, before.num, row);
       } else {
-        if (countOf(tx, caller) >= limits.push_subscriptions_per_user) throw problems.tooManyPush();
+        if (countDevices(tx, caller) >= limits.push_subscriptions_per_user) throw problems.tooManyPush();
         insertSubscription(tx, { ...row, id, created_at: clock.now() });
       }
-      const made = toSubscription(findSubscription(tx, before?.id ?? id)!, caller);
-      const { kinds, with_commands, service } = made;
-      const details = { subscription_id: made.id, service, kinds, with_commands, of_others: made.of_others };
+      const created = toSubscription(findSubscription(tx, before?.id ?? id)!, caller);
+      const { kinds, with_commands, service } = created;
+      const details = {
+        subscription_id: created.id,
+        service,
+        kinds,
+        with_commands,
+        of_others: created.of_others,
+      };
       audit.record(tx, { event: 'push_subscribed', user_id: caller.user_id, ip: caller.ip, details });
-      return made;
+      return created;
     });
   }
 
@@ -215,13 +221,13 @@ export class Push {
     if (device.public_key !== key.publicKey) {
       return { subscription_id, ok: false, error: problems.pushKeyChanged().message };
     }
-    const message = { ...testWords(), waiting };
+    const message = { ...testMessage(), waiting };
     const outcome = await this.#sender.send(device, key, message, limits.push_test_ms);
     await store.write((tx) => {
       const now = findSubscription(tx, subscription_id);
       if (now) this.#delivery.settle(tx, now, outcome);
     });
-    return { subscription_id, ...resultOf(outcome) };
+    return { subscription_id, ...toResult(outcome) };
   }
 
   /** Removes an earlier endpoint that the device reports as replaced, only if it belongs to the caller. */
@@ -262,7 +268,7 @@ function mustFind(reader: Reader, caller: Caller, id: string): SubscriptionRow {
   return row;
 }
 
-function countOf(reader: Reader, { user_id }: Caller): number {
+function countDevices(reader: Reader, { user_id }: Caller): number {
   return listSubscriptions(reader, user_id).length;
 }
 
@@ -278,7 +284,7 @@ function checkKeys({ p256dh, auth }: { p256dh: string; auth: string }): void {
   }
 }
 
-function resultOf(outcome: Outcome): { ok: boolean; error: string | null } {
+function toResult(outcome: Outcome): { ok: boolean; error: string | null } {
   if (outcome.kind === 'taken') return { ok: true, error: null };
   const { error } = outcome;
   return { ok: false, error: outcome.kind === 'gone' ? `${error}: the device was removed` : error };

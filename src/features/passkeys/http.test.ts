@@ -5,14 +5,14 @@ import { Authenticator } from '../../testing/authenticator.ts';
 import { askerOf, openFakeHttp } from '../../testing/http.ts';
 import { accountHandlers } from '../accounts/http.ts';
 import { passkeyHandlers } from './http.ts';
-import { openPasskeysRoom, type PasskeysRoom } from './testing.ts';
+import { openPasskeysFixture, type PasskeysFixture } from './testing.ts';
 
 let room: AccountsRoom;
-let where: PasskeysRoom['where'];
+let where: PasskeysFixture['where'];
 let server: HttpServer;
 let token: string;
 beforeEach(async () => {
-  const opened = await openPasskeysRoom();
+  const opened = await openPasskeysFixture();
   ({ room, where } = opened);
   const { passkeys } = opened;
   const { accounts, join, tokens, idempotency } = room;
@@ -32,44 +32,44 @@ afterEach(async () => {
   await room.close();
 });
 
-const ask: ReturnType<typeof askerOf> = (method, path, body, options) =>
+const request: ReturnType<typeof askerOf> = (method, path, body, options) =>
   askerOf(() => server, token)(method, path, body, options);
 const origin = () => where.place.party!.origin;
 
 it('adds a passkey, signs in with it, renames and removes it', async () => {
-  const where = await ask('GET', '/api/passkeys/relying-party');
+  const where = await request('GET', '/api/passkeys/relying-party');
   expect(where.body).toEqual({ rp_id: 'localhost', origin: origin(), reason: null });
-  const started = await ask('POST', '/api/passkeys/registration/start');
+  const started = await request('POST', '/api/passkeys/registration/start');
   expect(started.status).toBe(200);
   const device = new Authenticator(origin());
   const body = { name: 'Laptop', response: device.register(started.body.options) };
-  const made = await ask('POST', '/api/passkeys/registration/finish', body, { key: 'once' });
-  expect([made.status, made.location]).toEqual([201, `/api/passkeys/${made.body.id}`]);
-  const again = await ask('POST', '/api/passkeys/registration/finish', body, { key: 'once' });
-  expect([again.status, again.body]).toEqual([201, made.body]);
-  expect((await ask('GET', '/api/me')).body.passkeys).toEqual([made.body]);
+  const created = await request('POST', '/api/passkeys/registration/finish', body, { key: 'once' });
+  expect([created.status, created.location]).toEqual([201, `/api/passkeys/${created.body.id}`]);
+  const again = await request('POST', '/api/passkeys/registration/finish', body, { key: 'once' });
+  expect([again.status, again.body]).toEqual([201, created.body]);
+  expect((await request('GET', '/api/me')).body.passkeys).toEqual([created.body]);
 
-  const begun = await ask('POST', '/api/passkeys/login/start');
+  const begun = await request('POST', '/api/passkeys/login/start');
   const { login_id, options } = begun.body;
   const response = device.login(options);
-  const signedIn = await ask('POST', '/api/passkeys/login/finish', { login_id, response });
+  const signedIn = await request('POST', '/api/passkeys/login/finish', { login_id, response });
   expect([signedIn.status, signedIn.body.expires_in, signedIn.body.user.username]).toEqual([
     200,
     43_200,
     'root',
   ]);
-  const late = await ask('POST', '/api/passkeys/login/finish', { login_id, response });
+  const late = await request('POST', '/api/passkeys/login/finish', { login_id, response });
   expect([late.status, late.body]).toEqual([401, { error: 'passkey was not accepted' }]);
 
   const by_passkey = { token: signedIn.body.token as string };
-  const path = `/api/passkeys/${made.body.id}`;
-  const renamed = await ask('PATCH', path, { name: 'Old laptop' }, by_passkey);
+  const path = `/api/passkeys/${created.body.id}`;
+  const renamed = await request('PATCH', path, { name: 'Old laptop' }, by_passkey);
   expect([renamed.status, renamed.body.name]).toEqual([200, 'Old laptop']);
-  const refused = await ask('DELETE', path, undefined, by_passkey);
+  const refused = await request('DELETE', path, undefined, by_passkey);
   expect([refused.status, refused.body]).toEqual([403, { error: 'current password is required' }]);
-  expect((await ask('DELETE', path, { current_password: PASSWORD }, by_passkey)).status).toBe(204);
-  expect((await ask('DELETE', path)).body).toEqual({ error: 'passkey not found' });
-  expect((await ask('GET', '/api/me')).body.passkeys).toEqual([]);
+  expect((await request('DELETE', path, { current_password: PASSWORD }, by_passkey)).status).toBe(204);
+  expect((await request('DELETE', path)).body).toEqual({ error: 'passkey not found' });
+  expect((await request('GET', '/api/me')).body.passkeys).toEqual([]);
 });
 
 it('returns the right origin in the error for a page of another origin', async () => {
@@ -87,7 +87,7 @@ it('returns the right origin in the error for a page of another origin', async (
 });
 
 it('rejects a malformed response', async () => {
-  const { body } = await ask('POST', '/api/passkeys/login/start');
+  const { body } = await request('POST', '/api/passkeys/login/start');
   const device = new Authenticator(origin());
   const response = device.login(body.options);
   const long = { ...response, id: 'a'.repeat(2_000) };
@@ -96,7 +96,7 @@ it('rejects a malformed response', async () => {
     [{ login_id: body.login_id, response: {} }, 'response.id is required'],
     [{ login_id: body.login_id, response: long }, 'response.id must be at most 1364 characters'],
   ] as const) {
-    const answer = await ask('POST', '/api/passkeys/login/finish', given);
+    const answer = await request('POST', '/api/passkeys/login/finish', given);
     expect([answer.status, answer.body]).toEqual([400, { error }]);
   }
 });

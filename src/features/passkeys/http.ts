@@ -1,7 +1,7 @@
 /** HTTP handlers of the passkeys. */
 import { idFrom } from '../../base/ids.ts';
 import type { Handlers } from '../../server/call.ts';
-import { clientOf } from '../tokens/service.ts';
+import { readClient } from '../tokens/service.ts';
 import type { Passkeys } from './service.ts';
 
 type PasskeyOperations =
@@ -24,12 +24,12 @@ export function passkeyHandlers(passkeys: Passkeys): Pick<Handlers, PasskeyOpera
     }),
     finishPasskeyRegistration: async ({ caller, body, idempotency_key }) => {
       const id = idempotency_key === null ? undefined : idFrom('pky', caller.user_id, idempotency_key);
-      const made = await passkeys.finishRegistration(caller, { id, ...body });
-      return { location: `/api/passkeys/${made.id}`, body: made };
+      const created = await passkeys.finishRegistration(caller, { id, ...body });
+      return { location: `/api/passkeys/${created.id}`, body: created };
     },
-    startPasskeyLogin: (call) => passkeys.startLogin(clientOf(call), call.headers.origin),
+    startPasskeyLogin: (call) => passkeys.startLogin(readClient(call), call.headers.origin),
     finishPasskeyLogin: (call) =>
-      passkeys.finishLogin(call.body.login_id, call.body.response, clientOf(call)),
+      passkeys.finishLogin(call.body.login_id, call.body.response, readClient(call)),
     renamePasskey: ({ caller, params, body }) => passkeys.rename(caller, params.passkey_id, body.name),
     deletePasskey: async ({ caller, params, body }) => {
       await passkeys.remove(caller, params.passkey_id, body.current_password);

@@ -3,7 +3,7 @@ import type { AccountsFeature } from '../accounts/index.ts';
 import type { Core, Feature } from '../feature.ts';
 import type { Tokens } from '../tokens/service.ts';
 import { passkeyHandlers } from './http.ts';
-import { type Place, placeOf } from './relying-party.ts';
+import { getPlace, type Place } from './relying-party.ts';
 import { Passkeys } from './service.ts';
 
 export function openPasskeys(
@@ -12,7 +12,7 @@ export function openPasskeys(
 ): Feature {
   let known: Place | null = null;
   const place = () => {
-    known ??= placeOf(core.config, core.listening_url());
+    known ??= getPlace(core.config, core.listening_url());
     return known;
   };
   const passkeys = new Passkeys({ ...core, accounts, tokens, place });

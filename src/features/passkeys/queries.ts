@@ -6,7 +6,7 @@ import type { Tables } from '../../store/tables.ts';
 export type PasskeyRow = Selectable<Tables['passkeys']>;
 
 /** The passkeys of a user, oldest first. */
-export function passkeysOf(reader: Reader, user_id: string): PasskeyRow[] {
+export function listPasskeys(reader: Reader, user_id: string): PasskeyRow[] {
   return reader.all(
     reader.sql
       .selectFrom('passkeys')

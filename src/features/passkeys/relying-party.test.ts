@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
 import { type ConfigKey, type ConfigValues, configKeys } from '../../core/config.ts';
-import { placeOf } from './relying-party.ts';
+import { getPlace } from './relying-party.ts';
 
 const place = (set: Partial<ConfigValues>, url = 'http://127.0.0.1:8080') =>
-  placeOf(
+  getPlace(
     { get: <K extends ConfigKey>(key: K) => (set[key] ?? configKeys[key].default) as ConfigValues[K] },
     url,
   );

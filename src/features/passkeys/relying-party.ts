@@ -20,7 +20,7 @@ export type Place = { party: RelyingParty; reason: null } | { party: null; reaso
 const NEAR = ['localhost', '127.0.0.1', '::1', '0.0.0.0', '::'];
 
 /** `url`: the listener's, for its scheme and port. */
-export function placeOf(config: Pick<Config, 'get'>, url: string): Place {
+export function getPlace(config: Pick<Config, 'get'>, url: string): Place {
   const rp_id = config.get('web.rp_id')?.toLowerCase() ?? null;
   const configured = config.get('web.rp_origin');
   if (configured === null && !NEAR.includes(parseAddress(config.get('server.listen'))?.host ?? ''))

@@ -7,7 +7,7 @@ import type { Caller } from '../accounts/rules.ts';
 import { limits as tokensLimits } from '../tokens/limits.ts';
 import { limits } from './limits.ts';
 import type { LoginResponse, Passkeys } from './service.ts';
-import { openPasskeysRoom, type PasskeysRoom } from './testing.ts';
+import { openPasskeysFixture, type PasskeysFixture } from './testing.ts';
 
 const ORIGIN = 'https://svc.example';
 const client = { ip: '10.0.0.1', user_agent: 'test' };
@@ -16,10 +16,10 @@ const DAY_MS = 86_400_000;
 
 let room: AccountsRoom;
 let passkeys: Passkeys;
-let where: PasskeysRoom['where'];
+let where: PasskeysFixture['where'];
 let root: { caller: Caller; token: string };
 beforeEach(async () => {
-  ({ room, passkeys, where } = await openPasskeysRoom());
+  ({ room, passkeys, where } = await openPasskeysFixture());
   root = await room.joinRoot();
 });
 afterEach(() => room.close());
@@ -268,8 +268,8 @@ describe('a registration', () => {
   it('returns the same passkey if it is repeated with the same id, but not with another credential', async () => {
     const response = new Authenticator(ORIGIN).register(await start());
     const again = () => passkeys.finishRegistration(root.caller, { id: 'pky_key', name: 'Key', response });
-    const made = await again();
-    expect([made.id, await again()]).toEqual(['pky_key', made]);
+    const created = await again();
+    expect([created.id, await again()]).toEqual(['pky_key', created]);
     const other = new Authenticator(ORIGIN).register(await start());
     const fresh = { id: 'pky_key', name: 'Key', response: other };
     expect((await passkeys.finishRegistration(root.caller, fresh)).id).not.toBe('pky_key');

@@ -12,7 +12,7 @@ import { invalid, problems } from '../../core/problem.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { Accounts, SignedIn } from '../accounts/service.ts';
-import { admitAddress, failAddress, networkOf } from '../accounts/throttle.ts';
+import { admitAddress, failAddress, networkPrefix } from '../accounts/throttle.ts';
 import type { Audit, AuditEntry } from '../audit/service.ts';
 import { type Client, newToken, type Tokens } from '../tokens/service.ts';
 import { limits } from './limits.ts';
@@ -20,11 +20,11 @@ import {
   deletePasskey,
   findPasskey,
   insertPasskey,
+  listPasskeys,
   openLogin,
   openRegistration,
   type PasskeyRow,
   passkeyOfCredential,
-  passkeysOf,
   sweepChallenges,
   takeLogin,
   takeRegistration,
@@ -81,7 +81,7 @@ const REASON_CHARS_MAX = 200;
 
 export class Passkeys {
   readonly #deps: PasskeysDeps;
-  readonly #stranger = strangersKey();
+  readonly #decoy_key = createDecoyKey();
 
   constructor(deps: PasskeysDeps) {
     this.#deps = deps;
@@ -93,7 +93,7 @@ export class Passkeys {
 
   /** The user's passkeys, oldest first. */
   async list(user_id: string): Promise<Passkey[]> {
-    return (await this.#deps.store.read((reader) => passkeysOf(reader, user_id))).map(toPasskey);
+    return (await this.#deps.store.read((reader) => listPasskeys(reader, user_id))).map(toPasskey);
   }
 
   /** Returns the options for the browser. `origin`: of the calling page, if the browser sends it. */
@@ -105,7 +105,7 @@ export class Passkeys {
     const party = this.#partyFor(origin);
     const challenge = randomBytes(CHALLENGE_BYTES);
     const own = await this.#withPassword(caller, current_password, (tx) => {
-      const own = passkeysOf(tx, caller.user_id);
+      const own = listPasskeys(tx, caller.user_id);
       if (own.length >= limits.passkeys_per_user) throw problems.tooManyPasskeys();
       const expires_at = clock.now() + limits.passkey_challenge_ms;
       openRegistration(tx, { token_id: caller.token_id, challenge, expires_at });
@@ -115,7 +115,7 @@ export class Passkeys {
     return {
       challenge: encode(challenge),
       rp: { id: party.id, name: party.name },
-      user: { id: handleOf(caller.user_id), name: caller.username, displayName: caller.username },
+      user: { id: userHandleFor(caller.user_id), name: caller.username, displayName: caller.username },
       pubKeyCredParams: ALGORITHMS.map((alg) => ({ type, alg })),
       timeout: limits.passkey_challenge_ms,
       excludeCredentials: own.map(({ credential_id, transports }) => ({
@@ -137,16 +137,16 @@ export class Passkeys {
    */
   async finishRegistration(
     caller: Caller,
-    given: { id?: string | undefined; name: string; response: RegistrationResponse },
+    input: { id?: string | undefined; name: string; response: RegistrationResponse },
   ): Promise<Passkey> {
     const { store, clock, tokens } = this.#deps;
-    const { name, response } = given;
+    const { name, response } = input;
     const begun = await store.write((tx) => {
-      const before = given.id === undefined ? undefined : findPasskey(tx, given.id);
+      const before = input.id === undefined ? undefined : findPasskey(tx, input.id);
       if (before?.user_id === caller.user_id && encode(before.credential_id) === response.id)
         return { before };
       // Already verified at the start; this call rejects API tokens.
-      tokens.hasShownPassword(tx, caller);
+      tokens.hasRecentPassword(tx, caller);
       return { open: takeRegistration(tx, caller.token_id) };
     });
     if (begun.before) return toPasskey(begun.before);
@@ -155,10 +155,11 @@ export class Passkeys {
     const spare = newId('pky');
     return await store.write((tx) => {
       // The sign-in may have ended meanwhile, for example because somebody changed the password.
-      tokens.hasShownPassword(tx, caller);
+      tokens.hasRecentPassword(tx, caller);
       if (passkeyOfCredential(tx, credential.credential_id)) throw problems.passkeyNotValid();
-      if (passkeysOf(tx, caller.user_id).length >= limits.passkeys_per_user) throw problems.tooManyPasskeys();
-      const id = given.id === undefined || findPasskey(tx, given.id) ? spare : given.id;
+      if (listPasskeys(tx, caller.user_id).length >= limits.passkeys_per_user)
+        throw problems.tooManyPasskeys();
+      const id = input.id === undefined || findPasskey(tx, input.id) ? spare : input.id;
       const row: PasskeyRow = {
         id,
         user_id: caller.user_id,
@@ -183,7 +184,7 @@ export class Passkeys {
     await store.write((tx) =>
       openLogin(
         tx,
-        { id, challenge, network: networkOf(client.ip), expires_at },
+        { id, challenge, network: networkPrefix(client.ip), expires_at },
         { per_network: limits.passkey_logins_per_network, in_all: limits.passkey_logins_max },
       ),
     );
@@ -276,10 +277,10 @@ export class Passkeys {
     act: (tx: Tx) => T,
   ): Promise<T> {
     const { store, accounts, tokens } = this.#deps;
-    await store.read((reader) => tokens.hasShownPassword(reader, caller));
-    if (current_password !== undefined) await accounts.showPassword(caller, current_password);
+    await store.read((reader) => tokens.hasRecentPassword(reader, caller));
+    if (current_password !== undefined) await accounts.verifyCurrentPassword(caller, current_password);
     return await store.write((tx) => {
-      if (!tokens.hasShownPassword(tx, caller)) throw problems.passwordRequired();
+      if (!tokens.hasRecentPassword(tx, caller)) throw problems.passwordRequired();
       return act(tx);
     });
   }
@@ -345,12 +346,12 @@ export class Passkeys {
       // The counter is compared after the signature is verified, with the one stored by then.
       credential: {
         id: response.id,
-        publicKey: known ? new Uint8Array(known.public_key) : this.#stranger,
+        publicKey: known ? new Uint8Array(known.public_key) : this.#decoy_key,
         counter: 0,
       },
     });
     if (!verified) throw new Error(known ? 'wrong signature' : 'unknown passkey');
-    if (known && userHandle !== handleOf(known.user_id)) throw new Error('passkey of another user');
+    if (known && userHandle !== userHandleFor(known.user_id)) throw new Error('passkey of another user');
     return { counter: authenticationInfo.newCounter };
   }
 
@@ -403,12 +404,12 @@ function toPasskey(row: PasskeyRow): Passkey {
 }
 
 /** The user handle that an authenticator stores and returns: the user's id, which reveals nothing else. */
-function handleOf(user_id: string): string {
+function userHandleFor(user_id: string): string {
   return encode(Buffer.from(user_id));
 }
 
 /** A random key to check unknown passkeys against, so that they take as long as known ones. */
-function strangersKey(): Uint8Array<ArrayBuffer> {
+function createDecoyKey(): Uint8Array<ArrayBuffer> {
   const { x, y } = generateKeyPairSync('ec', { namedCurve: 'P-256' }).publicKey.export({ format: 'jwk' });
   // COSE: {1: 2 (EC2), 3: -7 (ES256), -1: 1 (P-256), -2: x, -3: y}
   const parts = ['a5010203262001215820', decode(x!).toString('hex'), '225820', decode(y!).toString('hex')];

@@ -3,14 +3,14 @@ import { AccountsRoom } from '../../testing/accounts.ts';
 import type { Place } from './relying-party.ts';
 import { Passkeys } from './service.ts';
 
-export interface PasskeysRoom {
+export interface PasskeysFixture {
   room: AccountsRoom;
   passkeys: Passkeys;
   /** Where passkeys work; a test may change it. */
   where: { place: Place };
 }
 
-export async function openPasskeysRoom(): Promise<PasskeysRoom> {
+export async function openPasskeysFixture(): Promise<PasskeysFixture> {
   const room = await AccountsRoom.open();
   const { store, clock, audit, tokens, passwords, accounts } = room;
   const party = { id: 'svc.example', origin: 'https://svc.example', name: 'svc' };

@@ -17,15 +17,15 @@ const caller: Caller = {
 const there = { path: '/bin/x', version: '1', env_set: [], files_found: [] };
 
 let clock: TestClock;
-let asked: number;
+let query_count: number;
 let answer: (questions: readonly ProgramQuestion[]) => Promise<ProgramFinding[]>;
 let presets: Presets;
 beforeEach(() => {
   clock = new TestClock();
-  asked = 0;
-  answer = async (questions) => questions.map(() => ({ ...there, version: String(asked) }));
+  query_count = 0;
+  answer = async (questions) => questions.map(() => ({ ...there, version: String(query_count) }));
   const probe: Node['probe'] = (questions) => {
-    asked += 1;
+    query_count += 1;
     return answer(questions);
   };
   const node = { id: 'main', probe } as Partial<Node> as Node;

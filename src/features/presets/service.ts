@@ -9,7 +9,7 @@ import { Problem, problems } from '../../core/problem.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { limits } from './limits.ts';
 import { presets } from './rules/catalog.ts';
-import { type PresetRecord, presetRecord, questionOf } from './rules/preset.ts';
+import { type PresetRecord, presetRecord, toProgramQuestion } from './rules/preset.ts';
 
 export interface PresetsOptions {
   clock: Clock;
@@ -20,7 +20,7 @@ export interface PresetsOptions {
 /** The findings by preset id. */
 type Findings = ReadonlyMap<string, ProgramFinding>;
 
-interface Asked {
+interface NodeQuery {
   findings: Promise<Findings>;
   /** Null while the query is in progress. */
   answered_at_ms: number | null;
@@ -28,7 +28,7 @@ interface Asked {
 
 export class Presets {
   readonly #options: PresetsOptions;
-  readonly #asked = new Map<string, Asked>();
+  readonly #asked = new Map<string, NodeQuery>();
 
   constructor(options: PresetsOptions) {
     this.#options = options;
@@ -49,23 +49,23 @@ export class Presets {
     }
     const known = this.#asked.get(node_id);
     if (known && (!refresh || known.answered_at_ms === null)) return known.findings;
-    const asked: Asked = { findings: ask(node), answered_at_ms: null };
-    this.#asked.set(node_id, asked);
-    asked.findings.then(
+    const cached: NodeQuery = { findings: fetchFindings(node), answered_at_ms: null };
+    this.#asked.set(node_id, cached);
+    cached.findings.then(
       () => {
-        asked.answered_at_ms = this.#options.clock.now();
+        cached.answered_at_ms = this.#options.clock.now();
       },
       () => {
-        if (this.#asked.get(node_id) === asked) this.#asked.delete(node_id);
+        if (this.#asked.get(node_id) === cached) this.#asked.delete(node_id);
       },
     );
-    return asked.findings;
+    return cached.findings;
   }
 }
 
-async function ask(node: Node): Promise<Findings> {
+async function fetchFindings(node: Node): Promise<Findings> {
   const questions = presets.flatMap((preset) => {
-    const question = questionOf(preset);
+    const question = toProgramQuestion(preset);
     return question ? [{ id: preset.id, question }] : [];
   });
   try {

@@ -6,7 +6,7 @@ import type { Permission } from '../../acp/permission.ts';
 import { limits } from '../../base/limits.ts';
 import { Problem } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
-import { actorIdOf } from '../actors/rules/actor.ts';
+import { memberActorId } from '../actors/rules/actor.ts';
 import type { AgentCore } from '../agents/core.ts';
 import type { Participants } from '../teams/participants.ts';
 import { type ReviewRow, updateReview } from './queries.ts';
@@ -32,7 +32,7 @@ interface Membership {
 }
 
 /** The role of the agent in its team. */
-export function roleOf(participants: Participants | null, { member_id }: Membership): ReviewRole {
+export function getRole(participants: Participants | null, { member_id }: Membership): ReviewRole {
   if (participants === null || member_id === null) return 'none';
   return member_id === participants.spec.leader_member_id ? 'leader' : 'worker';
 }
@@ -44,11 +44,11 @@ export function firstRoute(
 ): { origin_actor_id: string | null; routed_to: string | null } {
   if (participants === null || agent.member_id === null) return { origin_actor_id: null, routed_to: null };
   const { team, spec } = participants;
-  const asks_leader = spec.review_route === 'leader' && roleOf(participants, agent) === 'worker';
+  const asks_leader = spec.review_route === 'leader' && getRole(participants, agent) === 'worker';
   const { leader_member_id } = spec;
   return {
-    origin_actor_id: actorIdOf(agent.member_id, team.id),
-    routed_to: asks_leader && leader_member_id !== null ? actorIdOf(leader_member_id, team.id) : null,
+    origin_actor_id: memberActorId(agent.member_id, team.id),
+    routed_to: asks_leader && leader_member_id !== null ? memberActorId(leader_member_id, team.id) : null,
   };
 }
 

@@ -2,7 +2,7 @@
 import type { RequestId } from '../../acp/message.ts';
 import type { Permission } from '../../acp/permission.ts';
 import type { ReceivedRequest } from '../../acp/state.ts';
-import type { Asker } from '../../acp/subagents.ts';
+import type { Requester } from '../../acp/subagents.ts';
 import type { Tx } from '../../store/store.ts';
 import type { AcpTransaction } from '../agents/acp-transaction.ts';
 import type { AgentCore } from '../agents/core.ts';
@@ -19,7 +19,11 @@ import { awaitLeader, firstRoute, type ReviewRouting } from './routing.ts';
 
 export function openReview(
   transaction: AcpTransaction,
-  { request, permission, asker }: { request: ReceivedRequest; permission: Permission; asker: Asker | null },
+  {
+    request,
+    permission,
+    asker,
+  }: { request: ReceivedRequest; permission: Permission; asker: Requester | null },
   timeout_ms: number | null,
   routing: ReviewRouting,
 ): void {
@@ -36,7 +40,7 @@ export function openReview(
     subagent: asker && transaction.redactJson(JSON.stringify(asker)),
     tool_call: transaction.redactJson(JSON.stringify(tool_call)),
     // The ids are not redacted, because they are sent back to the agent unchanged.
-    options: JSON.stringify(options.map((one) => ({ ...one, name: transaction.redact(one.name) }))),
+    options: JSON.stringify(options.map((option) => ({ ...option, name: transaction.redact(option.name) }))),
     status: 'pending',
     ...first,
     route: first.routed_to === null ? 'human' : 'leader',

@@ -46,7 +46,7 @@ export function routeTo(origin: ReviewRole, target: ReviewRole): ReviewRoute {
 }
 
 /** Throws unless the member is the leader to which the review was routed. */
-export function mustBeAllowedToDecide(
+export function assertMayDecide(
   origin: ReviewRole,
   by: ReviewRole,
   { is_routed_to }: { is_routed_to: boolean },
@@ -67,7 +67,7 @@ export function optionFor(decision: Decision, options: readonly ReviewOption[]):
 }
 
 /** The decision that an option represents; null if its kind does not determine one. */
-export function decisionOf({ kind }: ReviewOption): Decision | null {
+export function toDecision({ kind }: ReviewOption): Decision | null {
   if (kind.startsWith('allow')) return 'allow';
   return kind.startsWith('reject') ? 'deny' : null;
 }

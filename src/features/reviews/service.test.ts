@@ -43,7 +43,7 @@ async function audited(event: string): Promise<unknown[]> {
   return rows.filter((row) => row.event === event).map(({ details }) => JSON.parse(String(details)));
 }
 
-test('a request becomes a review in the agent’s words, and the agent gets its answer', async () => {
+test('a request becomes a review with the agent’s text, and the agent gets the answer', async () => {
   const { id, acp } = await prompted();
   const offered = [option('b', 'reject_once'), option('a', 'allow_once'), option('c', 'never_heard_of')];
   acp.asks('q', offered, 'Write a file');
@@ -137,11 +137,11 @@ test('the first answer counts; later ones get the name of the first responder', 
   const eve: Caller = { ...BEN, user_id: 'usr_e', username: 'eve', role: 'root' };
   const answers = [ANA, eve, ANA].map((caller) => respond(review!.id, { decision: 'deny' }, caller));
   const settled = await Promise.allSettled(answers);
-  const kept = settled.filter(({ status }) => status === 'fulfilled');
-  expect(kept).toHaveLength(1);
+  const accepted = settled.filter(({ status }) => status === 'fulfilled');
+  expect(accepted).toHaveLength(1);
   const { answered_by } = await get(review!.id);
-  const words = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason.message] : []));
-  expect(words).toEqual(Array(2).fill(`permission review is already answered by ${answered_by}`));
+  const reasons = settled.flatMap((item) => (item.status === 'rejected' ? [item.reason.message] : []));
+  expect(reasons).toEqual(Array(2).fill(`permission review is already answered by ${answered_by}`));
   await expect(respond(review!.id, { outcome: 'cancelled' })).rejects.toThrow('is already answered by');
   await acp.hears('response');
   expect(acp.lines).toHaveLength(4);
@@ -245,7 +245,7 @@ test('an answer to a withdrawn request is reported as undeliverable', async () =
   await room.expectTrue(id);
 });
 
-test('an agent that dies leaves no pending review, and no answer that seems delivered', async () => {
+test('when an agent dies, no review stays pending and no answer counts as delivered', async () => {
   const { id, acp } = await prompted();
   acp.asks(1);
   acp.asks(2);

@@ -11,24 +11,24 @@ import type { Reader, Tx } from '../../store/store.ts';
 import { findUserByName } from '../../store/users.ts';
 import type { TimerHandlers } from '../../work/timers.ts';
 import type { Caller } from '../accounts/rules.ts';
-import { usernameOf } from '../actors/rules/actor.ts';
+import { parseUsername } from '../actors/rules/actor.ts';
 import { AcpTransaction } from '../agents/acp-transaction.ts';
 import type { AgentCore } from '../agents/core.ts';
 import { findSession } from '../agents/queries/agents.ts';
 import { type Actor, resolveActor } from '../teams/participants.ts';
 import { markDelivered, pageOfRequests } from './agent-requests.ts';
 import { findReview, listReviews, queuedReviews, type ReviewRow, toReview, updateReview } from './queries.ts';
-import { awaitLeader, passToHumans, type ReviewRouting, roleOf } from './routing.ts';
+import { awaitLeader, getRole, passToHumans, type ReviewRouting } from './routing.ts';
 import { closeReview, publishReview } from './rows.ts';
 import {
+  assertMayDecide,
   type Decision,
-  decisionOf,
-  mustBeAllowedToDecide,
   optionFor,
   type Review,
   type ReviewRole,
   type ReviewStatus,
   routeTo,
+  toDecision,
 } from './rules.ts';
 
 const ANSWER: Action = 'review.answer';
@@ -82,7 +82,7 @@ export class Reviews {
     authorize(caller, 'reviews.list');
     const seen = { view: viewOf(caller), ...filter };
     return this.#core.store.read((reader) =>
-      pageOfRequests((one) => listReviews(reader, one), seen, request, toReview),
+      pageOfRequests((item) => listReviews(reader, item), seen, request, toReview),
     );
   }
 
@@ -103,7 +103,7 @@ export class Reviews {
       const { username: name, user_id, ip, token_id } = caller;
       const review = this.#answer(tx, row, { name, user_id, ip, operator: token_id === '' }, answer);
       if (idempotency_key !== null) {
-        idempotency.keepWith(tx, caller, idempotency_key, { status: 200, location: null, body: review });
+        idempotency.storeWith(tx, caller, idempotency_key, { status: 200, location: null, body: review });
       }
       return review;
     });
@@ -159,9 +159,9 @@ export class Reviews {
     const is_routed_to = row.routed_to === member.actor_id;
     // The leader may repeat its answer to a review that has ended. The error then names the first responder.
     if (row.status === 'pending' || !is_routed_to) {
-      mustBeAllowedToDecide(
-        roleOf(participants, row),
-        roleOf(participants, { ...row, member_id: member.member_id }),
+      assertMayDecide(
+        getRole(participants, row),
+        getRole(participants, { ...row, member_id: member.member_id }),
         {
           is_routed_to,
         },
@@ -174,7 +174,7 @@ export class Reviews {
     if (row.status !== 'pending') throw alreadyOver(row);
     if (findSession(tx, row.session_id)?.stdin_lost === 1) throw problems.stdinLost();
     const option = answer.outcome === undefined ? chosen(row, answer) : null;
-    const decision = option === null ? null : (answer.decision ?? decisionOf(option));
+    const decision = option === null ? null : (answer.decision ?? toDecision(option));
     const outcome = option ? { outcome: 'selected', optionId: option.option_id } : { outcome: 'cancelled' };
     const stdin_end = AcpTransaction.run(this.#core, tx, row.session_id, (transaction) => {
       const review = { review_id: row.id, answered_by: by.name };
@@ -206,13 +206,14 @@ export class Reviews {
     return toReview(findReview(tx, row.id)!);
   }
 
-  #route(tx: Tx, row: ReviewRow, by: By, asked: string): Review {
+  #route(tx: Tx, row: ReviewRow, by: By, route_to: string): Review {
     if (row.status !== 'pending') throw alreadyOver(row);
     const participants = this.#options.routing.participants(tx, row);
-    const username = usernameOf(asked);
-    const target = username === null && participants !== null ? resolveActor(tx, participants, asked) : null;
-    const to_actor_id = target === null ? mustBeHuman(tx, row, asked, username) : target.actor_id;
-    const route = routeTo(roleOf(participants, row), roleOfActor(target));
+    const username = parseUsername(route_to);
+    const target =
+      username === null && participants !== null ? resolveActor(tx, participants, route_to) : null;
+    const to_actor_id = target === null ? requireHuman(tx, row, route_to, username) : target.actor_id;
+    const route = routeTo(getRole(participants, row), roleOfActor(target));
     // The time limit stays the same, so that routing the review again does not extend it.
     if (to_actor_id === row.routed_to) return toReview(row);
     updateReview(tx, row.num, { route, routed_to: to_actor_id });
@@ -283,13 +284,13 @@ function isWithin(row: ReviewRow, { team_num, run_num }: MemberAnswerer): boolea
 }
 
 /** Returns the actor id of a person who may answer. */
-function mustBeHuman(reader: Reader, row: ReviewRow, asked: string, username: string | null): string {
+function requireHuman(reader: Reader, row: ReviewRow, route_to: string, username: string | null): string {
   const user = findUserByName(reader, username ?? '');
-  if (!user) throw invalid(`unknown actor: ${asked}`, 'unknown_actor');
+  if (!user) throw invalid(`unknown actor: ${route_to}`, 'unknown_actor');
   const { id: user_id, role } = user;
   const human = { user_id, username: user.username, role, token_id: '', grant: null, ip: null };
   if (decide(human, ANSWER, reviewResource(reader, row)) !== 'allow') throw problems.notAllowed();
-  return asked;
+  return route_to;
 }
 
 function roleOfActor(actor: Actor | null): ReviewRole {
@@ -299,10 +300,11 @@ function roleOfActor(actor: Actor | null): ReviewRole {
 function chosen(row: ReviewRow, { decision, option_id }: ReviewAnswer): Review['options'][number] {
   const options = JSON.parse(row.options) as Review['options'];
   if (option_id !== undefined) {
-    const option = options.find((one) => one.option_id === option_id);
+    const option = options.find((option) => option.option_id === option_id);
     if (!option) throw problems.unknownOption();
-    const meant = decisionOf(option);
-    if (decision !== undefined && meant !== null && meant !== decision) throw problems.optionMismatch();
+    const option_decision = toDecision(option);
+    if (decision !== undefined && option_decision !== null && option_decision !== decision)
+      throw problems.optionMismatch();
     return option;
   }
   const option = decision === undefined ? null : optionFor(decision, options);

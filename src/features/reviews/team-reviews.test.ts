@@ -27,7 +27,7 @@ async function team(more: Partial<TeamSpec> = {}): Promise<void> {
 }
 
 /** A request of the member's agent. */
-async function asked(member_id: string): Promise<{ review: Review; acp: ScriptedAcp; agent_id: string }> {
+async function request(member_id: string): Promise<{ review: Review; acp: ScriptedAcp; agent_id: string }> {
   const { id, acp } = await startAcp(room, { prompt: 'go' });
   await joinTeam(room.store, id, rows, member_id);
   await acp.opens();
@@ -57,7 +57,7 @@ async function audited(event: string): Promise<unknown[]> {
 
 test('a member’s review names team, run and member, and is for people unless the run says otherwise', async () => {
   await team();
-  const { review } = await asked('hand');
+  const { review } = await request('hand');
   expect(review).toMatchObject({
     ...{ team_id: 'team_x', run_id: 'run_x', origin_actor_id: 'hand@team_x' },
     ...{ route: 'human', routed_to: null },
@@ -68,7 +68,7 @@ test('a member’s review names team, run and member, and is for people unless t
 
 test('the team’s human members see and answer it; other users do not see it', async () => {
   await team();
-  const { review } = await asked('hand');
+  const { review } = await request('hand');
   const pending = { status: 'pending' } as const;
   expect((await room.reviews.list(BEN, pending, {})).items).toHaveLength(1);
   expect((await room.reviews.list(BEN, pending, { limit: 1 })).items).toHaveLength(1);
@@ -80,7 +80,7 @@ test('the team’s human members see and answer it; other users do not see it', 
 
 test('with review_route leader, a worker’s review goes to the leader, who is notified and answers', async () => {
   await team({ review_route: 'leader' });
-  const { review, acp, agent_id } = await asked('hand');
+  const { review, acp, agent_id } = await request('hand');
   expect(review).toMatchObject({ route: 'leader', routed_to: 'boss@team_x' });
   expect(room.notices).toEqual([
     {
@@ -102,7 +102,7 @@ test('a review whose leader cannot be notified because the mailbox is full waits
   room.notices.push = () => {
     throw problems.tooMuchMail();
   };
-  const { review } = await asked('hand');
+  const { review } = await request('hand');
   expect(review).toMatchObject({ status: 'pending', route: 'leader', routed_to: 'boss@team_x' });
   await room.pass(60_000);
   await vi.waitFor(async () => expect((await get(review.id)).route).toBe('human'), SOON);
@@ -110,7 +110,7 @@ test('a review whose leader cannot be notified because the mailbox is full waits
 
 test('a worker, or a leader of another team or run, can neither see nor answer a worker’s review', async () => {
   await team({ review_route: 'leader' });
-  const { review } = await asked('hand');
+  const { review } = await request('hand');
   for (const id of ['hand', 'help']) {
     await expect(room.reviews.respondAs(member(id), review.id, allow)).rejects.toThrow(NO_WORKER);
     await expect(room.reviews.routeAs(member(id), review.id, 'user:ana')).rejects.toThrow(NO_WORKER);
@@ -119,8 +119,8 @@ test('a worker, or a leader of another team or run, can neither see nor answer a
   const stranger = { ...member('boss'), team_num: rows.team_num + 1 };
   const in_another_run = { ...member('boss'), run_num: rows.run_num + 1 };
   for (const other of [stranger, in_another_run]) {
-    const strange = room.reviews.respondAs(other, review.id, allow);
-    await expect(strange).rejects.toThrow('permission review not found');
+    const outsider_call = room.reviews.respondAs(other, review.id, allow);
+    await expect(outsider_call).rejects.toThrow('permission review not found');
     expect(await room.reviews.listFor(other)).toEqual([]);
   }
   expect((await get(review.id)).status).toBe('pending');
@@ -128,7 +128,7 @@ test('a worker, or a leader of another team or run, can neither see nor answer a
 
 test('a leader’s own review is for people, and no member of the team decides on it', async () => {
   await team({ review_route: 'leader' });
-  const { review } = await asked('boss');
+  const { review } = await request('boss');
   expect(review).toMatchObject({ route: 'human', routed_to: null, origin_actor_id: 'boss@team_x' });
   for (const id of ['boss', 'hand']) {
     await expect(room.reviews.respondAs(member(id), review.id, allow)).rejects.toThrow('not allowed');
@@ -139,7 +139,7 @@ test('a leader’s own review is for people, and no member of the team decides o
 
 test('a review whose leader does not answer in time goes to people, visibly', async () => {
   await team({ review_route: 'leader' });
-  const { review } = await asked('hand');
+  const { review } = await request('hand');
   await room.pass(59_000);
   expect((await get(review.id)).route).toBe('leader');
   // Routing it to the leader again does not extend the time.
@@ -161,7 +161,7 @@ test('with a full mailbox, a review still goes to people in time', async () => {
   room.routing.notify = () => {
     throw problems.tooMuchMail();
   };
-  const { review, acp } = await asked('hand');
+  const { review, acp } = await request('hand');
   expect(review).toMatchObject({ route: 'leader', status: 'pending' });
   await room.pass(60_000);
   await vi.waitFor(async () => expect((await get(review.id)).route).toBe('human'), SOON);
@@ -171,7 +171,7 @@ test('with a full mailbox, a review still goes to people in time', async () => {
 
 test('a person routes a worker’s review to the leader or a person, never to a worker', async () => {
   await team();
-  const { review } = await asked('hand');
+  const { review } = await request('hand');
   const route = (to: string, caller = BEN) => room.reviews.route(caller, review.id, to);
   for (const to of ['help', 'hand@team_x']) await expect(route(to)).rejects.toThrow(NO_WORKER);
   await expect(route('nobody')).rejects.toThrow('unknown actor: nobody');
@@ -192,24 +192,24 @@ test('a person routes a worker’s review to the leader or a person, never to a 
 
 test('exactly one of concurrent answers by leader and people counts, and the others get its author', async () => {
   await team({ review_route: 'leader' });
-  const { review, acp } = await asked('hand');
+  const { review, acp } = await request('hand');
   const answers = [
     room.reviews.respondAs(member('boss'), review.id, allow),
     room.reviews.respond(BEN, review.id, { decision: 'deny' }, null),
     room.reviews.respond(ANA, review.id, { outcome: 'cancelled' }, null),
   ];
   const settled = await Promise.allSettled(answers);
-  const lost = settled.flatMap((one) => (one.status === 'rejected' ? [String(one.reason.message)] : []));
+  const lost = settled.flatMap((item) => (item.status === 'rejected' ? [String(item.reason.message)] : []));
   const { answered_by } = await get(review.id);
   expect(lost).toHaveLength(2);
-  for (const words of lost) expect(words).toMatch(new RegExp(`by ${answered_by}$`));
+  for (const outcome of lost) expect(outcome).toMatch(new RegExp(`by ${answered_by}$`));
   await acp.hears('response');
   expect(acp.lines).toHaveLength(4);
 });
 
 test('a list without a page has all pending ones, and the newest of the rest', async () => {
   await team();
-  const { review, agent_id } = await asked('hand');
+  const { review, agent_id } = await request('hand');
   const agent = await room.get(agent_id);
   await room.store.write((tx) => {
     const { agent_num, session_num } = tx.get(

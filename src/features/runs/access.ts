@@ -4,19 +4,19 @@ import { problems } from '../../core/problem.ts';
 import { teamResource } from '../../store/resources.ts';
 import type { Reader } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
-import { mustFindTeam } from '../teams/access.ts';
+import { requireTeam } from '../teams/access.ts';
 import { findTeam, type TeamRow } from '../teams/queries.ts';
 import { findRun, type RunRow } from './queries/runs.ts';
 
 /** `team_id`: absent if the request path names only the run. Throws `team not found` and `run not found`. */
-export function mustFindRun(
+export function requireRun(
   reader: Reader,
   caller: Caller,
   action: Action,
   run_id: string,
   team_id?: string,
 ): { team: TeamRow; run: RunRow } {
-  const team = team_id === undefined ? undefined : mustFindTeam(reader, caller, action, team_id);
+  const team = team_id === undefined ? undefined : requireTeam(reader, caller, action, team_id);
   const run = findRun(reader, run_id);
   if (!run || (team && run.team_num !== team.num)) throw problems.runNotFound();
   if (team) return { team, run };

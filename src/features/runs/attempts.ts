@@ -21,7 +21,7 @@ import { findStep, updateStep } from './queries/steps.ts';
 import type { AttemptTarget, GraphEvent } from './rules/graph.ts';
 import { isStepOver } from './rules/run.ts';
 import type { Scheduler } from './scheduler.ts';
-import { hasRoom } from './step-io.ts';
+import { hasOutputCapacity } from './step-io.ts';
 
 /** How an attempt ended. `output`: any JSON value. */
 export type Outcome =
@@ -66,7 +66,7 @@ export class Attempts {
       storeOutput(tx, attempt.run_num, target, output);
     }
     // The output of the last round is the output of the run.
-    this.#apply(tx, attempt, eventOf(target, outcome), target.kind === 'round' ? output : undefined);
+    this.#apply(tx, attempt, toGraphEvent(target, outcome), target.kind === 'round' ? output : undefined);
   }
 
   /** Gives an attempt to its agent again. Call this only if the agent has not started work on it, and will not. */
@@ -115,7 +115,7 @@ export class Attempts {
     }
     const error_text = `timed out after ${timeout_seconds} s`;
     this.cancel(tx, attempt);
-    this.#apply(tx, attempt, eventOf(attempt.target, { kind: 'failed', error_text }));
+    this.#apply(tx, attempt, toGraphEvent(attempt.target, { kind: 'failed', error_text }));
   }
 
   /** `output`: the run's output if the event completes the run. */
@@ -153,7 +153,7 @@ function isCurrent(reader: Reader, { run_num, run_attempt }: Attempt): boolean {
 /** The outcome, or a failure if the run has no room for the output of the step. */
 function withinLimits(reader: Reader, { run_num, target }: Attempt, outcome: Outcome): Outcome {
   if (outcome.kind !== 'completed' || target.kind === 'round') return outcome;
-  if (hasRoom(reader, run_num, target.step_key, JSON.stringify(outcome.output))) return outcome;
+  if (hasOutputCapacity(reader, run_num, target.step_key, JSON.stringify(outcome.output))) return outcome;
   return { kind: 'failed', error_text: problems.outputsTooLarge().message, final: true };
 }
 
@@ -169,7 +169,7 @@ function storeOutput(
   updateStep(tx, step.num, { output: output === null ? null : JSON.stringify(output) });
 }
 
-function eventOf(target: AttemptTarget, outcome: Outcome): GraphEvent {
+function toGraphEvent(target: AttemptTarget, outcome: Outcome): GraphEvent {
   if (target.kind === 'round') {
     const { round } = target;
     if (outcome.kind === 'completed') return { kind: 'round_ended', round };

@@ -23,8 +23,8 @@ export interface CreateRun {
 }
 
 /** Creates a run from the team's current definition, and starts it. */
-export function createRun(tx: Tx, scheduler: Scheduler, asked: CreateRun): RunRow {
-  const { id, team, task_num, input, created_by, now } = asked;
+export function createRun(tx: Tx, scheduler: Scheduler, request: CreateRun): RunRow {
+  const { id, team, task_num, input, created_by, now } = request;
   const spec = JSON.parse(team.spec) as TeamSpec;
   const run_num = insertRun(tx, {
     ...{ id, team_num: team.num, task_num, created_by },

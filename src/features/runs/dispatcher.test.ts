@@ -377,11 +377,11 @@ test('a step fails if the ACP connection to its agent fails', async () => {
 test('a run shows that an agent does not answer, until it does', async () => {
   const run_id = await beginRun(room, { ...two, steps: [{ step_key: 'a' }] });
   const acp = new ScriptedAcp(room, await nextSession());
-  const asked = await acp.hears('request', 'initialize');
+  const request = await acp.hears('request', 'initialize');
   await room.pass(limits.acp_silent_ms);
-  const words = 'the agent has not introduced itself: it may not speak ACP';
-  expect((await untilAttention(run_id)).attention).toMatch(new RegExp(`^ann@team_.+: ${words}$`));
-  acp.says({ kind: 'response', id: asked.id, result: { protocolVersion: 1 } });
+  const message = 'the agent has not introduced itself: it may not speak ACP';
+  expect((await untilAttention(run_id)).attention).toMatch(new RegExp(`^ann@team_.+: ${message}$`));
+  acp.says({ kind: 'response', id: request.id, result: { protocolVersion: 1 } });
   await acp.answers('session/new', { result: { sessionId: 'acp-1' } });
   endTurn(acp, (await prompted(acp)).id);
   expect((await untilRun(room, run_id, 'completed')).attention).toBe(null);
@@ -414,10 +414,10 @@ test('stopping an agent that does not answer fails its step, and clears the atte
 
 test('an attempt fails if its node refuses the start', async () => {
   const { resolve } = room.node.folders;
-  let asked = 0;
+  let request = 0;
   room.node.folders.resolve = async (workdir) => {
     // The first call is for creating the agent.
-    if (++asked === 2) throw problems.diskSpace();
+    if (++request === 2) throw problems.diskSpace();
     return resolve(workdir);
   };
   const steps = [{ step_key: 'a', max_attempts: 2 }];

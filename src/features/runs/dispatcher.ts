@@ -10,9 +10,9 @@ import type { AgentCore } from '../agents/core.ts';
 import { findAgent, liveAgentsOfRun } from '../agents/queries/agents.ts';
 import { type Member, memberKind } from '../teams/rules/team.ts';
 import type { Attempts } from './attempts.ts';
-import { isAgentOf } from './participants.ts';
+import { runsMemberAgent } from './participants.ts';
 import { findAttempt, hasAttempts, insertAttempt } from './queries/attempts.ts';
-import { type RunRow, specOf } from './queries/runs.ts';
+import { parseSpec, type RunRow } from './queries/runs.ts';
 import { findStep } from './queries/steps.ts';
 import type { AttemptTarget, Effect } from './rules/graph.ts';
 
@@ -62,10 +62,10 @@ export class Dispatcher {
   }
 
   #launch(tx: Tx, run: RunRow, target: AttemptTarget): void {
-    const { members, leader_member_id } = specOf(run);
+    const { members, leader_member_id } = parseSpec(run);
     const member_id =
       target.kind === 'step' ? findStep(tx, run.num, target.step_key)!.member_id : leader_member_id!;
-    const member = members.find((one) => one.member_id === member_id)!;
+    const member = members.find((member) => member.member_id === member_id)!;
     const agent_id = this.#agentId(tx, run, member, target);
     const attempt_num = insertAttempt(tx, {
       ...{ run_num: run.num, run_attempt: run.attempt, target, member_id, agent_id },
@@ -80,7 +80,7 @@ export class Dispatcher {
     // A run that began before an upgrade continues with its existing agents.
     const earlier = idFrom('agt', ...parts);
     const row = findAgent(tx, earlier);
-    return row && isAgentOf(row, run, member) ? earlier : idFromKeyed('agt', this.#id_key, ...parts);
+    return row && runsMemberAgent(row, run, member) ? earlier : idFromKeyed('agt', this.#id_key, ...parts);
   }
 
   #cancel(tx: Tx, run: RunRow, target: AttemptTarget): void {

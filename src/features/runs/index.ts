@@ -10,7 +10,7 @@ import { hasOpenRuns } from './queries/runs.ts';
 import { RunEvents } from './run-events.ts';
 import type { Scheduler } from './scheduler.ts';
 import { Runs } from './service.ts';
-import { stepContextOf } from './step-context.ts';
+import { getStepContext } from './step-context.ts';
 import { mayUseWorktree } from './worktree-rights.ts';
 
 export interface RunsFeature extends Feature {
@@ -35,7 +35,7 @@ export function openRuns(
     facts: { runs: engine.facts },
     timers: engine.timers,
     intents: engine.intents,
-    session: { environment: stepContextOf, onExit: engine.ended },
+    session: { environment: getStepContext, onExit: engine.ended },
     extensions: { participantsOf: participantsOfAgent, hasOpenRuns, mayUseWorktree },
   };
 }

@@ -1,8 +1,8 @@
 /** Reads the last message of an agent in a turn from its log. This message is the output of a step or round. */
 import { AGENT_METHODS } from '@agentclientprotocol/sdk';
 import { blocksText } from '../../acp/blocks.ts';
-import { turnEndOf } from '../../acp/entries.ts';
-import { fieldsOf, stringOf } from '../../acp/json.ts';
+import { readTurnEnd } from '../../acp/entries.ts';
+import { asRecord, asString } from '../../acp/json.ts';
 import { readUpdate } from '../../acp/updates.ts';
 import { limits } from '../../base/limits.ts';
 import type { EventRecord } from '../../core/event.ts';
@@ -37,13 +37,13 @@ export async function lastMessage(
         if (inside && event.method === AGENT_METHODS.session_prompt) break;
         continue;
       }
-      inside ||= turnEndOf(event, prompt_id) !== null;
+      inside ||= readTurnEnd(event, prompt_id) !== null;
       // Messages of sub-agents are not the agent's own.
       if (!inside || event.subagent !== undefined) continue;
-      const { kind, text, message_id, whole } = updateOf(event);
+      const { kind, text, message_id, is_complete } = readMessageUpdate(event);
       if (text !== null) {
         if (replaced.has(message_id)) continue;
-        if (whole) replaced.add(message_id);
+        if (is_complete) replaced.add(message_id);
         chunks.push(text);
         chars += text.length;
         if (chars > limits.step_output_bytes_max) break;
@@ -67,15 +67,19 @@ async function* backwards(log: EventLog, agent_id: string): AsyncGenerator<Event
   }
 }
 
-/** `text`: null unless the update is part of a message. `whole`: the update replaces the earlier chunks of the message. */
-function updateOf({ payload }: EventRecord) {
-  const raw = fieldsOf(fieldsOf(fieldsOf(payload).params).update);
+/** `text`: null unless the update is part of a message. `is_complete`: the update replaces the earlier chunks of the message. */
+function readMessageUpdate({ payload }: EventRecord) {
+  const raw = asRecord(asRecord(asRecord(payload).params).update);
   const kind = String(raw.sessionUpdate ?? '');
   const about = { kind, message_id: raw.messageId };
   const update = readUpdate(raw);
   if (update.kind === 'message' && update.voice === 'agent_message') {
-    return { ...about, text: update.blocks && blocksText(update.blocks), whole: true };
+    return { ...about, text: update.blocks && blocksText(update.blocks), is_complete: true };
   }
   const is_chunk = update.kind === 'chunk' && update.voice === 'agent_message';
-  return { ...about, text: is_chunk ? (stringOf(fieldsOf(update.block).text) ?? '') : null, whole: false };
+  return {
+    ...about,
+    text: is_chunk ? (asString(asRecord(update.block).text) ?? '') : null,
+    is_complete: false,
+  };
 }

@@ -11,7 +11,7 @@ import type { Worktree } from '../../core/node.ts';
 import { invalid, isOutOfReach, Problem, problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Intent } from '../../work/outbox.ts';
-import { actorIdOf } from '../actors/rules/actor.ts';
+import { memberActorId } from '../actors/rules/actor.ts';
 import { AcpTransaction } from '../agents/acp-transaction.ts';
 import { type AgentCore, SERVICE } from '../agents/core.ts';
 import { type CreateAgent, fromPreset, insertNew } from '../agents/creation.ts';
@@ -26,12 +26,12 @@ import { teamOfNum } from '../teams/queries.ts';
 import { type Member, memberKind, type TeamSpec } from '../teams/rules/team.ts';
 import type { Attempts } from './attempts.ts';
 import { limits } from './limits.ts';
-import { isAgentOf } from './participants.ts';
+import { runsMemberAgent } from './participants.ts';
 import { type Attempt, attemptOfNum, hasReceivedAttempt, updateAttempt } from './queries/attempts.ts';
-import { type RunRow, runOfNum, specOf } from './queries/runs.ts';
+import { parseSpec, type RunRow, runOfNum } from './queries/runs.ts';
 import { findStep } from './queries/steps.ts';
 import { isRunOver } from './rules/run.ts';
-import { inputOf, roundInput, stepInput } from './step-io.ts';
+import { getInput, roundInput, stepInput } from './step-io.ts';
 import { introduction, roundPrompt, stepPrompt } from './step-prompts.ts';
 import { runMayUseWorktree } from './worktree-rights.ts';
 
@@ -65,10 +65,10 @@ export class Launcher {
       const launch = await store.read((reader) => findLaunch(reader, attempt_num));
       if (!launch) return;
       await this.#stopBusyAgent(launch);
-      const request = requestOf(launch);
-      const give = (worktree: Worktree | null) =>
+      const request = buildRequest(launch);
+      const assignAgent = (worktree: Worktree | null) =>
         store.write((tx) => this.#give(tx, attempt_num, request, worktree));
-      await (launch.agent === null ? this.#createWorktree(launch, request, give) : give(null));
+      await (launch.agent === null ? this.#createWorktree(launch, request, assignAgent) : assignAgent(null));
     } catch (error) {
       if (!(error instanceof Problem) || isOutOfReach(error) || error.code === problems.draining().code) {
         throw error;
@@ -106,7 +106,7 @@ export class Launcher {
   #createWorktree(
     { run, member, team_name }: Launch,
     request: CreateAgent,
-    give: (worktree: Worktree) => Promise<void>,
+    assignAgent: (worktree: Worktree) => Promise<void>,
   ): Promise<void> {
     const { member_id } = member;
     const shared = sharedWorktreeId(run.id, member_id);
@@ -117,7 +117,9 @@ export class Launcher {
       mayOperate: (reader: Reader, row: AgentRow) => runMayUseWorktree(reader, run, row),
       shares: (row: AgentRow) => sharesWorktree(row, { run_num: run.num, member_id }),
     };
-    return this.#worktrees.run(shared, () => place(this.#core, shared, { ...request, name }, rights, give));
+    return this.#worktrees.run(shared, () =>
+      place(this.#core, shared, { ...request, name }, rights, assignAgent),
+    );
   }
 
   #give(tx: Tx, attempt_num: number, request: CreateAgent, worktree: Worktree | null): void {
@@ -126,14 +128,14 @@ export class Launcher {
     const { attempt, run, member } = launch;
     const row = launch.agent ?? this.#insertAgent(tx, launch, request, worktree);
     const acp = memberKind(member) === 'acp';
-    if (!acp) mustFit(inputOf(tx, run, attempt.target));
+    if (!acp) assertInputFits(getInput(tx, run, attempt.target));
     const prompt_id = acp ? newId('prm') : null;
     const fresh = !isLive(row);
     if (prompt_id !== null) {
-      const actor_id = actorIdOf(member.member_id, run.team_id);
+      const actor_id = memberActorId(member.member_id, run.team_id);
       const mail = this.#core.extensions.pendingMail(tx, { run_num: run.num, actor_id, prompt_id });
       const first = fresh || !hasReceivedAttempt(tx, row.session_id!);
-      const texts = [promptOf(tx, launch, first ? this.#core.extensions.actorHelp() : null), mail].filter(
+      const texts = [buildPrompt(tx, launch, first ? this.#core.extensions.actorHelp() : null), mail].filter(
         (text) => text !== null,
       );
       const content = [{ type: 'text', text: texts.join('\n\n') }];
@@ -169,17 +171,17 @@ function findLaunch(reader: Reader, attempt_num: number): Launch | null {
   if (!attempt || attempt.ended || attempt.session_id !== null || attempt.prompt_id !== null) return null;
   const run = runOfNum(reader, attempt.run_num)!;
   if (isRunOver(run)) return null;
-  const spec = specOf(run);
+  const spec = parseSpec(run);
   const member = spec.members.find(({ member_id }) => member_id === attempt.member_id)!;
   const team_name = teamOfNum(reader, run.team_num)!.name;
   const agent = findAgent(reader, attempt.agent_id) ?? null;
   // A node may report agents with any id.
-  if (agent && !isAgentOf(agent, run, member))
+  if (agent && !runsMemberAgent(agent, run, member))
     throw invalid(`agent ${agent.id} is not an agent of this member`);
   return { attempt, run, spec, member, team_name, agent };
 }
 
-function requestOf({ attempt: { target }, run, member, team_name }: Launch): CreateAgent {
+function buildRequest({ attempt: { target }, run, member, team_name }: Launch): CreateAgent {
   const { member_id } = member;
   const is_for_step = memberKind(member) === 'plain' && target.kind === 'step';
   const names = [team_name, member_id, ...(is_for_step ? [target.step_key] : [])];
@@ -204,7 +206,7 @@ function requestOf({ attempt: { target }, run, member, team_name }: Launch): Cre
 
 /** `first`: whether it is the first prompt of the run to this agent process. */
 /** `help`: for an agent's first prompt; null: it has had one. */
-function promptOf(
+function buildPrompt(
   tx: Tx,
   { attempt: { target }, run, spec, member, team_name }: Launch,
   help: readonly ActorHelp[] | null,
@@ -216,7 +218,7 @@ function promptOf(
   return help ? `${introduction({ team_name, spec, member, help })}\n\n${prompt}` : prompt;
 }
 
-function mustFit(input: object): void {
+function assertInputFits(input: object): void {
   if (Buffer.byteLength(JSON.stringify(input)) > limits.step_input_bytes_max)
     throw problems.stepInputTooLarge();
 }

@@ -10,7 +10,7 @@ import type { EventLog } from '../../events/log.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { FactHandlers, FactPayloads } from '../../work/facts.ts';
 import type { IntentHandlers } from '../../work/outbox.ts';
-import { actorIdOf } from '../actors/rules/actor.ts';
+import { memberActorId } from '../actors/rules/actor.ts';
 import type { AgentCore } from '../agents/core.ts';
 import { findAgent, findSession, type SessionRow } from '../agents/queries/agents.ts';
 import { deletePrompt, findPrompt } from '../conversations/queries.ts';
@@ -128,20 +128,20 @@ export class Outcomes {
     const agent = findAgent(tx, agent_id);
     const run = agent && agent.run_num !== null ? runOfNum(tx, agent.run_num) : undefined;
     if (!run) return;
-    const about = `${actorIdOf(agent!.member_id!, run.team_id)}: `;
+    const about = `${memberActorId(agent!.member_id!, run.team_id)}: `;
     if (reason !== null && !isRunOver(run)) this.#publisher.setAttention(tx, run, about + reason);
     else if (run.attention?.startsWith(about)) this.#publisher.setAttention(tx, run, null);
   }
 
   /** Null if the session left no output file, or the node no longer knows the session. */
   async #stepOutput(node_id: string, session_id: string): Promise<Uint8Array | null> {
-    const gone: string[] = [problems.sessionNotFound().code, problems.nodeNotFound().code];
+    const missing_codes: string[] = [problems.sessionNotFound().code, problems.nodeNotFound().code];
     try {
       return await this.#core.nodes
         .get(node_id)
         .stepOutput(session_id, sharedLimits.step_output_bytes_max + 1);
     } catch (error) {
-      if (error instanceof Problem && gone.includes(error.code)) return null;
+      if (error instanceof Problem && missing_codes.includes(error.code)) return null;
       throw error;
     }
   }
@@ -153,7 +153,7 @@ export class Outcomes {
       // The intent `collect` reads the output and then ends the attempt.
       if (status === 'completed') return;
       if (message === START_INTERRUPTED) this.#attempts.reassign(tx, attempt);
-      else this.#attempts.end(tx, attempt.num, outcomeOf(session, status, message ?? null));
+      else this.#attempts.end(tx, attempt.num, toOutcome(session, status, message ?? null));
       return;
     }
     const agent = findAgent(tx, agent_id);
@@ -218,7 +218,7 @@ function openPlainAttempt(reader: Reader, session_id: string): Attempt | undefin
 }
 
 /** The outcome of a session that did not complete. */
-function outcomeOf(session: SessionRow | undefined, status: string, message: string | null): Outcome {
+function toOutcome(session: SessionRow | undefined, status: string, message: string | null): Outcome {
   if (status === 'cancelled') return { kind: 'unknown', reason: 'its agent was stopped' };
   switch (session?.reason) {
     case 'exit_code':

@@ -7,12 +7,12 @@ import { type AgentRow, agentsOfRun } from '../agents/queries/agents.ts';
 import { memberActor, type Participants } from '../teams/participants.ts';
 import { type TeamRow, teamOfNum } from '../teams/queries.ts';
 import type { Member, TeamSpec } from '../teams/rules/team.ts';
-import { type RunRow, runOfNum, specOf } from './queries/runs.ts';
+import { parseSpec, type RunRow, runOfNum } from './queries/runs.ts';
 import type { RunMember, RunMembers } from './rules/run.ts';
 
 /** The team as defined in the run or, without a run, as the next run would use it. */
-export function participantsOf(team: TeamRow, run: RunRow | null | undefined): Participants {
-  const spec = run ? specOf(run) : (JSON.parse(team.spec) as TeamSpec);
+export function getParticipants(team: TeamRow, run: RunRow | null | undefined): Participants {
+  const spec = run ? parseSpec(run) : (JSON.parse(team.spec) as TeamSpec);
   return { team, spec, user_id: run?.created_by ?? team.created_by };
 }
 
@@ -23,11 +23,11 @@ export function participantsOfAgent(
 ): Participants | null {
   const team = team_num === null ? undefined : teamOfNum(reader, team_num);
   if (!team) return null;
-  return participantsOf(team, run_num === null ? null : runOfNum(reader, run_num));
+  return getParticipants(team, run_num === null ? null : runOfNum(reader, run_num));
 }
 
 /** Whether a run created this agent for the member, on the member's node. */
-export function isAgentOf(agent: AgentRow, run: RunRow, { member_id, agent: given }: Member): boolean {
+export function runsMemberAgent(agent: AgentRow, run: RunRow, { member_id, agent: given }: Member): boolean {
   const { team_num, run_num, node_id } = agent;
   const is_of_run = team_num === run.team_num && run_num === run.num && agent.member_id === member_id;
   return is_of_run && node_id === given?.node_id;
@@ -40,7 +40,7 @@ export function runMembers(
   run: RunRow,
   pending: ReadonlyMap<string, number>,
 ): RunMembers {
-  const spec = specOf(run);
+  const spec = parseSpec(run);
   const agents = new Map(agentsOfRun(reader, run.num).map((agent) => [agent.member_id, agent]));
   const members = spec.members.map((member): RunMember => {
     const { actor_id, role } = memberActor({ team, spec }, member);

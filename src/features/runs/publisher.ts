@@ -5,7 +5,7 @@
 import type { Clock } from '../../base/clock.ts';
 import type { Feed } from '../../events/feed.ts';
 import type { Tx } from '../../store/store.ts';
-import { creatorOf } from '../teams/queries.ts';
+import { getCreatorId } from '../teams/queries.ts';
 import { agentsOfSteps } from './queries/attempts.ts';
 import { insertRunEvents } from './queries/events.ts';
 import { putVersion, type RunRow, runOfNum, toRun, updateRun } from './queries/runs.ts';
@@ -85,7 +85,7 @@ export class RunPublisher {
     const { clock, feed } = this.#options;
     const texts = records.map((record) => JSON.stringify(record));
     insertRunEvents(tx, num, clock.now(), type, texts);
-    feed.appendAll(tx, type, creatorOf(tx, team_num), texts, team_num);
+    feed.appendAll(tx, type, getCreatorId(tx, team_num), texts, team_num);
   }
 
   #wake(tx: Tx, run_num: number): void {

@@ -5,17 +5,17 @@
 import { limits } from '../../base/limits.ts';
 import { Problem, problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
-import { actorIdOf } from '../actors/rules/actor.ts';
+import { memberActorId } from '../actors/rules/actor.ts';
 import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { Audit } from '../audit/service.ts';
 import { memberKind, type StepSpec } from '../teams/rules/team.ts';
 import { agentsOfSteps } from './queries/attempts.ts';
-import { findRun, type RunRow, specOf, toRun } from './queries/runs.ts';
-import { countSteps, findStep, insertSteps, stepsOf, toStep, updateStep } from './queries/steps.ts';
+import { findRun, parseSpec, type RunRow, toRun } from './queries/runs.ts';
+import { countSteps, findStep, insertSteps, listRunSteps, toStep, updateStep } from './queries/steps.ts';
 import { IllegalTransition, type RunCommand, type StepCommand } from './rules/graph.ts';
 import type { Run, Step } from './rules/run.ts';
 import type { Scheduler } from './scheduler.ts';
-import { hasRoom } from './step-io.ts';
+import { hasOutputCapacity } from './step-io.ts';
 
 /** Who gives the command. `user_id` is null for an agent that acts without a user. */
 export interface Commander {
@@ -86,12 +86,12 @@ export class RunCommands {
     // Stored first, because applying the command records an event with it. An illegal command rolls it back.
     if (request.kind === 'completeStep') {
       const output = json(request.output);
-      if (!hasRoom(tx, run.num, step_key, output)) throw problems.outputsTooLarge();
+      if (!hasOutputCapacity(tx, run.num, step_key, output)) throw problems.outputsTooLarge();
       updateStep(tx, step.num, { output });
     }
     if (request.kind === 'resumeStep') updateStep(tx, step.num, { answer: json(request.input) });
     try {
-      const own = by.actor_id === actorIdOf(step.member_id, run.team_id);
+      const own = by.actor_id === memberActorId(step.member_id, run.team_id);
       this.#options.scheduler.apply(tx, run.num, {
         kind: 'step_command',
         step_key,
@@ -103,22 +103,22 @@ export class RunCommands {
       throw new Problem('conflict', 'step_status', `step is ${error.status}`);
     }
     this.#audit(tx, by, auditEvents[request.kind], { run_id: run.id, step_key });
-    return stepOf(tx, run, step_key);
+    return requireStep(tx, run, step_key);
   }
 
   /**
    * Returns the new step. Throws `step already exists for run`, `run is <status>`, and errors for unknown members and
    * dependencies.
    */
-  addStep(tx: Tx, run: RunRow, asked: StepSpec, by: Commander): Step {
-    const { step_key, member_id, depends_on, when, max_attempts } = asked;
-    const member = specOf(run).members.find((one) => one.member_id === member_id);
+  addStep(tx: Tx, run: RunRow, spec: StepSpec, by: Commander): Step {
+    const { step_key, member_id, depends_on, when, max_attempts } = spec;
+    const member = parseSpec(run).members.find((member) => member.member_id === member_id);
     if (!member) throw problems.memberUndefined();
     if (findStep(tx, run.num, step_key)) throw problems.stepExists();
     if (depends_on.some((key) => !findStep(tx, run.num, key))) throw problems.stepNeedsUndefined();
     if (countSteps(tx, run.num) >= limits.team_steps_max) throw problems.tooManySteps();
     const kind = memberKind(member);
-    insertSteps(tx, run.num, [{ ...stepRow(asked, kind), added: 1 }]);
+    insertSteps(tx, run.num, [{ ...stepRow(spec, kind), added: 1 }]);
     const step = { step_key, member_id, kind, depends_on, when, max_attempts };
     try {
       this.#options.scheduler.apply(tx, run.num, { kind: 'step_added', step });
@@ -126,7 +126,7 @@ export class RunCommands {
       throw error instanceof IllegalTransition ? runStatusError(error) : error;
     }
     this.#audit(tx, by, 'step_added', { run_id: run.id, step_key });
-    return stepOf(tx, run, step_key);
+    return requireStep(tx, run, step_key);
   }
 
   #audit(tx: Tx, { user_id, ip, actor_id }: Commander, event: AuditEvent, details: object): void {
@@ -137,11 +137,11 @@ export class RunCommands {
 /** All steps, in the order in which they were defined or added. */
 export function stepsOfRun(reader: Reader, run: RunRow): Step[] {
   const agents = agentsOfSteps(reader, run);
-  return stepsOf(reader, run.num).map((row) => toStep(row, run.id, agents.get(row.step_key) ?? null));
+  return listRunSteps(reader, run.num).map((row) => toStep(row, run.id, agents.get(row.step_key) ?? null));
 }
 
 /** The step as it is now; a command may have started a new attempt of the run. */
-function stepOf(reader: Reader, { num, id }: RunRow, step_key: string): Step {
+function requireStep(reader: Reader, { num, id }: RunRow, step_key: string): Step {
   const { attempt } = findRun(reader, id)!;
   const agent_id = agentsOfSteps(reader, { num, attempt }, [step_key]).get(step_key);
   return toStep(findStep(reader, num, step_key)!, id, agent_id ?? null);

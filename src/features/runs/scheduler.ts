@@ -7,8 +7,8 @@ import type { Tx } from '../../store/store.ts';
 import type { Facts } from '../../work/facts.ts';
 import { limits } from './limits.ts';
 import type { RunPublisher } from './publisher.ts';
-import { graphOf } from './queries/graph.ts';
-import { type RunRow, refreshed, runOfNum, updateRun } from './queries/runs.ts';
+import { loadGraph } from './queries/graph.ts';
+import { type RunRow, readAgain, runOfNum, updateRun } from './queries/runs.ts';
 import { dropAnswers, lastOutputs } from './queries/steps.ts';
 import { advance } from './rules/advance.ts';
 import type { Effect, GraphEvent, StepState } from './rules/graph.ts';
@@ -52,7 +52,7 @@ export class Scheduler {
   apply(tx: Tx, run_num: number, event: GraphEvent, output?: unknown): void {
     const before = runOfNum(tx, run_num);
     if (!before) return;
-    const graph = graphOf(tx, before, this.#options.clock.now());
+    const graph = loadGraph(tx, before, this.#options.clock.now());
     // Records which steps change visibly.
     const changed = new Set<string>();
     const all_steps = event.kind === 'begun' || event.kind === 'step_added';
@@ -64,32 +64,32 @@ export class Scheduler {
     const effects = advance(graph, event, limits.run_plain_steps_max);
     const restarts = event.kind === 'run_command' && event.command.kind === 'restartRun';
     if (restarts) this.#restart(tx, before, effects);
-    else if (effects.length > 0) this.#execute(tx, refreshed(tx, before), effects);
+    else if (effects.length > 0) this.#execute(tx, readAgain(tx, before), effects);
     const ended = effects.find((effect) => effect.kind === 'run_ended');
     if (ended?.status === 'completed') this.#complete(tx, before, output);
     const continues =
       event.kind === 'run_command' && ['resumeRun', 'restartRun'].includes(event.command.kind);
-    const after = this.#options.publisher.publish(tx, refreshed(tx, before), [...changed], before);
+    const after = this.#options.publisher.publish(tx, readAgain(tx, before), [...changed], before);
     if (ended || continues || event.kind === 'begun') this.#recordFact(tx, after);
   }
 
   #restart(tx: Tx, before: RunRow, effects: readonly Effect[]): void {
     const isEnd = ({ kind }: Effect) => kind === 'end_attempt' || kind === 'end_round';
     const ends = effects.filter(isEnd);
-    if (ends.length > 0) this.#execute(tx, refreshed(tx, before), ends);
+    if (ends.length > 0) this.#execute(tx, readAgain(tx, before), ends);
     const attempt = before.attempt + 1;
     const nothing = { output: null, attention: null, attention_at: null };
     updateRun(tx, before.num, { attempt, ...nothing, started_at: this.#options.clock.now() });
     dropAnswers(tx, before.num);
     this.#execute(
       tx,
-      refreshed(tx, before),
+      readAgain(tx, before),
       effects.filter((effect) => !isEnd(effect)),
     );
   }
 
-  #complete(tx: Tx, { num, mode }: RunRow, given: unknown): void {
-    const output = given === undefined && mode === 'steps' ? lastOutputs(tx, num) : (given ?? null);
+  #complete(tx: Tx, { num, mode }: RunRow, result: unknown): void {
+    const output = result === undefined && mode === 'steps' ? lastOutputs(tx, num) : (result ?? null);
     updateRun(tx, num, { output: output === null ? null : JSON.stringify(output) });
   }
 

@@ -9,10 +9,10 @@ import type { Caller } from '../accounts/rules.ts';
 import { humanActorId } from '../actors/rules/actor.ts';
 import type { Audit } from '../audit/service.ts';
 import type { Extensions } from '../feature.ts';
-import { mustFindTeam } from '../teams/access.ts';
+import { requireTeam } from '../teams/access.ts';
 import type { TeamRow } from '../teams/queries.ts';
 import type { StepSpec } from '../teams/rules/team.ts';
-import { mustFindRun } from './access.ts';
+import { requireRun } from './access.ts';
 import { createRun, createTask, taskTitle } from './creation.ts';
 import { runMembers } from './participants.ts';
 import { listRuns, type RunRow, toRun } from './queries/runs.ts';
@@ -31,7 +31,7 @@ export interface RunsOptions {
   clock: Clock;
   audit: Audit;
   scheduler: Scheduler;
-  idempotency: Pick<IdempotencyKeys, 'keepWith'>;
+  idempotency: Pick<IdempotencyKeys, 'storeWith'>;
   extensions: Pick<Extensions, 'publishTask' | 'unacknowledgedMail'>;
 }
 
@@ -60,11 +60,11 @@ export class Runs {
     const { store, clock, audit, scheduler, extensions } = this.#options;
     const id = newId('run');
     return store.write((tx) => {
-      const team = mustFindTeam(tx, caller, 'team.work', team_id);
-      const asked = { created_by: caller.user_id, now: clock.now() };
+      const team = requireTeam(tx, caller, 'team.work', team_id);
+      const origin = { created_by: caller.user_id, now: clock.now() };
       const title = taskTitle(tx, team, input);
-      const task_num = createTask(tx, { ...asked, team_num: team.num, title });
-      const run = toRun(createRun(tx, scheduler, { ...asked, id, team, task_num, input }));
+      const task_num = createTask(tx, { ...origin, team_num: team.num, title });
+      const run = toRun(createRun(tx, scheduler, { ...origin, id, team, task_num, input }));
       const { user_id, ip } = caller;
       audit.record(tx, { event: 'run_created', user_id, ip, details: { run_id: id, team_id } });
       extensions.publishTask(tx, task_num);
@@ -84,7 +84,7 @@ export class Runs {
     const paged = request.limit !== undefined || request.cursor !== undefined;
     const before_num = readCursor(request.cursor, 'number')?.[0];
     return this.#options.store.read((reader) => {
-      const { num: team_num } = mustFindTeam(reader, caller, 'team.read', team_id);
+      const { num: team_num } = requireTeam(reader, caller, 'team.read', team_id);
       const rows = listRuns(reader, { team_num, status, before_num, limit: paged ? limit + 1 : undefined });
       return page(rows, paged ? limit : rows.length, toRun, (row) => [row.num]);
     });
@@ -93,13 +93,13 @@ export class Runs {
   /** `team_id`: absent if the request path names only the run. */
   get(caller: Caller, run_id: string, team_id?: string): Promise<Run> {
     return this.#options.store.read((reader) =>
-      toRun(mustFindRun(reader, caller, 'team.read', run_id, team_id).run),
+      toRun(requireRun(reader, caller, 'team.read', run_id, team_id).run),
     );
   }
 
   members(caller: Caller, run_id: string): Promise<RunMembers> {
     return this.#options.store.read((reader) => {
-      const { team, run } = mustFindRun(reader, caller, 'team.read', run_id);
+      const { team, run } = requireRun(reader, caller, 'team.read', run_id);
       return this.membersOf(reader, team, run);
     });
   }
@@ -112,7 +112,7 @@ export class Runs {
   /** The steps, in the order in which they were defined or added. */
   steps(caller: Caller, team_id: string, run_id: string): Promise<Step[]> {
     return this.#options.store.read((reader) =>
-      stepsOfRun(reader, mustFindRun(reader, caller, 'team.read', run_id, team_id).run),
+      stepsOfRun(reader, requireRun(reader, caller, 'team.read', run_id, team_id).run),
     );
   }
 
@@ -123,8 +123,8 @@ export class Runs {
     idempotency_key: string | null,
   ): Promise<Run> {
     return this.#options.store.write((tx) => {
-      const { run } = mustFindRun(tx, caller, 'team.work', run_id, team_id);
-      const after = this.commands.commandRun(tx, run, request, commanderOf(caller));
+      const { run } = requireRun(tx, caller, 'team.work', run_id, team_id);
+      const after = this.commands.commandRun(tx, run, request, toCommander(caller));
       this.#keep(tx, caller, idempotency_key, 200, after);
       return after;
     });
@@ -133,12 +133,12 @@ export class Runs {
   addStep(
     caller: Caller,
     { team_id, run_id }: RunPath,
-    asked: StepSpec,
+    spec: StepSpec,
     idempotency_key: string | null,
   ): Promise<Step> {
     return this.#options.store.write((tx) => {
-      const { run } = mustFindRun(tx, caller, 'team.work', run_id, team_id);
-      const step = this.commands.addStep(tx, run, asked, commanderOf(caller));
+      const { run } = requireRun(tx, caller, 'team.work', run_id, team_id);
+      const step = this.commands.addStep(tx, run, spec, toCommander(caller));
       const location = `/api/teams/${team_id}/runs/${run_id}/steps`;
       this.#keep(tx, caller, idempotency_key, 201, step, location);
       return step;
@@ -152,8 +152,8 @@ export class Runs {
     idempotency_key: string | null,
   ): Promise<Step> {
     return this.#options.store.write((tx) => {
-      const { run } = mustFindRun(tx, caller, 'team.work', run_id, team_id);
-      const step = this.commands.commandStep(tx, run, step_key, request, commanderOf(caller));
+      const { run } = requireRun(tx, caller, 'team.work', run_id, team_id);
+      const step = this.commands.commandStep(tx, run, step_key, request, toCommander(caller));
       this.#keep(tx, caller, idempotency_key, 200, step);
       return step;
     });
@@ -168,10 +168,10 @@ export class Runs {
     body: Run | Step,
     location: string | null = null,
   ): void {
-    if (key !== null) this.#options.idempotency.keepWith(tx, caller, key, { status, location, body });
+    if (key !== null) this.#options.idempotency.storeWith(tx, caller, key, { status, location, body });
   }
 }
 
-function commanderOf({ user_id, ip, username }: Caller): Commander {
+function toCommander({ user_id, ip, username }: Caller): Commander {
   return { user_id, ip, actor_id: humanActorId(username) };
 }

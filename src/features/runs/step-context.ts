@@ -1,14 +1,14 @@
 /** The step context: what the session of a team's agent gets in addition to the agent's own settings. */
 import type { Reader } from '../../store/store.ts';
-import { actorIdOf } from '../actors/rules/actor.ts';
+import { memberActorId } from '../actors/rules/actor.ts';
 import { findAgent, findSession } from '../agents/queries/agents.ts';
 import type { SessionEnvironment } from '../feature.ts';
 import { attemptsOfSession } from './queries/attempts.ts';
 import { runOfNum } from './queries/runs.ts';
-import { inputOf } from './step-io.ts';
+import { getInput } from './step-io.ts';
 
 /** Empty for an agent without a team. An agent that speaks ACP receives its step in a prompt instead. */
-export function stepContextOf(reader: Reader, session_id: string): SessionEnvironment {
+export function getStepContext(reader: Reader, session_id: string): SessionEnvironment {
   const session = findSession(reader, session_id);
   const agent = session && findAgent(reader, session.agent_id);
   const run = agent?.run_num != null ? runOfNum(reader, agent.run_num) : undefined;
@@ -17,7 +17,7 @@ export function stepContextOf(reader: Reader, session_id: string): SessionEnviro
     SVC_TEAM_ID: run.team_id,
     SVC_RUN_ID: run.id,
     SVC_MEMBER_ID: agent.member_id,
-    SVC_ACTOR_ID: actorIdOf(agent.member_id, run.team_id),
+    SVC_ACTOR_ID: memberActorId(agent.member_id, run.team_id),
   };
   if (agent.protocol === 'acp') return { env, step_input: null };
   const target = attemptsOfSession(reader, session_id).findLast(({ ended }) => !ended)?.target;
@@ -26,5 +26,5 @@ export function stepContextOf(reader: Reader, session_id: string): SessionEnviro
     env.SVC_STEP_KEY = target.step_key;
     env.SVC_STEP_ATTEMPT = String(target.attempt);
   }
-  return { env, step_input: JSON.stringify(inputOf(reader, run, target)) };
+  return { env, step_input: JSON.stringify(getInput(reader, run, target)) };
 }

@@ -1,10 +1,10 @@
 /** Builds the input of the agent that runs a step or round, and reads its output. */
-import { isDeeper } from '../../acp/depth.ts';
+import { exceedsDepth } from '../../acp/depth.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Reader } from '../../store/store.ts';
 import { limits } from './limits.ts';
-import { parsed, type RunRow, specOf } from './queries/runs.ts';
-import { findStep, outputBytes, stepsOf } from './queries/steps.ts';
+import { parsed, parseSpec, type RunRow } from './queries/runs.ts';
+import { findStep, listRunSteps, outputBytes } from './queries/steps.ts';
 import type { AttemptTarget } from './rules/graph.ts';
 
 /** The content of `$SVC_STEP_INPUT` for a step. */
@@ -35,7 +35,7 @@ export interface RoundInput {
   steps: StepReport[];
 }
 
-export function inputOf(reader: Reader, run: RunRow, target: AttemptTarget): StepInput | RoundInput {
+export function getInput(reader: Reader, run: RunRow, target: AttemptTarget): StepInput | RoundInput {
   return target.kind === 'round'
     ? roundInput(reader, run, target.round)
     : stepInput(reader, run, target.step_key);
@@ -56,7 +56,7 @@ export function stepInput(reader: Reader, run: RunRow, step_key: string): StepIn
 }
 
 export function roundInput(reader: Reader, run: RunRow, round: number): RoundInput {
-  const steps = stepsOf(reader, run.num).map((step) => ({
+  const steps = listRunSteps(reader, run.num).map((step) => ({
     step_key: step.step_key,
     member_id: step.member_id,
     status: step.status,
@@ -67,7 +67,7 @@ export function roundInput(reader: Reader, run: RunRow, round: number): RoundInp
     run_input: JSON.parse(run.input),
     round,
     about: steps.length === 0 ? 'plan' : 'sum_up',
-    members: specOf(run).members.map(({ member_id, description, skills }) => ({
+    members: parseSpec(run).members.map(({ member_id, description, skills }) => ({
       member_id,
       description,
       skills,
@@ -80,11 +80,11 @@ export function roundInput(reader: Reader, run: RunRow, round: number): RoundInp
  * Parses output as JSON if it is valid JSON; otherwise returns it as text. Truncates long output and adds a note about that.
  */
 export function readOutput(bytes: Uint8Array): unknown {
-  const kept = bytes.subarray(0, sharedLimits.step_output_bytes_max);
-  const text = new TextDecoder().decode(kept);
-  if (bytes.length > kept.length)
-    return `${text}\n[the output continues: only ${kept.length} bytes are kept]`;
-  if (isDeeper(text, sharedLimits.json_depth_max)) return text;
+  const shortened = bytes.subarray(0, sharedLimits.step_output_bytes_max);
+  const text = new TextDecoder().decode(shortened);
+  if (bytes.length > shortened.length)
+    return `${text}\n[the output continues: only ${shortened.length} bytes are kept]`;
+  if (exceedsDepth(text, sharedLimits.json_depth_max)) return text;
   try {
     return JSON.parse(text);
   } catch {
@@ -96,7 +96,12 @@ export function readOutput(bytes: Uint8Array): unknown {
  * Whether the output (as JSON) of a step fits into its run. The total is limited because a leader, the dependent steps and
  * the run itself read all outputs at once.
  */
-export function hasRoom(reader: Reader, run_num: number, step_key: string, output: string | null): boolean {
+export function hasOutputCapacity(
+  reader: Reader,
+  run_num: number,
+  step_key: string,
+  output: string | null,
+): boolean {
   const bytes = Buffer.byteLength(output ?? '');
   if (bytes <= limits.step_output_small_bytes) return true;
   return bytes + outputBytes(reader, run_num, step_key) <= limits.run_outputs_bytes_max;

@@ -19,13 +19,13 @@ export interface Introduced {
 /** The start of an agent's first prompt: its role, the other members, and how to communicate with them. */
 export function introduction({ team_name, spec, member, help }: Introduced): string {
   const { member_id, prompt, description } = member;
-  const role = roleOf(spec, member_id);
+  const role = getRole(spec, member_id);
   return [
     `You are ${member_id}, ${role === 'leader' ? 'the leader' : 'a worker'} of the team "${team_name}".`,
     ...(description ? [description] : []),
     ...(prompt ? [prompt] : []),
-    ['The team:', ...spec.members.map((one) => memberLine(spec, one))].join('\n'),
-    ...commandsOf(role, help),
+    ['The team:', ...spec.members.map((member) => memberLine(spec, member))].join('\n'),
+    ...formatCommands(role, help),
   ].join('\n\n');
 }
 
@@ -79,18 +79,18 @@ export function roundPrompt({ run_input, about, steps }: RoundInput): string {
   return sections.join('\n\n');
 }
 
-function roleOf(spec: TeamSpec, member_id: string): 'leader' | 'worker' {
+function getRole(spec: TeamSpec, member_id: string): 'leader' | 'worker' {
   return spec.leader_member_id === member_id ? 'leader' : 'worker';
 }
 
 function memberLine(spec: TeamSpec, { member_id, description, skills }: Member): string {
   const about = [description, skills.length > 0 ? `skills: ${skills.join(', ')}` : ''].filter(Boolean);
   const what = about.length > 0 ? `: ${about.join('; ')}` : '';
-  return `- ${member_id} (${roleOf(spec, member_id)})${what}`;
+  return `- ${member_id} (${getRole(spec, member_id)})${what}`;
 }
 
 /** A paragraph; none if there are no commands. */
-function commandsOf(role: 'leader' | 'worker', help: readonly ActorHelp[]): string[] {
+function formatCommands(role: 'leader' | 'worker', help: readonly ActorHelp[]): string[] {
   const usages = [
     ...help.flatMap(({ commands }) => commands),
     ...(role === 'leader'

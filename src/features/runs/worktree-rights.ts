@@ -2,7 +2,7 @@
 import type { Reader } from '../../store/store.ts';
 import { areRoot } from '../../store/users.ts';
 import type { AgentRow } from '../agents/queries/agents.ts';
-import { editorsOf, teamOfNum } from '../teams/queries.ts';
+import { parseEditors, teamOfNum } from '../teams/queries.ts';
 import { type RunRow, runOfNum } from './queries/runs.ts';
 
 /** Whether an agent of a run may work in the worktree of another agent. */
@@ -27,6 +27,6 @@ export function runMayUseWorktree(
 ): boolean {
   if (team_num === run.team_num) return true;
   if (owner_id !== run.created_by) return false;
-  const others = editorsOf(teamOfNum(reader, run.team_num)!).filter((id) => id !== owner_id);
+  const others = parseEditors(teamOfNum(reader, run.team_num)!).filter((id) => id !== owner_id);
   return areRoot(reader, others);
 }

@@ -16,10 +16,10 @@ export function inputWithTask(
 ): Record<string, unknown> {
   const { id, number, title, description, assignee_member_id, conversation_id } = toTask(row);
   const task = { id, number, title, description, assignee_member_id, conversation_id };
-  return { task, conversation: conversationOf(reader, row.num), ...input };
+  return { task, conversation: readConversation(reader, row.num), ...input };
 }
 
-function conversationOf(reader: Reader, task_num: number): object[] {
+function readConversation(reader: Reader, task_num: number): object[] {
   const messages: object[] = [];
   let chars = 0;
   for (const row of latestMessages(reader, task_num, limits.task_context_messages_max).reverse()) {

@@ -4,7 +4,7 @@ import { problems } from '../../core/problem.ts';
 import type { Feed } from '../../events/feed.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
-import { mustFindTeam } from '../teams/access.ts';
+import { requireTeam } from '../teams/access.ts';
 import { type TeamRow, teamOfNum } from '../teams/queries.ts';
 import { findTask, type TaskRow, taskOfConversation, taskOfNum, toTask } from './queries/tasks.ts';
 
@@ -17,8 +17,8 @@ export interface TeamTask {
 /** Finds a task by its own id, or by the id of its thread. */
 export type TaskRef = { team_id: string } & ({ task_id: string } | { conversation_id: string });
 
-export function mustFindTask(reader: Reader, caller: Caller, action: Action, ref: TaskRef): TeamTask {
-  const team = mustFindTeam(reader, caller, action, ref.team_id);
+export function requireTask(reader: Reader, caller: Caller, action: Action, ref: TaskRef): TeamTask {
+  const team = requireTeam(reader, caller, action, ref.team_id);
   const [task, problem] =
     'task_id' in ref
       ? [findTask(reader, ref.task_id), problems.taskNotFound]

@@ -4,16 +4,16 @@ import type { HttpServer } from '../../server/server.ts';
 import { Streams } from '../../server/sse.ts';
 import { askerOf, openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../../testing/http.ts';
 import { taskHandlers } from './http.ts';
-import { MIA, TasksRoom, TEAM } from './testing.ts';
+import { MIA, TasksFixture, TEAM } from './testing.ts';
 
 const TASKS = `/api/teams/${TEAM}/tasks`;
 
-let room: TasksRoom;
+let room: TasksFixture;
 let server: HttpServer;
-const ask = askerOf(() => server, ROOT_TOKEN);
+const request = askerOf(() => server, ROOT_TOKEN);
 let one: string;
 beforeEach(async () => {
-  room = await TasksRoom.make();
+  room = await TasksFixture.make();
   const tokens = { isLive: async () => true };
   const { tasks, messages } = room;
   server = await openFakeHttp(
@@ -27,31 +27,31 @@ afterEach(async () => {
 });
 
 async function refusal(method: string, path: string, body?: unknown, token = ROOT_TOKEN): Promise<string> {
-  const answer = await ask(method, path, body, { token });
+  const answer = await request(method, path, body, { token });
   return `${answer.status} ${answer.body.error}`;
 }
 
 test('returns 201 with its location for a new resource, and 200 for an existing one', async () => {
-  const made = await ask('POST', TASKS, { title: 'Next', assignee_member_id: 'dev' });
-  expect(made).toMatchObject({
+  const created = await request('POST', TASKS, { title: 'Next', assignee_member_id: 'dev' });
+  expect(created).toMatchObject({
     status: 201,
     body: { number: 2, description: '', assignee_member_id: 'dev' },
   });
-  expect(await ask('GET', made.location!)).toMatchObject({ status: 200, body: made.body });
-  const patch = await ask('PATCH', made.location!, { status: 'completed', version: 1, unknown: 1 });
+  expect(await request('GET', created.location!)).toMatchObject({ status: 200, body: created.body });
+  const patch = await request('PATCH', created.location!, { status: 'completed', version: 1, unknown: 1 });
   expect(patch).toMatchObject({ status: 200, body: { status: 'completed', version: 2 } });
-  const said = await ask('POST', `${one}/messages`, { route: 'to_leader', text: 'hello' });
-  expect(said).toMatchObject({
+  const sent = await request('POST', `${one}/messages`, { route: 'to_leader', text: 'hello' });
+  expect(sent).toMatchObject({
     status: 201,
     body: { from_actor_id: 'user:root', to_actor_id: `lead@${TEAM}` },
   });
-  expect(await ask('GET', said.location!)).toMatchObject({ status: 200, body: said.body });
-  const run = await ask('POST', `${one}/runs`, { input: { a: 1 } });
+  expect(await request('GET', sent.location!)).toMatchObject({ status: 200, body: sent.body });
+  const run = await request('POST', `${one}/runs`, { input: { a: 1 } });
   expect(run).toMatchObject({ status: 201, location: `/api/teams/${TEAM}/runs/${run.body.id}` });
   expect(await refusal('POST', `${one}/runs`)).toBe('409 task has an active run');
 });
 
-test.each<[method: string, body: unknown, words: string]>([
+test.each<[method: string, body: unknown, message: string]>([
   ['POST', {}, '400 title is required'],
   ['POST', { title: '  ' }, '400 title is required'],
   ['POST', { title: 7 }, '400 title must be a string'],
@@ -63,11 +63,11 @@ test.each<[method: string, body: unknown, words: string]>([
     '400 status must be one of: open, in_progress, in_review, completed, cancelled',
   ],
   ['PATCH', { title: 'x', version: 9 }, '409 task changed concurrently; reload and retry'],
-])('%s of a task with %j is refused: %s', async (method, body, words) => {
-  expect(await refusal(method, method === 'POST' ? TASKS : one, body)).toBe(words);
+])('%s of a task with %j is refused: %s', async (method, body, message) => {
+  expect(await refusal(method, method === 'POST' ? TASKS : one, body)).toBe(message);
 });
 
-test.each<[body: unknown, words: string]>([
+test.each<[body: unknown, message: string]>([
   [{}, '400 route must be one of: broadcast, to_leader, to_member'],
   [{ route: 'x', text: 1 }, '400 route must be one of: broadcast, to_leader, to_member'],
   [{ route: ['broadcast'] }, '400 route must be one of: broadcast, to_leader, to_member'],
@@ -79,12 +79,12 @@ test.each<[body: unknown, words: string]>([
   [{ route: 'broadcast', payload: [] }, '400 payload must be an object'],
   [{ route: 'broadcast', payload: 'a' }, '400 payload must be an object'],
   [{ route: 'broadcast', text: 'a', reply_to: 7 }, '400 reply_to must be a message of the conversation'],
-])('a message %j is refused: %s', async (body, words) => {
+])('a message %j is refused: %s', async (body, message) => {
   await room.respec({ leader_member_id: null });
-  expect(await refusal('POST', `${one}/messages`, body)).toBe(words);
+  expect(await refusal('POST', `${one}/messages`, body)).toBe(message);
 });
 
-test('returns 404 with its own message for what is missing or inaccessible', async () => {
+test('returns 404 with a specific message for missing or inaccessible resources', async () => {
   expect(await refusal('GET', `${TASKS}/task_none`)).toBe('404 task not found');
   expect(await refusal('GET', '/api/teams/none/tasks')).toBe('404 team not found');
   expect(await refusal('GET', `${one}/messages/7`)).toBe('404 message not found');
@@ -98,22 +98,22 @@ test('returns 404 with its own message for what is missing or inaccessible', asy
 
 test('lists are plain, or pages on request', async () => {
   for (const text of ['tidy garden', 'tidy shed'])
-    await ask('POST', `${one}/messages`, { route: 'broadcast', text });
-  const { conversation_id } = (await ask('GET', one)).body;
+    await request('POST', `${one}/messages`, { route: 'broadcast', text });
+  const { conversation_id } = (await request('GET', one)).body;
   const texts = (body: { text: string }[]) => body.map(({ text }) => text);
-  expect(texts((await ask('GET', `${one}/messages`)).body)).toEqual(['tidy garden', 'tidy shed']);
-  expect(texts((await ask('GET', `${one}/messages?q=shed`)).body)).toEqual(['tidy shed']);
-  expect(texts((await ask('GET', `${one}/messages?thread=1`)).body)).toEqual(['tidy garden']);
+  expect(texts((await request('GET', `${one}/messages`)).body)).toEqual(['tidy garden', 'tidy shed']);
+  expect(texts((await request('GET', `${one}/messages?q=shed`)).body)).toEqual(['tidy shed']);
+  expect(texts((await request('GET', `${one}/messages?thread=1`)).body)).toEqual(['tidy garden']);
   const conversation = `/api/teams/${TEAM}/conversations/${conversation_id}`;
-  expect((await ask('GET', conversation)).body).toMatchObject({ messages: 2, last_message_id: 2 });
-  const page = (await ask('GET', `${conversation}/messages?limit=1`)).body;
+  expect((await request('GET', conversation)).body).toMatchObject({ messages: 2, last_message_id: 2 });
+  const page = (await request('GET', `${conversation}/messages?limit=1`)).body;
   expect(texts(page.items)).toEqual(['tidy garden']);
-  const rest = (await ask('GET', `${conversation}/messages?cursor=${page.next_cursor}`)).body;
+  const rest = (await request('GET', `${conversation}/messages?cursor=${page.next_cursor}`)).body;
   expect(texts(rest.items)).toEqual(['tidy shed']);
   expect(rest).not.toHaveProperty('next_cursor');
   expect(await refusal('GET', `${one}/messages?limit=0`)).toBe('400 limit must be an integer from 1 to 200');
   expect(await refusal('GET', `${one}/messages?cursor=x`)).toBe('400 invalid cursor');
-  expect(await ask('GET', `${TASKS}?status=cancelled`)).toMatchObject({ status: 200, body: [] });
+  expect(await request('GET', `${TASKS}?status=cancelled`)).toMatchObject({ status: 200, body: [] });
 });
 
 test('the stream continues after the client’s last event, whatever the URL says', async () => {

@@ -3,17 +3,17 @@ import { sql } from 'kysely';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { problems } from '../../core/problem.ts';
 import { type Frame, parseFrames } from '../../events/testing.ts';
-import { mustFindTask } from './find.ts';
+import { requireTask } from './find.ts';
 import { limits } from './limits.ts';
 import type { NewMessage } from './messages.ts';
 import type { Message, MessageRoute } from './rules/message.ts';
-import { EVE, JON, MIA, ROOT, TasksRoom, TEAM } from './testing.ts';
+import { EVE, JON, MIA, ROOT, TasksFixture, TEAM } from './testing.ts';
 
-let room: TasksRoom;
+let room: TasksFixture;
 let task_id: string;
 let conversation_id: string;
 beforeEach(async () => {
-  room = await TasksRoom.make();
+  room = await TasksFixture.make();
   ({ id: task_id, conversation_id } = await room.task());
 });
 afterEach(() => room.end());
@@ -22,7 +22,7 @@ const soon = { timeout: 20_000 };
 const send = (message: NewMessage, caller = MIA) => room.messages.send(caller, TEAM, task_id, message, null);
 const say = (text: string, more: Partial<NewMessage> = {}) => send({ route: 'broadcast', text, ...more });
 const get = (id: number) => room.messages.get(MIA, { team_id: TEAM, task_id }, String(id));
-const list = async (filter: Parameters<TasksRoom['messages']['list']>[2] = {}) =>
+const list = async (filter: Parameters<TasksFixture['messages']['list']>[2] = {}) =>
   (await room.messages.list(MIA, { team_id: TEAM, task_id }, filter, {})).items;
 const texts = async (filter: Parameters<typeof list>[0] = {}) => (await list(filter)).map(({ text }) => text);
 const mails = () => room.posted.map(({ to_actor_id, payload }) => `${to_actor_id} ${payload.text}`);
@@ -31,7 +31,7 @@ const at = (member_id: string) => `${member_id}@${TEAM}`;
 /** Sends as a member's agent, whose rights are checked elsewhere. */
 const asMember = (member_id: string, message: NewMessage): Promise<Message> =>
   room.store.write((tx) => {
-    const found = mustFindTask(tx, ROOT, 'team.work', { team_id: TEAM, task_id });
+    const found = requireTask(tx, ROOT, 'team.work', { team_id: TEAM, task_id });
     return room.messages.post(tx, found, at(member_id), message);
   });
 
@@ -72,9 +72,9 @@ describe('routing', () => {
     [{ route: 'to_member', to_actor_id: 'user:root' }, 'dev', 'user:root', ['user:root']],
     // The creator of the run.
     [{ route: 'to_member', to_actor_id: 'user' }, 'dev', 'user:jon', ['user:jon']],
-  ])('in an open run %j from %j is mail to %j: %j', async (asked, from, to_actor_id, receivers) => {
+  ])('in an open run %j from %j is mail to %j: %j', async (input, from, to_actor_id, receivers) => {
     const run = await room.run(task_id);
-    const whole = { ...asked, payload: { text: 'hello', more: 1 } };
+    const whole = { ...input, payload: { text: 'hello', more: 1 } };
     const message = await (from === null ? send(whole) : asMember(from, whole));
     const from_actor_id = from === null ? 'user:mia' : at(from);
     expect(message).toMatchObject({ from_actor_id, to_actor_id, run_id: run.id, text: 'hello' });
@@ -193,7 +193,7 @@ describe('reading', () => {
     for (const text of ['b 1', 'b 2', 'a 2']) {
       await send({ route: 'broadcast', text, ...(text.startsWith('a') && { reply_to: id }) });
     }
-    const backwards = async (filter: Parameters<TasksRoom['messages']['list']>[2], limit?: number) => {
+    const backwards = async (filter: Parameters<TasksFixture['messages']['list']>[2], limit?: number) => {
       const texts: (string | null)[] = [];
       let cursor: string | undefined;
       do {
@@ -312,10 +312,10 @@ describe('publishing', () => {
   test('a message with a key is stored with its response in one commit', async () => {
     expect(await room.idempotency.begin(MIA, 'key', new Uint8Array(32))).toHaveProperty('first');
     const { id } = await room.messages.send(MIA, TEAM, task_id, { route: 'broadcast', text: 'a' }, 'key');
-    const kept = await room.store.read((reader) =>
+    const stored = await room.store.read((reader) =>
       reader.get(reader.sql.selectFrom('idempotency').selectAll().where('key', '=', 'key')),
     );
-    expect(kept).toMatchObject({
+    expect(stored).toMatchObject({
       status: 201,
       location: `/api/teams/${TEAM}/tasks/${task_id}/messages/${id}`,
     });
@@ -323,7 +323,7 @@ describe('publishing', () => {
 
   /** Frames of the thread until there are `count`. */
   async function follow(
-    position: Parameters<TasksRoom['messages']['follow']>[1],
+    position: Parameters<TasksFixture['messages']['follow']>[1],
     count: number,
   ): Promise<Frame[]> {
     const stop = new AbortController();
@@ -337,8 +337,8 @@ describe('publishing', () => {
   }
 
   test('the stream is the thread after the client’s position, then new messages', async () => {
-    const said: Message[] = [];
-    for (const text of ['a', 'b']) said.push(await say(text));
+    const sent_messages: Message[] = [];
+    for (const text of ['a', 'b']) sent_messages.push(await say(text));
     await room.messages.send(
       MIA,
       TEAM,
@@ -347,12 +347,17 @@ describe('publishing', () => {
       null,
     );
     const whole = follow('start', 4);
-    const after = said.map(({ id }) => follow({ after: id }, 4 - said.findIndex((one) => one.id === id) - 1));
-    for (const text of ['c', 'd']) said.push(await say(text));
-    expect((await whole).map(({ id }) => id)).toEqual(said.map(({ id }) => id));
-    expect((await whole)[0]).toMatchObject({ event: 'message', data: { type: 'message', record: said[0] } });
-    expect((await after[0]!).map(({ id }) => id)).toEqual(said.slice(1).map(({ id }) => id));
-    expect((await after[1]!).map(({ id }) => id)).toEqual(said.slice(2).map(({ id }) => id));
+    const after = sent_messages.map(({ id }) =>
+      follow({ after: id }, 4 - sent_messages.findIndex((message) => message.id === id) - 1),
+    );
+    for (const text of ['c', 'd']) sent_messages.push(await say(text));
+    expect((await whole).map(({ id }) => id)).toEqual(sent_messages.map(({ id }) => id));
+    expect((await whole)[0]).toMatchObject({
+      event: 'message',
+      data: { type: 'message', record: sent_messages[0] },
+    });
+    expect((await after[0]!).map(({ id }) => id)).toEqual(sent_messages.slice(1).map(({ id }) => id));
+    expect((await after[1]!).map(({ id }) => id)).toEqual(sent_messages.slice(2).map(({ id }) => id));
   });
 
   test('an unknown position is reset, and the stream continues from there', async () => {
@@ -363,8 +368,10 @@ describe('publishing', () => {
     const [reset] = parseFrames(String((await frames.next()).value));
     expect(reset).toMatchObject({ id, event: 'error', data: { code: 'reset', head: id } });
     const next = frames.next();
-    const said = await say('b');
-    expect(parseFrames(String((await next).value))).toMatchObject([{ id: said.id, event: 'message' }]);
+    const sent_messages = await say('b');
+    expect(parseFrames(String((await next).value))).toMatchObject([
+      { id: sent_messages.id, event: 'message' },
+    ]);
     stop.abort();
     expect((await frames.next()).done).toBe(true);
   });

@@ -3,7 +3,7 @@
  * an open run it waits, and the task's next run to start or resume delivers it. Messages reach a run in the order in
  * which they were sent.
  */
-import { stringsIn } from '../../acp/search-text.ts';
+import { collectStrings } from '../../acp/search-text.ts';
 import type { Clock } from '../../base/clock.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
@@ -19,12 +19,12 @@ import type { FactHandlers } from '../../work/facts.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { humanActorId } from '../actors/rules/actor.ts';
 import type { Audit } from '../audit/service.ts';
-import { participantsOf } from '../runs/participants.ts';
+import { getParticipants } from '../runs/participants.ts';
 import { findRun, type RunRow } from '../runs/queries/runs.ts';
 import { isRunOver } from '../runs/rules/run.ts';
 import { memberActor, type Participants, resolveActor } from '../teams/participants.ts';
 import { type TeamRow, teamOfNum } from '../teams/queries.ts';
-import { mustFindTask, type TaskRef, type TeamTask } from './find.ts';
+import { requireTask, type TaskRef, type TeamTask } from './find.ts';
 import { limits } from './limits.ts';
 import {
   countMessages,
@@ -36,14 +36,14 @@ import {
   toMessage,
   waitingMessages,
 } from './queries/messages.ts';
-import { openRunOf, type TaskRow, taskOfNum, toTask } from './queries/tasks.ts';
+import { findOpenRun, type TaskRow, taskOfNum, toTask } from './queries/tasks.ts';
 import {
+  assertValidRoute,
   type Conversation,
   type Message,
   type MessageOrder,
   type MessageRoute,
-  mustBeRouted,
-  payloadOf,
+  toPayload,
 } from './rules/message.ts';
 import { taskPath } from './service.ts';
 
@@ -62,7 +62,7 @@ export interface MessagesOptions {
   logger: Logger;
   feed: Feed;
   audit: Audit;
-  idempotency: Pick<IdempotencyKeys, 'keepWith'>;
+  idempotency: Pick<IdempotencyKeys, 'storeWith'>;
   post(tx: Tx, mail: Post): void;
   heartbeat_ms?: number;
 }
@@ -108,14 +108,14 @@ export class Messages {
       filter.order === 'newest'
         ? { before_num: last_num ?? Number.POSITIVE_INFINITY }
         : { after_num: last_num };
-    const words = filter.q === undefined ? undefined : ftsQuery(filter.q);
+    const match_query = filter.q === undefined ? undefined : ftsQuery(filter.q);
     return this.#options.store.read((reader) => {
-      const { task } = mustFindTask(reader, caller, 'team.read', ref);
-      const thread = threadOf(reader, task, filter.thread);
-      if (words === null || thread === null) return { items: [] };
+      const { task } = requireTask(reader, caller, 'team.read', ref);
+      const thread = resolveThread(reader, task, filter.thread);
+      if (match_query === null || thread === null) return { items: [] };
       const rows = listMessages(reader, {
         task_num: task.num,
-        words,
+        words: match_query,
         thread,
         ...place,
         limit: paged ? limit + 1 : undefined,
@@ -126,7 +126,7 @@ export class Messages {
 
   get(caller: Caller, ref: TaskRef, message_id: string): Promise<Message> {
     return this.#options.store.read((reader) => {
-      const { task } = mustFindTask(reader, caller, 'team.read', ref);
+      const { task } = requireTask(reader, caller, 'team.read', ref);
       const num = /^\d{1,15}$/.test(message_id) ? Number(message_id) : 0;
       const row = findMessage(reader, task.num, num);
       if (!row) throw problems.messageNotFound();
@@ -136,7 +136,7 @@ export class Messages {
 
   conversation(caller: Caller, team_id: string, conversation_id: string): Promise<Conversation> {
     return this.#options.store.read((reader) => {
-      const { task } = mustFindTask(reader, caller, 'team.read', { team_id, conversation_id });
+      const { task } = requireTask(reader, caller, 'team.read', { team_id, conversation_id });
       const { title, created_at } = toTask(task);
       const { count: messages, last: last_message_id } = countMessages(reader, task.num);
       return { id: conversation_id, team_id, task_id: task.id, title, messages, last_message_id, created_at };
@@ -145,7 +145,7 @@ export class Messages {
 
   /** The task's number for `follow`. Throws a 404 if the caller has no access, or no longer has it. */
   mayRead(caller: Caller, ref: TaskRef): Promise<number> {
-    return this.#options.store.read((reader) => mustFindTask(reader, caller, 'team.read', ref).task.num);
+    return this.#options.store.read((reader) => requireTask(reader, caller, 'team.read', ref).task.num);
   }
 
   /** SSE frames of a thread, numbered by message: those after `position`, then new ones as they are sent. */
@@ -190,7 +190,7 @@ export class Messages {
   ): Promise<Message> {
     const { store, audit, idempotency } = this.#options;
     return store.write((tx) => {
-      const found = mustFindTask(tx, caller, 'team.work', { team_id, task_id });
+      const found = requireTask(tx, caller, 'team.work', { team_id, task_id });
       const sent = this.post(tx, found, humanActorId(caller.username), message);
       const { id: message_id, route, to_actor_id } = sent;
       audit.record(tx, {
@@ -201,7 +201,7 @@ export class Messages {
       });
       if (idempotency_key !== null) {
         const answer = { status: 201, location: messagePath(sent), body: sent };
-        idempotency.keepWith(tx, caller, idempotency_key, answer);
+        idempotency.storeWith(tx, caller, idempotency_key, answer);
       }
       return sent;
     });
@@ -212,12 +212,12 @@ export class Messages {
    * send it.
    */
   post(tx: Tx, { team, task }: TeamTask, from_actor_id: string, message: NewMessage): Message {
-    const run = openRunOf(tx, task.num);
-    const participants = participantsOf(team, run);
-    mustBeRouted(participants.spec, message.route, message.to_actor_id);
+    const run = findOpenRun(tx, task.num);
+    const participants = getParticipants(team, run);
+    assertValidRoute(participants.spec, message.route, message.to_actor_id);
     const to_actor_id = addressee(tx, participants, message);
-    const payload = payloadOf(message, limits.message_bytes_max);
-    const thread = message.reply_to === undefined ? undefined : threadOf(tx, task, message.reply_to);
+    const payload = toPayload(message, limits.message_bytes_max);
+    const thread = message.reply_to === undefined ? undefined : resolveThread(tx, task, message.reply_to);
     if (thread === null) throw problems.replyElsewhere();
     if (countMessages(tx, task.num).count >= limits.task_messages_max) throw problems.tooManyMessages();
     // Earlier messages are delivered first.
@@ -230,7 +230,7 @@ export class Messages {
       route: message.route,
       to_actor_id,
       payload: JSON.stringify(payload),
-      text: stringsIn(payload).join('\n'),
+      text: collectStrings(payload).join('\n'),
       reply_to: message.reply_to ?? null,
       thread: thread ?? null,
       created_at: this.#options.clock.now(),
@@ -249,7 +249,7 @@ export class Messages {
         const run = findRun(tx, payload.run_id);
         if (!run || isRunOver(run)) return;
         const team = teamOfNum(tx, run.team_num)!;
-        this.#deliverPending(tx, participantsOf(team, run), taskOfNum(tx, run.task_num)!, run);
+        this.#deliverPending(tx, getParticipants(team, run), taskOfNum(tx, run.task_num)!, run);
       },
     };
   }
@@ -273,7 +273,7 @@ export class Messages {
 
   /** False if none of the message's receivers is in the run. */
   #deliver(tx: Tx, participants: Participants, run: RunRow, row: MessageRow): boolean {
-    const receivers = receiversOf(tx, participants, row);
+    const receivers = resolveReceivers(tx, participants, row);
     if (receivers === null) return false;
     const { num: message_num, from_actor_id } = row;
     const payload = JSON.parse(row.payload) as Record<string, unknown>;
@@ -313,15 +313,15 @@ function addressee(
 }
 
 /** Null if the message's receiver is not a participant. */
-function receiversOf(reader: Reader, participants: Participants, row: MessageRow): string[] | null {
+function resolveReceivers(reader: Reader, participants: Participants, row: MessageRow): string[] | null {
   if (row.route === 'broadcast') {
     const all = participants.spec.members.map((member) => memberActor(participants, member).actor_id);
     return all.filter((actor_id) => actor_id !== row.from_actor_id);
   }
-  const asked = row.route === 'to_leader' ? participants.spec.leader_member_id : row.to_actor_id;
-  if (asked === null) return null;
+  const receiver = row.route === 'to_leader' ? participants.spec.leader_member_id : row.to_actor_id;
+  if (receiver === null) return null;
   try {
-    return [resolveActor(reader, participants, asked).actor_id];
+    return [resolveActor(reader, participants, receiver).actor_id];
   } catch (error) {
     if (error instanceof Problem) return null;
     throw error;
@@ -329,7 +329,7 @@ function receiversOf(reader: Reader, participants: Participants, row: MessageRow
 }
 
 /** The first message of the reply thread that contains a message; null if the task has no such message. */
-function threadOf(reader: Reader, task: TaskRow, num: number | undefined): number | null | undefined {
+function resolveThread(reader: Reader, task: TaskRow, num: number | undefined): number | null | undefined {
   if (num === undefined) return undefined;
   const row = findMessage(reader, task.num, num);
   return row ? (row.thread ?? row.num) : null;

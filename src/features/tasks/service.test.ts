@@ -2,11 +2,11 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { RunStatus } from '../runs/rules/run.ts';
 import { followRun, type TaskStatus } from './rules/task.ts';
-import { EVE, JON, MIA, ROOT, TasksRoom, TEAM } from './testing.ts';
+import { EVE, JON, MIA, ROOT, TasksFixture, TEAM } from './testing.ts';
 
-let room: TasksRoom;
+let room: TasksFixture;
 beforeEach(async () => {
-  room = await TasksRoom.make();
+  room = await TasksFixture.make();
 });
 afterEach(() => room.end());
 
@@ -14,10 +14,10 @@ const get = (id: string) => room.tasks.get(MIA, TEAM, id);
 const soon = { timeout: 20_000 };
 
 test('a new task is open, has a number and a thread, and is published and audited', async () => {
-  const asked = { title: 'Tidy up', description: 'All of it.', assignee_member_id: 'dev' };
-  const task = await room.tasks.create(JON, TEAM, asked, null);
+  const input = { title: 'Tidy up', description: 'All of it.', assignee_member_id: 'dev' };
+  const task = await room.tasks.create(JON, TEAM, input, null);
   expect(task).toMatchObject({
-    ...asked,
+    ...input,
     number: 1,
     team_id: TEAM,
     status: 'open',
@@ -29,7 +29,7 @@ test('a new task is open, has a number and a thread, and is published and audite
   expect(task.conversation_id).toMatch(/^conv_/);
   expect(await get(task.id)).toEqual(task);
   expect((await room.task()).number).toBe(2);
-  expect((await room.tasks.create(MIA, 'team_2', asked, null)).number).toBe(1);
+  expect((await room.tasks.create(MIA, 'team_2', input, null)).number).toBe(1);
   const entries = await room.store.read((reader) => reader.all(reader.sql.selectFrom('feed').selectAll()));
   expect(entries[0]).toMatchObject({ kind: 'task', owner_id: MIA.user_id, team_num: 1 });
   expect(JSON.parse(entries[0]!.record)).toEqual(task);
@@ -42,12 +42,12 @@ test('a new task is open, has a number and a thread, and is published and audite
 
 test('an assignee is a member of the team', async () => {
   const task = await room.task();
-  const words = 'assignee_member_id must reference a defined member';
-  const asked = { title: 'a', description: '', assignee_member_id: 'nobody' };
-  await expect(room.tasks.create(MIA, TEAM, asked, null)).rejects.toThrow(words);
+  const message = 'assignee_member_id must reference a defined member';
+  const input = { title: 'a', description: '', assignee_member_id: 'nobody' };
+  await expect(room.tasks.create(MIA, TEAM, input, null)).rejects.toThrow(message);
   const assign = (assignee_member_id: string | null) =>
     room.tasks.update(MIA, TEAM, task.id, { assignee_member_id });
-  await expect(assign('nobody')).rejects.toThrow(words);
+  await expect(assign('nobody')).rejects.toThrow(message);
   expect((await assign('ops')).assignee_member_id).toBe('ops');
   expect((await assign(null)).assignee_member_id).toBeNull();
 });
@@ -122,12 +122,12 @@ test('tasks are listed newest first, in pages, and by status and assignee', asyn
 test('a creation with a key is stored with its response in one commit', async () => {
   const request = new Uint8Array(32);
   expect(await room.idempotency.begin(MIA, 'key', request)).toHaveProperty('first');
-  const asked = { title: 'Once', description: '', assignee_member_id: null };
-  const task = await room.tasks.create(MIA, TEAM, asked, 'key');
-  const kept = await room.store.read((reader) =>
+  const input = { title: 'Once', description: '', assignee_member_id: null };
+  const task = await room.tasks.create(MIA, TEAM, input, 'key');
+  const stored = await room.store.read((reader) =>
     reader.get(reader.sql.selectFrom('idempotency').selectAll().where('key', '=', 'key')),
   );
-  expect(kept).toMatchObject({ status: 201, location: `/api/teams/${TEAM}/tasks/${task.id}` });
+  expect(stored).toMatchObject({ status: 201, location: `/api/teams/${TEAM}/tasks/${task.id}` });
 });
 
 test.each<[task: TaskStatus, run: RunStatus, next: TaskStatus]>([
@@ -167,8 +167,8 @@ test('a task’s status and newest run follow its runs, and each change is publi
 
 test('only one of two concurrent runs starts', async () => {
   const { id } = await room.task();
-  const asked = [1, 2].map(() => room.tasks.startRun(MIA, TEAM, id, {}, null));
-  const settled = await Promise.allSettled(asked);
+  const starts = [1, 2].map(() => room.tasks.startRun(MIA, TEAM, id, {}, null));
+  const settled = await Promise.allSettled(starts);
   expect(settled.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
   expect(room.started).toHaveLength(1);
 });
@@ -187,15 +187,15 @@ test('a status that a person set during a run stays', async () => {
 
 test('the input of a run for a task contains the task and its messages, oldest first', async () => {
   const { id, conversation_id } = await room.task('Tidy up');
-  const said = [];
+  const sent = [];
   for (const text of ['one', 'two']) {
-    said.push(await room.messages.send(MIA, TEAM, id, { route: 'broadcast', text }, null));
+    sent.push(await room.messages.send(MIA, TEAM, id, { route: 'broadcast', text }, null));
   }
   await room.tasks.startRun(MIA, TEAM, id, { branch: 'main' }, null);
   expect(room.started[0]).toEqual({
     branch: 'main',
     task: { id, number: 1, title: 'Tidy up', description: '', assignee_member_id: null, conversation_id },
-    conversation: said.map(({ id, from_actor_id, route, to_actor_id, payload, reply_to, created_at }) => ({
+    conversation: sent.map(({ id, from_actor_id, route, to_actor_id, payload, reply_to, created_at }) => ({
       id,
       from_actor_id,
       route,

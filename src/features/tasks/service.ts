@@ -19,12 +19,12 @@ import type { CreateRun } from '../runs/creation.ts';
 import { findRun, type RunRow, toRun } from '../runs/queries/runs.ts';
 import { insertTask } from '../runs/queries/tasks.ts';
 import type { Run } from '../runs/rules/run.ts';
-import { mustFindTeam } from '../teams/access.ts';
+import { requireTeam } from '../teams/access.ts';
 import type { TeamRow } from '../teams/queries.ts';
 import type { TeamSpec } from '../teams/rules/team.ts';
 import { inputWithTask } from './context.ts';
-import { mustFindTask, publishTask } from './find.ts';
-import { listTasks, openRunOf, taskOfNum, toTask, updateTask } from './queries/tasks.ts';
+import { publishTask, requireTask } from './find.ts';
+import { findOpenRun, listTasks, taskOfNum, toTask, updateTask } from './queries/tasks.ts';
 import { followRun, type Task, type TaskStatus } from './rules/task.ts';
 
 export interface TasksOptions {
@@ -32,9 +32,9 @@ export interface TasksOptions {
   clock: Clock;
   feed: Feed;
   audit: Audit;
-  idempotency: Pick<IdempotencyKeys, 'keepWith'>;
+  idempotency: Pick<IdempotencyKeys, 'storeWith'>;
   /** Creates a run of the current definition of the team, and starts it. */
-  createRun(tx: Tx, asked: CreateRun): RunRow;
+  createRun(tx: Tx, input: CreateRun): RunRow;
 }
 
 export interface CreateTask {
@@ -70,7 +70,7 @@ export class Tasks {
     const paged = request.limit !== undefined || request.cursor !== undefined;
     const before_num = readCursor(request.cursor, 'number')?.[0];
     return this.#options.store.read((reader) => {
-      const { num: team_num } = mustFindTeam(reader, caller, 'team.read', team_id);
+      const { num: team_num } = requireTeam(reader, caller, 'team.read', team_id);
       const rows = listTasks(reader, {
         team_num,
         ...filter,
@@ -83,35 +83,35 @@ export class Tasks {
 
   get(caller: Caller, team_id: string, task_id: string): Promise<Task> {
     return this.#options.store.read((reader) =>
-      toTask(mustFindTask(reader, caller, 'team.read', { team_id, task_id }).task),
+      toTask(requireTask(reader, caller, 'team.read', { team_id, task_id }).task),
     );
   }
 
-  create(caller: Caller, team_id: string, asked: CreateTask, idempotency_key: string | null): Promise<Task> {
+  create(caller: Caller, team_id: string, input: CreateTask, idempotency_key: string | null): Promise<Task> {
     const { store, clock, feed, idempotency } = this.#options;
     const [id, conversation_id] = [newId('task'), newId('conv')];
     return store.write((tx) => {
-      const team = mustFindTeam(tx, caller, 'task.change', team_id);
-      mustBeMember(team, asked.assignee_member_id);
+      const team = requireTeam(tx, caller, 'task.change', team_id);
+      assertMember(team, input.assignee_member_id);
       const now = clock.now();
       const num = insertTask(tx, {
         id,
         team_num: team.num,
-        title: asked.title,
-        description: asked.description,
+        title: input.title,
+        description: input.description,
         status: 'open',
-        assignee_member_id: asked.assignee_member_id,
+        assignee_member_id: input.assignee_member_id,
         conversation_id,
         version: 1,
         created_by: caller.user_id,
         created_at: now,
         updated_at: now,
       });
-      this.#audit(tx, caller, 'task_created', { team_id, task_id: id, title: asked.title });
+      this.#audit(tx, caller, 'task_created', { team_id, task_id: id, title: input.title });
       const task = toTask(publishTask(feed, tx, num));
       if (idempotency_key !== null) {
         const answer = { status: 201, location: taskPath(task), body: task };
-        idempotency.keepWith(tx, caller, idempotency_key, answer);
+        idempotency.storeWith(tx, caller, idempotency_key, answer);
       }
       return task;
     });
@@ -124,15 +124,17 @@ export class Tasks {
   update(caller: Caller, team_id: string, task_id: string, changes: UpdateTask): Promise<Task> {
     const { store, clock, feed } = this.#options;
     return store.write((tx) => {
-      const { team, task } = mustFindTask(tx, caller, 'task.change', { team_id, task_id });
-      const { version = task.version, ...asked } = changes;
+      const { team, task } = requireTask(tx, caller, 'task.change', { team_id, task_id });
+      const { version = task.version, ...input } = changes;
       if (version !== task.version) throw problems.taskChanged();
-      if (asked.assignee_member_id !== undefined) mustBeMember(team, asked.assignee_member_id);
-      const given = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined));
-      if (!differs(task, given)) return toTask(task);
-      updateTask(tx, task.num, { ...given, version: version + 1, updated_at: clock.now() });
-      const { status } = asked;
-      const changed = Object.keys(given);
+      if (input.assignee_member_id !== undefined) assertMember(team, input.assignee_member_id);
+      const nonEmptyName = Object.fromEntries(
+        Object.entries(input).filter(([, value]) => value !== undefined),
+      );
+      if (!differs(task, nonEmptyName)) return toTask(task);
+      updateTask(tx, task.num, { ...nonEmptyName, version: version + 1, updated_at: clock.now() });
+      const { status } = input;
+      const changed = Object.keys(nonEmptyName);
       this.#audit(tx, caller, 'task_updated', { team_id, task_id, changed, ...(status && { status }) });
       return toTask(publishTask(feed, tx, task.num));
     });
@@ -149,8 +151,8 @@ export class Tasks {
     const { store, clock, createRun, idempotency } = this.#options;
     const id = newId('run');
     return store.write((tx) => {
-      const { team, task } = mustFindTask(tx, caller, 'team.work', { team_id, task_id });
-      if (openRunOf(tx, task.num)) throw problems.taskHasRun();
+      const { team, task } = requireTask(tx, caller, 'team.work', { team_id, task_id });
+      if (findOpenRun(tx, task.num)) throw problems.taskHasRun();
       const run = toRun(
         createRun(tx, {
           ...{ id, team, task_num: task.num, input: inputWithTask(tx, task, input) },
@@ -161,7 +163,7 @@ export class Tasks {
       this.#audit(tx, caller, 'run_created', { run_id: id, team_id, task_id });
       if (idempotency_key !== null) {
         const answer = { status: 201, location: `/api/teams/${team_id}/runs/${id}`, body: run };
-        idempotency.keepWith(tx, caller, idempotency_key, answer);
+        idempotency.storeWith(tx, caller, idempotency_key, answer);
       }
       return run;
     });
@@ -180,7 +182,7 @@ export class Tasks {
   #follow(tx: Tx, task_num: number, status: Run['status']): void {
     const { clock, feed } = this.#options;
     const row = taskOfNum(tx, task_num)!;
-    const next = followRun(row.status, openRunOf(tx, task_num)?.status ?? status);
+    const next = followRun(row.status, findOpenRun(tx, task_num)?.status ?? status);
     if (next === row.status) return;
     updateTask(tx, task_num, { status: next, version: row.version + 1, updated_at: clock.now() });
     publishTask(feed, tx, task_num);
@@ -196,7 +198,7 @@ export function taskPath({ team_id, id }: Pick<Task, 'team_id' | 'id'>): string 
   return `/api/teams/${team_id}/tasks/${id}`;
 }
 
-function mustBeMember(team: TeamRow, member_id: string | null): void {
+function assertMember(team: TeamRow, member_id: string | null): void {
   const { members } = JSON.parse(team.spec) as TeamSpec;
   if (member_id !== null && !members.some((member) => member.member_id === member_id)) {
     throw problems.assigneeUnknown();

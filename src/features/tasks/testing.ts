@@ -40,7 +40,7 @@ const members = ['lead', 'dev', 'ops'].map(
   (member_id): Member => ({ member_id, description: '', skills: [], prompt: '', agent: null }),
 );
 
-export class TasksRoom {
+export class TasksFixture {
   readonly folder: string;
   readonly store: Store;
   readonly clock = new TestClock();
@@ -84,9 +84,9 @@ export class TasksRoom {
   }
 
   /** Creates a team with a leader and two workers, and its users. */
-  static async make(): Promise<TasksRoom> {
+  static async make(): Promise<TasksFixture> {
     const folder = await mkdtemp(join(tmpdir(), 'svc-tasks-'));
-    const room = new TasksRoom(folder, await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }));
+    const room = new TasksFixture(folder, await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }));
     await room.#fill();
     await room.openFacts();
     return room;
@@ -110,10 +110,10 @@ export class TasksRoom {
     return this.store.write((tx) => {
       const times = { created_at: 0, updated_at: 0 };
       const people = [ROOT, MIA, JON, EVE].map(({ user_id: id, username, role }) => ({ id, username, role }));
-      const users = people.map((one) => ({ ...one, password_hash: '', ...times }));
+      const users = people.map((person) => ({ ...person, password_hash: '', ...times }));
       tx.run(tx.sql.insertInto('users').values(users));
       for (const id of [TEAM, 'team_2']) {
-        const row = { id, name: id, description: '', spec: JSON.stringify(specOf({})), version: 1 };
+        const row = { id, name: id, description: '', spec: JSON.stringify(makeSpec({})), version: 1 };
         const team_num = insertTeam(tx, { ...row, created_by: MIA.user_id, ...times });
         tx.run(tx.sql.insertInto('team_humans').values({ team_num, user_id: JON.user_id }));
       }
@@ -122,13 +122,13 @@ export class TasksRoom {
 
   /** Changes the team. */
   respec(changes: Partial<TeamSpec>): Promise<void> {
-    const spec = JSON.stringify(specOf(changes));
+    const spec = JSON.stringify(makeSpec(changes));
     return this.store.write((tx) => updateTeam(tx, 1, { spec }));
   }
 
   task(title = 'Tidy up'): Promise<Task> {
-    const asked = { title, description: '', assignee_member_id: null };
-    return this.tasks.create(MIA, TEAM, asked, null);
+    const input = { title, description: '', assignee_member_id: null };
+    return this.tasks.create(MIA, TEAM, input, null);
   }
 
   /** Starts a run of a task. */
@@ -136,7 +136,7 @@ export class TasksRoom {
     const id = newId('run');
     return this.store.write((tx) => {
       const { team_num, num: task_num } = findTask(tx, task_id)!;
-      const spec = JSON.stringify(specOf(changes));
+      const spec = JSON.stringify(makeSpec(changes));
       this.#begin(tx, { id, team_num, task_num, spec, created_by: JON.user_id });
       return toRun(this.#put(tx, id, 'running'));
     });
@@ -185,7 +185,7 @@ export class TasksRoom {
   }
 }
 
-function specOf(changes: Partial<TeamSpec>): TeamSpec {
+function makeSpec(changes: Partial<TeamSpec>): TeamSpec {
   return {
     spec_version: 1,
     entrypoint: { type: 'task' },

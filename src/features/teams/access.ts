@@ -6,7 +6,7 @@ import type { Reader } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { findTeam, type TeamRow } from './queries.ts';
 
-export function mustFindTeam(reader: Reader, caller: Caller, action: Action, team_id: string): TeamRow {
+export function requireTeam(reader: Reader, caller: Caller, action: Action, team_id: string): TeamRow {
   const team = findTeam(reader, team_id);
   if (!team) throw problems.teamNotFound();
   authorize(caller, action, teamResource(reader, team), problems.teamNotFound);

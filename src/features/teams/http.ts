@@ -15,7 +15,7 @@ export function teamHandlers(teams: Teams): Pick<Handlers, TeamOperations> {
     },
     getTeam: ({ caller, params }) => teams.get(caller, params.team_id),
     updateTeam: ({ caller, params, body, headers }) => {
-      const { version = versionIn(headers['if-match']), ...changes } = body;
+      const { version = parseVersion(headers['if-match']), ...changes } = body;
       if (version === undefined) throw problems.versionRequired();
       return teams.update(caller, params.team_id, version, changes);
     },
@@ -27,7 +27,7 @@ export function teamHandlers(teams: Teams): Pick<Handlers, TeamOperations> {
 }
 
 /** `"<version>"`, with or without quotes. */
-function versionIn(header: string | undefined): number | undefined {
+function parseVersion(header: string | undefined): number | undefined {
   const digits = /^"?(\d{1,15})"?$/.exec(header?.trim() ?? '')?.[1];
   return digits === undefined ? undefined : Number(digits);
 }

@@ -4,7 +4,7 @@ import { invalid } from '../../core/problem.ts';
 import type { Reader } from '../../store/store.ts';
 import { findUser, findUserByName } from '../../store/users.ts';
 import { peopleOf } from '../../store/views.ts';
-import { actorIdOf, humanActorId, usernameOf } from '../actors/rules/actor.ts';
+import { humanActorId, memberActorId, parseUsername } from '../actors/rules/actor.ts';
 import type { TeamRow } from './queries.ts';
 import type { Member, TeamSpec } from './rules/team.ts';
 
@@ -24,22 +24,25 @@ export interface Participants {
  * Accepts `<member_id>@<team_id>`, `user:<username>`, a bare member id, `leader` or `user`. Throws `unknown actor: <id>`,
  * also for a person who is neither the team's creator, nor one of its human members, nor root.
  */
-export function resolveActor(reader: Reader, { team, spec, user_id }: Participants, asked: string): Actor {
-  const unknown = () => invalid(`unknown actor: ${asked}`, 'unknown_actor');
-  const username = usernameOf(asked);
+export function resolveActor(reader: Reader, { team, spec, user_id }: Participants, ref: string): Actor {
+  const unknown = () => invalid(`unknown actor: ${ref}`, 'unknown_actor');
+  const username = parseUsername(ref);
   if (username !== null) {
     const user = findHuman(reader, team, { username });
     if (!user) throw unknown();
     return human(user);
   }
   const suffix = `@${team.id}`;
-  const member_id = asked.endsWith(suffix) ? asked.slice(0, -suffix.length) : asked;
-  const member = spec.members.find((one) => one.member_id === member_id);
+  const member_id = ref.endsWith(suffix) ? ref.slice(0, -suffix.length) : ref;
+  const member = spec.members.find((member) => member.member_id === member_id);
   if (member) return memberActor({ team, spec }, member);
-  if (asked === 'leader' && spec.leader_member_id !== null) {
-    return memberActor({ team, spec }, spec.members.find((one) => one.member_id === spec.leader_member_id)!);
+  if (ref === 'leader' && spec.leader_member_id !== null) {
+    return memberActor(
+      { team, spec },
+      spec.members.find((member) => member.member_id === spec.leader_member_id)!,
+    );
   }
-  const user = asked === 'user' ? findHuman(reader, team, { id: user_id }) : undefined;
+  const user = ref === 'user' ? findHuman(reader, team, { id: user_id }) : undefined;
   if (!user) throw unknown();
   return human(user);
 }
@@ -49,7 +52,7 @@ export function memberActor(
   member: Member,
 ): Actor & { kind: 'member' } {
   const role = member.member_id === spec.leader_member_id ? 'leader' : 'worker';
-  return { kind: 'member', actor_id: actorIdOf(member.member_id, team.id), role, member };
+  return { kind: 'member', actor_id: memberActorId(member.member_id, team.id), role, member };
 }
 
 function human({ id, username }: { id: string; username: string }): Actor {

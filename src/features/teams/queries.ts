@@ -6,7 +6,7 @@ import { preparedQuery } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 import { teamsInView } from '../../store/views.ts';
-import { shownSpec } from './rules/env.ts';
+import { redactSpec } from './rules/env.ts';
 import type { Team } from './rules/team.ts';
 
 export type TeamRow = Selectable<Tables['teams']>;
@@ -30,7 +30,7 @@ const creatorByNum = preparedQuery((sql, num: number) =>
 );
 
 /** The id of the user who created the team. */
-export function creatorOf(reader: Reader, team_num: number): string {
+export function getCreatorId(reader: Reader, team_num: number): string {
   return reader.get(creatorByNum(reader, team_num))!.created_by;
 }
 
@@ -38,7 +38,7 @@ export function creatorOf(reader: Reader, team_num: number): string {
  * Ids of everyone who may have written a part of the team's definition: its creator, and everyone who has changed it. They
  * may be users, or tokens with limits.
  */
-export function editorsOf(team: Pick<TeamRow, 'created_by' | 'spec_editors'>): string[] {
+export function parseEditors(team: Pick<TeamRow, 'created_by' | 'spec_editors'>): string[] {
   return [...new Set([team.created_by, ...(JSON.parse(team.spec_editors) as string[])])];
 }
 
@@ -96,7 +96,7 @@ export function updateTeam(tx: Tx, num: number, changes: Updateable<Tables['team
 }
 
 /** Ids and names of the users who can see and edit the team, besides its creator and root, sorted by name. */
-export function humansOf(reader: Reader, team_num: number): { user_id: string; username: string }[] {
+export function listHumans(reader: Reader, team_num: number): { user_id: string; username: string }[] {
   return reader.all(
     reader.sql
       .selectFrom('team_humans')
@@ -112,7 +112,7 @@ export function toTeam(row: TeamRow, humans: readonly { username: string }[]): T
     id: row.id,
     name: row.name,
     description: row.description,
-    spec: shownSpec(JSON.parse(row.spec)),
+    spec: redactSpec(JSON.parse(row.spec)),
     version: row.version,
     human_members: humans.map(({ username }) => username),
     created_by: row.created_by,

@@ -18,23 +18,23 @@ import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { Audit } from '../audit/service.ts';
 import type { Extensions } from '../feature.ts';
 import { nodeIds } from '../nodes/queries.ts';
-import { mustFindTeam } from './access.ts';
+import { requireTeam } from './access.ts';
 import type { Membership } from './membership.ts';
 import {
   deleteTeam,
-  editorsOf,
   findTeam,
-  humansOf,
   insertTeam,
   isTeamName,
+  listHumans,
   listTeams,
+  parseEditors,
   putHumans,
   type TeamRow,
   toTeam,
   updateTeam,
 } from './queries.ts';
-import { withKeptEnv } from './rules/env.ts';
-import type { AskedSpec, Team, TeamSpec } from './rules/team.ts';
+import { restoreEnv } from './rules/env.ts';
+import type { SpecInput, Team, TeamSpec } from './rules/team.ts';
 
 export interface TeamsOptions {
   store: Store;
@@ -42,14 +42,14 @@ export interface TeamsOptions {
   audit: Audit;
   membership: Membership;
   outbox: Outbox;
-  idempotency: Pick<IdempotencyKeys, 'keepWith'>;
+  idempotency: Pick<IdempotencyKeys, 'storeWith'>;
   extensions: Pick<Extensions, 'hasOpenRuns'>;
 }
 
 export interface CreateTeam {
   name: string;
   description: string;
-  spec: AskedSpec;
+  spec: SpecInput;
   /** Usernames. */
   human_members: string[];
 }
@@ -85,30 +85,30 @@ export class Teams {
 
   get(caller: Caller, team_id: string): Promise<Team> {
     return this.#options.store.read((reader) =>
-      record(reader, mustFindTeam(reader, caller, 'team.read', team_id)),
+      record(reader, requireTeam(reader, caller, 'team.read', team_id)),
     );
   }
 
-  async create(caller: Caller, asked: CreateTeam, idempotency_key: string | null): Promise<Team> {
+  async create(caller: Caller, input: CreateTeam, idempotency_key: string | null): Promise<Team> {
     authorize(caller, 'teams.create');
     const { store, clock, membership, idempotency } = this.#options;
     const id = newId('team');
     return store.write((tx) => {
-      if (isTeamName(tx, asked.name)) throw problems.teamExists();
+      if (isTeamName(tx, input.name)) throw problems.teamExists();
       const now = clock.now();
       const num = insertTeam(tx, {
-        ...{ id, name: asked.name, description: asked.description, spec: storedSpec(asked.spec, null) },
+        ...{ id, name: input.name, description: input.description, spec: storedSpec(input.spec, null) },
         ...{ version: 1, created_by: caller.user_id, spec_editors: JSON.stringify([editorId(caller)]) },
         ...{ created_at: now, updated_at: now },
       });
-      putHumans(tx, num, this.#humans(tx, asked.human_members));
+      putHumans(tx, num, this.#humans(tx, input.human_members));
       membership.changed(tx, num);
       const row = findTeam(tx, id)!;
-      this.#audit(tx, caller, 'team_created', row, { human_members: asked.human_members });
+      this.#audit(tx, caller, 'team_created', row, { human_members: input.human_members });
       const team = record(tx, row);
       if (idempotency_key !== null) {
         const answer = { status: 201, location: `/api/teams/${id}`, body: team };
-        idempotency.keepWith(tx, caller, idempotency_key, answer);
+        idempotency.storeWith(tx, caller, idempotency_key, answer);
       }
       return team;
     });
@@ -121,7 +121,7 @@ export class Teams {
   update(caller: Caller, team_id: string, version: number, changes: UpdateTeam): Promise<Team> {
     const { store, clock, membership } = this.#options;
     return store.write((tx) => {
-      const row = mustFindTeam(tx, caller, 'team.change', team_id);
+      const row = requireTeam(tx, caller, 'team.change', team_id);
       if (row.version !== version) throw problems.teamChanged();
       const { name, description, spec, human_members } = changes;
       const before = record(tx, row);
@@ -136,8 +136,8 @@ export class Teams {
       if (human_members !== undefined) putHumans(tx, row.num, this.#humans(tx, human_members));
       membership.changed(tx, row.num);
       const after = record(tx, findTeam(tx, team_id)!);
-      const given = Object.keys(changes) as (keyof UpdateTeam)[];
-      const changed = given.filter((key) => !isDeepStrictEqual(before[key], after[key]));
+      const changed_keys = Object.keys(changes) as (keyof UpdateTeam)[];
+      const changed = changed_keys.filter((key) => !isDeepStrictEqual(before[key], after[key]));
       if (changed.length > 0) {
         const humans = human_members && { human_members };
         this.#audit(tx, caller, 'team_updated', row, { version: version + 1, changed, ...humans });
@@ -149,7 +149,7 @@ export class Teams {
   async delete(caller: Caller, team_id: string): Promise<void> {
     const { store, membership, outbox, extensions } = this.#options;
     await store.write((tx) => {
-      const row = mustFindTeam(tx, caller, 'team.change', team_id);
+      const row = requireTeam(tx, caller, 'team.change', team_id);
       // The team's human members can see it, so they get "forbidden" instead of "not found".
       authorize(caller, 'team.delete', teamResource(tx, row), problems.notAllowed);
       if (extensions.hasOpenRuns(tx, row.num)) throw problems.teamHasRuns();
@@ -177,11 +177,11 @@ export class Teams {
 }
 
 /** Records who changed the definition: whose worktrees a run may use depends on it (`features/runs/launcher.ts`). */
-function changedSpec(row: TeamRow, asked: AskedSpec, caller: Caller): Partial<TeamRow> {
+function changedSpec(row: TeamRow, input: SpecInput, caller: Caller): Partial<TeamRow> {
   const before: TeamSpec = JSON.parse(row.spec);
-  const spec = storedSpec(asked, before);
+  const spec = storedSpec(input, before);
   if (isDeepStrictEqual(JSON.parse(spec), before)) return { spec };
-  return { spec, spec_editors: JSON.stringify([...new Set([...editorsOf(row), editorId(caller)])]) };
+  return { spec, spec_editors: JSON.stringify([...new Set([...parseEditors(row), editorId(caller)])]) };
 }
 
 /** A token with limits counts as a separate editor, so that its definitions do not get the access of its user. */
@@ -190,12 +190,12 @@ function editorId({ user_id, token_id, grant }: Caller): string {
 }
 
 /** Throws a 400 if `env_keys` names a variable without a value. */
-function storedSpec(asked: AskedSpec, before: TeamSpec | null): string {
-  const { spec, fault } = withKeptEnv(asked, before);
+function storedSpec(input: SpecInput, before: TeamSpec | null): string {
+  const { spec, fault } = restoreEnv(input, before);
   if (fault) throw invalid(`${fieldPath(['spec', ...fault.path])} ${fault.message}`);
   return JSON.stringify(spec);
 }
 
 function record(reader: Reader, row: TeamRow): Team {
-  return toTeam(row, humansOf(reader, row.num));
+  return toTeam(row, listHumans(reader, row.num));
 }

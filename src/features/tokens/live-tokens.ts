@@ -27,7 +27,7 @@ export interface LiveToken {
   ip: string | null;
 }
 
-interface Kept extends LiveToken {
+interface CachedToken extends LiveToken {
   written_at: number;
 }
 
@@ -35,9 +35,9 @@ export class LiveTokens {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #log: Logger;
-  readonly #byDigest = new Map<string, Kept>();
-  readonly #byId = new Map<string, Kept>();
-  readonly #used = new Map<string, Kept>();
+  readonly #byDigest = new Map<string, CachedToken>();
+  readonly #byId = new Map<string, CachedToken>();
+  readonly #used = new Map<string, CachedToken>();
   /** Incremented by every commit that revokes or changes tokens. Rows that were read before may be stale. */
   #generation = 0;
 
@@ -57,18 +57,18 @@ export class LiveTokens {
 
   /** The last use of a token if it has not been written to the database yet. */
   use(id: string): Pick<LiveToken, 'last_used_at' | 'idle_expires_at'> | undefined {
-    const kept = this.#byId.get(id);
-    return kept && { last_used_at: kept.last_used_at, idle_expires_at: kept.idle_expires_at };
+    const token = this.#byId.get(id);
+    return token && { last_used_at: token.last_used_at, idle_expires_at: token.idle_expires_at };
   }
 
   touch(id: string, now: number, ip: string | null): void {
-    const kept = this.#byId.get(id);
-    if (!kept) return;
-    kept.last_used_at = now;
-    kept.ip = ip;
-    if (kept.kind === 'session') kept.idle_expires_at = now + limits.token_idle_ms;
-    this.#used.set(id, kept);
-    if (now - kept.written_at >= limits.token_touch_ms) this.#flushSoon();
+    const token = this.#byId.get(id);
+    if (!token) return;
+    token.last_used_at = now;
+    token.ip = ip;
+    if (token.kind === 'session') token.idle_expires_at = now + limits.token_idle_ms;
+    this.#used.set(id, token);
+    if (now - token.written_at >= limits.token_touch_ms) this.#flushSoon();
   }
 
   /** Must be called in the transaction that revokes or changes these tokens. */
@@ -81,10 +81,10 @@ export class LiveTokens {
   }
 
   forget(id: string): void {
-    const kept = this.#byId.get(id);
-    if (!kept) return;
+    const token = this.#byId.get(id);
+    if (!token) return;
     this.#byId.delete(id);
-    this.#byDigest.delete(kept.digest);
+    this.#byDigest.delete(token.digest);
     this.#used.delete(id);
   }
 
@@ -93,7 +93,7 @@ export class LiveTokens {
     this.#used.clear();
     if (used.length === 0) return;
     const now = this.#clock.now();
-    for (const kept of used) kept.written_at = now;
+    for (const token of used) token.written_at = now;
     await this.#store.write((tx) => {
       for (const { id, last_used_at, idle_expires_at, ip, kind } of used)
         updateToken(tx, id, { last_used_at, idle_expires_at, ...(kind === 'session' && { ip }) });
@@ -106,7 +106,7 @@ export class LiveTokens {
     );
   }
 
-  async #load(by: { hash: Uint8Array } | { id: string }): Promise<Kept | undefined> {
+  async #load(by: { hash: Uint8Array } | { id: string }): Promise<CachedToken | undefined> {
     for (;;) {
       const generation = this.#generation;
       const row = await this.#store.read((reader) => tokenOfUser(reader, by));
@@ -115,41 +115,41 @@ export class LiveTokens {
       const known = this.#byId.get(row.id);
       if (known) return known;
       const { hash, scopes, agent_ids, team_ids, ...rest } = row;
-      const grant = grantOf({ kind: row.kind, scopes, agent_ids, team_ids });
+      const grant = toGrant({ kind: row.kind, scopes, agent_ids, team_ids });
       const digest = Buffer.from(hash).toString('base64url');
-      const kept = { ...rest, grant, digest, written_at: row.last_used_at };
-      this.#keep(kept);
-      return kept;
+      const token = { ...rest, grant, digest, written_at: row.last_used_at };
+      this.#keep(token);
+      return token;
     }
   }
 
-  #keep(kept: Kept): void {
+  #keep(token: CachedToken): void {
     const oldest = this.#byId.size >= limits.tokens_cached_max ? this.#byId.values().next().value : undefined;
     if (oldest) {
       if (this.#used.has(oldest.id)) this.#flushSoon();
       this.#byId.delete(oldest.id);
       this.#byDigest.delete(oldest.digest);
     }
-    this.#byId.set(kept.id, kept);
-    this.#byDigest.set(kept.digest, kept);
+    this.#byId.set(token.id, token);
+    this.#byDigest.set(token.digest, token);
   }
 }
 
 /** Null for sign-ins. An API token without scopes may do nothing. */
-export function grantOf({
+export function toGrant({
   kind,
   scopes,
   agent_ids,
   team_ids,
 }: Pick<TokenRow, 'kind' | 'scopes' | 'agent_ids' | 'team_ids'>): Grant | null {
   if (kind === 'session') return null;
-  const [agents, teams] = [listOf(agent_ids), listOf(team_ids)];
+  const [agents, teams] = [parseList(agent_ids), parseList(team_ids)];
   return {
-    scopes: (listOf(scopes) as Scope[] | null) ?? [],
+    scopes: (parseList(scopes) as Scope[] | null) ?? [],
     limits: agents || teams ? { agent_ids: agents ?? [], team_ids: teams ?? [] } : null,
   };
 }
 
-function listOf(json: string | null): string[] | null {
+function parseList(json: string | null): string[] | null {
   return json === null ? null : (JSON.parse(json) as string[]);
 }

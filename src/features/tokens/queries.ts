@@ -48,7 +48,7 @@ export function listTokens(
 }
 
 /** Ids of all tokens of a user. */
-export function tokenIdsOf(reader: Reader, user_id: string): string[] {
+export function listTokenIds(reader: Reader, user_id: string): string[] {
   const tokens = reader.sql.selectFrom('tokens').select('id').where('user_id', '=', user_id);
   return reader.all(tokens).map(({ id }) => id);
 }

@@ -36,7 +36,7 @@ describe('tokens', () => {
   });
 
   it('are invalid if malformed or unknown', async () => {
-    const strange = [
+    const unknown_tokens = [
       '',
       'x',
       `${root.token}x`,
@@ -44,7 +44,7 @@ describe('tokens', () => {
       root.token.toUpperCase(),
       `svc_${'a'.repeat(43)}`,
     ];
-    for (const token of strange) expect(await isGood(token)).toBe('invalid token');
+    for (const token of unknown_tokens) expect(await isGood(token)).toBe('invalid token');
   });
 
   it('expire after 12 hours without use, and use extends them', async () => {
@@ -116,8 +116,8 @@ describe('tokens', () => {
     for (let i = 0; i < 20; i++) {
       const { token, caller } = await room.login('root');
       room.restart();
-      const [, asked] = await Promise.all([room.tokens.logout(caller), isGood(token), isGood(token)]);
-      expect(['ok', 'invalid token']).toContain(asked);
+      const [, request] = await Promise.all([room.tokens.logout(caller), isGood(token), isGood(token)]);
+      expect(['ok', 'invalid token']).toContain(request);
       expect(await isGood(token)).toBe('invalid token');
     }
   });
@@ -160,11 +160,11 @@ describe('refresh', () => {
 
 describe('API tokens', () => {
   it('are shown once, listed without the secret, and have no idle expiry', async () => {
-    const made = await room.tokens.createApi(root.caller, { name: 'ci', ...never });
-    const { token, ...shown } = made;
+    const created = await room.tokens.createApi(root.caller, { name: 'ci', ...never });
+    const { token, ...shown } = created;
     expect(await room.tokens.listApi(root.caller, {})).toEqual({ items: [shown] });
     expect(shown).toEqual({
-      id: made.id,
+      id: created.id,
       name: 'ci',
       scopes: ['read', 'operate', 'manage', 'metrics'],
       agent_ids: null,
@@ -199,10 +199,10 @@ describe('API tokens', () => {
   it('created twice with one id are one token with the newer secret', async () => {
     const id = 'tok_fromkey';
     const lost = await room.tokens.createApi(root.caller, { id, name: 'ci', ...never });
-    const made = await room.tokens.createApi(root.caller, { id, name: 'ci', ...never });
-    expect(made.id).toBe(lost.id);
+    const created = await room.tokens.createApi(root.caller, { id, name: 'ci', ...never });
+    expect(created.id).toBe(lost.id);
     expect(await isGood(lost.token)).toBe('invalid token');
-    expect(await isGood(made.token)).toBe('ok');
+    expect(await isGood(created.token)).toBe('ok');
     expect(await outcome(room.tokens.createApi(root.caller, { id, name: 'other', ...never }))).toMatch(
       /^idempotency/,
     );
@@ -210,7 +210,7 @@ describe('API tokens', () => {
     const { caller } = await room.login('root');
     const later = await room.tokens.createApi(caller, { id, name: 'other', ...never });
     expect(later.id).not.toBe(id);
-    expect(await isGood(made.token)).toBe('ok');
+    expect(await isGood(created.token)).toBe('ok');
   });
 
   it('created twice with one id are rejected if their rights differ', async () => {
@@ -228,13 +228,13 @@ describe('API tokens', () => {
     const team_id = 'team_one';
     await addTeam(room.store, 'one', specOf(['dev']));
     const scopes: Scope[] = ['read', 'operate'];
-    const asked = { name: 'ci', ...never, scopes, agent_ids: ['agt_1'], team_ids: [team_id] };
-    const { token, ...made } = await room.tokens.createApi(root.caller, asked);
-    expect(made).toMatchObject({ scopes, agent_ids: ['agt_1'], team_ids: [team_id] });
+    const request = { name: 'ci', ...never, scopes, agent_ids: ['agt_1'], team_ids: [team_id] };
+    const { token, ...created } = await room.tokens.createApi(root.caller, request);
+    expect(created).toMatchObject({ scopes, agent_ids: ['agt_1'], team_ids: [team_id] });
     room.restart();
     const { grant } = await room.tokens.authenticate(token, null);
     expect(grant).toEqual({ scopes, limits: { agent_ids: ['agt_1'], team_ids: [team_id] } });
-    expect((await room.tokens.listApi(root.caller, {})).items[0]).toMatchObject(made);
+    expect((await room.tokens.listApi(root.caller, {})).items[0]).toMatchObject(created);
   });
 
   it('are rejected if they name agents or teams that their creator cannot see', async () => {
@@ -281,14 +281,14 @@ describe('API tokens', () => {
   it('are not found if they belong to others or are of another kind', async () => {
     await room.accounts.create(root.caller, { username: 'ada', password: PASSWORD, role: 'user' });
     const ada = await room.login('ada');
-    const made = await room.tokens.createApi(ada.caller, { name: 'mine', ...never });
-    expect(await outcome(room.tokens.deleteApi(root.caller, made.id))).toBe('token not found');
+    const created = await room.tokens.createApi(ada.caller, { name: 'mine', ...never });
+    expect(await outcome(room.tokens.deleteApi(root.caller, created.id))).toBe('token not found');
     expect(await outcome(room.tokens.deleteApi(ada.caller, ada.caller.token_id))).toBe('token not found');
-    expect(await outcome(room.tokens.endSignIn(ada.caller, made.id))).toBe('session not found');
+    expect(await outcome(room.tokens.endSignIn(ada.caller, created.id))).toBe('session not found');
     expect(await outcome(room.tokens.endSignIn(root.caller, ada.caller.token_id))).toBe('session not found');
-    expect(await isGood(made.token)).toBe('ok');
-    expect(await outcome(room.tokens.deleteApi(ada.caller, made.id))).toBe('ok');
-    expect(await isGood(made.token)).toBe('invalid token');
+    expect(await isGood(created.token)).toBe('ok');
+    expect(await outcome(room.tokens.deleteApi(ada.caller, created.id))).toBe('ok');
+    expect(await isGood(created.token)).toBe('invalid token');
   });
 });
 

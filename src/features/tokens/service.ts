@@ -14,7 +14,7 @@ import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Limits, Scope } from '../../core/grant.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
-import { type AskedGrant, decide, newGrant } from '../../core/policy.ts';
+import { decide, type GrantRequest, newGrant } from '../../core/policy.ts';
 import { invalid, problems } from '../../core/problem.ts';
 import { agentResource, teamResource } from '../../store/resources.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
@@ -24,18 +24,18 @@ import type { Audit } from '../audit/service.ts';
 import type { Extensions } from '../feature.ts';
 import { findTeam } from '../teams/queries.ts';
 import { limits } from './limits.ts';
-import { grantOf, LiveTokens } from './live-tokens.ts';
+import { LiveTokens, toGrant } from './live-tokens.ts';
 import {
   countApiTokens,
   deleteToken,
   expiredTokens,
   findToken,
   insertToken,
+  listTokenIds,
   listTokens,
   signInsBeyond,
   type TokenKind,
   type TokenRow,
-  tokenIdsOf,
   updateToken,
 } from './queries.ts';
 
@@ -68,7 +68,7 @@ export interface ApiToken {
 }
 
 /** The requested properties of a new API token. */
-export interface AskedToken extends AskedGrant {
+export interface TokenRequest extends GrantRequest {
   /** The id derived from an idempotency key. */
   id?: string | undefined;
   name: string;
@@ -82,7 +82,7 @@ export interface Client {
 }
 
 /** The address and user agent of a sign-in. */
-export function clientOf(call: { ip: string | null; headers: IncomingHttpHeaders }): Client {
+export function readClient(call: { ip: string | null; headers: IncomingHttpHeaders }): Client {
   return { ip: call.ip, user_agent: call.headers['user-agent'] ?? null };
 }
 
@@ -162,7 +162,7 @@ export class Tokens {
       id,
       user_id,
       kind: 'session',
-      hash: digestOf(token),
+      hash: hashToken(token),
       name: null,
       user_agent: client.user_agent?.slice(0, sharedLimits.user_agent_chars_max) ?? null,
       ip: client.ip,
@@ -180,7 +180,7 @@ export class Tokens {
    * Whether the caller's sign-in verified the password within the last ten minutes. Throws `invalid token` if it has ended,
    * and a 403 for API tokens, which never verify one.
    */
-  hasShownPassword(reader: Reader, caller: Caller): boolean {
+  hasRecentPassword(reader: Reader, caller: Caller): boolean {
     const row = findToken(reader, caller.token_id);
     if (!row) throw problems.invalidToken();
     if (row.kind !== 'session') throw problems.notAllowed();
@@ -188,7 +188,7 @@ export class Tokens {
   }
 
   /** Records that the sign-in of this token has just verified the password. */
-  showedPassword(tx: Tx, token_id: string): void {
+  recordPasswordVerified(tx: Tx, token_id: string): void {
     updateToken(tx, token_id, { password_at: this.#clock.now() });
   }
 
@@ -217,7 +217,7 @@ export class Tokens {
       if (row.kind !== 'session') throw problems.notAllowed();
       const now = this.#clock.now();
       const idle_expires_at = now + limits.token_idle_ms;
-      updateToken(tx, caller.token_id, { hash: digestOf(token), last_used_at: now, idle_expires_at });
+      updateToken(tx, caller.token_id, { hash: hashToken(token), last_used_at: now, idle_expires_at });
       this.#audit.record(tx, {
         event: 'token_refreshed',
         user_id: caller.user_id,
@@ -231,7 +231,7 @@ export class Tokens {
 
   /** Revokes all tokens of a user except `keep`, including API tokens; returns how many. For password and role changes. */
   endAll(tx: Tx, user_id: string, keep: string | null = null): number {
-    const ids = tokenIdsOf(tx, user_id);
+    const ids = listTokenIds(tx, user_id);
     this.#extensions.onTokensRevoked(tx, user_id, keep);
     return this.#end(
       tx,
@@ -241,7 +241,7 @@ export class Tokens {
 
   /** Reloads the user's tokens with the user's new name. */
   renamed(tx: Tx, user_id: string): void {
-    this.#live.changed(tx, tokenIdsOf(tx, user_id));
+    this.#live.changed(tx, listTokenIds(tx, user_id));
   }
 
   /** The caller's sign-ins, newest first. */
@@ -275,8 +275,8 @@ export class Tokens {
    * its key, the first response was lost, and the record gets a new secret. Throws a 403 for API tokens, which cannot create
    * others, and a 400 for scopes that the caller's role does not have or agents and teams that the caller cannot see.
    */
-  async createApi(caller: Caller, wanted: AskedToken): Promise<ApiToken & { token: string }> {
-    const { scopes, limits: limited } = newGrant(caller.role, wanted);
+  async createApi(caller: Caller, token_request: TokenRequest): Promise<ApiToken & { token: string }> {
+    const { scopes, limits: limited } = newGrant(caller.role, token_request);
     const grant = {
       scopes: JSON.stringify(scopes),
       agent_ids: limited && JSON.stringify(limited.agent_ids),
@@ -287,32 +287,32 @@ export class Tokens {
     return await this.#store.write((tx) => {
       if (!this.#owns(tx, caller, 'session', caller.token_id)) throw problems.notAllowed();
       const now = this.#clock.now();
-      if (wanted.expires_at !== null && wanted.expires_at <= now) throw problems.expiryPassed();
-      const before = wanted.id === undefined ? undefined : findToken(tx, wanted.id);
+      if (token_request.expires_at !== null && token_request.expires_at <= now) throw problems.expiryPassed();
+      const before = token_request.id === undefined ? undefined : findToken(tx, token_request.id);
       if (before && before.created_at > now - sharedLimits.idempotency_keep_ms) {
-        const asked = { name: wanted.name, expires_at: wanted.expires_at, ...grant };
-        if (!isSame(before, asked)) throw problems.idempotencyReused();
-        updateToken(tx, before.id, { hash: digestOf(token) });
+        const expected = { name: token_request.name, expires_at: token_request.expires_at, ...grant };
+        if (!isSame(before, expected)) throw problems.idempotencyReused();
+        updateToken(tx, before.id, { hash: hashToken(token) });
         this.#live.changed(tx, [before.id]);
         return { ...shapeApi(before), token };
       }
       if (countApiTokens(tx, caller.user_id) >= limits.tokens_per_user) throw problems.tooManyTokens();
       if (limited) refuseUnknown(tx, caller, limited);
       const row = {
-        id: before ? spare : (wanted.id ?? spare),
+        id: before ? spare : (token_request.id ?? spare),
         user_id: caller.user_id,
-        name: wanted.name,
+        name: token_request.name,
         created_at: now,
         last_used_at: now,
         idle_expires_at: null,
-        expires_at: wanted.expires_at,
+        expires_at: token_request.expires_at,
         user_agent: null,
         ip: null,
         password_at: null,
         kind: 'api' as const,
         ...grant,
       };
-      insertToken(tx, { ...row, hash: digestOf(token) });
+      insertToken(tx, { ...row, hash: hashToken(token) });
       const details = { token_id: row.id, name: row.name, expires_at: rfc3339OrNull(row.expires_at) };
       this.#record(tx, 'api_token_created', caller, { ...details, scopes, ...limited });
       return { ...shapeApi(row), token };
@@ -393,8 +393,8 @@ export function newToken(): string {
   return `svc_${newSecret()}`;
 }
 
-function isSame<T extends object>(row: T, asked: Partial<T>): boolean {
-  return Object.entries(asked).every(([key, value]) => row[key as keyof T] === value);
+function isSame<T extends object>(row: T, expected: Partial<T>): boolean {
+  return Object.entries(expected).every(([key, value]) => row[key as keyof T] === value);
 }
 
 /** Throws unless the caller can see all of them. */
@@ -412,7 +412,7 @@ function refuseUnknown(reader: Reader, caller: Caller, { agent_ids, team_ids }: 
 }
 
 function shapeApi(row: Omit<TokenRow, 'hash'>): ApiToken {
-  const grant = grantOf(row);
+  const grant = toGrant(row);
   return {
     id: row.id,
     name: row.name ?? '',
@@ -433,7 +433,7 @@ function seconds(now: number, idle_expires_at: number, expires_at: number | null
   return Math.max(0, Math.floor((Math.min(idle_expires_at, expires_at ?? Infinity) - now) / 1000));
 }
 
-function digestOf(token: string): Buffer {
+function hashToken(token: string): Buffer {
   return hash('sha256', token, 'buffer');
 }
 

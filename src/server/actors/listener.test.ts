@@ -202,12 +202,12 @@ test('closes all connections on shutdown, even silent ones', async () => {
   await once(silent, 'connect');
   const connection = await dial(listener);
   const waiting = ask(connection);
-  const gone = once(silent.resume(), 'close');
+  const closed = once(silent.resume(), 'close');
   silent.on('error', () => {});
   await called.promise;
   await listener.close();
   expect(await waiting).toBe('bad_gateway: failed to connect to remote node');
-  await gone;
+  await closed;
 });
 
 test('the methods that may wait are those of the method table', () => {

@@ -36,14 +36,14 @@ export function actorRoutes({ call, log }: ActorBackend): (router: ConnectRouter
    * A slot stays occupied until the plane has answered, even if the caller disconnects. Some slots are reserved for calls
    * that do not wait, so that agents waiting for mail cannot block agents that send it.
    */
-  const pass: ActorBackend['call'] = async (asked) => {
-    const waits = waitingMethods.includes(asked.method);
+  const pass: ActorBackend['call'] = async (request) => {
+    const waits = waitingMethods.includes(request.method);
     const full = active_calls >= limits.actor_calls_max || (waits && waiting >= limits.actor_receives_max);
     if (full) throw problems.tooManyActorCalls();
     active_calls++;
     if (waits) waiting++;
     try {
-      return await call(asked);
+      return await call(request);
     } finally {
       active_calls--;
       if (waits) waiting--;
@@ -55,7 +55,7 @@ export function actorRoutes({ call, log }: ActorBackend): (router: ConnectRouter
       call: async ({ method, params }, { requestHeader, values }) => {
         try {
           const authorization = requestHeader.get('authorization');
-          const token = authorization === null && values.get(isOperator) ? null : bearerOf(authorization);
+          const token = authorization === null && values.get(isOperator) ? null : parseBearer(authorization);
           if (method.length > limits.actor_method_chars_max) throw problems.actorCallTooLarge();
           if (Buffer.byteLength(params) > limits.actor_params_bytes_max) throw problems.actorCallTooLarge();
           const result = await pass({ method, params: parse(params), token, ip: values.get(callerAddress) });
@@ -70,7 +70,7 @@ export function actorRoutes({ call, log }: ActorBackend): (router: ConnectRouter
   };
 }
 
-function bearerOf(authorization: string | null): string {
+function parseBearer(authorization: string | null): string {
   const token = /^Bearer ([\w.-]+)$/i.exec(authorization ?? '')?.[1];
   if (token === undefined || token.length > sharedLimits.link_token_chars_max)
     throw problems.actorUnauthorized();

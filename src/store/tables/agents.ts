@@ -4,7 +4,7 @@ import type { Cleanup, EndReason, SessionState } from '../../core/session.ts';
 import type {
   Activity,
   AgentStatus,
-  Asks,
+  ObservedBehavior,
   OnExit,
   PendingKind,
   PermissionMode,
@@ -28,7 +28,7 @@ export interface AgentsTables {
     preset: string | null;
     permission_mode: Generated<PermissionMode>;
     /** Whether the agent asks for permission, as observed in its last session. */
-    asks: Generated<Asks>;
+    asks: Generated<ObservedBehavior>;
     worktree_mode: WorktreeMode;
     worktree_repo: string | null;
     worktree_ref: string | null;

@@ -18,7 +18,7 @@ import {
   type RequestPermissionResponse,
   type SessionNotification,
 } from '@agentclientprotocol/sdk';
-import { type Acting, nothingObserved, seeCall, seeRequest } from '../../acp/acting.ts';
+import { type Acting, noObservations, recordCall, recordRequest } from '../../acp/acting.ts';
 import { sleep } from '../../base/async.ts';
 import { version } from '../../base/version.ts';
 import { limits } from '../limits.ts';
@@ -173,7 +173,7 @@ export class Agent {
         (params) => (params ?? {}) as RequestPermissionRequest,
         async ({ params }): Promise<RequestPermissionResponse> => {
           this.#watch.asked.push(params);
-          this.#watch.acting = seeRequest(this.#watch.acting, params.toolCall);
+          this.#watch.acting = recordRequest(this.#watch.acting, params.toolCall);
           return { outcome: await this.onPermission(params) };
         },
       )
@@ -191,7 +191,7 @@ export class Agent {
     const kind = String(update?.sessionUpdate);
     updates.set(kind, (updates.get(kind) ?? 0) + 1);
     if (kind === 'tool_call' || kind === 'tool_call_update') {
-      this.#watch.acting = seeCall(this.#watch.acting, { ...update });
+      this.#watch.acting = recordCall(this.#watch.acting, { ...update });
     }
     const text = textOf(update);
     if (kind === 'agent_message_chunk') this.#watch.text = longer(this.#watch.text, text);
@@ -210,7 +210,7 @@ export function endingText({ code, signal }: Ending): string {
 }
 
 function nothingSeen(): Watch {
-  return { updates: new Map(), text: '', replay: '', asked: [], acting: nothingObserved };
+  return { updates: new Map(), text: '', replay: '', asked: [], acting: noObservations };
 }
 
 function textOf(update: object | undefined): string {

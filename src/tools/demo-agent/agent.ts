@@ -74,11 +74,11 @@ export class DemoAgent {
         const sessionId = randomUUID();
         await this.#mayOpen(params.cwd);
         const { files, mode } = this.#options;
-        const beginning: SessionState = { ...unused, mode, asked: [] };
-        await files.create(sessionId, beginning).catch(({ message }) => {
+        const initialState: SessionState = { ...unused, mode, asked: [] };
+        await files.create(sessionId, initialState).catch(({ message }) => {
           throw RequestError.internalError(undefined, `sessions cannot be stored: ${message} (see --state)`);
         });
-        return { sessionId, ...this.#open(client, new Session(sessionId, params.cwd, beginning, files)) };
+        return { sessionId, ...this.#open(client, new Session(sessionId, params.cwd, initialState, files)) };
       })
       .onRequest(session.load, async ({ params, client }) => {
         const { stored, updates } = await this.#stored(params);

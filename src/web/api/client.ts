@@ -12,13 +12,13 @@ export type Answered<Op extends OperationId> = Answer<RouteOf<Op>>;
 type Args<Op extends OperationId> =
   Record<never, never> extends CallArgs<Op> ? [args?: CallArgs<Op>] : [args: CallArgs<Op>];
 
-let made: { token: string | null; client: Client } | null = null;
+let cached: { token: string | null; client: Client } | null = null;
 
 /** A client with the current session's token, or without a token. */
 export function client(): Client {
   const token = session.get()?.token ?? null;
-  if (made?.token !== token) made = { token, client: new Client({ url: location.origin, token }) };
-  return made!.client;
+  if (cached?.token !== token) cached = { token, client: new Client({ url: location.origin, token }) };
+  return cached!.client;
 }
 
 /** Throws the server's `Problem`, or `Unreachable`. An error that invalidates the token ends the session. */
@@ -53,8 +53,8 @@ async function guarded<T>(request: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (token === undefined || !endsSession(error)) throw error;
     // Another tab may have renewed the token meanwhile. The server rejected the old one before doing anything.
-    if (session.look()?.token === token) await renewing(async () => {});
-    const now = session.look()?.token;
+    if (session.reload()?.token === token) await renewing(async () => {});
+    const now = session.reload()?.token;
     if (now !== undefined && now !== token) return request();
     session.end(token);
     throw error;

@@ -22,9 +22,9 @@ describe('renewing a session', () => {
 
   it('is no longer due once it cannot extend the session; the user is asked ten minutes before the end', () => {
     const last = { ...session, last: true };
-    const asked = [12 * HOUR - 10 * MINUTE, 12 * HOUR - 9 * MINUTE, 12 * HOUR + 1];
-    expect(asked.map((now) => isDue(last, now))).toEqual([false, false, false]);
-    expect(asked.map((now) => isEnding(last, now))).toEqual([false, true, true]);
+    const times = [12 * HOUR - 10 * MINUTE, 12 * HOUR - 9 * MINUTE, 12 * HOUR + 1];
+    expect(times.map((now) => isDue(last, now))).toEqual([false, false, false]);
+    expect(times.map((now) => isEnding(last, now))).toEqual([false, true, true]);
     expect(isEnding(session, 12 * HOUR)).toBe(false);
   });
 });

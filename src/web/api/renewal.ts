@@ -9,7 +9,7 @@ import { type Session, session } from './session.ts';
 
 /** Used if the start of the session is unknown. */
 const HALF_UNKNOWN_MS = 6 * 3_600_000;
-const ASK_BEFORE_MS = 10 * 60_000;
+const PROMPT_BEFORE_END_MS = 10 * 60_000;
 /** How long the lock is kept after a renewal: other tabs see the stored token only after a while. */
 const SPREAD_MS = 2000;
 
@@ -21,7 +21,7 @@ export function isDue({ since, expires_at, last }: Session, now_ms: number): boo
 
 /** Whether to ask for the password: the end is near, and a renewal would not move it. */
 export function isEnding({ expires_at, last }: Session, now_ms: number): boolean {
-  return last === true && expires_at - now_ms < ASK_BEFORE_MS;
+  return last === true && expires_at - now_ms < PROMPT_BEFORE_END_MS;
 }
 
 export async function renewIfDue(): Promise<void> {
@@ -29,7 +29,7 @@ export async function renewIfDue(): Promise<void> {
   if (!before || !isDue(before, Date.now())) return;
   await renewing(async () => {
     // Another tab may have renewed it while this one waited for the lock.
-    const now = session.look();
+    const now = session.reload();
     if (!now || !isDue(now, Date.now())) return;
     try {
       session.renew(await client().call('refreshToken'));

@@ -64,12 +64,12 @@ export const session = {
   /** Updates the user, for example after a role change. */
   know(user: SignedIn['user']): void {
     const { id, username, role, created_at } = user;
-    session.look();
+    session.reload();
     if (current && JSON.stringify(current.user) !== JSON.stringify({ id, username, role, created_at }))
       set({ ...current, user: { id, username, role, created_at } });
   },
   /** Reads the session that another tab may have stored, before the browser reports it. */
-  look(): Session | null {
+  reload(): Session | null {
     const stored = read();
     if (stored?.token !== current?.token) {
       current = stored;
@@ -79,7 +79,7 @@ export const session = {
   },
   /** With `token`, ends the session only if it still uses that token: an error may arrive late. */
   end(token?: string): void {
-    session.look();
+    session.reload();
     if (token === undefined || current?.token === token) set(null);
   },
   subscribe(listener: () => void): () => void {

@@ -13,6 +13,6 @@ export async function signOut(): Promise<void> {
   } finally {
     session.end(token);
     // The service removed the subscription with the token; this removes it from the browser.
-    import('../push/device.ts').then(({ forgetHere }) => forgetHere()).catch(() => {});
+    import('../push/device.ts').then(({ unsubscribeDevice }) => unsubscribeDevice()).catch(() => {});
   }
 }

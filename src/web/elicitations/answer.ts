@@ -2,7 +2,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef } from 'react';
 import { Problem } from '../../core/problem.ts';
-import { keepAnswered } from '../api/answered.ts';
+import { cacheAnswer } from '../api/cache-answer.ts';
 import { call, newKey } from '../api/client.ts';
 import { keys as queryKeys } from '../api/keys.ts';
 
@@ -22,10 +22,10 @@ export function useReply(elicitation_id: string) {
       const params = { elicitation_id };
       const cached = { one: queryKeys.elicitation(elicitation_id), list: queryKeys.elicitations };
       try {
-        keepAnswered(queries, cached, await call('respondElicitation', { params, body, idempotency_key }));
+        cacheAnswer(queries, cached, await call('respondElicitation', { params, body, idempotency_key }));
       } catch (error) {
         if (!(error instanceof Problem) || error.code !== 'elicitation_over') throw error;
-        keepAnswered(queries, cached, await call('getElicitation', { params }));
+        cacheAnswer(queries, cached, await call('getElicitation', { params }));
       }
     },
   });

@@ -14,8 +14,8 @@ import { Refused } from '../ui/states.tsx';
 import { Ago } from '../ui/time.tsx';
 import { useReply } from './answer.ts';
 import { FormControl } from './fields.tsx';
-import { contentOf, type FieldValue, initialValue, problemOf } from './form.ts';
-import { settledText, titleOf } from './text.ts';
+import { buildContent, type FieldValue, fieldProblem, initialValue } from './form.ts';
+import { getTitle, outcomeText } from './text.ts';
 
 export interface ElicitationCardProps {
   elicitation: ElicitationRecord;
@@ -57,7 +57,7 @@ function OpenCard({ elicitation, agent, named, className }: ElicitationCardProps
         </span>
       </header>
       <p id={id} className="whitespace-pre-wrap break-words font-medium">
-        <bdi>{visible(message || titleOf(elicitation))}</bdi>
+        <bdi>{visible(message || getTitle(elicitation))}</bdi>
       </p>
       {form !== null && <FormBody elicitation={elicitation} reply={reply} online={online} />}
       {url !== null && <UrlBody url={url} reply={reply} online={online} />}
@@ -76,14 +76,14 @@ function FormBody({ elicitation, reply, online }: BodyProps & { elicitation: Eli
   const [values, setValues] = useState<readonly FieldValue[]>(() => fields.map(initialValue));
   const form = useRef<HTMLFormElement>(null);
   const message = reply.error instanceof Error ? reply.error.message : '';
-  const problems = fields.map((field) => problemOf(field, message));
+  const problems = fields.map((field) => fieldProblem(field, message));
   const placed = problems.some((problem) => problem !== null);
   useEffect(() => {
     if (reply.error) form.current?.querySelector<HTMLElement>('[aria-invalid]')?.focus();
   }, [reply.error]);
   const onSubmit = (event: FormEvent) => {
     event.preventDefault();
-    if (online && !reply.isPending) reply.mutate({ action: 'accept', content: contentOf(fields, values) });
+    if (online && !reply.isPending) reply.mutate({ action: 'accept', content: buildContent(fields, values) });
   };
   return (
     // The service validates, and its errors are shown at the field.
@@ -108,7 +108,7 @@ function FormBody({ elicitation, reply, online }: BodyProps & { elicitation: Eli
       </p>
       {!placed && <Refused error={reply.error} />}
       <div className="flex flex-wrap gap-2">
-        <Button type="submit" look="primary" busy={reply.isPending} disabled={!online}>
+        <Button type="submit" variant="primary" busy={reply.isPending} disabled={!online}>
           Send
         </Button>
         <Refusals reply={reply} online={online} />
@@ -155,7 +155,7 @@ function Refusals({ reply, online }: BodyProps) {
       <Button disabled={disabled} onClick={() => reply.mutate({ action: 'decline' })}>
         Decline
       </Button>
-      <Button look="quiet" disabled={disabled} onClick={() => reply.mutate({ action: 'cancel' })}>
+      <Button variant="quiet" disabled={disabled} onClick={() => reply.mutate({ action: 'cancel' })}>
         Cancel
       </Button>
     </>
@@ -191,14 +191,14 @@ function AgentName({ elicitation, agent }: Pick<ElicitationCardProps, 'elicitati
 
 function SettledCard({ elicitation, agent, named, className }: ElicitationCardProps) {
   const { url, status, completed_at } = elicitation;
-  const words = settledText(elicitation);
-  const title = visible(titleOf(elicitation));
+  const message = outcomeText(elicitation);
+  const title = visible(getTitle(elicitation));
   const Icon = status === 'accepted' ? Check : CircleSlash;
   return (
     <article
       tabIndex={-1}
       data-elicitation={elicitation.id}
-      aria-label={`${title}: ${words}`}
+      aria-label={`${title}: ${message}`}
       className={cx(
         'flex min-w-0 flex-wrap items-center gap-x-2 rounded-md border border-line px-3 py-1 text-sm',
         className,
@@ -206,7 +206,7 @@ function SettledCard({ elicitation, agent, named, className }: ElicitationCardPr
     >
       <Icon aria-hidden className="size-3.5 shrink-0 text-muted" />
       {named && <AgentName elicitation={elicitation} agent={agent} />}
-      <span className="min-w-0 break-words">{visible(words)}</span>
+      <span className="min-w-0 break-words">{visible(message)}</span>
       <span className="min-w-0 truncate text-muted" title={title}>
         <bdi>{title}</bdi>
       </span>

@@ -3,7 +3,7 @@ import { useId } from 'react';
 import { visible } from '../../core/visible.ts';
 import { Field, inputClass } from '../ui/field.tsx';
 import { Select } from '../ui/select.tsx';
-import { type FieldValue, type FormField, rulesOf } from './form.ts';
+import { describeRules, type FieldValue, type FormField } from './form.ts';
 
 export interface ControlledField {
   field: FormField;
@@ -14,7 +14,7 @@ export interface ControlledField {
 }
 
 export function FormControl({ error, ...field }: ControlledField) {
-  const props = { ...field, error: error && `${nameOf(field.field)} ${error}` };
+  const props = { ...field, error: error && `${fieldName(field.field)} ${error}` };
   switch (props.field.type) {
     case 'boolean':
       return <BooleanField {...props} />;
@@ -32,7 +32,7 @@ function OneValueField({ field, value, error, onChange }: ControlledField) {
   const { type, format, required, min, max, choices } = field;
   const is_number = type === 'number' || type === 'integer';
   return (
-    <Field label={labelOf(field)} hint={hintOf(field)} error={error}>
+    <Field label={fieldLabel(field)} hint={fieldHint(field)} error={error}>
       {(control) =>
         type === 'choice' ? (
           <Select
@@ -42,7 +42,7 @@ function OneValueField({ field, value, error, onChange }: ControlledField) {
             onChange={onChange}
             choices={[
               { value: '', label: required ? 'Choose…' : 'None' },
-              ...choices.map((one, at) => ({ value: String(at), label: choiceLabel(one) })),
+              ...choices.map((choice, at) => ({ value: String(at), label: choiceLabel(choice) })),
             ]}
           />
         ) : (
@@ -80,7 +80,7 @@ function BooleanField({ field, value, error, onChange }: ControlledField) {
           aria-invalid={error ? true : undefined}
           onChange={(event) => onChange(event.target.checked)}
         />
-        <span className="min-w-0 break-words">{nameOf(field)}</span>
+        <span className="min-w-0 break-words">{fieldName(field)}</span>
       </label>
       <Described id={id} field={field} error={error} />
     </div>
@@ -92,7 +92,7 @@ function ChoicesField({ field, value, error, onChange }: ControlledField) {
   const chosen = Array.isArray(value) ? (value as readonly number[]) : [];
   return (
     <fieldset aria-describedby={id} className="flex min-w-0 flex-col gap-1">
-      <legend className="font-medium text-sm">{labelOf(field)}</legend>
+      <legend className="font-medium text-sm">{fieldLabel(field)}</legend>
       {field.choices.map((choice, at) => (
         <label key={choice.value} className="tap flex items-center gap-2">
           <input
@@ -104,7 +104,7 @@ function ChoicesField({ field, value, error, onChange }: ControlledField) {
               onChange(
                 event.target.checked
                   ? [...chosen, at].sort((a, b) => a - b)
-                  : chosen.filter((one) => one !== at),
+                  : chosen.filter((item) => item !== at),
               )
             }
           />
@@ -124,21 +124,21 @@ function Described({ id, field, error }: { id: string; field: FormField; error: 
           {error}
         </p>
       )}
-      <p className="text-muted">{hintOf(field)}</p>
+      <p className="text-muted">{fieldHint(field)}</p>
     </div>
   );
 }
 
-function nameOf({ title, name }: FormField): string {
+function fieldName({ title, name }: FormField): string {
   return visible(title || name);
 }
 
-function labelOf(field: FormField): string {
-  return field.required ? nameOf(field) : `${nameOf(field)} (optional)`;
+function fieldLabel(field: FormField): string {
+  return field.required ? fieldName(field) : `${fieldName(field)} (optional)`;
 }
 
-function hintOf(field: FormField): string {
-  return [field.description, rulesOf(field)]
+function fieldHint(field: FormField): string {
+  return [field.description, describeRules(field)]
     .filter(Boolean)
     .map((text) => visible(text!))
     .join(' · ');

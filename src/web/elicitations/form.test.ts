@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { elicitationRecord, formField } from '../../testing/elicitation-record.ts';
-import { contentOf, initialValue, problemOf, rulesOf } from './form.ts';
-import { settledText, titleOf } from './text.ts';
+import { buildContent, describeRules, fieldProblem, initialValue } from './form.ts';
+import { getTitle, outcomeText } from './text.ts';
 
 const choices = ['', 'us', 'eu'].map((value) => ({ value, title: value, description: null }));
 const text = formField('name', { required: true });
@@ -21,7 +21,7 @@ test('controls start with the form’s defaults', () => {
 
 test('content has the types of the fields, and omits empty ones', () => {
   const fields = [text, mail, port, share, notify, region, checks];
-  expect(contentOf(fields, ['v1', 'a@b.c', '8080', '0.5', false, '0', [0, 2]])).toEqual({
+  expect(buildContent(fields, ['v1', 'a@b.c', '8080', '0.5', false, '0', [0, 2]])).toEqual({
     name: 'v1',
     mail: 'a@b.c',
     port: 8080,
@@ -30,46 +30,50 @@ test('content has the types of the fields, and omits empty ones', () => {
     region: '',
     checks: ['', 'eu'],
   });
-  expect(contentOf(fields, ['', '', '', '', false, '', []])).toEqual({ notify: false });
+  expect(buildContent(fields, ['', '', '', '', false, '', []])).toEqual({ notify: false });
 });
 
 test('a time is sent with its zone, and parses back to the same instant', () => {
   const at = '2026-02-28T10:00:00.000Z';
   const field = formField('at', { format: 'date-time', default: at });
-  expect(contentOf([field], [initialValue(field)])).toEqual({ at });
+  expect(buildContent([field], [initialValue(field)])).toEqual({ at });
   expect(initialValue(formField('at', { format: 'date-time', default: 'soon' }))).toBe('');
 });
 
 test('fields with special names do not interfere with each other', () => {
   const fields = ['constructor', 'toString'].map((name) => formField(name));
-  expect(contentOf(fields, ['a', ''])).toEqual({ constructor: 'a' });
+  expect(buildContent(fields, ['a', ''])).toEqual({ constructor: 'a' });
 });
 
 test('an error of the service is shown at the field it names', () => {
-  expect(problemOf(text, 'content.name is required')).toBe('is required');
-  expect(problemOf(checks, 'content.checks[] must be one of the choices')).toBe('must be one of the choices');
-  expect(problemOf(formField('na'), 'content.name is required')).toBeNull();
-  expect(problemOf(text, 'elicitation not found')).toBeNull();
+  expect(fieldProblem(text, 'content.name is required')).toBe('is required');
+  expect(fieldProblem(checks, 'content.checks[] must be one of the choices')).toBe(
+    'must be one of the choices',
+  );
+  expect(fieldProblem(formField('na'), 'content.name is required')).toBeNull();
+  expect(fieldProblem(text, 'elicitation not found')).toBeNull();
 });
 
 test('describes the rules of a field in words', () => {
-  expect(rulesOf(formField('a', { min: 2, max: 20, pattern: '^a' }))).toBe('2 to 20 characters, matches ^a');
-  expect(rulesOf(formField('a', { type: 'integer', min: 1 }))).toBe('whole number, at least 1');
-  expect(rulesOf(formField('a', { type: 'choices', max: 2 }))).toBe('at most 2 choices');
-  expect(rulesOf(formField('a', { type: 'choices', min: 1 }))).toBe('at least 1 choice');
-  expect(rulesOf(mail)).toBe('email address');
+  expect(describeRules(formField('a', { min: 2, max: 20, pattern: '^a' }))).toBe(
+    '2 to 20 characters, matches ^a',
+  );
+  expect(describeRules(formField('a', { type: 'integer', min: 1 }))).toBe('whole number, at least 1');
+  expect(describeRules(formField('a', { type: 'choices', max: 2 }))).toBe('at most 2 choices');
+  expect(describeRules(formField('a', { type: 'choices', min: 1 }))).toBe('at least 1 choice');
+  expect(describeRules(mail)).toBe('email address');
 });
 
 test('a settled elicitation shows how it ended', () => {
-  const words = (more: Parameters<typeof elicitationRecord>[0]) => settledText(elicitationRecord(more));
+  const describe = (more: Parameters<typeof elicitationRecord>[0]) => outcomeText(elicitationRecord(more));
   const url = { mode: 'url', status: 'accepted', answered_by: 'ana' } as const;
-  expect(words({ status: 'accepted', answered_by: 'ana' })).toBe('Sent · ana');
-  expect(words(url)).toBe('Opened · ana');
-  expect(words({ ...url, completed_at: '2026-01-01T00:00:00.000Z' })).toBe('Done · ana');
-  expect(words({ status: 'declined', answered_by: 'ana', delivery: 'undeliverable' })).toBe(
+  expect(describe({ status: 'accepted', answered_by: 'ana' })).toBe('Sent · ana');
+  expect(describe(url)).toBe('Opened · ana');
+  expect(describe({ ...url, completed_at: '2026-01-01T00:00:00.000Z' })).toBe('Done · ana');
+  expect(describe({ status: 'declined', answered_by: 'ana', delivery: 'undeliverable' })).toBe(
     'Declined · ana · the agent was no longer waiting',
   );
-  expect(words({ status: 'cancelled' })).toBe('No longer needed');
-  expect(words({ status: 'expired' })).toBe('No longer needed: nobody answered in time');
-  expect(titleOf(elicitationRecord({ message: '', form: null, url: 'https://a.b/' }))).toBe('https://a.b/');
+  expect(describe({ status: 'cancelled' })).toBe('No longer needed');
+  expect(describe({ status: 'expired' })).toBe('No longer needed: nobody answered in time');
+  expect(getTitle(elicitationRecord({ message: '', form: null, url: 'https://a.b/' }))).toBe('https://a.b/');
 });

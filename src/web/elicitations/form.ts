@@ -28,7 +28,7 @@ export function initialValue({ type, format, choices, default: preset }: FormFie
 }
 
 /** The content to send; an empty optional field is omitted. */
-export function contentOf(
+export function buildContent(
   fields: readonly FormField[],
   values: readonly FieldValue[],
 ): Record<string, unknown> {
@@ -51,7 +51,7 @@ function entered({ type, format, choices }: FormField, value: FieldValue): unkno
 }
 
 /** The service's error for one field, without its path; null if the error is about something else. */
-export function problemOf({ name }: FormField, message: string): string | null {
+export function fieldProblem({ name }: FormField, message: string): string | null {
   const path = fieldPath(['content', name]);
   for (const start of [`${path} `, `${path}[] `]) {
     if (message.startsWith(start)) return message.slice(start.length);
@@ -60,7 +60,7 @@ export function problemOf({ name }: FormField, message: string): string | null {
 }
 
 /** The rules for a value, for people. */
-export function rulesOf({ type, format, min, max, pattern }: FormField): string {
+export function describeRules({ type, format, min, max, pattern }: FormField): string {
   const noun = { text: ' character', choices: ' choice' }[type as string] ?? '';
   const unit = noun === '' || (max ?? min) === 1 ? noun : `${noun}s`;
   const bounds =

@@ -1,7 +1,7 @@
 /** Text for settled elicitations (pure). */
 import type { ElicitationRecord } from '../api/queries.ts';
 
-export function settledText({
+export function outcomeText({
   status,
   mode,
   answered_by,
@@ -27,6 +27,6 @@ export function settledText({
 }
 
 /** One line of the agent's message. */
-export function titleOf({ message, form, url }: ElicitationRecord): string {
+export function getTitle({ message, form, url }: ElicitationRecord): string {
   return (message || form?.title || url || 'Untitled request').split('\n')[0]!;
 }

@@ -1,11 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { planOf, shapeOf } from './layout.ts';
+import { graphKey, layoutSteps } from './layout.ts';
 
 const step = (step_key: string, ...depends_on: string[]) => ({ step_key, member_id: 'm', depends_on });
 
 describe('a layout', () => {
   test('puts each step to the right of its dependencies, and no two steps in one place', () => {
-    const { at, arrows } = planOf([step('a'), step('b', 'a'), step('c', 'a'), step('d', 'b', 'c')]);
+    const { at, arrows } = layoutSteps([step('a'), step('b', 'a'), step('c', 'a'), step('d', 'b', 'c')]);
     expect(at.get('a')!.x).toBeLessThan(at.get('b')!.x);
     expect(at.get('b')!.x).toBeLessThan(at.get('d')!.x);
     expect(new Set([...at.values()].map(({ x, y }) => `${x} ${y}`)).size).toBe(4);
@@ -13,7 +13,12 @@ describe('a layout', () => {
   });
 
   test('accepts an incomplete graph with unknown steps, duplicate steps and cycles', () => {
-    const { at, arrows } = planOf([step('a', 'b', 'nobody'), step('b', 'a', 'a'), step('b'), step('c', 'c')]);
+    const { at, arrows } = layoutSteps([
+      step('a', 'b', 'nobody'),
+      step('b', 'a', 'a'),
+      step('b'),
+      step('c', 'c'),
+    ]);
     expect([...at.keys()]).toEqual(['a', 'b', 'c']);
     expect(arrows).toEqual([
       { from: 'b', to: 'a' },
@@ -22,14 +27,14 @@ describe('a layout', () => {
   });
 
   test('accepts step keys that are names of object properties', () => {
-    const { at } = planOf([step('__proto__'), step('constructor', '__proto__')]);
+    const { at } = layoutSteps([step('__proto__'), step('constructor', '__proto__')]);
     expect(at.get('constructor')!.x).toBeGreaterThan(at.get('__proto__')!.x);
   });
 });
 
 test('the shape depends only on step keys and dependencies', () => {
-  const before = shapeOf([step('b', 'a')]);
-  expect(shapeOf([{ ...step('b', 'a'), member_id: 'other' }])).toBe(before);
-  expect(shapeOf([step('b')])).not.toBe(before);
-  expect(shapeOf([step('a'), step('b', 'a')])).not.toBe(before);
+  const before = graphKey([step('b', 'a')]);
+  expect(graphKey([{ ...step('b', 'a'), member_id: 'other' }])).toBe(before);
+  expect(graphKey([step('b')])).not.toBe(before);
+  expect(graphKey([step('a'), step('b', 'a')])).not.toBe(before);
 });

@@ -24,7 +24,7 @@ const CAREFUL_STEPS = 100;
 export const NODE = { width: 168, height: 44 } as const;
 
 /** Accepts incomplete definitions: unknown dependencies, duplicate step keys and cycles. */
-export function planOf(steps: readonly GraphStep[]): Plan {
+export function layoutSteps(steps: readonly GraphStep[]): Plan {
   const isLarge = steps.length > CAREFUL_STEPS;
   const graph = new Graph();
   graph.setGraph({
@@ -62,6 +62,6 @@ export function planOf(steps: readonly GraphStep[]): Plan {
 }
 
 /** Steps with the same text have the same layout. Statuses, which change often, are not part of it. */
-export function shapeOf(steps: readonly GraphStep[]): string {
+export function graphKey(steps: readonly GraphStep[]): string {
   return JSON.stringify(steps.map(({ step_key, depends_on }) => [step_key, depends_on]));
 }

@@ -20,7 +20,7 @@ import { IconButton } from '../ui/button.tsx';
 import { cx } from '../ui/cx.ts';
 import { Status } from '../ui/status.tsx';
 import './graph.css';
-import { type GraphStep, NODE, type Plan, planOf, shapeOf } from './layout.ts';
+import { type GraphStep, graphKey, layoutSteps, NODE, type Plan } from './layout.ts';
 
 export interface ShownStep extends GraphStep {
   /** Undefined for the steps of a definition. */
@@ -44,7 +44,7 @@ const nodeTypes = { step: memo(StepBox) };
 const fitting = { padding: 0.06, maxZoom: 1, minZoom: 0.05 };
 const nothing = () => {};
 /** A larger graph starts at the selected step, because all steps are too many to draw at once. */
-const WHOLE_STEPS = 300;
+const FIT_STEPS_MAX = 300;
 
 export default function StepsGraph(props: StepsGraphProps) {
   return (
@@ -56,18 +56,18 @@ export default function StepsGraph(props: StepsGraphProps) {
 
 function Flow({ steps, label, selected, onSelect }: StepsGraphProps) {
   const { fitView, zoomIn, zoomOut } = useReactFlow();
-  const shape = shapeOf(steps);
+  const shape = graphKey(steps);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the plan depends only on the shape
-  const plan = useMemo(() => planOf(steps), [shape]);
+  const plan = useMemo(() => layoutSteps(steps), [shape]);
   const select = useRef(onSelect);
   select.current = onSelect;
   const canSelect = onSelect !== undefined;
   const choose = useCallback((step_key: string) => select.current?.(step_key), []);
 
   const nodes = useNodes(steps, plan, selected, canSelect ? choose : undefined);
-  const edges = useMemo(() => edgesOf(plan), [plan]);
+  const edges = useMemo(() => toEdges(plan), [plan]);
 
-  const isLarge = steps.length > WHOLE_STEPS;
+  const isLarge = steps.length > FIT_STEPS_MAX;
   const start = plan.at.get(selected ?? '') ?? plan.at.values().next().value;
   const first = isLarge && start ? { nodes: [{ id: start.name }], maxZoom: 0.8 } : fitting;
   // biome-ignore lint/correctness/useExhaustiveDependencies: for another graph, not for another selection
@@ -141,7 +141,7 @@ function useNodes(
   }, [steps, plan, selected, onSelect]);
 }
 
-function edgesOf({ arrows, at }: Plan): Edge[] {
+function toEdges({ arrows, at }: Plan): Edge[] {
   return arrows.map(({ from, to }) => ({
     id: `${at.get(from)!.name} ${at.get(to)!.name}`,
     source: at.get(from)!.name,
@@ -153,7 +153,7 @@ function edgesOf({ arrows, at }: Plan): Edge[] {
 
 function StepBox({ data: { step, chosen, onSelect } }: NodeProps<StepNode>) {
   const { step_key, member_id, status } = step;
-  const look = cx(
+  const classes = cx(
     'flex h-full w-full flex-col justify-center rounded-md border bg-raised px-2 text-left leading-4',
     chosen ? 'border-accent outline-2 outline-accent' : 'border-line-strong/70',
     (status === 'pending' || status === 'skipped') && 'border-dashed',
@@ -177,12 +177,12 @@ function StepBox({ data: { step, chosen, onSelect } }: NodeProps<StepNode>) {
           type="button"
           aria-pressed={chosen}
           onClick={() => onSelect(step_key)}
-          className={cx('pointer-events-auto', look)}
+          className={cx('pointer-events-auto', classes)}
         >
           {content}
         </button>
       ) : (
-        <div className={look}>{content}</div>
+        <div className={classes}>{content}</div>
       )}
       <Handle type="source" position={Position.Right} isConnectable={false} className="invisible" />
     </>

@@ -99,7 +99,7 @@ export class AgentLog {
 
 const recent_logs = new Map<string, AgentLog>();
 
-function logOf(agent_id: string): AgentLog {
+function getLog(agent_id: string): AgentLog {
   const log = recent_logs.get(agent_id) ?? new AgentLog(agent_id);
   recent_logs.delete(agent_id);
   recent_logs.set(agent_id, log);
@@ -115,7 +115,7 @@ function logOf(agent_id: string): AgentLog {
  * when the last has finished: a flood of events never blocks the page.
  */
 export function useAgentLog(agent_id: string): AgentLog {
-  const log = useMemo(() => logOf(agent_id), [agent_id]);
+  const log = useMemo(() => getLog(agent_id), [agent_id]);
   const [render_count, startRender] = useReducer((n: number) => n + 1, 0);
   const version = log.version();
   const is_rendering = useRef(false);

@@ -19,9 +19,9 @@ export interface Preferences {
  * `insecure`: the page was loaded without TLS. `install`: the system requires the page on the home screen first. `denied`:
  * the user or a browser policy denied permission.
  */
-export type Ability = 'able' | 'insecure' | 'install' | 'unsupported' | 'denied';
+export type PushSupport = 'able' | 'insecure' | 'install' | 'unsupported' | 'denied';
 
-export function ability(): Ability {
+export function pushSupport(): PushSupport {
   if (!isSecureContext) return 'insecure';
   const { userAgent, maxTouchPoints } = navigator;
   const ios = /iPhone|iPad|iPod/.test(userAgent) || (/Macintosh/.test(userAgent) && maxTouchPoints > 1);
@@ -33,14 +33,14 @@ export function ability(): Ability {
 }
 
 /** The browser's subscription; null if none exists. */
-export async function subscriptionHere(): Promise<PushSubscription | null> {
-  if (ability() !== 'able') return null;
+export async function currentSubscription(): Promise<PushSubscription | null> {
+  if (pushSupport() !== 'able') return null;
   const worker = await navigator.serviceWorker.getRegistration();
   return (await worker?.pushManager.getSubscription()) ?? null;
 }
 
 /** The fingerprint by which the service identifies an endpoint. */
-export async function fingerprintOf({ endpoint }: { endpoint: string }): Promise<string> {
+export async function fingerprintEndpoint({ endpoint }: { endpoint: string }): Promise<string> {
   return base64url(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(endpoint)));
 }
 
@@ -60,12 +60,12 @@ export async function turnOn(
   const replaces = before?.endpoint;
   // A subscription for another key must be removed first.
   const known = before ?? (await worker.pushManager.getSubscription());
-  if (known && keyOf(known) !== public_key) await known.unsubscribe();
-  const made = await worker.pushManager.subscribe({
+  if (known && serverKey(known) !== public_key) await known.unsubscribe();
+  const created = await worker.pushManager.subscribe({
     userVisibleOnly: true,
     applicationServerKey: public_key,
   });
-  return register(made, public_key, preferences, replaces === made.endpoint ? undefined : replaces);
+  return register(created, public_key, preferences, replaces === created.endpoint ? undefined : replaces);
 }
 
 /** Changes which notifications this device receives. */
@@ -73,36 +73,36 @@ export async function change(
   subscription: PushSubscription,
   preferences: Preferences,
 ): Promise<DeviceRecord> {
-  return register(subscription, keyOf(subscription), preferences);
+  return register(subscription, serverKey(subscription), preferences);
 }
 
 /** Unsubscribes the browser and, if `device` is given, deletes its record. */
 export async function turnOff(device: DeviceRecord | undefined): Promise<void> {
-  await forgetHere();
+  await unsubscribeDevice();
   if (!device) return;
-  await call('deletePushSubscription', { params: { subscription_id: device.id } }).catch(unlessGone);
+  await call('deletePushSubscription', { params: { subscription_id: device.id } }).catch(ignoreMissing);
 }
 
 /** Unsubscribes the browser. The service removes the record when the user signs out. */
-export async function forgetHere(): Promise<void> {
-  await (await subscriptionHere())?.unsubscribe();
+export async function unsubscribeDevice(): Promise<void> {
+  await (await currentSubscription())?.unsubscribe();
 }
 
 /**
  * Called when a page opens. Subscribes again if the service's keys changed, attaches the subscription to a new sign-in, and
  * unsubscribes if the service has no record of it.
  */
-export async function keepUp(): Promise<void> {
-  const here = await subscriptionHere();
+export async function syncSubscription(): Promise<void> {
+  const here = await currentSubscription();
   if (!here || Notification.permission !== 'granted') return;
   const [fingerprint, devices, { public_key }] = await Promise.all([
-    fingerprintOf(here),
+    fingerprintEndpoint(here),
     all('listPushSubscriptions'),
     call('getPushKey'),
   ]);
-  const device = devices.find((one) => one.fingerprint === fingerprint);
+  const device = devices.find((device) => device.fingerprint === fingerprint);
   if (!device) await here.unsubscribe();
-  else if (keyOf(here) !== public_key) await turnOn(device, here);
+  else if (serverKey(here) !== public_key) await turnOn(device, here);
   else if (!device.current || device.status === 'expired') await change(here, device);
 }
 
@@ -125,7 +125,7 @@ async function register(
 }
 
 /** The service's public key with which the browser subscribed. */
-function keyOf({ options }: PushSubscription): string | undefined {
+function serverKey({ options }: PushSubscription): string | undefined {
   return options.applicationServerKey ? base64url(options.applicationServerKey) : undefined;
 }
 
@@ -134,6 +134,6 @@ function base64url(bytes: ArrayBuffer): string {
   return text.replaceAll('+', '-').replaceAll('/', '_').replace(/=+$/, '');
 }
 
-function unlessGone(error: unknown): void {
+function ignoreMissing(error: unknown): void {
   if (!(error instanceof Problem) || error.kind !== 'not_found') throw error;
 }

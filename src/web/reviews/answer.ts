@@ -2,7 +2,7 @@
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef } from 'react';
 import { Problem } from '../../core/problem.ts';
-import { keepAnswered } from '../api/answered.ts';
+import { cacheAnswer } from '../api/cache-answer.ts';
 import { call, newKey } from '../api/client.ts';
 import { keys as queryKeys } from '../api/keys.ts';
 import type { ReviewRecord } from '../api/queries.ts';
@@ -12,31 +12,31 @@ export type Reply =
   /** Ends the agent's turn; the agent gets the outcome `cancelled`. */
   | { type: 'cancel_turn' };
 
-interface Asked {
+interface ReviewTarget {
   review_id: string;
   agent_id: string;
 }
 
-export function useAnswer(asked: Asked) {
+export function useAnswer(target: ReviewTarget) {
   const give = useReply();
-  return useMutation({ mutationFn: (reply: Reply) => give(asked, reply) });
+  return useMutation({ mutationFn: (reply: Reply) => give(target, reply) });
 }
 
 /** Repeats of the same answer have the same idempotency key. */
-export function useReply(): (asked: Asked, reply: Reply) => Promise<void> {
+export function useReply(): (target: ReviewTarget, reply: Reply) => Promise<void> {
   const queries = useQueryClient();
   const keys = useRef(new Map<string, string>());
-  return async (asked, reply) => {
-    const act = JSON.stringify([asked.review_id, reply]);
+  return async (target, reply) => {
+    const act = JSON.stringify([target.review_id, reply]);
     const key = keys.current.get(act) ?? newKey();
     keys.current.set(act, key);
-    const cached = { one: queryKeys.review(asked.review_id), list: queryKeys.reviews };
-    keepAnswered(queries, cached, await answered(asked, reply, key));
+    const cached = { one: queryKeys.review(target.review_id), list: queryKeys.reviews };
+    cacheAnswer(queries, cached, await answered(target, reply, key));
   };
 }
 
 async function answered(
-  { review_id, agent_id }: Asked,
+  { review_id, agent_id }: ReviewTarget,
   reply: Reply,
   idempotency_key: string,
 ): Promise<ReviewRecord> {

@@ -18,7 +18,7 @@ import { Refused } from '../ui/states.tsx';
 import { Ago, spanText } from '../ui/time.tsx';
 import { type Reply, useAnswer } from './answer.ts';
 import { Evidence } from './evidence.tsx';
-import { askerText, optionGroups, type Question, settledText } from './question.ts';
+import { optionGroups, outcomeText, type Question, requesterText } from './question.ts';
 
 export interface ReviewCardProps {
   question: Question;
@@ -94,7 +94,7 @@ function OpenCard({ question, agent, team, named, className, ref }: ReviewCardPr
       <footer className="flex flex-wrap items-center justify-between gap-2 border-line border-t pt-1 text-muted text-sm">
         <span>{answer.isPending ? 'Answering…' : <KeysHint count={options.length} />}</span>
         <Button
-          look="quiet"
+          variant="quiet"
           disabled={!online || answer.isPending}
           onClick={() => give({ type: 'cancel_turn' })}
         >
@@ -151,7 +151,7 @@ function Options({
   );
 }
 
-const optionLooks: Record<string, string> = {
+const optionStyles: Record<string, string> = {
   allow_once: 'border-completed/70 text-completed',
   allow_always: 'border-completed/70 border-dashed text-completed',
   reject_once: 'border-failed/60 text-failed',
@@ -184,7 +184,7 @@ function OptionButton({
       className={cx(
         'tap inline-flex min-w-0 items-center gap-2 rounded-md border px-3 py-1 text-left font-medium disabled:opacity-50',
         'hover:bg-surface pointer-coarse:min-h-12 pointer-coarse:justify-center',
-        optionLooks[option.kind] ?? 'border-line-strong/70',
+        optionStyles[option.kind] ?? 'border-line-strong/70',
       )}
     >
       {digit <= 9 && (
@@ -217,7 +217,7 @@ function Where({ question, agent, team }: Pick<ReviewCardProps, 'question' | 'ag
       )}
       {asker !== null && (
         <span className={cx('min-w-0 break-all', asker.unknown_session ? 'text-needs' : 'text-text')}>
-          <bdi>{askerText(asker)}</bdi>
+          <bdi>{requesterText(asker)}</bdi>
         </span>
       )}
       {routed_to !== null && <span>routed to {routed_to}</span>}
@@ -246,7 +246,7 @@ function SettledCard({ question, agent, named, className, ref }: ReviewCardProps
       ref={ref}
       tabIndex={-1}
       data-review={question.review_id}
-      aria-label={`${call.title}: ${settledText(question, me)}`}
+      aria-label={`${call.title}: ${outcomeText(question, me)}`}
       className={cx(
         'flex min-w-0 flex-wrap items-center gap-x-2 rounded-md border border-line px-3 py-1 text-sm',
         className,
@@ -255,7 +255,7 @@ function SettledCard({ question, agent, named, className, ref }: ReviewCardProps
       <Icon aria-hidden className="size-3.5 shrink-0 text-muted" />
       {named && <AgentName question={question} agent={agent} />}
       <span className="min-w-0 break-words">
-        <bdi>{visible(settledText(question, me))}</bdi>
+        <bdi>{visible(outcomeText(question, me))}</bdi>
         {settled?.type !== 'over' && settled_at !== null && (
           <span className="text-muted"> · waited {spanText(settled_at - asked_at)}</span>
         )}

@@ -6,7 +6,7 @@ import { Button } from '../ui/button.tsx';
 import { cx } from '../ui/cx.ts';
 import { ScrollBox } from '../ui/scroll-box.tsx';
 import { type DiffLine, diffLines } from './diff-lines.ts';
-import { pathIn } from './paths.ts';
+import { relativePath } from './paths.ts';
 
 export const INLINE_LINES = 40;
 
@@ -34,7 +34,7 @@ export function DiffView({
   return (
     <figure className="min-w-0 overflow-hidden rounded-md border border-line">
       <figcaption className="flex flex-wrap items-center gap-x-2 bg-surface px-2 py-0.5 text-sm">
-        <span className="min-w-0 break-all font-mono">{pathIn(diff.path, workdir)}</span>
+        <span className="min-w-0 break-all font-mono">{relativePath(diff.path, workdir)}</span>
         <Counts added={diff.added} removed={diff.removed} />
         {diff.old === null && <span className="text-muted">new file</span>}
       </figcaption>
@@ -65,7 +65,7 @@ export function DiffView({
             </p>
           )}
           {lines !== null && many && !all && (
-            <Button look="quiet" className="w-full" onClick={() => setAll(true)}>
+            <Button variant="quiet" className="w-full" onClick={() => setAll(true)}>
               Show all {lines.length} lines
             </Button>
           )}

@@ -4,20 +4,20 @@ import { visible } from '../../core/visible.ts';
 import { CodeBlock } from '../prose/code.tsx';
 import { Prose } from '../prose/markdown.tsx';
 import { DiffView } from './diff-view.tsx';
-import { pathIn } from './paths.ts';
-import { commandIn } from './question.ts';
+import { relativePath } from './paths.ts';
+import { findCommand } from './question.ts';
 import { RawView } from './raw-view.tsx';
 
 export function Evidence({ call, workdir }: { call: Call; workdir: string | undefined }) {
-  const command = commandIn(call);
-  const diffed = new Set(call.content.flatMap((one) => (one.type === 'diff' ? [one.path] : [])));
+  const command = findCommand(call);
+  const diffed = new Set(call.content.flatMap((item) => (item.type === 'diff' ? [item.path] : [])));
   const places = call.locations.filter(({ path }) => !diffed.has(path));
   return (
     <div className="flex min-w-0 flex-col gap-1.5">
       {command !== null && command !== call.title && <CodeBlock text={visible(command)} language="command" />}
       {places.map(({ path, line }) => (
         <p key={`${path}:${line}`} className="break-all font-mono text-sm">
-          {pathIn(path, workdir)}
+          {relativePath(path, workdir)}
           {line !== null && `:${line}`}
         </p>
       ))}

@@ -1,19 +1,19 @@
 import { expect, test } from 'vitest';
 import { readToolCall } from '../../acp/tool-calls.ts';
-import { callOf } from '../../acp/transcript/calls.ts';
+import { mergeCall } from '../../acp/transcript/calls.ts';
 import type { Permission } from '../../acp/transcript/items.ts';
 import { reviewRecord } from '../../testing/review-record.ts';
 import type { ReviewRecord } from '../api/queries.ts';
 import { diffLines } from './diff-lines.ts';
-import { pathIn } from './paths.ts';
+import { relativePath } from './paths.ts';
 import {
-  askerText,
-  commandIn,
   commonOptions,
+  findCommand,
   optionGroups,
-  questionIn,
-  questionOf,
-  settledText,
+  outcomeText,
+  questionForItem,
+  requesterText,
+  toQuestion,
 } from './question.ts';
 
 const options = [
@@ -33,7 +33,7 @@ const item: Permission = {
   subagent: null,
   asker: null,
   review_id: 'rev_1',
-  call: callOf(readToolCall({ toolCallId: '1', title: 'npm publish' })),
+  call: mergeCall(readToolCall({ toolCallId: '1', title: 'npm publish' })),
   options,
   outcome: null,
   answered_by: null,
@@ -42,10 +42,10 @@ const item: Permission = {
   too_large: null,
 };
 
-const says = (fields: Partial<ReviewRecord>, me = 'ana') => settledText(questionOf(review(fields)), me);
+const says = (fields: Partial<ReviewRecord>, me = 'ana') => outcomeText(toQuestion(review(fields)), me);
 
 test('a settled review shows what was chosen and by whom, or that it is no longer needed', () => {
-  expect(questionOf(review()).settled).toBeNull();
+  expect(toQuestion(review()).settled).toBeNull();
   const answered = { status: 'answered', option_id: 'a', answered_by: 'ana' } as const;
   expect(says(answered)).toBe('Allow once · ana');
   expect(says(answered, 'leo')).toBe('Answered by ana: Allow once');
@@ -55,16 +55,19 @@ test('a settled review shows what was chosen and by whom, or that it is no longe
   expect(says({ status: 'expired' })).toMatch(/^No longer needed/);
 });
 
-test('a review is settled if either the log or the list says so', () => {
+test('a review is settled if either the log or the list contains its answer', () => {
   const outcome = { type: 'selected', option_id: 'a', option: options[0]! } as const;
   const answered = { ...item, outcome, answered_by: 'leo', settled_ts: 9 };
-  expect(questionIn(item, 'agt_1', undefined).settled).toBeNull();
-  expect(questionIn(answered, 'agt_1', undefined).settled).toMatchObject({ option: 'Allow once', by: 'leo' });
-  expect(questionIn(answered, 'agt_1', review()).settled).toMatchObject({ by: 'leo' });
+  expect(questionForItem(item, 'agt_1', undefined).settled).toBeNull();
+  expect(questionForItem(answered, 'agt_1', undefined).settled).toMatchObject({
+    option: 'Allow once',
+    by: 'leo',
+  });
+  expect(questionForItem(answered, 'agt_1', review()).settled).toMatchObject({ by: 'leo' });
   const listed = review({ status: 'answered', option_id: 'b', answered_by: 'ana' });
-  expect(questionIn(item, 'agt_1', listed).settled).toMatchObject({ option: 'Always', by: 'ana' });
+  expect(questionForItem(item, 'agt_1', listed).settled).toMatchObject({ option: 'Always', by: 'ana' });
   const gone = { ...item, outcome: { type: 'gone' } as const };
-  expect(questionIn(gone, 'agt_1', undefined).settled).toEqual({ type: 'over', why: 'withdrawn' });
+  expect(questionForItem(gone, 'agt_1', undefined).settled).toEqual({ type: 'over', why: 'withdrawn' });
 });
 
 test('options keep the agent’s order, and permanent ones are in separate groups', () => {
@@ -74,8 +77,8 @@ test('options keep the agent’s order, and permanent ones are in separate group
 });
 
 test('several reviews can be answered together only with a one-time option that has the same name in all of them', () => {
-  const question = questionOf(review());
-  const other = (names: typeof options) => questionOf(review({ options: names }));
+  const question = toQuestion(review());
+  const other = (names: typeof options) => toQuestion(review({ options: names }));
   expect(commonOptions([question, question]).map(({ name }) => name)).toEqual(['Allow once', 'Maybe']);
   expect(commonOptions([question, other([{ ...options[0]!, name: 'Yes' }])])).toEqual([]);
   const twice = other([options[0]!, { ...options[0]!, option_id: 'x' }]);
@@ -84,7 +87,7 @@ test('several reviews can be answered together only with a one-time option that 
 });
 
 test('reads the command from the input of the tool call', () => {
-  const command = (rawInput: unknown) => commandIn(callOf(readToolCall({ toolCallId: '1', rawInput })));
+  const command = (rawInput: unknown) => findCommand(mergeCall(readToolCall({ toolCallId: '1', rawInput })));
   expect(command({ command: 'ls -l' })).toBe('ls -l');
   expect(command({ command: ['ls', '-l'] })).toBe('ls -l');
   expect(command({ command: [1] })).toBeNull();
@@ -109,17 +112,17 @@ test('a diff has numbered lines, and a gap between distant changes', () => {
 });
 
 test('a path is relative inside the folder, and complete outside it', () => {
-  expect(pathIn('/repo/a/b.ts', '/repo')).toBe('a/b.ts');
+  expect(relativePath('/repo/a/b.ts', '/repo')).toBe('a/b.ts');
   for (const path of ['/reposhop/b.ts', '/etc/passwd', '/repo/../etc/passwd']) {
-    expect(pathIn(path, '/repo')).toBe(path);
+    expect(relativePath(path, '/repo')).toBe(path);
   }
 });
 
 test('a sub-agent’s review names the sub-agent, with hidden characters made visible', () => {
   const asker = { id: 's1', name: 'explo\u202erer', unknown_session: false };
-  expect(questionOf(review({ subagent: asker })).asker).toEqual(asker);
-  expect(questionIn({ ...item, asker }, 'agt_1', undefined).asker).toEqual(asker);
-  expect(askerText(asker)).toBe('asked by sub-agent explo⟦U+202E⟧rer');
-  expect(askerText({ ...asker, name: null })).toBe('asked by sub-agent s1');
-  expect(askerText({ ...asker, unknown_session: true })).toBe('asked in an unknown session, s1');
+  expect(toQuestion(review({ subagent: asker })).asker).toEqual(asker);
+  expect(questionForItem({ ...item, asker }, 'agt_1', undefined).asker).toEqual(asker);
+  expect(requesterText(asker)).toBe('asked by sub-agent explo⟦U+202E⟧rer');
+  expect(requesterText({ ...asker, name: null })).toBe('asked by sub-agent s1');
+  expect(requesterText({ ...asker, unknown_session: true })).toBe('asked in an unknown session, s1');
 });

@@ -3,8 +3,8 @@
  * is authoritative; the log is used for reviews that are no longer listed.
  */
 import { readToolCall } from '../../acp/tool-calls.ts';
-import { type Call, callOf } from '../../acp/transcript/calls.ts';
-import type { Asker, Option, Permission } from '../../acp/transcript/items.ts';
+import { type Call, mergeCall } from '../../acp/transcript/calls.ts';
+import type { Option, Permission, Requester } from '../../acp/transcript/items.ts';
 import { visible } from '../../core/visible.ts';
 import type { ReviewRecord } from '../api/queries.ts';
 
@@ -20,7 +20,7 @@ export interface Question {
   readonly team_id: string | null;
   readonly member: string | null;
   /** The sub-agent that asked; null: the agent itself. */
-  readonly asker: Asker | null;
+  readonly asker: Requester | null;
   /** The actor it is routed to; null: everybody who may answer. */
   readonly routed_to: string | null;
   readonly call: Call;
@@ -34,7 +34,7 @@ export interface Question {
   readonly too_large: number | null;
 }
 
-export function questionOf(review: ReviewRecord): Question {
+export function toQuestion(review: ReviewRecord): Question {
   return {
     review_id: review.id,
     agent_id: review.agent_id,
@@ -42,32 +42,36 @@ export function questionOf(review: ReviewRecord): Question {
     member: review.origin_actor_id?.split('@')[0] ?? null,
     asker: review.subagent,
     routed_to: review.routed_to,
-    call: callOf(readToolCall(review.tool_call)),
+    call: mergeCall(readToolCall(review.tool_call)),
     options: review.options,
     asked_at: Date.parse(review.created_at),
     settled_at: review.answered_at === null ? null : Date.parse(review.answered_at),
-    settled: settledOf(review),
+    settled: toSettled(review),
     undeliverable: review.delivery === 'undeliverable',
     too_large: null,
   };
 }
 
-function settledOf({ status, option_id, options, answered_by }: ReviewRecord): Settled | null {
+function toSettled({ status, option_id, options, answered_by }: ReviewRecord): Settled | null {
   if (status === 'pending') return null;
   if (status === 'expired') return { type: 'over', why: 'expired' };
   if (status === 'answered') {
-    const option = options.find((one) => one.option_id === option_id);
+    const option = options.find((option) => option.option_id === option_id);
     return { type: 'chosen', option: option?.name ?? option_id ?? '', by: answered_by };
   }
   return answered_by === null ? { type: 'over', why: 'withdrawn' } : { type: 'cancelled', by: answered_by };
 }
 
 /** `review`: the record in the list. A review that either of the two reports as settled is settled. */
-export function questionIn(item: Permission, agent_id: string, review: ReviewRecord | undefined): Question {
+export function questionForItem(
+  item: Permission,
+  agent_id: string,
+  review: ReviewRecord | undefined,
+): Question {
   const settled = itemSettled(item);
   const settled_at = item.settled_ts === null ? null : item.settled_ts * 1000;
   if (review) {
-    const question = questionOf(review);
+    const question = toQuestion(review);
     if (question.settled || !settled) return question;
     return { ...question, settled, settled_at };
   }
@@ -99,7 +103,7 @@ function itemSettled({ outcome, answered_by: by }: Permission): Settled | null {
 }
 
 /** The text of a settled card. `me`: the username of the viewer. */
-export function settledText({ settled, undeliverable }: Question, me: string | null): string {
+export function outcomeText({ settled, undeliverable }: Question, me: string | null): string {
   if (settled === null) return '';
   const lost = undeliverable ? ' · the agent was no longer waiting' : '';
   switch (settled.type) {
@@ -116,7 +120,7 @@ export function settledText({ settled, undeliverable }: Question, me: string | n
 }
 
 /** Who asked, if it was not the agent itself. */
-export function askerText({ id, name, unknown_session }: Asker): string {
+export function requesterText({ id, name, unknown_session }: Requester): string {
   if (unknown_session) return `asked in an unknown session, ${visible(id)}`;
   return `asked by sub-agent ${visible(name ?? id)}`;
 }
@@ -137,13 +141,13 @@ export function optionGroups(options: readonly Option[]): { lasting: boolean; op
 }
 
 /** The command to run, if the agent gives it separately from the title. */
-export function commandIn({ raw_input }: Call): string | null {
+export function findCommand({ raw_input }: Call): string | null {
   const value = raw_input?.value;
   if (typeof value !== 'object' || value === null) return null;
   const { command, cmd } = value as { command?: unknown; cmd?: unknown };
-  const given = command ?? cmd;
-  if (typeof given === 'string') return given;
-  return Array.isArray(given) && given.every((arg) => typeof arg === 'string') ? given.join(' ') : null;
+  const text = command ?? cmd;
+  if (typeof text === 'string') return text;
+  return Array.isArray(text) && text.every((arg) => typeof arg === 'string') ? text.join(' ') : null;
 }
 
 /** The one-time options that all questions have with the same name and kind. */
@@ -153,13 +157,15 @@ export function commonOptions(questions: readonly Question[]): Option[] {
   return first.options.filter(
     (option) =>
       !isLasting(option) &&
-      others.every(({ options }) => options.some((one) => isSame(one, option)) && isAlone(option, options)) &&
+      others.every(
+        ({ options }) => options.some((item) => isSame(item, option)) && isAlone(option, options),
+      ) &&
       isAlone(option, first.options),
   );
 }
 
 export function sameOption(option: Option, { options }: Question): Option | undefined {
-  return options.find((one) => isSame(one, option));
+  return options.find((item) => isSame(item, option));
 }
 
 function isSame(a: Option, b: Option): boolean {
@@ -167,5 +173,5 @@ function isSame(a: Option, b: Option): boolean {
 }
 
 function isAlone(option: Option, options: readonly Option[]): boolean {
-  return options.filter((one) => isSame(one, option)).length === 1;
+  return options.filter((item) => isSame(item, option)).length === 1;
 }

@@ -13,7 +13,7 @@ export function RawView({ label, value, cut = false }: { label: string; value: u
       {open && (
         <ScrollBox label="JSON" className="max-h-80 rounded bg-surface p-2">
           <pre className="w-max font-mono text-sm" dir="ltr">
-            {visible(jsonOf(value))}
+            {visible(formatJson(value))}
             {cut && '\n…'}
           </pre>
         </ScrollBox>
@@ -22,7 +22,7 @@ export function RawView({ label, value, cut = false }: { label: string; value: u
   );
 }
 
-function jsonOf(value: unknown): string {
+function formatJson(value: unknown): string {
   if (typeof value === 'string') return value;
   try {
     return JSON.stringify(value, null, 2) ?? '';

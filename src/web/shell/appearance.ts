@@ -14,13 +14,13 @@ const dark = globalThis.matchMedia?.('(prefers-color-scheme: dark)');
 let current: Appearance = read();
 
 function read(): Appearance {
-  let kept: Partial<Appearance> = {};
+  let stored: Partial<Appearance> = {};
   try {
-    kept = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<Appearance>;
+    stored = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<Appearance>;
   } catch {}
   return {
-    theme: kept.theme === 'light' || kept.theme === 'dark' ? kept.theme : 'system',
-    shortcuts: kept.shortcuts !== false,
+    theme: stored.theme === 'light' || stored.theme === 'dark' ? stored.theme : 'system',
+    shortcuts: stored.shortcuts !== false,
   };
 }
 

@@ -35,7 +35,7 @@ interface Group {
 }
 
 export default function PaletteDialog({ onOpen, places }: PaletteProps) {
-  const [sought, setSought] = useState('');
+  const [query, setQuery] = useState('');
   const groups: Group[] = [...usePages(places), ...useRecords()];
   const choose = (entry: Entry) => {
     onOpen(false);
@@ -59,15 +59,15 @@ export default function PaletteDialog({ onOpen, places }: PaletteProps) {
             className="flex min-h-0 flex-col"
           >
             <Command.Input
-              value={sought}
-              onValueChange={setSought}
+              value={query}
+              onValueChange={setQuery}
               placeholder="Search pages, agents and actions…"
               className="h-11 w-full shrink-0 rounded-t-xl border-line border-b bg-transparent px-4 text-prose outline-none"
             />
             <Command.List className="scroll-y p-1">
               <Command.Empty className="px-3 py-6 text-center text-muted">No results.</Command.Empty>
               {groups.map((group) => (
-                <Results key={group.heading} group={group} sought={sought} onChoose={choose} />
+                <Results key={group.heading} group={group} sought={query} onChoose={choose} />
               ))}
             </Command.List>
           </Command>
@@ -79,14 +79,14 @@ export default function PaletteDialog({ onOpen, places }: PaletteProps) {
 
 function Results({
   group: { heading, entries, max },
-  sought,
+  sought: query,
   onChoose,
 }: {
   group: Group;
   sought: string;
   onChoose: (entry: Entry) => void;
 }) {
-  const found = find(entries, sought, max);
+  const found = find(entries, query, max);
   if (found.length === 0) return null;
   return (
     <Command.Group

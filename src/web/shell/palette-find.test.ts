@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import { find } from './palette-find.ts';
 
-const things = ['unfix', 'api-fix', 'fix-checkout', 'docs'].map((label, at) => ({
+const items = ['unfix', 'api-fix', 'fix-checkout', 'docs'].map((label, at) => ({
   label,
   also: `agt_${at}`,
 }));
-const labels = (sought: string, max = 9) => find(things, sought, max).map(({ label }) => label);
+const labels = (sought: string, max = 9) => find(items, sought, max).map(({ label }) => label);
 
 describe('the search of the palette', () => {
   it('ranks labels that start with the text first, then those with a word that does, then the rest', () => {

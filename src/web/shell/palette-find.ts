@@ -7,22 +7,22 @@ export interface Findable {
 }
 
 /** The best `max` matches; equal ones keep their order. Every word must match. */
-export function find<T extends Findable>(things: readonly T[], sought: string, max: number): T[] {
-  const words = sought.toLowerCase().split(/\s+/).filter(Boolean);
-  if (words.length === 0) return things.slice(0, max);
+export function find<T extends Findable>(items: readonly T[], query: string, max: number): T[] {
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0) return items.slice(0, max);
   const found: { thing: T; rank: number }[] = [];
-  for (const thing of things) {
-    const rank = rankOf(thing, words);
-    if (rank !== null) found.push({ thing, rank });
+  for (const item of items) {
+    const rank = matchRank(item, words);
+    if (rank !== null) found.push({ thing: item, rank });
   }
   return found
     .sort((a, b) => a.rank - b.rank)
     .slice(0, max)
-    .map(({ thing }) => thing);
+    .map(({ thing: item }) => item);
 }
 
 /** Lower is better: a match at the beginning, at a word boundary, elsewhere in the label, in the other text. */
-function rankOf({ label, also = '' }: Findable, words: readonly string[]): number | null {
+function matchRank({ label, also = '' }: Findable, words: readonly string[]): number | null {
   const text = label.toLowerCase();
   let rank = 0;
   for (const word of words) {

@@ -9,7 +9,7 @@ import { Dialog } from '../ui/dialog.tsx';
 import { TextField } from '../ui/field.tsx';
 import { Clock } from '../ui/time.tsx';
 
-const LOOK_MS = 30_000;
+const CHECK_INTERVAL_MS = 30_000;
 
 export function Renewal() {
   const now = useSession();
@@ -17,28 +17,42 @@ export function Renewal() {
   const [later, setLater] = useState<string | null>(null);
 
   useEffect(() => {
-    const look = () => {
+    const check = () => {
       if (document.visibilityState !== 'visible') return;
       const held = session.get();
       setEnding(held !== null && isEnding(held, Date.now()));
       void renewIfDue();
     };
-    look();
-    const timer = setInterval(look, LOOK_MS);
-    document.addEventListener('visibilitychange', look);
-    const stop = session.subscribe(look);
+    check();
+    const timer = setInterval(check, CHECK_INTERVAL_MS);
+    document.addEventListener('visibilitychange', check);
+    const stop = session.subscribe(check);
     return () => {
       clearInterval(timer);
-      document.removeEventListener('visibilitychange', look);
+      document.removeEventListener('visibilitychange', check);
       stop();
     };
   }, []);
 
   if (!now || !ending || later === now.token) return null;
-  return <Ask username={now.user.username} ends_at={now.expires_at} onLater={() => setLater(now.token)} />;
+  return (
+    <RenewalPrompt
+      username={now.user.username}
+      ends_at={now.expires_at}
+      onLater={() => setLater(now.token)}
+    />
+  );
 }
 
-function Ask({ username, ends_at, onLater }: { username: string; ends_at: number; onLater: () => void }) {
+function RenewalPrompt({
+  username,
+  ends_at,
+  onLater,
+}: {
+  username: string;
+  ends_at: number;
+  onLater: () => void;
+}) {
   const [password, setPassword] = useState('');
   const login = useMutation({
     mutationFn: () => call('login', { body: { username, password } }),
@@ -74,7 +88,7 @@ function Ask({ username, ends_at, onLater }: { username: string; ends_at: number
         />
         <div className="flex justify-end gap-2">
           <Button onClick={onLater}>Later</Button>
-          <Button type="submit" look="primary" busy={login.isPending}>
+          <Button type="submit" variant="primary" busy={login.isPending}>
             Stay signed in
           </Button>
         </div>

@@ -25,7 +25,7 @@ import {
 import { type Session, useSession } from '../api/session.ts';
 import type { Place } from '../feature.ts';
 import { features } from '../features.ts';
-import { useClosedNotifications, useSyncedSubscription } from '../push/keep.ts';
+import { useClosedNotifications, useSyncedSubscription } from '../push/use-subscription.ts';
 import { cx } from '../ui/cx.ts';
 import { Dialog } from '../ui/dialog.tsx';
 import { MOD } from '../ui/keys.ts';

@@ -65,10 +65,10 @@ export class AgentStream {
   }
 
   /** Removes all other subscriptions. */
-  removeAllExcept(wanted: readonly Subscription[]): void {
+  removeAllExcept(remaining: readonly Subscription[]): void {
     this.#batches.flush();
     for (const subscription of this.#subscriptions)
-      if (!wanted.includes(subscription)) this.#subscriptions.delete(subscription);
+      if (!remaining.includes(subscription)) this.#subscriptions.delete(subscription);
     this.#skip();
     this.#wakeUp();
   }

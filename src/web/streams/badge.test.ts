@@ -1,13 +1,13 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { type BadgeInput, badgeTexts, idleBadge, step, viewOf } from './badge.ts';
+import { type BadgeInput, badgeTexts, idleBadge, step, toView } from './badge.ts';
 
 function after(...inputs: (BadgeInput | BadgeInput['type'])[]) {
   let badge = idleBadge(0);
   for (const input of inputs) {
     badge = step(badge, typeof input === 'string' ? ({ type: input } as BadgeInput) : input, 0);
   }
-  return viewOf(badge, 0).text;
+  return toView(badge, 0).text;
 }
 const interrupted = { type: 'interrupted', next_attempt_at: 5 } as const;
 
@@ -34,9 +34,9 @@ test('offers a refresh after a minute of reconnecting, however many attempts fai
   let badge = step(step(idleBadge(0), { type: 'selected' }, 0), { type: 'connected' }, 0);
   badge = step(badge, interrupted, 1_000);
   badge = step(badge, { type: 'interrupted', next_attempt_at: 90_000 }, 50_000);
-  expect(viewOf(badge, 60_999)).toMatchObject({ offer_refresh: false, next_attempt_at: 90_000 });
-  expect(viewOf(badge, 61_000)).toMatchObject({ badge: 'reconnecting', offer_refresh: true });
-  expect(viewOf(step(badge, { type: 'connected' }, 62_000), 62_000)).toMatchObject({
+  expect(toView(badge, 60_999)).toMatchObject({ offer_refresh: false, next_attempt_at: 90_000 });
+  expect(toView(badge, 61_000)).toMatchObject({ badge: 'reconnecting', offer_refresh: true });
+  expect(toView(step(badge, { type: 'connected' }, 62_000), 62_000)).toMatchObject({
     offer_refresh: false,
     next_attempt_at: null,
   });

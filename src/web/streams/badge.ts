@@ -69,7 +69,7 @@ export function refreshOfferedAt(badge: Badge): number | null {
   return badge.state === 'reconnecting' ? badge.since + OFFER_REFRESH_MS : null;
 }
 
-export function viewOf(badge: Badge, now: number): BadgeView {
+export function toView(badge: Badge, now: number): BadgeView {
   const offered_at = refreshOfferedAt(badge);
   return {
     badge: badge.state,

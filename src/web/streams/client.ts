@@ -3,7 +3,7 @@
  * each agent's events, so it can continue with another hub.
  */
 import type { Frame, StreamState } from '../../client/client.ts';
-import { type BadgeInput, type BadgeView, idleBadge, refreshOfferedAt, step, viewOf } from './badge.ts';
+import { type BadgeInput, type BadgeView, idleBadge, refreshOfferedAt, step, toView } from './badge.ts';
 import type { ToClient, ToHub } from './messages.ts';
 
 /** A connection to the hub. */
@@ -203,7 +203,7 @@ export class StreamClient {
         }
         break;
       case 'state':
-        subscription.state = inputOf(message);
+        subscription.state = toBadgeInput(message);
         if (subscription === this.#selected() && subscription.state) this.#feed(subscription.state);
         break;
       default:
@@ -250,11 +250,11 @@ export class StreamClient {
   }
 
   #currentState(): StreamsState {
-    return { ...viewOf(this.#badge, Date.now()), fleet: this.#fleet };
+    return { ...toView(this.#badge, Date.now()), fleet: this.#fleet };
   }
 }
 
-function inputOf(message: { state: StreamState; next_attempt_at: number | null }): BadgeInput | null {
+function toBadgeInput(message: { state: StreamState; next_attempt_at: number | null }): BadgeInput | null {
   if (message.state === 'connected') return { type: 'connected' };
   if (message.state === 'connecting') return null;
   return { type: 'interrupted', next_attempt_at: message.next_attempt_at };

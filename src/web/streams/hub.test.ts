@@ -194,7 +194,7 @@ describe('delivery to pages', () => {
     expect(page.seen(1)).toEqual(numbers(1, 2_000));
   });
 
-  test('a page that acknowledges nothing pauses the stream and loses no event', async () => {
+  test('pauses the stream for a page that acknowledges nothing, and loses no event', async () => {
     const { plane, hub } = open();
     plane.append('a', 100_000);
     const page = new FakePage(hub);
@@ -291,7 +291,7 @@ describe('delivery to pages', () => {
               break;
             }
             case 'unwatch': {
-              const watch = watches.findLast((one) => one.page === each.page && one.live);
+              const watch = watches.findLast((watch) => watch.page === each.page && watch.live);
               if (!watch) break;
               watch.live = false;
               page.handle.receive({ type: 'unsubscribe', subscription: watch.watch });
@@ -415,9 +415,9 @@ describe('permanent errors', () => {
     plane.cut();
     await pass(1_100);
     for (const page of pages) expect(page.of('signed_out')).toEqual([{ type: 'signed_out', token: 't' }]);
-    const asked = plane.asked.length;
+    const request_count = plane.asked.length;
     await pass(120_000);
-    expect(plane.asked).toHaveLength(asked);
+    expect(plane.asked).toHaveLength(request_count);
     expect(plane.open).toEqual([]);
   });
 

@@ -149,23 +149,23 @@ export class StreamHub {
   #updateStreams(): void {
     const http = this.#http;
     if (http === null) return;
-    const wanted = new Map<string, Subscription[]>();
+    const by_agent = new Map<string, Subscription[]>();
     const shown = [...this.#clients].filter(({ is_visible }) => is_visible);
     const subscriptions = shown
       .flatMap((client) => [...client.subscriptions.values()])
       .filter(({ has_ended }) => !has_ended);
     for (const subscription of subscriptions.reverse()) {
-      const found = wanted.get(subscription.agent_id);
+      const found = by_agent.get(subscription.agent_id);
       if (found) found.push(subscription);
-      else if (wanted.size < bounds.agents_max) wanted.set(subscription.agent_id, [subscription]);
+      else if (by_agent.size < bounds.agents_max) by_agent.set(subscription.agent_id, [subscription]);
     }
     for (const [agent_id, stream] of this.#streams) {
-      stream.removeAllExcept(wanted.get(agent_id) ?? []);
+      stream.removeAllExcept(by_agent.get(agent_id) ?? []);
       if (!stream.is_empty) continue;
       stream.close();
       this.#streams.delete(agent_id);
     }
-    for (const [agent_id, agent_subscriptions] of wanted) {
+    for (const [agent_id, agent_subscriptions] of by_agent) {
       let stream = this.#streams.get(agent_id);
       if (!stream) {
         stream = new AgentStream({

@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { coloursAfter, plainText, spansOf } from './ansi.ts';
+import { coloursAfter, parseSpans, plainText } from './ansi.ts';
 
 /** The text of each span, with the attributes that are not the default. */
 function shown(raw: string, carry?: string): unknown[] {
-  return spansOf(raw, carry).map(({ text, ...look }) => {
-    const unusual = Object.entries(look).filter(([, value]) => value !== null && value !== false);
+  return parseSpans(raw, carry).map(({ text, ...variant }) => {
+    const unusual = Object.entries(variant).filter(([, value]) => value !== null && value !== false);
     return unusual.length === 0 ? text : [text, Object.fromEntries(unusual)];
   });
 }
@@ -88,7 +88,7 @@ describe('terminal commands', () => {
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 20 }), fc.array(piece, { maxLength: 5 }), (pieces, before) => {
         const [raw, carry] = [pieces.join('').replaceAll('\n', ''), coloursAfter('', before.join(''))];
-        const text = spansOf(raw, carry)
+        const text = parseSpans(raw, carry)
           .map((span) => span.text)
           .join('');
         expect(text).not.toMatch(/[\0-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/);

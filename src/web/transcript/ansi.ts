@@ -4,7 +4,7 @@
  */
 import Anser from 'anser';
 import { bounds } from './bounds.ts';
-import { inert, isDull } from './inert.ts';
+import { escapeSpecial, isPlainText } from './escape.ts';
 
 export interface Span {
   readonly text: string;
@@ -27,16 +27,16 @@ const SEQUENCE =
 
 /** The text of a line as it is shown, without colours; searches look in this text. */
 export function plainText(raw: string): string {
-  if (isDull(raw)) return raw;
-  return inert(lastWritten(raw).text.replace(SEQUENCE, ''));
+  if (isPlainText(raw)) return raw;
+  return escapeSpecial(lastWritten(raw).text.replace(SEQUENCE, ''));
 }
 
 /** `carry`: the colours that are on at the start of the line. */
-export function spansOf(raw: string, carry = ''): Span[] {
-  if (carry === '' && isDull(raw)) return raw === '' ? [] : [plain(raw)];
+export function parseSpans(raw: string, carry = ''): Span[] {
+  if (carry === '' && isPlainText(raw)) return raw === '' ? [] : [plain(raw)];
   const { before, text } = lastWritten(raw);
   const coloured = coloursAfter(carry, before) + text.replace(SEQUENCE, colourOnly);
-  return Anser.ansiToJson(coloured, { json: true, use_classes: true, remove_empty: true }).map(spanOf);
+  return Anser.ansiToJson(coloured, { json: true, use_classes: true, remove_empty: true }).map(toSpan);
 }
 
 /** The colours that are on after `raw`, as the sequences that set them. */
@@ -89,12 +89,12 @@ function plain(text: string): Span {
   return { text, ...usual };
 }
 
-function spanOf(entry: Anser.AnserJsonEntry): Span {
+function toSpan(entry: Anser.AnserJsonEntry): Span {
   const { content, fg, bg, fg_truecolor, bg_truecolor, decorations } = entry;
   return {
-    text: inert(content),
-    fg: colourOf(fg, fg_truecolor),
-    bg: colourOf(bg, bg_truecolor),
+    text: escapeSpecial(content),
+    fg: toColour(fg, fg_truecolor),
+    bg: toColour(bg, bg_truecolor),
     bold: decorations.includes('bold'),
     dim: decorations.includes('dim'),
     italic: decorations.includes('italic'),
@@ -104,7 +104,7 @@ function spanOf(entry: Anser.AnserJsonEntry): Span {
 }
 
 /** The library has names for 16 colours, numbers for 240 more, and `r, g, b` for all others. */
-function colourOf(name: string | null, rgb: string | null): string | null {
+function toColour(name: string | null, rgb: string | null): string | null {
   if (name === null) return null;
   if (name === 'ansi-truecolor') return rgb === null ? null : hex(rgb.split(',').map(Number));
   const palette = /^ansi-palette-(\d+)$/.exec(name)?.[1];

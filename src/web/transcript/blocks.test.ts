@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { fromMarkdown } from 'mdast-util-from-markdown';
 import { describe, expect, test } from 'vitest';
-import { blocksOf, MarkdownBlocks, openFence } from './blocks.ts';
+import { MarkdownBlocks, openFence, splitBlocks } from './blocks.ts';
 
 const piece = fc.constantFrom(
   'word ',
@@ -53,7 +53,7 @@ describe('growing text', () => {
 
   test('a code block, a list or a quote with empty lines inside is one block', () => {
     const parts = ['```ts\n\na\n\n# b\n```\n', '- a\n\n  still a\n- b\n', '> q\n>\n> q\n', '\nend\n'];
-    expect(blocksOf(parts.join(''))).toEqual([...parts.slice(0, -2), `${parts[2]}\n`, 'end\n']);
+    expect(splitBlocks(parts.join(''))).toEqual([...parts.slice(0, -2), `${parts[2]}\n`, 'end\n']);
   });
 
   test('an incomplete line does not finish a block', () => {
@@ -69,7 +69,7 @@ describe('growing text', () => {
     expect(blocks.finished).toEqual(['another\n\n']);
   });
 
-  test('for any text, nothing is lost, finished blocks stay, and they are those of the whole text', () => {
+  test('for any text, nothing is lost, finished blocks stay, and the result equals one parse of the full text', () => {
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
         const blocks = new MarkdownBlocks();
@@ -82,9 +82,9 @@ describe('growing text', () => {
           expect(blocks.finished.join('') + blocks.tail).toBe(text);
           before = blocks.finished;
         }
-        const whole = blocksOf(text);
-        expect(whole.join('')).toBe(text);
-        expect(whole.slice(0, before.length)).toEqual(before);
+        const expected_blocks = splitBlocks(text);
+        expect(expected_blocks.join('')).toBe(text);
+        expect(expected_blocks.slice(0, before.length)).toEqual(before);
       }),
       { numRuns: 2_000 },
     );

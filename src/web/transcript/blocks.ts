@@ -63,7 +63,7 @@ export class MarkdownBlocks {
     if (readable <= 0 || readable < this.#read + this.#read / GROWTH) return;
     const source = text.slice(this.#done, this.#done + readable);
     // A block cannot change once another one has started after it.
-    const ends = startsOf(this.#parse(source), source).slice(1);
+    const ends = listStarts(this.#parse(source), source).slice(1);
     this.#finish(ends, source);
     this.#read = readable - (ends.at(-1) ?? 0);
   }
@@ -77,8 +77,8 @@ export class MarkdownBlocks {
 }
 
 /** The blocks of a complete text. */
-export function blocksOf(text: string): string[] {
-  const ends = startsOf(parseBlocks(text), text).slice(1);
+export function splitBlocks(text: string): string[] {
+  const ends = listStarts(parseBlocks(text), text).slice(1);
   return [...ends, text.length].map((end, at) => text.slice(ends[at - 1] ?? 0, end)).filter((block) => block);
 }
 
@@ -94,24 +94,24 @@ export function isTooNested(text: string): boolean {
   let containers = 0;
   for (const [opening] of text.matchAll(OPENING)) {
     if (opening.length > bounds.markdown_opening_chars) return true;
-    containers += countOf(opening, CONTAINER);
+    containers += countMatches(opening, CONTAINER);
   }
   return containers > bounds.markdown_containers;
 }
 
 /** Whether a block has too many emphasis and link marks, so that it is shown unparsed. Code may have any number. */
 export function isTooMarked(block: string): boolean {
-  return fenceOf(block) === null && countOf(block, INLINE) > bounds.markdown_marks;
+  return parseFence(block) === null && countMatches(block, INLINE) > bounds.markdown_marks;
 }
 
-function countOf(text: string, pattern: RegExp): number {
+function countMatches(text: string, pattern: RegExp): number {
   let count = 0;
   for (const _ of text.matchAll(pattern)) count++;
   return count;
 }
 
 /** Offsets at which the blocks of a source begin. */
-function startsOf({ children }: ReturnType<Parse>, source: string): number[] {
+function listStarts({ children }: ReturnType<Parse>, source: string): number[] {
   const starts: number[] = [];
   for (const [at, { position }] of children.entries()) {
     const before = children[at - 1];
@@ -137,7 +137,7 @@ export interface OpenFence {
 
 /** The code of a tail that is an unfinished fenced block. It is shown as it is, instead of being parsed repeatedly. */
 export function openFence(tail: string): OpenFence | null {
-  const opening = fenceOf(tail);
+  const opening = parseFence(tail);
   if (!opening) return null;
   const [line, fence, info] = opening;
   const code = tail.slice(line.length);
@@ -146,7 +146,7 @@ export function openFence(tail: string): OpenFence | null {
 }
 
 /** The opening line of a fenced block, its fence, and what follows. */
-function fenceOf(text: string): [line: string, fence: string, info: string] | null {
+function parseFence(text: string): [line: string, fence: string, info: string] | null {
   // Match whole fences only: otherwise a long unterminated one would be tried at every length.
   const opening = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))([^\n]*)\n/.exec(text);
   if (!opening) return null;

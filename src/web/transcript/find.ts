@@ -23,7 +23,7 @@ export interface Found {
 export function findLines(lines: Lines, query: string, options: Query = {}): Found {
   const found: number[] = [];
   if (query === '') return { lines: found, error: null };
-  const { pattern, error } = patternOf(query, options);
+  const { pattern, error } = toPattern(query, options);
   if (!pattern) return { lines: found, error };
   const end = Math.min(options.to ?? lines.last, lines.last);
   for (let n = Math.max(options.from ?? 1, lines.first); n <= end; n++) {
@@ -34,7 +34,7 @@ export function findLines(lines: Lines, query: string, options: Query = {}): Fou
 }
 
 /** The pattern of a query, or why it is not valid. */
-export function patternOf(
+export function toPattern(
   query: string,
   { regex = false, case: exact = false }: Query,
 ): { pattern: RegExp | null; error: string | null } {

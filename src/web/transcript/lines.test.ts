@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Fields } from '../../acp/json.ts';
-import { numbered, printed, says } from '../../acp/transcript/testing.ts';
+import { agentMessage, numbered, printed } from '../../acp/transcript/testing.ts';
 import type { EventRecord } from '../../core/event.ts';
 import { bounds } from './bounds.ts';
 import { findLines } from './find.ts';
@@ -13,7 +13,7 @@ function linesOf(...events: Fields[]): Lines {
   return lines;
 }
 
-function rawOf(lines: Lines): string[] {
+function toRaw(lines: Lines): string[] {
   return Array.from({ length: lines.last }, (_, at) => lines.at(at + 1)!.raw);
 }
 
@@ -22,14 +22,14 @@ function many(count: number, text: (at: number) => string): EventRecord[] {
 }
 
 describe('lines', () => {
-  test('an event contains whole lines, or a part of a line that continues in the next event of its stream', () => {
+  test('joins a line that continues in the next event of its stream', () => {
     const lines = linesOf(
       printed('one\ntwo\nthr', { partial: true }),
       printed('error\n', { stream: 'stderr' }),
-      says('no output'),
+      agentMessage('no output'),
       printed('ee\n\nfive'),
     );
-    expect(rawOf(lines)).toEqual(['one', 'two', 'three', 'error', '', 'five']);
+    expect(toRaw(lines)).toEqual(['one', 'two', 'three', 'error', '', 'five']);
     expect(lines.at(3)).toMatchObject({ n: 3, seq: 1, ts: 1, stream: 'stdout', open: false });
     expect(lines.at(4)).toMatchObject({ stream: 'stderr', seq: 2 });
   });
@@ -50,7 +50,7 @@ describe('lines', () => {
       printed('\x1b[31mcut', { partial: true }),
       printed('new\n', { session_id: 'ses_2' }),
     );
-    expect(rawOf(lines)).toEqual(['\x1b[31mcut', 'new']);
+    expect(toRaw(lines)).toEqual(['\x1b[31mcut', 'new']);
     expect(lines.at(1)?.open).toBe(false);
     expect(lines.spans(2)).toMatchObject([{ text: 'new', fg: null }]);
   });

@@ -5,9 +5,9 @@
 
 import { outputText } from '../../acp/transcript/output.ts';
 import type { EventRecord, StreamName } from '../../core/event.ts';
-import { coloursAfter, type Span, spansOf } from './ansi.ts';
+import { coloursAfter, parseSpans, type Span } from './ansi.ts';
 import { bounds } from './bounds.ts';
-import { isDull } from './inert.ts';
+import { isPlainText } from './escape.ts';
 
 export interface Line {
   /** Counts from 1. */
@@ -72,7 +72,7 @@ export class Lines {
 
   spans(n: number): Span[] {
     const line = this.at(n);
-    return line ? spansOf(line.raw, line.carry) : [];
+    return line ? parseSpans(line.raw, line.carry) : [];
   }
 
   /** The text of lines, exactly as printed. Both numbers are inclusive. */
@@ -130,7 +130,7 @@ export class Lines {
           ...about,
           raw: before.raw + fits,
           binary: before.binary || how.binary,
-          dull: before.dull && isDull(fits),
+          dull: before.dull && isPlainText(fits),
         }
       : {
           n: this.#count + 1,
@@ -141,7 +141,7 @@ export class Lines {
           ...about,
           binary: how.binary,
           carry: state.colours,
-          dull: isDull(fits),
+          dull: isPlainText(fits),
         };
     if (before) this.#replace(line);
     else this.#push(line);

@@ -4,7 +4,7 @@ import { Button } from './button.tsx';
 
 export function ActForm({
   act,
-  look = 'primary',
+  variant = 'primary',
   busy,
   error,
   onSubmit,
@@ -13,7 +13,7 @@ export function ActForm({
 }: {
   /** The label of the submit button. */
   act: string;
-  look?: 'primary' | 'danger';
+  variant?: 'primary' | 'danger';
   busy: boolean;
   error?: string | undefined;
   onSubmit: () => void;
@@ -34,7 +34,7 @@ export function ActForm({
       )}
       <div className="flex justify-end gap-2">
         <Button onClick={onCancel}>Cancel</Button>
-        <Button type="submit" look={look} busy={busy}>
+        <Button type="submit" variant={variant} busy={busy}>
           {act}
         </Button>
       </div>

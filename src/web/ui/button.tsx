@@ -1,9 +1,9 @@
 import type { ButtonHTMLAttributes, ReactNode, Ref } from 'react';
 import { cx } from './cx.ts';
 
-type Look = 'primary' | 'plain' | 'quiet' | 'danger';
+type ButtonVariant = 'primary' | 'plain' | 'quiet' | 'danger';
 
-const looks: Record<Look, string> = {
+const looks: Record<ButtonVariant, string> = {
   primary: 'bg-accent text-on-accent border-transparent hover:brightness-110 font-medium',
   plain: 'bg-ground border-line-strong/60 hover:bg-surface',
   quiet: 'border-transparent hover:bg-surface text-muted hover:text-text',
@@ -11,7 +11,7 @@ const looks: Record<Look, string> = {
 };
 
 export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
-  look?: Look;
+  variant?: ButtonVariant;
   /** Shown before the label. */
   icon?: ReactNode;
   /** The action is in progress: the button is disabled, but stays legible. */
@@ -19,14 +19,22 @@ export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   ref?: Ref<HTMLButtonElement>;
 }
 
-export function Button({ look = 'plain', icon, busy, className, children, disabled, ...rest }: ButtonProps) {
+export function Button({
+  variant = 'plain',
+  icon,
+  busy,
+  className,
+  children,
+  disabled,
+  ...rest
+}: ButtonProps) {
   return (
     <button
       type="button"
       {...rest}
       disabled={disabled || busy}
       aria-busy={busy || undefined}
-      className={buttonClass(look, cx(busy && 'opacity-70', className))}
+      className={buttonClass(variant, cx(busy && 'opacity-70', className))}
     >
       {icon}
       {children}
@@ -35,11 +43,11 @@ export function Button({ look = 'plain', icon, busy, className, children, disabl
 }
 
 /** The same look for links. */
-export function buttonClass(look: Look = 'plain', more?: string): string {
+export function buttonClass(variant: ButtonVariant = 'plain', more?: string): string {
   return cx(
     'tap inline-flex shrink-0 items-center justify-center gap-1.5 rounded-md border px-2.5 text-base whitespace-nowrap',
     'transition-colors disabled:opacity-50 [&_svg]:size-4',
-    looks[look],
+    looks[variant],
     more,
   );
 }
@@ -48,7 +56,7 @@ export function buttonClass(look: Look = 'plain', more?: string): string {
 export function IconButton({ label, className, ...rest }: Omit<ButtonProps, 'children'> & { label: string }) {
   return (
     <Button
-      look="quiet"
+      variant="quiet"
       {...rest}
       aria-label={label}
       title={label}

@@ -36,12 +36,12 @@ export function useFields<T extends Record<string, string | readonly string[]>>(
   empty: T,
 ): [T, (next: Partial<T> | null) => void] {
   const [text, setText] = useDraft(key);
-  let kept: Partial<T> = {};
+  let stored: Partial<T> = {};
   try {
-    if (text !== '') kept = JSON.parse(text) as Partial<T>;
+    if (text !== '') stored = JSON.parse(text) as Partial<T>;
   } catch {
     // Malformed: ignore it.
   }
-  const fields = { ...empty, ...kept };
+  const fields = { ...empty, ...stored };
   return [fields, (next) => setText(next === null ? '' : JSON.stringify({ ...fields, ...next }))];
 }

@@ -35,10 +35,10 @@ export function ForgetDialog({
         <p>{returning}</p>
         <Refused error={act.error} />
         <div className="flex justify-end gap-2">
-          <Button look="quiet" onClick={onClose}>
+          <Button variant="quiet" onClick={onClose}>
             Cancel
           </Button>
-          <Button look="danger" busy={act.isPending} onClick={() => act.mutate()}>
+          <Button variant="danger" busy={act.isPending} onClick={() => act.mutate()}>
             {act.isPending ? 'Forgetting…' : 'Forget'}
           </Button>
         </div>

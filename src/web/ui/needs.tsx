@@ -21,7 +21,7 @@ export function Needs({
           key={need}
           type="button"
           aria-label={`Remove dependency on ${need}`}
-          onClick={() => onChange(needs.filter((one) => one !== need))}
+          onClick={() => onChange(needs.filter((item) => item !== need))}
           className="tap inline-flex max-w-full items-center gap-1 rounded-full border border-line bg-surface px-2"
         >
           <span className="truncate">{need}</span> <X aria-hidden className="size-3 shrink-0" />
@@ -34,7 +34,7 @@ export function Needs({
         className="max-w-44"
         choices={[
           { value: '', label: needs.length > 0 ? 'Add a step…' : 'No other step' },
-          ...steps.filter((one) => !needs.includes(one)).map((one) => ({ value: one, label: one })),
+          ...steps.filter((step) => !needs.includes(step)).map((step) => ({ value: step, label: step })),
         ]}
       />
     </div>

@@ -14,12 +14,12 @@ import {
 import type { AgentRecord } from '../api/queries.ts';
 import { cx } from './cx.ts';
 
-interface Look {
+interface StatusStyle {
   icon: LucideIcon;
   colour: string;
 }
 
-const looks: Record<string, Look> = {
+const statusStyles: Record<string, StatusStyle> = {
   created: { icon: Circle, colour: 'text-muted' },
   pending: { icon: Circle, colour: 'text-muted' },
   open: { icon: Circle, colour: 'text-muted' },
@@ -43,7 +43,7 @@ const texts: Record<string, string> = {
 };
 
 export function Status({ status, className }: { status: string; className?: string }) {
-  const { icon: Icon, colour } = looks[status] ?? { icon: Circle, colour: 'text-muted' };
+  const { icon: Icon, colour } = statusStyles[status] ?? { icon: Circle, colour: 'text-muted' };
   return (
     <span className={cx('inline-flex items-center gap-1 whitespace-nowrap', colour, className)}>
       <Icon aria-hidden className="size-3.5 shrink-0" />
@@ -56,13 +56,13 @@ export function Status({ status, className }: { status: string; className?: stri
 export function AgentStatus({ agent, className }: { agent: AgentRecord; className?: string }) {
   return (
     <span className={cx('inline-flex flex-wrap items-center gap-x-2', className)}>
-      {needsYou(agent) && <Status status="needs_you" />}
+      {needsAttention(agent) && <Status status="needs_you" />}
       <Status status={agent.status} />
       {agent.activity === 'quiet' && <span className="text-muted">quiet</span>}
     </span>
   );
 }
 
-export function needsYou(agent: AgentRecord): boolean {
+export function needsAttention(agent: AgentRecord): boolean {
   return agent.pending_reviews + agent.pending_elicitations > 0;
 }

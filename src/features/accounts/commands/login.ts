@@ -3,11 +3,19 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
 import type { Command } from 'commander';
-import { Api, type ApiOptions, baseUrl, connect, connectOpen, localUrl, planeUrl } from '../../../cli/api.ts';
+import {
+  Api,
+  type ApiOptions,
+  baseUrl,
+  connect,
+  connectWithoutToken,
+  localUrl,
+  planeUrl,
+} from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { dropCredential, readCredentials, storeCredential } from '../../../cli/credentials.ts';
 import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
-import { leaf, localFlags, remote, withLocal } from '../../../cli/options.ts';
+import { addJsonCommand, localFlags, remote, withLocal } from '../../../cli/options.ts';
 import { printJson, printRecord, say } from '../../../cli/output.ts';
 import { ask, firstLine, password } from '../../../cli/prompt.ts';
 import { visible } from '../../../cli/terminal.ts';
@@ -34,7 +42,9 @@ export function addLogin(program: Command, context: Context): void {
 
 function addSignIn(program: Command, context: Context): void {
   const { io } = context;
-  withLocal(leaf(program, 'login [url]', 'sign in to a plane; the token is stored for your local user'))
+  withLocal(
+    addJsonCommand(program, 'login [url]', 'sign in to a plane; the token is stored for your local user'),
+  )
     .option('-u, --username <name>', 'user to sign in')
     .option('--password-file <file>', 'file with the password on its first line (-: stdin)')
     .option('--with-token', 'read an API token from stdin instead')
@@ -55,9 +65,9 @@ function addLogout(program: Command, context: Context): void {
     async (options: Options) => {
       const url = await planeUrl(context, options);
       // Not the token in SVC_TOKEN, which svc does not store.
-      const kept = (await readCredentials(io)).hosts[url];
-      if (!kept) throw failed(`not signed in to ${url}`);
-      const ended = await new Api(url, kept.token, io).call('logout', {}).then(
+      const stored = (await readCredentials(io)).hosts[url];
+      if (!stored) throw failed(`not signed in to ${url}`);
+      const ended = await new Api(url, stored.token, io).call('logout', {}).then(
         () => true,
         (error) => {
           if (error instanceof Problem && error.kind === 'unauthenticated') return true;
@@ -114,7 +124,7 @@ function addJoinLink(program: Command, context: Context): void {
     'show the link and PIN for creating the root user; run this as the user of the service',
   ).action(async (options: Options) => {
     const named = options.url ?? (io.env.SVC_URL || undefined);
-    const open = await connectOpen(context, { ...options, url: named ?? localUrl(context, options) });
+    const open = await connectWithoutToken(context, { ...options, url: named ?? localUrl(context, options) });
     const { file } = await open.call('createJoinChallenge', {});
     const challenge = await readChallenge(file);
     if (options.json) return printJson(io, challenge);
@@ -165,15 +175,15 @@ async function joinLink(context: Context, options: JoinOptions): Promise<{ url: 
       );
     }
     const { url, token } = JSON.parse(text);
-    return { url: baseOf(String(url)), token: String(token) };
+    return { url: linkBaseUrl(String(url)), token: String(token) };
   }
   const link = await firstLine(io, options.linkFile);
   const token = /#t=([\w-]+)$/.exec(link)?.[1];
   if (token === undefined)
     throw usage('--link-file must contain the complete join link, including the part after #');
-  return { url: baseOf(link), token };
+  return { url: linkBaseUrl(link), token };
 }
 
-function baseOf(link: string): string {
+function linkBaseUrl(link: string): string {
   return baseUrl(link.replace(/\/join#.*$/, ''));
 }

@@ -38,7 +38,7 @@ export function addUsers(program: Command, context: Context): void {
     .option('--role <role>', 'user or root', 'user')
     .option('--password-file <file>', 'file with the password on its first line (-: stdin)')
     .action(async (username: string, options: Options) => {
-      const role = roleOf(options.role);
+      const role = parseRole(options.role);
       const api = await connect(context, options);
       const secret = await password(io, `Password of ${username}`, options.passwordFile, { twice: true });
       const body = { username, password: secret, role };
@@ -50,7 +50,11 @@ export function addUsers(program: Command, context: Context): void {
     async (username: string, role: string, options: Options) => {
       const api = await connect(context, options);
       const params = { user_id: await userId(api, username) };
-      await printRecord(io, await api.call('updateUser', { params, body: { role: roleOf(role) } }), options);
+      await printRecord(
+        io,
+        await api.call('updateUser', { params, body: { role: parseRole(role) } }),
+        options,
+      );
     },
   );
 
@@ -74,7 +78,7 @@ export function addUsers(program: Command, context: Context): void {
     });
 }
 
-function roleOf(role: string | undefined): 'root' | 'user' {
+function parseRole(role: string | undefined): 'root' | 'user' {
   if (role === 'root' || role === 'user') return role;
   throw usage('the role must be user or root');
 }

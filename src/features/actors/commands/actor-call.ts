@@ -31,7 +31,7 @@ interface Call<M extends ActorMethod> {
 }
 
 /** Where the nearest process listens, and how to verify it. */
-interface Place {
+interface CallTarget {
   host: string;
   port: number;
   server_name: string;
@@ -48,7 +48,7 @@ export async function callPlane<M extends ActorMethod>(
   call: Call<M>,
 ): Promise<ActorResult<M>> {
   try {
-    return await callNearest(context, options, call);
+    return await callFirstReachable(context, options, call);
   } catch (error) {
     if (!(error instanceof Problem) || error.code !== problems.nodeUnreachable().code) throw error;
     // The process that serves this command is unavailable, not an agent's node.
@@ -56,32 +56,32 @@ export async function callPlane<M extends ActorMethod>(
   }
 }
 
-async function callNearest<M extends ActorMethod>(
+async function callFirstReachable<M extends ActorMethod>(
   context: Context,
   options: LocalOptions,
   { method, actor_id, params }: Call<M>,
 ): Promise<ActorResult<M>> {
   const { env, signal } = context.io;
-  const config = configOf(context, options);
+  const config = loadCallConfig(context, options);
   if (!config.agent && !config.values.get('internal_grpc.enabled')) {
     throw failed(problems.internalGrpcUnavailable().message);
   }
   const own = config.agent ? null : await ownCertificate(config.values);
-  const credentials = [...credentialsOf(config.values, env, actor_id), ...(own ? [NO_TOKEN] : [])];
+  const credentials = [...listCredentials(config.values, env, actor_id), ...(own ? [NO_TOKEN] : [])];
   if (credentials.length === 0) throw failed('internal_grpc.auth.shared_secret is not configured');
-  const place = config.agent ? await placeOfAgent(env) : await placeOfConfig(config.values);
+  const call_target = config.agent ? await agentCallTarget(env) : await configCallTarget(config.values);
   const connection = await openConnection({
-    host: place.host,
-    port: place.port,
-    servername: place.server_name,
-    tls: place.ca === null ? null : { ca: place.ca, anchors: true, ...own },
+    host: call_target.host,
+    port: call_target.port,
+    servername: call_target.server_name,
+    tls: call_target.ca === null ? null : { ca: call_target.ca, anchors: true, ...own },
     signal,
   });
   try {
     let refusal: unknown;
     for (const credential of credentials) {
       try {
-        return (await ask(connection, method, params, await credential(), signal)) as ActorResult<M>;
+        return (await callTarget(connection, method, params, await credential(), signal)) as ActorResult<M>;
       } catch (error) {
         if (!isUnauthorized(error)) throw error;
         refusal = error;
@@ -93,7 +93,7 @@ async function callNearest<M extends ActorMethod>(
   }
 }
 
-async function ask(
+async function callTarget(
   { transport }: Connection,
   method: string,
   params: unknown,
@@ -123,7 +123,7 @@ function isUnauthorized(error: unknown): boolean {
  * `agent`: the environment names the process to call. A configuration that the agent's user may not read counts as
  * missing.
  */
-function configOf(
+function loadCallConfig(
   { io: { env }, local }: Context,
   options: LocalOptions,
 ): { agent: true; values: Config | null } | { agent: false; values: Config } {
@@ -142,7 +142,7 @@ function configOf(
 const announced = z.object({ endpoint: z.url({ protocol: /^https?$/ }), server_name: z.string().optional() });
 
 /** The address that the service last wrote next to the token, else the one from the agent's start. */
-async function placeOfAgent(env: Env): Promise<Place> {
+async function agentCallTarget(env: Env): Promise<CallTarget> {
   const {
     SVC_ACTOR_ENDPOINT: endpoint = '',
     SVC_ACTOR_CA_FILE: ca_file,
@@ -150,16 +150,16 @@ async function placeOfAgent(env: Env): Promise<Place> {
   } = env;
   const folder = token_file ? dirname(token_file) : null;
   const text = folder && (await readFile(join(folder, 'actor.json'), 'utf8').catch(() => null));
-  const said = announced.safeParse(text ? parseJson(text) : { endpoint });
-  const { data: place } = said.success ? said : announced.safeParse({ endpoint });
-  if (!place) throw failed('SVC_ACTOR_ENDPOINT is not a URL');
-  const url = new URL(place.endpoint);
+  const parsed = announced.safeParse(text ? parseJson(text) : { endpoint });
+  const { data: call_target } = parsed.success ? parsed : announced.safeParse({ endpoint });
+  if (!call_target) throw failed('SVC_ACTOR_ENDPOINT is not a URL');
+  const url = new URL(call_target.endpoint);
   const host = url.hostname.replace(/^\[|\]$/g, '');
   const ca_path = ca_file || (folder && join(folder, 'ca.pem'));
   return {
     host,
     port: Number(url.port || (url.protocol === 'https:' ? 443 : 80)),
-    server_name: place.server_name ?? host,
+    server_name: call_target.server_name ?? host,
     ca: url.protocol === 'https:' ? await readAuthority(ca_path) : null,
   };
 }
@@ -172,7 +172,7 @@ async function readAuthority(path: string | null): Promise<string> {
 }
 
 /** The listener in this machine's configuration, verified with the certificates in its `cert_dir`. */
-async function placeOfConfig(config: Config): Promise<Place> {
+async function configCallTarget(config: Config): Promise<CallTarget> {
   const near = nearAddress(parseAddress(config.get('internal_grpc.listen'))!);
   if (config.get('internal_grpc.security.mode') === 'disabled')
     return { ...near, server_name: near.host, ca: null };
@@ -195,7 +195,7 @@ type Credential = () => Promise<string | null>;
 /** The certificate of the connection is the only credential. */
 const NO_TOKEN: Credential = async () => null;
 
-function credentialsOf(config: Config | null, env: Env, actor_id: string | undefined): Credential[] {
+function listCredentials(config: Config | null, env: Env, actor_id: string | undefined): Credential[] {
   const { SVC_SESSION_ID: session_id, SVC_ACTOR_TOKEN_FILE: token_file } = env;
   const shared_secret = config?.get('internal_grpc.auth.shared_secret') ?? null;
   const found: Credential[] = [];

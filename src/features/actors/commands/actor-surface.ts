@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { sleep } from '../../../base/async.ts';
 import type { Context } from '../../../cli/context.ts';
 import { failed, usage } from '../../../cli/failure.ts';
-import { type LocalOptions, leaf, withLocal } from '../../../cli/options.ts';
+import { addJsonCommand, type LocalOptions, withLocal } from '../../../cli/options.ts';
 import { printJson } from '../../../cli/output.ts';
 import { Problem } from '../../../core/problem.ts';
 import type { ActorMethod, ActorParams, ActorResult } from '../contract.ts';
@@ -24,7 +24,7 @@ export class ActorSurface {
   }
 
   command(name: string, description: string): Command {
-    const command = withLocal(leaf(this.#actor, name, description));
+    const command = withLocal(addJsonCommand(this.#actor, name, description));
     return command.option('--actor-id <id>', 'act as this actor (SVC_ACTOR_ID)');
   }
 
@@ -49,10 +49,12 @@ export class ActorSurface {
   }
 
   /** Repeats a call whose answer may have been lost; only for idempotent calls. */
-  async askAgain<M extends ActorMethod>(...asked: Parameters<typeof this.ask<M>>): Promise<ActorResult<M>> {
+  async askWithRetry<M extends ActorMethod>(
+    ...args: Parameters<typeof this.ask<M>>
+  ): Promise<ActorResult<M>> {
     for (let tries = 1; ; tries++) {
       try {
-        return await this.ask(...asked);
+        return await this.ask(...args);
       } catch (error) {
         if (!isPassing(error) || tries >= limits.actor_tries || this.context.io.signal.aborted) throw error;
         await sleep(limits.actor_retry_ms);

@@ -37,7 +37,7 @@ export function addActorWork(surface: ActorSurface): void {
 }
 
 function addSteps(surface: ActorSurface): void {
-  const keyOf = ({ stepKey }: StepOptions) => {
+  const requireStepKey = ({ stepKey }: StepOptions) => {
     const step_key = stepKey ?? surface.context.io.env.SVC_STEP_KEY;
     if (!step_key) throw usage('--step-key is required');
     return step_key;
@@ -47,8 +47,8 @@ function addSteps(surface: ActorSurface): void {
     .option('--step-key <key>', 'show only this step, with its prompt, input and output')
     .action(async (options: StepOptions) => {
       const { stepKey: step_key } = options;
-      const asked = step_key === undefined ? {} : { step_key };
-      await surface.print(await surface.ask(options, 'step-list', asked));
+      const params = step_key === undefined ? {} : { step_key };
+      await surface.print(await surface.ask(options, 'step-list', params));
     });
   surface
     .commandInRun('step-add', 'add a step to the run, for a member (leaders)')
@@ -72,24 +72,24 @@ function addSteps(surface: ActorSurface): void {
     .option('--step-key <key>', 'the step (SVC_STEP_KEY)')
     .option('--output <output>', OUTPUT)
     .action(async (options: StepOptions) => {
-      const said = { step_key: keyOf(options), output: readOutput(options.output) };
-      await surface.print(await surface.ask(options, 'step-complete', said));
+      const params = { step_key: requireStepKey(options), output: readOutput(options.output) };
+      await surface.print(await surface.ask(options, 'step-complete', params));
     });
   surface
     .commandInRun('step-fail', 'fail a step')
     .option('--step-key <key>', 'the step (SVC_STEP_KEY)')
     .requiredOption('--error-text <text>', ERROR_TEXT)
     .action(async (options: StepOptions) => {
-      const said = { step_key: keyOf(options), error_text: options.errorText };
-      await surface.print(await surface.ask(options, 'step-fail', said));
+      const params = { step_key: requireStepKey(options), error_text: options.errorText };
+      await surface.print(await surface.ask(options, 'step-fail', params));
     });
   surface
     .commandInRun('step-input-required', 'report that a step needs an answer from a person')
     .option('--step-key <key>', 'the step (SVC_STEP_KEY)')
     .requiredOption('--reason <text>', 'the question')
     .action(async (options: StepOptions) => {
-      const said = { step_key: keyOf(options), reason: options.reason };
-      await surface.print(await surface.ask(options, 'step-input-required', said));
+      const params = { step_key: requireStepKey(options), reason: options.reason };
+      await surface.print(await surface.ask(options, 'step-input-required', params));
     });
 }
 

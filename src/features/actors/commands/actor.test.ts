@@ -239,8 +239,8 @@ test('ignores a configuration that an agent cannot read; elsewhere it is an erro
   const loadConfig = () => {
     throw invalid('config file /etc/svc/config.toml cannot be read: EACCES');
   };
-  const asked = (with_env: Record<string, string>) =>
+  const runAs = (with_env: Record<string, string>) =>
     run(['actor', 'whoami'], { home, env: with_env, local: { loadConfig } });
-  expect(await asked(env)).toMatchObject({ code: 0 });
-  expect(await asked({})).toMatchObject({ code: 1, stderr: expect.stringContaining('EACCES') });
+  expect(await runAs(env)).toMatchObject({ code: 0 });
+  expect(await runAs({})).toMatchObject({ code: 1, stderr: expect.stringContaining('EACCES') });
 });

@@ -4,7 +4,7 @@
  */
 import type { Command } from 'commander';
 import type { Context } from '../../../cli/context.ts';
-import { refuseRepeats } from '../../../cli/options.ts';
+import { rejectRepeatedOptions } from '../../../cli/options.ts';
 import { addActorReviews } from './actor-reviews.ts';
 import { type ActorOptions, ActorSurface } from './actor-surface.ts';
 import { addActorWork } from './actor-work.ts';
@@ -23,5 +23,5 @@ export function addActor(
   addActorWork(surface);
   for (const add of more) add(surface);
   addActorReviews(surface);
-  for (const command of actor.commands) refuseRepeats(command);
+  for (const command of actor.commands) rejectRepeatedOptions(command);
 }

@@ -30,10 +30,10 @@ function makeServer(context: Context, options: LocalOptions): McpServer {
     // The session determines the actor and the run.
     const { actor_id: _, run_id: __, ...shape } = (params as z.ZodObject).shape;
     const config = { description: tool, inputSchema: z.object(shape) };
-    server.registerTool(method.replaceAll('-', '_'), config, async (given) => {
+    server.registerTool(method.replaceAll('-', '_'), config, async (params) => {
       try {
-        const asked = { method, actor_id: undefined, params: given as ActorParams<ActorMethod> };
-        const answer = await callPlane(context, options, asked);
+        const call = { method, actor_id: undefined, params: params as ActorParams<ActorMethod> };
+        const answer = await callPlane(context, options, call);
         return { content: [{ type: 'text', text: JSON.stringify(answer) }] };
       } catch (error) {
         if (!(error instanceof Problem || error instanceof Failure)) throw error;

@@ -8,7 +8,7 @@ import { configKeys } from '../../../core/config.ts';
 import { problems } from '../../../core/problem.ts';
 import { type ActorListener, openActorListener } from '../../../server/actors/listener.ts';
 import { run } from '../../../testing/cli.ts';
-import { withAgentsOwn } from './mcp.ts';
+import { withParentEnv } from './mcp.ts';
 
 let home: string;
 let listener: ActorListener;
@@ -38,15 +38,15 @@ interface Answer {
 }
 
 /** Answers by request number, from 1; the client disconnects when it has all of them. */
-async function talk(...requests: { method: string; params?: object }[]): Promise<Answer[]> {
+async function exchange(...requests: { method: string; params?: object }[]): Promise<Answer[]> {
   const initialize = {
     method: 'initialize',
     params: { protocolVersion: '2025-06-18', capabilities: {}, clientInfo: { name: 'test', version: '1' } },
   };
-  const lines = [initialize, ...requests].map((one, id) => JSON.stringify({ jsonrpc: '2.0', id, ...one }));
+  const lines = [initialize, ...requests].map((item, id) => JSON.stringify({ jsonrpc: '2.0', id, ...item }));
   lines.splice(1, 0, JSON.stringify({ jsonrpc: '2.0', method: 'notifications/initialized' }));
   const leaving = new AbortController();
-  let said = '';
+  let output = '';
   const config = { get: (key: keyof typeof configKeys) => configKeys[key].default };
   await run(['mcp', '--actor'], {
     home,
@@ -58,11 +58,11 @@ async function talk(...requests: { method: string; params?: object }[]): Promise
     open_input: `${lines.join('\n')}\n`,
     signal: leaving.signal,
     onStdout: (text) => {
-      said += text;
-      if (said.split('\n').length > lines.length - 1) leaving.abort();
+      output += text;
+      if (output.split('\n').length > lines.length - 1) leaving.abort();
     },
   });
-  const answers = said
+  const answers = output
     .trimEnd()
     .split('\n')
     .map((line) => JSON.parse(line) as Answer);
@@ -70,7 +70,7 @@ async function talk(...requests: { method: string; params?: object }[]): Promise
 }
 
 test('the tools are those of an actor, and none has a parameter for actor or run', async () => {
-  const [listed] = await talk({ method: 'tools/list' });
+  const [listed] = await exchange({ method: 'tools/list' });
   const tools = listed!.result.tools as { name: string; description: string; inputSchema: object }[];
   expect(tools.map(({ name }) => name)).toEqual([
     ...['whoami', 'team_members', 'run_members', 'inbox', 'receive', 'ack', 'send'],
@@ -95,14 +95,17 @@ test('the tools are those of an actor, and none has a parameter for actor or run
 });
 
 test('a tool calls the plane with the session’s own token, and returns its answer', async () => {
-  const [answer] = await talk({ method: 'tools/call', params: { name: 'inbox', arguments: { limit: 3 } } });
+  const [answer] = await exchange({
+    method: 'tools/call',
+    params: { name: 'inbox', arguments: { limit: 3 } },
+  });
   expect(calls).toMatchObject([{ method: 'inbox', params: { limit: 3 }, token: 'ses_a.secret' }]);
   expect(answer!.result.content).toEqual([{ type: 'text', text: '{"messages":[{"id":1}]}' }]);
 });
 
 test('returns the plane’s error messages to the model', async () => {
   const step = { step_key: 's', member_id: 'hand' };
-  const [answer, wrong] = await talk(
+  const [answer, wrong] = await exchange(
     { method: 'tools/call', params: { name: 'step_add', arguments: step } },
     { method: 'tools/call', params: { name: 'step_add', arguments: {} } },
   );
@@ -117,7 +120,7 @@ test('requires --actor', async () => {
 
 test('reads the agent’s environment from a parent process if the client passes none on', () => {
   const own = { SVC_ACTOR_TOKEN_FILE: '/own' };
-  expect(withAgentsOwn(own, process.pid)).toBe(own);
+  expect(withParentEnv(own, process.pid)).toBe(own);
   const none = { PATH: '/bin' };
-  expect(withAgentsOwn(none, 1)).toBe(none);
+  expect(withParentEnv(none, 1)).toBe(none);
 });

@@ -13,7 +13,7 @@ export function addMcp(program: Command, context: Context): void {
     .requiredOption('--actor', 'serve the tools of an actor: team, mailbox, steps and reviews')
     .action(async (options: LocalOptions) => {
       const { serveActorTools } = await import('./mcp-actor.ts');
-      const env = withAgentsOwn(context.io.env, process.ppid);
+      const env = withParentEnv(context.io.env, process.ppid);
       await serveActorTools({ ...context, io: { ...context.io, env } }, options);
     });
 }
@@ -24,7 +24,7 @@ const NEEDED = ['SVC_ACTOR_ENDPOINT', 'SVC_ACTOR_TOKEN_FILE', 'SVC_ACTOR_CA_FILE
  * Clients often start servers with an almost empty environment. The agent's variables are then read from the parent
  * processes (in /proc).
  */
-export function withAgentsOwn(env: Io['env'], parent_pid: number): Io['env'] {
+export function withParentEnv(env: Io['env'], parent_pid: number): Io['env'] {
   if (env.SVC_ACTOR_TOKEN_FILE) return env;
   for (let pid = parent_pid; pid > 1; pid = readStat(pid)?.ppid ?? 0) {
     if (readVariable(pid, 'SVC_ACTOR_TOKEN_FILE') === null) continue;

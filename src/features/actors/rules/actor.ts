@@ -28,15 +28,15 @@ export interface CallingSession {
  * The actor as which a call is made. Throws `not allowed to act as <actor_id>` if that is not the caller's own, which
  * may also be given as a bare member id. Only a holder of the secret may choose.
  */
-export function actingAs(caller: ActorCaller, asked: string | undefined): string | null {
-  if (asked === undefined || asked === caller.actor_id) return caller.actor_id;
-  if (caller.kind === 'secret') return asked;
-  if (caller.actor_id !== null && asked === caller.session?.member?.member_id) return caller.actor_id;
-  throw notAllowedAs(asked);
+export function actingAs(caller: ActorCaller, requested_id: string | undefined): string | null {
+  if (requested_id === undefined || requested_id === caller.actor_id) return caller.actor_id;
+  if (caller.kind === 'secret') return requested_id;
+  if (caller.actor_id !== null && requested_id === caller.session?.member?.member_id) return caller.actor_id;
+  throw notAllowedAs(requested_id);
 }
 
 /** The actor id of a team's member. */
-export function actorIdOf(member_id: string, team_id: string): string {
+export function memberActorId(member_id: string, team_id: string): string {
   return `${member_id}@${team_id}`;
 }
 
@@ -46,7 +46,7 @@ export function humanActorId(username: string): string {
 }
 
 /** The username in a person's actor id (`user:<username>`); null for any other. */
-export function usernameOf(actor_id: string): string | null {
+export function parseUsername(actor_id: string): string | null {
   return actor_id.startsWith('user:') ? actor_id.slice('user:'.length) : null;
 }
 

@@ -5,15 +5,15 @@ import { limits as sharedLimits } from '../../../base/limits.ts';
 /** An actor's id, or a short name for it, such as `leader`. */
 export const actorName = bounded(sharedLimits.actor_id_chars_max).min(1, { error: 'must not be empty' });
 /** A name or a key. */
-export const given = bounded(sharedLimits.name_chars_max).min(1, { error: 'must not be empty' });
+export const nonEmptyName = bounded(sharedLimits.name_chars_max).min(1, { error: 'must not be empty' });
 
 export const asActor = {
   /** The actor to act as; absent: the caller's own. */
   actor_id: actorName.optional(),
 };
 
-export const inRun = {
+export const inRunParams = {
   ...asActor,
   /** Absent: the run of the caller's session, else the only open one. */
-  run_id: given.optional(),
+  run_id: nonEmptyName.optional(),
 };

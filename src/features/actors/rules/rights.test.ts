@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type ActorAction, actorRoles, mustHaveRight } from './rights.ts';
+import { type ActorAction, actorRoles, authorizeAction } from './rights.ts';
 
 test.each<[ActorAction, leader: boolean, worker: boolean, human: boolean]>([
   ['team.see', true, true, true],
@@ -12,7 +12,7 @@ test.each<[ActorAction, leader: boolean, worker: boolean, human: boolean]>([
   ['run.end', true, false, true],
 ])('%s: leader %s, worker %s, human %s', (action, ...allowed) => {
   for (const [at, role] of actorRoles.entries()) {
-    const act = () => mustHaveRight(role, action);
+    const act = () => authorizeAction(role, action);
     if (allowed[at]) expect(act).not.toThrow();
     else expect(act).toThrow('not allowed');
   }

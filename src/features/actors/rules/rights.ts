@@ -22,7 +22,7 @@ const rights = {
 export type ActorAction = keyof typeof rights;
 
 /** Throws `not allowed`. */
-export function mustHaveRight(role: ActorRole, action: ActorAction): void {
+export function authorizeAction(role: ActorRole, action: ActorAction): void {
   const allowed: readonly ActorRole[] = rights[action];
   if (!allowed.includes(role)) throw problems.notAllowed();
 }

@@ -1,9 +1,9 @@
 /** Formats an agent's description of itself and its settings for people, and parses settings that people type (pure). */
-import { anyText, type Fields, fieldsOf, recordsOf, stringOf } from '../../../acp/json.ts';
+import { asRecord, asRecords, asString, type Fields, toText } from '../../../acp/json.ts';
 import type { AcpConfig } from '../../../acp/state.ts';
 import { PREVIEW } from '../../../acp/v2/version.ts';
 import { failed } from '../../../cli/failure.ts';
-import { pairOf } from '../../../cli/options.ts';
+import { parsePair } from '../../../cli/options.ts';
 import { joined, planLines } from '../../conversations/commands/acp-lines.ts';
 
 const LABEL_WIDTH = 8;
@@ -19,8 +19,8 @@ export function configLines(config: AcpConfig): string[] {
     ...labelled('acp', version === null ? [] : [version === PREVIEW ? `${version} (preview)` : `${version}`]),
     ...labelled('title', config.title === null ? [] : [joined(config.title)]),
     ...labelled('mode', modes ? [joined(modes.currentModeId, among(modes.availableModes, 'id'))] : []),
-    ...labelled('options', recordsOf(config.config_options).map(optionLine)),
-    ...labelled('commands', recordsOf(config.commands).map(commandLine)),
+    ...labelled('options', asRecords(config.config_options).map(optionLine)),
+    ...labelled('commands', asRecords(config.commands).map(commandLine)),
     ...labelled(
       'plan',
       planLines(config.plan).map(({ text }) => text),
@@ -39,11 +39,11 @@ export function signInLines({ auth_methods }: AcpConfig): string[] {
 
 /** Parses `id=value` pairs with the types of the agent's options. Throws if the agent has no such option. */
 export function typedOptions(config: AcpConfig, pairs: readonly string[]): Record<string, string | boolean> {
-  const options = recordsOf(config.config_options);
+  const options = asRecords(config.config_options);
   return Object.fromEntries(
     pairs.map((pair) => {
-      const [id, text] = pairOf(pair, '--set');
-      const option = options.find((one) => one.id === id);
+      const [id, text] = parsePair(pair, '--set');
+      const option = options.find((option) => option.id === id);
       if (!option) throw failed(`the agent has no option ${id}: svc agents config shows them`);
       const truth = option.type === 'boolean' && (text === 'true' || text === 'false');
       return [id, truth ? text === 'true' : text];
@@ -66,19 +66,19 @@ function labelled(label: string, texts: readonly string[]): string[] {
 }
 
 function optionLine(option: Fields): string {
-  const groups = recordsOf(option.options).flatMap((one) =>
-    Array.isArray(one.options) ? recordsOf(one.options) : [one],
+  const groups = asRecords(option.options).flatMap((record) =>
+    Array.isArray(record.options) ? asRecords(record.options) : [record],
   );
   const choices = option.type === 'boolean' ? '(true, false)' : among(groups, 'value');
-  return joined(`${anyText(option.id)} = ${anyText(option.currentValue)}`, choices, stringOf(option.name));
+  return joined(`${toText(option.id)} = ${toText(option.currentValue)}`, choices, asString(option.name));
 }
 
 function commandLine({ name, description, input }: Fields): string {
-  const hint = stringOf(fieldsOf(input).hint);
-  return joined(`/${anyText(name)}${hint === null ? '' : ` <${hint}>`}`, stringOf(description));
+  const hint = asString(asRecord(input).hint);
+  return joined(`/${toText(name)}${hint === null ? '' : ` <${hint}>`}`, asString(description));
 }
 
 function among(choices: unknown, key: string): string {
-  const words = recordsOf(choices).map((choice) => anyText(choice[key]));
-  return words.length === 0 ? '' : `(${words.join(', ')})`;
+  const args = asRecords(choices).map((choice) => toText(choice[key]));
+  return args.length === 0 ? '' : `(${args.join(', ')})`;
 }

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { failed } from '../../../cli/failure.ts';
-import { remote, wholeNumber } from '../../../cli/options.ts';
+import { integer, remote } from '../../../cli/options.ts';
 import { colours, jsonText, print, printJson, printRows, say } from '../../../cli/output.ts';
 import { TerminalFilter, visible } from '../../../cli/terminal.ts';
 import type { StreamName } from '../../../core/event.ts';
@@ -31,7 +31,7 @@ function addInput(agents: Command, context: Context): void {
       const api = await connect(context, options);
       const { id } = await findAgent(api, ref);
       const send = (data: string, eof: boolean) =>
-        api.patiently('sendInput', {
+        api.callWithRetry('sendInput', {
           params: { agent_id: id },
           body: { data, eof },
           idempotency_key: crypto.randomUUID(),
@@ -88,7 +88,7 @@ function addOutput(agents: Command, context: Context): void {
   remote(agents, 'output <agent>', 'print the raw output of one session')
     .option('--session <id>', 'the session; default: the latest')
     .option('--stream <name>', 'only stdout, or only stderr')
-    .option('--tail <bytes>', 'only the last bytes', wholeNumber)
+    .option('--tail <bytes>', 'only the last bytes', integer)
     .option('--raw', 'do not filter terminal output')
     .action(async (ref: string, options: Options & Output) => {
       checkStream(options.stream);
@@ -154,10 +154,13 @@ function addChanges(agents: Command, context: Context): void {
 function addFiles(agents: Command, context: Context): void {
   const { io } = context;
   remote(agents, 'files <agent> [words...]', "find files in an agent's workdir by name").action(
-    async (ref: string, words: string[], options: Options) => {
+    async (ref: string, text_parts: string[], options: Options) => {
       const api = await connect(context, options);
       const { id } = await findAgent(api, ref);
-      const found = await api.call('findFiles', { params: { agent_id: id }, query: { q: words.join(' ') } });
+      const found = await api.call('findFiles', {
+        params: { agent_id: id },
+        query: { q: text_parts.join(' ') },
+      });
       if (options.json) return printJson(io, found);
       if (!found.git) return say(io, 'the workdir is not a git repository');
       await printRows(io, found.paths, [{ title: 'PATH', value: (path) => path }], options);
@@ -174,11 +177,11 @@ function addDiff(agents: Command, context: Context): void {
       const api = await connect(context, options);
       const { id } = await findAgent(api, ref);
       const params = { agent_id: id };
-      const wanted =
+      const selected_paths =
         paths.length > 0 ? paths : (await api.call('getChanges', { params })).files.map(({ path }) => path);
       const clean = io.stdout.isTTY && !options.raw;
       const filter = new TerminalFilter({ colours: false });
-      for (const path of wanted) {
+      for (const path of selected_paths) {
         const change = await api.call('getChange', { params: { ...params, path } });
         if (options.json) await print(io, jsonText(change));
         else if (change.diff === '') await print(io, `${visible(change.path)}: binary, ${change.status}\n`);

@@ -1,4 +1,4 @@
-/** `svc agents …`: records and lifecycle. `agent-output.ts` has their output, `agent-talk.ts` their conversations. */
+/** `svc agents …`: records and lifecycle. `agent-output.ts` has their output, `agent-prompt.ts` their conversations. */
 
 import { isAbsolute, resolve } from 'node:path';
 import type { Command } from 'commander';
@@ -6,7 +6,7 @@ import { addAgentDoctor } from '../../../cli/agent-doctor.ts';
 import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure, usage } from '../../../cli/failure.ts';
-import { collect, pairOf, remote, timeLimit, wholeNumber } from '../../../cli/options.ts';
+import { collect, integer, parsePair, remote, timeLimit } from '../../../cli/options.ts';
 import { type Column, printRecord, printRows, report, say } from '../../../cli/output.ts';
 import { textOrStdin } from '../../../cli/prompt.ts';
 import { visible } from '../../../cli/terminal.ts';
@@ -15,7 +15,7 @@ import { Problem } from '../../../core/problem.ts';
 import { findTeam } from '../../teams/commands/team-refs.ts';
 import type { AgentStatus } from '../rules.ts';
 import { addAgentOutput } from './agent-output.ts';
-import { addAgentTalk } from './agent-talk.ts';
+import { addPromptCommands } from './agent-prompt.ts';
 import { each } from './each.ts';
 import { leftBehindLines } from './left-behind.ts';
 import { followToEnd, requireCompleted, type WaitOptions } from './wait.ts';
@@ -65,13 +65,13 @@ interface DeleteOptions extends Common {
 const columns: Column<AgentRecord>[] = [
   { title: 'ID', value: (agent) => agent.id },
   { title: 'NAME', value: (agent) => agent.name },
-  { title: 'STATUS', value: statusWords },
+  { title: 'STATUS', value: formatStatus },
   { title: 'NODE', value: (agent) => agent.node_id },
   { title: 'CREATED', value: (agent) => agent.created_at },
   { title: 'WORKDIR', value: (agent) => agent.workdir },
 ];
 
-function statusWords(agent: AgentRecord): string {
+function formatStatus(agent: AgentRecord): string {
   if (agent.status === 'running' && agent.activity) return `running (${agent.activity})`;
   if (agent.status !== 'failed') return agent.status;
   return `failed (${agent.exit_signal ?? (agent.exit_code !== null ? agent.exit_code : agent.reason)})`;
@@ -89,7 +89,7 @@ export function addAgents(program: Command, context: Context): void {
   addWait(agents, context);
   addDelete(agents, context);
   addAgentOutput(agents, context);
-  addAgentTalk(agents, context);
+  addPromptCommands(agents, context);
   addAgentDoctor(agents, context);
 }
 
@@ -175,7 +175,7 @@ function addStart(agents: Command, context: Context): void {
         await followOrReport(
           context,
           api,
-          await orKept(ref, api.call('startAgent', args)),
+          await explainPending(ref, api.call('startAgent', args)),
           last_seq,
           options,
         );
@@ -192,7 +192,7 @@ function addStop(agents: Command, context: Context): void {
       await each(io, refs, async (ref) => {
         const { id } = await findAgent(api, ref);
         const args = { params: { agent_id: id }, body: graceBody(options) };
-        await reportAgent(context, await orKept(ref, api.call('stopAgent', args)), options);
+        await reportAgent(context, await explainPending(ref, api.call('stopAgent', args)), options);
       });
     },
   );
@@ -212,7 +212,7 @@ function addRestart(agents: Command, context: Context): void {
       await followOrReport(
         context,
         api,
-        await orKept(ref, api.call('restartAgent', args)),
+        await explainPending(ref, api.call('restartAgent', args)),
         last_seq,
         options,
       );
@@ -273,7 +273,7 @@ function addDelete(agents: Command, context: Context): void {
 
 function reportAgent(context: Context, agent: AgentRecord, options: Common): Promise<void> {
   const { io } = context;
-  const line = `${agent.id}  ${agent.name}  ${statusWords(agent)}`;
+  const line = `${agent.id}  ${agent.name}  ${formatStatus(agent)}`;
   return report(io, agent, { line, columns: columns.slice(0, 3) }, options);
 }
 
@@ -292,7 +292,7 @@ async function followOrReport(
 
 function listQuery(cwd: string, options: ListOptions): NonNullable<CallArgs<'listAgents'>['query']> {
   const { status, node, name, label, owner, repo, query } = options;
-  for (const pair of label ?? []) pairOf(pair, '--label');
+  for (const pair of label ?? []) parsePair(pair, '--label');
   return {
     ...{ status, node_id: node, name, label, owner, q: query },
     ...(repo !== undefined && { repo: here(cwd, repo, node) }),
@@ -300,7 +300,7 @@ function listQuery(cwd: string, options: ListOptions): NonNullable<CallArgs<'lis
 }
 
 /** If the plane keeps the request for an unreachable node, throws an error that says so and explains how to withdraw it. */
-async function orKept<T>(ref: string, answer: Promise<T>): Promise<T> {
+async function explainPending<T>(ref: string, answer: Promise<T>): Promise<T> {
   try {
     return await answer;
   } catch (error) {
@@ -324,7 +324,7 @@ function followsOne(refs: readonly string[], { follow }: Common): void {
 }
 
 function withGrace(command: Command): Command {
-  return command.option('--grace <seconds>', 'seconds between SIGTERM and SIGKILL, 0 to 60', wholeNumber);
+  return command.option('--grace <seconds>', 'seconds between SIGTERM and SIGKILL, 0 to 60', integer);
 }
 
 function graceBody(options: Common): { grace_seconds?: number } {
@@ -338,24 +338,24 @@ function createBody(
   options: CreateOptions,
 ): NonNullable<CallArgs<'createAgent'>['body']> {
   const { command, preset, repo, workdir } = options;
-  const given = (command === undefined ? 0 : 1) + (argv.length > 0 ? 1 : 0);
-  if (given > 1 || (given === 0 && preset === undefined)) {
+  const pairs = (command === undefined ? 0 : 1) + (argv.length > 0 ? 1 : 0);
+  if (pairs > 1 || (pairs === 0 && preset === undefined)) {
     throw usage('give either --command TEXT, or a program after --, or --preset ID');
   }
-  const made = repo !== undefined || workdir === undefined;
+  const creates_worktree = repo !== undefined || workdir === undefined;
   return {
     name,
     ...(command !== undefined && { command }),
     ...(argv.length > 0 && { argv }),
     ...(preset !== undefined && { preset }),
     ...(workdir !== undefined && { workdir: here(io.cwd, workdir, options.node) }),
-    ...(made && { worktree_mode: 'create_worktree' as const }),
+    ...(creates_worktree && { worktree_mode: 'create_worktree' as const }),
     ...(repo !== undefined && { worktree_repo: here(io.cwd, repo, options.node) }),
     ...(options.ref !== undefined && { worktree_ref: options.ref }),
     ...(options.node !== undefined && { node_id: options.node }),
     ...(options.env && { env: variables(options.env, io.env) }),
     ...(options.label && {
-      labels: Object.fromEntries(options.label.map((pair) => pairOf(pair, '--label'))),
+      labels: Object.fromEntries(options.label.map((pair) => parsePair(pair, '--label'))),
     }),
     ...(options.restart !== undefined && { restart_policy: options.restart as 'never' }),
     ...(options.protocol !== undefined && { protocol: options.protocol as 'acp' }),
@@ -371,9 +371,9 @@ function here(cwd: string, path: string, node: string | undefined): string {
   return isAbsolute(path) || (node !== undefined && node !== 'main') ? path : resolve(cwd, path);
 }
 
-function variables(given: string[], env: Context['io']['env']): Record<string, string> {
-  const named = given.map((text): [string, string] => {
-    if (text.includes('=')) return pairOf(text, '--env');
+function variables(pairs: string[], env: Context['io']['env']): Record<string, string> {
+  const named = pairs.map((text): [string, string] => {
+    if (text.includes('=')) return parsePair(text, '--env');
     const value = env[text];
     if (value === undefined) throw usage(`--env ${text}: this shell has no such variable`);
     return [text, value];

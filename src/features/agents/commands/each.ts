@@ -1,6 +1,6 @@
 /** Runs one command for several items named on the command line. */
 import type { Io } from '../../../cli/context.ts';
-import { asFailure, type ExitCode, exitCodes, Failure } from '../../../cli/failure.ts';
+import { type ExitCode, exitCodes, Failure, toFailure } from '../../../cli/failure.ts';
 import { say } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 
@@ -23,7 +23,7 @@ export async function each(
     try {
       await act(ref);
     } catch (error) {
-      const failure = asFailure(error);
+      const failure = toFailure(error);
       if (io.signal.aborted || failure.exit === exitCodes.unauthenticated) throw error;
       ends.add(failure.exit);
       for (const line of failure.message.split('\n')) say(io, visible(`svc: ${ref}: ${line}`));

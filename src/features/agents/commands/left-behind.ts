@@ -3,10 +3,10 @@ import type { LeftBehind } from '../rules.ts';
 
 /** Returns lines of text. They contain unfiltered text of agents. */
 export function leftBehindLines(all: readonly LeftBehind[]): string[] {
-  return all.length === 0 ? ['nothing is left behind'] : all.flatMap(linesOf);
+  return all.length === 0 ? ['nothing is left behind'] : all.flatMap(formatLines);
 }
 
-function linesOf(left: LeftBehind): string[] {
+function formatLines(left: LeftBehind): string[] {
   const { agent_id, name, node_id, workdir, worktree_mode, worktree_repo, worktree_branch } = left;
   const branch = worktree_branch === null ? '' : `, branch ${worktree_branch} of ${worktree_repo}`;
   return [

@@ -19,7 +19,7 @@ afterEach(async () => {
   rmSync(home, { recursive: true, force: true });
 });
 
-const said = (seq: number, text: string) => {
+const messageEvent = (seq: number, text: string) => {
   const update = { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } };
   const payload = { jsonrpc: '2.0', method: 'session/update', params: { update } };
   return frame(seq, { type: 'acp_event', direction: 'from_agent', method: 'session/update', payload });
@@ -37,11 +37,11 @@ async function logs(argv: string[], last_seq: number, pieces: string[], options:
 
 test('messages and output of an agent start on separate lines', async () => {
   const events = [
-    said(1, 'I am '),
+    messageEvent(1, 'I am '),
     output(2, 'a banner', { stream: 'stderr' }),
-    said(3, 'here'),
+    messageEvent(3, 'here'),
     frame(4, { type: 'error', code: 'acp_silent', error: 'no answer' }),
-    said(5, 'again'),
+    messageEvent(5, 'again'),
   ].join('');
   const both = await logs([], 5, [events]);
   expect(both).toMatchObject({
@@ -52,7 +52,7 @@ test('messages and output of an agent start on separate lines', async () => {
 });
 
 test('--stream stderr omits the conversation; --events and --json print one event per line', async () => {
-  const events = said(1, 'words') + output(2, 'x\n', { stream: 'stderr' });
+  const events = messageEvent(1, 'words') + output(2, 'x\n', { stream: 'stderr' });
   expect((await logs(['--stream', 'stderr'], 2, [events])).stdout).toBe('x\n');
   await plane?.close();
   const lines = (await logs(['--events'], 2, [events])).stdout.split('\n');
@@ -64,10 +64,10 @@ test('--stream stderr omits the conversation; --events and --json print one even
 
 test('-n reads more events if the last lines consist of many', async () => {
   const tail = 2 + limits.cli_tail_spare_events;
-  const words = Array.from({ length: 100 }, (_, at) => said(at + 1, `word${at + 1} `));
-  words[1] = said(2, 'two\nthree ');
-  const piece = words.slice(-tail).join('');
-  const ran = await logs(['-n', '2'], 100, [piece, words.join('')]);
+  const args = Array.from({ length: 100 }, (_, at) => messageEvent(at + 1, `word${at + 1} `));
+  args[1] = messageEvent(2, 'two\nthree ');
+  const piece = args.slice(-tail).join('');
+  const ran = await logs(['-n', '2'], 100, [piece, args.join('')]);
   expect(ran.asked).toEqual([`tail=${tail}`, `tail=${tail * limits.cli_tail_growth}`]);
   const lines = ran.stdout.split('\n');
   expect(lines).toHaveLength(3);
@@ -76,10 +76,15 @@ test('-n reads more events if the last lines consist of many', async () => {
 
 test('-n with -f continues after the last lines, within an unfinished line', async () => {
   const stop = new AbortController();
-  const ran = await logs(['-n', '1', '-f'], 2, [said(1, 'one\ntwo') + said(2, ' goes'), said(3, ' on')], {
-    signal: stop.signal,
-    onStdout: (text) => text.includes('on') && stop.abort(),
-  });
+  const ran = await logs(
+    ['-n', '1', '-f'],
+    2,
+    [messageEvent(1, 'one\ntwo') + messageEvent(2, ' goes'), messageEvent(3, ' on')],
+    {
+      signal: stop.signal,
+      onStdout: (text) => text.includes('on') && stop.abort(),
+    },
+  );
   expect(ran).toMatchObject({ code: 130, stdout: 'two goes on\n' });
   expect(ran.asked).toEqual([`tail=${1 + limits.cli_tail_spare_events}`, 'after=2']);
 });

@@ -4,7 +4,7 @@ import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from 
 import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure, usage } from '../../../cli/failure.ts';
 import { LastLines } from '../../../cli/last-lines.ts';
-import { remote, wholeNumber } from '../../../cli/options.ts';
+import { integer, remote } from '../../../cli/options.ts';
 import { print } from '../../../cli/output.ts';
 import { Show, type ShowOptions } from '../../../cli/show.ts';
 import { limits } from '../limits.ts';
@@ -19,7 +19,7 @@ export function addLogs(program: Command, context: Context): void {
   const { io } = context;
   remote(program, 'logs <agent>', "show an agent's output and its conversation")
     .option('-f, --follow', 'keep showing new output')
-    .option('-n, --tail <n>', 'only the last n lines (events with --events or --json)', wholeNumber)
+    .option('-n, --tail <n>', 'only the last n lines (events with --events or --json)', integer)
     .option('--events', 'show every event, one per line')
     .option('--stream <name>', 'only stdout, or only stderr')
     .option('--subagents', 'in a conversation, also show what sub-agents say and do')

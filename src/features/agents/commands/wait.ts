@@ -59,7 +59,7 @@ export async function followToEnd(
   const { id, session_id } = agent;
   const what = { agent_id: id, after, still: `agent ${id} is still running` };
   const end = await watch(context, api, what, options, ({ event }) =>
-    event !== null && isEndOf(session_id, event) ? event : null,
+    event !== null && endsSession(session_id, event) ? event : null,
   );
   const now = await api.call('getAgent', { params: { agent_id: id } });
   if (now.session_id === session_id) return now;
@@ -68,7 +68,7 @@ export async function followToEnd(
   return { ...now, status, activity: null, exit_code, exit_signal, reason, session_id };
 }
 
-export function isEndOf(session_id: string | null, event: EventRecord): boolean {
+export function endsSession(session_id: string | null, event: EventRecord): boolean {
   return event.type === 'status' && event.session_id === session_id && isFinal(event.status as never);
 }
 

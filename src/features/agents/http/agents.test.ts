@@ -38,10 +38,10 @@ test('disconnects a client that reads a patch too slowly', async () => {
 test('stalled clients of one user do not block patches for other users', async () => {
   const { ask, hijacked } = patches();
   const leave = new AbortController();
-  const hers = Array.from({ length: 10 }, () => ask('usr_alice', new Stuck(), leave.signal));
+  const alice_requests = Array.from({ length: 10 }, () => ask('usr_alice', new Stuck(), leave.signal));
   await expect.poll(() => hijacked.length).toBe(2);
   void ask('usr_bob', new Stuck(), leave.signal);
   await expect.poll(() => hijacked).toEqual(['usr_alice', 'usr_alice', 'usr_bob']);
   leave.abort();
-  await Promise.all(hers);
+  await Promise.all(alice_requests);
 });

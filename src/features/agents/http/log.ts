@@ -24,8 +24,8 @@ export function logHandlers(deps: {
       const { before, type: types } = query;
       // Reading forwards, one extra event shows whether there is a next page. Reading backwards, there is no cursor.
       const backwards = before !== undefined && after === undefined;
-      const wanted = backwards ? limit : limit + 1;
-      const events = await log.page(params.agent_id, { after, before, limit: wanted, types });
+      const read_limit = backwards ? limit : limit + 1;
+      const events = await log.page(params.agent_id, { after, before, limit: read_limit, types });
       return asList(
         query,
         page(

@@ -1,5 +1,5 @@
 /** SQL for the state of ACP sessions. */
-import { type AcpState, beginning } from '../../../acp/state.ts';
+import { type AcpState, initialState } from '../../../acp/state.ts';
 import { preparedQuery } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 
@@ -22,7 +22,7 @@ const renamed = [
 /** The stored state, or the initial one. Fields that an earlier version did not store have their initial values. */
 export function loadAcpState(reader: Reader, session_num: number): AcpState {
   const row = reader.get(stateOf(reader, session_num));
-  return row ? { ...beginning, ...parseState(row.state) } : beginning;
+  return row ? { ...initialState, ...parseState(row.state) } : initialState;
 }
 
 export function storeAcpState(tx: Tx, session_num: number, state: AcpState): void {

@@ -34,13 +34,13 @@ function agentQuery(sql: Reader['sql']) {
     .selectAll('agents')
     .select(['heads.last_seq', 'sessions.state as session_state', 'teams.id as team_id', 'runs.id as run_id'])
     .select((eb) => [
-      lastEventAt(eb).as('last_event_at'),
+      lastEventTime(eb).as('last_event_at'),
       pendingReviews(eb).as('pending_reviews'),
       pendingElicitations(eb).as('pending_elicitations'),
     ]);
 }
 
-function lastEventAt(eb: ExpressionBuilder<Tables, 'agents'>) {
+function lastEventTime(eb: ExpressionBuilder<Tables, 'agents'>) {
   return eb
     .selectFrom('events')
     .select('events.ts')
@@ -299,7 +299,7 @@ export function liveSessions(reader: Reader, node_id: string): SessionRow[] {
 }
 
 /** Newest first. */
-export function sessionsOf(
+export function listSessions(
   reader: Reader,
   agent_num: number,
   page: { before_number?: number | undefined; limit?: number | undefined } = {},

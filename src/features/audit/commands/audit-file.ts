@@ -5,7 +5,7 @@
 
 import { failed } from '../../../cli/failure.ts';
 import type { AuditRecord } from '../rules/audit.ts';
-import { auditHash, contentOf, GENESIS } from '../rules/chain.ts';
+import { auditHash, GENESIS, toContent } from '../rules/chain.ts';
 
 export interface FileVerdict {
   /** How many records are valid, starting with the first. */
@@ -21,16 +21,16 @@ export interface FileVerdict {
 }
 
 /** Verifies a file. Throws a Failure for a line that is not a record, and for a file without records. */
-export async function verifyFile(lines: AsyncIterable<string>, wanted?: string): Promise<FileVerdict> {
+export async function verifyFile(lines: AsyncIterable<string>, expected_head?: string): Promise<FileVerdict> {
   const verdict: FileVerdict = {
     ...{ records: 0, first_id: 0, broken_id: null, head: '' },
-    holds_head: wanted === undefined ? null : false,
+    holds_head: expected_head === undefined ? null : false,
   };
   let last: AuditRecord | null = null;
   let falling: boolean | undefined;
-  const breakAt = (broken_id: number, head: string) => {
+  const brokenAt = (broken_id: number, head: string) => {
     Object.assign(verdict, { records: 0, broken_id, head });
-    if (wanted !== undefined) verdict.holds_head = false;
+    if (expected_head !== undefined) verdict.holds_head = false;
   };
   for await (const record of recordsOf(lines)) {
     const { id, hash } = record;
@@ -38,16 +38,16 @@ export async function verifyFile(lines: AsyncIterable<string>, wanted?: string):
       falling ??= id < last.id;
       if (!falling && !follows(last, record)) return { ...verdict, broken_id: id };
       // In descending order, the records checked so far come after the break.
-      if (falling && !follows(record, last)) breakAt(last.id, hash);
+      if (falling && !follows(record, last)) brokenAt(last.id, hash);
     }
     if (last === null || falling) verdict.first_id = id;
     if (id === 1 && !isHash(record, GENESIS)) {
-      breakAt(id, '');
+      brokenAt(id, '');
       return verdict;
     }
     verdict.records++;
     if (!falling) verdict.head = hash;
-    if (wanted !== undefined) verdict.holds_head ||= hash === wanted;
+    if (expected_head !== undefined) verdict.holds_head ||= hash === expected_head;
     last = record;
   }
   if (last === null) throw failed('the file has no audit records');
@@ -59,7 +59,7 @@ function follows(older: AuditRecord, newer: AuditRecord): boolean {
 }
 
 function isHash(record: AuditRecord, before: Uint8Array): boolean {
-  return auditHash(before, contentOf(record)).toString('hex') === record.hash;
+  return auditHash(before, toContent(record)).toString('hex') === record.hash;
 }
 
 async function* recordsOf(lines: AsyncIterable<string>): AsyncGenerator<AuditRecord> {

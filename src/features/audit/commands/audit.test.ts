@@ -6,7 +6,7 @@ import type { HttpServer } from '../../../server/server.ts';
 import { run } from '../../../testing/cli.ts';
 import { openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../../../testing/http.ts';
 import type { AuditRecord } from '../rules/audit.ts';
-import { auditHash, contentOf, GENESIS } from '../rules/chain.ts';
+import { auditHash, GENESIS, toContent } from '../rules/chain.ts';
 
 let home: string;
 let server: HttpServer | null;
@@ -44,7 +44,7 @@ function chain(length: number): AuditRecord[] {
       details: { b: id, 7: 'ü', nested: { 2: [1.5, null], 1: '\ud800' } },
       hash: '',
     };
-    before = auditHash(before, contentOf(record));
+    before = auditHash(before, toContent(record));
     records.push({ ...record, hash: Buffer.from(before).toString('hex') });
   }
   return records;
@@ -102,13 +102,13 @@ test('export prints all pages, one record per line, in a form that can be verifi
 });
 
 test('verify prints the result of the plane, and exits with 1 if the chain is broken', async () => {
-  const sound = { records: 6, broken_id: null, head: hashOf(6), holds_head: null };
+  const valid = { records: 6, broken_id: null, head: hashOf(6), holds_head: null };
   const asked: unknown[] = [];
-  let verdict: typeof sound | { holds_head: boolean } | { broken_id: number } = sound;
+  let verdict: typeof valid | { holds_head: boolean } | { broken_id: number } = valid;
   const env = await open({
     verifyAudit: ({ query }) => {
       asked.push(query.head);
-      return { ...sound, ...verdict };
+      return { ...valid, ...verdict };
     },
   });
   const ask = async (...more: string[]) => {
@@ -116,7 +116,7 @@ test('verify prints the result of the plane, and exits with 1 if the chain is br
     return [code, stdout, stderr];
   };
   expect(await ask()).toEqual([0, `chain intact: 6 records, head ${hashOf(6)}\n`, '']);
-  expect(JSON.parse((await ask('--json'))[1] as string)).toEqual(sound);
+  expect(JSON.parse((await ask('--json'))[1] as string)).toEqual(valid);
   verdict = { holds_head: false };
   expect(await ask('--head', hashOf(3))).toEqual([
     1,
@@ -128,7 +128,7 @@ test('verify prints the result of the plane, and exits with 1 if the chain is br
   const broken = `record 7 does not match the record before it: 6 records before it are valid, head ${hashOf(6)}`;
   expect(await ask()).toEqual([1, '', `svc: ${broken}\n`]);
   const [code, stdout] = await ask('--json');
-  expect([code, JSON.parse(stdout as string)]).toEqual([1, { ...sound, broken_id: 7 }]);
+  expect([code, JSON.parse(stdout as string)]).toEqual([1, { ...valid, broken_id: 7 }]);
   expect((await ask('--head', 'nonsense'))[0]).toBe(1);
 });
 
@@ -164,8 +164,8 @@ test.each<[string, (given: AuditRecord[]) => AuditRecord[], number]>([
     const { code, said } = await verify(given, '--json');
     const [json = ''] = said.split('\n');
     expect([code, JSON.parse(json).broken_id]).toEqual([1, broken_id]);
-    const sound = given.filter(({ id }) => id < broken_id).length;
-    expect(JSON.parse(json)).toMatchObject({ records: sound, head: sound > 0 ? hashOf(sound) : '' });
+    const valid = given.filter(({ id }) => id < broken_id).length;
+    expect(JSON.parse(json)).toMatchObject({ records: valid, head: valid > 0 ? hashOf(valid) : '' });
     expect(said).toContain(`record ${broken_id} does not match the record before it`);
   }
 });

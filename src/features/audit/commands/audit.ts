@@ -6,7 +6,7 @@ import type { Command } from 'commander';
 import { type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { failed, usage } from '../../../cli/failure.ts';
-import { remote, wholeNumber } from '../../../cli/options.ts';
+import { integer, remote } from '../../../cli/options.ts';
 import { jsonText, print, printJson, printRows } from '../../../cli/output.ts';
 import { type FileVerdict, verifyFile } from './audit-file.ts';
 
@@ -38,11 +38,11 @@ export function addAudit(program: Command, context: Context): void {
 
   withFilter(remote(audit, 'ls', 'list the newest records, newest first'))
     .alias('list')
-    .option('-n, --limit <n>', 'maximum number of records', wholeNumber, 40)
+    .option('-n, --limit <n>', 'maximum number of records', integer, 40)
     .action(async (options: ListOptions) => {
       const api = await connect(context, options);
       const records = [];
-      const query = queryOf(options);
+      const query = toQuery(options);
       if (options.limit > 0) {
         for await (const record of api.each('listAudit', { query })) {
           records.push(record);
@@ -53,13 +53,13 @@ export function addAudit(program: Command, context: Context): void {
         io,
         records,
         [
-          { title: 'ID', value: (one) => one.id },
-          { title: 'TIME', value: (one) => one.timestamp },
-          { title: 'EVENT', value: (one) => one.event },
-          { title: 'USER', value: (one) => one.user_id },
-          { title: 'AGENT', value: (one) => one.agent_id },
-          { title: 'IP', value: (one) => one.ip },
-          { title: 'DETAILS', value: (one) => JSON.stringify(one.details) },
+          { title: 'ID', value: (item) => item.id },
+          { title: 'TIME', value: (item) => item.timestamp },
+          { title: 'EVENT', value: (item) => item.event },
+          { title: 'USER', value: (item) => item.user_id },
+          { title: 'AGENT', value: (item) => item.agent_id },
+          { title: 'IP', value: (item) => item.ip },
+          { title: 'DETAILS', value: (item) => JSON.stringify(item.details) },
         ],
         options,
       );
@@ -68,7 +68,7 @@ export function addAudit(program: Command, context: Context): void {
   withFilter(remote(audit, 'export', 'print every record as one line of JSON, newest first')).action(
     async (options: Filter) => {
       const api = await connect(context, options);
-      for await (const record of api.each('listAudit', { query: queryOf(options) }))
+      for await (const record of api.each('listAudit', { query: toQuery(options) }))
         await print(io, jsonText(record));
     },
   );
@@ -83,13 +83,13 @@ export function addAudit(program: Command, context: Context): void {
       const { head, file, json } = options;
       const verdict: Verdict = await (file === undefined
         ? connect(context, options).then((api) => api.call('verifyAudit', { query: { head } }))
-        : verifyFile(linesOf(io, file), head));
+        : verifyFile(readLines(io, file), head));
       if (json) await printJson(io, verdict);
       const { records, broken_id, first_id = 1 } = verdict;
       if (broken_id !== null) {
-        const sound = `${records} records before it are valid, head ${verdict.head}`;
+        const valid_part = `${records} records before it are valid, head ${verdict.head}`;
         const gaps = file === undefined ? '' : ' (a filtered export has gaps)';
-        throw failed(`record ${broken_id} does not match the record before it${gaps}: ${sound}`);
+        throw failed(`record ${broken_id} does not match the record before it${gaps}: ${valid_part}`);
       }
       if (verdict.holds_head === false)
         throw failed(`no record has the hash ${head}: the log was truncated or rewritten`);
@@ -107,7 +107,7 @@ function withFilter(command: Command): Command {
     .option('--until <time>', 'only records before this time');
 }
 
-function queryOf({ event, user: user_id, agent: agent_id, since, until }: Filter) {
+function toQuery({ event, user: user_id, agent: agent_id, since, until }: Filter) {
   return { event, user_id, agent_id, since: instant(since, '--since'), until: instant(until, '--until') };
 }
 
@@ -120,7 +120,7 @@ function instant(text: string | undefined, flag: string): string | undefined {
   return time.toISOString();
 }
 
-function linesOf(io: Io, file: string): AsyncIterable<string> {
+function readLines(io: Io, file: string): AsyncIterable<string> {
   const input = file === '-' ? io.stdin : createReadStream(resolve(io.cwd, file));
   return createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY });
 }

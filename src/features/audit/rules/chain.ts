@@ -31,6 +31,6 @@ export function auditHash(before: Uint8Array, content: AuditContent): Buffer {
 }
 
 /** The hashed content of a record that a client received. */
-export function contentOf({ timestamp, details, hash: _, ...rest }: AuditRecord): AuditContent {
+export function toContent({ timestamp, details, hash: _, ...rest }: AuditRecord): AuditContent {
   return { ...rest, ts: Date.parse(timestamp), details: JSON.stringify(details) };
 }

@@ -6,7 +6,7 @@ import { styleText } from 'node:util';
 import { formatPatch, OMIT_HEADERS, structuredPatch } from 'diff';
 import stringWidth from 'fast-string-width';
 import { blockText } from '../../../acp/blocks.ts';
-import { fieldsOf, recordsOf, stringOf } from '../../../acp/json.ts';
+import { asRecord, asRecords, asString } from '../../../acp/json.ts';
 import { readPlanEntry } from '../../../acp/settings.ts';
 import {
   type Location,
@@ -20,15 +20,15 @@ import { visible, visibleLines } from '../../../cli/terminal.ts';
 import { optionFor } from '../../reviews/rules.ts';
 import { limits } from '../limits.ts';
 
-export type Look = Parameters<typeof styleText>[0];
+export type TextStyle = Parameters<typeof styleText>[0];
 
 export interface Line {
   text: string;
-  look?: Look;
+  style?: TextStyle;
 }
 
-export function paint(text: string, look: Look | undefined, coloured: boolean): string {
-  return coloured && look !== undefined ? styleText(look, text, { validateStream: false }) : text;
+export function paint(text: string, style: TextStyle | undefined, coloured: boolean): string {
+  return coloured && style !== undefined ? styleText(style, text, { validateStream: false }) : text;
 }
 
 /** Joins the parts of a line and omits missing ones. */
@@ -41,13 +41,13 @@ export function joined(...parts: (string | null | undefined)[]): string {
 
 /** A short description of a content block that is not text. */
 export function blockLabel(block: unknown): string {
-  const { type, uri, mimeType, name, resource } = fieldsOf(block);
-  const what = stringOf(uri) ?? stringOf(fieldsOf(resource).uri) ?? stringOf(name) ?? stringOf(mimeType);
-  return `[${joined(stringOf(type) ?? 'content', what)}]`;
+  const { type, uri, mimeType, name, resource } = asRecord(block);
+  const what = asString(uri) ?? asString(asRecord(resource).uri) ?? asString(name) ?? asString(mimeType);
+  return `[${joined(asString(type) ?? 'content', what)}]`;
 }
 
 export function blockLines(blocks: unknown): string[] {
-  return recordsOf(blocks).flatMap((block) => {
+  return asRecords(blocks).flatMap((block) => {
     const text = blockText(block);
     return text === null ? [blockLabel(block)] : text.split(/\r?\n/).map(visible);
   });
@@ -59,7 +59,7 @@ export function locationsText(locations: readonly Location[] | null): string {
 }
 
 /** The title of a tool call, in the same form as in a review. */
-export function titleOf(tool_call: unknown): string {
+export function formatTitle(tool_call: unknown): string {
   return callTitle(readToolCall(tool_call));
 }
 
@@ -76,14 +76,14 @@ export function diffLines(content: unknown, lines_max = Number.POSITIVE_INFINITY
     if (part.type !== 'diff') return [];
     const file = visible(part.path);
     return [
-      { text: `--- ${part.old_text === null ? '/dev/null' : file}`, look: 'dim' },
-      { text: `+++ ${file}`, look: 'dim' },
+      { text: `--- ${part.old_text === null ? '/dev/null' : file}`, style: 'dim' },
+      { text: `+++ ${file}`, style: 'dim' },
       ...cutLines(changeLines(part.old_text ?? '', part.new_text ?? ''), lines_max),
     ];
   });
 }
 
-const looks: Record<string, Look> = { '-': 'red', '+': 'green', '@': 'cyan' };
+const styles: Record<string, TextStyle> = { '-': 'red', '+': 'green', '@': 'cyan' };
 
 function changeLines(before: string, after: string): Line[] {
   const options = { context: 3, timeout: limits.transcript_diff_ms };
@@ -93,8 +93,8 @@ function changeLines(before: string, after: string): Line[] {
     ? formatPatch(patch, OMIT_HEADERS).trimEnd().split('\n')
     : [...signed('-', before), ...signed('+', after)];
   return lines.map((line): Line => {
-    const look = looks[line.charAt(0)];
-    return { text: visibleLines(line), ...(look && { look }) };
+    const style = styles[line.charAt(0)];
+    return { text: visibleLines(line), ...(style && { style }) };
   });
 }
 
@@ -114,14 +114,14 @@ function signed(sign: string, text: string): string[] {
 
 function cutLines(lines: Line[], lines_max: number): Line[] {
   const left = lines.length - lines_max;
-  return left > 0 ? [...lines.slice(0, lines_max), { text: `… ${left} more lines`, look: 'dim' }] : lines;
+  return left > 0 ? [...lines.slice(0, lines_max), { text: `… ${left} more lines`, style: 'dim' }] : lines;
 }
 
 export function planLines(entries: unknown): Line[] {
-  return recordsOf(entries).map((entry) => {
+  return asRecords(entries).map((entry) => {
     const { content, status } = readPlanEntry(entry);
     const text = visible(content);
-    if (status === 'completed') return { text: `[x] ${text}`, look: 'dim' };
+    if (status === 'completed') return { text: `[x] ${text}`, style: 'dim' };
     return { text: `${status === 'in_progress' ? '[>]' : '[ ]'} ${text}` };
   });
 }

@@ -2,9 +2,9 @@
  * The sub-agents of a conversation: attributes messages and tool calls to them, and prints a line when a sub-agent
  * starts, changes its state or stops.
  */
-import { type Author, authorOf } from '../../../acp/entries.ts';
-import { fieldsOf } from '../../../acp/json.ts';
-import { type Source, type Subagent, seeSubagents } from '../../../acp/subagents.ts';
+import { type Author, readAuthor } from '../../../acp/entries.ts';
+import { asRecord } from '../../../acp/json.ts';
+import { type Source, type Subagent, updateSubagents } from '../../../acp/subagents.ts';
 import type { TranscriptLayout } from '../../../cli/page.ts';
 import { visible } from '../../../cli/terminal.ts';
 import type { EventRecord } from '../../../core/event.ts';
@@ -41,11 +41,11 @@ export class SubagentLines {
 
   /** Learns about sub-agents from a message of the agent; returns which of them sent it. */
   take(event: EventRecord): By | null {
-    const author = authorOf(event);
-    const { update, toolCall } = fieldsOf(fieldsOf(event.payload).params);
-    const about = fieldsOf(update ?? toolCall);
-    const source: Source = author && { id: author.id, by: wayOf(author) };
-    this.#subagents = seeSubagents({ acp_session_id: null, subagents: this.#subagents }, source, about);
+    const author = readAuthor(event);
+    const { update, toolCall } = asRecord(asRecord(event.payload).params);
+    const about = asRecord(update ?? toolCall);
+    const source: Source = author && { id: author.id, by: authorKind(author) };
+    this.#subagents = updateSubagents({ acp_session_id: null, subagents: this.#subagents }, source, about);
     if (author === null) return null;
     const { id, unknown_session } = author;
     const calls = this.#calls.get(id) ?? 0;
@@ -55,8 +55,8 @@ export class SubagentLines {
   }
 
   /** Lines for changed sub-agents. One that is known only from a tool call is shown once a message from it arrives. */
-  news(): string {
-    return this.#subagents.map((one) => this.#news(one)).join('');
+  changes(): string {
+    return this.#subagents.map((subagent) => this.#changes(subagent)).join('');
   }
 
   /** Its name, preceded by those of its ancestors; `null`: the agent. */
@@ -72,16 +72,16 @@ export class SubagentLines {
   }
 
   /** Sender and recipient of a `session_message`; '' if it does not name them. */
-  way(from: string | null, to: string | null): string {
+  formatDirection(from: string | null, to: string | null): string {
     return from === null || to === null ? '' : `${this.#party(from)} → ${this.#party(to)}`;
   }
 
   /** Any other session here is the agent's own. */
   #party(id: string): string {
-    return this.label(this.#subagents.some((one) => one.id === id) ? id : null);
+    return this.label(this.#subagents.some((subagent) => subagent.id === id) ? id : null);
   }
 
-  #news(one: Subagent): string {
+  #changes(one: Subagent): string {
     const { id, has_session, description } = one;
     const calls = this.#calls.get(id);
     if (!has_session && calls === undefined) return '';
@@ -98,7 +98,7 @@ export class SubagentLines {
   }
 }
 
-function wayOf({ unknown_session, scope }: Author): 'unknown' | 'session' | 'call' {
+function authorKind({ unknown_session, scope }: Author): 'unknown' | 'session' | 'call' {
   if (unknown_session) return 'unknown';
   return scope === '' ? 'call' : 'session';
 }

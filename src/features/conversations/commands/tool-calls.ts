@@ -69,7 +69,7 @@ export class ToolCalls {
 
   /** Handles a report of a call. Each sub-agent has its own namespace of call ids. */
   update({ how, call: report }: Extract<Update, { kind: 'tool_call' }>, by: By | null): string {
-    const id = keyOf(report, by);
+    const id = callKey(report, by);
     const before = how === 'begins' ? undefined : this.#calls.get(id);
     const call: ShownCall = {
       title: report.title ?? before?.title ?? report.id ?? '',
@@ -90,29 +90,33 @@ export class ToolCalls {
       call.locations === before?.locations ? '' : call.locations,
     ];
     if (before?.title === call.title && changes.every((change) => change === '')) return '';
-    const look = call.status === 'failed' ? 'red' : 'cyan';
-    return this.#page.line(known_kind ? call.kind : 'tool', named(by, joined(call.title, ...changes)), look);
+    const style = call.status === 'failed' ? 'red' : 'cyan';
+    return this.#page.line(known_kind ? call.kind : 'tool', named(by, joined(call.title, ...changes)), style);
   }
 
   /** Handles a permission request. */
-  asks(
+  formatRequest(
     request_id: unknown,
-    { review_id, call: asked, options }: Extract<ReceivedEntry, { kind: 'permission_request' }>,
+    { review_id, call: received, options }: Extract<ReceivedEntry, { kind: 'permission_request' }>,
     by: By | null,
   ): string {
-    const known = this.#calls.get(keyOf(asked, by));
-    const call = known ?? { title: callTitle(asked), kind: '', status: '', locations: '', diffs: '' };
-    const title = asked.title ?? call.title;
-    const parts = [title, asked.tool_kind ?? call.kind, locationsText(asked.locations) || call.locations];
+    const known = this.#calls.get(callKey(received, by));
+    const call = known ?? { title: callTitle(received), kind: '', status: '', locations: '', diffs: '' };
+    const title = received.title ?? call.title;
+    const parts = [
+      title,
+      received.tool_kind ?? call.kind,
+      locationsText(received.locations) || call.locations,
+    ];
     const head = this.#page.line('asks', named(by, joined(...parts)), ['bold', 'yellow']);
     if (review_id === null) return head;
     keep(this.#requests, review_id, { request_id, title, options });
-    const command: Line = { text: `  ${answerCommands(review_id, options)[0]}`, look: 'yellow' };
+    const command: Line = { text: `  ${answerCommands(review_id, options)[0]}`, style: 'yellow' };
     return (
       head +
-      this.#page.lines(inputStart(asked.raw_input)) +
-      this.#page.lines(textStart(asked.content)) +
-      this.#diffs(call, asked.content) +
+      this.#page.lines(inputStart(received.raw_input)) +
+      this.#page.lines(textStart(received.content)) +
+      this.#diffs(call, received.content) +
       this.#page.lines([...optionLines(options), command])
     );
   }
@@ -122,7 +126,7 @@ export class ToolCalls {
     const request = this.#requests.get(review_id);
     this.#requests.delete(review_id);
     const { outcome, option_id } = readOutcome(result);
-    const option = request?.options.find((one) => one.option_id === option_id);
+    const option = request?.options.find((option) => option.option_id === option_id);
     const answer = outcome === 'selected' ? (option?.name ?? option_id ?? '') : outcome;
     const text = joined(by === null ? answer : `${by}: ${answer}`, request?.title);
     return this.#page.line('answer', text, 'yellow');
@@ -148,7 +152,7 @@ export class ToolCalls {
   }
 }
 
-function keyOf({ id }: ToolCall, by: By | null): string {
+function callKey({ id }: ToolCall, by: By | null): string {
   return `${by?.scope ?? ''} ${id ?? ''}`;
 }
 

@@ -39,10 +39,10 @@ const once = [
 
 function text(events: EventRecord[], options: Partial<TranscriptOptions> = {}): string {
   const transcript = new Transcript({ colours: false, plumbing: false, subagents: false, ...options });
-  return events.map((one) => transcript.event(one)).join('') + transcript.close();
+  return events.map((event) => transcript.event(event)).join('') + transcript.close();
 }
 
-test('a turn reads as a conversation', () => {
+test('prints a turn as a conversation', () => {
   const edit = {
     toolCallId: 'c1',
     title: 'Edit a.ts',
@@ -115,7 +115,7 @@ Another message
 `);
 });
 
-test('a question that no plain decision answers shows how to choose an option', () => {
+test('shows how to choose an option if a request has no plain approve or reject', () => {
   const always = [
     { optionId: 'p', name: 'This project', kind: 'allow_always' },
     { optionId: 'u', name: 'Always', kind: 'allow_always' },
@@ -131,7 +131,7 @@ test('a question that no plain decision answers shows how to choose an option', 
   expect(text([asks({ title: 'x' }, once), withdrawn])).toContain('┃ asks     no longer  x\n');
 });
 
-test('an update shows only what changes; a call that starts again is shown in full', () => {
+test('an update shows only changes; a tool call that restarts is shown in full', () => {
   const call = { title: 'Run', kind: 'execute', status: 'pending', locations: [{ path: '/a' }] };
   expect(
     text([
@@ -153,7 +153,7 @@ test('an update shows only what changes; a call that starts again is shown in fu
 `);
 });
 
-test('long diffs are cut, new files have no old side', () => {
+test('truncates long diffs; new files have no old side', () => {
   const newText = Array.from({ length: limits.transcript_diff_lines + 5 }, (_, at) => `${at}\n`).join('');
   const lines = text([calls({ title: 'Write', content: [{ type: 'diff', path: '/n', newText }] })]).split(
     '\n',
@@ -215,7 +215,7 @@ test('an agent’s state is shown when it changes, and unknown updates on one li
 `);
 });
 
-test('replayed messages are not shown again, and a new session starts from nothing', () => {
+test('hides replayed messages, and resets the state for a new session', () => {
   const call = { title: 'Read', status: 'pending' };
   const events = [calls(call), update({ sessionUpdate: 'plan', entries: [] }, { replay: true })];
   const replayed = update({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: 'old' } });
@@ -228,7 +228,7 @@ test('replayed messages are not shown again, and a new session starts from nothi
   ).toBe('┃ tool     Read  pending\n┃ tool     c1  completed\n');
 });
 
-test('frames of the service are shown on request', () => {
+test('shows the service’s frames on request', () => {
   const shown = text(
     [requests('session/new', { cwd: '/w' }), responds('prm_1', { result: { sessionId: 's' } })],
     {
@@ -241,7 +241,7 @@ test('frames of the service are shown on request', () => {
   );
 });
 
-test('no agent text can control the terminal or imitate a line of svc', () => {
+test('agent text cannot control the terminal or imitate a line from svc', () => {
   const evil = '\x1b]52;c;x\x07\n┃ turn     ended: end_turn\r\n\u202e\tx';
   const shown = text([
     says(evil),
@@ -255,12 +255,12 @@ test('no agent text can control the terminal or imitate a line of svc', () => {
   expect(shown).toContain('\\x1b]52;c;x\\x07\n\\u2503 turn     ended: end_turn\n⟦U+202E⟧\tx\n');
 });
 
-test('only svc uses colours', () => {
+test('removes colours from agent text', () => {
   const shown = text([thinks('hm'), says('\x1b[31mred')], { colours: true, plumbing: false });
   expect(shown).toBe('\x1b[2m~ hm\x1b[22m\n\\x1b[31mred\n');
 });
 
-test('shows frames of any form', () => {
+test('prints frames of any form', () => {
   const word = fc.constantFrom(
     ...['method', 'params', 'update', 'sessionUpdate', 'toolCall', 'content', 'options', 'result', 'error'],
     ...[
@@ -293,7 +293,7 @@ test('shows frames of any form', () => {
   );
 });
 
-test('a request for input is shown with its command, its answer and its end', () => {
+test('shows an elicitation with its command, its answer and its completion', () => {
   const more = { elicitation_id: 'eli_1' };
   const elicits = (params: Fields, fields: Fields = more) =>
     event('from_agent', { id: 9, method: 'elicitation/create', params }, fields);
@@ -349,7 +349,7 @@ const delegation = [
   of('s9', chunk('Who am I?'), { unknown_session: true }),
 ];
 
-test('each sub-agent is one line, and its questions are shown; an unknown session is shown in full', () => {
+test('shows each sub-agent in one line, with its requests; shows an unknown session in full', () => {
   expect(text(delegation)).toBe(`┃ subagent explorer  running  Find it
 ┃ message  agent → explorer  Please…
 I wait.
@@ -365,9 +365,9 @@ unknown session s9 │ Who am I?
 `);
 });
 
-test('with --subagents, they are shown in full, with their names in front of every line', () => {
-  const whole = text(delegation.slice(3, 12), { subagents: true });
-  expect(whole).toBe(`┃ read     Mine  pending
+test('--subagents shows sub-agents in full, with their names before each line', () => {
+  const full_text = text(delegation.slice(3, 12), { subagents: true });
+  expect(full_text).toBe(`┃ read     Mine  pending
 ┃ search   sub-agent s1: Look  pending
 sub-agent s1 │ I look
 sub-agent s1 │ everywhere
@@ -379,7 +379,7 @@ sub-agent s1/reader │ I read
 `);
 });
 
-test('a sub-agent that a tool call launched is shown once something of it arrives', () => {
+test('shows a sub-agent launched by a tool call after its first message', () => {
   const rawInput = { subagent_type: 'Explore', description: 'Find it' };
   const marked = (fields: Fields) => update(fields, { subagent: 'c1' });
   expect(
@@ -411,7 +411,7 @@ unknown session ⟦U+202E⟧\\x1b[2J\\u2503 │ y
 
 const patch = 'diff --git a/a.ts b/a.ts\n--- a/a.ts\n+++ b/a.ts\n@@ -1,1 +1,1 @@\n-one\n+two\n';
 
-test('a turn in version 2 of ACP reads as one in version 1', () => {
+test('prints a turn of ACP version 2 like one of version 1', () => {
   const block = (words: string) => ({ type: 'text', text: words });
   const message = (messageId: string, ...words: string[]) =>
     update({ sessionUpdate: 'agent_message', messageId, content: words.map(block) });

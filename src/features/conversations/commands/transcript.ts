@@ -1,13 +1,13 @@
 /** A conversation as people read it (pure): turns the events of an ACP agent into text, in order. */
 import { blocksText, blockText } from '../../../acp/blocks.ts';
 import {
-  markedTurnEnd,
   type ReceivedEntry,
   readReceived,
   readSent,
+  readTurnEndMark,
   type SentEntry,
 } from '../../../acp/entries.ts';
-import { anyText, type Fields, isRecord } from '../../../acp/json.ts';
+import { type Fields, isRecord, toText } from '../../../acp/json.ts';
 import type { AgentMethod } from '../../../acp/methods.ts';
 import type { Update, Voice } from '../../../acp/updates.ts';
 import { TranscriptLayout } from '../../../cli/page.ts';
@@ -47,7 +47,7 @@ export class Transcript {
   readonly #inputs: InputRequests;
   #session_id: string | null = null;
   /** Methods of the service's requests, by request id. */
-  readonly #asked = new Map<unknown, string>();
+  readonly #sent_methods = new Map<unknown, string>();
   /** Text received so far of messages that have an id. */
   readonly #texts = new Map<string, string>();
 
@@ -69,17 +69,17 @@ export class Transcript {
       this.#calls.begin();
       this.#inputs.begin();
       this.#subagents.begin();
-      this.#asked.clear();
+      this.#sent_methods.clear();
       this.#texts.clear();
     }
     const by = direction === 'to_agent' ? null : this.#subagents.take(event);
     if (replay) return '';
-    const news = this.#subagents.news();
+    const changes = this.#subagents.changes();
     if (direction === 'to_agent') {
-      return isRecord(payload) ? this.#sent(event) : news + this.#tooLarge(event, by);
+      return isRecord(payload) ? this.#sent(event) : changes + this.#tooLarge(event, by);
     }
     const received = isRecord(payload) ? this.#received(event, by) : this.#tooLarge(event, by);
-    return news + received + this.#ended(event);
+    return changes + received + this.#ended(event);
   }
 
   /** Ends an open line, so that something else can follow. */
@@ -92,7 +92,7 @@ export class Transcript {
   #sent(event: EventRecord): string {
     const entry = readSent(event);
     const { id, method } = entry;
-    if (method !== null && id !== undefined) keep(this.#asked, id, method);
+    if (method !== null && id !== undefined) keep(this.#sent_methods, id, method);
     switch (entry.kind) {
       case 'prompt':
         return this.#page.quote(blockLines(entry.blocks));
@@ -101,7 +101,7 @@ export class Transcript {
       case 'set_mode':
         return this.#page.line('sets', joined('mode', entry.mode_id), 'dim');
       case 'set_option':
-        return this.#page.line('sets', joined(entry.option_id, anyText(entry.value)), 'dim');
+        return this.#page.line('sets', joined(entry.option_id, toText(entry.value)), 'dim');
       case 'sign_in':
         return this.#page.line('sign-in', joined(entry.method_id), 'dim');
       case 'answer':
@@ -116,7 +116,7 @@ export class Transcript {
     if (review_id !== null) return this.#calls.answer(review_id, answered_by, answer.result);
     if (elicitation_id !== null) return this.#inputs.answer(elicitation_id, answered_by, answer.result);
     const { result, error } = payload as Fields;
-    return this.#hidden(`-> answer to ${anyText(response_to)}`, error ?? result);
+    return this.#hidden(`-> answer to ${toText(response_to)}`, error ?? result);
   }
 
   // --- from the agent -------------------------------------------------------------------------------------------------
@@ -127,9 +127,9 @@ export class Transcript {
       case 'update':
         return this.#update(entry.update, entry.raw, by);
       case 'permission_request':
-        return this.#asks(entry, by);
+        return this.#formatRequest(entry, by);
       case 'elicitation':
-        return this.#inputs.asks(entry.id, entry.elicitation_id, entry.params);
+        return this.#inputs.formatRequest(entry.id, entry.elicitation_id, entry.params);
       case 'elicitation_complete':
         return this.#hidden(`<- ${entry.method}`, entry.params);
       case 'withdrawal':
@@ -141,30 +141,30 @@ export class Transcript {
     }
   }
 
-  #asks(request: Received<'permission_request'>, by: By | null): string {
+  #formatRequest(request: Received<'permission_request'>, by: By | null): string {
     const { called, id } = request;
     const is_shown = by === null || by.unknown_session || this.#whole;
     const call =
       called === null || !is_shown
         ? ''
         : this.#calls.update({ kind: 'tool_call', how: 'changes', call: called }, by);
-    return call + this.#calls.asks(id, request, by);
+    return call + this.#calls.formatRequest(id, request, by);
   }
 
   #response({ id, result, stop_reason, failure }: Received<'response'>, { payload }: EventRecord): string {
-    const method = this.#asked.get(id) ?? '';
-    this.#asked.delete(id);
+    const method = this.#sent_methods.get(id) ?? '';
+    this.#sent_methods.delete(id);
     if (stop_reason !== null) return this.#stop(stop_reason);
     if (failure !== null && silently_rejected.includes(method)) {
       return this.#page.line('refused', joined(failure), 'red');
     }
     const { error } = payload as Fields;
-    return this.#hidden(`<- answer to ${method || anyText(id)}`, error ?? result);
+    return this.#hidden(`<- answer to ${method || toText(id)}`, error ?? result);
   }
 
   /** In ACP version 2 the turn is not ended by the response to the prompt but by another frame. */
   #ended(event: EventRecord): string {
-    const end = markedTurnEnd(event);
+    const end = readTurnEndMark(event);
     return end ? this.#stop(end.stop_reason) : '';
   }
 
@@ -192,7 +192,7 @@ export class Transcript {
       case 'tool_call':
         return this.#calls.update(update, by);
       case 'plan':
-        return this.#tells('plan', planLines(update.entries), by);
+        return this.#formatBlock('plan', planLines(update.entries), by);
       case 'session_message':
         return this.#message(update);
       default:
@@ -232,38 +232,38 @@ export class Transcript {
     const text = `${first.slice(0, limits.transcript_input_chars)}${cut}`;
     // It appears in the sender's session and again in the recipient's.
     return this.#page.changes('message', [
-      { text: joined(this.#subagents.way(from, to), text), look: 'dim' },
+      { text: joined(this.#subagents.formatDirection(from, to), text), style: 'dim' },
     ]);
   }
 
-  #tells(label: string, lines: readonly Line[], by: By | null): string {
+  #formatBlock(label: string, lines: readonly Line[], by: By | null): string {
     const named_lines = by === null ? lines : lines.map((line) => ({ ...line, text: named(by, line.text) }));
     return this.#page.changes(label, named_lines, by?.id);
   }
 
   /** What the agent reports about itself. */
   #report(update: Update, raw: Fields, by: By | null): string {
-    const tell = (label: string, ...parts: (string | null)[]) =>
-      this.#tells(label, [{ text: joined(...parts), look: 'dim' }], by);
+    const formatLine = (label: string, ...parts: (string | null)[]) =>
+      this.#formatBlock(label, [{ text: joined(...parts), style: 'dim' }], by);
     switch (update.kind) {
       case 'usage':
-        return tell('usage', ...usageParts(update));
+        return formatLine('usage', ...usageParts(update));
       case 'mode':
-        return tell('mode', update.mode_id);
+        return formatLine('mode', update.mode_id);
       case 'settings':
-        return tell('options', ...(update.settings.config_options ?? []).map(optionText));
+        return formatLine('options', ...(update.settings.config_options ?? []).map(optionText));
       case 'commands':
-        return tell('commands', String(update.commands.length));
+        return formatLine('commands', String(update.commands.length));
       case 'notice': {
-        const look = update.severity === 'error' ? 'red' : 'yellow';
-        return this.#page.line('notice', joined(update.title, update.description), look);
+        const style = update.severity === 'error' ? 'red' : 'yellow';
+        return this.#page.line('notice', joined(update.title, update.description), style);
       }
       case 'compaction':
-        return tell('context', 'is summarized', update.status, update.error);
+        return formatLine('context', 'is summarized', update.status, update.error);
       case 'title':
-        return update.title === undefined ? '' : tell('title', update.title);
+        return update.title === undefined ? '' : formatLine('title', update.title);
       default: {
-        const text = joined('session/update', anyText(raw.sessionUpdate));
+        const text = joined('session/update', toText(raw.sessionUpdate));
         return this.#page.line('agent', named(by, text), 'dim');
       }
     }
@@ -272,16 +272,16 @@ export class Transcript {
   // --- the rest -------------------------------------------------------------------------------------------------------
 
   #tooLarge({ method, response_to, size, review_id, elicitation_id }: EventRecord, by: By | null): string {
-    const what = joined(anyText(method ?? response_to), `too large to be shown: ${anyText(size)} bytes`);
+    const what = joined(toText(method ?? response_to), `too large to be shown: ${toText(size)} bytes`);
     const line = this.#page.line('agent', named(by, what), 'dim');
-    const asks = (command: string) => line + this.#page.line('asks', command, ['bold', 'yellow']);
-    if (typeof review_id === 'string') return asks(`svc reviews show ${review_id}`);
-    if (typeof elicitation_id === 'string') return asks(`svc elicitations show ${elicitation_id}`);
+    const requestLine = (command: string) => line + this.#page.line('asks', command, ['bold', 'yellow']);
+    if (typeof review_id === 'string') return requestLine(`svc reviews show ${review_id}`);
+    if (typeof elicitation_id === 'string') return requestLine(`svc elicitations show ${elicitation_id}`);
     return line;
   }
 
   #hidden(what: string, content: unknown): string {
-    return this.#plumbing ? this.#page.line('svc', joined(what, anyText(content)), 'dim') : '';
+    return this.#plumbing ? this.#page.line('svc', joined(what, toText(content)), 'dim') : '';
   }
 }
 
@@ -291,5 +291,5 @@ function usageParts({ used, size, cost }: Extract<Update, { kind: 'usage' }>): s
 }
 
 function optionText({ id, currentValue }: Fields): string {
-  return `${anyText(id)} = ${anyText(currentValue)}`;
+  return `${toText(id)} = ${toText(currentValue)}`;
 }

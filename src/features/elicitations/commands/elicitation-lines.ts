@@ -3,29 +3,29 @@
 import type { AgentRecord, Api } from '../../../cli/api.ts';
 import { visible, visibleLines } from '../../../cli/terminal.ts';
 import { joined, type Line } from '../../conversations/commands/acp-lines.ts';
-import { waitedFor } from '../../reviews/commands/review-lines.ts';
+import { waitText } from '../../reviews/commands/review-lines.ts';
 
 export type ElicitationRecord = Awaited<ReturnType<typeof Api.prototype.call<'getElicitation'>>>;
 type Field = NonNullable<ElicitationRecord['form']>['fields'][number];
 
-export function elicitationLines(asked: ElicitationRecord, agent: AgentRecord, now_ms: number): Line[] {
-  const { id, status, answered_by, delivery, message, form, url, completed_at } = asked;
+export function elicitationLines(elicitation: ElicitationRecord, agent: AgentRecord, now_ms: number): Line[] {
+  const { id, status, answered_by, delivery, message, form, url, completed_at } = elicitation;
   const answer = [answered_by && `by ${answered_by}`, delivery].filter(Boolean).join(', ');
   return [
-    { text: joined(id, status, answer, completed_at && 'complete'), look: 'bold' },
+    { text: joined(id, status, answer, completed_at && 'complete'), style: 'bold' },
     { text: joined('agent  ', agent.name, agent.id) },
     { text: joined('folder ', agent.workdir, agent.node_id) },
-    { text: joined('waits  ', waitedFor(asked, now_ms)) },
+    { text: joined('waits  ', waitText(elicitation, now_ms)) },
     ...labelled('asks', message, 'yellow'),
     ...(url === null ? [] : urlLines(url)),
     ...(form === null ? [] : labelled('form', [form.title, form.description].filter(Boolean).join('\n'))),
     ...(form?.fields ?? []).flatMap(fieldLines),
-    ...(status === 'pending' ? commandLines(asked) : []),
+    ...(status === 'pending' ? commandLines(elicitation) : []),
   ];
 }
 
 /** A one-line summary of the request. */
-export function summaryOf({ message, mode, url }: ElicitationRecord): string {
+export function formatSummary({ message, mode, url }: ElicitationRecord): string {
   return message || (mode === 'form' ? 'a form' : url!);
 }
 
@@ -46,36 +46,37 @@ export function elicitationCommands({ id, form }: ElicitationRecord): string[] {
 }
 
 /** The fields and how to set them, shown when an answer is rejected. */
-export function fieldHelp(asked: ElicitationRecord): string[] {
-  return [...(asked.form?.fields ?? []).flatMap(fieldLines), ...commandLines(asked).slice(0, 1)].map(
-    ({ text }) => text,
-  );
+export function fieldHelp(elicitation: ElicitationRecord): string[] {
+  return [
+    ...(elicitation.form?.fields ?? []).flatMap(fieldLines),
+    ...commandLines(elicitation).slice(0, 1),
+  ].map(({ text }) => text);
 }
 
-function commandLines(asked: ElicitationRecord): Line[] {
-  return elicitationCommands(asked).map((text) => ({ text, look: 'dim' }));
+function commandLines(elicitation: ElicitationRecord): Line[] {
+  return elicitationCommands(elicitation).map((text) => ({ text, style: 'dim' }));
 }
 
 function urlLines(url: string): Line[] {
-  return [{ text: joined('host   ', new URL(url).host), look: 'bold' }, { text: joined('url    ', url) }];
+  return [{ text: joined('host   ', new URL(url).host), style: 'bold' }, { text: joined('url    ', url) }];
 }
 
-function labelled(label: string, text: string, look?: Line['look']): Line[] {
+function labelled(label: string, text: string, style?: Line['style']): Line[] {
   if (text === '') return [];
   const indent = ' '.repeat(9);
   return visibleLines(text)
     .split('\n')
-    .map((line, at) => ({ text: `${at === 0 ? label.padEnd(9) : indent}${line}`, ...(look && { look }) }));
+    .map((line, at) => ({ text: `${at === 0 ? label.padEnd(9) : indent}${line}`, ...(style && { style }) }));
 }
 
 function fieldLines(field: Field): Line[] {
   const { name, title, description, required, choices } = field;
   return [
-    { text: `  ${joined(name, title === name ? null : title)}`, look: 'cyan' },
-    { text: `    ${[required ? 'required' : 'optional', ...rulesOf(field)].join(', ')}` },
+    { text: `  ${joined(name, title === name ? null : title)}`, style: 'cyan' },
+    { text: `    ${[required ? 'required' : 'optional', ...formatRules(field)].join(', ')}` },
     ...(description ? visibleLines(description).split('\n') : []).map((text) => ({ text: `    ${text}` })),
-    ...choices.map((one) => ({
-      text: `    [${visible(one.value)}]  ${joined(one.title === one.value ? null : one.title, one.description)}`.trimEnd(),
+    ...choices.map((choice) => ({
+      text: `    [${visible(choice.value)}]  ${joined(choice.title === choice.value ? null : choice.title, choice.description)}`.trimEnd(),
     })),
   ];
 }
@@ -89,7 +90,7 @@ const types: Record<Field['type'], string> = {
   choices: 'any of (repeat --set)',
 };
 
-function rulesOf({ type, format, min, max, pattern, default: preset }: Field): string[] {
+function formatRules({ type, format, min, max, pattern, default: preset }: Field): string[] {
   const unit = type === 'text' ? ' characters' : type === 'choices' ? ' entries' : '';
   return [
     ...(preset === null ? [] : [`default ${visible(JSON.stringify(preset))}`]),

@@ -26,8 +26,8 @@ const fields = [
   formField('slug', { pattern: '^(a+)+$', format: 'email' }),
 ];
 const form = { title: 'Deployment', description: null, fields };
-const asked = (more: Partial<Elicitation> = {}) => elicitationRecord({ form, ...more });
-const link = asked({
+const elicitation = (more: Partial<Elicitation> = {}) => elicitationRecord({ form, ...more });
+const link = elicitation({
   id: 'eli_2',
   mode: 'url',
   form: null,
@@ -51,7 +51,7 @@ afterEach(async () => {
 });
 
 async function open(all: Elicitation[], refuse?: () => Error): Promise<void> {
-  const find = (id: string) => all.find((one) => one.id === id)!;
+  const find = (id: string) => all.find((item) => item.id === id)!;
   server = await openFakeHttp({
     listAgents: () => ({ items: [agentRecord({})] }),
     getAgent: () => agentRecord({}),
@@ -76,7 +76,7 @@ const cli = (...argv: string[]) => run(['elicitations', ...argv], { home, env })
 
 test('ls shows pending elicitations, and with --all the others too', async () => {
   const now = new Date().toISOString();
-  await open([asked({ created_at: now }), { ...link, status: 'declined', answered_at: time }]);
+  await open([elicitation({ created_at: now }), { ...link, status: 'declined', answered_at: time }]);
   expect((await cli('ls', '--agent', 'one')).stdout).toMatch(/^eli_1\tone\t\d+s\tform\tWhere to\?\n$/);
   expect(query).toMatchObject({ status: 'pending', agent_id: 'agt_1' });
   const all = await cli('ls', '--all');
@@ -86,7 +86,7 @@ test('ls shows pending elicitations, and with --all the others too', async () =>
 
 test('show prints the whole form and neutralizes control characters from the agent', async () => {
   const message = 'Where\n\x1b]0;evil\x07to?\u202e';
-  await open([asked({ message, created_at: new Date().toISOString() })]);
+  await open([elicitation({ message, created_at: new Date().toISOString() })]);
   const { stdout } = await cli('show');
   expect(stdout.replace(/waits {4}\d+s/, 'waits    0s')).toBe(`eli_1  pending
 agent    one  agt_1
@@ -128,14 +128,14 @@ test('show prints the host before the URL', async () => {
 
 test('a field name is put in a suggested command only if it is a plain word', async () => {
   const hostile = formField('$(reboot); x', { required: true });
-  await open([asked({ form: { ...form, fields: [hostile] } })]);
+  await open([elicitation({ form: { ...form, fields: [hostile] } })]);
   const { stdout } = await cli('show');
   expect(stdout).toContain('svc elicitations answer eli_1 --content <json>\n');
   expect(stdout).not.toMatch(/^svc.*reboot/m);
 });
 
 test('answer converts values by type, and sends defaults for fields that are not set', async () => {
-  await open([asked()]);
+  await open([elicitation()]);
   const set = ['name=v=1', 'notify=false', 'region=eu', 'checks=eu', 'checks=us'];
   const done = await cli('answer', ...set.flatMap((pair) => ['--set', pair]));
   const content = { port: 3000, notify: false, name: 'v=1', region: 'eu', checks: ['eu', 'us'] };
@@ -161,7 +161,7 @@ test('answer accepts a URL and prints it; decline and cancel take no values', as
 });
 
 test('a rejected value is explained with the list of fields', async () => {
-  await open([asked()], () => invalid('content.name is required'));
+  await open([elicitation()], () => invalid('content.name is required'));
   const refused = await cli('answer');
   expect(refused.code).toBe(1);
   expect(refused.stderr).toContain('svc: content.name is required\nsvc:   name  Name');
@@ -175,13 +175,13 @@ test.each([
   ['--content', '[]'],
   ['--content', '{'],
 ])('%s %s %s %s is a usage error', async (...argv) => {
-  await open([asked()]);
+  await open([elicitation()]);
   expect((await cli('answer', 'eli_1', ...argv.filter(Boolean))).code).toBe(2);
   expect(answers).toEqual([]);
 });
 
 test('a URL takes no fields; without an id, exactly one must be pending', async () => {
-  await open([asked(), link]);
+  await open([elicitation(), link]);
   expect((await cli('answer', 'eli_2', '--set', 'a=b')).code).toBe(2);
   expect(await cli('decline')).toMatchObject({
     code: 1,

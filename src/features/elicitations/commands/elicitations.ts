@@ -2,15 +2,15 @@
 import type { Command } from 'commander';
 import { type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
-import { explained, failed, usage } from '../../../cli/failure.ts';
-import { collect, pairOf, remote } from '../../../cli/options.ts';
+import { failed, usage, withExplanation } from '../../../cli/failure.ts';
+import { collect, parsePair, remote } from '../../../cli/options.ts';
 import { colours, print, printJson, printRows, say } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { paint } from '../../conversations/commands/acp-lines.ts';
-import { waitedFor } from '../../reviews/commands/review-lines.ts';
+import { waitText } from '../../reviews/commands/review-lines.ts';
 import type { ElicitationField } from '../rules.ts';
-import { type ElicitationRecord, elicitationLines, fieldHelp, summaryOf } from './elicitation-lines.ts';
+import { type ElicitationRecord, elicitationLines, fieldHelp, formatSummary } from './elicitation-lines.ts';
 
 type Options = ApiOptions & { json?: boolean };
 type Answer = NonNullable<CallArgs<'respondElicitation'>['body']>;
@@ -42,7 +42,7 @@ function addLs(group: Command, context: Context): void {
       const agent_id = options.agent === undefined ? undefined : (await findAgent(api, options.agent)).id;
       const query = { agent_id, ...(!options.all && { status: 'pending' as const }) };
       const rows = await api.all('listElicitations', { query });
-      const names = options.json ? new Map() : await namesOf(api, rows);
+      const names = options.json ? new Map() : await findAgentNames(api, rows);
       const now = Date.now();
       await printRows(
         io,
@@ -51,9 +51,9 @@ function addLs(group: Command, context: Context): void {
           { title: 'ID', value: (row) => row.id },
           { title: 'AGENT', value: (row) => names.get(row.agent_id) ?? row.agent_id },
           ...(options.all ? [{ title: 'STATUS', value: (row: ElicitationRecord) => row.status }] : []),
-          { title: 'WAITS', value: (row) => waitedFor(row, now) },
+          { title: 'WAITS', value: (row) => waitText(row, now) },
           { title: 'MODE', value: (row) => row.mode },
-          { title: 'WHAT', value: summaryOf },
+          { title: 'WHAT', value: formatSummary },
         ],
         options,
       );
@@ -64,15 +64,15 @@ function addShow(group: Command, context: Context): void {
   const { io } = context;
   remote(group, 'show [elicitation]', 'show the whole form or URL; without an id, the only pending one')
     .alias('get')
-    .action(async (given: string | undefined, options: Options) => {
+    .action(async (ref: string | undefined, options: Options) => {
       const api = await connect(context, options);
-      const elicitation_id = given ?? (await onlyOne(api));
-      const asked = await api.call('getElicitation', { params: { elicitation_id } });
-      if (options.json) return printJson(io, asked);
-      const agent = await api.call('getAgent', { params: { agent_id: asked.agent_id } });
+      const elicitation_id = ref ?? (await onlyOne(api));
+      const elicitation = await api.call('getElicitation', { params: { elicitation_id } });
+      if (options.json) return printJson(io, elicitation);
+      const agent = await api.call('getAgent', { params: { agent_id: elicitation.agent_id } });
       const coloured = colours(io.stdout, io.env);
-      const lines = elicitationLines(asked, agent, Date.now());
-      await print(io, lines.map(({ text, look }) => `${paint(text, look, coloured)}\n`).join(''));
+      const lines = elicitationLines(elicitation, agent, Date.now());
+      await print(io, lines.map(({ text, style }) => `${paint(text, style, coloured)}\n`).join(''));
     });
 }
 
@@ -85,17 +85,17 @@ function addAnswer(group: Command, context: Context): void {
       collect,
     )
     .option('--content <json>', 'all fields as one JSON object, without defaults')
-    .action(async (given: string | undefined, options: Options & { set?: string[]; content?: string }) => {
+    .action(async (ref: string | undefined, options: Options & { set?: string[]; content?: string }) => {
       if (options.set && options.content !== undefined) throw usage('give either --set or --content');
       const api = await connect(context, options);
-      const elicitation_id = given ?? (await onlyOne(api));
+      const elicitation_id = ref ?? (await onlyOne(api));
       const { form } = await api.call('getElicitation', { params: { elicitation_id } });
       const entered = options.set ?? options.content;
       if (form === null && entered !== undefined) throw usage('a URL takes neither --set nor --content');
       const content =
         options.content === undefined
-          ? form && contentOf(form.fields, options.set ?? [])
-          : objectOf(options.content);
+          ? form && buildContent(form.fields, options.set ?? [])
+          : parseObject(options.content);
       await respond(context, api, elicitation_id, { action: 'accept', ...(content && { content }) }, options);
     });
 }
@@ -107,9 +107,9 @@ function addRefusal(
   description: string,
 ): void {
   remote(group, `${action} [elicitation]`, description).action(
-    async (given: string | undefined, options: Options) => {
+    async (ref: string | undefined, options: Options) => {
       const api = await connect(context, options);
-      await respond(context, api, given ?? (await onlyOne(api)), { action }, options);
+      await respond(context, api, ref ?? (await onlyOne(api)), { action }, options);
     },
   );
 }
@@ -123,20 +123,22 @@ async function respond(
 ): Promise<void> {
   const { io } = context;
   const args = { params: { elicitation_id }, body, idempotency_key: crypto.randomUUID() };
-  const answered = await explained(api.call('respondElicitation', args), ['invalid_request'], async () =>
-    fieldHelp(await api.call('getElicitation', { params: { elicitation_id } })),
+  const answered = await withExplanation(
+    api.call('respondElicitation', args),
+    ['invalid_request'],
+    async () => fieldHelp(await api.call('getElicitation', { params: { elicitation_id } })),
   );
   if (options.json) return printJson(io, answered);
   const sent = body.content ? [`  sent: ${JSON.stringify(body.content)}`] : [];
   const open = body.action === 'accept' && answered.url !== null ? [`  open: ${answered.url}`] : [];
-  const head = `${answered.id}  ${answered.status}: ${summaryOf(answered)}`;
+  const head = `${answered.id}  ${answered.status}: ${formatSummary(answered)}`;
   for (const line of [head, ...sent, ...open]) say(io, visible(line));
 }
 
 /**
  * Converts values to the types of their fields. A value that does not fit stays a string, and the plane reports the error.
  */
-export function contentOf(
+export function buildContent(
   fields: readonly ElicitationField[],
   pairs: readonly string[],
 ): Record<string, unknown> {
@@ -145,8 +147,8 @@ export function contentOf(
   );
   const set = new Set<string>();
   for (const pair of pairs) {
-    const [name, text] = pairOf(pair, '--set');
-    const field = fields.find((one) => one.name === name);
+    const [name, text] = parsePair(pair, '--set');
+    const field = fields.find((field) => field.name === name);
     const again = set.has(name);
     set.add(name);
     if (field?.type === 'choices') {
@@ -163,7 +165,7 @@ function typedValue(type: ElicitationField['type'] | undefined, text: string): u
   return is_number && Number.isFinite(Number(text)) ? Number(text) : text;
 }
 
-function objectOf(json: string): Record<string, unknown> {
+function parseObject(json: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(json);
     if (typeof value === 'object' && value !== null && !Array.isArray(value)) {
@@ -180,15 +182,15 @@ async function onlyOne(api: Api): Promise<string> {
   const waiting = await api.all('listElicitations', { query: { status: 'pending' } });
   if (waiting.length === 0) throw failed('no elicitation is pending');
   if (waiting.length === 1) return waiting[0]!.id;
-  const names = await namesOf(api, waiting);
+  const names = await findAgentNames(api, waiting);
   const lines = waiting.map(
-    (one) => `${one.id}  ${names.get(one.agent_id) ?? one.agent_id}  ${summaryOf(one)}`,
+    (item) => `${item.id}  ${names.get(item.agent_id) ?? item.agent_id}  ${formatSummary(item)}`,
   );
   throw failed([`${waiting.length} elicitations are pending: pass the id of one`, ...lines].join('\n'));
 }
 
 /** Names of the agents that ask, by id. */
-async function namesOf(api: Api, rows: readonly ElicitationRecord[]): Promise<Map<string, string>> {
+async function findAgentNames(api: Api, rows: readonly ElicitationRecord[]): Promise<Map<string, string>> {
   if (rows.length === 0) return new Map();
   return new Map((await api.all('listAgents', {})).map(({ id, name }) => [id, name]));
 }

@@ -1,6 +1,6 @@
 /** Shows an agent's requests for forms and URLs as lines of the conversation: the request, the answer, and its end. */
 import { readElicitation } from '../../../acp/entries.ts';
-import { anyText, type Fields } from '../../../acp/json.ts';
+import { type Fields, toText } from '../../../acp/json.ts';
 import type { TranscriptLayout } from '../../../cli/page.ts';
 import { inputStart, joined } from '../../conversations/commands/acp-lines.ts';
 import { keep } from '../../conversations/commands/tool-calls.ts';
@@ -20,20 +20,20 @@ export class InputRequests {
   }
 
   /** `elicitation_id` is null for a request that was rejected. */
-  asks(request_id: unknown, elicitation_id: string | null, params: unknown): string {
+  formatRequest(request_id: unknown, elicitation_id: string | null, params: unknown): string {
     const { message, url, field_names } = readElicitation(params);
     const what = url ?? (field_names.length > 0 ? `form: ${field_names.join(', ')}` : 'form');
     const head = this.#page.line('asks', joined(message, what), ['bold', 'yellow']);
     if (elicitation_id === null) return head;
     keep(this.#open, elicitation_id, { request_id, message });
-    return head + this.#page.lines([{ text: `  svc elicitations show ${elicitation_id}`, look: 'yellow' }]);
+    return head + this.#page.lines([{ text: `  svc elicitations show ${elicitation_id}`, style: 'yellow' }]);
   }
 
   /** `by` is null for the service itself. */
   answer(elicitation_id: string, by: string | null, { action, content }: Fields): string {
     const message = this.#open.get(elicitation_id)?.message;
     this.#open.delete(elicitation_id);
-    const answer = anyText(action);
+    const answer = toText(action);
     const text = joined(by === null ? answer : `${by}: ${answer}`, message);
     return this.#page.line('answer', text, 'yellow') + this.#page.lines(inputStart(content));
   }

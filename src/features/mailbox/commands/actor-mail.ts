@@ -1,6 +1,6 @@
 /** `svc actor inbox|receive|ack|send`: the mailbox. */
 import { sleep } from '../../../base/async.ts';
-import { collectNumbers, waitOption, wholeNumber } from '../../../cli/options.ts';
+import { collectNumbers, integer, waitOption } from '../../../cli/options.ts';
 import {
   type ActorOptions,
   type ActorSurface,
@@ -23,17 +23,17 @@ interface SendOptions extends ActorOptions {
 export function addActorMail(surface: ActorSurface): void {
   surface
     .commandInRun('inbox', 'list your unacknowledged messages, oldest first')
-    .option('--limit <n>', 'maximum number of messages', wholeNumber)
+    .option('--limit <n>', 'maximum number of messages', integer)
     .option('--all', 'include acknowledged messages')
     .action(async ({ limit, all, ...options }: InboxOptions) => {
-      const asked = { ...(limit !== undefined && { limit }), ...(all && { status: 'all' as const }) };
-      await surface.print(await surface.ask(options, 'inbox', asked));
+      const params = { ...(limit !== undefined && { limit }), ...(all && { status: 'all' as const }) };
+      await surface.print(await surface.ask(options, 'inbox', params));
     });
 
   surface
     .commandInRun('receive', 'like inbox, but wait for a message if the mailbox is empty')
     .addOption(waitOption('--wait <duration>', 'how long to wait, for example 90s or 10m', 60_000))
-    .option('--limit <n>', 'maximum number of messages', wholeNumber)
+    .option('--limit <n>', 'maximum number of messages', integer)
     .action(async ({ wait, limit, ...options }: InboxOptions & { wait: number }) => {
       await surface.print(await receive(surface, options, wait, limit));
     });
@@ -42,7 +42,9 @@ export function addActorMail(surface: ActorSurface): void {
     .command('ack', 'acknowledge messages that you have dealt with')
     .requiredOption('--message-id <id>', 'message id (repeatable)', collectNumbers)
     .action(({ messageId, ...options }: ActorOptions & { messageId: number[] }) =>
-      surface.each(messageId, 'message_id', (message_id) => surface.askAgain(options, 'ack', { message_id })),
+      surface.each(messageId, 'message_id', (message_id) =>
+        surface.askWithRetry(options, 'ack', { message_id }),
+      ),
     );
 
   surface
@@ -54,7 +56,7 @@ export function addActorMail(surface: ActorSurface): void {
       const idempotency_key = idempotencyKey ?? crypto.randomUUID();
       const object = readJson(payload, '--payload') as Record<string, unknown>;
       const sent = { to, payload: object, idempotency_key };
-      await surface.print(await surface.askAgain(options, 'send', sent));
+      await surface.print(await surface.askWithRetry(options, 'send', sent));
     });
 }
 
@@ -66,12 +68,12 @@ async function receive(
   limit: number | undefined,
 ): Promise<{ messages: unknown[] }> {
   const until = performance.now() + wait_ms;
-  const asked = limit === undefined ? {} : { limit };
+  const params = limit === undefined ? {} : { limit };
   for (;;) {
     const late = () => performance.now() >= until || surface.context.io.signal.aborted;
     try {
       // Without a wait, return the messages that exist now.
-      const answer = await surface.ask(options, wait_ms === 0 ? 'inbox' : 'receive', asked);
+      const answer = await surface.ask(options, wait_ms === 0 ? 'inbox' : 'receive', params);
       if (answer.messages.length > 0 || late()) return answer;
     } catch (error) {
       if (!isPassing(error) || late()) throw error;

@@ -9,7 +9,7 @@ import type { HttpServer } from '../../../server/server.ts';
 import { type RunOptions, run } from '../../../testing/cli.ts';
 import { openFakeHttp, ROOT_TOKEN } from '../../../testing/http.ts';
 import type { Run } from '../../runs/rules/run.ts';
-import type { ShownSpec } from '../../teams/rules/team.ts';
+import type { RedactedSpec } from '../../teams/rules/team.ts';
 
 let home: string;
 let server: HttpServer | null;
@@ -24,7 +24,7 @@ afterEach(async () => {
 });
 
 const time = '2026-01-01T00:00:00.000Z';
-const spec: ShownSpec = {
+const spec: RedactedSpec = {
   ...{ spec_version: 1, entrypoint: { type: 'task' }, leader_member_id: null, steps: [] },
   ...{ members: [], review_route: 'human', max_rounds: 20 },
 };
@@ -76,8 +76,8 @@ describe('messages', () => {
         payloads.push(body.payload);
         const when = { at: null, every_seconds: 60, cron: null, timezone: null, next_at: time, fired: 0 };
         const { run_id, payload } = body;
-        const made = { last_at: null, created_by: 'usr_1', created_at: time };
-        return { location: '/x', body: { id: 'trg_1', run_id, payload, ...params, ...when, ...made } };
+        const created = { last_at: null, created_by: 'usr_1', created_at: time };
+        return { location: '/x', body: { id: 'trg_1', run_id, payload, ...params, ...when, ...created } };
       },
     });
     const set = ['triggers', 'set', '--run', 'run_1', '--every', '1m'];

@@ -3,8 +3,8 @@ import type { Command } from 'commander';
 import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { failed } from '../../../cli/failure.ts';
-import { givenWords, withJson } from '../../../cli/given-json.ts';
-import { remote, wholeNumber } from '../../../cli/options.ts';
+import { parseMessageArguments, withJson } from '../../../cli/json-options.ts';
+import { integer, remote } from '../../../cli/options.ts';
 import { type Column, jsonText, print, printJson, printRecord, printRows, say } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 import { Problem } from '../../../core/problem.ts';
@@ -43,8 +43,8 @@ function addLs(mail: Command, context: Context): void {
     .alias('list')
     .option('--run <run>', 'only mail of this run')
     .option('--all', 'include mail that is acknowledged or could not be delivered')
-    .option('-n, --limit <n>', 'maximum number of messages', wholeNumber)
-    .option('--wait <seconds>', 'wait up to this long for new mail', wholeNumber)
+    .option('-n, --limit <n>', 'maximum number of messages', integer)
+    .option('--wait <seconds>', 'wait up to this long for new mail', integer)
     .action(async (actor: string | undefined, options: ListOptions) => {
       const api = await connect(context, options);
       const { run, all, limit, wait } = options;
@@ -57,16 +57,16 @@ function addLs(mail: Command, context: Context): void {
           ...(wait !== undefined && { wait }),
         },
       });
-      const status: Column<Mail> = { title: 'STATUS', value: (one) => one.status };
+      const status: Column<Mail> = { title: 'STATUS', value: (item) => item.status };
       await printRows(
         io,
         rows,
         [
-          { title: 'ID', value: (one) => one.id },
-          { title: 'CREATED', value: (one) => one.created_at },
-          { title: 'FROM', value: (one) => one.from_actor_id },
+          { title: 'ID', value: (item) => item.id },
+          { title: 'CREATED', value: (item) => item.created_at },
+          { title: 'FROM', value: (item) => item.from_actor_id },
           ...(all ? [status] : []),
-          { title: 'PAYLOAD', value: (one) => JSON.stringify(one.payload) },
+          { title: 'PAYLOAD', value: (item) => JSON.stringify(item.payload) },
         ],
         options,
       );
@@ -93,9 +93,9 @@ function addSend(mail: Command, context: Context): void {
     .requiredOption('--run <run>', 'the run')
     .option('--from <actor>', 'send as this member, which must have no agent (default: you)');
   withJson(send, 'payload', 'a JSON object instead of text').action(
-    async (to_actor_id: string, words: string[], options: SendOptions) => {
-      const said = await givenWords(io, words, options);
-      const payload = 'text' in said ? said : said.payload;
+    async (to_actor_id: string, args: string[], options: SendOptions) => {
+      const content = await parseMessageArguments(io, args, options);
+      const payload = 'text' in content ? content : content.payload;
       const api = await connect(context, options);
       const { id: run_id } = await findRun(api, options.run);
       const from_actor_id = options.from ?? (await ownActor(api));
@@ -118,7 +118,7 @@ function addAck(mail: Command, context: Context): void {
       const refusals: string[] = [];
       for (const message_id of ids) {
         try {
-          const acked = await api.patiently('ackMail', { params: { message_id } });
+          const acked = await api.callWithRetry('ackMail', { params: { message_id } });
           if (options.json) await print(io, jsonText(acked));
           else say(io, `acknowledged ${acked.id}`);
         } catch (error) {

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { usage } from '../../../cli/failure.ts';
-import { givenWords, withJson } from '../../../cli/given-json.ts';
+import { parseMessageArguments, withJson } from '../../../cli/json-options.ts';
 import { duration, remote } from '../../../cli/options.ts';
 import { printRecord, printRows, say } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
@@ -39,7 +39,7 @@ export function addTriggers(program: Command, context: Context): void {
         [
           { title: 'ID', value: (trigger) => trigger.id },
           { title: 'RUN', value: (trigger) => trigger.run_id },
-          { title: 'WHEN', value: whenOf },
+          { title: 'WHEN', value: formatSchedule },
           { title: 'NEXT', value: (trigger) => trigger.next_at },
           { title: 'FIRED', value: (trigger) => trigger.fired },
           { title: 'PAYLOAD', value: (trigger) => JSON.stringify(trigger.payload) },
@@ -60,8 +60,8 @@ export function addTriggers(program: Command, context: Context): void {
     .option('--cron <pattern>', 'on a schedule of five fields: minute, hour, day, month, weekday')
     .option('--timezone <name>', 'time zone of --cron, for example Europe/London (default: UTC)');
   withJson(set, 'payload', 'a JSON object instead of text').action(
-    async (words: string[], options: SetOptions) => {
-      const said = await givenWords(io, words, options);
+    async (args: string[], options: SetOptions) => {
+      const content = await parseMessageArguments(io, args, options);
       const { at, every, cron, timezone } = options;
       if (every !== undefined && every % 1000 !== 0) throw usage('--every must be a whole number of seconds');
       const api = await connect(context, options);
@@ -71,11 +71,11 @@ export function addTriggers(program: Command, context: Context): void {
         ...(every !== undefined && { every_seconds: every / 1000 }),
         ...(cron !== undefined && { cron }),
         ...(timezone !== undefined && { timezone }),
-        payload: 'text' in said ? said : said.payload,
+        payload: 'text' in content ? content : content.payload,
       };
       const params = { actor_id: options.actor ?? (await ownActor(api)) };
-      const made = await api.call('setTrigger', { params, body, idempotency_key: crypto.randomUUID() });
-      await printRecord(io, made, options);
+      const created = await api.call('setTrigger', { params, body, idempotency_key: crypto.randomUUID() });
+      await printRecord(io, created, options);
     },
   );
 
@@ -92,7 +92,7 @@ export function addTriggers(program: Command, context: Context): void {
 
 type Trigger = Awaited<ReturnType<typeof Api.prototype.call<'setTrigger'>>>;
 
-function whenOf({ at, every_seconds, cron, timezone }: Trigger): string {
+function formatSchedule({ at, every_seconds, cron, timezone }: Trigger): string {
   if (at !== null) return at;
   return cron === null ? `every ${every_seconds}s` : [cron, timezone].filter(Boolean).join(' ');
 }

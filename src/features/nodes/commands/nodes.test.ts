@@ -145,7 +145,7 @@ describe('nodes', () => {
     expect((await run(['nodes', 'register', 'box'], { home, env })).code).toBe(2);
   });
 
-  test('set sends only what was given; an empty value clears', async () => {
+  test('set sends only the specified fields; an empty value clears a field', async () => {
     let body: unknown;
     const env = await open({
       updateAgentNode: (call) => {
@@ -183,7 +183,7 @@ describe('nodes', () => {
     expect(JSON.parse(json.stdout)).toEqual(bad);
   });
 
-  test('rm deletes a node, or prints why not', async () => {
+  test('rm deletes a node, or prints the reason for a failure', async () => {
     const env = await open({
       deleteAgentNode: ({ params }) => {
         if (params.node_id !== 'box') throw problems.nodeHasAgents();

@@ -93,8 +93,8 @@ function addRegister(nodes: Command, context: Context): void {
         tls_server_name: options.tlsServerName ?? null,
         default_worktree_root: options.defaultWorktreeRoot ?? null,
       };
-      const made = await api.call('registerAgentNode', { body, idempotency_key: crypto.randomUUID() });
-      const node = options.wait ? await untilConnected(io, api, made, options) : made;
+      const created = await api.call('registerAgentNode', { body, idempotency_key: crypto.randomUUID() });
+      const node = options.wait ? await waitUntilConnected(io, api, created, options) : created;
       await printRecord(io, options.wait ? await checkedRoot(io, api, node) : warned(io, node), options);
     });
 }
@@ -168,22 +168,22 @@ function addToken(nodes: Command, context: Context): void {
 }
 
 /** Polls the record. At the deadline, runs the connection test to report the reason. */
-async function untilConnected(
+async function waitUntilConnected(
   io: Io,
   api: Api,
-  made: NodeRecord,
+  created: NodeRecord,
   options: RegisterOptions,
 ): Promise<NodeRecord> {
   const deadline = performance.now() + options.timeout;
-  const params = { node_id: made.id };
-  let node = made;
+  const params = { node_id: created.id };
+  let node = created;
   while (node.status !== 'connected') {
     const left_ms = deadline - performance.now();
     if (left_ms <= 0) {
       const report = await api.call('getAgentNodeHealth', { params });
       say(io, reportLines(report, colours(io.stderr, io.env)).trimEnd());
-      const words = `node ${made.id} is registered, but not connected yet; the plane keeps trying`;
-      throw new Failure(exitCodes.timeout, words);
+      const message = `node ${created.id} is registered, but not connected yet; the plane keeps trying`;
+      throw new Failure(exitCodes.timeout, message);
     }
     await sleep(Math.min(limits.cli_register_look_ms, left_ms), io.signal);
     if (io.signal.aborted) throw new Failure(exitCodes.interrupted, '');

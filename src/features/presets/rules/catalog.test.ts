@@ -2,7 +2,7 @@ import { posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { ProgramFinding } from '../../../core/node.ts';
 import { findPreset, presets } from './catalog.ts';
-import { permissionEnv, permissionSessionModes, presetRecord, questionOf } from './preset.ts';
+import { permissionEnv, permissionSessionModes, presetRecord, toProgramQuestion } from './preset.ts';
 
 const nothing: ProgramFinding = { path: null, version: null, env_set: [], files_found: [] };
 const there: ProgramFinding = { ...nothing, path: '/bin/x', version: '1.2' };
@@ -12,7 +12,7 @@ function record(id: string, found: ProgramFinding | null) {
 }
 
 describe('presets', () => {
-  it('are exactly these', () => {
+  it('match the expected list', () => {
     expect(presets.map(({ id }) => id).join(' ')).toBe(
       'demo claude codex gemini opencode qwen goose copilot cursor droid pi acp plain',
     );
@@ -47,7 +47,7 @@ describe('presets', () => {
   });
 
   it('have no question and no result if they have no program', () => {
-    expect(questionOf(findPreset('plain')!)).toBeNull();
+    expect(toProgramQuestion(findPreset('plain')!)).toBeNull();
     const unknown = { command: null, argv: null, installed: null, signed_in: 'unknown' };
     expect(record('plain', null)).toMatchObject({ ...unknown, protocol: 'plain' });
     expect(record('acp', null)).toMatchObject({ ...unknown, protocol: 'acp' });

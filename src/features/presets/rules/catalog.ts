@@ -5,7 +5,7 @@
  */
 import type { Preset } from './preset.ts';
 
-const opencodeAsks = { edit: 'ask', bash: 'ask', webfetch: 'ask', websearch: 'ask' };
+const opencodePermissions = { edit: 'ask', bash: 'ask', webfetch: 'ask', websearch: 'ask' };
 
 export const presets: readonly Preset[] = [
   {
@@ -138,9 +138,11 @@ export const presets: readonly Preset[] = [
       apply: [
         {
           env: {
-            OPENCODE_PERMISSION: JSON.stringify(opencodeAsks),
+            OPENCODE_PERMISSION: JSON.stringify(opencodePermissions),
             // Without this, a repository's own settings for the agent would override the permissions above.
-            OPENCODE_CONFIG_CONTENT: JSON.stringify({ agent: { build: { permission: opencodeAsks } } }),
+            OPENCODE_CONFIG_CONTENT: JSON.stringify({
+              agent: { build: { permission: opencodePermissions } },
+            }),
           },
         },
         { session_mode: 'build' },

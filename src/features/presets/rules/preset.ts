@@ -78,7 +78,7 @@ export interface PresetRecord {
 }
 
 /** The question to a node about a preset; null if there is no program to look for. */
-export function questionOf({ program }: Preset): ProgramQuestion | null {
+export function toProgramQuestion({ program }: Preset): ProgramQuestion | null {
   if (!program) return null;
   const { argv, version_argv, sign_in } = program;
   return { program: argv[0], version_argv, env: sign_in?.env ?? [], files: sign_in?.files ?? [] };
@@ -98,7 +98,7 @@ export function presetRecord(preset: Preset, found: ProgramFinding | null): Pres
     installed: found && found.path !== null,
     path: found?.path ?? null,
     version: found?.version ?? null,
-    signed_in: signedIn(preset, found),
+    signed_in: signInState(preset, found),
     sign_in_hint: program?.sign_in?.hint ?? null,
     install_hint: program?.install_hint ?? null,
     permission: { guarantee: permission.guarantee, note: permission.note },
@@ -106,7 +106,7 @@ export function presetRecord(preset: Preset, found: ProgramFinding | null): Pres
   };
 }
 
-function signedIn({ program }: Preset, found: ProgramFinding | null): SignedIn {
+function signInState({ program }: Preset, found: ProgramFinding | null): SignedIn {
   if (!program) return 'unknown';
   if (!program.sign_in) return 'yes';
   if (!found) return 'unknown';

@@ -1,6 +1,6 @@
 /** A permission review as people read it before they answer (pure): it shows the agent's whole request. */
 import { blockText } from '../../../acp/blocks.ts';
-import { isRecord, stringOf } from '../../../acp/json.ts';
+import { asString, isRecord } from '../../../acp/json.ts';
 import { readContent, readToolCall } from '../../../acp/tool-calls.ts';
 import type { AgentRecord, Api } from '../../../cli/api.ts';
 import { span } from '../../../cli/span.ts';
@@ -22,14 +22,14 @@ export function reviewLines(review: ReviewRecord, agent: AgentRecord, now_ms: nu
   const { options } = review;
   const call = readToolCall(review.tool_call);
   return [
-    { text: joined(review.id, review.status, answerOf(review)), look: 'bold' },
+    { text: joined(review.id, review.status, formatAnswer(review)), style: 'bold' },
     { text: joined('agent  ', agent.name, agent.id) },
     { text: joined('folder ', agent.workdir, agent.node_id) },
-    { text: joined('waits  ', waitedFor(review, now_ms)) },
-    ...(review.subagent ? [{ text: joined('asker  ', subagentWords(review.subagent)) }] : []),
+    { text: joined('waits  ', waitText(review, now_ms)) },
+    ...(review.subagent ? [{ text: joined('asker  ', subagentText(review.subagent)) }] : []),
     {
       text: joined('wants  ', callTitle(call), call.tool_kind, locationsText(call.locations)),
-      look: 'yellow',
+      style: 'yellow',
     },
     ...inputLines(call.raw_input),
     ...contentLines(call.content),
@@ -46,7 +46,7 @@ export function choiceLines({ id, options }: ReviewRecord): string[] {
 }
 
 /** The time from the request to its answer, or to now: `45s`, `12m`, `3h`, `2d`. */
-export function waitedFor(
+export function waitText(
   { created_at, answered_at }: Pick<ReviewRecord, 'created_at' | 'answered_at'>,
   now_ms: number,
 ): string {
@@ -54,20 +54,20 @@ export function waitedFor(
 }
 
 /** The sub-agent that asks; empty for the agent itself. */
-export function subagentWords({ id, name, unknown_session }: NonNullable<ReviewRecord['subagent']>): string {
+export function subagentText({ id, name, unknown_session }: NonNullable<ReviewRecord['subagent']>): string {
   if (unknown_session) return `unknown session ${id}`;
   return name === null ? `sub-agent ${id}` : `sub-agent ${name}`;
 }
 
-function answerOf({ options, option_id, answered_by, delivery }: ReviewRecord): string {
-  const option = options.find((one) => one.option_id === option_id);
+function formatAnswer({ options, option_id, answered_by, delivery }: ReviewRecord): string {
+  const option = options.find((option) => option.option_id === option_id);
   return [option && `${option.name} (${option.option_id})`, answered_by && `by ${answered_by}`, delivery]
     .filter(Boolean)
     .join(', ');
 }
 
 function commandLines({ id, options }: ReviewRecord): Line[] {
-  return answerCommands(id, options).map((text) => ({ text, look: 'dim' }));
+  return answerCommands(id, options).map((text) => ({ text, style: 'dim' }));
 }
 
 /** The tool's input, one field after the other. */
@@ -78,7 +78,7 @@ function inputLines(input: unknown): Line[] {
 }
 
 function valueLines(label: string, value: unknown): Line[] {
-  const [first, ...rest] = visibleLines(stringOf(value) ?? JSON.stringify(value)).split('\n');
+  const [first, ...rest] = visibleLines(asString(value) ?? JSON.stringify(value)).split('\n');
   if (rest.length === 0) return [{ text: `  ${label}${first}` }];
   const lines = [first, ...rest].map((text) => ({ text: `    ${text}` }));
   return label === '' ? lines : [{ text: `  ${label.trimEnd()}` }, ...lines];

@@ -20,12 +20,12 @@ const review = (fields: Partial<Review> = {}) => reviewRecord({ options, ...fiel
 let home: string;
 let server: HttpServer | null;
 let env: Record<string, string>;
-let asked: Record<string, unknown>;
+let request: Record<string, unknown>;
 let answers: unknown[];
 beforeEach(() => {
   home = mkdtempSync(join(tmpdir(), 'svc-reviews-'));
   server = null;
-  asked = {};
+  request = {};
   answers = [];
 });
 afterEach(async () => {
@@ -38,7 +38,7 @@ async function open(all: Review[], refuse?: () => Error): Promise<void> {
     listAgents: () => ({ items: [agentRecord({})] }),
     getAgent: () => agentRecord({}),
     listReviews: ({ query }) => {
-      asked = query;
+      request = query;
       return { items: all.filter(({ status }) => query.status === undefined || status === query.status) };
     },
     getReview: ({ params }) => all.find(({ id }) => id === params.review_id)!,
@@ -58,7 +58,7 @@ test('ls shows pending reviews, and all with --all', async () => {
   await open([review({ created_at: new Date().toISOString() }), over]);
   const waiting = await cli('ls', '--agent', 'one');
   expect(waiting.stdout).toMatch(/^rev_1\tone\t\d+s\tnpm publish\ty, a, n\n$/);
-  expect(asked).toMatchObject({ status: 'pending', agent_id: 'agt_1' });
+  expect(request).toMatchObject({ status: 'pending', agent_id: 'agt_1' });
   const all = await cli('ls', '--all');
   expect(all.stdout.split('\n')[1]).toBe('rev_2\tagt_9\tanswered\t0s\tnpm publish\ty, a, n');
   expect(JSON.parse((await cli('ls', '--json')).stdout)).toMatchObject([{ id: 'rev_1', options }]);

@@ -2,15 +2,15 @@
 import type { Command } from 'commander';
 import { type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
-import { explained, failed, usage } from '../../../cli/failure.ts';
+import { failed, usage, withExplanation } from '../../../cli/failure.ts';
 import { remote } from '../../../cli/options.ts';
 import { colours, print, printJson, printRows, say } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { problems } from '../../../core/problem.ts';
-import { paint, titleOf } from '../../conversations/commands/acp-lines.ts';
+import { formatTitle, paint } from '../../conversations/commands/acp-lines.ts';
 import type { Decision } from '../rules.ts';
-import { choiceLines, type ReviewRecord, reviewLines, subagentWords, waitedFor } from './review-lines.ts';
+import { choiceLines, type ReviewRecord, reviewLines, subagentText, waitText } from './review-lines.ts';
 
 type Options = ApiOptions & { json?: boolean };
 type Answer = NonNullable<CallArgs<'respondReview'>['body']>;
@@ -28,7 +28,7 @@ export function addReviews(program: Command, context: Context): void {
       const agent_id = options.agent === undefined ? undefined : (await findAgent(api, options.agent)).id;
       const query = { agent_id, ...(!options.all && { status: 'pending' as const }) };
       const rows = await api.all('listReviews', { query });
-      const names = options.json ? new Map() : await namesOf(api, rows);
+      const names = options.json ? new Map() : await findAgentNames(api, rows);
       const now = Date.now();
       await printRows(
         io,
@@ -37,26 +37,27 @@ export function addReviews(program: Command, context: Context): void {
           { title: 'ID', value: (review) => review.id },
           { title: 'AGENT', value: (review) => names.get(review.agent_id) ?? review.agent_id },
           ...(options.all ? [{ title: 'STATUS', value: (review: ReviewRecord) => review.status }] : []),
-          { title: 'WAITS', value: (review) => waitedFor(review, now) },
-          { title: 'WHAT', value: whatOf },
-          { title: 'OPTIONS', value: (review) => review.options.map((one) => one.option_id).join(', ') },
+          { title: 'WAITS', value: (review) => waitText(review, now) },
+          { title: 'WHAT', value: summaryText },
+          { title: 'OPTIONS', value: ({ options }) => options.map((option) => option.option_id).join(', ') },
         ],
         options,
       );
     });
 
-  const whole = 'show what the agent wants to do, and the options; without an id, the only pending review';
-  remote(reviews, 'show [review]', whole)
+  const description =
+    'show what the agent wants to do, and the options; without an id, the only pending review';
+  remote(reviews, 'show [review]', description)
     .alias('get')
-    .action(async (given: string | undefined, options: Options) => {
+    .action(async (nonEmptyName: string | undefined, options: Options) => {
       const api = await connect(context, options);
-      const review_id = given ?? (await onlyOne(api));
+      const review_id = nonEmptyName ?? (await onlyOne(api));
       const review = await api.call('getReview', { params: { review_id } });
       if (options.json) return printJson(io, review);
       const agent = await api.call('getAgent', { params: { agent_id: review.agent_id } });
       const coloured = colours(io.stdout, io.env);
       const lines = reviewLines(review, agent, Date.now());
-      await print(io, lines.map(({ text, look }) => `${paint(text, look, coloured)}\n`).join(''));
+      await print(io, lines.map(({ text, style }) => `${paint(text, style, coloured)}\n`).join(''));
     });
 
   addDecision('allow', 'allow a request once; without an id, the only pending one');
@@ -75,9 +76,9 @@ export function addReviews(program: Command, context: Context): void {
 
   function addDecision(decision: Decision, description: string): void {
     remote(reviews, `${decision} [review]`, description).action(
-      async (given: string | undefined, options: Options) => {
+      async (nonEmptyName: string | undefined, options: Options) => {
         const api = await connect(context, options);
-        await respond(api, given ?? (await onlyOne(api)), { decision }, options);
+        await respond(api, nonEmptyName ?? (await onlyOne(api)), { decision }, options);
       },
     );
   }
@@ -85,12 +86,12 @@ export function addReviews(program: Command, context: Context): void {
   async function respond(api: Api, review_id: string, answer: Answer, options: Options): Promise<void> {
     const args = { params: { review_id }, body: answer, idempotency_key: crypto.randomUUID() };
     const codes = [problems.optionIdRequired().code, problems.unknownOption().code];
-    const review = await explained(api.call('respondReview', args), codes, async () =>
+    const review = await withExplanation(api.call('respondReview', args), codes, async () =>
       choiceLines(await api.call('getReview', { params: { review_id } })),
     );
     if (options.json) return printJson(io, review);
     const option = review.options.find(({ option_id }) => option_id === review.option_id);
-    say(io, visible(`${review.id}  ${option?.name ?? review.status}: ${titleOf(review.tool_call)}`));
+    say(io, visible(`${review.id}  ${option?.name ?? review.status}: ${formatTitle(review.tool_call)}`));
   }
 }
 
@@ -99,20 +100,20 @@ async function onlyOne(api: Api): Promise<string> {
   const waiting = await api.all('listReviews', { query: { status: 'pending' } });
   if (waiting.length === 0) throw failed('no review is pending');
   if (waiting.length === 1) return waiting[0]!.id;
-  const names = await namesOf(api, waiting);
+  const names = await findAgentNames(api, waiting);
   const lines = waiting.map(
-    ({ id, agent_id, tool_call }) => `${id}  ${names.get(agent_id) ?? agent_id}  ${titleOf(tool_call)}`,
+    ({ id, agent_id, tool_call }) => `${id}  ${names.get(agent_id) ?? agent_id}  ${formatTitle(tool_call)}`,
   );
   throw failed([`${waiting.length} reviews are pending: pass the id of one`, ...lines].join('\n'));
 }
 
 /** Names of the agents that ask, by id. */
-async function namesOf(api: Api, reviews: readonly ReviewRecord[]): Promise<Map<string, string>> {
+async function findAgentNames(api: Api, reviews: readonly ReviewRecord[]): Promise<Map<string, string>> {
   if (reviews.length === 0) return new Map();
   return new Map((await api.all('listAgents', {})).map(({ id, name }) => [id, name]));
 }
 
 /** Names the sub-agent that asks. */
-function whatOf({ subagent, tool_call }: ReviewRecord): string {
-  return subagent === null ? titleOf(tool_call) : `${titleOf(tool_call)} (${subagentWords(subagent)})`;
+function summaryText({ subagent, tool_call }: ReviewRecord): string {
+  return subagent === null ? formatTitle(tool_call) : `${formatTitle(tool_call)} (${subagentText(subagent)})`;
 }

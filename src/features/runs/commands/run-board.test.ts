@@ -39,7 +39,7 @@ const review = {
 const board = (steps: Step[], fields: Partial<Board> = {}): Board => ({
   title: 'site#1',
   run: run(),
-  steps: new Map(steps.map((one) => [one.step_key, one])),
+  steps: new Map(steps.map((step) => [step.step_key, step])),
   reviews: [],
   note: null,
   ...fields,
@@ -78,7 +78,7 @@ describe('the board of a run', () => {
     steps[1_500] = step('asks', 'input_required', { error_text: 'which?' });
     steps[3] = step('broken', 'failed', { error_text: 'x' });
     steps[1_000] = step('s1000', 'pending', {
-      depends_on: steps.slice(1_001, 2_000).map((one) => one.step_key),
+      depends_on: steps.slice(1_001, 2_000).map((step) => step.step_key),
     });
     const lines = boardLines(board(steps), screen, now_ms);
     expect(lines).toHaveLength(screen.rows);
@@ -124,7 +124,7 @@ describe('the board of a run', () => {
     ]);
   });
 
-  test('shows how a waiting run can continue, and asks for nothing after its end', () => {
+  test('shows how a waiting run can continue, and requests no input after its end', () => {
     const waits = run({ status: 'input_required', error: 'no rounds left' });
     expect(boardLines(board([], { run: waits }), screen, now_ms).slice(2)).toEqual([
       'the run waits for an answer: no rounds left',
@@ -150,7 +150,7 @@ describe('drawing in place', () => {
     return drawn;
   }
 
-  test('one write moves to the first line and erases the previous lines', async () => {
+  test('moves to the first line and erases the previous lines in one write', async () => {
     const drawn = await draw(
       [
         { rows: 24, columns: 80 },

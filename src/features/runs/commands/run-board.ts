@@ -5,10 +5,16 @@
 import stringWidth from 'fast-string-width';
 import { pad } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
-import { answerCommands, joined, type Line, paint, titleOf } from '../../conversations/commands/acp-lines.ts';
+import {
+  answerCommands,
+  formatTitle,
+  joined,
+  type Line,
+  paint,
+} from '../../conversations/commands/acp-lines.ts';
 import type { ReviewRecord } from '../../reviews/commands/review-lines.ts';
 import type { Run, Step, StepStatus } from '../rules/run.ts';
-import { countsOf, questionsOf, statusLooks, stepColumns, timeOf } from './run-lines.ts';
+import { formatCounts, formatElapsed, listQuestions, statusStyles, stepColumns } from './run-lines.ts';
 
 export interface Board {
   /** `<team>#<number>`. */
@@ -35,15 +41,18 @@ const CELL_CHARS_MAX = 200;
 export function boardLines(board: Board, screen: Screen, now_ms: number): string[] {
   const { title, run, steps, reviews, note } = board;
   const head: Line[] = [
-    { text: joined(title, run.id, run.status, timeOf(run, now_ms), `attempt ${run.attempt}`), look: 'bold' },
-    { text: steps.size === 0 ? 'no steps' : `${steps.size} steps: ${countsOf(steps.values())}` },
-    ...(run.attention === null ? [] : [{ text: visible(run.attention), look: 'yellow' as const }]),
+    {
+      text: joined(title, run.id, run.status, formatElapsed(run, now_ms), `attempt ${run.attempt}`),
+      style: 'bold',
+    },
+    { text: steps.size === 0 ? 'no steps' : `${steps.size} steps: ${formatCounts(steps.values())}` },
+    ...(run.attention === null ? [] : [{ text: visible(run.attention), style: 'yellow' as const }]),
   ];
   const waiting = [
-    ...questionsOf(run, steps).flatMap(({ lines }) => lines),
+    ...listQuestions(run, steps).flatMap(({ lines }) => lines),
     ...reviews.flatMap(reviewSummary),
     ...(run.status === 'completed' && run.output !== null ? [outputLine(run.output)] : []),
-    ...(note === null ? [] : [{ text: note, look: 'yellow' as const }]),
+    ...(note === null ? [] : [{ text: note, style: 'yellow' as const }]),
   ];
   // The table keeps at least half of the screen.
   const most = Math.max(2, Math.floor(screen.rows / 2));
@@ -51,16 +60,16 @@ export function boardLines(board: Board, screen: Screen, now_ms: number): string
   const room = Math.max(0, screen.rows - head.length - foot.length);
   return [...head, ...tableLines(board, room, now_ms), ...foot]
     .slice(0, screen.rows)
-    .map(({ text, look }) => paint(cut(text, screen.columns), look, screen.coloured));
+    .map(({ text, style }) => paint(cut(text, screen.columns), style, screen.coloured));
 }
 
 /** A review in two lines: the action for which the agent needs permission, and the commands that answer it. */
 export function reviewSummary({ id, tool_call, options }: ReviewRecord): Line[] {
   return [
-    { text: `review ${joined(id, titleOf(tool_call))}`, look: 'yellow' },
+    { text: `review ${joined(id, formatTitle(tool_call))}`, style: 'yellow' },
     {
       text: `  ${answerCommands(id, options).slice(0, 2).join('   ')}   svc reviews show ${id}`,
-      look: 'dim',
+      style: 'dim',
     },
   ];
 }
@@ -83,15 +92,15 @@ function tableLines({ run, steps }: Board, room: number, now_ms: number): Line[]
   const line = (cells: string[]) =>
     cells.map((cell, at) => (at === cells.length - 1 ? cell : pad(cut(cell, widths[at]!), widths[at]!)));
   const heading = line(columns.map(({ title }) => title)).join('  ');
-  const table: Line[] = [{ text: heading, look: 'dim' }];
+  const table: Line[] = [{ text: heading, style: 'dim' }];
   for (const [at, row] of rows.entries()) {
-    const look = statusLooks[shown[at]!.status];
-    table.push({ text: line(row).join('  ').trimEnd(), ...(look && { look }) });
+    const style = statusStyles[shown[at]!.status];
+    table.push({ text: line(row).join('  ').trimEnd(), ...(style && { style }) });
   }
   if (shown.length === all.length) return table;
-  const kept = new Set(shown);
-  const rest = all.filter((step) => !kept.has(step));
-  return [...table, { text: `… ${rest.length} more: ${countsOf(rest)}`, look: 'dim' }];
+  const visible_steps = new Set(shown);
+  const rest = all.filter((step) => !visible_steps.has(step));
+  return [...table, { text: `… ${rest.length} more: ${formatCounts(rest)}`, style: 'dim' }];
 }
 
 const ranks: Record<StepStatus, number> = {
@@ -109,28 +118,28 @@ const ranks: Record<StepStatus, number> = {
 function mostRelevant(steps: readonly Step[], count: number): Step[] {
   const ranked = steps.map((step, at) => ({ step, at }));
   ranked.sort(
-    (one, other) =>
-      ranks[one.step.status] - ranks[other.step.status] ||
-      endOf(other.step) - endOf(one.step) ||
-      one.at - other.at,
+    (item, other) =>
+      ranks[item.step.status] - ranks[other.step.status] ||
+      endTime(other.step) - endTime(item.step) ||
+      item.at - other.at,
   );
   const chosen = ranked.slice(0, Math.max(0, count));
-  return chosen.sort((one, other) => one.at - other.at).map(({ step }) => step);
+  return chosen.sort((item, other) => item.at - other.at).map(({ step }) => step);
 }
 
-function endOf({ ended_at }: Step): number {
+function endTime({ ended_at }: Step): number {
   return ended_at === null ? 0 : Date.parse(ended_at);
 }
 
 /** Truncates a line to a width in columns. */
 function cut(text: string, width: number): string {
   if (stringWidth(text) <= width) return text;
-  let kept = '';
+  let result = '';
   let left = width - 1;
   for (const char of text) {
     left -= stringWidth(char);
     if (left < 0) break;
-    kept += char;
+    result += char;
   }
-  return `${kept}…`;
+  return `${result}…`;
 }

@@ -11,7 +11,7 @@ import type { ReviewRecord } from '../../reviews/commands/review-lines.ts';
 import { limits } from '../limits.ts';
 import type { Run, Step } from '../rules/run.ts';
 import { reviewSummary } from './run-board.ts';
-import { type Question, questionsOf } from './run-lines.ts';
+import { listQuestions, type Question } from './run-lines.ts';
 import { RunState, type RunView } from './run-state.ts';
 
 export class RunChanges implements RunView {
@@ -22,7 +22,7 @@ export class RunChanges implements RunView {
   /** The last line of the run and of each step. */
   readonly #shown = new Map<string, string>();
   /** Ids of pending questions that were shown. An answered question is forgotten, so that the same one is shown again. */
-  readonly #asked = new Set<string>();
+  readonly #shown_questions = new Set<string>();
   /** Ids of reviews that were shown. */
   readonly #reviewed = new Set<string>();
   #pending: NodeJS.Timeout | null = null;
@@ -36,13 +36,13 @@ export class RunChanges implements RunView {
 
   async frame(frame: Frame): Promise<void> {
     this.#state.apply(frame);
-    if (this.#asked.size > 0) this.#forgetAnswered();
+    if (this.#shown_questions.size > 0) this.#forgetAnswered();
     const { data } = frame;
     if (this.#json) await print(this.#io, jsonText(data));
     else await print(this.#io, this.#line(data));
     // Questions are shown when frames stop arriving, because most of a run's earlier questions have been answered.
     if (this.#pending) clearTimeout(this.#pending);
-    this.#pending = setTimeout(() => this.#ask(), limits.cli_redraw_ms);
+    this.#pending = setTimeout(() => this.#showQuestions(), limits.cli_redraw_ms);
   }
 
   reviews(waiting: readonly ReviewRecord[]): void {
@@ -78,15 +78,15 @@ export class RunChanges implements RunView {
 
   #forgetAnswered(): void {
     const open = new Set(this.#questions().map(({ id }) => id));
-    for (const id of this.#asked) if (!open.has(id)) this.#asked.delete(id);
+    for (const id of this.#shown_questions) if (!open.has(id)) this.#shown_questions.delete(id);
   }
 
-  #ask(): void {
-    for (const { id, lines } of this.#questions()) this.#showOnce(this.#asked, id, lines);
+  #showQuestions(): void {
+    for (const { id, lines } of this.#questions()) this.#showOnce(this.#shown_questions, id, lines);
   }
 
   #questions(): Question[] {
-    return questionsOf(this.#state.run, this.#state.steps);
+    return listQuestions(this.#state.run, this.#state.steps);
   }
 
   /** Shows the lines unless `shown` has the id. */
@@ -94,6 +94,6 @@ export class RunChanges implements RunView {
     if (shown.has(id)) return;
     shown.add(id);
     const coloured = colours(this.#io.stderr, this.#io.env);
-    for (const { text, look } of lines) say(this.#io, paint(text, look, coloured));
+    for (const { text, style } of lines) say(this.#io, paint(text, style, coloured));
   }
 }

@@ -4,11 +4,11 @@ import type { Column } from '../../../cli/output.ts';
 import { span } from '../../../cli/span.ts';
 import { visible } from '../../../cli/terminal.ts';
 import { showArgv } from '../../../core/command.ts';
-import type { Line, Look } from '../../conversations/commands/acp-lines.ts';
+import type { Line, TextStyle } from '../../conversations/commands/acp-lines.ts';
 import { memberKind } from '../../teams/rules/team.ts';
 import { isRunOver, isStepOver, type Run, runMode, type Step, type StepStatus } from '../rules/run.ts';
 
-export const statusLooks: Partial<Record<StepStatus, Look>> = {
+export const statusStyles: Partial<Record<StepStatus, TextStyle>> = {
   running: 'cyan',
   completed: 'green',
   failed: 'red',
@@ -29,19 +29,19 @@ export interface Question {
 
 /** `steps`: all steps of the run, by key. */
 export function stepColumns(run: Run, steps: ReadonlyMap<string, Step>, now_ms: number): Column<Step>[] {
-  const outside = outsideOf(run);
+  const outside = listExternalMembers(run);
   return [
     { title: 'STEP', value: (step) => step.step_key },
     { title: 'MEMBER', value: (step) => step.member_id },
     { title: 'STATUS', value: (step) => step.status },
     { title: 'TRY', value: (step) => step.attempt },
-    { title: 'TIME', value: (step) => timeOf(step, now_ms) },
-    { title: 'NOTE', value: (step) => noteOf(step, steps, outside, isRunOver(run)) },
+    { title: 'TIME', value: (step) => formatElapsed(step, now_ms) },
+    { title: 'NOTE', value: (step) => formatNote(step, steps, outside, isRunOver(run)) },
   ];
 }
 
 /** The time from start to end, or until now; null if it has not started. */
-export function timeOf(
+export function formatElapsed(
   { started_at, ended_at }: Pick<Run, 'started_at' | 'ended_at'>,
   now_ms: number,
 ): string | null {
@@ -50,14 +50,14 @@ export function timeOf(
 }
 
 /** Formats counts such as `2 running, 3 pending`, in the order of first appearance. */
-export function countsOf(steps: Iterable<Step>): string {
+export function formatCounts(steps: Iterable<Step>): string {
   const counts = new Map<StepStatus, number>();
   for (const { status } of steps) counts.set(status, (counts.get(status) ?? 0) + 1);
   return [...counts].map(([status, count]) => `${count} ${status}`).join(', ');
 }
 
 /** What a running run needs from a person or an external program, and the command that provides it. */
-export function questionsOf(run: Run, steps: ReadonlyMap<string, Step>): Question[] {
+export function listQuestions(run: Run, steps: ReadonlyMap<string, Step>): Question[] {
   if (isRunOver(run)) return [];
   const waiting = [...steps.values()].filter(({ status }) => status === 'input_required');
   if (waiting.length > 0) return waiting.map((step) => stepQuestion(run, step));
@@ -87,19 +87,19 @@ function question(id: string, text: string, command: string): Question {
   return {
     id,
     lines: [
-      { text, look: 'yellow' },
-      { text: `  ${command}`, look: 'dim' },
+      { text, style: 'yellow' },
+      { text: `  ${command}`, style: 'dim' },
     ],
   };
 }
 
-function outsideOf({ spec }: Run): ReadonlySet<string> {
+function listExternalMembers({ spec }: Run): ReadonlySet<string> {
   return new Set(
     spec.members.filter((member) => memberKind(member) === 'outside').map(({ member_id }) => member_id),
   );
 }
 
-function noteOf(
+function formatNote(
   step: Step,
   steps: ReadonlyMap<string, Step>,
   outside: ReadonlySet<string>,
@@ -112,14 +112,14 @@ function noteOf(
       const needed = steps.get(key);
       return needed && !isStepOver(needed);
     });
-    return open.length === 0 ? '' : `waits for ${someOf(open)}`;
+    return open.length === 0 ? '' : `waits for ${abbreviatedList(open)}`;
   }
   if (step.status === 'ready') return outside.has(step.member_id) ? 'waits for its member' : 'waits its turn';
   return '';
 }
 
 /** The first keys, and the number of the others. */
-function someOf(keys: readonly string[]): string {
+function abbreviatedList(keys: readonly string[]): string {
   const first = keys.slice(0, NEEDS_NAMED).join(', ');
   return keys.length > NEEDS_NAMED ? `${first} and ${keys.length - NEEDS_NAMED} more` : first;
 }

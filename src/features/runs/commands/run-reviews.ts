@@ -14,7 +14,7 @@ export async function watchReviews(
   let before = '';
   while (!signal.aborted) {
     // Errors of the plane are reported by the stream of the run.
-    const waiting = await reviewsOf(api, run_id).catch(() => null);
+    const waiting = await listRunReviews(api, run_id).catch(() => null);
     const ids = waiting?.map(({ id }) => id).join(' ') ?? before;
     if (waiting && ids !== before && !signal.aborted) onChange(waiting);
     before = ids;
@@ -23,7 +23,7 @@ export async function watchReviews(
 }
 
 /** Oldest first. */
-async function reviewsOf(api: Api, run_id: string): Promise<ReviewRecord[]> {
+async function listRunReviews(api: Api, run_id: string): Promise<ReviewRecord[]> {
   const pending = await api.all('listReviews', { query: { status: 'pending' } });
   return pending.filter((review) => review.run_id === run_id).reverse();
 }

@@ -28,7 +28,7 @@ export async function watchRun(context: Context, api: Api, run: Run, options: Wa
   const params = { team_id: run.team_id, run_id: run.id };
   const in_place = Boolean(io.stdout.isTTY) && io.env.TERM !== 'dumb' && !options.json;
   const view = in_place
-    ? new RunTable(io, await titleOf(api, run), run, await api.call('listSteps', { params }))
+    ? new RunTable(io, await formatTitle(api, run), run, await api.call('listSteps', { params }))
     : new RunChanges(io, api, run, options.json ?? false);
   const reviews_done = watchReviews(api.upTo(signal), run.id, signal, (waiting) => view.reviews(waiting));
   let end: Run | null = null;
@@ -37,7 +37,7 @@ export async function watchRun(context: Context, api: Api, run: Run, options: Wa
     for await (const frame of api.client.follow('followRun', { params, signal }, { onState })) {
       if (frame.data.type === 'heartbeat') continue;
       await view.frame(frame);
-      if (frame.data.type === 'run' && isEndOf(run, frame.data.record as Run)) {
+      if (frame.data.type === 'run' && hasEnded(run, frame.data.record as Run)) {
         end = frame.data.record as Run;
         break;
       }
@@ -55,12 +55,12 @@ export async function watchRun(context: Context, api: Api, run: Run, options: Wa
 }
 
 /** `<team>#<number>`. */
-async function titleOf(api: Api, { team_id, number }: Run): Promise<string> {
+async function formatTitle(api: Api, { team_id, number }: Run): Promise<string> {
   return `${(await api.call('getTeam', { params: { team_id } })).name}#${number}`;
 }
 
 /** Whether the record is the end of the known run, and not an earlier end after which the run was resumed or restarted. */
-function isEndOf(known: Run, record: Run): boolean {
+function hasEnded(known: Run, record: Run): boolean {
   if (!isRunOver(record)) return false;
   return record.version >= known.version || (isRunOver(known) && record.ended_at === known.ended_at);
 }

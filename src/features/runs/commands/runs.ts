@@ -4,17 +4,17 @@ import { limits } from '../../../base/limits.ts';
 import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { usage } from '../../../cli/failure.ts';
-import { givenJson, givenObject, withJson } from '../../../cli/given-json.ts';
+import { parseJsonOption, parseObjectOption, withJson } from '../../../cli/json-options.ts';
 import { remote, timeLimit } from '../../../cli/options.ts';
 import { type Column, print, printJson, printRecord, printRows, report } from '../../../cli/output.ts';
 import { findRun, findTeam, type RunRecord } from '../../teams/commands/team-refs.ts';
 import type { RunStatus } from '../rules/run.ts';
-import { stepColumns, timeOf } from './run-lines.ts';
+import { formatElapsed, stepColumns } from './run-lines.ts';
 import { type WatchOptions, watchRun } from './run-watch.ts';
 
 type Options = ApiOptions & WatchOptions & { watch?: boolean };
 
-const run = 'by id, or as <team>#<number>';
+const ref_help = 'by id, or as <team>#<number>';
 const watching = 'watch the run until it ends; exit code 3 if it failed or was cancelled';
 
 /** `more`: adds the commands of other features. */
@@ -23,7 +23,7 @@ export function addRuns(
   context: Context,
   more: readonly ((runs: Command, context: Context) => void)[],
 ): void {
-  const runs = program.command('runs').description(`run teams and watch their runs; name a run ${run}`);
+  const runs = program.command('runs').description(`run teams and watch their runs; name a run ${ref_help}`);
   addLs(runs, context);
   addCreate(runs, context);
   addShow(runs, context);
@@ -63,9 +63,9 @@ function addLs(runs: Command, context: Context): void {
         await api.all('listRuns', { params: { team_id }, query }),
         [
           ...columns,
-          { title: 'TIME', value: (one) => timeOf(one, now) },
-          { title: 'CREATED', value: (one) => one.created_at },
-          { title: 'ERROR', value: (one) => one.error ?? one.attention },
+          { title: 'TIME', value: (item) => formatElapsed(item, now) },
+          { title: 'CREATED', value: (item) => item.created_at },
+          { title: 'ERROR', value: (item) => item.error ?? item.attention },
         ],
         options,
       );
@@ -77,15 +77,15 @@ function addCreate(runs: Command, context: Context): void {
   watchable(
     withJson(remote(runs, 'create <team>', 'run a team'), 'input', 'the input, a JSON object'),
   ).action(async (ref: string, options: Options) => {
-    const input = await givenObject(io, 'input', options);
+    const input = await parseObjectOption(io, 'input', options);
     const api = await connect(context, options);
     const team = await findTeam(api, ref);
-    const made = await api.call('createRun', {
+    const run = await api.call('createRun', {
       params: { team_id: team.id },
       body: input === undefined ? {} : { input },
       idempotency_key: crypto.randomUUID(),
     });
-    await watchOrReport(context, api, made, options);
+    await watchOrReport(context, api, run, options);
   });
 }
 
@@ -140,10 +140,10 @@ function addComplete(runs: Command, context: Context): void {
   const { io } = context;
   withJson(remote(runs, 'complete <run>', 'complete a run'), 'output', 'the output, any JSON').action(
     async (ref: string, options: Options) => {
-      const output = await givenJson(io, 'output', options);
+      const output = await parseJsonOption(io, 'output', options);
       const api = await connect(context, options);
       const body = output === undefined ? {} : { output };
-      const args = { params: await paramsOf(api, ref), body, idempotency_key: crypto.randomUUID() };
+      const args = { params: await resolveRunParams(api, ref), body, idempotency_key: crypto.randomUUID() };
       await watchOrReport(context, api, await api.call('completeRun', args), options);
     },
   );
@@ -155,7 +155,7 @@ function addFail(runs: Command, context: Context): void {
     .action(async (ref: string, options: Options & { error: string }) => {
       const api = await connect(context, options);
       const body = { error_text: options.error };
-      const args = { params: await paramsOf(api, ref), body, idempotency_key: crypto.randomUUID() };
+      const args = { params: await resolveRunParams(api, ref), body, idempotency_key: crypto.randomUUID() };
       await watchOrReport(context, api, await api.call('failRun', args), options);
     });
 }
@@ -169,20 +169,20 @@ function addRunCommand(
 ): void {
   watchable(remote(runs, `${name} <run>`, description)).action(async (ref: string, options: Options) => {
     const api = await connect(context, options);
-    const args = { params: await paramsOf(api, ref), idempotency_key: crypto.randomUUID() };
+    const args = { params: await resolveRunParams(api, ref), idempotency_key: crypto.randomUUID() };
     await watchOrReport(context, api, await api.call(op, args), options);
   });
 }
 
-async function watchOrReport(context: Context, api: Api, made: RunRecord, options: Options): Promise<void> {
-  if (options.watch) return void (await watchRun(context, api, made, options));
-  await reportRun(context, made, options);
+async function watchOrReport(context: Context, api: Api, run: RunRecord, options: Options): Promise<void> {
+  if (options.watch) return void (await watchRun(context, api, run, options));
+  await reportRun(context, run, options);
 }
 
 /** Prints the result of a command that started or changed a run. */
-export function reportRun({ io }: Context, made: RunRecord, options: { json?: boolean }): Promise<void> {
-  const line = `${made.id}  #${made.number}  ${made.status}`;
-  return report(io, made, { line, columns }, options);
+export function reportRun({ io }: Context, run: RunRecord, options: { json?: boolean }): Promise<void> {
+  const line = `${run.id}  #${run.number}  ${run.status}`;
+  return report(io, run, { line, columns }, options);
 }
 
 /** Adds `--watch` and `--timeout` to a command that starts or continues a run. */
@@ -196,13 +196,13 @@ export function watchable(command: Command): Command {
     });
 }
 
-export async function paramsOf(api: Api, ref: string): Promise<{ team_id: string; run_id: string }> {
+export async function resolveRunParams(api: Api, ref: string): Promise<{ team_id: string; run_id: string }> {
   const { id: run_id, team_id } = await findRun(api, ref);
   return { team_id, run_id };
 }
 
 const columns: Column<RunRecord>[] = [
-  { title: 'ID', value: (one) => one.id },
-  { title: '#', value: (one) => one.number },
-  { title: 'STATUS', value: (one) => one.status },
+  { title: 'ID', value: (item) => item.id },
+  { title: '#', value: (item) => item.number },
+  { title: 'STATUS', value: (item) => item.status },
 ];

@@ -3,13 +3,13 @@ import type { Command } from 'commander';
 import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { failed } from '../../../cli/failure.ts';
-import { givenJson, withJson } from '../../../cli/given-json.ts';
-import { collect, remote, wholeNumber } from '../../../cli/options.ts';
+import { parseJsonOption, withJson } from '../../../cli/json-options.ts';
+import { collect, integer, remote } from '../../../cli/options.ts';
 import { type Column, printRecord, printRows, report } from '../../../cli/output.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { findRun } from '../../teams/commands/team-refs.ts';
 import { stepColumns } from './run-lines.ts';
-import { paramsOf } from './runs.ts';
+import { resolveRunParams } from './runs.ts';
 
 type Options = ApiOptions & { json?: boolean };
 type StepRecord = Awaited<ReturnType<typeof Api.prototype.call<'startStep'>>>;
@@ -55,8 +55,8 @@ function addShow(steps: Command, context: Context): void {
     .alias('get')
     .action(async (ref: string, step_key: string, options: Options) => {
       const api = await connect(context, options);
-      const all = await api.call('listSteps', { params: await paramsOf(api, ref) });
-      const step = all.find((one) => one.step_key === step_key);
+      const all = await api.call('listSteps', { params: await resolveRunParams(api, ref) });
+      const step = all.find((item) => item.step_key === step_key);
       if (!step) throw failed(`step not found: ${step_key}`);
       await printRecord(io, step, options);
     });
@@ -69,11 +69,11 @@ function addAdd(steps: Command, context: Context): void {
     .option('--needs <step>', 'a step that must end first (repeatable)', collect)
     .option('--when <condition>', 'on_success, or always: even if a step that it needs failed')
     .option('--prompt <text>', 'what the member should do')
-    .option('--timeout-seconds <n>', 'time limit of one attempt', wholeNumber)
-    .option('--attempts <n>', 'maximum number of attempts', wholeNumber);
+    .option('--timeout-seconds <n>', 'time limit of one attempt', integer)
+    .option('--attempts <n>', 'maximum number of attempts', integer);
   withJson(add, 'input', 'the input, any JSON').action(
     async (ref: string, step_key: string, options: AddOptions) => {
-      const input = await givenJson(io, 'input', options);
+      const input = await parseJsonOption(io, 'input', options);
       const api = await connect(context, options);
       const { member, needs, when, prompt, timeoutSeconds, attempts } = options;
       const body: CallArgs<'addStep'>['body'] = {
@@ -86,7 +86,7 @@ function addAdd(steps: Command, context: Context): void {
         ...(timeoutSeconds !== undefined && { timeout_seconds: timeoutSeconds }),
         ...(attempts !== undefined && { max_attempts: attempts }),
       };
-      const args = { params: await paramsOf(api, ref), body, idempotency_key: crypto.randomUUID() };
+      const args = { params: await resolveRunParams(api, ref), body, idempotency_key: crypto.randomUUID() };
       await reportStep(context, await api.call('addStep', args), options);
     },
   );
@@ -96,7 +96,11 @@ function addStart(steps: Command, context: Context): void {
   remote(steps, 'start <run> <step>', 'start a step of a member that has no agent').action(
     async (ref: string, step_key: string, options: Options) => {
       const api = await connect(context, options);
-      await reportStep(context, await api.call('startStep', await argsOf(api, ref, step_key)), options);
+      await reportStep(
+        context,
+        await api.call('startStep', await resolveStepArgs(api, ref, step_key)),
+        options,
+      );
     },
   );
 }
@@ -106,12 +110,12 @@ function addComplete(steps: Command, context: Context): void {
   const complete = remote(steps, 'complete <run> <step>', 'complete a step');
   withJson(complete, 'output', 'the output, any JSON').action(
     async (ref: string, step_key: string, options: Options) => {
-      const output = await givenJson(io, 'output', options);
+      const output = await parseJsonOption(io, 'output', options);
       const api = await connect(context, options);
       const body = output === undefined ? {} : { output };
       await reportStep(
         context,
-        await api.call('completeStep', { ...(await argsOf(api, ref, step_key)), body }),
+        await api.call('completeStep', { ...(await resolveStepArgs(api, ref, step_key)), body }),
         options,
       );
     },
@@ -126,7 +130,7 @@ function addFail(steps: Command, context: Context): void {
       const body = { error_text: options.error };
       await reportStep(
         context,
-        await api.call('failStep', { ...(await argsOf(api, ref, step_key)), body }),
+        await api.call('failStep', { ...(await resolveStepArgs(api, ref, step_key)), body }),
         options,
       );
     });
@@ -138,7 +142,7 @@ function addInputRequired(steps: Command, context: Context): void {
     .action(async (ref: string, step_key: string, options: Options & { reason: string }) => {
       const api = await connect(context, options);
       const body = { reason: options.reason };
-      const args = { ...(await argsOf(api, ref, step_key)), body };
+      const args = { ...(await resolveStepArgs(api, ref, step_key)), body };
       await reportStep(context, await api.call('requireStepInput', args), options);
     });
 }
@@ -148,20 +152,20 @@ function addResume(steps: Command, context: Context): void {
   const resume = remote(steps, 'resume <run> <step>', 'answer a step that needs input');
   withJson(resume, 'input', 'the answer, any JSON').action(
     async (ref: string, step_key: string, options: Options) => {
-      const input = await givenJson(io, 'input', options);
+      const input = await parseJsonOption(io, 'input', options);
       const api = await connect(context, options);
       const body = input === undefined ? {} : { input };
       await reportStep(
         context,
-        await api.call('resumeStep', { ...(await argsOf(api, ref, step_key)), body }),
+        await api.call('resumeStep', { ...(await resolveStepArgs(api, ref, step_key)), body }),
         options,
       );
     },
   );
 }
 
-async function argsOf(api: Api, ref: string, step_key: string) {
-  const params = { ...(await paramsOf(api, ref)), step_key };
+async function resolveStepArgs(api: Api, ref: string, step_key: string) {
+  const params = { ...(await resolveRunParams(api, ref)), step_key };
   return { params, idempotency_key: crypto.randomUUID() };
 }
 

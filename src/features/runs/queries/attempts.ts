@@ -38,7 +38,7 @@ export interface NewAttempt
 type AttemptRow = Selectable<Tables['run_attempts']>;
 
 /** The columns of a target. */
-function columnsOf(target: AttemptTarget): { step_key: string; attempt: number } {
+function toColumns(target: AttemptTarget): { step_key: string; attempt: number } {
   if (target.kind === 'round') return { step_key: '', attempt: target.round };
   return { step_key: target.step_key, attempt: target.attempt };
 }
@@ -51,7 +51,7 @@ function toAttempt({ step_key, attempt, over, created_at: _, ended_at: __, ...ro
 
 /** Returns the num of the new attempt. */
 export function insertAttempt(tx: Tx, { target, ...attempt }: NewAttempt): number {
-  const row = { ...attempt, ...columnsOf(target), over: 0 } as const;
+  const row = { ...attempt, ...toColumns(target), over: 0 } as const;
   return tx.get(tx.sql.insertInto('run_attempts').values(row).returning('num'))!.num;
 }
 
@@ -92,7 +92,7 @@ export function findAttempt(
   run: { num: number; attempt: number },
   target: AttemptTarget,
 ): Attempt | undefined {
-  const { step_key, attempt } = columnsOf(target);
+  const { step_key, attempt } = toColumns(target);
   return decoded(
     reader.get(attemptByKey(reader, run.num, run.attempt, step_key, attempt)) as AttemptRow | undefined,
   );
@@ -141,7 +141,7 @@ export function attemptsOfSession(reader: Reader, session_id: string): Attempt[]
   return (reader.all(attemptsBySession(reader, session_id)) as AttemptRow[]).map(toAttempt);
 }
 
-const newestAgent = preparedQuery((builder, run_num: number, run_attempt: number, step_key: string) =>
+const findNewestAgent = preparedQuery((builder, run_num: number, run_attempt: number, step_key: string) =>
   builder
     .selectFrom('run_attempts')
     .select('agent_id')
@@ -159,7 +159,7 @@ export function agentsOfSteps(
 ): Map<string, string> {
   if (step_keys !== undefined && step_keys.length < ROWS) {
     const found = step_keys.map(
-      (key) => [key, reader.get(newestAgent(reader, run.num, run.attempt, key))?.agent_id] as const,
+      (key) => [key, reader.get(findNewestAgent(reader, run.num, run.attempt, key))?.agent_id] as const,
     );
     return new Map(found.filter((pair): pair is [string, string] => pair[1] !== undefined));
   }

@@ -10,7 +10,7 @@ import type { Store, Tx } from '../../../store/store.ts';
 import { MemoryGraph, type RunShape, type StepShape } from '../../../testing/memory-graph.ts';
 import { anyRun, Story } from '../../../testing/run-story.ts';
 import { insertTeam } from '../../teams/queries.ts';
-import { graphOf } from './graph.ts';
+import { loadGraph } from './graph.ts';
 import { insertRun, runOfNum } from './runs.ts';
 import { insertSteps } from './steps.ts';
 import { insertTask } from './tasks.ts';
@@ -59,7 +59,7 @@ function stored(tx: Tx, { steps, mode, max_rounds, leader_member_id }: RunShape)
       })),
     );
   insert(steps, 0);
-  const open = () => graphOf(tx, runOfNum(tx, run_num)!, 1);
+  const open = () => loadGraph(tx, runOfNum(tx, run_num)!, 1);
   return { graph: open(), insert: (step: StepShape) => insert([step], 1), open };
 }
 

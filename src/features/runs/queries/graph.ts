@@ -5,8 +5,8 @@ import type { Tx } from '../../../store/store.ts';
 import { limits } from '../limits.ts';
 import type { RunGraph, RunState, StepState } from '../rules/graph.ts';
 import { isRunOver, isStepOver, type StepStatus } from '../rules/run.ts';
-import { type RunRow, specOf, updateRun } from './runs.ts';
-import { countSteps, findStep, type StepRow, stepsOf } from './steps.ts';
+import { parseSpec, type RunRow, updateRun } from './runs.ts';
+import { countSteps, findStep, listRunSteps, type StepRow } from './steps.ts';
 
 const waitingPlain = preparedQuery((builder, run_num: number, count: number) =>
   builder
@@ -65,9 +65,9 @@ const stepsWith = preparedQuery((builder, run_num: number, status: StepStatus) =
 );
 
 /** The stored graph of a run. `now`: Unix ms, recorded when a `put` starts or ends the run or its steps. */
-export function graphOf(tx: Tx, row: RunRow, now: number): RunGraph {
+export function loadGraph(tx: Tx, row: RunRow, now: number): RunGraph {
   const { num } = row;
-  const { leader_member_id, max_rounds } = specOf(row);
+  const { leader_member_id, max_rounds } = parseSpec(row);
   const { status, mode, rounds, rounds_before, leader, steps_seen, error } = row;
   let run: RunState = {
     status,
@@ -104,7 +104,7 @@ export function graphOf(tx: Tx, row: RunRow, now: number): RunGraph {
       known.set(step.step_key, step);
     },
     dependents: (step_key) => (tx.all(dependents(tx, num, step_key)) as StepRow[]).map(read),
-    steps: () => stepsOf(tx, num).map(read),
+    steps: () => listRunSteps(tx, num).map(read),
     dropAdded: () => {
       known.clear();
       const added = tx.sql
@@ -150,7 +150,7 @@ function toState(row: StepRow): StepState {
     step_key: row.step_key,
     member_id: row.member_id,
     kind: row.kind,
-    depends_on: needsOf(row),
+    depends_on: parseNeeds(row),
     when: row.when,
     max_attempts: row.max_attempts,
     status: row.status,
@@ -169,7 +169,7 @@ const needs = new Map<number, { json: string; keys: string[] }>();
  * The keys of the steps that a step depends on. They never change and can be many, so the result is cached. Do not modify
  * it.
  */
-function needsOf({ num, depends_on: json }: StepRow): string[] {
+function parseNeeds({ num, depends_on: json }: StepRow): string[] {
   const known = needs.get(num);
   if (known?.json === json) return known.keys;
   const keys = JSON.parse(json) as string[];

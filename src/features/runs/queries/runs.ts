@@ -4,7 +4,7 @@ import { rfc3339, rfc3339OrNull } from '../../../base/clock.ts';
 import { preparedQuery } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
-import { shownSpec } from '../../teams/rules/env.ts';
+import { redactSpec } from '../../teams/rules/env.ts';
 import type { TeamSpec } from '../../teams/rules/team.ts';
 import { limits } from '../limits.ts';
 import type { Run } from '../rules/run.ts';
@@ -45,7 +45,7 @@ const headByNum = preparedQuery((builder, num: number) =>
 );
 
 /** The current state of a run. Does not read its spec again, which never changes and can be large. */
-export function refreshed(reader: Reader, run: RunRow): RunRow {
+export function readAgain(reader: Reader, run: RunRow): RunRow {
   return { ...run, ...reader.get(headByNum(reader, run.num))! };
 }
 
@@ -56,21 +56,21 @@ export function findRun(reader: Reader, id: string): RunRow | undefined {
 export function runOfNum(reader: Reader, num: number): RunRow | undefined {
   const head = reader.get(headByNum(reader, num));
   if (!head) return undefined;
-  const kept = keptOf(reader);
-  const known = kept.get(head.id);
+  const cache = cacheFor(reader);
+  const known = cache.get(head.id);
   if (known) return { ...known, ...head };
   const row = reader.get(runByNum(reader, num)) as RunRow;
-  kept.set(head.id, row);
-  if (kept.size > limits.run_specs_cached_max) kept.delete(kept.keys().next().value!);
+  cache.set(head.id, row);
+  if (cache.size > limits.run_specs_cached_max) cache.delete(cache.keys().next().value!);
   return row;
 }
 
 /** The most recently read runs of each database, for their columns that never change. A spec can be large. */
-const kept = new WeakMap<object, Map<string, RunRow>>();
+const cache = new WeakMap<object, Map<string, RunRow>>();
 
-function keptOf({ database }: Reader): Map<string, RunRow> {
-  const rows = kept.get(database) ?? new Map<string, RunRow>();
-  kept.set(database, rows);
+function cacheFor({ database }: Reader): Map<string, RunRow> {
+  const rows = cache.get(database) ?? new Map<string, RunRow>();
+  cache.set(database, rows);
   return rows;
 }
 
@@ -142,7 +142,7 @@ export function toRun(row: RunRow): Run {
     team_id: row.team_id,
     task_id: row.task_id,
     status: row.status,
-    spec: shownSpec(specOf(row)),
+    spec: redactSpec(parseSpec(row)),
     input: JSON.parse(row.input),
     output: parsed(row.output),
     error: row.error,
@@ -159,7 +159,7 @@ export function toRun(row: RunRow): Run {
 const specs = new Map<string, { json: string; spec: TeamSpec }>();
 
 /** The run's spec. It never changes and can be large, so the result is cached. Do not modify it. */
-export function specOf({ id, spec: json }: Pick<RunRow, 'id' | 'spec'>): TeamSpec {
+export function parseSpec({ id, spec: json }: Pick<RunRow, 'id' | 'spec'>): TeamSpec {
   const known = specs.get(id);
   if (known?.json === json) return known.spec;
   const spec = JSON.parse(json) as TeamSpec;

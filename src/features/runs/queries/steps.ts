@@ -21,12 +21,12 @@ export function insertSteps(tx: Tx, run_num: number, rows: readonly Omit<NewStep
     const query = tx.sql.insertInto('run_steps').values(values).returning(['num', 'step_key']);
     for (const { num, step_key } of tx.all(query)) nums.set(step_key, num);
   }
-  const numOf = (key: string) => nums.get(key) ?? findStep(tx, run_num, key)!.num;
+  const findStepNum = (key: string) => nums.get(key) ?? findStep(tx, run_num, key)!.num;
   const edges = rows.flatMap(({ step_key, depends_on }) =>
     (JSON.parse(depends_on) as string[]).map((key) => ({
       run_num,
       step_num: nums.get(step_key)!,
-      needs_num: numOf(key),
+      needs_num: findStepNum(key),
     })),
   );
   for (let from = 0; from < edges.length; from += ROWS)
@@ -48,8 +48,8 @@ export function findStep(reader: Reader, run_num: number, step_key: string): Ste
 export function findSteps(reader: Reader, run_num: number, step_keys: readonly string[]): StepRow[] {
   if (step_keys.length < ROWS)
     return step_keys.map((key) => findStep(reader, run_num, key)).filter((step) => step !== undefined);
-  const wanted = new Set(step_keys);
-  return stepsOf(reader, run_num).filter(({ step_key }) => wanted.has(step_key));
+  const requested_keys = new Set(step_keys);
+  return listRunSteps(reader, run_num).filter(({ step_key }) => requested_keys.has(step_key));
 }
 
 /** Whether the member has a launched step. */
@@ -60,7 +60,7 @@ export function hasLaunched(reader: Reader, run_num: number, member_id: string):
 }
 
 /** The steps, in the order in which they were defined or added. */
-export function stepsOf(reader: Reader, run_num: number): StepRow[] {
+export function listRunSteps(reader: Reader, run_num: number): StepRow[] {
   return reader.all(
     reader.sql.selectFrom('run_steps').selectAll().where('run_num', '=', run_num).orderBy('num'),
   );

@@ -7,7 +7,7 @@ import { expect, test } from 'vitest';
 import { MemoryGraph } from '../../../testing/memory-graph.ts';
 import { anyRun, Story } from '../../../testing/run-story.ts';
 
-test('in any order of events, steps run once at a time, in order, and none is forgotten', () => {
+test('for any order of events, every step runs, in order and once at a time', () => {
   fc.assert(
     fc.property(anyRun, ({ shape, plain_max, moves }) => {
       const stage = { graph: new MemoryGraph(shape), insert: () => {} };

@@ -1,6 +1,6 @@
 /** The records of runs and steps, and their states. */
 import type { AgentStatus } from '../../agents/rules.ts';
-import { memberKind, type ShownSpec, type StepCondition, type TeamSpec } from '../../teams/rules/team.ts';
+import { memberKind, type RedactedSpec, type StepCondition, type TeamSpec } from '../../teams/rules/team.ts';
 
 export const runStatuses = [
   'pending',
@@ -32,7 +32,7 @@ export interface Run {
   task_id: string;
   status: RunStatus;
   /** The team's spec when the run was created. */
-  spec: ShownSpec;
+  spec: RedactedSpec;
   input: Record<string, unknown>;
   /** Any JSON value; null if there is none (yet). */
   output: unknown;
@@ -97,7 +97,7 @@ export interface RunMembers {
  */
 export type RunMode = 'steps' | 'leader' | 'outside';
 
-export function runMode({ steps, members, leader_member_id }: TeamSpec | ShownSpec): RunMode {
+export function runMode({ steps, members, leader_member_id }: TeamSpec | RedactedSpec): RunMode {
   if (steps.length > 0) return 'steps';
   const leader = members.find(({ member_id }) => member_id === leader_member_id);
   return leader && memberKind(leader) !== 'outside' ? 'leader' : 'outside';

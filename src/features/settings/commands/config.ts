@@ -4,7 +4,7 @@ import { Api, type ApiOptions, connect, localUrl } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { readCredentials } from '../../../cli/credentials.ts';
 import { Failure, failed, usage } from '../../../cli/failure.ts';
-import { localFlags, pairOf, remote } from '../../../cli/options.ts';
+import { localFlags, parsePair, remote } from '../../../cli/options.ts';
 import { printRows, say } from '../../../cli/output.ts';
 import { Unreachable } from '../../../client/client.ts';
 import {
@@ -111,7 +111,7 @@ export function addConfig(program: Command, context: Context): void {
 }
 
 function change(pair: string): [ConfigKey, unknown] {
-  const [key, text] = pairOf(pair, 'set');
+  const [key, text] = parsePair(pair, 'set');
   if (!isConfigKey(key)) throw usage(`unknown key ${key}`);
   if (text === '') return [key, null];
   switch (configKeys[key].kind) {

@@ -1,18 +1,18 @@
 /** Finds tasks by the names that people use: an id, or `<team>#<number>`. */
 import type { Api } from '../../../cli/api.ts';
 import { failed } from '../../../cli/failure.ts';
-import { numbered, orNull } from '../../teams/commands/team-refs.ts';
+import { nullIfMissing, resolveNumberedRef } from '../../teams/commands/team-refs.ts';
 
 /** The path of a task contains its team, so a bare id is searched in one team after another. */
 export async function findTask(api: Api, ref: string) {
   if (ref.startsWith('task_') && !ref.includes('#')) {
     for (const { id: team_id } of await api.all('listTeams', {})) {
-      const found = await orNull(api.patiently('getTask', { params: { team_id, task_id: ref } }));
+      const found = await nullIfMissing(api.callWithRetry('getTask', { params: { team_id, task_id: ref } }));
       if (found) return found;
     }
     throw failed(`task not found: ${ref}`);
   }
-  const { team_id, number } = await numbered(api, ref, 'task');
+  const { team_id, number } = await resolveNumberedRef(api, ref, 'task');
   for await (const task of api.each('listTasks', { params: { team_id } })) {
     if (task.number === number) return task;
     if (task.number < number) break;

@@ -7,7 +7,7 @@ import type { Handlers } from '../../../server/call.ts';
 import type { HttpServer } from '../../../server/server.ts';
 import { type RunOptions, run } from '../../../testing/cli.ts';
 import { openFakeHttp, ROOT_TOKEN } from '../../../testing/http.ts';
-import type { ShownSpec, Team } from '../../teams/rules/team.ts';
+import type { RedactedSpec, Team } from '../../teams/rules/team.ts';
 
 let home: string;
 let server: HttpServer | null;
@@ -22,7 +22,7 @@ afterEach(async () => {
 });
 
 const time = '2026-01-01T00:00:00.000Z';
-const spec: ShownSpec = {
+const spec: RedactedSpec = {
   ...{ spec_version: 1, entrypoint: { type: 'task' }, leader_member_id: null, steps: [] },
   ...{ members: [], review_route: 'human', max_rounds: 20 },
 };

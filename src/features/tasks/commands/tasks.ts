@@ -1,10 +1,10 @@
-/** `svc tasks …`: work that teams are asked to do. `task-talk.ts` has the commands for task threads. */
+/** `svc tasks …`: work that teams are asked to do. `task-thread.ts` has the commands for task threads. */
 import type { Command } from 'commander';
 import { type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { usage } from '../../../cli/failure.ts';
-import { givenObject, withJson } from '../../../cli/given-json.ts';
-import { remote, wholeNumber } from '../../../cli/options.ts';
+import { parseObjectOption, withJson } from '../../../cli/json-options.ts';
+import { integer, remote } from '../../../cli/options.ts';
 import { type Column, printRecord, printRows, report } from '../../../cli/output.ts';
 import { textOrStdin } from '../../../cli/prompt.ts';
 import { type WatchOptions, watchRun } from '../../runs/commands/run-watch.ts';
@@ -12,7 +12,7 @@ import { reportRun, watchable } from '../../runs/commands/runs.ts';
 import { findRun, findTeam } from '../../teams/commands/team-refs.ts';
 import type { TaskStatus } from '../rules/task.ts';
 import { findTask, type TaskRecord } from './task-refs.ts';
-import { addTaskTalk } from './task-talk.ts';
+import { addTaskThread } from './task-thread.ts';
 
 type Options = ApiOptions & { json?: boolean };
 
@@ -33,7 +33,7 @@ export function addTasks(program: Command, context: Context): void {
   addShow(tasks, context);
   addUpdate(tasks, context);
   addRun(tasks, context);
-  addTaskTalk(tasks, context);
+  addTaskThread(tasks, context);
 }
 
 function addLs(tasks: Command, context: Context): void {
@@ -55,12 +55,12 @@ function addCreate(tasks: Command, context: Context): void {
   remote(tasks, 'create <team> <title...>', 'create a task for a team; use run to start work on it')
     .option('--description <text>', 'details (-: read from stdin)')
     .option('--assignee <member>', 'the member responsible')
-    .action(async (ref: string, words: string[], options: Options & Fields) => {
+    .action(async (ref: string, text_parts: string[], options: Options & Fields) => {
       const api = await connect(context, options);
       const { id: team_id } = await findTeam(api, ref);
       const { description, assignee } = options;
       const body = {
-        title: words.join(' '),
+        title: text_parts.join(' '),
         ...(description !== undefined && { description: await textOrStdin(io, description) }),
         ...(assignee !== undefined && { assignee_member_id: assignee }),
       };
@@ -85,7 +85,7 @@ function addUpdate(tasks: Command, context: Context): void {
     .option('--description <text>', 'details (-: read from stdin)')
     .option('--status <status>', 'open, in_progress, in_review, completed or cancelled')
     .option('--assignee <member>', 'the member responsible; empty: nobody')
-    .option('--version <n>', 'only if the task still has this version', wholeNumber)
+    .option('--version <n>', 'only if the task still has this version', integer)
     .action(async (ref: string, options: Options & Fields) => {
       const { title, description, status, assignee, version } = options;
       const changes = {
@@ -111,15 +111,15 @@ function addRun(tasks: Command, context: Context): void {
   const run = remote(tasks, 'run <task>', 'start a run for a task');
   watchable(withJson(run, 'input', "the run's input in addition to the task, a JSON object")).action(
     async (ref: string, options: Options & WatchOptions & { watch?: boolean }) => {
-      const input = await givenObject(io, 'input', options);
+      const input = await parseObjectOption(io, 'input', options);
       const api = await connect(context, options);
       const { id: task_id, team_id } = await findTask(api, ref);
       const body = input === undefined ? {} : { input };
       const args = { params: { team_id, task_id }, body, idempotency_key: crypto.randomUUID() };
       const begun = await api.call('startTaskRun', args);
-      const made = await findRun(api, begun.id);
-      if (options.watch) await watchRun(context, api, made, options);
-      else await reportRun(context, made, options);
+      const created = await findRun(api, begun.id);
+      if (options.watch) await watchRun(context, api, created, options);
+      else await reportRun(context, created, options);
     },
   );
 }

@@ -62,7 +62,7 @@ export function updateTask(tx: Tx, num: number, changes: Updateable<Tables['task
 }
 
 /** The newest of a task's runs that is not over. */
-export function openRunOf(reader: Reader, task_num: number): RunRow | undefined {
+export function findOpenRun(reader: Reader, task_num: number): RunRow | undefined {
   const newest = reader.get(
     reader.sql
       .selectFrom('runs')

@@ -44,7 +44,7 @@ export interface Conversation {
  * Checks how a message is addressed: the route, then that there is a leader, then that a receiver is named. The
  * caller must check that the receiver exists.
  */
-export function mustBeRouted(
+export function assertValidRoute(
   { leader_member_id }: Pick<TeamSpec, 'leader_member_id'>,
   route: MessageRoute,
   to_actor_id: string | undefined,
@@ -55,7 +55,7 @@ export function mustBeRouted(
 }
 
 /** Exactly one of `text` and `payload` is the message. `bytes_max`: its maximum size as JSON. */
-export function payloadOf(
+export function toPayload(
   message: { text?: string | undefined; payload?: Record<string, unknown> | undefined },
   bytes_max: number,
 ): Record<string, unknown> {

@@ -1,15 +1,15 @@
 /** Finds teams and runs by the names that people use: an id, a team's name, or `<team>#<number>` for runs. */
 import { limits } from '../../../base/limits.ts';
-import { type Api, onlyNamed } from '../../../cli/api.ts';
+import { type Api, findByUniqueName } from '../../../cli/api.ts';
 import { failed, usage } from '../../../cli/failure.ts';
 import { Problem } from '../../../core/problem.ts';
 
 export async function findTeam(api: Api, ref: string) {
   if (ref.startsWith('team_')) {
-    const found = await orNull(api.call('getTeam', { params: { team_id: ref } }));
+    const found = await nullIfMissing(api.call('getTeam', { params: { team_id: ref } }));
     if (found) return found;
   }
-  return onlyNamed(await api.all('listTeams', {}), ref, 'team');
+  return findByUniqueName(await api.all('listTeams', {}), ref, 'team');
 }
 export type TeamRecord = Awaited<ReturnType<typeof findTeam>>;
 
@@ -17,7 +17,7 @@ export async function findRun(api: Api, ref: string) {
   if (ref.startsWith('run_') && !ref.includes('#')) {
     return api.call('findRun', { params: { run_id: ref } });
   }
-  const { team_id, number } = await numbered(api, ref, 'run');
+  const { team_id, number } = await resolveNumberedRef(api, ref, 'run');
   const query = { limit: limits.cli_run_page_items };
   for await (const run of api.each('listRuns', { params: { team_id }, query })) {
     if (run.number === number) return run;
@@ -28,7 +28,7 @@ export async function findRun(api: Api, ref: string) {
 export type RunRecord = Awaited<ReturnType<typeof findRun>>;
 
 /** Reads `<team>#<number>`. Throws a usage error for other text; `noun` names what it refers to. */
-export async function numbered(
+export async function resolveNumberedRef(
   api: Api,
   ref: string,
   noun: string,
@@ -38,7 +38,7 @@ export async function numbered(
   return { team_id: (await findTeam(api, match[1]!)).id, number: Number(match[2]) };
 }
 
-export async function orNull<T>(answer: Promise<T>): Promise<T | null> {
+export async function nullIfMissing<T>(answer: Promise<T>): Promise<T | null> {
   try {
     return await answer;
   } catch (error) {

@@ -8,7 +8,7 @@ import { type RunOptions, run } from '../../../testing/cli.ts';
 import { openFakeHttp, ROOT_TOKEN } from '../../../testing/http.ts';
 import { reviewRecord } from '../../../testing/review-record.ts';
 import type { Run, Step } from '../../runs/rules/run.ts';
-import type { ShownSpec, Team } from '../rules/team.ts';
+import type { RedactedSpec, Team } from '../rules/team.ts';
 
 let home: string;
 let server: HttpServer | null;
@@ -23,7 +23,7 @@ afterEach(async () => {
 });
 
 const time = '2026-01-01T00:00:00.000Z';
-const spec: ShownSpec = {
+const spec: RedactedSpec = {
   ...{ spec_version: 1, entrypoint: { type: 'task' }, leader_member_id: null, steps: [] },
   ...{ members: [{ member_id: 'dev', description: '', skills: [], prompt: '', agent: null }] },
   ...{ review_route: 'human', max_rounds: 20 },
@@ -57,9 +57,9 @@ const cli = (argv: string[], options: Partial<RunOptions> = {}) => run(argv, { h
 
 describe('references to teams, runs and tasks', () => {
   test('find a team by its name or id; an ambiguous name is rejected', async () => {
-    const asked: string[] = [];
+    const requested_ids: string[] = [];
     const getTeam: Handlers['getTeam'] = ({ params }) => {
-      asked.push(params.team_id);
+      requested_ids.push(params.team_id);
       return team({ id: params.team_id, name: 'by id' });
     };
     await open({
@@ -70,7 +70,7 @@ describe('references to teams, runs and tasks', () => {
     });
     expect(JSON.parse((await cli(['teams', 'get', 'site', '--json'])).stdout)).toEqual(team());
     expect(JSON.parse((await cli(['teams', 'get', 'team_9', '--json'])).stdout).name).toBe('by id');
-    expect(asked).toEqual(['team_9']);
+    expect(requested_ids).toEqual(['team_9']);
     const twice = '2 teams have the name twice: use an id (team_2, team_3)';
     expect(await cli(['teams', 'get', 'twice'])).toMatchObject({ code: 1, stderr: `svc: ${twice}\n` });
     expect((await cli(['teams', 'get', 'nope'])).stderr).toBe('svc: team not found: nope\n');
@@ -174,18 +174,18 @@ test('reports an invalid team with the messages of the contract', async () => {
 });
 
 test('adds, takes and answers steps', async () => {
-  const said: unknown[] = [];
+  const bodies: unknown[] = [];
   await open({
     addStep: ({ body }) => {
-      said.push(body);
+      bodies.push(body);
       return { location: '/x', body: step() };
     },
     completeStep: ({ params, body }) => {
-      said.push([params.step_key, body]);
+      bodies.push([params.step_key, body]);
       return step({ status: 'completed' });
     },
     resumeStep: ({ body }) => {
-      said.push(body);
+      bodies.push(body);
       return step({ status: 'running' });
     },
   });
@@ -193,7 +193,7 @@ test('adds, takes and answers steps', async () => {
   expect(await cli(add)).toMatchObject({ code: 0, stdout: 'a\tready\n' });
   await cli(['steps', 'complete', 'run_1', 'a b/c', '--output', 'null']);
   await cli(['steps', 'resume', 'run_1', 'a']);
-  expect(said).toMatchObject([
+  expect(bodies).toMatchObject([
     { step_key: 'a', member_id: 'dev', depends_on: ['x', 'y'], input: [1], max_attempts: 1 },
     ['a b/c', { output: null }],
     {},
@@ -233,35 +233,35 @@ test('shows a review of an agent of the run once while watching, with the comman
 
 test('shows a question once while it waits, and again when it is asked again', async () => {
   let stderr = '';
-  let look = () => {};
+  let checkOutput = () => {};
   const onStderr = (text: string) => {
     stderr += text;
-    look();
+    checkOutput();
   };
-  const asked = () => stderr.split('step a waits for an answer: which one?').length - 1;
+  const requested_ids = () => stderr.split('step a waits for an answer: which one?').length - 1;
   const until = (times: number) =>
     new Promise<void>((resolve) => {
-      look = () => asked() === times && resolve();
-      look();
+      checkOutput = () => requested_ids() === times && resolve();
+      checkOutput();
     });
   await open({
     listReviews: () => ({ items: [] }),
     followRun: async (call) => {
       const response = call.hijack().writeHead(200, { 'content-type': 'text/event-stream' });
       let id = 0;
-      const tell = (type: string, record: object) =>
+      const sendEvent = (type: string, record: object) =>
         response.write(`id: ${++id}\nevent: ${type}\ndata: ${JSON.stringify({ type, ts: 1, record })}\n\n`);
       const waiting = step({ status: 'input_required', attempt: 1, error_text: 'which one?' });
-      tell('step', waiting);
+      sendEvent('step', waiting);
       await until(1);
-      tell('step', waiting);
-      tell('step', { ...waiting, status: 'running', error_text: null });
-      tell('step', waiting);
+      sendEvent('step', waiting);
+      sendEvent('step', { ...waiting, status: 'running', error_text: null });
+      sendEvent('step', waiting);
       await until(2);
-      tell('run', runRecord({ status: 'completed', version: 2, ended_at: time }));
+      sendEvent('run', runRecord({ status: 'completed', version: 2, ended_at: time }));
       return undefined;
     },
   });
   expect((await cli(['runs', 'watch', 'run_1'], { onStderr })).code).toBe(0);
-  expect(asked()).toBe(2);
+  expect(requested_ids()).toBe(2);
 });

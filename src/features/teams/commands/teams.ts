@@ -2,8 +2,8 @@
 import type { Command } from 'commander';
 import { type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
-import { asObject, jsonFile } from '../../../cli/given-json.ts';
-import { remote, wholeNumber } from '../../../cli/options.ts';
+import { asObject, jsonFile } from '../../../cli/json-options.ts';
+import { integer, remote } from '../../../cli/options.ts';
 import { type Column, printRecord, printRows, report, say } from '../../../cli/output.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { findTeam, type TeamRecord } from './team-refs.ts';
@@ -51,7 +51,7 @@ export function addTeams(program: Command, context: Context): void {
       // The file may be invalid in any way; the server reports the errors.
       const body = asObject(await jsonFile(io, options.file), options.file) as CallArgs<'createTeam'>['body'];
       const api = await connect(context, options);
-      await tell(await api.call('createTeam', { body, idempotency_key: crypto.randomUUID() }), options);
+      await reportTeam(await api.call('createTeam', { body, idempotency_key: crypto.randomUUID() }), options);
     });
 
   remote(teams, 'update <team>', 'update a team from a file; runs keep the definition that they started with')
@@ -59,17 +59,17 @@ export function addTeams(program: Command, context: Context): void {
     .option(
       '--version <n>',
       'only if the team still has this version (default: the version in the file)',
-      wholeNumber,
+      integer,
     )
     .action(async (ref: string, options: FileOptions & { version?: number }) => {
-      const given = asObject(await jsonFile(io, options.file), options.file);
+      const input = asObject(await jsonFile(io, options.file), options.file);
       const api = await connect(context, options);
       const { id, version } = await findTeam(api, ref);
       const body = {
-        ...withoutRecordFields(given),
-        version: options.version ?? given.version ?? version,
+        ...withoutRecordFields(input),
+        version: options.version ?? input.version ?? version,
       } as NonNullable<CallArgs<'updateTeam'>['body']>;
-      await tell(await api.call('updateTeam', { params: { team_id: id }, body }), options);
+      await reportTeam(await api.call('updateTeam', { params: { team_id: id }, body }), options);
     });
 
   remote(teams, 'delete <team>', 'delete a team with its tasks, task threads and runs')
@@ -82,7 +82,7 @@ export function addTeams(program: Command, context: Context): void {
       else say(io, `deleted ${id}`);
     });
 
-  function tell(team: TeamRecord, options: Options): Promise<void> {
+  function reportTeam(team: TeamRecord, options: Options): Promise<void> {
     const line = `${team.id}  ${team.name}  version ${team.version}`;
     return report(io, team, { line, columns }, options);
   }
@@ -95,7 +95,7 @@ const columns: Column<TeamRecord>[] = [
 ];
 
 /** Accepts the output of `svc teams get --json` by removing its read-only fields. */
-function withoutRecordFields(given: Record<string, unknown>): Record<string, unknown> {
+function withoutRecordFields(input: Record<string, unknown>): Record<string, unknown> {
   const fixed = ['id', 'created_by', 'created_at', 'updated_at'];
-  return Object.fromEntries(Object.entries(given).filter(([name]) => !fixed.includes(name)));
+  return Object.fromEntries(Object.entries(input).filter(([name]) => !fixed.includes(name)));
 }

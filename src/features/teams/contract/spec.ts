@@ -14,8 +14,8 @@ import { type Protocol, permissionModes, protocols, worktreeModes } from '../../
 import { findPreset } from '../../presets/rules/catalog.ts';
 import { reviewRoutes } from '../../reviews/rules.ts';
 import { limits } from '../limits.ts';
-import { MEMBER_ID, specFault, withoutRepeats } from '../rules/spec.ts';
-import { type AskedSpec, defaultMember, stepConditions } from '../rules/team.ts';
+import { MEMBER_ID, specFault, unique } from '../rules/spec.ts';
+import { defaultMember, type SpecInput, stepConditions } from '../rules/team.ts';
 
 const text = bounded(sharedLimits.team_text_chars_max);
 const path = bounded(sharedLimits.path_chars_max).nullable().default(null);
@@ -42,7 +42,7 @@ const dependsOn = z
   .refine((keys) => keys.every((key) => typeof key === 'string' && key !== ''), {
     error: 'entries must be non-empty strings',
   })
-  .transform((keys) => withoutRepeats(keys as string[]))
+  .transform((keys) => unique(keys as string[]))
   .meta({
     description: 'Steps that must end first.',
     wire: { type: 'array', items: { type: 'string' } },
@@ -100,7 +100,7 @@ const memberAgent = z
   })
   .transform(({ restart_policy: _, ...agent }) => ({
     ...agent,
-    protocol: agent.protocol === 'auto' ? protocolOf(agent.preset) : agent.protocol,
+    protocol: agent.protocol === 'auto' ? getProtocol(agent.preset) : agent.protocol,
   }))
   .meta({ id: 'MemberAgent', description: "How a member's agent is created, for each run." });
 
@@ -153,9 +153,12 @@ export const teamSpec = z
     },
     { error: 'must be an object' },
   )
-  .transform((spec): AskedSpec => {
+  .transform((spec): SpecInput => {
     const member_id = defaultMember(spec);
-    return { ...spec, steps: spec.steps.map((one) => ({ ...one, member_id: one.member_id ?? member_id })) };
+    return {
+      ...spec,
+      steps: spec.steps.map((step) => ({ ...step, member_id: step.member_id ?? member_id })),
+    };
   })
   .superRefine((spec, context) => {
     const fault = specFault(spec);
@@ -164,7 +167,7 @@ export const teamSpec = z
   .meta({ id: 'TeamSpec' });
 
 /** Throws a 400 for the first error. */
-export function readSpec(value: unknown): AskedSpec {
+export function readSpec(value: unknown): SpecInput {
   return validate(z.object({ spec: teamSpec }), { spec: value }, 'body').spec;
 }
 
@@ -172,6 +175,6 @@ function runsOfItself(preset: string | null): boolean {
   return preset !== null && Boolean(findPreset(preset)?.program);
 }
 
-function protocolOf(preset: string | null): Protocol {
+function getProtocol(preset: string | null): Protocol {
   return (preset === null ? null : findPreset(preset))?.protocol ?? 'auto';
 }

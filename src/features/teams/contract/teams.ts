@@ -5,13 +5,13 @@ import { route } from '../../../api/route.ts';
 import { limits as sharedLimits } from '../../../base/limits.ts';
 import { problems } from '../../../core/problem.ts';
 import { limits } from '../limits.ts';
-import type { ShownSpec } from '../rules/team.ts';
+import type { RedactedSpec } from '../rules/team.ts';
 import { teamSpec } from './spec.ts';
 
 export const specRecord = z.record(z.string(), z.unknown()).meta({
   description:
     "A `TeamSpec` with every default filled in. It contains no values of variables: `env_keys` of a member's agent names them.",
-}) as unknown as z.ZodType<ShownSpec>;
+}) as unknown as z.ZodType<RedactedSpec>;
 
 const teamRecord = z
   .object({

@@ -40,12 +40,13 @@ function stepFault({ members, steps }: TeamSpec): SpecFault | null {
   const known = new Set(keys);
   const loose = steps.findIndex(({ depends_on }) => depends_on.some((key) => !known.has(key)));
   if (loose !== -1) return { path: ['steps', loose, 'depends_on'], message: 'must reference a defined step' };
-  if (inOrder(steps) === null) return { path: ['steps'], message: 'must not contain a dependency cycle' };
+  if (topologicalOrder(steps) === null)
+    return { path: ['steps'], message: 'must not contain a dependency cycle' };
   return null;
 }
 
 /** The steps in an order in which each comes after its dependencies; null if there is a cycle. */
-export function inOrder<S extends { step_key: string; depends_on: readonly string[] }>(
+export function topologicalOrder<S extends { step_key: string; depends_on: readonly string[] }>(
   steps: readonly S[],
 ): S[] | null {
   const waits_for = new Map(steps.map((step) => [step.step_key, step.depends_on.length]));
@@ -62,7 +63,7 @@ export function inOrder<S extends { step_key: string; depends_on: readonly strin
   return ordered.length === steps.length ? ordered : null;
 }
 
-export function withoutRepeats(keys: readonly string[]): string[] {
+export function unique(keys: readonly string[]): string[] {
   return [...new Set(keys)];
 }
 

@@ -55,10 +55,10 @@ export interface TeamSpec {
 }
 
 /** A definition from a request: `env_keys` names variables that keep their value. */
-export type AskedSpec = WithAgents<MemberAgent & { env_keys?: string[] | undefined }>;
+export type SpecInput = WithAgents<MemberAgent & { env_keys?: string[] | undefined }>;
 
 /** A definition in a response: values of variables are write-only, and `env_keys` has their names. */
-export type ShownSpec = WithAgents<Omit<MemberAgent, 'env'> & { env_keys: string[] }>;
+export type RedactedSpec = WithAgents<Omit<MemberAgent, 'env'> & { env_keys: string[] }>;
 
 type WithAgents<Agent> = Omit<TeamSpec, 'members'> & {
   members: (Omit<Member, 'agent'> & { agent: Agent | null })[];
@@ -68,7 +68,7 @@ export interface Team {
   id: string;
   name: string;
   description: string;
-  spec: ShownSpec;
+  spec: RedactedSpec;
   version: number;
   /** Usernames, in order. */
   human_members: string[];

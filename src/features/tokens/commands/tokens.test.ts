@@ -20,14 +20,14 @@ const record = {
 let home: string;
 let server: HttpServer;
 let env: Record<string, string>;
-let asked: unknown[];
+let bodies: unknown[];
 beforeEach(async () => {
   home = mkdtempSync(join(tmpdir(), 'svc-cli-'));
-  asked = [];
+  bodies = [];
   server = await openFakeHttp({
     listTokens: () => ({ items: [record] }),
     createToken: ({ body }) => {
-      asked.push(body);
+      bodies.push(body);
       return { location: '/api/tokens/tok_1', body: { ...record, token: 'svc_secret' } };
     },
     listAgents: () => ({ items: [agentRecord({ id: 'agt_1', name: 'one' })] }),
@@ -47,14 +47,14 @@ test('tokens create sends scopes and agent ids', async () => {
   const ran = await run(['tokens', 'create', 'ci', ...flags], { home, env });
   expect(ran).toMatchObject({ code: 0, stdout: 'svc_secret\n' });
   expect(ran.stderr).toContain('read,operate');
-  expect(asked).toEqual([
+  expect(bodies).toEqual([
     { name: 'ci', expires_at: null, scopes: ['read', 'operate'], agent_ids: ['agt_1'], team_ids: null },
   ]);
 });
 
 test('tokens create without flags sends no scopes or limits', async () => {
   await run(['tokens', 'create', 'ci'], { home, env });
-  expect(asked).toEqual([{ name: 'ci', expires_at: null, agent_ids: null, team_ids: null }]);
+  expect(bodies).toEqual([{ name: 'ci', expires_at: null, agent_ids: null, team_ids: null }]);
 });
 
 test('tokens create rejects an unknown scope or agent before it requests a token', async () => {
@@ -63,7 +63,7 @@ test('tokens create rejects an unknown scope or agent before it requests a token
   expect(scope.stderr).toContain('must be one of: read, operate, manage, admin, metrics');
   const agent = await run(['tokens', 'create', 'ci', '--agent', 'none'], { home, env });
   expect(agent).toMatchObject({ code: 1, stderr: 'svc: agent not found: none\n' });
-  expect(asked).toEqual([]);
+  expect(bodies).toEqual([]);
 });
 
 test('tokens ls shows scopes and limits in the last columns', async () => {

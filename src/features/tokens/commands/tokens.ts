@@ -36,7 +36,7 @@ export function addTokens(program: Command, context: Context): void {
           { title: 'LAST USED', value: (token) => token.last_used_at },
           { title: 'EXPIRES', value: (token) => token.expires_at },
           { title: 'SCOPES', value: (token) => token.scopes.join(',') },
-          { title: 'LIMITED TO', value: (token) => limitsOf(token).join(',') },
+          { title: 'LIMITED TO', value: (token) => formatLimits(token).join(',') },
         ],
         options,
       );
@@ -55,12 +55,12 @@ export function addTokens(program: Command, context: Context): void {
       const api = await connect(context, options);
       const expires_at =
         options.expires === undefined ? null : new Date(Date.now() + options.expires).toISOString();
-      const made = await api.call('createToken', {
-        body: { name, expires_at, ...(await grantOf(api, options)) },
+      const created = await api.call('createToken', {
+        body: { name, expires_at, ...(await resolveGrant(api, options)) },
       });
-      if (options.json) return printJson(io, made);
-      say(io, visible(`${made.id}  ${made.name}  ${made.scopes.join(',')}  (shown only once)`));
-      await print(io, `${made.token}\n`);
+      if (options.json) return printJson(io, created);
+      say(io, visible(`${created.id}  ${created.name}  ${created.scopes.join(',')}  (shown only once)`));
+      await print(io, `${created.token}\n`);
     });
 
   remote(tokens, 'delete <token>', 'revoke an API token, by id or name')
@@ -76,14 +76,14 @@ export function addTokens(program: Command, context: Context): void {
     });
 }
 
-async function grantOf(api: Api, { scope, agent = [], team = [] }: CreateOptions) {
-  const agent_ids = await idsOf(agent, (ref) => findAgent(api, ref));
-  const team_ids = await idsOf(team, (ref) => findTeam(api, ref));
+async function resolveGrant(api: Api, { scope, agent = [], team = [] }: CreateOptions) {
+  const agent_ids = await resolveIds(agent, (ref) => findAgent(api, ref));
+  const team_ids = await resolveIds(team, (ref) => findTeam(api, ref));
   return { ...(scope && { scopes: scope }), agent_ids, team_ids };
 }
 
 /** Null for no names: the plane rejects an empty list. */
-async function idsOf(
+async function resolveIds(
   refs: readonly string[],
   find: (ref: string) => Promise<{ id: string }>,
 ): Promise<string[] | null> {
@@ -93,7 +93,7 @@ async function idsOf(
   return ids;
 }
 
-function limitsOf({
+function formatLimits({
   agent_ids,
   team_ids,
 }: {
@@ -104,7 +104,7 @@ function limitsOf({
 }
 
 function collectScope(text: string, before: Scope[] = []): Scope[] {
-  const scope = scopes.find((one) => one === text);
+  const scope = scopes.find((scope) => scope === text);
   if (scope === undefined) throw new InvalidArgumentError(`must be one of: ${scopes.join(', ')}`);
   return [...before, scope];
 }

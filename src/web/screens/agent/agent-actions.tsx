@@ -11,7 +11,7 @@ import { Button, IconButton } from '../../ui/button.tsx';
 import { copyText } from '../../ui/copy.tsx';
 import { hasModifier, isTyping } from '../../ui/keys.ts';
 import { Menu } from '../../ui/menu.tsx';
-import { needsYou } from '../../ui/status.tsx';
+import { needsAttention } from '../../ui/status.tsx';
 import { showToast } from '../../ui/toast.tsx';
 import { useAgentAct } from '../agents/actions.ts';
 import { ChangeAgent } from './change.tsx';
@@ -51,7 +51,7 @@ export function AgentActions({ agent }: { agent: AgentRecord }) {
         </Button>
       ) : (
         <Button
-          look="primary"
+          variant="primary"
           busy={busy !== null || starting}
           onClick={() => act.mutate('start')}
           icon={<Play aria-hidden />}
@@ -124,7 +124,7 @@ function useCancelTurn(agent: AgentRecord) {
   const open =
     agent.protocol === 'acp' &&
     agent.status === 'running' &&
-    (agent.activity === 'working' || agent.activity === 'quiet' || needsYou(agent));
+    (agent.activity === 'working' || agent.activity === 'quiet' || needsAttention(agent));
   const cancel = useMutation({
     mutationFn: () => call('cancelTurn', { params: { agent_id: agent.id } }),
     onSuccess: (record) => queries.setQueryData(keys.agent(record.id), record),

@@ -12,10 +12,10 @@ import { Failed, Reading, Skeleton } from '../../ui/states.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
 import { Clock } from '../../ui/time.tsx';
 import { Branch, NodeName } from '../agents/facts.tsx';
-import { endOf, programOf } from '../agents/order.ts';
+import { describeEnd, getProgram } from '../agents/order.ts';
 import { AgentActions } from './agent-actions.tsx';
 import { PendingRequest } from './pending.tsx';
-import { viewOf } from './views.ts';
+import { getView } from './views.ts';
 
 const ShownAgent = createContext<AgentRecord | null>(null);
 
@@ -52,7 +52,7 @@ function Shown({ agent }: { agent: AgentRecord }) {
             <Asks agent={agent} />
           </span>
           {agent.status === 'failed' && (
-            <span className="font-normal text-base text-failed">{endOf(agent)}</span>
+            <span className="font-normal text-base text-failed">{describeEnd(agent)}</span>
           )}
         </span>
       }
@@ -60,7 +60,7 @@ function Shown({ agent }: { agent: AgentRecord }) {
       toolbar={
         <>
           <nav aria-label="Views" className="flex max-w-full gap-1 overflow-x-auto">
-            {tabsOf(agent).map((tab) => (
+            {listTabs(agent).map((tab) => (
               <Link
                 key={tab}
                 to="/agents/$agent_id/$tab"
@@ -75,7 +75,7 @@ function Shown({ agent }: { agent: AgentRecord }) {
             ))}
           </nav>
           <p className="flex min-w-0 flex-wrap items-center gap-x-3 text-muted text-sm max-md:hidden md:ml-auto">
-            <span>{programOf(agent)}</span>
+            <span>{getProgram(agent)}</span>
             <NodeName agent={agent} />
             <Branch agent={agent} />
           </p>
@@ -111,14 +111,14 @@ function useChanges({ id, status, activity, stale_since }: AgentRecord): number 
   return data?.files.length ?? 0;
 }
 
-function tabsOf({ protocol }: AgentRecord): AgentTab[] {
+function listTabs({ protocol }: AgentRecord): AgentTab[] {
   return agentTabs.filter((tab) => tab !== 'conversation' || protocol === 'acp');
 }
 
 export function AgentHome() {
   const agent = use(ShownAgent);
   if (!agent) return null;
-  const [tab] = tabsOf(agent);
+  const [tab] = listTabs(agent);
   return (
     <Navigate to="/agents/$agent_id/$tab" params={{ agent_id: agent.id, tab: tab! }} search={{}} replace />
   );
@@ -128,9 +128,9 @@ export function AgentView() {
   const agent = use(ShownAgent);
   const { tab } = useParams({ from: '/app/agents/$agent_id/$tab' });
   if (!agent) return null;
-  const known = agentTabs.find((one) => one === tab);
-  if (known === 'conversation' && !tabsOf(agent).includes(known)) return <AgentHome />;
+  const known = agentTabs.find((item) => item === tab);
+  if (known === 'conversation' && !listTabs(agent).includes(known)) return <AgentHome />;
   if (!known) return <Failed error={new Error('This page does not exist.')} />;
-  const View = viewOf(known);
+  const View = getView(known);
   return <div className="flex min-h-0 flex-1 flex-col">{View ? <View agent={agent} /> : <Skeleton />}</div>;
 }

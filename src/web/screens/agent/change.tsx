@@ -7,15 +7,15 @@ import type { AgentRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Field, inputClass } from '../../ui/field.tsx';
-import { labelsIn, labelsText } from './labels.ts';
+import { formatLabels, parseLabels } from './labels.ts';
 
 export function ChangeAgent({ agent, onClose }: { agent: AgentRecord; onClose: () => void }) {
   const queries = useQueryClient();
   const [name, setName] = useState(agent.name);
-  const [labels, setLabels] = useState(labelsText(agent.labels));
+  const [labels, setLabels] = useState(formatLabels(agent.labels));
   const save = useMutation({
     mutationFn: () =>
-      call('updateAgent', { params: { agent_id: agent.id }, body: { name, labels: labelsIn(labels) } }),
+      call('updateAgent', { params: { agent_id: agent.id }, body: { name, labels: parseLabels(labels) } }),
     onSuccess: (record) => {
       queries.setQueryData(keys.agent(record.id), record);
       queries.setQueryData<AgentRecord[]>(keys.agents, (rows) =>
@@ -57,7 +57,7 @@ export function ChangeAgent({ agent, onClose }: { agent: AgentRecord; onClose: (
           )}
         </Field>
         <div className="flex justify-end">
-          <Button type="submit" look="primary" busy={save.isPending}>
+          <Button type="submit" variant="primary" busy={save.isPending}>
             Save
           </Button>
         </div>

@@ -24,12 +24,12 @@ export function DeleteAgent({ agent, onClose }: { agent: AgentRecord; onClose: (
       if (!answer) leave();
     },
   });
-  const kept = remove.data?.worktree_kept;
-  if (kept) {
+  const worktree_reason = remove.data?.worktree_kept;
+  if (worktree_reason) {
     return (
       <Dialog open onClose={leave} title={`${agent.name} was deleted`}>
-        <p>Its worktree was kept: {kept.reason}</p>
-        <p className="mt-2 break-all font-mono text-sm">{kept.workdir}</p>
+        <p>Its worktree was kept: {worktree_reason.reason}</p>
+        <p className="mt-2 break-all font-mono text-sm">{worktree_reason.workdir}</p>
         <div className="mt-3 flex justify-end">
           <Button onClick={leave}>Back to agents</Button>
         </div>
@@ -60,10 +60,10 @@ export function DeleteAgent({ agent, onClose }: { agent: AgentRecord; onClose: (
         )}
         <Refused error={remove.error} />
         <div className="flex justify-end gap-2">
-          <Button look="quiet" onClick={onClose}>
+          <Button variant="quiet" onClick={onClose}>
             Cancel
           </Button>
-          <Button look="danger" busy={remove.isPending} onClick={() => remove.mutate()}>
+          <Button variant="danger" busy={remove.isPending} onClick={() => remove.mutate()}>
             {remove.isPending ? 'Deleting…' : 'Delete agent'}
           </Button>
         </div>

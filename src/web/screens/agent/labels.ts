@@ -1,11 +1,11 @@
 /** Labels as text, one `key=value` per line (pure). */
-export function labelsText(labels: Record<string, string>): string {
+export function formatLabels(labels: Record<string, string>): string {
   return Object.entries(labels)
     .map(([key, value]) => `${key}=${value}`)
     .join('\n');
 }
 
-export function labelsIn(text: string): Record<string, string> {
+export function parseLabels(text: string): Record<string, string> {
   const lines = text.split('\n').filter((line) => line.trim() !== '');
   return Object.fromEntries(
     lines.map((line) => {

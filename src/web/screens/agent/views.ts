@@ -19,6 +19,6 @@ export async function loadView(tab: AgentTab): Promise<void> {
 }
 
 /** Null if it is not loaded yet. */
-export function viewOf(tab: AgentTab): View | null {
+export function getView(tab: AgentTab): View | null {
   return loaded[tab] ?? null;
 }

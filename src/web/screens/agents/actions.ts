@@ -27,11 +27,11 @@ export function useAgentAct(agent: Pick<AgentRecord, 'id' | 'name'>) {
       );
     },
     onError: (error) => {
-      const kept = error instanceof Problem && error.pending;
+      const pending = error instanceof Problem && error.pending;
       showToast(
         agent.name,
-        kept
-          ? `${errorMessage(error)}; svc will ${kept} the agent when the node is back`
+        pending
+          ? `${errorMessage(error)}; svc will ${pending} the agent when the node is back`
           : errorMessage(error),
       );
     },

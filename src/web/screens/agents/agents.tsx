@@ -20,7 +20,7 @@ import { Select } from '../../ui/select.tsx';
 import { Empty, Reading } from '../../ui/states.tsx';
 import { AgentCards } from './cards.tsx';
 import { StartDemo } from './demo.tsx';
-import { chosen, counts, type Group, grouped } from './order.ts';
+import { counts, filterAgents, type Group, groupAgents } from './order.ts';
 import { AgentRows } from './rows.tsx';
 
 const JoinNodeDialog = lazy(async () => ({
@@ -79,7 +79,11 @@ function useGroups(agents: AgentRecord[] | undefined, search: AgentsSearch): Gro
   const { data: teams = [] } = useQuery({ ...teamsQuery, enabled: search.group === 'team' });
   return useMemo(
     () =>
-      grouped(chosen(agents ?? [], search), search.group, new Map(teams.map((team) => [team.id, team.name]))),
+      groupAgents(
+        filterAgents(agents ?? [], search),
+        search.group,
+        new Map(teams.map((team) => [team.id, team.name])),
+      ),
     [agents, search, teams],
   );
 }
@@ -90,7 +94,7 @@ function Actions() {
   return (
     <>
       {is_root && (
-        <Button look="quiet" icon={<Network aria-hidden />} onClick={() => setJoining(true)}>
+        <Button variant="quiet" icon={<Network aria-hidden />} onClick={() => setJoining(true)}>
           Join node with token
         </Button>
       )}
@@ -169,7 +173,7 @@ function NoAgents() {
       title="No agents yet. An agent is a program that svc runs and supervises in a folder."
       cli="svc agents create hello --command 'echo hello' --start --follow"
     >
-      <StartDemo look="primary" />
+      <StartDemo variant="primary" />
       <Link to="/agents/new" search={{}} className={buttonClass()}>
         New agent
       </Link>

@@ -3,8 +3,8 @@ import type { AgentRecord } from '../../api/queries.ts';
 import type { AgentRequest } from '../../reviews/agent-request.ts';
 import { Asks } from '../../ui/permission-mode.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
-import { Branch, NextStep, NodeName, pendingRequestOf, Since, StatusLine } from './facts.tsx';
-import { programOf } from './order.ts';
+import { Branch, findPendingRequest, NextStep, NodeName, Since, StatusLine } from './facts.tsx';
+import { getProgram } from './order.ts';
 
 export function AgentCards({
   agents,
@@ -16,7 +16,7 @@ export function AgentCards({
   return (
     <ul className="grid gap-2 p-2 sm:grid-cols-2 md:p-3 lg:grid-cols-3">
       {agents.map((agent) => {
-        const request = pendingRequestOf(agent, requests);
+        const request = findPendingRequest(agent, requests);
         return (
           <li
             key={agent.id}
@@ -40,7 +40,7 @@ export function AgentCards({
               <StatusLine agent={agent} request={request} />
             </p>
             <p className="flex min-w-0 flex-wrap items-center gap-x-2 text-muted text-sm">
-              <span>{programOf(agent)}</span>
+              <span>{getProgram(agent)}</span>
               <NodeName agent={agent} />
               <Asks agent={agent} />
               <Branch agent={agent} />

@@ -4,15 +4,15 @@ import { GitBranch } from 'lucide-react';
 import type { AgentRecord } from '../../api/queries.ts';
 import type { AgentRequest } from '../../reviews/agent-request.ts';
 import { Button, buttonClass } from '../../ui/button.tsx';
-import { needsYou } from '../../ui/status.tsx';
+import { needsAttention } from '../../ui/status.tsx';
 import { Ago, Clock, Duration, useNow } from '../../ui/time.tsx';
 import { useAgentAct } from './actions.ts';
-import { endOf } from './order.ts';
+import { describeEnd } from './order.ts';
 
 const QUIET_MS = 10 * 60_000;
 
 /** The agent's pending request, if it has one. */
-export function pendingRequestOf(
+export function findPendingRequest(
   agent: AgentRecord,
   requests: readonly AgentRequest[],
 ): AgentRequest | undefined {
@@ -60,7 +60,7 @@ export function Since({ agent }: { agent: AgentRecord }) {
     return (
       <span>
         <Duration from={agent.started_at} to={null} />
-        {agent.last_event_at !== null && !needsYou(agent) && <Quiet since={agent.last_event_at} />}
+        {agent.last_event_at !== null && !needsAttention(agent) && <Quiet since={agent.last_event_at} />}
       </span>
     );
   }
@@ -86,7 +86,7 @@ export function StatusLine({ agent, request }: { agent: AgentRecord; request: Ag
     return <span className="text-muted">Starting…</span>;
   if (agent.pending)
     return <span className="text-muted">{agent.pending} pending: the node is unreachable</span>;
-  if (agent.status === 'failed') return <span className="text-failed">{endOf(agent)}</span>;
+  if (agent.status === 'failed') return <span className="text-failed">{describeEnd(agent)}</span>;
   return null;
 }
 

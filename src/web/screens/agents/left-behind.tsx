@@ -9,7 +9,7 @@ export function LeftBehindList({ agents }: { agents: readonly AgentRecord[] }) {
         <li key={agent.id}>
           <p className="break-words font-medium">{agent.name}</p>
           <ul className="break-all font-mono text-sm">
-            {linesOf(agent).map((line) => (
+            {formatLines(agent).map((line) => (
               <li key={line}>{line}</li>
             ))}
           </ul>
@@ -19,7 +19,7 @@ export function LeftBehindList({ agents }: { agents: readonly AgentRecord[] }) {
   );
 }
 
-function linesOf(agent: AgentRecord): string[] {
+function formatLines(agent: AgentRecord): string[] {
   const { workdir, worktree_mode, worktree_branch, status, session_id, leftovers } = agent;
   return [
     `${worktree_mode === 'create_worktree' ? 'worktree' : 'folder'} ${workdir}`,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { agentRecord } from '../../../testing/agent-record.ts';
-import { byAttention, chosen, counts, endOf, grouped, programOf } from './order.ts';
+import { compareAttention, counts, describeEnd, filterAgents, getProgram, groupAgents } from './order.ts';
 
 const agent = (name: string, fields: Partial<ReturnType<typeof agentRecord>> = {}) =>
   agentRecord({ id: `agt_${name}`, name, ...fields });
@@ -14,7 +14,7 @@ test('agents that need a person come first, then failed ones, then running ones'
     agent('asks', { status: 'running', pending_reviews: 1 }),
     agent('stopped', { status: 'cancelled' }),
   ];
-  expect(agents.sort(byAttention).map(({ name }) => name)).toEqual([
+  expect(agents.sort(compareAttention).map(({ name }) => name)).toEqual([
     'asks',
     'broke',
     'works',
@@ -30,7 +30,8 @@ test('every word of the filter must occur in one of the fields', () => {
     agent('api', { node_id: 'gpu-1', command: '/usr/bin/codex --x', argv: null }),
     agent('web', { node_id: 'gpu-1', status: 'running', worktree_branch: 'svc/web' }),
   ];
-  const names = (wanted: Parameters<typeof chosen>[1]) => chosen(agents, wanted).map(({ name }) => name);
+  const names = (wanted: Parameters<typeof filterAgents>[1]) =>
+    filterAgents(agents, wanted).map(({ name }) => name);
   expect(names({ q: 'GPU codex' })).toEqual(['api']);
   expect(names({ q: 'gpu' })).toHaveLength(2);
   expect(names({ q: 'svc/web' })).toEqual(['web']);
@@ -44,8 +45,8 @@ test('groups keep the order of the agents, and agents without a value have a nam
     agent('b', { node_id: 'gpu-1' }),
     agent('c', { worktree_repo: '/home/ana/code/shop' }),
   ];
-  const names = (by: Parameters<typeof grouped>[1]) =>
-    grouped(agents, by, new Map([['team_1', 'Shop']])).map(
+  const names = (by: Parameters<typeof groupAgents>[1]) =>
+    groupAgents(agents, by, new Map([['team_1', 'Shop']])).map(
       (group) => `${group.name}: ${group.agents.map(({ name }) => name)}`,
     );
   expect(names('repo')).toEqual(['shop: a,c', 'No repository: b']);
@@ -55,12 +56,12 @@ test('groups keep the order of the agents, and agents without a value have a nam
 });
 
 test('describes an agent’s program and its end in a few words', () => {
-  expect(programOf({ preset: 'claude', argv: null, command: 'x' })).toBe('claude');
-  expect(programOf({ preset: null, argv: ['/opt/bin/agent', 'run'], command: 'x' })).toBe('agent');
-  expect(programOf({ preset: null, argv: null, command: ' npm test' })).toBe('npm');
-  expect(programOf({ preset: null, argv: null, command: 'n=0; while :; do :; done' })).toBe('sh');
-  expect(programOf({ preset: null, argv: null, command: 'for i in 1 2; do echo $i; done' })).toBe('sh');
-  expect(endOf(agent('a', { exit_code: 137, reason: 'exit_code' }))).toBe('exit 137');
-  expect(endOf(agent('a', { exit_signal: 'SIGKILL', reason: 'signal' }))).toBe('SIGKILL');
-  expect(endOf(agent('a', { reason: 'host_restarted' }))).toBe('host restarted');
+  expect(getProgram({ preset: 'claude', argv: null, command: 'x' })).toBe('claude');
+  expect(getProgram({ preset: null, argv: ['/opt/bin/agent', 'run'], command: 'x' })).toBe('agent');
+  expect(getProgram({ preset: null, argv: null, command: ' npm test' })).toBe('npm');
+  expect(getProgram({ preset: null, argv: null, command: 'n=0; while :; do :; done' })).toBe('sh');
+  expect(getProgram({ preset: null, argv: null, command: 'for i in 1 2; do echo $i; done' })).toBe('sh');
+  expect(describeEnd(agent('a', { exit_code: 137, reason: 'exit_code' }))).toBe('exit 137');
+  expect(describeEnd(agent('a', { exit_signal: 'SIGKILL', reason: 'signal' }))).toBe('SIGKILL');
+  expect(describeEnd(agent('a', { reason: 'host_restarted' }))).toBe('host restarted');
 });

@@ -1,16 +1,16 @@
 /** Filters, sorts and groups agents. Agents that need the user come first. */
 import type { AgentRecord } from '../../api/queries.ts';
-import { needsYou } from '../../ui/status.tsx';
+import { needsAttention } from '../../ui/status.tsx';
 
 const RANKS = ['needs_you', 'failed', 'running', 'created', 'completed', 'cancelled'] as const;
 export type Attention = (typeof RANKS)[number];
 
 export function attention(agent: AgentRecord): Attention {
-  return needsYou(agent) ? 'needs_you' : agent.status;
+  return needsAttention(agent) ? 'needs_you' : agent.status;
 }
 
 /** Sorts by rank, then newest start first, then by id, so that the order is stable. */
-export function byAttention(a: AgentRecord, b: AgentRecord): number {
+export function compareAttention(a: AgentRecord, b: AgentRecord): number {
   return (
     RANKS.indexOf(attention(a)) - RANKS.indexOf(attention(b)) ||
     (b.started_at ?? b.created_at).localeCompare(a.started_at ?? a.created_at) ||
@@ -21,34 +21,34 @@ export function byAttention(a: AgentRecord, b: AgentRecord): number {
 export function counts(agents: readonly AgentRecord[]): Record<'needs_you' | 'running' | 'failed', number> {
   const of = (which: (agent: AgentRecord) => boolean) => agents.filter(which).length;
   return {
-    needs_you: of(needsYou),
+    needs_you: of(needsAttention),
     running: of(({ status }) => status === 'running'),
     failed: of(({ status }) => status === 'failed'),
   };
 }
 
-export interface Wanted {
+export interface AgentFilter {
   show?: 'needs_you' | 'running' | 'failed' | undefined;
   q?: string | undefined;
 }
 
-export function chosen(agents: readonly AgentRecord[], { show, q = '' }: Wanted): AgentRecord[] {
-  const sought = q.toLowerCase().split(/\s+/).filter(Boolean);
+export function filterAgents(agents: readonly AgentRecord[], { show, q = '' }: AgentFilter): AgentRecord[] {
+  const query = q.toLowerCase().split(/\s+/).filter(Boolean);
   return agents
-    .filter((agent) => !show || (show === 'needs_you' ? needsYou(agent) : agent.status === show))
+    .filter((agent) => !show || (show === 'needs_you' ? needsAttention(agent) : agent.status === show))
     .filter((agent) => {
       const text = [
         agent.name,
         agent.id,
-        programOf(agent),
+        getProgram(agent),
         agent.node_id,
         agent.workdir,
         agent.worktree_branch,
       ];
       const all = text.join('\n').toLowerCase();
-      return sought.every((word) => all.includes(word));
+      return query.every((word) => all.includes(word));
     })
-    .sort(byAttention);
+    .sort(compareAttention);
 }
 
 export type Grouping = 'repo' | 'node' | 'team' | undefined;
@@ -60,7 +60,7 @@ export interface Group {
 }
 
 /** Groups in the order of their first agents. `teams`: names by id. */
-export function grouped(
+export function groupAgents(
   agents: readonly AgentRecord[],
   by: Grouping,
   teams: ReadonlyMap<string, string>,
@@ -77,7 +77,7 @@ export function grouped(
 }
 
 /** What it runs, in one word: the preset, or the program of its command; `sh` for a script. */
-export function programOf(agent: Pick<AgentRecord, 'preset' | 'argv' | 'command'>): string {
+export function getProgram(agent: Pick<AgentRecord, 'preset' | 'argv' | 'command'>): string {
   if (agent.preset !== null) return agent.preset;
   const word = agent.argv?.[0] ?? agent.command.trim().split(/\s+/)[0] ?? '';
   return /^[\w./@+-]+$/.test(word) && !KEYWORDS.has(word) ? lastPart(word) : 'sh';
@@ -90,7 +90,7 @@ function lastPart(path: string): string {
 }
 
 /** Why it ended. */
-export function endOf(agent: AgentRecord): string {
+export function describeEnd(agent: AgentRecord): string {
   const parts = [
     agent.exit_code !== null && `exit ${agent.exit_code}`,
     agent.exit_signal,

@@ -3,8 +3,8 @@ import type { AgentRecord } from '../../api/queries.ts';
 import type { AgentRequest } from '../../reviews/agent-request.ts';
 import { Asks } from '../../ui/permission-mode.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
-import { Branch, NextStep, NodeName, pendingRequestOf, Since, StatusLine } from './facts.tsx';
-import { programOf } from './order.ts';
+import { Branch, findPendingRequest, NextStep, NodeName, Since, StatusLine } from './facts.tsx';
+import { getProgram } from './order.ts';
 
 export function AgentRows({
   agents,
@@ -35,7 +35,7 @@ export function AgentRows({
       </thead>
       <tbody>
         {agents.map((agent) => {
-          const request = pendingRequestOf(agent, requests);
+          const request = findPendingRequest(agent, requests);
           return (
             <tr
               key={agent.id}
@@ -59,7 +59,7 @@ export function AgentRows({
                 </span>
               </th>
               <td className="text-muted">
-                <span className="block truncate">{programOf(agent)}</span>
+                <span className="block truncate">{getProgram(agent)}</span>
                 <span className="block truncate text-sm">
                   <Asks agent={agent} />
                 </span>

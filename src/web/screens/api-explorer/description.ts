@@ -71,10 +71,10 @@ export interface Operation {
 
 const methods = ['get', 'post', 'put', 'patch', 'delete'];
 
-export function operationsOf({ paths, components }: Description): Operation[] {
-  const parameterOf = (given: Parameter | { $ref: string }) => {
-    if (!('$ref' in given)) return [given];
-    const shared = components.parameters?.[given.$ref.split('/').at(-1)!];
+export function listOperations({ paths, components }: Description): Operation[] {
+  const resolveParameter = (ref_or_schema: Parameter | { $ref: string }) => {
+    if (!('$ref' in ref_or_schema)) return [ref_or_schema];
+    const shared = components.parameters?.[ref_or_schema.$ref.split('/').at(-1)!];
     return shared ? [shared] : [];
   };
   return Object.entries(paths).flatMap(([path, item]) =>
@@ -84,18 +84,18 @@ export function operationsOf({ paths, components }: Description): Operation[] {
         id: spec.operationId,
         method: method.toUpperCase(),
         path,
-        spec: { ...spec, parameters: (spec.parameters ?? []).flatMap(parameterOf) },
+        spec: { ...spec, parameters: (spec.parameters ?? []).flatMap(resolveParameter) },
       })),
   );
 }
 
-/** Groups operations by tag, in the description's order. Keeps those that contain every word of `sought`. */
-export function groupsOf(
+/** Groups operations by tag, in the description's order. Keeps those that contain every word of `query`. */
+export function groupOperations(
   { tags }: Description,
   operations: readonly Operation[],
-  sought: string,
+  query: string,
 ): { name: string; operations: Operation[] }[] {
-  const words = sought.toLowerCase().split(/\s+/).filter(Boolean);
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
   const found = operations.filter(({ id, method, path, spec }) => {
     const text = `${id} ${method} ${path} ${spec.summary}`.toLowerCase();
     return words.every((word) => text.includes(word));
@@ -111,18 +111,18 @@ export function resolved(api: Description, schema: Schema): { name: string | nul
   return name ? { name, schema: api.components.schemas[name] ?? {} } : { name: null, schema };
 }
 
-export function responseOf(api: Description, response: Response): Response {
+export function resolveResponse(api: Description, response: Response): Response {
   const name = response.$ref?.split('/').at(-1);
   return name ? (api.components.responses[name] ?? {}) : response;
 }
 
-export function bodyOf({ spec }: Operation): Schema | undefined {
+export function getBodySchema({ spec }: Operation): Schema | undefined {
   return spec.requestBody?.content['application/json']?.schema;
 }
 
 /** A short description of a type. */
-export function typeText(api: Description, given: Schema): string {
-  const { name, schema } = resolved(api, given);
+export function typeText(api: Description, ref_or_schema: Schema): string {
+  const { name, schema } = resolved(api, ref_or_schema);
   if (name) return name;
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' | ');
   if ('const' in schema) return JSON.stringify(schema.const);
@@ -137,21 +137,21 @@ export function typeText(api: Description, given: Schema): string {
 }
 
 /** An initial value: the schema's own example or default, else its required fields. */
-export function exampleOf(api: Description, given: Schema, depth = 0): unknown {
-  const { schema } = resolved(api, given);
+export function buildExample(api: Description, ref_or_schema: Schema, depth = 0): unknown {
+  const { schema } = resolved(api, ref_or_schema);
   if (schema.examples && schema.examples.length > 0) return schema.examples[0];
   if ('default' in schema) return schema.default;
   if ('const' in schema) return schema.const;
   if (schema.enum) return schema.enum[0];
   const variant = (schema.anyOf ?? schema.oneOf)?.[0];
-  if (variant) return exampleOf(api, variant, depth + 1);
+  if (variant) return buildExample(api, variant, depth + 1);
   switch ([schema.type].flat()[0]) {
     case 'object': {
       // A type may contain itself.
       if (depth > 8) return {};
       const entries = (schema.required ?? []).map((key) => [
         key,
-        exampleOf(api, schema.properties?.[key] ?? {}, depth + 1),
+        buildExample(api, schema.properties?.[key] ?? {}, depth + 1),
       ]);
       return Object.fromEntries(entries);
     }

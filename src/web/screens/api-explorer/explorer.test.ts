@@ -1,12 +1,19 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { bodyOf, type Description, exampleOf, groupsOf, operationsOf, typeText } from './description.ts';
-import { curlOf, requestOf } from './request.ts';
+import {
+  buildExample,
+  type Description,
+  getBodySchema,
+  groupOperations,
+  listOperations,
+  typeText,
+} from './description.ts';
+import { buildRequest, formatCurl } from './request.ts';
 
 const api = JSON.parse(
   readFileSync(new URL('../../../../openapi.json', import.meta.url), 'utf8'),
 ) as Description;
-const operations = operationsOf(api);
+const operations = listOperations(api);
 const operation = (id: string) => operations.find((each) => each.id === id)!;
 
 describe('the API explorer', () => {
@@ -14,21 +21,23 @@ describe('the API explorer', () => {
     const ids = operations.map(({ id }) => id);
     expect(ids.length).toBeGreaterThan(80);
     expect(new Set(ids).size).toBe(ids.length);
-    const shown = groupsOf(api, operations, '').flatMap((group) => group.operations.map(({ id }) => id));
+    const shown = groupOperations(api, operations, '').flatMap((group) =>
+      group.operations.map(({ id }) => id),
+    );
     expect(shown.toSorted()).toEqual(ids.toSorted());
   });
 
   it('finds operations by words in their name, path and summary', () => {
-    const found = groupsOf(api, operations, 'AUDIT get').flatMap((group) => group.operations);
+    const found = groupOperations(api, operations, 'AUDIT get').flatMap((group) => group.operations);
     expect(found.map(({ id }) => id)).toEqual(['listAudit', 'verifyAudit']);
   });
 
   it('has an initial body for every operation that takes one', () => {
     for (const each of operations) {
-      const schema = bodyOf(each);
-      if (schema) expect([each.id, typeof exampleOf(api, schema)]).toEqual([each.id, 'object']);
+      const schema = getBodySchema(each);
+      if (schema) expect([each.id, typeof buildExample(api, schema)]).toEqual([each.id, 'object']);
     }
-    expect(exampleOf(api, bodyOf(operation('login'))!)).toEqual({ username: '', password: '' });
+    expect(buildExample(api, getBodySchema(operation('login'))!)).toEqual({ username: '', password: '' });
   });
 
   it('describes types in words', () => {
@@ -49,14 +58,14 @@ describe('the API explorer', () => {
   it('stops at a type that contains itself', () => {
     const Node = { type: 'object', required: ['next'], properties: { next: { $ref: '#/Node' } } };
     const endless = { ...api, components: { schemas: { Node }, responses: {} } };
-    expect(JSON.stringify(exampleOf(endless, { $ref: '#/Node' }))).toContain('{}');
+    expect(JSON.stringify(buildExample(endless, { $ref: '#/Node' }))).toContain('{}');
   });
 });
 
 describe('a request', () => {
   it('puts each parameter where it belongs, and omits empty ones', () => {
     const values = { agent_id: 'a/b', tail: '10', after: '', 'Last-Event-ID': '7' };
-    expect(requestOf(operation('followAgent'), { values, body: '' })).toEqual({
+    expect(buildRequest(operation('followAgent'), { values, body: '' })).toEqual({
       path: '/api/agents/a%2Fb/events?tail=10',
       headers: { 'Last-Event-ID': '7' },
       body: undefined,
@@ -64,13 +73,15 @@ describe('a request', () => {
   });
 
   it('is rejected if the path is incomplete or the body is not JSON', () => {
-    expect(() => requestOf(operation('getAgent'), { values: {}, body: '' })).toThrow('agent_id is required');
-    expect(() => requestOf(operation('createAgent'), { values: {}, body: '{' })).toThrow();
+    expect(() => buildRequest(operation('getAgent'), { values: {}, body: '' })).toThrow(
+      'agent_id is required',
+    );
+    expect(() => buildRequest(operation('createAgent'), { values: {}, body: '{' })).toThrow();
   });
 
   it('becomes a shell command with the user’s input and without the token', () => {
-    const request = requestOf(operation('login'), { values: {}, body: `{"username":"o'hara"}` });
-    expect(curlOf('http://h', 'POST', request)).toBe(
+    const request = buildRequest(operation('login'), { values: {}, body: `{"username":"o'hara"}` });
+    expect(formatCurl('http://h', 'POST', request)).toBe(
       `curl -N -X POST -H "Authorization: Bearer $SVC_TOKEN" -H 'content-type: application/json' ` +
         `--data-raw '{"username":"o'\\''hara"}' 'http://h/api/login'`,
     );

@@ -9,7 +9,7 @@ import { useListKeys } from '../../shell/list-keys.ts';
 import { cx } from '../../ui/cx.ts';
 import { FilterField } from '../../ui/filter-field.tsx';
 import { Empty, Failed } from '../../ui/states.tsx';
-import { type Description, groupsOf, type Operation, operationsOf } from './description.ts';
+import { type Description, groupOperations, listOperations, type Operation } from './description.ts';
 import { OperationView, unfilled } from './operation-view.tsx';
 import { Prose } from './prose.tsx';
 import type { Filled } from './request.ts';
@@ -18,7 +18,7 @@ import type { Filled } from './request.ts';
 export function Explorer({ api }: { api: Description }) {
   const { operation: chosen_id, q = '' } = useSearch({ strict: false });
   const navigate = useNavigate();
-  const operations = useMemo(() => operationsOf(api), [api]);
+  const operations = useMemo(() => listOperations(api), [api]);
   const chosen = operations.find(({ id }) => id === chosen_id);
   // Forms and the token live as long as this screen, and in no storage: some forms hold passwords.
   const [forms, setForms] = useState<Record<string, Filled>>({});
@@ -81,7 +81,7 @@ export function Explorer({ api }: { api: Description }) {
 function Groups({
   api,
   operations,
-  sought,
+  sought: query,
   chosen_id,
 }: {
   api: Description;
@@ -89,7 +89,7 @@ function Groups({
   sought: string;
   chosen_id: string | undefined;
 }) {
-  const groups = groupsOf(api, operations, sought);
+  const groups = groupOperations(api, operations, query);
   if (groups.length === 0) return <Empty title="No matching operation." />;
   return groups.map((group) => (
     <section key={group.name}>
@@ -99,7 +99,7 @@ function Groups({
           <li key={id}>
             <Link
               to="."
-              search={{ operation: id, q: sought || undefined }}
+              search={{ operation: id, q: query || undefined }}
               data-row
               aria-current={id === chosen_id ? 'page' : undefined}
               className={cx(

@@ -1,11 +1,11 @@
 /** One operation: its summary, a form that calls it, its body and its responses. */
 import {
-  bodyOf,
+  buildExample,
   type Description,
-  exampleOf,
+  getBodySchema,
   type Operation,
   type Response,
-  responseOf,
+  resolveResponse,
 } from './description.ts';
 import { Prose } from './prose.tsx';
 import type { Filled } from './request.ts';
@@ -15,7 +15,7 @@ import { type OperationProps, TryIt } from './try-it.tsx';
 export function OperationView(props: OperationProps) {
   const { api, operation } = props;
   const { spec, method, path } = operation;
-  const body = bodyOf(operation);
+  const body = getBodySchema(operation);
   return (
     <article className="flex min-w-0 flex-col gap-4">
       <header className="flex flex-col gap-1">
@@ -43,7 +43,7 @@ export function OperationView(props: OperationProps) {
       <section className="flex flex-col gap-1">
         <h3 className="font-semibold text-prose">Responses</h3>
         {Object.entries(spec.responses).map(([status, response]) => (
-          <ResponseView key={status} api={api} status={status} response={responseOf(api, response)} />
+          <ResponseView key={status} api={api} status={status} response={resolveResponse(api, response)} />
         ))}
       </section>
     </article>
@@ -74,6 +74,6 @@ function ResponseView({ api, status, response }: { api: Description; status: str
 
 /** The initial form of an operation. */
 export function unfilled(api: Description, operation: Operation): Filled {
-  const body = bodyOf(operation);
-  return { values: {}, body: body ? JSON.stringify(exampleOf(api, body), null, 2) : '' };
+  const body = getBodySchema(operation);
+  return { values: {}, body: body ? JSON.stringify(buildExample(api, body), null, 2) : '' };
 }

@@ -14,7 +14,7 @@ export interface Request {
 }
 
 /** Throws if a path parameter is missing or the body is not JSON. */
-export function requestOf({ method, path, spec }: Operation, { values, body }: Filled): Request {
+export function buildRequest({ method, path, spec }: Operation, { values, body }: Filled): Request {
   const query = new URLSearchParams();
   const headers: Record<string, string> = {};
   let filled = path;
@@ -40,7 +40,7 @@ export function requestOf({ method, path, spec }: Operation, { values, body }: F
 }
 
 /** The request as a shell command. It reads the token from the environment, to keep it out of the shell history. */
-export function curlOf(origin: string, method: string, { path, headers, body }: Request): string {
+export function formatCurl(origin: string, method: string, { path, headers, body }: Request): string {
   const args = ['curl', '-N'];
   if (method !== 'GET') args.push('-X', method);
   args.push('-H', '"Authorization: Bearer $SVC_TOKEN"');

@@ -4,7 +4,7 @@ import { Prose } from './prose.tsx';
 
 export function SchemaTree({
   api,
-  schema: given,
+  schema: ref_or_schema,
   response = false,
   seen = [],
 }: {
@@ -15,7 +15,7 @@ export function SchemaTree({
   /** The names of the enclosing types: a type within itself is only named. */
   seen?: readonly string[];
 }) {
-  const { name, schema } = resolved(api, given);
+  const { name, schema } = resolved(api, ref_or_schema);
   if (name && seen.includes(name)) return <code className="font-mono text-sm">{name}</code>;
   const view = { api, response, seen: name ? [...seen, name] : seen };
   const variants = schema.anyOf ?? schema.oneOf;
@@ -43,7 +43,7 @@ export function SchemaTree({
   }
   const fields = Object.entries(schema.properties ?? {});
   if (fields.length === 0)
-    return <code className="break-words font-mono text-sm">{typeText(api, given)}</code>;
+    return <code className="break-words font-mono text-sm">{typeText(api, ref_or_schema)}</code>;
   const list = (
     <ul className={branch}>
       {fields.map(([key, field]) => (
@@ -71,7 +71,7 @@ const branch = 'flex flex-col gap-1 border-line border-l pl-3';
 function Field({
   api,
   name,
-  given,
+  given: ref_or_schema,
   required,
   response,
   seen,
@@ -83,21 +83,21 @@ function Field({
   response: boolean;
   seen: readonly string[];
 }) {
-  const { schema } = resolved(api, given);
-  const inner = schema.type === 'array' && schema.items ? schema.items : given;
+  const { schema } = resolved(api, ref_or_schema);
+  const inner = schema.type === 'array' && schema.items ? schema.items : ref_or_schema;
   const deeper = resolved(api, inner).schema;
   return (
     <li>
       <code className="font-medium font-mono text-sm">{name}</code>{' '}
-      <span className="break-words text-muted text-sm">{typeText(api, given)}</span>
+      <span className="break-words text-muted text-sm">{typeText(api, ref_or_schema)}</span>
       {!response && required && <span className="text-needs text-sm"> required</span>}
       {response && !required && <span className="text-muted text-sm"> optional</span>}
       {'default' in schema && (
         <span className="text-muted text-sm"> default {JSON.stringify(schema.default)}</span>
       )}
-      {given.description && (
+      {ref_or_schema.description && (
         <div className="text-muted">
-          <Prose text={given.description} />
+          <Prose text={ref_or_schema.description} />
         </div>
       )}
       {(deeper.properties || deeper.anyOf?.some((variant) => resolved(api, variant).schema.properties)) && (

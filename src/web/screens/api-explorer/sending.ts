@@ -20,8 +20,8 @@ export interface Sent {
   error?: string;
 }
 
-/** `given_token` is used instead of the session's token unless it is empty. */
-export function useSending(operation: Operation, given_token: string) {
+/** `token_override` is used instead of the session's token unless it is empty. */
+export function useSending(operation: Operation, token_override: string) {
   const [sent, setSent] = useState<Sent | null>(null);
   const going = useRef<AbortController | null>(null);
   useEffect(() => () => going.current?.abort(), []);
@@ -47,7 +47,7 @@ export function useSending(operation: Operation, given_token: string) {
     update({});
     try {
       const own_token = session.get()?.token;
-      const token = operation.spec.security?.length === 0 ? undefined : given_token || own_token;
+      const token = operation.spec.security?.length === 0 ? undefined : token_override || own_token;
       const started = performance.now();
       const response = await fetch(request.path, {
         method: operation.method,

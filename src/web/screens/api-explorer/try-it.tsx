@@ -8,7 +8,7 @@ import { Field, inputClass, TextField } from '../../ui/field.tsx';
 import { Select } from '../../ui/select.tsx';
 import { type Description, type Operation, type Parameter, typeText } from './description.ts';
 import { Prose } from './prose.tsx';
-import { curlOf, type Filled, type Request, requestOf } from './request.ts';
+import { buildRequest, type Filled, formatCurl, type Request } from './request.ts';
 import { type Sent, useSending } from './sending.ts';
 
 export interface OperationProps {
@@ -30,7 +30,7 @@ export function TryIt({ api, operation, filled, onFill, token, onToken }: Operat
     event.preventDefault();
     let request: Request;
     try {
-      request = requestOf(operation, filled);
+      request = buildRequest(operation, filled);
     } catch (error) {
       setWrong(errorMessage(error));
       return;
@@ -40,7 +40,7 @@ export function TryIt({ api, operation, filled, onFill, token, onToken }: Operat
   };
   let curl: string | null = null;
   try {
-    curl = curlOf(location.origin, method, requestOf(operation, filled));
+    curl = formatCurl(location.origin, method, buildRequest(operation, filled));
   } catch {
     // The form is not complete yet.
   }
@@ -83,7 +83,7 @@ export function TryIt({ api, operation, filled, onFill, token, onToken }: Operat
           </p>
         )}
         <div className="flex flex-wrap items-center gap-2">
-          <Button type="submit" look={method === 'DELETE' ? 'danger' : 'primary'} busy={going}>
+          <Button type="submit" variant={method === 'DELETE' ? 'danger' : 'primary'} busy={going}>
             Send
           </Button>
           {going && <Button onClick={stop}>Stop</Button>}

@@ -17,14 +17,14 @@ import {
 import { ElicitationCard } from '../../elicitations/card.tsx';
 import { type AgentRequest, isReview } from '../../reviews/agent-request.ts';
 import { ReviewCard } from '../../reviews/card.tsx';
-import { type Question, questionOf } from '../../reviews/question.ts';
+import { type Question, toQuestion } from '../../reviews/question.ts';
 import { appearance } from '../../shell/appearance.ts';
 import { hasModifier, isTyping } from '../../ui/keys.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty, Reading } from '../../ui/states.tsx';
 import { AnswerMany } from './many.tsx';
-import { choicesOf, recentRequests, shownRequests, type Wanted } from './shown.ts';
+import { filterRequests, listChoices, listRecent, type RequestFilter } from './shown.ts';
 
 const RECENT = 20;
 const filters = ['team', 'agent', 'kind'] as const;
@@ -33,13 +33,15 @@ const NO_AGENTS: AgentRecord[] = [];
 export function Approvals() {
   const search = useSearch({ from: '/app/approvals' });
   const read = useQuery(reviewsQuery);
-  const asked = useQuery(elicitationsQuery);
-  const requests = useWithLinked(read.data, asked.data, search);
+  const elicitations = useQuery(elicitationsQuery);
+  const requests = useWithLinked(read.data, elicitations.data, search);
   const names = useNames();
   return (
     <Screen title="Approvals" toolbar={<Filters requests={requests} names={names} />}>
       <Reading read={read}>
-        {() => <Reading read={asked}>{() => <RequestList requests={requests} names={names} />}</Reading>}
+        {() => (
+          <Reading read={elicitations}>{() => <RequestList requests={requests} names={names} />}</Reading>
+        )}
       </Reading>
     </Screen>
   );
@@ -69,10 +71,10 @@ function Filters({
   const search = useSearch({ from: '/app/approvals' });
   const navigate = useNavigate({ from: '/approvals' });
   const choices = useMemo(
-    () => choicesOf(requests, search, { agents, teams }),
+    () => listChoices(requests, search, { agents, teams }),
     [requests, search, agents, teams],
   );
-  const change = (next: Wanted) => {
+  const change = (next: RequestFilter) => {
     void navigate({
       search: (old) => ({ ...old, ...next, review: undefined, elicitation: undefined }),
       replace: true,
@@ -96,8 +98,8 @@ function RequestList({ requests, names }: { requests: readonly AgentRequest[]; n
   const search = useSearch({ from: '/app/approvals' });
   const linked = search.elicitation ?? search.review;
   const seen = useSeen(requests, linked);
-  const shown = useMemo(() => shownRequests(requests, search, seen), [requests, search, seen]);
-  const recent = useMemo(() => recentRequests(requests, seen, RECENT), [requests, seen]);
+  const shown = useMemo(() => filterRequests(requests, search, seen), [requests, search, seen]);
+  const recent = useMemo(() => listRecent(requests, seen, RECENT), [requests, seen]);
   const questionFor = useQuestions();
   const { selected, toggle, clear } = useSelection();
   const list = useRef<HTMLUListElement>(null);
@@ -228,7 +230,7 @@ function useWithLinked(
   });
   return useMemo(() => {
     const listed: AgentRequest[] = [...(reviews ?? []), ...(elicitations ?? [])];
-    const linked = [review, elicitation].filter((one) => one !== undefined);
+    const linked = [review, elicitation].filter((item) => item !== undefined);
     return [...listed, ...linked.filter(({ id }) => !listed.some((row) => row.id === id))];
   }, [reviews, elicitations, review, elicitation]);
 }
@@ -245,7 +247,7 @@ function useSeen(requests: readonly AgentRequest[], linked: string | undefined):
 function useQuestions(): (review: ReviewRecord) => Question {
   const known = useRef(new WeakMap<ReviewRecord, Question>()).current;
   return (review) => {
-    const question = known.get(review) ?? questionOf(review);
+    const question = known.get(review) ?? toQuestion(review);
     known.set(review, question);
     return question;
   };

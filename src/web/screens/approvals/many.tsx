@@ -44,7 +44,7 @@ export function AnswerMany({ questions, onDone }: { questions: readonly Question
       )}
       {!online && <span className="text-muted">You are offline. Answer when you are back online.</span>}
       <Button
-        look="quiet"
+        variant="quiet"
         onClick={() => {
           answer.reset();
           onDone();

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { elicitationRecord } from '../../../testing/elicitation-record.ts';
 import { reviewRecord } from '../../../testing/review-record.ts';
 import type { ReviewRecord } from '../../api/queries.ts';
-import { choicesOf, recentRequests, shownRequests } from './shown.ts';
+import { filterRequests, listChoices, listRecent } from './shown.ts';
 
 const review = (id: string, minute: number, fields: Partial<ReviewRecord> = {}) =>
   reviewRecord({
@@ -23,17 +23,17 @@ const all = [
 ];
 
 test('the oldest pending request comes first, and one that is settled while it is shown keeps its place', () => {
-  expect(ids(shownRequests(all, {}, new Set()))).toEqual(['a', 'b', 'c']);
-  expect(ids(shownRequests(all, {}, new Set(['old'])))).toEqual(['old', 'a', 'b', 'c']);
-  expect(ids(recentRequests(all, new Set(), 9))).toEqual(['old', 'older']);
-  expect(ids(recentRequests(all, new Set(['old']), 9))).toEqual(['older']);
+  expect(ids(filterRequests(all, {}, new Set()))).toEqual(['a', 'b', 'c']);
+  expect(ids(filterRequests(all, {}, new Set(['old'])))).toEqual(['old', 'a', 'b', 'c']);
+  expect(ids(listRecent(all, new Set(), 9))).toEqual(['old', 'older']);
+  expect(ids(listRecent(all, new Set(['old']), 9))).toEqual(['older']);
 });
 
 test('filters are combined, and offer the values of pending requests and the current choice', () => {
-  expect(ids(shownRequests(all, { team: 'team_1', kind: 'edit' }, new Set()))).toEqual(['b']);
-  expect(ids(shownRequests(all, { kind: 'other' }, new Set()))).toEqual(['a']);
+  expect(ids(filterRequests(all, { team: 'team_1', kind: 'edit' }, new Set()))).toEqual(['b']);
+  expect(ids(filterRequests(all, { kind: 'other' }, new Set()))).toEqual(['a']);
   const names = { agents: [], teams: new Map([['team_1', 'Shop']]) };
-  const choices = choicesOf(all, { kind: 'execute' }, names);
+  const choices = listChoices(all, { kind: 'execute' }, names);
   expect(choices.team.map(({ label }) => label)).toEqual(['All teams', 'Shop']);
   expect(choices.kind.map(({ value }) => value)).toEqual(['', 'edit', 'execute', 'other']);
 });
@@ -41,9 +41,9 @@ test('filters are combined, and offer the values of pending requests and the cur
 test('elicitations are listed with the reviews, as a separate kind', () => {
   const form = elicitationRecord({ id: 'form', created_at: '2026-11-22T10:03:30.000Z', team_id: 'team_1' });
   const requests = [...all, form];
-  expect(ids(shownRequests(requests, {}, new Set()))).toEqual(['a', 'form', 'b', 'c']);
-  expect(ids(shownRequests(requests, { team: 'team_1' }, new Set()))).toEqual(['form', 'b']);
-  expect(ids(shownRequests(requests, { kind: 'input' }, new Set()))).toEqual(['form']);
-  const { kind } = choicesOf(requests, {}, { agents: [], teams: new Map() });
+  expect(ids(filterRequests(requests, {}, new Set()))).toEqual(['a', 'form', 'b', 'c']);
+  expect(ids(filterRequests(requests, { team: 'team_1' }, new Set()))).toEqual(['form', 'b']);
+  expect(ids(filterRequests(requests, { kind: 'input' }, new Set()))).toEqual(['form']);
+  const { kind } = listChoices(requests, {}, { agents: [], teams: new Map() });
   expect(kind.map(({ value }) => value)).toEqual(['', 'edit', 'input', 'other']);
 });

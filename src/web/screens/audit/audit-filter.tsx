@@ -69,7 +69,7 @@ export function AuditFilter({
         <When label="To" value={search.until} onChange={(until) => onChange({ until })} />
         {filtered && (
           <Button
-            look="quiet"
+            variant="quiet"
             icon={<X aria-hidden />}
             onClick={() =>
               onChange({

@@ -148,7 +148,9 @@ function Row({
         <span className="order-3 truncate pl-5 text-muted md:order-none md:pl-0 md:text-text">
           {user ?? '–'}
         </span>
-        <span className="order-5 hidden truncate text-muted md:order-none md:block">{aboutOf(record)}</span>
+        <span className="order-5 hidden truncate text-muted md:order-none md:block">
+          {describeRecord(record)}
+        </span>
         <span className="order-4 truncate text-right text-muted md:order-none md:text-left">
           {record.ip ?? '–'}
         </span>
@@ -192,7 +194,7 @@ function Filter({ onClick, children }: { onClick: () => void; children: string }
 }
 
 /** The details in one line. */
-function aboutOf({ agent_id, details }: AuditRecord): string {
+function describeRecord({ agent_id, details }: AuditRecord): string {
   const parts = agent_id ? [agent_id] : [];
   for (const [name, value] of Object.entries(details)) {
     parts.push(`${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`);

@@ -1,9 +1,9 @@
 /** Saves the filtered records as a file with one record per line. The token is sent in a header, never in a URL. */
 import { all } from '../../api/client.ts';
-import { type AuditSearch, queryOf } from './records.ts';
+import { type AuditSearch, toQuery } from './records.ts';
 
 export async function exportAudit(search: AuditSearch): Promise<void> {
-  const records = await all('listAudit', { query: queryOf(search) });
+  const records = await all('listAudit', { query: toQuery(search) });
   const blob = new Blob(
     records.map((record) => `${JSON.stringify(record)}\n`),
     { type: 'application/x-ndjson' },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AuditRecord } from '../../api/queries.ts';
-import { newerThan, queryOf } from './records.ts';
+import { newerThan, toQuery } from './records.ts';
 
 const records = (...ids: number[]) => ids.map((id) => ({ id })) as AuditRecord[];
 const ids = (found: AuditRecord[] | null) => found?.map(({ id }) => id) ?? null;
@@ -25,11 +25,11 @@ describe('new audit records', () => {
 
 describe('a time in the filter', () => {
   it('is local time if it names no zone', () => {
-    expect(queryOf({ since: '2026-11-22T10:31' }).since).toBe(new Date(2026, 10, 22, 10, 31).toISOString());
-    expect(queryOf({ until: '2026-11-22' }).until).toBe(new Date(2026, 10, 22).toISOString());
+    expect(toQuery({ since: '2026-11-22T10:31' }).since).toBe(new Date(2026, 10, 22, 10, 31).toISOString());
+    expect(toQuery({ until: '2026-11-22' }).until).toBe(new Date(2026, 10, 22).toISOString());
   });
   it('is sent to the server unchanged if it is invalid', () => {
-    expect(queryOf({ since: 'yesterday', event: 'user_login' })).toEqual({
+    expect(toQuery({ since: 'yesterday', event: 'user_login' })).toEqual({
       since: 'yesterday',
       event: 'user_login',
     });

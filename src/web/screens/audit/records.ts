@@ -22,16 +22,16 @@ export function newerThan(known: readonly AuditPage[], newest: readonly AuditRec
 }
 
 /** The query for the API, with local times as instants. */
-export function queryOf({ since, until, ...rest }: AuditSearch): AuditSearch {
+export function toQuery({ since, until, ...rest }: AuditSearch): AuditSearch {
   return {
     ...rest,
-    ...(since && { since: instantOf(since) }),
-    ...(until && { until: instantOf(until) }),
+    ...(since && { since: toInstant(since) }),
+    ...(until && { until: toInstant(until) }),
   };
 }
 
 /** A local day or time (`2026-11-22`, `2026-11-22T10:31`) as an instant; other text is left for the server to reject. */
-function instantOf(text: string): string {
+function toInstant(text: string): string {
   if (!/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?)?$/.test(text)) return text;
   const time = new Date(text.includes('T') ? text : `${text}T00:00`);
   return Number.isNaN(time.getTime()) ? text : time.toISOString();

@@ -7,7 +7,7 @@ import { useMemo } from 'react';
 import { call } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
 import type { AuditRecord } from '../../api/queries.ts';
-import { type AuditPage, type AuditSearch, newerThan, queryOf } from './records.ts';
+import { type AuditPage, type AuditSearch, newerThan, toQuery } from './records.ts';
 
 const PAGE = 100;
 const EVERY_MS = 3000;
@@ -54,7 +54,7 @@ async function readPage(
   cursor: string | undefined,
   signal: AbortSignal,
 ): Promise<AuditPage> {
-  const query = { ...queryOf(search), limit: PAGE, ...(cursor !== undefined && { cursor }) };
+  const query = { ...toQuery(search), limit: PAGE, ...(cursor !== undefined && { cursor }) };
   const answer = await call('listAudit', { query, signal });
   return answer as { items: AuditRecord[]; next_cursor?: string };
 }

@@ -94,7 +94,7 @@ function JoinForm({ onJoined }: { onJoined: (username: string) => Promise<void> 
     },
   });
   const message = join.error ? errorMessage(join.error) : null;
-  const about = message === null ? null : fieldOf(message);
+  const about = message === null ? null : fieldFor(message);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     join.mutate();
@@ -137,7 +137,7 @@ function JoinForm({ onJoined }: { onJoined: (username: string) => Promise<void> 
         onText={setPassword}
       />
       {about === 'form' && <JoinError message={message!} />}
-      <Button type="submit" look="primary" busy={join.isPending} className="mt-1">
+      <Button type="submit" variant="primary" busy={join.isPending} className="mt-1">
         Create root user
       </Button>
       {message === 'root already initialized' && <SignInLink />}
@@ -146,7 +146,7 @@ function JoinForm({ onJoined }: { onJoined: (username: string) => Promise<void> 
 }
 
 /** The field that the server's error is about. */
-function fieldOf(message: string): 'pin' | 'username' | 'password' | 'form' {
+function fieldFor(message: string): 'pin' | 'username' | 'password' | 'form' {
   if (message === 'invalid pin') return 'pin';
   if (message.startsWith('password must')) return 'password';
   return message.startsWith('username') ? 'username' : 'form';

@@ -55,7 +55,7 @@ export function Login() {
           value={password}
           onText={setPassword}
         />
-        <Button type="submit" look="primary" busy={login.isPending} className="mt-1">
+        <Button type="submit" variant="primary" busy={login.isPending} className="mt-1">
           Sign in
         </Button>
       </form>

@@ -8,7 +8,7 @@ export function actorName(actor_id: string): string {
 }
 
 /** The actors that a user may send mail as: the user first, then members without an agent. */
-export function sendersOf(
+export function listSenders(
   { spec, team_id }: Pick<RunRecord, 'spec' | 'team_id'>,
   username?: string,
 ): string[] {
@@ -18,7 +18,7 @@ export function sendersOf(
 }
 
 /** The actors that mail of a run can go to: its members, the leader first, and the users who take part. */
-export function actorsOf(
+export function listActors(
   { spec, team_id }: Pick<RunRecord, 'spec' | 'team_id'>,
   known?: MembersRecord,
 ): string[] {

@@ -15,7 +15,7 @@ import { actorName } from './actors.ts';
 import { keys } from './keys.ts';
 
 /** The chosen sender and receiver. */
-export interface Ends {
+export interface MailAddresses {
   from?: string;
   to?: string;
 }
@@ -32,8 +32,8 @@ export function MailComposer({
   /** The actors that the user may send as; at least one. */
   senders: string[];
   actors: string[];
-  ends: Ends;
-  onEnds: (ends: Ends) => void;
+  ends: MailAddresses;
+  onEnds: (ends: MailAddresses) => void;
   area: RefObject<HTMLTextAreaElement | null>;
 }) {
   const online = useOnline();
@@ -56,12 +56,12 @@ export function MailComposer({
       }}
       className="flex flex-col gap-2 border-line border-t p-3"
     >
-      <EndsFields from={from} to={to} senders={senders} receivers={others} ends={ends} onEnds={onEnds} />
+      <AddressFields from={from} to={to} senders={senders} receivers={others} ends={ends} onEnds={onEnds} />
       <div className="flex items-end gap-2">
         <MessageArea ref={area} text={text} onText={setText} onSend={submit} />
         <Button
           type="submit"
-          look="primary"
+          variant="primary"
           busy={send.isPending}
           disabled={!online || text.trim() === ''}
           title={online ? undefined : 'You are offline'}
@@ -93,7 +93,7 @@ function useMail(run: RunRecord) {
   return { text, setText, send };
 }
 
-function EndsFields({
+function AddressFields({
   from,
   to,
   senders,
@@ -105,8 +105,8 @@ function EndsFields({
   to: string;
   senders: string[];
   receivers: string[];
-  ends: Ends;
-  onEnds: (ends: Ends) => void;
+  ends: MailAddresses;
+  onEnds: (ends: MailAddresses) => void;
 }) {
   const choices = (ids: string[]) => ids.map((value) => ({ value, label: actorName(value) }));
   return (

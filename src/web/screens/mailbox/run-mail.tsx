@@ -13,8 +13,8 @@ import { Reading, Refused } from '../../ui/states.tsx';
 import { Clock } from '../../ui/time.tsx';
 import { useAct } from '../run/act.ts';
 import { type MembersRecord, pretty } from '../run/facts.ts';
-import { actorName, actorsOf, sendersOf } from './actors.ts';
-import { type Ends, MailComposer } from './composer.tsx';
+import { actorName, listActors, listSenders } from './actors.ts';
+import { type MailAddresses, MailComposer } from './composer.tsx';
 import { keys } from './keys.ts';
 import { mailQuery, runMailQuery } from './queries.ts';
 
@@ -39,17 +39,17 @@ export function RunMail({
   members: MembersRecord | undefined;
 }) {
   const pending = members
-    ? new Map([members.leader, ...members.members].map((one) => [one.actor_id, one.pending_messages]))
+    ? new Map([members.leader, ...members.members].map((item) => [item.actor_id, item.pending_messages]))
     : new Map<string, number>();
   const waiting = [...pending.values()].reduce((sum, count) => sum + count, 0);
-  const [ends, setEnds] = useState<Ends>({});
+  const [ends, setEnds] = useState<MailAddresses>({});
   const area = useRef<HTMLTextAreaElement>(null);
   const reply = ({ from_actor_id, to_actor_id }: MailHead) => {
     setEnds({ from: to_actor_id, to: from_actor_id });
     area.current?.focus();
   };
-  const senders = sendersOf(run, useSession()?.user.username);
-  const actors = actorsOf(run, members);
+  const senders = listSenders(run, useSession()?.user.username);
+  const actors = listActors(run, members);
   return (
     <section aria-label="Mailbox" className="min-w-0 rounded-md border border-line">
       <h2 className="border-line border-b px-3 py-1.5 font-medium">
@@ -85,7 +85,7 @@ export function RunMailList({
         const heads =
           actor_id === undefined
             ? all
-            : all.filter((one) => one.from_actor_id === actor_id || one.to_actor_id === actor_id);
+            : all.filter((item) => item.from_actor_id === actor_id || item.to_actor_id === actor_id);
         if (heads.length === 0) return <p className="px-3 py-6 text-center text-muted">No mail yet.</p>;
         return (
           <div className="scroll-y max-h-80">

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { PresetRecord } from '../../api/queries.ts';
-import { bodyOf, derivedFolder, EMPTY, needsCommand, placed, suggestName } from './form.ts';
+import { derivedFolder, EMPTY, needsCommand, problemsFrom, suggestName, toBody } from './form.ts';
 
 const demo = { id: 'demo', protocol: 'acp', argv: ['svc', 'demo-agent'] } as PresetRecord;
 const plain = { id: 'plain', protocol: 'plain', argv: null } as PresetRecord;
@@ -22,7 +22,7 @@ test('shows the folder before it is created', () => {
 
 test('the request contains only the fields that apply to the choices', () => {
   const draft = { ...EMPTY, repo: '/code/shop', ref: ' main ', prompt: 'Go', env: 'A=1\n\nB=x=y' };
-  expect(bodyOf(draft, demo, 'shop-1')).toEqual({
+  expect(toBody(draft, demo, 'shop-1')).toEqual({
     body: {
       name: 'shop-1',
       preset: 'demo',
@@ -39,7 +39,7 @@ test('the request contains only the fields that apply to the choices', () => {
       stdin: false,
     },
   });
-  const folder = bodyOf(
+  const folder = toBody(
     { ...draft, where: 'folder', workdir: '/w', command: 'make', restart: true },
     plain,
     'x',
@@ -53,19 +53,19 @@ test('the request contains only the fields that apply to the choices', () => {
       prompt: null,
     },
   });
-  expect(bodyOf({ ...draft, permission_mode: 'agent' }, demo, 'x')).toMatchObject({
+  expect(toBody({ ...draft, permission_mode: 'agent' }, demo, 'x')).toMatchObject({
     body: { permission_mode: 'agent' },
   });
-  expect(bodyOf({ ...draft, env: 'A=1\noops' }, demo, 'x')).toEqual({
+  expect(toBody({ ...draft, env: 'A=1\noops' }, demo, 'x')).toEqual({
     problems: { env: 'Line 2 is not NAME=value' },
   });
   expect([needsCommand(demo), needsCommand(plain)]).toEqual([false, true]);
 });
 
 test('an error is shown at the field that it is about', () => {
-  expect(placed('workdir is required')).toEqual({ workdir: 'workdir is required' });
-  expect(placed('worktree_repo must be within allowed safe paths')).toHaveProperty('repo');
-  expect(placed('command is required')).toHaveProperty('command');
-  expect(placed('agent node not found')).toHaveProperty('node_id');
-  expect(placed('not enough disk space')).toHaveProperty('form');
+  expect(problemsFrom('workdir is required')).toEqual({ workdir: 'workdir is required' });
+  expect(problemsFrom('worktree_repo must be within allowed safe paths')).toHaveProperty('repo');
+  expect(problemsFrom('command is required')).toHaveProperty('command');
+  expect(problemsFrom('agent node not found')).toHaveProperty('node_id');
+  expect(problemsFrom('not enough disk space')).toHaveProperty('form');
 });

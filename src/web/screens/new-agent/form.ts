@@ -63,7 +63,7 @@ export function derivedFolder(draft: Draft, root: string | null, name: string): 
   return root === null ? null : `${root}/${name}-…`;
 }
 
-export function bodyOf(
+export function toBody(
   draft: Draft,
   preset: PresetRecord | undefined,
   name: string,
@@ -108,6 +108,6 @@ const places: readonly [RegExp, keyof Draft][] = [
 ];
 
 /** Assigns an error message of the service to the field that it is about. */
-export function placed(message: string): Problems {
+export function problemsFrom(message: string): Problems {
   return { [places.find(([pattern]) => pattern.test(message))?.[1] ?? 'form']: message };
 }

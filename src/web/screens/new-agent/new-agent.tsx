@@ -19,21 +19,29 @@ import {
   NodeField,
   WorkdirField,
 } from './fields.tsx';
-import { bodyOf, type Draft, needsCommand, type Problems, placed, speaksAcp, suggestName } from './form.ts';
+import {
+  type Draft,
+  needsCommand,
+  type Problems,
+  problemsFrom,
+  speaksAcp,
+  suggestName,
+  toBody,
+} from './form.ts';
 import { PresetChoice } from './presets.tsx';
 import { useFormDraft } from './remembered.ts';
 import { WhereChoice } from './where.tsx';
 
 /** The state of the form, and its submission. */
 function useNewAgent() {
-  const { preset: wanted } = useSearch({ from: '/app/agents/new' });
+  const { preset: preset_id } = useSearch({ from: '/app/agents/new' });
   const navigate = useNavigate();
   const router = useRouter();
   const { data: nodes = [] } = useQuery(nodesQuery);
   const { data: agents = [] } = useQuery(agentsQuery);
   const main = nodes.find(({ id }) => id === 'main');
   const [draft, set, forget] = useFormDraft({
-    ...(wanted !== undefined && { preset: wanted }),
+    ...(preset_id !== undefined && { preset: preset_id }),
     repo: main?.folders?.repo_roots[0] ?? '',
     // With no known repository, an empty folder is the choice that always works.
     where: main?.folders?.repo_roots.length === 0 ? 'empty' : 'worktree',
@@ -58,7 +66,7 @@ function useNewAgent() {
   const create = useMutation({
     mutationFn: startNew,
     onError: (error) => {
-      setProblems(placed(errorMessage(error)));
+      setProblems(problemsFrom(errorMessage(error)));
       setAllowed((error instanceof Problem && error.allowed_paths) || []);
     },
     onSuccess: (agent_id) => {
@@ -74,9 +82,9 @@ function useNewAgent() {
   const submit = (event?: FormEvent) => {
     event?.preventDefault();
     if (create.isPending) return;
-    const made = bodyOf(draft, preset, name);
-    if ('problems' in made) setProblems(made.problems);
-    else create.mutate(made.body);
+    const result = toBody(draft, preset, name);
+    if ('problems' in result) setProblems(result.problems);
+    else create.mutate(result.body);
   };
   const form: FormState = { draft, problems, preset, node, name, change };
   return { form, nodes, presets, allowed, submit, isPending: create.isPending };
@@ -109,7 +117,7 @@ export function NewAgent() {
           </p>
         )}
         <div className="flex items-center gap-3">
-          <Button type="submit" look="primary" busy={isPending}>
+          <Button type="submit" variant="primary" busy={isPending}>
             {isPending ? 'Starting…' : 'Start agent'}
           </Button>
           <span className="hidden text-muted text-sm md:inline">{MOD} ⏎</span>

@@ -73,7 +73,7 @@ function Root({ node: { default_worktree_root, worktree_root_problem } }: { node
 function DeleteNode({ node, onDeleted }: { node: NodeRecord; onDeleted: () => void }) {
   const agents = useBoundAgents(node.id);
   const refetch = useRefetchNodes();
-  const [asked, setAsked] = useState(false);
+  const [is_confirming, setConfirming] = useState(false);
   const remove = useMutation({
     mutationFn: () => call('deleteAgentNode', { params: { node_id: node.id } }),
     onSuccess: () => {
@@ -85,19 +85,19 @@ function DeleteNode({ node, onDeleted }: { node: NodeRecord; onDeleted: () => vo
   const bound = Math.max(agents.length, node.agents);
   return (
     <>
-      {asked ? (
+      {is_confirming ? (
         <>
-          <Button look="danger" busy={remove.isPending} onClick={() => remove.mutate()}>
+          <Button variant="danger" busy={remove.isPending} onClick={() => remove.mutate()}>
             {remove.isPending ? 'Deleting…' : `Delete ${node.id}`}
           </Button>
-          <Button onClick={() => setAsked(false)}>Cancel</Button>
+          <Button onClick={() => setConfirming(false)}>Cancel</Button>
         </>
       ) : (
         <Button
-          look="danger"
+          variant="danger"
           disabled={bound > 0}
           aria-describedby={bound > 0 ? 'bound-agents' : undefined}
-          onClick={() => setAsked(true)}
+          onClick={() => setConfirming(true)}
         >
           Delete…
         </Button>

@@ -8,7 +8,7 @@ import { Dialog } from '../../ui/dialog.tsx';
 import { useDraft } from '../../ui/drafts.ts';
 import { TextField } from '../../ui/field.tsx';
 import { useRefetchNodes } from './data.ts';
-import { type NodeField, type NodeRecord, nodeFieldOf } from './health.ts';
+import { type NodeField, type NodeRecord, nodeFieldFor } from './health.ts';
 
 interface Fields {
   id: string;
@@ -20,7 +20,7 @@ interface Fields {
 
 const EMPTY: Fields = { id: '', name: '', grpc_target: '', tls_server_name: '', default_worktree_root: '' };
 
-function bodyOf(fields: Fields) {
+function toBody(fields: Fields) {
   const { id, name, grpc_target, tls_server_name, default_worktree_root } = fields;
   return {
     id: id.trim(),
@@ -45,13 +45,13 @@ export function NodeForm({
   onDone: (node: NodeRecord) => void;
 }) {
   const [text, setText] = useDraft(node === null ? 'node.new' : `node.edit.${node.id}`);
-  const fields = { ...EMPTY, ...(id !== '' && { id }), ...(node && fieldsOf(node)), ...read(text) };
+  const fields = { ...EMPTY, ...(id !== '' && { id }), ...(node && toFields(node)), ...read(text) };
   const change = (next: Partial<Fields>) => setText(JSON.stringify({ ...fields, ...next }));
   const keyOf = useActKey();
   const refetch = useRefetchNodes();
   const save = useMutation({
     mutationFn: () => {
-      const body = bodyOf(fields);
+      const body = toBody(fields);
       if (node !== null) return call('updateAgentNode', { params: { node_id: node.id }, body });
       return call('registerAgentNode', { body, idempotency_key: keyOf(body) });
     },
@@ -62,7 +62,7 @@ export function NodeForm({
     },
   });
   const message = save.error ? errorMessage(save.error) : '';
-  const place = message === '' ? null : nodeFieldOf(message, node === null);
+  const place = message === '' ? null : nodeFieldFor(message, node === null);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (!save.isPending) save.mutate();
@@ -106,7 +106,7 @@ export function NodeForm({
             {message}
           </p>
         )}
-        <Button type="submit" look="primary" busy={save.isPending} className="self-start">
+        <Button type="submit" variant="primary" busy={save.isPending} className="self-start">
           {save.isPending ? label.busy : label.idle}
         </Button>
       </form>
@@ -114,7 +114,7 @@ export function NodeForm({
   );
 }
 
-function fieldsOf(node: NodeRecord): Fields {
+function toFields(node: NodeRecord): Fields {
   const { id, name, grpc_target, tls_server_name, default_worktree_root } = node;
   return {
     ...{ id, name, grpc_target },

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Check, fixOf, type HealthReport, nodeFieldOf, stepsOf } from './health.ts';
+import { type Check, getFix, type HealthReport, listSteps, nodeFieldFor } from './health.ts';
 
 const report = (checks: Check[]): HealthReport => ({
   ...{ node_id: 'gpu-1', status: 'unreachable', latency_ms: null, version: null, uptime_seconds: null },
@@ -13,7 +13,7 @@ test('shows steps that the test did not reach, and omits the root step if no roo
     { name: 'dns' as const, ok: true, ms: 1 },
     failed('tcp', 'failed to connect to remote node'),
   ];
-  const steps = stepsOf(report(checks), { default_worktree_root: null });
+  const steps = listSteps(report(checks), { default_worktree_root: null });
   expect(steps.map(({ title, check }) => [title, check?.ok])).toEqual([
     ['DNS', true],
     ['TCP', false],
@@ -21,19 +21,19 @@ test('shows steps that the test did not reach, and omits the root step if no roo
     ['Auth', undefined],
     ['Version', undefined],
   ]);
-  expect(stepsOf(report([]), { default_worktree_root: '/srv' })).toHaveLength(6);
+  expect(listSteps(report([]), { default_worktree_root: '/srv' })).toHaveLength(6);
 });
 
 test('a failed connection to the target can be fixed by editing it', () => {
   for (const name of ['dns', 'tcp', 'tls'] as const) {
-    expect(fixOf(failed(name, 'failed to connect to remote node'), node)).toMatchObject({ kind: 'edit' });
+    expect(getFix(failed(name, 'failed to connect to remote node'), node)).toMatchObject({ kind: 'edit' });
   }
 });
 
 test('an invalid certificate can be fixed by removing the TLS name, or by a join if none is set', () => {
   const check = failed('tls', 'certificate verify failed');
-  expect(fixOf(check, node)).toMatchObject({ kind: 'join' });
-  expect(fixOf(check, { ...node, tls_server_name: 'other.lan' })).toEqual({
+  expect(getFix(check, node)).toMatchObject({ kind: 'join' });
+  expect(getFix(check, { ...node, tls_server_name: 'other.lan' })).toEqual({
     label: 'Use gpu.lan as TLS server name',
     kind: 'change',
     changes: { tls_server_name: null },
@@ -42,12 +42,12 @@ test('an invalid certificate can be fixed by removing the TLS name, or by a join
 
 test('a node that reports another id can be registered with that id', () => {
   const check = failed('tls', 'node id mismatch: registered gpu-1, node says gpu-2');
-  expect(fixOf(check, node)).toMatchObject({ kind: 'register', id: 'gpu-2' });
+  expect(getFix(check, node)).toMatchObject({ kind: 'register', id: 'gpu-2' });
 });
 
 test('an error that cannot be fixed here offers no action', () => {
-  expect(fixOf(failed('auth', 'unauthorized'), node)).toBe(null);
-  expect(fixOf(failed('version', 'version skew'), node)).toBe(null);
+  expect(getFix(failed('auth', 'unauthorized'), node)).toBe(null);
+  expect(getFix(failed('version', 'version skew'), node)).toBe(null);
 });
 
 test('an error of the server is shown at the field that it is about', () => {
@@ -61,6 +61,6 @@ test('an error of the server is shown at the field that it is about', () => {
     ['name is required', 'name'],
     ['internal grpc client not available', 'form'],
   ];
-  for (const [words, field] of places) expect(nodeFieldOf(words!, true)).toBe(field);
-  expect(nodeFieldOf('agent node id or name already exists', false)).toBe('name');
+  for (const [outcome, field] of places) expect(nodeFieldFor(outcome!, true)).toBe(field);
+  expect(nodeFieldFor('agent node id or name already exists', false)).toBe('name');
 });

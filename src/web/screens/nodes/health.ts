@@ -21,11 +21,14 @@ export interface Step {
 }
 
 /** All steps of the test for this node, in order. */
-export function stepsOf(report: HealthReport, node: Pick<NodeRecord, 'default_worktree_root'>): Step[] {
+export function listSteps(report: HealthReport, node: Pick<NodeRecord, 'default_worktree_root'>): Step[] {
   const names = Object.keys(titles) as Check['name'][];
   return names
     .filter((name) => name !== 'worktree_root' || node.default_worktree_root !== null)
-    .map((name) => ({ title: titles[name], check: report.checks.find((one) => one.name === name) ?? null }));
+    .map((name) => ({
+      title: titles[name],
+      check: report.checks.find((check) => check.name === name) ?? null,
+    }));
 }
 
 /** An action that is likely to fix a failed step. */
@@ -38,7 +41,7 @@ export type Fix =
   | { label: string; kind: 'register'; id: string }
   | { label: string; kind: 'edit' | 'join' };
 
-export function fixOf(
+export function getFix(
   { name, error = '' }: Check,
   node: Pick<NodeRecord, 'grpc_target' | 'tls_server_name'>,
 ): Fix | null {
@@ -50,20 +53,20 @@ export function fixOf(
   }
   if (error === 'certificate verify failed') {
     if (node.tls_server_name === null) return { label: 'Join with token', kind: 'join' };
-    const host = hostOf(node.grpc_target);
+    const host = getHost(node.grpc_target);
     return { label: `Use ${host} as TLS server name`, kind: 'change', changes: { tls_server_name: null } };
   }
   return name === 'dns' || name === 'tcp' || name === 'tls' ? { label: 'Edit target', kind: 'edit' } : null;
 }
 
-function hostOf(target: string): string {
+function getHost(target: string): string {
   return URL.canParse(target) ? new URL(target).hostname : target;
 }
 
 export type NodeField = 'id' | 'name' | 'grpc_target' | 'tls_server_name' | 'default_worktree_root' | 'form';
 
 /** The field that the server's message is about. A taken id or name counts for the id if the form has one. */
-export function nodeFieldOf(message: string, is_new: boolean): NodeField {
+export function nodeFieldFor(message: string, is_new: boolean): NodeField {
   if (message.startsWith('agent node id or name')) return is_new ? 'id' : 'name';
   if (message.startsWith('agent node id')) return 'id';
   const fields = ['grpc_target', 'tls_server_name', 'default_worktree_root', 'name', 'id'] as const;

@@ -100,29 +100,29 @@ function JoinToken({ token, toml: template, expires_at }: Answered<'getBootstrap
 
 function RotateToken() {
   const queries = useQueryClient();
-  const [asked, setAsked] = useState(false);
+  const [is_confirming, setConfirming] = useState(false);
   const rotate = useMutation({
     mutationFn: () => call('rotateBootstrapToken'),
     onSuccess: (shown) => {
       queries.setQueryData(keys.bootstrap_token, shown);
-      setAsked(false);
+      setConfirming(false);
     },
   });
   return (
     <>
       <Refused error={rotate.error} />
-      {asked ? (
+      {is_confirming ? (
         <div className="flex flex-wrap items-center gap-2">
           <span>
             This invalidates all earlier tokens, including any that a node is using to join right now.
           </span>
-          <Button look="danger" busy={rotate.isPending} onClick={() => rotate.mutate()}>
+          <Button variant="danger" busy={rotate.isPending} onClick={() => rotate.mutate()}>
             Rotate token
           </Button>
-          <Button onClick={() => setAsked(false)}>Cancel</Button>
+          <Button onClick={() => setConfirming(false)}>Cancel</Button>
         </div>
       ) : (
-        <Button className="self-start" onClick={() => setAsked(true)}>
+        <Button className="self-start" onClick={() => setConfirming(true)}>
           Rotate token…
         </Button>
       )}

@@ -35,7 +35,7 @@ function NodesScreen() {
           <Button icon={<KeyRound aria-hidden />} onClick={() => setJoining(true)}>
             Join node with token
           </Button>
-          <Button look="primary" icon={<Plus aria-hidden />} onClick={() => show({ register: true })}>
+          <Button variant="primary" icon={<Plus aria-hidden />} onClick={() => show({ register: true })}>
             Register node
           </Button>
         </>

@@ -7,7 +7,7 @@ import { Button } from '../../ui/button.tsx';
 import { Failed, Refused, Skeleton } from '../../ui/states.tsx';
 import { Clock, spanText } from '../../ui/time.tsx';
 import { healthQuery, useChangeNode } from './data.ts';
-import { type Fix, fixOf, type HealthReport, type NodeRecord, type Step, stepsOf } from './health.ts';
+import { type Fix, getFix, type HealthReport, listSteps, type NodeRecord, type Step } from './health.ts';
 
 interface FixActions {
   onEdit: () => void;
@@ -32,14 +32,14 @@ export function TestConnection({ node, ...actions }: FixActions & { node: NodeRe
       {report ? (
         <>
           <ol aria-busy={isFetching} className="flex flex-col gap-1">
-            {stepsOf(report, node).map((step) => (
+            {listSteps(report, node).map((step) => (
               <StepLine key={step.title} step={step}>
                 <FixButton step={step} node={node} onFixed={test} {...actions} />
               </StepLine>
             ))}
           </ol>
           <p role="status" className="text-muted text-sm">
-            {read.error ? errorMessage(read.error) : summaryOf(report)}
+            {read.error ? errorMessage(read.error) : formatSummary(report)}
             {' · '}
             <Clock at={read.dataUpdatedAt} />
           </p>
@@ -92,7 +92,7 @@ function FixButton({
   onRegister,
 }: FixActions & { step: Step; node: NodeRecord; onFixed: () => void }) {
   const change = useChangeNode(node, onFixed);
-  const fix = check && !check.ok ? fixOf(check, node) : null;
+  const fix = check && !check.ok ? getFix(check, node) : null;
   if (fix === null) return null;
   const applyFix = ({ kind, ...rest }: Fix) => {
     if (kind === 'edit') onEdit();
@@ -102,7 +102,7 @@ function FixButton({
   };
   return (
     <>
-      <Button look="primary" busy={change.isPending} onClick={() => applyFix(fix)}>
+      <Button variant="primary" busy={change.isPending} onClick={() => applyFix(fix)}>
         {fix.label}
       </Button>
       <Refused error={change.error} />
@@ -111,7 +111,7 @@ function FixButton({
 }
 
 /** A summary of the report in one line. */
-function summaryOf({ status, uptime_seconds, agents, clock_skew_ms, disk }: HealthReport): string {
+function formatSummary({ status, uptime_seconds, agents, clock_skew_ms, disk }: HealthReport): string {
   const parts: string[] = [status];
   if (uptime_seconds !== null) parts.push(`up ${spanText(uptime_seconds * 1000)}`);
   if (agents !== null) parts.push(`${agents} ${agents === 1 ? 'agent' : 'agents'} running`);

@@ -11,11 +11,11 @@ import { type Answered, call, errorMessage, newKey } from '../../api/client.ts';
 type SignedIn = Answered<'finishPasskeyLogin'>;
 
 /** Asks the signed-in user to create a passkey on this device. */
-export async function addPasskey(given: {
+export async function addPasskey(input: {
   name: string;
   current_password?: string;
 }): Promise<Answered<'finishPasskeyRegistration'>> {
-  const { name, current_password } = given;
+  const { name, current_password } = input;
   const body = current_password === undefined ? {} : { current_password };
   const { options } = await call('startPasskeyRegistration', { body });
   const optionsJSON = options as PublicKeyCredentialCreationOptionsJSON;
@@ -24,7 +24,7 @@ export async function addPasskey(given: {
 }
 
 /** Asks the user for a passkey. */
-export async function signInByPasskey(): Promise<SignedIn> {
+export async function signInWithPasskey(): Promise<SignedIn> {
   return signIn(await call('startPasskeyLogin'), false);
 }
 
@@ -48,11 +48,11 @@ export function offerPasskeys(listener: {
   const offer = async () => {
     if (!(await browserSupportsWebAuthnAutofill())) return;
     while (!stopped.signal.aborted) {
-      const asked = await call('startPasskeyLogin');
+      const login = await call('startPasskeyLogin');
       if (stopped.signal.aborted) return;
-      const late = setTimeout(() => WebAuthnAbortService.cancelCeremony(), asked.options.timeout * 0.8);
+      const late = setTimeout(() => WebAuthnAbortService.cancelCeremony(), login.options.timeout * 0.8);
       try {
-        listener.onSignedIn(await signIn(asked, true));
+        listener.onSignedIn(await signIn(login, true));
         return;
       } catch (error) {
         if (!isAbort(error)) throw error;

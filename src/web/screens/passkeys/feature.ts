@@ -9,7 +9,10 @@ export const passkeys: WebFeature = {
   // Loaded after the form, so that neither its loading nor its failure delays a sign-in with a password.
   sign_in: lazy(() => import('./sign-in.tsx').catch(() => ({ default: () => null }))),
   offer: async () => {
-    const [{ passkeysWork }, { Offer }] = await Promise.all([import('./place.ts'), import('./offer.tsx')]);
+    const [{ passkeysWork }, { Offer }] = await Promise.all([
+      import('./availability.ts'),
+      import('./offer.tsx'),
+    ]);
     return (await passkeysWork()) ? Offer : null;
   },
 };

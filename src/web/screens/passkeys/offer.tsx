@@ -27,7 +27,7 @@ export function Offer({ onDone }: { onDone: () => void }) {
         </p>
       )}
       <div className="flex flex-wrap gap-2">
-        <Button look="primary" autoFocus busy={add.isPending} onClick={() => add.mutate()}>
+        <Button variant="primary" autoFocus busy={add.isPending} onClick={() => add.mutate()}>
           Add a passkey
         </Button>
         <Button onClick={onDone}>Later</Button>

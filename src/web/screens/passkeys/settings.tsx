@@ -10,12 +10,12 @@ import { Button, IconButton } from '../../ui/button.tsx';
 import { deviceName } from '../../ui/device-name.ts';
 import { Dialog } from '../../ui/dialog.tsx';
 import { TextField } from '../../ui/field.tsx';
-import { placed } from '../../ui/placed.ts';
+import { assignErrorToField } from '../../ui/field-errors.ts';
 import { Empty, Reading } from '../../ui/states.tsx';
 import { Ago } from '../../ui/time.tsx';
-import { OwnList, OwnRow, Used } from '../settings/own-list.tsx';
 import { Section } from '../settings/section.tsx';
-import { here, unavailableReason } from './place.ts';
+import { SettingsList, SettingsRow, Used } from '../settings/settings-list.tsx';
+import { pageLocation, unavailableReason } from './availability.ts';
 import { PasskeyUnavailable } from './unavailable.tsx';
 
 /** The user with their passkeys. */
@@ -39,7 +39,7 @@ export function Passkeys() {
   const { data: place } = useQuery(relyingPartyQuery);
   const [act, setAct] = useState<Act | null>(null);
   const close = () => setAct(null);
-  const unavailable = place && unavailableReason(place, here());
+  const unavailable = place && unavailableReason(place, pageLocation());
   return (
     <Section
       title="Passkeys"
@@ -59,9 +59,9 @@ export function Passkeys() {
           passkeys.length === 0 ? (
             <Empty title="No passkeys yet." />
           ) : (
-            <OwnList>
+            <SettingsList>
               {passkeys.map((passkey) => (
-                <OwnRow
+                <SettingsRow
                   key={passkey.id}
                   name={passkey.name}
                   about={
@@ -80,9 +80,9 @@ export function Passkeys() {
                     icon={<Trash2 aria-hidden />}
                     onClick={() => setAct({ act: 'remove', passkey })}
                   />
-                </OwnRow>
+                </SettingsRow>
               ))}
-            </OwnList>
+            </SettingsList>
           )
         }
       </Reading>
@@ -124,7 +124,7 @@ function RenamePasskey({ passkey, onClose }: { passkey: Passkey; onClose: () => 
       onClose();
     },
   });
-  const wrong = placed(rename.error, ['name']);
+  const wrong = assignErrorToField(rename.error, ['name']);
   return (
     <Dialog open onClose={onClose} title={`Rename ${passkey.name}`}>
       <ActForm
@@ -155,7 +155,7 @@ function RemovePasskey({ passkey, onClose }: { passkey: Passkey; onClose: () => 
     >
       <ActForm
         act="Remove passkey"
-        look="danger"
+        variant="danger"
         busy={act.busy}
         error={act.rest}
         onSubmit={act.submit}
@@ -174,19 +174,20 @@ function useAct(options: {
   onDone: () => void;
 }) {
   const username = useSession()?.user.username ?? '';
-  const [wanted, setWanted] = useState(false);
+  const [needs_password, setNeedsPassword] = useState(false);
   const [password, setPassword] = useState('');
   const [message, setMessage] = useState<string | null>(null);
   const queries = useQueryClient();
   const run = useMutation({
-    mutationFn: () => options.act(wanted ? { current_password: password } : {}),
+    mutationFn: () => options.act(needs_password ? { current_password: password } : {}),
     onMutate: () => setMessage(null),
     onSuccess: () => {
       void queries.invalidateQueries({ queryKey: meQuery.queryKey });
       options.onDone();
     },
     onError: async (error) => {
-      if (error instanceof Problem && error.code === 'password_required' && !wanted) setWanted(true);
+      if (error instanceof Problem && error.code === 'password_required' && !needs_password)
+        setNeedsPassword(true);
       else setMessage(await options.messageOf(error));
     },
   });
@@ -197,7 +198,7 @@ function useAct(options: {
     submit: () => run.mutate(),
     of_name: of_name ? (message ?? undefined) : undefined,
     rest: of_password || of_name ? undefined : (message ?? undefined),
-    password: wanted && (
+    password: needs_password && (
       <>
         <input type="hidden" name="username" autoComplete="username" value={username} />
         <TextField

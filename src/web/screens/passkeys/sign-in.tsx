@@ -7,7 +7,7 @@ import { useEffect, useState } from 'react';
 import { call } from '../../api/client.ts';
 import { session } from '../../api/session.ts';
 import { Button } from '../../ui/button.tsx';
-import { here, type Place, unavailableReason } from './place.ts';
+import { type Place, pageLocation, unavailableReason } from './availability.ts';
 import { PasskeyUnavailable } from './unavailable.tsx';
 
 const load = () => import('./ceremony.ts');
@@ -20,7 +20,7 @@ export default function PasskeySignIn() {
     call('getRelyingParty').then(setPlace, () => {});
   }, []);
   if (!place) return null;
-  const reason = unavailableReason(place, here());
+  const reason = unavailableReason(place, pageLocation());
   return (
     <div className="mt-4 flex flex-col gap-2 border-line border-t pt-4">
       {reason ? <PasskeyUnavailable reason={reason} /> : <ByPasskey />}
@@ -32,7 +32,7 @@ function ByPasskey() {
   const [message, setMessage] = useState<string | null>(null);
   const show = async (error: unknown) => setMessage((await load()).passkeyMessage(error));
   const sign_in = useMutation({
-    mutationFn: async () => (await load()).signInByPasskey(),
+    mutationFn: async () => (await load()).signInWithPasskey(),
     onMutate: () => setMessage(null),
     onSuccess: session.begin,
     onError: show,
@@ -42,16 +42,16 @@ function ByPasskey() {
   useEffect(() => {
     if (pending) return;
     let stop: (() => void) | null = null;
-    let gone = false;
+    let is_unmounted = false;
     void load().then(({ offerPasskeys, passkeyMessage }) => {
-      if (gone) return;
+      if (is_unmounted) return;
       stop = offerPasskeys({
         onSignedIn: session.begin,
         onError: (error) => setMessage(passkeyMessage(error)),
       });
     });
     return () => {
-      gone = true;
+      is_unmounted = true;
       stop?.();
     };
   }, [pending]);

@@ -1,5 +1,5 @@
 /** Why passkeys do not work on this page, with a link to where they do. */
-import type { Unavailable } from './place.ts';
+import type { Unavailable } from './availability.ts';
 
 export function PasskeyUnavailable({ reason: { text, origin } }: { reason: Unavailable }) {
   return (

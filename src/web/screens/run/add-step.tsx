@@ -107,7 +107,7 @@ function StepFields({ run: { id: run_id, team_id, spec }, steps, onAdded }: AddS
       <div className="flex justify-end">
         <Button
           type="submit"
-          look="primary"
+          variant="primary"
           busy={add.isPending}
           disabled={!online}
           title={online ? undefined : 'You are offline'}

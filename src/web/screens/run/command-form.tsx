@@ -15,9 +15,9 @@ export interface CommandInput {
 }
 
 const texts = {
-  complete: { label: 'Output', button: 'Complete', busy: 'Completing…', look: 'primary' },
-  fail: { label: 'Error text', button: 'Fail', busy: 'Failing…', look: 'danger' },
-  resume: { label: 'Answer', button: 'Send answer', busy: 'Sending…', look: 'primary' },
+  complete: { label: 'Output', button: 'Complete', busy: 'Completing…', variant: 'primary' },
+  fail: { label: 'Error text', button: 'Fail', busy: 'Failing…', variant: 'danger' },
+  resume: { label: 'Answer', button: 'Send answer', busy: 'Sending…', variant: 'primary' },
 } as const;
 
 interface CommandFormProps {
@@ -33,7 +33,7 @@ interface CommandFormProps {
 export function CommandForm({ command, draft, busy, error, onSend }: CommandFormProps) {
   const online = useOnline();
   const { text, setText, is_json, setJson, fault, send } = useCommandText(command, draft, onSend);
-  const { label, button, busy: busy_label, look } = texts[command];
+  const { label, button, busy: busy_label, variant } = texts[command];
   const submit = () => {
     if (!busy && online) send();
   };
@@ -63,7 +63,7 @@ export function CommandForm({ command, draft, busy, error, onSend }: CommandForm
         {command === 'fail' ? <span /> : <JsonSwitch checked={is_json} onChange={setJson} />}
         <Button
           type="submit"
-          look={look}
+          variant={variant}
           busy={busy}
           disabled={!online}
           title={online ? `${MOD}⏎` : 'You are offline'}

@@ -7,7 +7,7 @@ export type MembersRecord = Answered<'listRunMembers'>;
 export type MemberRecord = MembersRecord['members'][number];
 
 /** The title of a run: the first line of its input. */
-export function titleOf({ input }: Pick<RunRecord, 'input'>): string | null {
+export function getTitle({ input }: Pick<RunRecord, 'input'>): string | null {
   for (const value of [input.title, input.prompt, input.task]) {
     if (typeof value === 'string' && value.trim() !== '') return value.trim().split('\n')[0]!;
   }
@@ -82,7 +82,7 @@ export function likelyStep(steps: readonly StepRecord[]): StepRecord | undefined
 }
 
 /** The number of steps by status, in order of attention. */
-export function countsOf(steps: readonly Pick<StepRecord, 'status'>[]): [string, number][] {
+export function countStatuses(steps: readonly Pick<StepRecord, 'status'>[]): [string, number][] {
   const counts = new Map<string, number>();
   for (const { status } of steps) counts.set(status, (counts.get(status) ?? 0) + 1);
   return [...counts].sort(([a], [b]) => (rank[a] ?? 9) - (rank[b] ?? 9));

@@ -1,16 +1,16 @@
 /** The end of an agent's log, live. The agent's own page has the complete log. */
 import { type ReactNode, useLayoutEffect, useRef } from 'react';
 import type { Item } from '../../../acp/transcript/items.ts';
-import { textOf } from '../../../acp/transcript/parts.ts';
+import { bodyText } from '../../../acp/transcript/parts.ts';
 import { visible } from '../../../core/visible.ts';
 import { type AgentLog, useAgentLog } from '../../live/agent-log.ts';
-import { stopWords } from '../../transcript/words.ts';
+import { stopText } from '../../transcript/status-text.ts';
 import { Status } from '../../ui/status.tsx';
 
 const ITEMS = 60;
 const LINES = 200;
 const CHARS = 8000;
-const ASKED_CHARS = 280;
+const PROMPT_CHARS_MAX = 280;
 
 export function Latest({ agent_id, kind }: { agent_id: string; kind: 'conversation' | 'output' }) {
   const log = useAgentLog(agent_id);
@@ -86,21 +86,21 @@ function Line({ item }: { item: ShownItem }) {
         </span>
       );
     case 'user_message': {
-      const text = visible(textOf(item.body));
+      const text = visible(bodyText(item.body));
       return (
         <details className="rounded bg-surface px-2 py-1">
           <summary className="cursor-pointer text-muted text-sm">
-            Prompt: {text.slice(0, ASKED_CHARS)}
-            {text.length > ASKED_CHARS && '…'}
+            Prompt: {text.slice(0, PROMPT_CHARS_MAX)}
+            {text.length > PROMPT_CHARS_MAX && '…'}
           </summary>
           <p className="mt-1 whitespace-pre-wrap">{text.slice(0, CHARS)}</p>
         </details>
       );
     }
     case 'agent_message':
-      return <p className="whitespace-pre-wrap text-prose">{visible(textOf(item.body)).slice(-CHARS)}</p>;
+      return <p className="whitespace-pre-wrap text-prose">{visible(bodyText(item.body)).slice(-CHARS)}</p>;
     case 'stop':
-      return <p className="text-muted text-sm">{stopWords(item.reason).text}</p>;
+      return <p className="text-muted text-sm">{stopText(item.reason).text}</p>;
     case 'notice':
       return <p className="text-muted text-sm">{visible(item.text)}</p>;
   }

@@ -33,8 +33,8 @@ export function MemberPanel({
   onMember: (member_id: string) => void;
 }) {
   const [chosen, setTab] = useState<string | null>(null);
-  const spec = run.spec.members.find((one) => one.member_id === member_id);
-  const member = members && [members.leader, ...members.members].find((one) => one.member_id === member_id);
+  const spec = run.spec.members.find((member) => member.member_id === member_id);
+  const member = members && [members.leader, ...members.members].find((item) => item.member_id === member_id);
   const agent_id = step?.member_id === member_id ? (step.agent_id ?? member?.agent_id) : member?.agent_id;
   // The record may name an agent that does not exist yet.
   const { data: agents = [] } = useQuery(agentsQuery);
@@ -51,7 +51,7 @@ export function MemberPanel({
           aria-label="Member"
           value={member_id}
           onChange={onMember}
-          choices={run.spec.members.map((one) => ({ value: one.member_id, label: one.member_id }))}
+          choices={run.spec.members.map((member) => ({ value: member.member_id, label: member.member_id }))}
           className="max-w-48"
         />
         <span className="flex min-w-0 items-center gap-2">

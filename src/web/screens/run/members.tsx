@@ -32,7 +32,7 @@ export function Members({
           <ul>
             {everyone(read).map((member) => {
               const { member_id } = member;
-              const known = run.spec.members.find((one) => one.member_id === member_id);
+              const known = run.spec.members.find((member) => member.member_id === member_id);
               return (
                 <li
                   key={member.actor_id}

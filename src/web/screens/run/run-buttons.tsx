@@ -63,7 +63,7 @@ export function RunButtons({ run, steps, ready }: { run: RunRecord; steps: numbe
       {commands.map((command, at) => (
         <Button
           key={command}
-          look={command === 'cancel' || command === 'fail' ? 'danger' : at === 0 ? 'primary' : 'plain'}
+          variant={command === 'cancel' || command === 'fail' ? 'danger' : at === 0 ? 'primary' : 'plain'}
           busy={busy === command}
           disabled={busy !== null || !online}
           title={online ? undefined : 'You are offline'}
@@ -82,7 +82,11 @@ export function RunButtons({ run, steps, ready }: { run: RunRecord; steps: numbe
           <Refused error={act.error} />
           <div className="flex justify-end gap-2">
             <Button onClick={() => setConfirming(null)}>Keep running</Button>
-            <Button look="danger" busy={busy === 'cancel'} onClick={() => act.mutate({ command: 'cancel' })}>
+            <Button
+              variant="danger"
+              busy={busy === 'cancel'}
+              onClick={() => act.mutate({ command: 'cancel' })}
+            >
               {busy === 'cancel' ? 'Cancelling…' : 'Cancel run'}
             </Button>
           </div>

@@ -21,7 +21,7 @@ import { Reading, Skeleton } from '../../ui/states.tsx';
 import { Status } from '../../ui/status.tsx';
 import { Duration } from '../../ui/time.tsx';
 import { AddStep } from './add-step.tsx';
-import { likelyStep, type StepRecord, titleOf } from './facts.ts';
+import { getTitle, likelyStep, type StepRecord } from './facts.ts';
 import { MemberPanel } from './member-panel.tsx';
 import { Members } from './members.tsx';
 import { Questions } from './questions.tsx';
@@ -100,7 +100,7 @@ function RunScreen({ run }: { run: RunRecord }) {
                 members={members}
                 run={run}
                 selected={member_id}
-                onSelect={(one) => select({ member: one })}
+                onSelect={(item) => select({ member: item })}
                 adding={adding}
               />
             )}
@@ -115,7 +115,7 @@ function RunScreen({ run }: { run: RunRecord }) {
                 member_id={member_id}
                 step={step}
                 members={members.data}
-                onMember={(one) => select({ member: one })}
+                onMember={(item) => select({ member: item })}
               />
             )}
             {run_panels.map((part, at) => {
@@ -160,7 +160,7 @@ function Heading({ run, team_name }: { run: RunRecord; team_name: string }) {
 
 /** The title of the run, what needs attention, and its error. */
 function Notes({ run }: { run: RunRecord }) {
-  const title = titleOf(run);
+  const title = getTitle(run);
   return (
     <>
       {title && <p className="break-words text-prose">{title}</p>}
@@ -192,7 +192,9 @@ function PendingQuestions({
   return (
     <Questions
       reviews={reviews.filter(({ status }) => status === 'pending')}
-      elicitations={elicitations.filter((one) => one.run_id === run.id && one.status === 'pending')}
+      elicitations={elicitations.filter(
+        (elicitation) => elicitation.run_id === run.id && elicitation.status === 'pending',
+      )}
       team={team}
     />
   );

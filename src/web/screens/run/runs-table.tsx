@@ -6,7 +6,7 @@ import { Button } from '../../ui/button.tsx';
 import { Status } from '../../ui/status.tsx';
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago, Duration } from '../../ui/time.tsx';
-import { titleOf } from './facts.ts';
+import { getTitle } from './facts.ts';
 
 const FIRST = 100;
 
@@ -68,8 +68,8 @@ function Row({ run, name }: { run: RunRecord; name: string | undefined }) {
         {run.attempt > 1 && <span className="ml-1 text-muted text-sm">#{run.attempt}</span>}
       </td>
       <td className="min-w-0 max-md:order-last max-md:w-full">
-        <div className="truncate" title={titleOf(run) ?? undefined}>
-          {titleOf(run) ?? <span className="text-muted">–</span>}
+        <div className="truncate" title={getTitle(run) ?? undefined}>
+          {getTitle(run) ?? <span className="text-muted">–</span>}
           {why && (
             <span className={run.error ? 'text-failed' : 'text-needs'} title={why}>
               {' '}

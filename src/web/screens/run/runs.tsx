@@ -24,21 +24,21 @@ export function Runs() {
   const filters = (
     <fieldset className="flex flex-wrap gap-1">
       <legend className="sr-only">Show</legend>
-      {[undefined, ...runStatuses].map((one) => {
-        const count = countOf(every, one);
-        if (one !== undefined && count === 0 && one !== status) return null;
+      {[undefined, ...runStatuses].map((item) => {
+        const count = countRuns(every, item);
+        if (item !== undefined && count === 0 && item !== status) return null;
         return (
           <button
-            key={one ?? 'all'}
+            key={item ?? 'all'}
             type="button"
-            aria-pressed={status === one}
-            onClick={() => void navigate({ to: '/runs', search: { status: one }, replace: true })}
+            aria-pressed={status === item}
+            onClick={() => void navigate({ to: '/runs', search: { status: item }, replace: true })}
             className={cx(
               'tap rounded-full border px-2.5',
-              status === one ? 'border-accent font-medium' : 'border-line text-muted hover:text-text',
+              status === item ? 'border-accent font-medium' : 'border-line text-muted hover:text-text',
             )}
           >
-            {one === undefined ? 'All' : labelOf(one)} {count}
+            {item === undefined ? 'All' : statusLabel(item)} {count}
           </button>
         );
       })}
@@ -75,11 +75,11 @@ export function Runs() {
 }
 
 /** `input_required` as `Input required`. */
-function labelOf(status: string): string {
+function statusLabel(status: string): string {
   const text = status.replace('_', ' ');
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-function countOf(runs: readonly RunRecord[], status: string | undefined): number {
+function countRuns(runs: readonly RunRecord[], status: string | undefined): number {
   return status === undefined ? runs.length : runs.filter((run) => run.status === status).length;
 }

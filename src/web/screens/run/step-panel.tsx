@@ -159,7 +159,7 @@ function CommandButtons({
   return commands.map((command, at) => (
     <Button
       key={command}
-      look={command === 'fail' ? 'danger' : at === 0 ? 'primary' : 'plain'}
+      variant={command === 'fail' ? 'danger' : at === 0 ? 'primary' : 'plain'}
       busy={sending === command}
       disabled={sending !== null || !online}
       title={online ? undefined : 'You are offline'}
@@ -178,7 +178,7 @@ function useStepCommand(run: RunRecord, step: StepRecord, onDone: () => void) {
     (record, { command }) => {
       onDone();
       queries.setQueryData<StepRecord[]>(keys.steps(run.id), (steps) =>
-        steps?.map((one) => (one.step_key === record.step_key ? record : one)),
+        steps?.map((step) => (step.step_key === record.step_key ? record : step)),
       );
       // The command may change other steps and the run.
       void queries.invalidateQueries({ queryKey: keys.steps(run.id) });

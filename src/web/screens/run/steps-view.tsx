@@ -4,7 +4,7 @@ import type { ReactNode } from 'react';
 import { GRAPH_STEPS_MAX, StepsGraph } from '../../graph/lazy.tsx';
 import { cx } from '../../ui/cx.ts';
 import { Status } from '../../ui/status.tsx';
-import { countsOf, type StepRecord } from './facts.ts';
+import { countStatuses, type StepRecord } from './facts.ts';
 import { StepsTable } from './steps-table.tsx';
 
 export function StepsView({
@@ -29,7 +29,7 @@ export function StepsView({
       <header className="flex flex-wrap items-center justify-between gap-2 border-line border-b px-3 py-1">
         <div className="flex flex-wrap items-center gap-x-3">
           <h2 className="font-medium">Steps</h2>
-          {countsOf(steps).map(([status, count]) => (
+          {countStatuses(steps).map(([status, count]) => (
             <span key={status} className="inline-flex gap-1 text-sm">
               {count} <Status status={status} />
             </span>

@@ -6,7 +6,7 @@ import { cx } from '../../ui/cx.ts';
 import { Clock, spanText, useNow } from '../../ui/time.tsx';
 import type { StepRecord } from './facts.ts';
 import type { Selection } from './run.tsx';
-import { rowsOf, type Scale, type Span, scaleOf, spansOf } from './timeline.ts';
+import { assignRows, buildSpans, createScale, type Scale, type Span } from './timeline.ts';
 
 const colours: Record<string, string> = {
   running: 'bg-running',
@@ -49,16 +49,16 @@ const Lanes = memo(function Lanes({
 }: TimelineProps & { now_ms: number }) {
   const start_ms = Date.parse(run.started_at!);
   const { lanes, scale, end_ms } = useMemo(() => {
-    const spans = spansOf(steps, reviews, now_ms);
+    const spans = buildSpans(steps, reviews, now_ms);
     const end = spans.reduce((last, { to_ms }) => Math.max(last, to_ms), now_ms);
     const first = spans.reduce((first, { from_ms }) => Math.min(first, from_ms), start_ms);
     return {
       lanes: run.spec.members.map(({ member_id }) => ({
         member_id,
-        steps: rowsOf(spans.filter(({ lane, kind }) => lane === member_id && kind === 'step')),
+        steps: assignRows(spans.filter(({ lane, kind }) => lane === member_id && kind === 'step')),
         waits: spans.filter(({ lane, kind }) => lane === member_id && kind === 'wait'),
       })),
-      scale: scaleOf(spans, first, end),
+      scale: createScale(spans, first, end),
       end_ms: end,
     };
   }, [run, steps, reviews, now_ms, start_ms]);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { rowsOf, type Span, scaleOf, spansOf } from './timeline.ts';
+import { assignRows, buildSpans, createScale, type Span } from './timeline.ts';
 
 const MINUTE = 60_000;
 const span = (from: number, to: number, lane = 'a'): Span => ({
@@ -12,7 +12,7 @@ const span = (from: number, to: number, lane = 'a'): Span => ({
 });
 
 test('the scale is linear if something is always running', () => {
-  const { x, folds } = scaleOf([span(0, 10), span(5, 20, 'b')], 0, 20 * MINUTE);
+  const { x, folds } = createScale([span(0, 10), span(5, 20, 'b')], 0, 20 * MINUTE);
   expect(folds).toEqual([]);
   expect(x(0)).toBe(0);
   expect(x(5 * MINUTE)).toBeCloseTo(0.25);
@@ -20,7 +20,7 @@ test('the scale is linear if something is always running', () => {
 });
 
 test('a long idle time is folded, and later times keep their length', () => {
-  const { x, folds, ticks } = scaleOf([span(0, 10), span(610, 620)], 0, 620 * MINUTE);
+  const { x, folds, ticks } = createScale([span(0, 10), span(610, 620)], 0, 620 * MINUTE);
   expect(folds).toHaveLength(1);
   expect(folds[0]).toMatchObject({ from_ms: 10 * MINUTE, to_ms: 610 * MINUTE });
   expect(x(610 * MINUTE) - x(10 * MINUTE)).toBeLessThan(0.05);
@@ -29,7 +29,7 @@ test('a long idle time is folded, and later times keep their length', () => {
 });
 
 test('positions never go backwards, and stay on the page', () => {
-  const { x } = scaleOf([span(1, 2), span(90, 95), span(3, 4, 'b')], 0, 300 * MINUTE);
+  const { x } = createScale([span(1, 2), span(90, 95), span(3, 4, 'b')], 0, 300 * MINUTE);
   let before = 0;
   for (let minute = -5; minute <= 310; minute++) {
     const at = x(minute * MINUTE);
@@ -40,7 +40,7 @@ test('positions never go backwards, and stay on the page', () => {
 });
 
 test('a run that has just started has a scale', () => {
-  const { x } = scaleOf([], 1000, 1000);
+  const { x } = createScale([], 1000, 1000);
   expect(x(1000)).toBe(0);
 });
 
@@ -48,7 +48,7 @@ test('running steps extend to now, steps that have not started are omitted, and 
   const at = (ms: number) => new Date(ms).toISOString();
   const step = { member_id: 'api', status: 'running', ended_at: null };
   expect(
-    spansOf(
+    buildSpans(
       [
         { ...step, step_key: 'one', started_at: at(1000) },
         { ...step, step_key: 'two', status: 'pending', started_at: null },
@@ -78,5 +78,5 @@ test('running steps extend to now, steps that have not started are omitted, and 
 });
 
 test('overlapping spans are in separate rows, and consecutive ones share a row', () => {
-  expect(rowsOf([span(0, 10), span(5, 8), span(10, 12)]).map((row) => row.length)).toEqual([2, 1]);
+  expect(assignRows([span(0, 10), span(5, 8), span(10, 12)]).map((row) => row.length)).toEqual([2, 1]);
 });

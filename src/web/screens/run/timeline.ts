@@ -38,7 +38,7 @@ const FOLD_MIN_SHARE = 0.2;
 /** Width of a folded gap, as a share of the width of the rest. */
 const FOLDED_WIDTH_SHARE = 0.04;
 
-export function scaleOf(
+export function createScale(
   spans: readonly Pick<Span, 'from_ms' | 'to_ms'>[],
   start_ms: number,
   end_ms: number,
@@ -74,7 +74,7 @@ export function scaleOf(
   const folds = pieces
     .filter(({ folded }) => folded)
     .map(({ from_ms, to_ms }) => ({ at: (x(from_ms) + x(to_ms)) / 2, from_ms, to_ms }));
-  return { x, folds, ticks: ticksOf(pieces, x) };
+  return { x, folds, ticks: buildTicks(pieces, x) };
 }
 
 /** The busy intervals, in order and without overlaps. */
@@ -100,7 +100,7 @@ function union(
 }
 
 /** Ticks at the beginning and at the end of each folded gap, with a minimum distance. */
-function ticksOf(pieces: readonly Piece[], x: (ms: number) => number): Tick[] {
+function buildTicks(pieces: readonly Piece[], x: (ms: number) => number): Tick[] {
   const ticks: Tick[] = [];
   for (const [index, { from_ms, to_ms, folded }] of pieces.entries()) {
     const ms = index === 0 && !folded ? from_ms : folded ? to_ms : null;
@@ -127,7 +127,7 @@ interface TimedReview {
 }
 
 /** Spans for the current attempt of each step, and for the wait of each review. */
-export function spansOf(
+export function buildSpans(
   steps: readonly TimedStep[],
   reviews: readonly TimedReview[],
   now_ms: number,
@@ -161,7 +161,7 @@ export function spansOf(
 }
 
 /** Distributes the spans of a lane over rows, so that none overlap. */
-export function rowsOf(spans: readonly Span[]): Span[][] {
+export function assignRows(spans: readonly Span[]): Span[][] {
   const rows: Span[][] = [];
   for (const span of [...spans].sort((a, b) => a.from_ms - b.from_ms)) {
     const free = rows.find((row) => row.at(-1)!.to_ms <= span.from_ms);

@@ -85,7 +85,7 @@ function PasswordForm({ username }: { username: string }) {
           onText={setNew}
         />
         <div className="flex items-center gap-3">
-          <Button type="submit" look="primary" busy={change.isPending}>
+          <Button type="submit" variant="primary" busy={change.isPending}>
             Change password
           </Button>
           <span role="status" className="text-completed">

@@ -2,14 +2,14 @@
 
 export type ValueForm = 'switch' | 'list' | 'number' | 'text';
 
-export function formOf(value: unknown): ValueForm {
+export function getValueForm(value: unknown): ValueForm {
   if (typeof value === 'boolean') return 'switch';
   if (Array.isArray(value)) return 'list';
   return typeof value === 'number' ? 'number' : 'text';
 }
 
 /** One line per list item. */
-export function textOf(value: unknown): string {
+export function formatValue(value: unknown): string {
   if (value === null || value === undefined) return '';
   return Array.isArray(value) ? value.join('\n') : String(value);
 }

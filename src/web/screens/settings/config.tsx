@@ -9,18 +9,18 @@ import { Field, inputClass } from '../../ui/field.tsx';
 import { FilterField } from '../../ui/filter-field.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty, Reading } from '../../ui/states.tsx';
-import { formOf, readValue, textOf } from './config-value.ts';
+import { formatValue, getValueForm, readValue } from './config-value.ts';
 import { Section } from './section.tsx';
 
 export function Config() {
   const read = useQuery(configQuery);
-  const [sought, setSought] = useState('');
+  const [sought, setQuery] = useState('');
   return (
     <Section
       title="Configuration"
       about="Flags override environment variables, which override changes made here, which override the configuration file."
     >
-      <FilterField label="Filter settings" placeholder="Filter" value={sought} onText={setSought} />
+      <FilterField label="Filter settings" placeholder="Filter" value={sought} onText={setQuery} />
       <Reading read={read} rows={10}>
         {(settings) => {
           const text = sought.trim().toLowerCase();
@@ -75,13 +75,15 @@ function Value({ value }: { value: unknown }) {
   if (value === null || (Array.isArray(value) && value.length === 0)) {
     return <span className="text-muted">{value === null ? 'Not set' : 'Empty'}</span>;
   }
-  return <code className="min-w-0 whitespace-pre-line break-all font-mono text-sm">{textOf(value)}</code>;
+  return (
+    <code className="min-w-0 whitespace-pre-line break-all font-mono text-sm">{formatValue(value)}</code>
+  );
 }
 
 function Editing({ setting, onDone }: { setting: SettingRecord; onDone: () => void }) {
   const { key, value, origin } = setting;
-  const form = formOf(value);
-  const [text, setText] = useState(textOf(value));
+  const form = getValueForm(value);
+  const [text, setText] = useState(formatValue(value));
   const queries = useQueryClient();
   const change = useMutation({
     // Null removes the live value, so that the next origin applies.
@@ -128,7 +130,7 @@ function Editing({ setting, onDone }: { setting: SettingRecord; onDone: () => vo
         }}
       </Field>
       <div className="flex flex-wrap gap-2">
-        <Button type="submit" look="primary" busy={change.isPending}>
+        <Button type="submit" variant="primary" busy={change.isPending}>
           Save
         </Button>
         {origin === 'live' && (

@@ -7,8 +7,8 @@ import { Button } from '../../ui/button.tsx';
 import { deviceName } from '../../ui/device-name.ts';
 import { Reading, Refused } from '../../ui/states.tsx';
 import { Clock } from '../../ui/time.tsx';
-import { OwnList, OwnRow, Used } from './own-list.tsx';
 import { Section } from './section.tsx';
+import { SettingsList, SettingsRow, Used } from './settings-list.tsx';
 import { SignOut } from './sign-out.tsx';
 
 type SignIn = ItemOf<'listSignIns'>;
@@ -23,7 +23,7 @@ export function Devices() {
       actions={
         others.length > 0 && (
           <Button
-            look="danger"
+            variant="danger"
             icon={<LogOut aria-hidden />}
             busy={end.isPending}
             onClick={() => end.mutate(others)}
@@ -36,11 +36,11 @@ export function Devices() {
       <Refused error={end.error} />
       <Reading read={read} rows={3}>
         {(sign_ins) => (
-          <OwnList>
+          <SettingsList>
             {sign_ins.toSorted(currentFirst).map((sign_in) => (
               <Device key={sign_in.id} sign_in={sign_in} />
             ))}
-          </OwnList>
+          </SettingsList>
         )}
       </Reading>
     </Section>
@@ -51,7 +51,7 @@ function Device({ sign_in }: { sign_in: SignIn }) {
   const end = useEnd();
   const name = deviceName(sign_in.user_agent);
   return (
-    <OwnRow
+    <SettingsRow
       name={name}
       title={sign_in.user_agent ?? undefined}
       mark={sign_in.current && <span className="shrink-0 text-completed">This device</span>}
@@ -74,7 +74,7 @@ function Device({ sign_in }: { sign_in: SignIn }) {
           Sign out
         </Button>
       )}
-    </OwnRow>
+    </SettingsRow>
   );
 }
 

@@ -5,7 +5,7 @@ import { useState } from 'react';
 import { type Answered, call, errorMessage } from '../../api/client.ts';
 import { pushDevicesQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
-import { ability, type DeviceRecord, turnOff } from '../../push/device.ts';
+import { type DeviceRecord, pushSupport, turnOff } from '../../push/device.ts';
 import { ActForm } from '../../ui/act-form.tsx';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { deviceName } from '../../ui/device-name.ts';
@@ -13,17 +13,17 @@ import { Dialog } from '../../ui/dialog.tsx';
 import { Reading, Refused } from '../../ui/states.tsx';
 import { Ago } from '../../ui/time.tsx';
 import { Section } from './section.tsx';
-import { obstacles, ThisDevice, useHere, useRefetchDevices } from './this-device.tsx';
+import { obstacles, ThisDevice, useCurrentDevice, useRefetchDevices } from './this-device.tsx';
 
 type TestResult = Answered<'testPush'>['results'][number];
 
 export function Notifications() {
   const root = useSession()?.user.role === 'root';
   const devices = useQuery(pushDevicesQuery);
-  const here = useHere();
+  const here = useCurrentDevice();
   const [results, setResults] = useState<readonly TestResult[]>([]);
   const mine = devices.data?.find(({ fingerprint }) => fingerprint === here?.fingerprint);
-  const obstacle = obstacles[ability()];
+  const obstacle = obstacles[pushSupport()];
   return (
     <>
       <Section
@@ -150,34 +150,34 @@ function SendTest({ onResults }: { onResults: (results: readonly TestResult[]) =
 
 function Keys() {
   const refetch = useRefetchDevices();
-  const [asked, setAsked] = useState(false);
+  const [is_confirming, setConfirming] = useState(false);
   const rotate = useMutation({
     mutationFn: () => call('rotatePushKeys'),
-    onSuccess: () => setAsked(false),
+    onSuccess: () => setConfirming(false),
     onSettled: refetch,
   });
   return (
     <Section
       title="Keys"
       about="These keys identify svc to push services. Rotate them if they may have leaked."
-      actions={<Button onClick={() => setAsked(true)}>Rotate keys…</Button>}
+      actions={<Button onClick={() => setConfirming(true)}>Rotate keys…</Button>}
     >
       <p role="status">
         {rotate.isSuccess && 'Keys rotated. Each device subscribes again when svc is opened on it.'}
       </p>
       <Dialog
-        open={asked}
-        onClose={() => setAsked(false)}
+        open={is_confirming}
+        onClose={() => setConfirming(false)}
         title="Rotate keys?"
         description="This affects all users: a device gets no notifications until svc is opened on it again."
       >
         <ActForm
           act="Rotate keys"
-          look="danger"
+          variant="danger"
           busy={rotate.isPending}
           error={rotate.error ? errorMessage(rotate.error) : undefined}
           onSubmit={() => rotate.mutate()}
-          onCancel={() => setAsked(false)}
+          onCancel={() => setConfirming(false)}
         />
       </Dialog>
     </Section>

@@ -6,12 +6,12 @@ import type { PushKind } from '../../../features/notifications/rules.ts';
 import { keys } from '../../api/keys.ts';
 import { pushDevicesQuery } from '../../api/queries.ts';
 import {
-  type Ability,
   change,
+  currentSubscription,
   type DeviceRecord,
-  fingerprintOf,
+  fingerprintEndpoint,
   type Preferences,
-  subscriptionHere,
+  type PushSupport,
   turnOff,
   turnOn,
 } from '../../push/device.ts';
@@ -33,8 +33,8 @@ const kindLabels: Record<PushKind, string> = {
 const hereQuery = {
   queryKey: keys.push_subscription,
   queryFn: async () => {
-    const subscription = await subscriptionHere();
-    return subscription && { subscription, fingerprint: await fingerprintOf(subscription) };
+    const subscription = await currentSubscription();
+    return subscription && { subscription, fingerprint: await fingerprintEndpoint(subscription) };
   },
   staleTime: 0,
   // A subscription is not plain data and cannot be compared.
@@ -42,12 +42,15 @@ const hereQuery = {
 } as const;
 
 /** Undefined until the browser has answered. */
-export function useHere(): { subscription: PushSubscription; fingerprint: string } | null | undefined {
+export function useCurrentDevice():
+  | { subscription: PushSubscription; fingerprint: string }
+  | null
+  | undefined {
   return useQuery(hereQuery).data;
 }
 
 /** What prevents notifications, and what to do about it. */
-export const obstacles: Record<Ability, ReactNode> = {
+export const obstacles: Record<PushSupport, ReactNode> = {
   able: null,
   insecure: (
     <Obstacle title="Notifications need a secure connection.">
@@ -100,7 +103,7 @@ export function ThisDevice({
   if (!device || !subscription || device.status === 'expired') {
     return (
       <div className="flex flex-col items-start gap-2">
-        <Button look="primary" icon={<Bell aria-hidden />} busy={on.isPending} onClick={() => on.mutate()}>
+        <Button variant="primary" icon={<Bell aria-hidden />} busy={on.isPending} onClick={() => on.mutate()}>
           Turn on notifications
         </Button>
         <Refused error={on.error ?? off.error} />
@@ -166,22 +169,22 @@ function PreferenceFields({
 /** The device's preferences. The user's choice is shown until the server has answered. */
 function usePreferences(device: DeviceRecord, subscription: PushSubscription) {
   const refetch = useRefetchDevices();
-  const [wanted, setWanted] = useState<Preferences | null>(null);
+  const [pending_preferences, setPendingPreferences] = useState<Preferences | null>(null);
   const save = useMutation({
     mutationFn: (preferences: Preferences) => change(subscription, preferences),
     // Run changes one after the other, so that the last one wins.
     scope: { id: 'push-preferences' },
-    onSettled: async (_device, _error, asked) => {
+    onSettled: async (_device, _error, changed) => {
       await refetch();
-      setWanted((now) => (now === asked ? null : now));
+      setPendingPreferences((now) => (now === changed ? null : now));
     },
   });
-  const { kinds, with_commands, of_others } = wanted ?? device;
+  const { kinds, with_commands, of_others } = pending_preferences ?? device;
   const shown: Preferences = { kinds, with_commands, of_others };
   const choose = (fields: Partial<Preferences>) => {
-    const asked = { ...shown, ...fields };
-    setWanted(asked);
-    save.mutate(asked);
+    const changed = { ...shown, ...fields };
+    setPendingPreferences(changed);
+    save.mutate(changed);
   };
   return { shown, choose, error: save.error };
 }

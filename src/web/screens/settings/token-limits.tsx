@@ -48,7 +48,7 @@ export function TokenLimits({
 }
 
 function Picker({ chosen, onChange }: { chosen: Limits; onChange: (limits: Limits) => void }) {
-  const [sought, setSought] = useState('');
+  const [sought, setQuery] = useState('');
   const agents = useQuery(agentsQuery);
   const teams = useQuery(teamsQuery);
   const list = (field: keyof Limits, noun: string, records: readonly { id: string; name: string }[]) =>
@@ -60,7 +60,7 @@ function Picker({ chosen, onChange }: { chosen: Limits; onChange: (limits: Limit
             type="checkbox"
             checked={chosen[field].includes(id)}
             onChange={(event) => {
-              const others = chosen[field].filter((one) => one !== id);
+              const others = chosen[field].filter((item) => item !== id);
               onChange({ ...chosen, [field]: event.target.checked ? [...others, id] : others });
             }}
             className="size-4 shrink-0 accent-accent"
@@ -72,7 +72,7 @@ function Picker({ chosen, onChange }: { chosen: Limits; onChange: (limits: Limit
       ));
   return (
     <>
-      <FilterField label="Find agents and teams" value={sought} onText={setSought} />
+      <FilterField label="Find agents and teams" value={sought} onText={setQuery} />
       <ScrollBox label="Agents and teams" className="max-h-48 rounded-md border border-line py-1">
         <Reading read={teams} rows={1}>
           {(records) => <>{list('team_ids', 'team', records)}</>}

@@ -21,7 +21,7 @@ export function Scopes({
   onChange: (scopes: Scope[]) => void;
 }) {
   const toggle = (scope: Scope, on: boolean) =>
-    onChange(offered.filter((one) => (one === scope ? on : chosen.includes(one))));
+    onChange(offered.filter((item) => (item === scope ? on : chosen.includes(item))));
   return (
     <fieldset className="flex flex-col gap-1">
       <legend className="font-medium text-sm">Scopes</legend>

@@ -15,12 +15,12 @@ import { Button, IconButton } from '../../ui/button.tsx';
 import { Copy } from '../../ui/copy.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Field, TextField } from '../../ui/field.tsx';
-import { placed } from '../../ui/placed.ts';
+import { assignErrorToField } from '../../ui/field-errors.ts';
 import { Select } from '../../ui/select.tsx';
 import { Empty, Reading } from '../../ui/states.tsx';
 import { Ago, Clock } from '../../ui/time.tsx';
-import { OwnList, OwnRow, Used } from './own-list.tsx';
 import { Section } from './section.tsx';
+import { SettingsList, SettingsRow, Used } from './settings-list.tsx';
 import { LimitedTo, type Limits, TokenLimits } from './token-limits.tsx';
 import { Scopes } from './token-scopes.tsx';
 
@@ -51,14 +51,14 @@ export function Tokens() {
               cli="svc tokens create NAME"
             />
           ) : (
-            <OwnList>
+            <SettingsList>
               {tokens.map((token) => (
-                <OwnRow
+                <SettingsRow
                   key={token.id}
                   name={token.name}
                   about={
                     <>
-                      {token.scopes.join(', ') || 'no scopes'} · <LimitsOf token={token} />
+                      {token.scopes.join(', ') || 'no scopes'} · <TokenLimitsText token={token} />
                       created <Ago at={token.created_at} /> · <Used at={token.last_used_at} /> ·{' '}
                       {token.expires_at ? (
                         <>
@@ -75,9 +75,9 @@ export function Tokens() {
                     icon={<Trash2 aria-hidden />}
                     onClick={() => setDeleting(token)}
                   />
-                </OwnRow>
+                </SettingsRow>
               ))}
-            </OwnList>
+            </SettingsList>
           )
         }
       </Reading>
@@ -110,8 +110,8 @@ function CreatedToken({ token, onDone }: { token: Answered<'createToken'>; onDon
   );
 }
 
-function LimitsOf({ token }: { token: Token }) {
-  const limits = limitsOf(token);
+function TokenLimitsText({ token }: { token: Token }) {
+  const limits = toLimits(token);
   return (
     limits && (
       <>
@@ -122,7 +122,7 @@ function LimitsOf({ token }: { token: Token }) {
 }
 
 /** The limits of an API token; null: none. */
-function limitsOf({ agent_ids, team_ids }: Token): Limits | null {
+function toLimits({ agent_ids, team_ids }: Token): Limits | null {
   return agent_ids === null && team_ids === null
     ? null
     : { agent_ids: agent_ids ?? [], team_ids: team_ids ?? [] };
@@ -152,13 +152,13 @@ function NewToken({
   // The expiry must not move between retries of the same request.
   const [opened_at] = useState(Date.now);
   const create = useCreateToken(onCreated);
-  const wrong = placed(create.error, ['name', 'expires_at', 'scopes', 'agent_ids', 'team_ids']);
+  const wrong = assignErrorToField(create.error, ['name', 'expires_at', 'scopes', 'agent_ids', 'team_ids']);
   const submit = () => {
     const lacks_limits = limits !== null && limits.agent_ids.length + limits.team_ids.length === 0;
     setUnlimited(lacks_limits);
     if (lacks_limits) return;
     create.mutate({
-      ...{ name: name.trim(), expires_at: endOf(span, day, opened_at), scopes },
+      ...{ name: name.trim(), expires_at: expiryTime(span, day, opened_at), scopes },
       ...(limits && { agent_ids: [...limits.agent_ids], team_ids: [...limits.team_ids] }),
     });
   };
@@ -232,7 +232,7 @@ function useCreateToken(onCreated: (token: Answered<'createToken'>) => void) {
 }
 
 /** A day ends at local midnight. */
-function endOf(span: string, day: string, from_ms: number): string | null {
+function expiryTime(span: string, day: string, from_ms: number): string | null {
   if (span === '') return null;
   if (span !== 'date') return new Date(from_ms + Number(span) * 86_400_000).toISOString();
   const end = new Date(`${day}T00:00:00`);
@@ -258,7 +258,7 @@ function DeleteToken({ token, onClose }: { token: Token; onClose: () => void }) 
     >
       <ActForm
         act="Delete token"
-        look="danger"
+        variant="danger"
         busy={end.isPending}
         error={end.error ? errorMessage(end.error) : undefined}
         onSubmit={() => end.mutate()}

@@ -11,7 +11,7 @@ export interface BoardProps extends Omit<CardProps, 'shown'> {
 }
 
 export function Board({ tasks, narrow, ...rest }: BoardProps) {
-  const shown = new Map(tasks.map((one) => [one.task.id, one]));
+  const shown = new Map(tasks.map((task) => [task.task.id, task]));
   const board = onBoard(tasks.map(({ task }) => task));
   return (
     <div

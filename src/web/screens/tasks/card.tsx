@@ -6,7 +6,7 @@ import { Button, IconButton } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
 import { Menu } from '../../ui/menu.tsx';
 import { Status } from '../../ui/status.tsx';
-import { columns, labelOf, neighbour, type TaskStatus } from './columns.ts';
+import { columnLabel, columns, neighbour, type TaskStatus } from './columns.ts';
 import type { TaskRecord } from './data.ts';
 import type { Refusal, ShownTask } from './shown.ts';
 
@@ -51,7 +51,7 @@ export function Card({ shown, open_id, refusal, onMove, onEdit }: CardProps) {
           <p className="break-words text-failed">{refused.message}</p>
           {task.status !== refused.status && (
             <Button onClick={() => onMove(task, refused.status)}>
-              Move to {labelOf(refused.status)} anyway
+              Move to {columnLabel(refused.status)} anyway
             </Button>
           )}
         </div>

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ReviewRecord } from '../../api/queries.ts';
-import { columns, latestFirst, matching, neighbour, onBoard, waitingIn } from './columns.ts';
+import { columns, countWaiting, latestFirst, matching, neighbour, onBoard } from './columns.ts';
 import type { TaskRecord } from './data.ts';
 
 const task = (number: number, more: Partial<TaskRecord> = {}): TaskRecord => ({
@@ -52,6 +52,6 @@ test('the filter requires all words, and matches task numbers', () => {
 test('counts only pending reviews of the run', () => {
   const review = (run_id: string | null, status: string) => ({ run_id, status }) as ReviewRecord;
   const reviews = [review('run_1', 'pending'), review('run_1', 'answered'), review('run_2', 'pending')];
-  expect(waitingIn([...reviews, review(null, 'pending')], 'run_1')).toBe(1);
-  expect(waitingIn([review(null, 'pending')], null)).toBe(0);
+  expect(countWaiting([...reviews, review(null, 'pending')], 'run_1')).toBe(1);
+  expect(countWaiting([review(null, 'pending')], null)).toBe(0);
 });

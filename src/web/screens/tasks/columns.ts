@@ -11,7 +11,7 @@ export const columns = [
   { status: 'cancelled', label: 'Cancelled' },
 ] as const satisfies readonly { status: TaskStatus; label: string }[];
 
-export function labelOf(status: TaskStatus): string {
+export function columnLabel(status: TaskStatus): string {
   return columns.find((column) => column.status === status)?.label ?? status;
 }
 
@@ -46,10 +46,10 @@ export function matching(tasks: readonly TaskRecord[], q: string): TaskRecord[] 
 }
 
 /** The number of the run's pending questions. */
-export function waitingIn(
+export function countWaiting(
   questions: readonly { run_id: string | null; status: string }[],
   run_id: string | null,
 ): number {
   if (run_id === null) return 0;
-  return questions.filter((one) => one.run_id === run_id && one.status === 'pending').length;
+  return questions.filter((question) => question.run_id === run_id && question.status === 'pending').length;
 }

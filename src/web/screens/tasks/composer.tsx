@@ -12,7 +12,14 @@ import { MessageArea } from '../../ui/message-area.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Select } from '../../ui/select.tsx';
 import type { TaskRecord } from './data.ts';
-import { excerpt, type MessageRecord, type MessageRoute, nameOf, placeOf, receivers } from './talk.ts';
+import {
+  composerFieldFor,
+  excerpt,
+  type MessageRecord,
+  type MessageRoute,
+  receivers,
+  shortActorName,
+} from './thread.ts';
 
 const routes: readonly { route: MessageRoute; label: string }[] = [
   { route: 'to_leader', label: 'Leader' },
@@ -71,14 +78,14 @@ export function Composer({
   const submit = () => {
     if (!send.isPending && !is_offline) send.mutate({ text, nth: nth.current });
   };
-  const words = send.error ? errorMessage(send.error) : null;
-  const place = words === null ? null : placeOf(words);
+  const error_message = send.error ? errorMessage(send.error) : null;
+  const place = error_message === null ? null : composerFieldFor(error_message);
   const wrong = (field: typeof place) =>
     place === field ? { 'aria-invalid': true as const, 'aria-describedby': `said-${field}-${task.id}` } : {};
   const said = (field: typeof place) =>
     place === field && (
       <p id={`said-${field}-${task.id}`} role="alert" className="break-words text-failed text-sm">
-        {words}
+        {error_message}
       </p>
     );
   return (
@@ -92,7 +99,7 @@ export function Composer({
       {answered && (
         <p className="flex items-center gap-1 text-muted text-sm">
           <span className="min-w-0 truncate">
-            Reply to {nameOf(answered.from_actor_id)}: {excerpt(answered)}
+            Reply to {shortActorName(answered.from_actor_id)}: {excerpt(answered)}
           </span>
           <IconButton label="Cancel reply" icon={<X aria-hidden />} onClick={() => onAnswer(null)} />
         </p>
@@ -129,7 +136,7 @@ export function Composer({
               onChange={setMember}
               choices={[
                 { value: '', label: 'Choose a member' },
-                ...receivers(team).map((id) => ({ value: id, label: nameOf(id) })),
+                ...receivers(team).map((id) => ({ value: id, label: shortActorName(id) })),
               ]}
             />
           </span>
@@ -139,7 +146,7 @@ export function Composer({
       {said('member')}
       <div className="flex items-end gap-2">
         <MessageArea ref={area} {...wrong('text')} text={text} onText={setText} onSend={submit} />
-        <Button type="submit" look="primary" busy={send.isPending} disabled={is_offline}>
+        <Button type="submit" variant="primary" busy={send.isPending} disabled={is_offline}>
           {send.isPending ? 'Sending…' : 'Send'}
         </Button>
       </div>

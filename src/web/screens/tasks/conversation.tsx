@@ -15,7 +15,7 @@ import { isRunOpen, useStartRun, useThread } from './data.ts';
 import type { TasksSearch } from './feature.ts';
 import { Messages } from './messages.tsx';
 import type { Refusal, ShownTask } from './shown.ts';
-import type { MessageRecord } from './talk.ts';
+import type { MessageRecord } from './thread.ts';
 
 const SEARCH_AFTER_MS = 250;
 

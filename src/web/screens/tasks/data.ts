@@ -19,7 +19,7 @@ import { type RunRecord, runsQuery, type TeamRecord } from '../../api/queries.ts
 import { streams } from '../../live/streams.ts';
 import type { TaskStatus } from './columns.ts';
 import { keys } from './keys.ts';
-import { inOrder, type MessageRecord, matchingShown } from './talk.ts';
+import { filterShown, type MessageRecord, topologicalOrder } from './thread.ts';
 
 export type TaskRecord = Answered<'getTask'>;
 
@@ -42,12 +42,12 @@ const combined = <T>(reads: UseQueryResult<T[]>[]) => {
   };
 };
 
-export function useTasksOf(teams: readonly TeamRecord[]) {
+export function useTeamTasks(teams: readonly TeamRecord[]) {
   return useQueries({ queries: teams.map(({ id }) => tasksQuery(id)), combine: combined<TaskRecord> });
 }
 
 /** The runs of the tasks' teams, by id. */
-export function useRunsOf(tasks: readonly TaskRecord[]): Map<string, RunRecord> {
+export function useTaskRuns(tasks: readonly TaskRecord[]): Map<string, RunRecord> {
   const teams = [...new Set(tasks.filter(({ run_id }) => run_id !== null).map(({ team_id }) => team_id))];
   const { data } = useQueries({ queries: teams.map((id) => runsQuery(id)), combine: combined<RunRecord> });
   return useMemo(() => new Map((data ?? []).map((run) => [run.id, run])), [data]);
@@ -67,16 +67,16 @@ export function putTask(queries: QueryClient, task: TaskRecord): void {
   });
 }
 
-const paramsOf = ({ team_id, id }: TaskRecord) => ({ team_id, task_id: id });
+const taskParams = ({ team_id, id }: TaskRecord) => ({ team_id, task_id: id });
 
 /** After a version conflict, reads and caches the current task; null for any other error. */
-export async function readAfterConflict(
+export async function refetchAfterConflict(
   queries: QueryClient,
   task: TaskRecord,
   error: unknown,
 ): Promise<TaskRecord | null> {
   if (!(error instanceof Problem) || error.code !== 'task_changed') return null;
-  const now = await call('getTask', { params: paramsOf(task) });
+  const now = await call('getTask', { params: taskParams(task) });
   putTask(queries, now);
   return now;
 }
@@ -96,14 +96,14 @@ export function useMove(listener: {
   return useMutation({
     mutationKey: MOVE,
     mutationFn: ({ task, status }: Move) =>
-      call('updateTask', { params: paramsOf(task), body: { status, version: task.version } }),
+      call('updateTask', { params: taskParams(task), body: { status, version: task.version } }),
     onSuccess: (task) => {
       putTask(queries, task);
       listener.onMoved(task);
     },
     onError: async (error, { task, status }) => {
       listener.onRefused(task, status, error);
-      await readAfterConflict(queries, task, error).catch(() => null);
+      await refetchAfterConflict(queries, task, error).catch(() => null);
     },
   });
 }
@@ -122,7 +122,7 @@ export function useStartRun(task: TaskRecord) {
   const keyOf = useActKey();
   return useMutation({
     mutationFn: () =>
-      call('startTaskRun', { params: paramsOf(task), idempotency_key: keyOf([task.id, task.version]) }),
+      call('startTaskRun', { params: taskParams(task), idempotency_key: keyOf([task.id, task.version]) }),
     onSuccess: (run) => {
       queries.setQueryData<RunRecord[]>(shared_keys.runs(task.team_id), (rows) =>
         rows?.some(({ id }) => id === run.id) ? rows : [run, ...(rows ?? [])],
@@ -168,17 +168,17 @@ export function useThread(task: TaskRecord, shown: { q?: string | undefined; thr
   });
   const messages = useMemo(() => {
     const pages = (read.data?.pages ?? []).map(({ items }) => items);
-    return inOrder(pages, matchingShown(fresh, pages.flat(), { q, thread }));
+    return topologicalOrder(pages, filterShown(fresh, pages.flat(), { q, thread }));
   }, [read.data, fresh, q, thread]);
   return { read, messages, add };
 }
 
 /** A message that is not on the page, to show what a reply answers. */
-export function useMessage(task: TaskRecord, message_id: number, wanted: boolean) {
+export function useMessage(task: TaskRecord, message_id: number, enabled: boolean) {
   const { data } = useQuery({
     queryKey: keys.message(task.id, message_id),
-    queryFn: () => call('getMessage', { params: { ...paramsOf(task), message_id: String(message_id) } }),
-    enabled: wanted,
+    queryFn: () => call('getMessage', { params: { ...taskParams(task), message_id: String(message_id) } }),
+    enabled: enabled,
   });
   return data ?? null;
 }

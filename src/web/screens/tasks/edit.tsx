@@ -11,8 +11,8 @@ import { Field, inputClass, TextField } from '../../ui/field.tsx';
 import { hasModifier } from '../../ui/keys.ts';
 import { Select } from '../../ui/select.tsx';
 import type { TaskRecord } from './data.ts';
-import { putTask, readAfterConflict } from './data.ts';
-import { taskFieldOf } from './talk.ts';
+import { putTask, refetchAfterConflict } from './data.ts';
+import { taskFieldFor } from './thread.ts';
 
 interface Fields extends Record<string, string> {
   title: string;
@@ -20,7 +20,7 @@ interface Fields extends Record<string, string> {
   assignee: string;
 }
 
-const bodyOf = ({ title, description, assignee }: Fields) => ({
+const toBody = ({ title, description, assignee }: Fields) => ({
   title,
   description,
   assignee_member_id: assignee === '' ? null : assignee,
@@ -44,7 +44,7 @@ export function NewTask({
   const keyOf = useActKey();
   const create = useMutation({
     mutationFn: () => {
-      const body = bodyOf(fields);
+      const body = toBody(fields);
       const params = { team_id: team.id };
       return call('createTask', { params, body, idempotency_key: keyOf([team.id, body]) });
     },
@@ -106,7 +106,7 @@ export function EditTask({
   const save = useMutation({
     mutationFn: () => {
       const { team_id, id } = task;
-      const body = { ...bodyOf(fields), version: base.version };
+      const body = { ...toBody(fields), version: base.version };
       return call('updateTask', { params: { team_id, task_id: id }, body });
     },
     onSuccess: (saved) => {
@@ -115,7 +115,7 @@ export function EditTask({
       onClose();
     },
     onError: async (error) => {
-      const now = await readAfterConflict(queries, task, error).catch(() => null);
+      const now = await refetchAfterConflict(queries, task, error).catch(() => null);
       if (!now) return;
       // Keep the user's fields, including those that were equal to the old version.
       setFields(fields);
@@ -181,7 +181,7 @@ function TaskForm({
   children: ReactNode;
 }) {
   const message = error ? errorMessage(error) : '';
-  const place = message && taskFieldOf(message);
+  const place = message && taskFieldFor(message);
   const submit = (event?: FormEvent) => {
     event?.preventDefault();
     if (!busy) onSubmit();
@@ -229,7 +229,7 @@ function TaskForm({
           {message}
         </p>
       )}
-      <Button type="submit" look="primary" busy={busy} className="self-start">
+      <Button type="submit" variant="primary" busy={busy} className="self-start">
         {label}
       </Button>
     </form>

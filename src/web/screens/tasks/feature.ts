@@ -3,7 +3,7 @@ import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { ListChecks } from 'lucide-react';
 import type { WebFeature } from '../../feature.ts';
 import { app } from '../../frame-routes.ts';
-import { oneOf, text } from '../../search.ts';
+import { parseChoice, text } from '../../search.ts';
 import { keys } from './keys.ts';
 
 export interface TasksSearch {
@@ -22,7 +22,7 @@ const screen = createRoute({
   validateSearch: (search: Record<string, unknown>): TasksSearch => ({
     team: text(search.team),
     task: text(search.task),
-    view: oneOf(search.view, ['list']),
+    view: parseChoice(search.view, ['list']),
     q: text(search.q),
     thread: Number.isSafeInteger(search.thread) ? (search.thread as number) : undefined,
   }),

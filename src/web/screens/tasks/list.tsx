@@ -16,7 +16,7 @@ const columns = [
 ];
 
 export function TaskList({ tasks, ...rest }: Omit<CardProps, 'shown'> & { tasks: readonly ShownTask[] }) {
-  const by_id = new Map(tasks.map((one) => [one.task.id, one]));
+  const by_id = new Map(tasks.map((task) => [task.task.id, task]));
   const rows = latestFirst(tasks.map(({ task }) => task)).map(({ id }) => by_id.get(id)!);
   const has_teams = rows.some(({ team_name }) => team_name !== null);
   const { onMove, onEdit, open_id } = rest;

@@ -5,7 +5,14 @@ import { Button } from '../../ui/button.tsx';
 import { Clock } from '../../ui/time.tsx';
 import type { TaskRecord } from './data.ts';
 import { useMessage } from './data.ts';
-import { excerpt, type MessageRecord, nameOf, payloadRest, pieces, receiverOf } from './talk.ts';
+import {
+  excerpt,
+  formatReceiver,
+  type MessageRecord,
+  payloadRest,
+  pieces,
+  shortActorName,
+} from './thread.ts';
 
 export function Message({
   task,
@@ -22,7 +29,7 @@ export function Message({
   onThread: (message_id: number) => void;
 }) {
   const me = useSession()?.user.username;
-  const from = nameOf(message.from_actor_id);
+  const from = shortActorName(message.from_actor_id);
   const is_mine = message.from_actor_id === `user:${me}`;
   const rest = payloadRest(message);
   return (
@@ -32,7 +39,7 @@ export function Message({
         <span className="text-muted text-sm">
           <span aria-hidden>→ </span>
           <span className="sr-only">to </span>
-          {receiverOf(message)}
+          {formatReceiver(message)}
         </span>
         <span className="ml-auto text-muted text-sm">
           <Clock at={message.created_at} />
@@ -72,7 +79,7 @@ export function Message({
       )}
       <div className="-ml-2.5 flex flex-wrap items-center text-muted text-sm">
         <Button
-          look="quiet"
+          variant="quiet"
           className="text-sm"
           aria-label={`Reply to ${from}: ${excerpt(message)}`}
           onClick={() => onAnswer(message)}
@@ -80,7 +87,7 @@ export function Message({
           Reply
         </Button>
         {message.thread !== message.id && (
-          <Button look="quiet" className="text-sm" onClick={() => onThread(message.thread)}>
+          <Button variant="quiet" className="text-sm" onClick={() => onThread(message.thread)}>
             Thread
           </Button>
         )}
@@ -104,8 +111,8 @@ function Answered({
   const read = useMessage(task, message_id, known === null);
   const answered = known ?? read;
   const go = () => {
-    const there = document.querySelector(`[data-message="${message_id}"]`);
-    if (there) there.scrollIntoView({ block: 'center' });
+    const target = document.querySelector(`[data-message="${message_id}"]`);
+    if (target) target.scrollIntoView({ block: 'center' });
     else onThread(message_id);
   };
   return (
@@ -117,7 +124,7 @@ function Answered({
       <CornerDownRight aria-hidden className="size-3.5 shrink-0" />
       <span className="truncate">
         {answered
-          ? `${nameOf(answered.from_actor_id)}: ${excerpt(answered)}`
+          ? `${shortActorName(answered.from_actor_id)}: ${excerpt(answered)}`
           : `Reply to message ${message_id}`}
       </span>
     </button>

@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { Button } from '../../ui/button.tsx';
 import type { TaskRecord } from './data.ts';
 import { Message } from './message.tsx';
-import type { MessageRecord } from './talk.ts';
+import type { MessageRecord } from './thread.ts';
 
 /** Distance from the end that counts as the end. */
 const NEAR_PX = 40;
@@ -49,7 +49,7 @@ export function Messages({
         <div ref={follow}>
           {has_older && (
             <div className="flex justify-center pb-2">
-              <Button look="quiet" busy={is_reading} onClick={onOlder}>
+              <Button variant="quiet" busy={is_reading} onClick={onOlder}>
                 {is_reading ? 'Loading…' : 'Show earlier messages'}
               </Button>
             </div>
@@ -76,7 +76,7 @@ export function Messages({
       </div>
       {unseen > 0 && (
         <Button
-          look="primary"
+          variant="primary"
           icon={<ArrowDown aria-hidden />}
           onClick={toEnd}
           className="absolute right-4 bottom-3 min-w-24 shadow-overlay"

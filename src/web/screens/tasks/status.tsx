@@ -1,7 +1,7 @@
 /** The status of a task, with the label of its column. */
 import { Ban, Check, Circle, CircleDot, type LucideIcon, TriangleAlert } from 'lucide-react';
 import { cx } from '../../ui/cx.ts';
-import { labelOf, type TaskStatus } from './columns.ts';
+import { columnLabel, type TaskStatus } from './columns.ts';
 
 const looks: Record<TaskStatus, [LucideIcon, colour: string]> = {
   open: [Circle, 'text-muted'],
@@ -16,7 +16,7 @@ export function TaskStatusLabel({ status, className }: { status: TaskStatus; cla
   return (
     <span className={cx('inline-flex items-center gap-1 whitespace-nowrap', colour, className)}>
       <Icon aria-hidden className="size-3.5 shrink-0" />
-      {labelOf(status)}
+      {columnLabel(status)}
     </span>
   );
 }

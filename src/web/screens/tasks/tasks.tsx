@@ -12,10 +12,10 @@ import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty, Reading } from '../../ui/states.tsx';
 import { Board } from './board.tsx';
-import { labelOf, matching, type TaskStatus, waitingIn } from './columns.ts';
+import { columnLabel, countWaiting, matching, type TaskStatus } from './columns.ts';
 import { Conversation } from './conversation.tsx';
 import type { TaskRecord } from './data.ts';
-import { useMove, useMoving, useRunsOf, useTasksOf } from './data.ts';
+import { useMove, useMoving, useTaskRuns, useTeamTasks } from './data.ts';
 import { EditTask, NewTask } from './edit.tsx';
 import type { TasksSearch } from './feature.ts';
 import { TaskList } from './list.tsx';
@@ -41,7 +41,7 @@ export function Tasks() {
       actions={
         all.length > 0 && (
           <Button
-            look="primary"
+            variant="primary"
             icon={<Plus aria-hidden />}
             onClick={() => setDialog('new')}
             className={cx(open && 'max-lg:hidden')}
@@ -100,7 +100,7 @@ export function Tasks() {
               <Button onClick={() => change({ team: undefined, task: undefined })}>Show all teams</Button>
             </Empty>
           ) : (
-            <TasksOf
+            <TeamTasks
               // Another set of teams has other queries.
               key={search.team ?? ''}
               teams={chosen}
@@ -130,7 +130,7 @@ export function Tasks() {
   );
 }
 
-function TasksOf({
+function TeamTasks({
   teams,
   search,
   change,
@@ -143,8 +143,8 @@ function TasksOf({
   onNew: () => void;
   onEdit: (task: TaskRecord) => void;
 }) {
-  const read = useTasksOf(teams);
-  const runs = useRunsOf(read.data ?? []);
+  const read = useTeamTasks(teams);
+  const runs = useTaskRuns(read.data ?? []);
   const { data: reviews } = useQuery(reviewsQuery);
   const { data: elicitations } = useQuery(elicitationsQuery);
   const { moved, refusal, onMove } = useMoves();
@@ -158,7 +158,7 @@ function TasksOf({
         task: { ...task, status: moving.get(task.id) ?? task.status },
         team_name: teams.length > 1 ? (names.get(task.team_id) ?? null) : null,
         run: task.run_id === null ? null : (runs.get(task.run_id) ?? null),
-        waiting: waitingIn(questions, task.run_id),
+        waiting: countWaiting(questions, task.run_id),
       }),
     );
   }, [read.data, teams, runs, reviews, elicitations, moving]);
@@ -194,7 +194,7 @@ function TasksOf({
                 title="No tasks yet. A task is work that you ask a team to do."
                 cli="svc tasks create TEAM 'Add gift cards'"
               >
-                <Button look="primary" onClick={onNew}>
+                <Button variant="primary" onClick={onNew}>
                   New task
                 </Button>
               </Empty>
@@ -244,7 +244,7 @@ function useMoves() {
   const [refusal, setRefusal] = useState<Refusal | null>(null);
   const [moved, setMoved] = useState('');
   const move = useMove({
-    onMoved: ({ number, status }) => setMoved(`Moved #${number} to ${labelOf(status)}`),
+    onMoved: ({ number, status }) => setMoved(`Moved #${number} to ${columnLabel(status)}`),
     onRefused: ({ id }, status, error) => setRefusal({ task_id: id, status, message: errorMessage(error) }),
   });
   const refocus = useRef<string | null>(null);

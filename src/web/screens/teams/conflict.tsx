@@ -3,7 +3,7 @@ import { diffLines } from 'diff/lib/diff/line.js';
 import { useMemo } from 'react';
 import type { TeamRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
-import { parse, textOf, write } from './document.ts';
+import { formatDocument, parse, write } from './document.ts';
 
 const CONTEXT = 3;
 
@@ -20,7 +20,7 @@ export function Conflict({
   onKeep: () => void;
   onTake: () => void;
 }) {
-  const lines = useMemo(() => linesOf(textOf(theirs), mine), [theirs, mine]);
+  const lines = useMemo(() => diffTexts(formatDocument(theirs), mine), [theirs, mine]);
   return (
     <section
       aria-label="Both versions"
@@ -50,7 +50,7 @@ export function Conflict({
         ))}
       </section>
       <div className="flex flex-wrap gap-2">
-        <Button look="primary" busy={busy} onClick={onKeep}>
+        <Button variant="primary" busy={busy} onClick={onKeep}>
           Overwrite with mine
         </Button>
         <Button disabled={busy} onClick={onTake}>
@@ -67,7 +67,7 @@ interface Line {
 }
 
 /** Changed lines with a few around them. */
-function linesOf(theirs: string, mine: string): Line[] {
+function diffTexts(theirs: string, mine: string): Line[] {
   // Ignore differences in formatting.
   const { doc } = parse(mine);
   const lines = diffLines(theirs, doc ? write(doc) : mine).flatMap(({ value, added, removed }) =>

@@ -11,7 +11,7 @@ import {
   renameStep,
   write,
 } from './document.ts';
-import { faultIn, placeOf } from './faults.ts';
+import { findFault, pathInMessage } from './faults.ts';
 
 const team = (): Doc => ({
   name: 'site',
@@ -49,9 +49,9 @@ describe('a document', () => {
   });
 
   test('gets the missing parents of a new field, and loses a field that is set to undefined', () => {
-    const made = put({}, ['spec', 'members', 0, 'member_id'], 'a');
-    expect(made).toEqual({ spec: { members: [{ member_id: 'a' }] } });
-    expect(put(made, ['spec', 'members', 0], undefined)).toEqual({ spec: { members: [] } });
+    const value = put({}, ['spec', 'members', 0, 'member_id'], 'a');
+    expect(value).toEqual({ spec: { members: [{ member_id: 'a' }] } });
+    expect(put(value, ['spec', 'members', 0], undefined)).toEqual({ spec: { members: [] } });
   });
 });
 
@@ -137,28 +137,28 @@ describe('the field of an error', () => {
     ],
     ['spec.leader_member_id must reference a defined member', (doc) => doc, 'spec.leader_member_id'],
   ])('is found for: %s', (message, invalidate, place) => {
-    expect(placeOf(message, invalidate(team()))?.join('.')).toBe(place);
+    expect(pathInMessage(message, invalidate(team()))?.join('.')).toBe(place);
   });
 
   test('is null for an error that is not about the definition', () => {
-    expect(placeOf('user not found', team())).toBeNull();
-    expect(placeOf('team definition changed concurrently; reload and retry', team())).toBeNull();
+    expect(pathInMessage('user not found', team())).toBeNull();
+    expect(pathInMessage('team definition changed concurrently; reload and retry', team())).toBeNull();
   });
 });
 
 describe('validation while the user types', () => {
   test('accepts a valid definition, and one with missing fields', () => {
-    expect(faultIn(team())).toBeNull();
-    expect(faultIn({ spec: { members: [{}] } })).toBeNull();
-    expect(faultIn({})).toBeNull();
+    expect(findFault(team())).toBeNull();
+    expect(findFault({ spec: { members: [{}] } })).toBeNull();
+    expect(findFault({})).toBeNull();
   });
 
   test('returns the message of the service, with the field', () => {
-    expect(faultIn(put(team(), ['spec', 'steps', 0, 'depends_on'], ['c']))).toEqual({
+    expect(findFault(put(team(), ['spec', 'steps', 0, 'depends_on'], ['c']))).toEqual({
       path: ['spec', 'steps', 0, 'depends_on'],
       message: 'spec.steps must not contain a dependency cycle',
     });
-    expect(faultIn(put(team(), ['spec', 'steps', 1, 'member_id'], 'nobody'))).toEqual({
+    expect(findFault(put(team(), ['spec', 'steps', 1, 'member_id'], 'nobody'))).toEqual({
       path: ['spec', 'steps', 1, 'member_id'],
       message: 'spec.steps[].member_id must reference a defined member',
     });

@@ -25,7 +25,7 @@ export function write(doc: Doc): string {
 }
 
 /** The editable part of a team. */
-export function textOf(team: {
+export function formatDocument(team: {
   name: string;
   description: string;
   human_members: string[];
@@ -51,20 +51,20 @@ export function at(doc: Json | undefined, path: Path): Json | undefined {
 
 /** Sets a value in the document; undefined removes it. Missing parents are created. */
 export function put(doc: Doc, path: Path, value: Json | undefined): Doc {
-  return putIn(doc, path, value) as Doc;
+  return setAt(doc, path, value) as Doc;
 }
 
-function putIn(into: Json | undefined, path: Path, value: Json | undefined): Json | undefined {
+function setAt(into: Json | undefined, path: Path, value: Json | undefined): Json | undefined {
   const [part, ...rest] = path;
   if (part === undefined) return value;
   if (typeof part === 'number') {
     const list = Array.isArray(into) ? into : [];
-    const next = putIn(list[part], rest, value);
+    const next = setAt(list[part], rest, value);
     if (next === undefined) return list.toSpliced(part, 1);
     return part < list.length ? list.with(part, next) : [...list, next];
   }
   const record = isObject(into) ? into : {};
-  const next = putIn(Object.hasOwn(record, part) ? record[part] : undefined, rest, value);
+  const next = setAt(Object.hasOwn(record, part) ? record[part] : undefined, rest, value);
   const { [part]: _, ...others } = record;
   if (next === undefined) return others;
   // The key keeps its place, so that the text does not jump while the user types.
@@ -74,24 +74,24 @@ function putIn(into: Json | undefined, path: Path, value: Json | undefined): Jso
 }
 
 /** The objects of a list; any other item is replaced with an empty object, to keep the positions. */
-export function listAt(doc: Doc, path: Path): Doc[] {
+export function getList(doc: Doc, path: Path): Doc[] {
   const list = at(doc, path);
-  return Array.isArray(list) ? list.map((one) => (isObject(one) ? one : {})) : [];
+  return Array.isArray(list) ? list.map((item) => (isObject(item) ? item : {})) : [];
 }
 
-export function textAt(doc: Json | undefined, path: Path): string {
+export function getText(doc: Json | undefined, path: Path): string {
   const value = at(doc, path);
   return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
 }
 
 /** Renames a member everywhere in the definition. */
 export function renameMember(doc: Doc, index: number, name: string): Doc {
-  const before = textAt(doc, ['spec', 'members', index, 'member_id']);
+  const before = getText(doc, ['spec', 'members', index, 'member_id']);
   let next = put(doc, ['spec', 'members', index, 'member_id'], name);
-  if (before === '' || listAt(next, ['spec', 'members']).some(({ member_id }) => member_id === before))
+  if (before === '' || getList(next, ['spec', 'members']).some(({ member_id }) => member_id === before))
     return next;
   if (at(next, ['spec', 'leader_member_id']) === before) next = put(next, ['spec', 'leader_member_id'], name);
-  for (const [place, { member_id }] of listAt(next, ['spec', 'steps']).entries()) {
+  for (const [place, { member_id }] of getList(next, ['spec', 'steps']).entries()) {
     if (member_id === before) next = put(next, ['spec', 'steps', place, 'member_id'], name);
   }
   return next;
@@ -99,24 +99,24 @@ export function renameMember(doc: Doc, index: number, name: string): Doc {
 
 /** Renames a step, also in the dependencies of other steps. */
 export function renameStep(doc: Doc, index: number, key: string): Doc {
-  const before = textAt(doc, ['spec', 'steps', index, 'step_key']);
+  const before = getText(doc, ['spec', 'steps', index, 'step_key']);
   const next = put(doc, ['spec', 'steps', index, 'step_key'], key);
-  if (before === '' || listAt(next, ['spec', 'steps']).some(({ step_key }) => step_key === before))
+  if (before === '' || getList(next, ['spec', 'steps']).some(({ step_key }) => step_key === before))
     return next;
   return mapNeeds(next, (need) => (need === before ? key : need));
 }
 
 /** Removes a step, also from the dependencies of other steps. */
 export function removeStep(doc: Doc, index: number): Doc {
-  const key = textAt(doc, ['spec', 'steps', index, 'step_key']);
+  const key = getText(doc, ['spec', 'steps', index, 'step_key']);
   const next = put(doc, ['spec', 'steps', index], undefined);
-  if (listAt(next, ['spec', 'steps']).some(({ step_key }) => step_key === key)) return next;
+  if (getList(next, ['spec', 'steps']).some(({ step_key }) => step_key === key)) return next;
   return mapNeeds(next, (need) => (need === key ? undefined : need));
 }
 
 function mapNeeds(doc: Doc, change: (need: Json) => Json | undefined): Doc {
   let next = doc;
-  for (const [place, { depends_on }] of listAt(doc, ['spec', 'steps']).entries()) {
+  for (const [place, { depends_on }] of getList(doc, ['spec', 'steps']).entries()) {
     if (!Array.isArray(depends_on)) continue;
     const needs = depends_on.map(change).filter((need) => need !== undefined);
     if (needs.length !== depends_on.length || needs.some((need, i) => need !== depends_on[i])) {
@@ -140,12 +140,12 @@ export interface DrawnStep {
 /** The steps that can be drawn, of a definition that may be incomplete. */
 export function drawable(doc: Doc): DrawnStep[] {
   const fallback =
-    textAt(doc, ['spec', 'leader_member_id']) || textAt(doc, ['spec', 'members', 0, 'member_id']);
-  return listAt(doc, ['spec', 'steps'])
+    getText(doc, ['spec', 'leader_member_id']) || getText(doc, ['spec', 'members', 0, 'member_id']);
+  return getList(doc, ['spec', 'steps'])
     .filter(({ step_key }) => typeof step_key === 'string' && step_key !== '')
     .map((step) => ({
       step_key: step.step_key as string,
-      member_id: textAt(step, ['member_id']) || fallback,
+      member_id: getText(step, ['member_id']) || fallback,
       depends_on: Array.isArray(step.depends_on)
         ? step.depends_on.filter((need): need is string => typeof need === 'string')
         : [],

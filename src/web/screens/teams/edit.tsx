@@ -4,7 +4,7 @@ import { useParams, useSearch } from '@tanstack/react-router';
 import { teamQuery } from '../../api/queries.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Reading } from '../../ui/states.tsx';
-import { type Doc, textOf, write } from './document.ts';
+import { type Doc, formatDocument, write } from './document.ts';
 import { Editor } from './editor.tsx';
 import { blank, templates } from './templates.ts';
 
@@ -37,7 +37,7 @@ export function EditTeam() {
       key={team_id}
       title={`Edit ${team.data.name}`}
       draft={`team.${team_id}`}
-      text={textOf(team.data)}
+      text={formatDocument(team.data)}
       team={team.data}
     />
   );

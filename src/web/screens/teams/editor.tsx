@@ -17,8 +17,8 @@ import { useOnline } from '../../ui/online.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { useAct } from '../run/act.ts';
 import { Conflict } from './conflict.tsx';
-import { type Doc, drawable, isObject, parse, textOf, write } from './document.ts';
-import { type Fault, faultIn, pathKey, placeOf } from './faults.ts';
+import { type Doc, drawable, formatDocument, isObject, parse, write } from './document.ts';
+import { type Fault, findFault, pathInMessage, pathKey } from './faults.ts';
 import { TeamForm } from './form.tsx';
 
 interface Saving {
@@ -42,10 +42,10 @@ export function Editor({
   const navigate = useNavigate();
   const online = useOnline();
   const [held, setHeld] = useDraft(draft);
-  const kept = readDraft(held);
-  const version = kept?.version ?? team?.version ?? null;
-  const text = kept?.text ?? begun;
-  const [wasKept] = useState(kept !== null);
+  const parsed_draft = readDraft(held);
+  const version = parsed_draft?.version ?? team?.version ?? null;
+  const text = parsed_draft?.text ?? begun;
+  const [wasRestored] = useState(parsed_draft !== null);
   const [pane, setPane] = useState<'form' | 'json'>('form');
   const [fault, setFault] = useState<Fault | null>(null);
   const [theirs, setTheirs] = useState<TeamRecord | null>(null);
@@ -82,7 +82,7 @@ export function Editor({
           return;
         }
         const { doc: sent } = parse(saving.text);
-        const path = sent && placeOf(errorMessage(error), sent);
+        const path = sent && pathInMessage(errorMessage(error), sent);
         setFault({ path: path ?? [], message: errorMessage(error) });
       },
     });
@@ -95,7 +95,7 @@ export function Editor({
 
   const shown = useDeferredValue(doc);
   const steps = drawable(shown);
-  const hint = fault === null && parsed.doc ? faultIn(doc) : null;
+  const hint = fault === null && parsed.doc ? findFault(doc) : null;
   const changed = held !== '' && text !== begun;
 
   return (
@@ -104,12 +104,12 @@ export function Editor({
       actions={
         <>
           {changed && (
-            <Button look="quiet" onClick={() => setHeld('')}>
+            <Button variant="quiet" onClick={() => setHeld('')}>
               Discard changes
             </Button>
           )}
           <Button
-            look="primary"
+            variant="primary"
             busy={save.isPending}
             disabled={parsed.doc === null || theirs !== null || !online}
             title={online ? undefined : 'You are offline'}
@@ -123,18 +123,18 @@ export function Editor({
         <div className="flex w-full flex-wrap items-center gap-2">
           <fieldset className="flex gap-1 lg:hidden">
             <legend className="sr-only">Edit as</legend>
-            {(['form', 'json'] as const).map((one) => (
+            {(['form', 'json'] as const).map((item) => (
               <button
-                key={one}
+                key={item}
                 type="button"
-                aria-pressed={pane === one}
-                onClick={() => setPane(one)}
+                aria-pressed={pane === item}
+                onClick={() => setPane(item)}
                 className={cx(
                   'tap rounded-md border px-3',
-                  pane === one ? 'border-accent font-medium' : 'border-line text-muted',
+                  pane === item ? 'border-accent font-medium' : 'border-line text-muted',
                 )}
               >
-                {one === 'form' ? 'Form' : 'JSON'}
+                {item === 'form' ? 'Form' : 'JSON'}
               </button>
             ))}
           </fieldset>
@@ -146,11 +146,12 @@ export function Editor({
             ) : hint ? (
               <span className="text-muted">Not valid yet: {hint.message}</span>
             ) : (
-              wasKept && changed && <span className="text-muted">Your unsaved changes were restored.</span>
+              wasRestored &&
+              changed && <span className="text-muted">Your unsaved changes were restored.</span>
             )}
           </p>
           {hint && (
-            <Button look="quiet" onClick={() => showPlace(hint, json.current, setPane)}>
+            <Button variant="quiet" onClick={() => showPlace(hint, json.current, setPane)}>
               Show
             </Button>
           )}
@@ -180,7 +181,7 @@ export function Editor({
           }}
           onTake={() => {
             setMine(text);
-            setText(textOf(theirs), theirs.version);
+            setText(formatDocument(theirs), theirs.version);
             queries.setQueryData(keys.team(theirs.id), theirs);
             setTheirs(null);
           }}

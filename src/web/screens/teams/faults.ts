@@ -5,7 +5,7 @@
 
 import { MEMBER_ID, specFault } from '../../../features/teams/rules/spec.ts';
 import type { TeamSpec } from '../../../features/teams/rules/team.ts';
-import { at, type Doc, isObject, type Json, listAt, type Path } from './document.ts';
+import { at, type Doc, getList, isObject, type Json, type Path } from './document.ts';
 
 export interface Fault {
   path: Path;
@@ -21,7 +21,7 @@ const elsewhere: Record<string, string> = {
 };
 
 /** The path of the field; null if the message is about no particular one. */
-export function placeOf(message: string, doc: Doc): Path | null {
+export function pathInMessage(message: string, doc: Doc): Path | null {
   const named = elsewhere[message];
   if (named) return [named];
   const found = /^([a-z_]+(?:\[\])?(?:\.[A-Za-z0-9_-]+(?:\[\])?)*) (.+)$/.exec(message);
@@ -30,7 +30,7 @@ export function placeOf(message: string, doc: Doc): Path | null {
   const parts = (elsewhere[name] ?? name).split('.').flatMap((part) => part.split(/(?=\[\])/));
   if (!['name', 'description', 'human_members', 'spec'].includes(parts[0]!)) return null;
   const candidates = expand(doc, parts);
-  if (rule.startsWith('must not contain a dependency cycle')) return cycleIn(doc);
+  if (rule.startsWith('must not contain a dependency cycle')) return findCycle(doc);
   return candidates.find((path) => isWrong(doc, path, rule)) ?? candidates.at(-1) ?? null;
 }
 
@@ -91,16 +91,16 @@ function isBlank(value: Json): boolean {
 /** The same field of all items in the list. */
 function listAbove(doc: Doc, path: Path): (Json | undefined)[] {
   const list = at(doc, path.slice(0, -2));
-  return Array.isArray(list) ? list.map((one) => at(one, path.slice(-1))) : [];
+  return Array.isArray(list) ? list.map((item) => at(item, path.slice(-1))) : [];
 }
 
 function names(doc: Doc, list: string, field: string): Json[] {
-  return listAt(doc, ['spec', list]).map((one) => one[field] ?? null);
+  return getList(doc, ['spec', list]).map((item) => item[field] ?? null);
 }
 
 /** The path of the first step in a dependency cycle. */
-function cycleIn(doc: Doc): Path {
-  const steps = listAt(doc, ['spec', 'steps']);
+function findCycle(doc: Doc): Path {
+  const steps = getList(doc, ['spec', 'steps']);
   const needs = new Map(
     steps.map(({ step_key, depends_on }) => [step_key, Array.isArray(depends_on) ? depends_on : []]),
   );
@@ -120,7 +120,7 @@ function cycleIn(doc: Doc): Path {
 }
 
 /** Checks the references between the parts as the service does, while the user types. */
-export function faultIn(doc: Doc): Fault | null {
+export function findFault(doc: Doc): Fault | null {
   const spec = shaped(doc);
   const fault = spec && specFault(spec);
   if (!fault) return null;
@@ -128,7 +128,7 @@ export function faultIn(doc: Doc): Fault | null {
     (text, part) => (typeof part === 'number' ? `${text}[]` : `${text}.${part}`),
     'spec',
   );
-  const path = fault.message.includes('cycle') ? cycleIn(doc) : ['spec', ...fault.path];
+  const path = fault.message.includes('cycle') ? findCycle(doc) : ['spec', ...fault.path];
   return { path, message: `${name} ${fault.message}` };
 }
 
@@ -136,17 +136,17 @@ export function faultIn(doc: Doc): Fault | null {
 function shaped(doc: Doc): TeamSpec | null {
   const spec = at(doc, ['spec']);
   if (!isObject(spec) || !Array.isArray(spec.members) || spec.members.length === 0) return null;
-  const members = spec.members.filter((one) => isObject(one) && typeof one.member_id === 'string');
+  const members = spec.members.filter((member) => isObject(member) && typeof member.member_id === 'string');
   const list = spec.steps ?? [];
   if (!Array.isArray(list) || members.length < spec.members.length) return null;
   const leader_member_id = spec.leader_member_id ?? null;
   if (leader_member_id !== null && typeof leader_member_id !== 'string') return null;
   const first = (members[0] as Doc).member_id;
-  const steps = list.map((one) => ({
-    ...(isObject(one) ? one : {}),
-    step_key: at(one, ['step_key']),
-    member_id: at(one, ['member_id']) ?? leader_member_id ?? first,
-    depends_on: [...new Set((at(one, ['depends_on']) ?? []) as Json[])],
+  const steps = list.map((item) => ({
+    ...(isObject(item) ? item : {}),
+    step_key: at(item, ['step_key']),
+    member_id: at(item, ['member_id']) ?? leader_member_id ?? first,
+    depends_on: [...new Set((at(item, ['depends_on']) ?? []) as Json[])],
   }));
   if (!steps.every(({ step_key }) => typeof step_key === 'string' && step_key !== '')) return null;
   return { members, leader_member_id, steps } as unknown as TeamSpec;

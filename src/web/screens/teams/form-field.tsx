@@ -1,7 +1,7 @@
 /** A form field that is bound to a path in the document. It shows the service's error about that path. */
 import { type ReactNode, useRef } from 'react';
 import { type ControlProps, Field, inputClass } from '../../ui/field.tsx';
-import { at, type Doc, type Json, type Path, put, textAt } from './document.ts';
+import { at, type Doc, getText, type Json, type Path, put } from './document.ts';
 import { type Fault, pathKey } from './faults.ts';
 
 export interface FormProps {
@@ -42,9 +42,9 @@ export function DocField({
 }) {
   const { doc, fault, onChange } = form;
   const key = pathKey(path);
-  const isMine = fault !== null && pathKey(fault.path) === key;
+  const isThisField = fault !== null && pathKey(fault.path) === key;
   const value = at(doc, path);
-  const text = list && Array.isArray(value) ? value.join(', ') : textAt(doc, path);
+  const text = list && Array.isArray(value) ? value.join(', ') : getText(doc, path);
   // While the user types a name, it may equal another one for a moment.
   const before = useRef<Doc | null>(null);
   const set = (next: string) => {
@@ -54,11 +54,11 @@ export function DocField({
     );
   };
   return (
-    <Field label={label} hint={hint} error={isMine ? fault.message : null}>
+    <Field label={label} hint={hint} error={isThisField ? fault.message : null}>
       {(control) => {
-        const placed: PlacedControl = { ...control, 'data-path': key };
-        if (children) return children(placed);
-        const common = { ...placed, className: inputClass };
+        const control_props: PlacedControl = { ...control, 'data-path': key };
+        if (children) return children(control_props);
+        const common = { ...control_props, className: inputClass };
         if (lines !== undefined) {
           return (
             <textarea {...common} rows={lines} value={text} onChange={(event) => set(event.target.value)} />
@@ -119,11 +119,12 @@ function read(
 }
 
 /** The known ids, none, and the current value if it is unknown. */
-export function choicesOf(known: readonly string[], value: string, none: string) {
-  const strange = value !== '' && !known.includes(value) ? [{ value, label: `${value} (not defined)` }] : [];
+export function buildChoices(known: readonly string[], value: string, none: string) {
+  const undefined_value =
+    value !== '' && !known.includes(value) ? [{ value, label: `${value} (not defined)` }] : [];
   return [
     { value: '', label: none },
     ...[...new Set(known)].map((id) => ({ value: id, label: id })),
-    ...strange,
+    ...undefined_value,
   ];
 }

@@ -2,9 +2,9 @@
 import { Plus } from 'lucide-react';
 import { Button } from '../../ui/button.tsx';
 import { Select } from '../../ui/select.tsx';
-import { type Doc, freeName, listAt, put, textAt } from './document.ts';
+import { type Doc, freeName, getList, getText, put } from './document.ts';
 import type { Fault } from './faults.ts';
-import { choicesOf, DocField, type FormProps } from './form-field.tsx';
+import { buildChoices, DocField, type FormProps } from './form-field.tsx';
 import { MemberForm } from './member-form.tsx';
 import { StepForm } from './step-form.tsx';
 
@@ -23,9 +23,11 @@ export function TeamForm({
   onChange: (doc: Doc) => void;
 }) {
   const form: FormProps = { doc, fault, onChange };
-  const members = listAt(doc, ['spec', 'members']);
-  const steps = listAt(doc, ['spec', 'steps']);
-  const ids = members.map((_, index) => textAt(doc, ['spec', 'members', index, 'member_id'])).filter(Boolean);
+  const members = getList(doc, ['spec', 'members']);
+  const steps = getList(doc, ['spec', 'steps']);
+  const ids = members
+    .map((_, index) => getText(doc, ['spec', 'members', index, 'member_id']))
+    .filter(Boolean);
   return (
     <fieldset disabled={disabled} className="flex min-w-0 flex-col gap-4">
       <legend className="sr-only">Definition</legend>
@@ -43,11 +45,11 @@ export function TeamForm({
           {(control) => (
             <Select
               {...control}
-              value={textAt(doc, ['spec', 'leader_member_id'])}
+              value={getText(doc, ['spec', 'leader_member_id'])}
               onChange={(value) =>
                 onChange(put(doc, ['spec', 'leader_member_id'], value === '' ? null : value))
               }
-              choices={choicesOf(ids, textAt(doc, ['spec', 'leader_member_id']), 'No leader')}
+              choices={buildChoices(ids, getText(doc, ['spec', 'leader_member_id']), 'No leader')}
             />
           )}
         </DocField>
@@ -55,7 +57,7 @@ export function TeamForm({
           {(control) => (
             <Select
               {...control}
-              value={textAt(doc, ['spec', 'review_route']) || 'human'}
+              value={getText(doc, ['spec', 'review_route']) || 'human'}
               onChange={(value) => onChange(put(doc, ['spec', 'review_route'], value))}
               choices={[
                 { value: 'human', label: 'People' },

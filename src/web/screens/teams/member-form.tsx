@@ -5,7 +5,7 @@ import { presetsQuery } from '../../api/queries.ts';
 import { IconButton } from '../../ui/button.tsx';
 import { permissionChoices } from '../../ui/permission-mode.tsx';
 import { Select } from '../../ui/select.tsx';
-import { at, isObject, type Json, put, renameMember, textAt } from './document.ts';
+import { at, getText, isObject, type Json, put, renameMember } from './document.ts';
 import { DocField, type FormProps } from './form-field.tsx';
 
 const EXTERNAL = 'external';
@@ -15,17 +15,17 @@ export function MemberForm({ form, index, alone }: { form: FormProps; index: num
   const { doc, onChange } = form;
   const path = ['spec', 'members', index] as const;
   const agent = at(doc, [...path, 'agent']);
-  const name = textAt(doc, [...path, 'member_id']);
+  const name = getText(doc, [...path, 'member_id']);
   const { data: presets = [] } = useQuery(presetsQuery('main'));
-  const preset = textAt(doc, [...path, 'agent', 'preset']);
+  const preset = getText(doc, [...path, 'agent', 'preset']);
   const kind = !isObject(agent) ? EXTERNAL : preset || COMMAND;
   const setKind = (next: string) => {
     if (next === EXTERNAL) return onChange(put(doc, [...path, 'agent'], null));
     const before = isObject(agent) ? agent : { worktree_mode: 'create_worktree' };
     const { preset: _, command, argv: __, protocol: ___, ...rest } = before;
-    const made: Record<string, Json> =
+    const result: Record<string, Json> =
       next === COMMAND ? { command: command ?? '', ...rest } : { preset: next, ...rest };
-    onChange(put(doc, [...path, 'agent'], made));
+    onChange(put(doc, [...path, 'agent'], result));
   };
   const known = presets.filter(({ id }) => id !== 'acp' && id !== 'plain');
   const label = name || `member ${index + 1}`;
@@ -85,7 +85,7 @@ export function MemberForm({ form, index, alone }: { form: FormProps; index: num
                 {(control) => (
                   <Select
                     {...control}
-                    value={textAt(doc, [...path, 'agent', 'worktree_mode']) || 'use_existing'}
+                    value={getText(doc, [...path, 'agent', 'worktree_mode']) || 'use_existing'}
                     onChange={(value) => onChange(put(doc, [...path, 'agent', 'worktree_mode'], value))}
                     choices={[
                       { value: 'create_worktree', label: 'New worktree for each run' },
@@ -100,7 +100,7 @@ export function MemberForm({ form, index, alone }: { form: FormProps; index: num
               {(control) => (
                 <Select
                   {...control}
-                  value={textAt(doc, [...path, 'agent', 'permission_mode']) || 'ask'}
+                  value={getText(doc, [...path, 'agent', 'permission_mode']) || 'ask'}
                   onChange={(value) => onChange(put(doc, [...path, 'agent', 'permission_mode'], value))}
                   choices={permissionChoices}
                 />

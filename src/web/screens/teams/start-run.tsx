@@ -12,7 +12,7 @@ import { MOD } from '../../ui/keys.ts';
 import { useOnline } from '../../ui/online.ts';
 import { Refused } from '../../ui/states.tsx';
 import { useAct } from '../run/act.ts';
-import { type Doc, parse, put, textAt, write } from './document.ts';
+import { type Doc, getText, parse, put, write } from './document.ts';
 
 export function StartRun({ team }: { team: TeamRecord }) {
   const queries = useQueryClient();
@@ -68,12 +68,12 @@ export function StartRun({ team }: { team: TeamRecord }) {
         </Field>
       ) : (
         <>
-          <TextField label="Title" value={textAt(doc, ['title'])} onText={(text) => set('title', text)} />
+          <TextField label="Title" value={getText(doc, ['title'])} onText={(text) => set('title', text)} />
           <Field label="Prompt">
             {(control) => (
               <textarea
                 {...control}
-                value={textAt(doc, ['prompt'])}
+                value={getText(doc, ['prompt'])}
                 onChange={(event) => set('prompt', event.target.value)}
                 rows={4}
                 className={inputClass}
@@ -84,12 +84,12 @@ export function StartRun({ team }: { team: TeamRecord }) {
       )}
       <Refused error={act.error} />
       <div className="flex flex-wrap items-center justify-between gap-2">
-        <Button look="quiet" disabled={doc === null} onClick={() => setAsJson(!asJson)}>
+        <Button variant="quiet" disabled={doc === null} onClick={() => setAsJson(!asJson)}>
           {json ? 'Edit as form' : 'Edit as JSON'}
         </Button>
         <Button
           type="submit"
-          look="primary"
+          variant="primary"
           busy={act.isPending}
           disabled={doc === null || !online}
           title={online ? `${MOD}⏎` : 'You are offline'}

@@ -3,8 +3,8 @@ import { X } from 'lucide-react';
 import { IconButton } from '../../ui/button.tsx';
 import { Needs } from '../../ui/needs.tsx';
 import { Select } from '../../ui/select.tsx';
-import { at, type Doc, put, removeStep, renameStep, textAt } from './document.ts';
-import { choicesOf, DocField, type FormProps } from './form-field.tsx';
+import { at, type Doc, getText, put, removeStep, renameStep } from './document.ts';
+import { buildChoices, DocField, type FormProps } from './form-field.tsx';
 
 export function StepForm({
   form,
@@ -19,7 +19,7 @@ export function StepForm({
 }) {
   const { doc, onChange } = form;
   const path = ['spec', 'steps', index] as const;
-  const key = textAt(doc, [...path, 'step_key']);
+  const key = getText(doc, [...path, 'step_key']);
   const label = key || `step ${index + 1}`;
   const listed = at(doc, [...path, 'depends_on']);
   const needs = Array.isArray(listed) ? listed.filter((need) => typeof need === 'string') : [];
@@ -27,7 +27,7 @@ export function StepForm({
     onChange(put(doc, [...path, 'depends_on'], next.length > 0 ? next : undefined));
   const others = steps
     .map(({ step_key }) => step_key)
-    .filter((one): one is string => typeof one === 'string' && one !== '' && one !== key);
+    .filter((item): item is string => typeof item === 'string' && item !== '' && item !== key);
   return (
     <fieldset className="flex min-w-0 flex-col gap-2 rounded-md border border-line p-3">
       <legend className="sr-only">{label}</legend>
@@ -43,13 +43,13 @@ export function StepForm({
             {(control) => (
               <Select
                 {...control}
-                value={textAt(doc, [...path, 'member_id'])}
+                value={getText(doc, [...path, 'member_id'])}
                 onChange={(value) =>
                   onChange(put(doc, [...path, 'member_id'], value === '' ? undefined : value))
                 }
-                choices={choicesOf(
+                choices={buildChoices(
                   members,
-                  textAt(doc, [...path, 'member_id']),
+                  getText(doc, [...path, 'member_id']),
                   'The leader, or the first member',
                 )}
               />
@@ -73,7 +73,7 @@ export function StepForm({
             {(control) => (
               <Select
                 {...control}
-                value={textAt(doc, [...path, 'when']) || 'on_success'}
+                value={getText(doc, [...path, 'when']) || 'on_success'}
                 onChange={(value) =>
                   onChange(put(doc, [...path, 'when'], value === 'always' ? value : undefined))
                 }

@@ -39,7 +39,7 @@ function TeamScreen({ team }: { team: TeamRecord }) {
   const older = useOlder(team.id);
   const every = [...(runs.data ?? []), ...older.runs];
   const start = (
-    <Button look="primary" icon={<Play aria-hidden />} onClick={() => setOpen('start')}>
+    <Button variant="primary" icon={<Play aria-hidden />} onClick={() => setOpen('start')}>
       Start run
     </Button>
   );
@@ -48,7 +48,7 @@ function TeamScreen({ team }: { team: TeamRecord }) {
       title={team.name}
       actions={
         <>
-          <Button look="danger" icon={<Trash aria-hidden />} onClick={() => setOpen('delete')}>
+          <Button variant="danger" icon={<Trash aria-hidden />} onClick={() => setOpen('delete')}>
             Delete
           </Button>
           <Link to="/teams/$team_id/edit" params={{ team_id: team.id }} className={buttonClass('plain')}>
@@ -229,7 +229,7 @@ function Delete({ team, onClose }: { team: TeamRecord; onClose: () => void }) {
       <Refused error={act.error} />
       <div className="flex justify-end gap-2">
         <Button onClick={onClose}>Cancel</Button>
-        <Button look="danger" busy={act.isPending} onClick={() => act.mutate(team.id)}>
+        <Button variant="danger" busy={act.isPending} onClick={() => act.mutate(team.id)}>
           {act.isPending ? 'Deleting…' : 'Delete team'}
         </Button>
       </div>

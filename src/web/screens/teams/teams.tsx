@@ -35,7 +35,7 @@ export function Teams() {
           </Link>
           <Menu
             trigger={
-              <Button look="primary" icon={<Plus aria-hidden />}>
+              <Button variant="primary" icon={<Plus aria-hidden />}>
                 New team <ChevronDown aria-hidden />
               </Button>
             }

@@ -8,7 +8,7 @@ import { session } from '../../api/session.ts';
 import { ActForm } from '../../ui/act-form.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Field, TextField } from '../../ui/field.tsx';
-import { placed } from '../../ui/placed.ts';
+import { assignErrorToField } from '../../ui/field-errors.ts';
 import { Select } from '../../ui/select.tsx';
 
 export type UserAct =
@@ -34,7 +34,7 @@ export function UserDialog({ act, onClose }: { act: UserAct; onClose: () => void
     role: 'user',
   });
   const save = useUserAct(act, onClose);
-  const wrong = placed(save.error, ['username', 'password']);
+  const wrong = assignErrorToField(save.error, ['username', 'password']);
   const has_name = act.kind === 'create' || act.kind === 'rename';
   const has_password = act.kind === 'create' || act.kind === 'password';
   const { title, does, description } = textsFor(act);
@@ -42,7 +42,7 @@ export function UserDialog({ act, onClose }: { act: UserAct; onClose: () => void
     <Dialog open onClose={onClose} title={title} description={description}>
       <ActForm
         act={does}
-        look={act.kind === 'delete' ? 'danger' : 'primary'}
+        variant={act.kind === 'delete' ? 'danger' : 'primary'}
         busy={save.isPending}
         error={wrong.rest ?? (has_name ? undefined : wrong.username)}
         onSubmit={() => save.mutate(fields)}

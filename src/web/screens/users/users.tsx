@@ -34,7 +34,7 @@ function UserList({ own_id }: { own_id: string }) {
     <Screen
       title="Users"
       actions={
-        <Button look="primary" icon={<Plus aria-hidden />} onClick={() => setAct({ kind: 'create' })}>
+        <Button variant="primary" icon={<Plus aria-hidden />} onClick={() => setAct({ kind: 'create' })}>
           New user
         </Button>
       }

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { type Comment, commentsIn, promptOf, withComment } from './comments.ts';
-import { languageOf } from './languages.ts';
-import { changeAt, type FileChange, paired, parsed, placeOf } from './parsed.ts';
-import { type Folder, filesIn, isFolder, treeOf } from './tree.ts';
-import { isViewed, viewedIn, withViewed } from './viewed.ts';
+import { type Comment, parseComments, toPrompt, withComment } from './comments.ts';
+import { detectLanguage } from './languages.ts';
+import { type FileChange, findChange, getPlace, paired, parsed } from './parsed.ts';
+import { buildTree, countFiles, type Folder, isFolder } from './tree.ts';
+import { isViewed, parseViewed, withViewed } from './viewed.ts';
 
 const head = 'diff --git a/a b.ts b/a b.ts\nindex 1..2 100644\n--- a/a b.ts\n+++ b/a b.ts\n';
 const change = (diff: string, more: Partial<FileChange> = {}): FileChange => ({
@@ -23,14 +23,14 @@ describe('a diff', () => {
     const shown = parsed(simple);
     expect(shown).toMatchObject({ type: 'hunks', lines: 4 });
     if (shown.type !== 'hunks') return;
-    expect(shown.hunks[0]!.changes.map((one) => [one.content, placeOf(one)])).toEqual([
+    expect(shown.hunks[0]!.changes.map((change) => [change.content, getPlace(change)])).toEqual([
       ['one', { side: 'new', line: 1 }],
       ['two', { side: 'old', line: 2 }],
       ['2', { side: 'new', line: 2 }],
       ['three', { side: 'new', line: 3 }],
     ]);
-    expect(changeAt(shown.hunks, { side: 'old', line: 2 })?.content).toBe('two');
-    expect(changeAt(shown.hunks, { side: 'old', line: 1 })).toBeNull();
+    expect(findChange(shown.hunks, { side: 'old', line: 2 })?.content).toBe('two');
+    expect(findChange(shown.hunks, { side: 'old', line: 1 })).toBeNull();
   });
 
   test('is not shown for a binary file, a rename without changes, or too much text', () => {
@@ -48,7 +48,7 @@ describe('a diff', () => {
 test('the side-by-side view pairs removed lines with added lines', () => {
   const shown = parsed(change(`${head}@@ -1,5 +1,5 @@\n-a\n-b\n-c\n+1\n+2\n same\n+new\n-d\n`));
   if (shown.type !== 'hunks') throw new Error('no hunks');
-  const contents = paired(shown.hunks).flatMap(({ changes }) => changes.map((one) => one.content));
+  const contents = paired(shown.hunks).flatMap(({ changes }) => changes.map((change) => change.content));
   expect(contents).toEqual(['a', '1', 'b', '2', 'c', 'same', 'new', 'd']);
 });
 
@@ -74,63 +74,65 @@ describe('comments', () => {
 
   test('are sent to the agent with the location and the text of their line', () => {
     const list = [comment(2, 'Why?'), comment(7, 'Keep it.\nPlease.', { side: 'old' })];
-    expect(promptOf(list)).toBe(
+    expect(toPrompt(list)).toBe(
       '2 comments on your changes:\n\na.ts:2\n> line 2\n\nWhy?\n\na.ts:7 (a line that you removed)\n> line 7\n\nKeep it.\nPlease.',
     );
-    expect(promptOf(list.slice(0, 1))).toMatch(/^A comment on your changes:\n\na\.ts:2\n/);
+    expect(toPrompt(list.slice(0, 1))).toMatch(/^A comment on your changes:\n\na\.ts:2\n/);
   });
 
   test('are restored from storage without invalid entries', () => {
-    const kept = { list: [comment(2, 'Why?')], key: 'k' };
-    expect(commentsIn(JSON.stringify(kept))).toEqual(kept);
-    expect(commentsIn(JSON.stringify({ list: [null, { path: 1 }, kept.list[0]], key: 'k' }))).toEqual(kept);
-    for (const text of [null, '', '{', '{}', '{"list":{},"key":"k"}']) expect(commentsIn(text)).toBeNull();
+    const stored = { list: [comment(2, 'Why?')], key: 'k' };
+    expect(parseComments(JSON.stringify(stored))).toEqual(stored);
+    expect(parseComments(JSON.stringify({ list: [null, { path: 1 }, stored.list[0]], key: 'k' }))).toEqual(
+      stored,
+    );
+    for (const text of [null, '', '{', '{}', '{"list":{},"key":"k"}']) expect(parseComments(text)).toBeNull();
   });
 });
 
 test('a file stays marked as viewed until it changes or the branch moves', () => {
   const file = { path: '__proto__', additions: 2, deletions: null };
-  const marks = withViewed(viewedIn(null, 'h1'), file, true);
-  const again = viewedIn(JSON.stringify(marks), 'h1');
+  const marks = withViewed(parseViewed(null, 'h1'), file, true);
+  const again = parseViewed(JSON.stringify(marks), 'h1');
   expect(isViewed(again, file)).toBe(true);
   expect(isViewed(again, { ...file, additions: 3 })).toBe(false);
   expect(isViewed(again, { ...file, path: 'toString' })).toBe(false);
-  expect(isViewed(viewedIn(JSON.stringify(marks), 'h2'), file)).toBe(false);
+  expect(isViewed(parseViewed(JSON.stringify(marks), 'h2'), file)).toBe(false);
   expect(isViewed(withViewed(again, file, false), file)).toBe(false);
 });
 
 describe('the tree of changed files', () => {
   const files = (...paths: string[]) => paths.map((path) => change('', { path }));
-  const words = (nodes: ReturnType<typeof treeOf>): unknown[] =>
-    nodes.map((node) => (isFolder(node) ? { [node.name]: words(node.children) } : node.path));
+  const labels = (nodes: ReturnType<typeof buildTree>): unknown[] =>
+    nodes.map((node) => (isFolder(node) ? { [node.name]: labels(node.children) } : node.path));
 
   test('groups files by folder, in their listed order', () => {
     expect(
-      words(treeOf(files('a.md', 'src/a.ts', 'src/b/c.ts', 'src/b/d.ts', 'src/e.ts', 'test/x.ts'))),
+      labels(buildTree(files('a.md', 'src/a.ts', 'src/b/c.ts', 'src/b/d.ts', 'src/e.ts', 'test/x.ts'))),
     ).toEqual([
       'a.md',
       { src: ['src/a.ts', { b: ['src/b/c.ts', 'src/b/d.ts'] }, 'src/e.ts'] },
       { test: ['test/x.ts'] },
     ]);
-    expect(treeOf([])).toEqual([]);
+    expect(buildTree([])).toEqual([]);
   });
 
   test('joins a folder that contains only one folder with it', () => {
-    const tree = treeOf(files('src/web/ui/a.ts', 'src/web/ui/b.ts', 'src2/x.ts'));
-    expect(words(tree)).toEqual([
+    const tree = buildTree(files('src/web/ui/a.ts', 'src/web/ui/b.ts', 'src2/x.ts'));
+    expect(labels(tree)).toEqual([
       { 'src/web/ui': ['src/web/ui/a.ts', 'src/web/ui/b.ts'] },
       { src2: ['src2/x.ts'] },
     ]);
     expect((tree[0] as Folder).path).toBe('src/web/ui');
-    expect(tree.map(filesIn)).toEqual([2, 1]);
+    expect(tree.map(countFiles)).toEqual([2, 1]);
   });
 });
 
 test('the file name determines the language', () => {
-  expect(['a/b.ts', 'x.test.TSX', 'Dockerfile', 'a.b/Makefile', 'run.sh'].map(languageOf)).toEqual([
+  expect(['a/b.ts', 'x.test.TSX', 'Dockerfile', 'a.b/Makefile', 'run.sh'].map(detectLanguage)).toEqual([
     ...['typescript', 'tsx', 'docker', 'makefile', 'bash'],
   ]);
-  expect(['LICENSE', 'a.ts/data', 'x.unknown', 'ts.', ''].map(languageOf)).toEqual([
+  expect(['LICENSE', 'a.ts/data', 'x.unknown', 'ts.', ''].map(detectLanguage)).toEqual([
     null,
     null,
     null,

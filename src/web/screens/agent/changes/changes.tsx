@@ -15,8 +15,8 @@ import { CommentsBar } from './comments-bar.tsx';
 import { Counts } from './counts.tsx';
 import { FileDiff } from './file-diff.tsx';
 import { FileList } from './file-list.tsx';
-import { useComments, useViewed } from './kept.ts';
-import { useLook, type View } from './look.ts';
+import { useComments, useViewed } from './stored.ts';
+import { useDiffView, type View } from './use-diff-view.ts';
 
 /** Tools often end in quick succession, so wait a moment before reading. */
 const SETTLED_MS = 500;
@@ -64,15 +64,15 @@ interface ChangesProps {
 
 function Changes({ agent, changes, busy, reload }: ChangesProps) {
   const { git, head, files, truncated } = changes;
-  const { file: asked } = useSearch({ from: '/app/agents/$agent_id/$tab' });
+  const { file: selected_file } = useSearch({ from: '/app/agents/$agent_id/$tab' });
   const navigate = useNavigate({ from: '/agents/$agent_id/$tab' });
   const [comments, setComments] = useComments(agent.id);
   const viewed = useViewed(agent.id, head);
-  const [look, setLook] = useLook();
+  const [layout, setLayout] = useDiffView();
   const scroller = useRef<HTMLDivElement>(null);
   const list = comments?.list ?? [];
   // The file in the address may no longer be changed; then the diff says so.
-  const path = asked ?? files[0]?.path;
+  const path = selected_file ?? files[0]?.path;
 
   const open = (next: string | undefined) => {
     void navigate({ search: (search) => ({ ...search, file: next }), resetScroll: false });
@@ -106,7 +106,7 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
   }
   return (
     <>
-      <Toolbar changes={changes} look={look} onLook={setLook} refresh={refresh} />
+      <Toolbar changes={changes} layout={layout} onLayout={setLayout} refresh={refresh} />
       <div className="flex min-h-0 flex-1">
         <FileList
           files={files}
@@ -115,16 +115,19 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
           viewed={viewed}
           comments={list}
           onOpen={open}
-          className={cx('w-full md:w-72', asked !== undefined && 'max-md:hidden')}
+          className={cx('w-full md:w-72', selected_file !== undefined && 'max-md:hidden')}
         />
-        <div ref={scroller} className={cx('scroll-y min-w-0 flex-1', asked === undefined && 'max-md:hidden')}>
+        <div
+          ref={scroller}
+          className={cx('scroll-y min-w-0 flex-1', selected_file === undefined && 'max-md:hidden')}
+        >
           {path !== undefined && (
             <FileDiff
               key={path}
               agent={agent}
               path={path}
               listed={files.find((each) => each.path === path)}
-              view={look.view}
+              view={layout.view}
               comments={list}
               onComments={setComments}
               onBack={() => open(undefined)}
@@ -150,13 +153,13 @@ function NoChanges({ agent, git, refresh }: { agent: AgentRecord; git: boolean; 
 
 function Toolbar({
   changes: { branch, base, files, truncated },
-  look,
-  onLook,
+  layout,
+  onLayout,
   refresh,
 }: {
   changes: ChangesProps['changes'];
-  look: { view: View; is_wide: boolean };
-  onLook: (view: View) => void;
+  layout: { view: View; is_wide: boolean };
+  onLayout: (view: View) => void;
   refresh: ReactNode;
 }) {
   return (
@@ -165,7 +168,7 @@ function Toolbar({
         {files.length}
         {truncated && '+'} {files.length === 1 ? 'file' : 'files'}
       </span>
-      <Counts additions={sumOf(files, 'additions')} deletions={sumOf(files, 'deletions')} />
+      <Counts additions={sum(files, 'additions')} deletions={sum(files, 'deletions')} />
       <span
         className="min-w-0 truncate font-mono text-sm max-md:hidden"
         title={`${branch ?? 'no branch'}, compared with ${base ?? 'nothing'}`}
@@ -174,16 +177,16 @@ function Toolbar({
         {base && ` compared with ${base.slice(0, 8)}`}
       </span>
       <span className="ml-auto flex items-center gap-1">
-        {look.is_wide && (
+        {layout.is_wide && (
           <fieldset className="flex">
             <legend className="sr-only">Diff layout</legend>
             {(['unified', 'split'] as const).map((view) => (
               <Button
                 key={view}
-                look="quiet"
-                aria-pressed={look.view === view}
-                className={look.view === view ? 'bg-surface text-text!' : ''}
-                onClick={() => onLook(view)}
+                variant="quiet"
+                aria-pressed={layout.view === view}
+                className={layout.view === view ? 'bg-surface text-text!' : ''}
+                onClick={() => onLayout(view)}
               >
                 {view === 'split' ? 'Split' : 'Unified'}
               </Button>
@@ -196,8 +199,8 @@ function Toolbar({
   );
 }
 
-function sumOf(files: ChangesProps['changes']['files'], key: 'additions' | 'deletions'): number {
-  return files.reduce((sum, file) => sum + (file[key] ?? 0), 0);
+function sum(files: ChangesProps['changes']['files'], key: 'additions' | 'deletions'): number {
+  return files.reduce((total, file) => total + (file[key] ?? 0), 0);
 }
 
 /** Scrolls to the next or previous hunk of the shown file; false if none exists. */

@@ -52,7 +52,7 @@ export function CommentBox({ name, line, before, onDone, onCancel }: CommentBoxP
         className={inputClass}
       />
       <div className="flex flex-wrap gap-2">
-        <Button look="primary" disabled={text.trim() === ''} title={`${MOD} Enter`} onClick={done}>
+        <Button variant="primary" disabled={text.trim() === ''} title={`${MOD} Enter`} onClick={done}>
           Add comment
         </Button>
         <Button onClick={() => leave(onCancel)}>Cancel</Button>

@@ -6,7 +6,7 @@ import type { AgentRecord } from '../../../api/queries.ts';
 import { useStreams } from '../../../live/streams.ts';
 import { Button } from '../../../ui/button.tsx';
 import { showToast } from '../../../ui/toast.tsx';
-import { type Comment, type Comments, promptOf } from './comments.ts';
+import { type Comment, type Comments, toPrompt } from './comments.ts';
 
 export interface CommentsBarProps {
   agent: AgentRecord;
@@ -22,7 +22,7 @@ export function CommentsBar({ agent, comments, onChange, onOpen }: CommentsBarPr
     mutationFn: () =>
       call('promptAgent', {
         params: { agent_id: agent.id },
-        body: { text: promptOf(list) },
+        body: { text: toPrompt(list) },
         idempotency_key: key,
       }),
     onSuccess: ({ queued }) => {
@@ -57,7 +57,7 @@ export function CommentsBar({ agent, comments, onChange, onOpen }: CommentsBarPr
         Discard comments
       </Button>
       <Button
-        look="primary"
+        variant="primary"
         icon={<Send aria-hidden />}
         busy={send.isPending}
         disabled={why_not !== null}

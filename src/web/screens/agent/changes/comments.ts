@@ -14,24 +14,24 @@ export interface Comments {
   readonly key: string;
 }
 
-export function isAt(comment: Comment, path: string, { side, line }: Place): boolean {
+export function isOnLine(comment: Comment, path: string, { side, line }: Place): boolean {
   return comment.path === path && comment.side === side && comment.line === line;
 }
 
 /** Replaces the comment on a line; an empty text removes it. */
 export function withComment(list: readonly Comment[], comment: Comment): Comment[] {
-  const others = list.filter((one) => !isAt(one, comment.path, comment));
+  const others = list.filter((item) => !isOnLine(item, comment.path, comment));
   const text = comment.text.trim();
-  return text === '' ? others : [...others, { ...comment, text }].sort(inOrder);
+  return text === '' ? others : [...others, { ...comment, text }].sort(topologicalOrder);
 }
 
-function inOrder(a: Comment, b: Comment): number {
+function topologicalOrder(a: Comment, b: Comment): number {
   if (a.path !== b.path) return a.path < b.path ? -1 : 1;
   return a.line - b.line || (a.side === b.side ? 0 : a.side === 'old' ? -1 : 1);
 }
 
 /** The prompt for the agent. */
-export function promptOf(list: readonly Comment[]): string {
+export function toPrompt(list: readonly Comment[]): string {
   const what = list.length === 1 ? 'A comment' : `${list.length} comments`;
   const each = list.map(({ path, line, side, code, text }) => {
     const where = side === 'old' ? `${path}:${line} (a line that you removed)` : `${path}:${line}`;
@@ -41,7 +41,7 @@ export function promptOf(list: readonly Comment[]): string {
 }
 
 /** Parses stored comments; null if they are malformed. */
-export function commentsIn(text: string | null): Comments | null {
+export function parseComments(text: string | null): Comments | null {
   if (text === null) return null;
   try {
     const { list, key } = JSON.parse(text) as Comments;

@@ -11,19 +11,19 @@ import { Button } from '../../../ui/button.tsx';
 import { Reading } from '../../../ui/states.tsx';
 import { save } from '../output/save.ts';
 import { CommentBox, CommentView } from './comment-box.tsx';
-import { type Comment, isAt, withComment } from './comments.ts';
+import { type Comment, isOnLine, withComment } from './comments.ts';
 import { Counts } from './counts.tsx';
-import type { View } from './look.ts';
 import {
   type ChangedFile,
-  changeAt,
   type FileChange,
+  findChange,
+  getPlace,
   type Place,
   paired,
   parsed,
-  placeOf,
 } from './parsed.ts';
 import { useTokens } from './tokens.ts';
+import type { View } from './use-diff-view.ts';
 
 export interface FileDiffProps {
   agent: AgentRecord;
@@ -43,7 +43,7 @@ export function FileDiff(props: FileDiffProps) {
   return (
     <article aria-label={path} className="flex min-h-full flex-col">
       <header className="sticky top-0 z-10 flex min-h-10 items-center gap-3 border-line border-b bg-ground px-3">
-        <Button look="quiet" className="md:hidden" icon={<ArrowLeft aria-hidden />} onClick={onBack}>
+        <Button variant="quiet" className="md:hidden" icon={<ArrowLeft aria-hidden />} onClick={onBack}>
           Files
         </Button>
         <h2 className="min-w-0 flex-1 truncate font-mono text-sm" title={path} dir="auto">
@@ -111,8 +111,8 @@ function Hunks({ agent, path, view, comments, onComments, hunks: plain, lines, s
     setOpen(null);
   };
   const tokens = useTokens(path, hunks, lines);
-  const widgetOf = (place: Place, code: string): ReactNode => {
-    const saved = mine.find((comment) => isAt(comment, path, place));
+  const renderWidget = (place: Place, code: string): ReactNode => {
+    const saved = mine.find((comment) => isOnLine(comment, path, place));
     if (open !== null && open.side === place.side && open.line === place.line) {
       return (
         <CommentBox
@@ -132,10 +132,10 @@ function Hunks({ agent, path, view, comments, onComments, hunks: plain, lines, s
   };
   const widgets: Record<string, ReactNode> = {};
   for (const place of [...mine, ...(open ? [open] : [])]) {
-    const change = changeAt(hunks, place);
-    if (change) widgets[getChangeKey(change)] = widgetOf(place, change.content);
+    const change = findChange(hunks, place);
+    if (change) widgets[getChangeKey(change)] = renderWidget(place, change.content);
   }
-  const lost = mine.filter((comment) => !changeAt(hunks, comment));
+  const lost = mine.filter((comment) => !findChange(hunks, comment));
   return (
     <>
       {lost.map((comment) => (
@@ -148,7 +148,7 @@ function Hunks({ agent, path, view, comments, onComments, hunks: plain, lines, s
       ))}
       <Diff
         viewType={view}
-        diffType={typeOf(status)}
+        diffType={diffType(status)}
         hunks={hunks}
         widgets={widgets}
         tokens={tokens}
@@ -173,7 +173,7 @@ function Hunks({ agent, path, view, comments, onComments, hunks: plain, lines, s
 /** Line numbers that open a comment. */
 function gutter(onOpen: (place: Place) => void): RenderGutter {
   return ({ change, side, renderDefault }) => {
-    const place = placeOf(change);
+    const place = getPlace(change);
     if (place.side !== side) return renderDefault();
     const removed = side === 'old' ? 'removed ' : '';
     return (
@@ -190,7 +190,7 @@ function gutter(onOpen: (place: Place) => void): RenderGutter {
   };
 }
 
-function typeOf(status: FileChange['status']): 'add' | 'delete' | 'modify' {
+function diffType(status: FileChange['status']): 'add' | 'delete' | 'modify' {
   if (status === 'added' || status === 'untracked') return 'add';
   return status === 'deleted' ? 'delete' : 'modify';
 }

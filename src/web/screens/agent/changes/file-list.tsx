@@ -4,9 +4,9 @@ import { useMemo, useState } from 'react';
 import { cx } from '../../../ui/cx.ts';
 import type { Comment } from './comments.ts';
 import { Counts } from './counts.tsx';
-import type { useViewed } from './kept.ts';
 import type { ChangedFile } from './parsed.ts';
-import { type Folder, filesIn, isFolder, treeOf } from './tree.ts';
+import type { useViewed } from './stored.ts';
+import { buildTree, countFiles, type Folder, isFolder } from './tree.ts';
 
 export interface FileListProps {
   files: readonly ChangedFile[];
@@ -19,7 +19,7 @@ export interface FileListProps {
 }
 
 export function FileList({ files, truncated, chosen, viewed, comments, onOpen, className }: FileListProps) {
-  const tree = useMemo(() => treeOf(files), [files]);
+  const tree = useMemo(() => buildTree(files), [files]);
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
   const show = (nodes: (Folder | ChangedFile)[], depth: number) =>
     nodes.map((node) =>
@@ -62,7 +62,7 @@ function toggled(set: ReadonlySet<string>, one: string): Set<string> {
 
 /** The indentation by depth; deeper folders have the last one. */
 const INDENT = ['', 'ml-3', 'ml-6', 'ml-9', 'ml-12'];
-const indentOf = (depth: number) => INDENT[Math.min(depth, INDENT.length - 1)]!;
+const indentClass = (depth: number) => INDENT[Math.min(depth, INDENT.length - 1)]!;
 
 interface FolderRowProps {
   folder: Folder;
@@ -81,11 +81,11 @@ function FolderRow({ folder, depth, is_open, onToggle }: FolderRowProps) {
       onClick={onToggle}
       className="tap flex w-full items-center border-line border-b py-1 pr-3 pl-2 text-left text-muted text-sm hover:text-text"
     >
-      <span className={cx('flex min-w-0 flex-1 items-center gap-1', indentOf(depth))}>
+      <span className={cx('flex min-w-0 flex-1 items-center gap-1', indentClass(depth))}>
         <Chevron aria-hidden className="size-3.5 shrink-0" />
         <span className="truncate">{folder.name}</span>
       </span>
-      {!is_open && <span>{filesIn(folder)}</span>}
+      {!is_open && <span>{countFiles(folder)}</span>}
     </button>
   );
 }
@@ -113,7 +113,7 @@ function File({ file, depth, is_chosen, is_viewed, onView, comments, onOpen }: F
       <label
         className={cx(
           'tap inline-flex min-w-8 items-center justify-center self-stretch pl-2',
-          indentOf(depth),
+          indentClass(depth),
         )}
       >
         <span className="sr-only">Viewed: {path}</span>

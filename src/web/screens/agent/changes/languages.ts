@@ -43,7 +43,7 @@ const by_ending = new Map(
 );
 
 /** Null: there is no syntax highlighting for this file. */
-export function languageOf(path: string): Language | null {
+export function detectLanguage(path: string): Language | null {
   const name = path.slice(path.lastIndexOf('/') + 1).toLowerCase();
   return by_ending.get(name) ?? by_ending.get(name.slice(name.lastIndexOf('.') + 1)) ?? null;
 }

@@ -50,15 +50,15 @@ export function paired(hunks: readonly Hunk[]): Hunk[] {
 function pairs(changes: readonly Change[]): Change[] {
   const all: Change[] = [];
   for (let at = 0; at < changes.length; ) {
-    const gone = runFrom(changes, at, 'delete');
-    const came = runFrom(changes, at + gone.length, 'insert');
-    for (let n = 0; n < Math.max(gone.length, came.length); n++) {
-      all.push(...gone.slice(n, n + 1), ...came.slice(n, n + 1));
+    const deleted = runFrom(changes, at, 'delete');
+    const added = runFrom(changes, at + deleted.length, 'insert');
+    for (let n = 0; n < Math.max(deleted.length, added.length); n++) {
+      all.push(...deleted.slice(n, n + 1), ...added.slice(n, n + 1));
     }
-    at += gone.length + came.length;
-    const kept = runFrom(changes, at, 'normal');
-    all.push(...kept);
-    at += kept.length;
+    at += deleted.length + added.length;
+    const unchanged = runFrom(changes, at, 'normal');
+    all.push(...unchanged);
+    at += unchanged.length;
   }
   return all;
 }
@@ -77,15 +77,15 @@ export interface Place {
 }
 
 /** The place of a diff line: in the new file, or in the old file for a removed line. */
-export function placeOf(change: Change): Place {
+export function getPlace(change: Change): Place {
   if (change.type === 'normal') return { side: 'new', line: change.newLineNumber };
   return { side: change.type === 'delete' ? 'old' : 'new', line: change.lineNumber };
 }
 
-export function changeAt(hunks: readonly Hunk[], { side, line }: Place): Change | null {
+export function findChange(hunks: readonly Hunk[], { side, line }: Place): Change | null {
   for (const { changes } of hunks) {
     const found = changes.find((change) => {
-      const place = placeOf(change);
+      const place = getPlace(change);
       return place.side === side && place.line === line;
     });
     if (found) return found;

@@ -2,7 +2,7 @@
 import type { Hunk } from 'gitdiff-parser';
 import { useEffect, useMemo, useState } from 'react';
 import { type HunkTokens, markEdits, type TokenNode, tokenize } from 'react-diff-view';
-import { type Language, languageOf } from './languages.ts';
+import { detectLanguage, type Language } from './languages.ts';
 
 /** Marking changes within lines is slow, so longer diffs go without it. */
 const LINES_MAX = 1_000;
@@ -20,7 +20,7 @@ export type Highlighted = TokenNode[][];
 /** Null for too many lines. `hunks` must be the same array while its lines are the same. */
 export function useTokens(path: string, hunks: Hunk[], lines: number): HunkTokens | null {
   const few = lines <= LINES_MAX;
-  const language = languageOf(path);
+  const language = detectLanguage(path);
   const plain = useMemo(() => (few ? plainTokens(hunks) : null), [hunks, few]);
   const [coloured, setColoured] = useState<{ of: HunkTokens; tokens: HunkTokens } | null>(null);
   useEffect(() => {
@@ -28,14 +28,14 @@ export function useTokens(path: string, hunks: Hunk[], lines: number): HunkToken
     const { texts, tokens } = plain;
     return highlight({ language, texts }, (highlighted) => {
       const nodes = new Map(texts.map((text, at) => [text, highlighted[at] ?? []]));
-      setColoured({ of: tokens, tokens: tokensOf(hunks, (text) => nodes.get(text) ?? []) });
+      setColoured({ of: tokens, tokens: tokenizeHunks(hunks, (text) => nodes.get(text) ?? []) });
     });
   }, [hunks, plain, language]);
   if (!plain) return null;
   return coloured?.of === plain.tokens ? coloured.tokens : plain.tokens;
 }
 
-function tokensOf(hunks: Hunk[], highlight: (text: string) => TokenNode[]): HunkTokens {
+function tokenizeHunks(hunks: Hunk[], highlight: (text: string) => TokenNode[]): HunkTokens {
   const enhancers = [markEdits(hunks, { type: 'block' })];
   // The library expects a `highlight` that returns only the nodes.
   return tokenize(hunks, { enhancers, highlight: true, language: '', refractor: { highlight } as never });
@@ -44,7 +44,7 @@ function tokensOf(hunks: Hunk[], highlight: (text: string) => TokenNode[]): Hunk
 /** Tokens without highlighting, and the texts to highlight. */
 function plainTokens(hunks: Hunk[]): { tokens: HunkTokens; texts: string[] } {
   const texts: string[] = [];
-  const tokens = tokensOf(hunks, (text) => {
+  const tokens = tokenizeHunks(hunks, (text) => {
     texts.push(text);
     return [{ type: 'text', value: text }];
   });

@@ -14,7 +14,7 @@ export function isFolder(node: Folder | ChangedFile): node is Folder {
 }
 
 /** `files` must be sorted by path; the tree keeps their order. */
-export function treeOf(files: readonly ChangedFile[]): (Folder | ChangedFile)[] {
+export function buildTree(files: readonly ChangedFile[]): (Folder | ChangedFile)[] {
   const root: Folder = { name: '', path: '', children: [] };
   for (const file of files) {
     let folder = root;
@@ -43,6 +43,6 @@ function joined(node: Folder | ChangedFile): Folder | ChangedFile {
   return { ...node, children };
 }
 
-export function filesIn(node: Folder | ChangedFile): number {
-  return isFolder(node) ? node.children.reduce((sum, child) => sum + filesIn(child), 0) : 1;
+export function countFiles(node: Folder | ChangedFile): number {
+  return isFolder(node) ? node.children.reduce((sum, child) => sum + countFiles(child), 0) : 1;
 }

@@ -11,24 +11,24 @@ export interface Marks {
   readonly files: Readonly<Record<string, string>>;
 }
 
-export function viewedIn(text: string | null, head: string | null): Marks {
+export function parseViewed(text: string | null, head: string | null): Marks {
   try {
-    const kept = JSON.parse(text ?? '') as Partial<Marks>;
-    if (kept.head === head && typeof kept.files === 'object' && kept.files)
-      return { head, files: kept.files };
+    const stored = JSON.parse(text ?? '') as Partial<Marks>;
+    if (stored.head === head && typeof stored.files === 'object' && stored.files)
+      return { head, files: stored.files };
   } catch {}
   return { head, files: {} };
 }
 
 export function isViewed({ files }: Marks, file: Viewed): boolean {
-  return Object.hasOwn(files, file.path) && files[file.path] === stateOf(file);
+  return Object.hasOwn(files, file.path) && files[file.path] === fileState(file);
 }
 
 export function withViewed({ head, files }: Marks, file: Viewed, viewed: boolean): Marks {
   const others = Object.entries(files).filter(([path]) => path !== file.path);
-  return { head, files: Object.fromEntries(viewed ? [...others, [file.path, stateOf(file)]] : others) };
+  return { head, files: Object.fromEntries(viewed ? [...others, [file.path, fileState(file)]] : others) };
 }
 
-function stateOf({ additions, deletions }: Viewed): string {
+function fileState({ additions, deletions }: Viewed): string {
   return `+${additions ?? '?'}-${deletions ?? '?'}`;
 }

@@ -2,10 +2,10 @@
 
 import type { View } from '../../../../acp/transcript/transcript.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
-import { needsYou } from '../../../ui/status.tsx';
+import { needsAttention } from '../../../ui/status.tsx';
 import { Ago } from '../../../ui/time.tsx';
-import { programOf } from '../../agents/order.ts';
-import { Took } from './took.tsx';
+import { getProgram } from '../../agents/order.ts';
+import { Elapsed } from './elapsed.tsx';
 
 export function ActivityLine({ agent, view }: { agent: AgentRecord; view: View }) {
   const turn = view.turns.at(-1);
@@ -13,14 +13,18 @@ export function ActivityLine({ agent, view }: { agent: AgentRecord; view: View }
     <div className="mx-auto h-6 w-full max-w-4xl shrink-0 px-3 text-muted text-sm md:px-4">
       {agent.activity === 'starting' ? (
         <p role="status">
-          Starting {programOf(agent)}… {agent.started_at && <Ago at={agent.started_at} suffix="" />}
+          Starting {getProgram(agent)}… {agent.started_at && <Ago at={agent.started_at} suffix="" />}
         </p>
       ) : (
         view.working &&
         turn && (
           <p>
-            {view.stopping ? 'Cancelling… ' : needsYou(agent) ? 'Waiting for your answer · ' : 'Working… '}
-            <Took from={turn.started_ts} to={null} />
+            {view.stopping
+              ? 'Cancelling… '
+              : needsAttention(agent)
+                ? 'Waiting for your answer · '
+                : 'Working… '}
+            <Elapsed from={turn.started_ts} to={null} />
           </p>
         )
       )}

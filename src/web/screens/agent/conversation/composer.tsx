@@ -77,7 +77,7 @@ export const Composer = memo(function Composer({
         />
         <Button
           type="submit"
-          look="primary"
+          variant="primary"
           busy={is_sending}
           disabled={!ready}
           icon={<SendHorizontal aria-hidden />}
@@ -190,11 +190,11 @@ function useCompletion(
     ref.current?.setSelectionRange(moved.current, moved.current);
     moved.current = null;
   });
-  const choose = (one: Suggestion) => {
-    setText(one.text);
+  const choose = (item: Suggestion) => {
+    setText(item.text);
     setCaret(null);
     setAt(0);
-    moved.current = one.caret;
+    moved.current = item.caret;
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (!suggestions) return;

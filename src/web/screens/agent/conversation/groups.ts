@@ -18,13 +18,13 @@ interface Open {
 }
 
 /** The items from `start` to `end`: a group may have started before, and keeps its head. */
-export function groupsOf(items: readonly Item[], start: number, end: number): (Item | Group)[] {
+export function groupItems(items: readonly Item[], start: number, end: number): (Item | Group)[] {
   const root: (Item | Group)[] = [];
   /** The newest group of each sub-agent. */
   const open = new Map<string, Open>();
   const seeking = new Set<string>();
   const begin = (head: Delegation): Open => {
-    const maker = head.subagent === null ? null : groupOf(head.subagent, null);
+    const maker = head.subagent === null ? null : openGroup(head.subagent, null);
     const siblings = maker === null ? root : maker.depth < DEPTH ? maker.group.parts : maker.siblings;
     const group: Group = { kind: 'group', head, parts: [] };
     siblings.push(group);
@@ -32,7 +32,7 @@ export function groupsOf(items: readonly Item[], start: number, end: number): (I
     open.set(head.id, one);
     return one;
   };
-  const groupOf = (id: string, item: Item | null): Open | null => {
+  const openGroup = (id: string, item: Item | null): Open | null => {
     const known = open.get(id);
     if (known || seeking.has(id)) return known ?? null;
     seeking.add(id);
@@ -44,7 +44,7 @@ export function groupsOf(items: readonly Item[], start: number, end: number): (I
   for (const item of items.slice(start, end)) {
     if (item.kind === 'delegation') begin(item);
     else if (item.subagent === null) root.push(item);
-    else (groupOf(item.subagent, item)?.group.parts ?? root).push(item);
+    else (openGroup(item.subagent, item)?.group.parts ?? root).push(item);
   }
   return root;
 }

@@ -9,7 +9,7 @@ import { useStepKeys } from '../../../shell/step-keys.ts';
 import { Button } from '../../../ui/button.tsx';
 import { hasModifier, isTyping } from '../../../ui/keys.ts';
 import { RowBlock } from './row.tsx';
-import { failureNextTo, holds, itemAt, rowsOf, seqIn } from './rows.ts';
+import { buildRows, failureNextTo, findItem, holds, parseSeq } from './rows.ts';
 import { useWindow } from './window.ts';
 
 export function TranscriptList({
@@ -27,15 +27,15 @@ export function TranscriptList({
 }) {
   const { items, left_out } = view;
   const frame = useWindow({ left_out, total: items.length });
-  const { start, live, goLive } = frame;
-  const rows = useMemo(() => rowsOf(items, start, frame.end), [items, start, frame.end]);
+  const { start, live, followNewest } = frame;
+  const rows = useMemo(() => buildRows(items, start, frame.end), [items, start, frame.end]);
   const folder = useMemo(() => ({ agent_id: agent.id, workdir: agent.workdir }), [agent.id, agent.workdir]);
   const target = useTarget(view, frame);
-  useEnd(goLive);
+  useEnd(followNewest);
   useFailureKeys(items, target);
   useEffect(() => {
-    toEnd.current = goLive;
-  }, [toEnd, goLive]);
+    toEnd.current = followNewest;
+  }, [toEnd, followNewest]);
   const after = items[frame.end - 1]?.seq;
   return (
     <div className="relative min-h-0 flex-1">
@@ -51,7 +51,7 @@ export function TranscriptList({
       >
         <div ref={frame.content} className="mx-auto flex max-w-4xl flex-col gap-2 px-3 py-3 md:px-4">
           {frame.hasOlder ? (
-            <Edge key={`older ${start}`} onSight={frame.showOlder}>
+            <Edge key={`older ${start}`} onVisible={frame.showOlder}>
               Earlier
             </Edge>
           ) : (
@@ -67,7 +67,7 @@ export function TranscriptList({
             />
           ))}
           {frame.end < items.length ? (
-            <Edge key={`newer ${after}`} onSight={frame.showNewer}>
+            <Edge key={`newer ${after}`} onVisible={frame.showNewer}>
               Later
             </Edge>
           ) : (
@@ -77,7 +77,7 @@ export function TranscriptList({
       </div>
       {!live && (
         <Button
-          onClick={goLive}
+          onClick={followNewest}
           className="absolute bottom-3 left-1/2 min-w-32 -translate-x-1/2 rounded-full bg-raised shadow-overlay"
           icon={<ArrowDown aria-hidden />}
         >
@@ -89,10 +89,10 @@ export function TranscriptList({
 }
 
 /** Loads more rows when it scrolls into view; also a button. */
-function Edge({ onSight, children }: { onSight: () => void; children: ReactNode }) {
+function Edge({ onVisible, children }: { onVisible: () => void; children: ReactNode }) {
   const ref = useRef<HTMLButtonElement>(null);
-  const latest = useRef(onSight);
-  latest.current = onSight;
+  const latest = useRef(onVisible);
+  latest.current = onVisible;
   useEffect(() => {
     const observer = new IntersectionObserver((entries) => {
       if (entries.some(({ isIntersecting }) => isIntersecting)) latest.current();
@@ -101,7 +101,7 @@ function Edge({ onSight, children }: { onSight: () => void; children: ReactNode 
     return () => observer.disconnect();
   }, []);
   return (
-    <Button ref={ref} look="quiet" onClick={onSight}>
+    <Button ref={ref} variant="quiet" onClick={onVisible}>
       {children}
     </Button>
   );
@@ -113,21 +113,21 @@ function useTarget(
   { show, scroller }: ReturnType<typeof useWindow>,
 ): number | null {
   const hash = useRouterState({ select: ({ location }) => location.hash });
-  const wanted = seqIn(hash);
-  const [found, setFound] = useState<{ wanted: number; seq: number } | null>(null);
+  const target_seq = parseSeq(hash);
+  const [found, setFound] = useState<{ target_seq: number; seq: number } | null>(null);
   const done = useRef<number | null>(null);
   useEffect(() => {
-    if (wanted === null || wanted === done.current || last_seq < wanted) return;
-    const item = itemAt(items, wanted) ?? items[0];
+    if (target_seq === null || target_seq === done.current || last_seq < target_seq) return;
+    const item = findItem(items, target_seq) ?? items[0];
     if (!item) return;
-    done.current = wanted;
-    setFound({ wanted, seq: item.seq });
+    done.current = target_seq;
+    setFound({ target_seq, seq: item.seq });
     show(items.indexOf(item));
-  }, [wanted, items, last_seq, show]);
+  }, [target_seq, items, last_seq, show]);
   useEffect(() => {
     if (found) scroller.current?.querySelector(`#e${found.seq}`)?.scrollIntoView({ block: 'center' });
   }, [found, scroller]);
-  return found !== null && found.wanted === wanted ? found.seq : null;
+  return found !== null && found.target_seq === target_seq ? found.seq : null;
 }
 
 /** `n` and `p` put the next or previous failure into the address, which shows and marks it. */
@@ -148,14 +148,14 @@ function useFailureKeys(items: readonly Item[], from: number | null): void {
   });
 }
 
-function useEnd(goLive: () => void): void {
+function useEnd(followNewest: () => void): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       if (event.key !== 'End' || hasModifier(event) || isTyping(event)) return;
       event.preventDefault();
-      goLive();
+      followNewest();
     };
     document.addEventListener('keydown', onKey);
     return () => document.removeEventListener('keydown', onKey);
-  }, [goLive]);
+  }, [followNewest]);
 }

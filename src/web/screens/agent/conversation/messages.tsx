@@ -1,11 +1,11 @@
 /** Messages of the user and the agent, the agent's thoughts, and its plain output. */
 import { Brain, ChevronDown, ChevronRight, MessagesSquare } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
-import type { Printed, Relayed, Spoken, UserMessage } from '../../../../acp/transcript/items.ts';
+import type { MessageItem, PrintedItem, RelayedItem, UserMessage } from '../../../../acp/transcript/items.ts';
 import { visible } from '../../../../core/visible.ts';
 import { ScrollBox } from '../../../ui/scroll-box.tsx';
 import { BodyView } from './body.tsx';
-import { Took } from './took.tsx';
+import { Elapsed } from './elapsed.tsx';
 
 export function UserPrompt({ item }: { item: UserMessage }) {
   return (
@@ -19,7 +19,7 @@ export function UserPrompt({ item }: { item: UserMessage }) {
   );
 }
 
-export function Message({ item }: { item: Spoken }) {
+export function Message({ item }: { item: MessageItem }) {
   return <BodyView body={item.body} grows={item.ended_ts === null} />;
 }
 
@@ -43,13 +43,13 @@ function Folded({ line, children }: { line: ReactNode; children: () => ReactNode
   );
 }
 
-export function Thought({ item }: { item: Spoken }) {
+export function Thought({ item }: { item: MessageItem }) {
   const line = (
     <>
       <Brain aria-hidden className="size-3.5" />
       <span>
         {item.ended_ts === null ? 'Thinking… ' : 'Thought for '}
-        <Took from={item.ts} to={item.ended_ts} />
+        <Elapsed from={item.ts} to={item.ended_ts} />
       </span>
     </>
   );
@@ -65,7 +65,7 @@ export function Thought({ item }: { item: Spoken }) {
 }
 
 /** A message between the agent and its sub-agents. */
-export function RelayedMessage({ item }: { item: Relayed }) {
+export function RelayedMessage({ item }: { item: RelayedItem }) {
   const line = (
     <>
       <MessagesSquare aria-hidden className="size-3.5" />
@@ -89,7 +89,7 @@ function party(name: string | null): string {
   return name === null ? 'the agent' : visible(name);
 }
 
-export function PrintedLines({ item }: { item: Printed }) {
+export function PrintedLines({ item }: { item: PrintedItem }) {
   return (
     <Folded line={`printed ${item.lines} ${item.lines === 1 ? 'line' : 'lines'} outside the conversation`}>
       {() => (

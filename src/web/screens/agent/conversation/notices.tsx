@@ -3,16 +3,16 @@ import { CircleAlert, CircleX, Info } from 'lucide-react';
 import type { Notice, StatusChange, Stop, Unknown } from '../../../../acp/transcript/items.ts';
 import { visible } from '../../../../core/visible.ts';
 import { RawView } from '../../../reviews/raw-view.tsx';
-import { noticeTone, stopWords, type Tone } from '../../../transcript/words.ts';
+import { noticeTone, stopText, type Tone } from '../../../transcript/status-text.ts';
 import { cx } from '../../../ui/cx.ts';
 import { Status } from '../../../ui/status.tsx';
-import { spent } from './took.tsx';
+import { spent } from './elapsed.tsx';
 
 const tones: Record<Tone, string> = { plain: 'text-muted', warning: 'text-needs', failure: 'text-failed' };
 const icons = { plain: Info, warning: CircleAlert, failure: CircleX };
 
 export function StopLine({ item }: { item: Stop }) {
-  const { text, tone } = stopWords(item.reason);
+  const { text, tone } = stopText(item.reason);
   return (
     <p className={cx('flex items-center gap-2 text-sm', tones[tone])}>
       <span>

@@ -9,9 +9,9 @@ import { type AgentRecord, agentConfigQuery, presetsQuery } from '../../../api/q
 import { CodeBlock } from '../../../prose/code.tsx';
 import { Button, buttonClass } from '../../../ui/button.tsx';
 import { Refused } from '../../../ui/states.tsx';
-import { needsYou } from '../../../ui/status.tsx';
+import { needsAttention } from '../../../ui/status.tsx';
 import { useAgentAct } from '../../agents/actions.ts';
-import { endOf } from '../../agents/order.ts';
+import { describeEnd } from '../../agents/order.ts';
 
 const STDERR_BYTES = 8192;
 const STDERR_LINES = 20;
@@ -19,7 +19,7 @@ const STDERR_LINES = 20;
 export function AgentProblem({ agent }: { agent: AgentRecord }) {
   if (agent.activity === 'starting') return null;
   if (agent.status === 'failed') return <FailedAgent agent={agent} />;
-  const needs_setup = agent.status === 'running' && agent.activity === 'needs_you' && !needsYou(agent);
+  const needs_setup = agent.status === 'running' && agent.activity === 'needs_you' && !needsAttention(agent);
   return needs_setup ? <SignIn agent={agent} /> : null;
 }
 
@@ -38,11 +38,11 @@ function FailedAgent({ agent }: { agent: AgentRecord }) {
   return (
     <section aria-label="Failure" className="flex flex-col gap-2 rounded-lg border border-failed/60 p-3">
       <p className="font-medium text-failed">
-        {agent.name} failed{endOf(agent) && `: ${endOf(agent)}`}
+        {agent.name} failed{describeEnd(agent) && `: ${describeEnd(agent)}`}
       </p>
       {stderr && <CodeBlock text={visible(stderr)} language="stderr" />}
       <div className="flex flex-wrap gap-2">
-        <Button look="primary" busy={act.isPending} onClick={() => act.mutate('start')}>
+        <Button variant="primary" busy={act.isPending} onClick={() => act.mutate('start')}>
           {act.isPending ? 'Starting…' : 'Restart'}
         </Button>
         <Link

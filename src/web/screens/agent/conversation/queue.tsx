@@ -2,7 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Pencil, X } from 'lucide-react';
 import { memo, useEffect, useId, useState } from 'react';
-import { bodyOf, textOf } from '../../../../acp/transcript/parts.ts';
+import { bodyText, toBody } from '../../../../acp/transcript/parts.ts';
 import { call, newKey } from '../../../api/client.ts';
 import { keys } from '../../../api/keys.ts';
 import { type AgentRecord, promptsQuery } from '../../../api/queries.ts';
@@ -28,7 +28,7 @@ export const Queue = memo(function Queue({ agent, turns }: { agent: AgentRecord;
   const [edited, setEdited] = useState<Edited | null>(null);
   const waiting: Edited[] = prompts
     .filter(({ state }) => state === 'queued')
-    .map(({ id, content }) => ({ prompt_id: id, text: textOf(bodyOf(content)) }));
+    .map(({ id, content }) => ({ prompt_id: id, text: bodyText(toBody(content)) }));
   // A prompt that is being edited stays here, even if its turn has begun meanwhile.
   const is_sent = edited !== null && !waiting.some(({ prompt_id }) => prompt_id === edited.prompt_id);
   const shown = is_sent ? [edited, ...waiting] : waiting;
@@ -131,7 +131,7 @@ function Editor({
       />
       <Refused error={save.error} />
       <span className="flex justify-end gap-2">
-        <Button look="quiet" onClick={() => onEdit(null)}>
+        <Button variant="quiet" onClick={() => onEdit(null)}>
           {is_sent ? 'Discard' : 'Cancel'}
         </Button>
         <Button type="submit" busy={save.isPending} disabled={edited.text.trim() === ''}>

@@ -1,7 +1,7 @@
 /** One row of a conversation, by what it is. */
 import { useQuery } from '@tanstack/react-query';
 import { memo, useMemo } from 'react';
-import type { Elicited, Item, Permission } from '../../../../acp/transcript/items.ts';
+import type { ElicitationItem, Item, Permission } from '../../../../acp/transcript/items.ts';
 import {
   type AgentRecord,
   elicitationQuery,
@@ -11,11 +11,11 @@ import {
 } from '../../../api/queries.ts';
 import { LazyElicitationCard } from '../../../elicitations/lazy.tsx';
 import { ReviewCard } from '../../../reviews/card.tsx';
-import { questionIn } from '../../../reviews/question.ts';
+import { questionForItem } from '../../../reviews/question.ts';
 import { cx } from '../../../ui/cx.ts';
 import { Message, PrintedLines, RelayedMessage, Thought, UserPrompt } from './messages.tsx';
 import { NoticeLine, StatusLine, StopLine, UnknownRow } from './notices.tsx';
-import { holds, itemOf, type Row, sameRow } from './rows.ts';
+import { getItem, holds, type Row, sameRow } from './rows.ts';
 import { SubagentBlock } from './subagent.tsx';
 import { type Folder, ReadsRow, ToolRow } from './tool.tsx';
 
@@ -30,7 +30,7 @@ interface RowProps {
 /** A row with its link; rows of a sub-agent are inside the sub-agent's row. */
 export const RowBlock = memo(
   function RowBlock({ row, folder, agent, marked }: RowProps) {
-    const item = itemOf(row);
+    const item = getItem(row);
     return (
       <div
         id={item.key === String(item.seq) ? `e${item.seq}` : undefined}
@@ -79,13 +79,13 @@ function RowView({ row, folder, agent, marked }: RowProps) {
   if (row.type === 'reads') return <ReadsRow reads={row.reads} folder={folder} />;
   if (row.type === 'subagent') {
     const view = (rows: readonly Row[]) =>
-      rows.map((one) => (
+      rows.map((row) => (
         <RowBlock
-          key={one.key}
-          row={one}
+          key={row.key}
+          row={row}
           folder={folder}
           agent={agent}
-          marked={marked !== null && holds(one, marked) ? marked : null}
+          marked={marked !== null && holds(row, marked) ? marked : null}
         />
       ));
     return <SubagentBlock row={row} marked={marked} view={view} />;
@@ -135,11 +135,11 @@ function PermissionRow({ item, agent }: { item: Permission; agent: AgentRecord }
     enabled: Boolean(agent.team_id),
     select: (teams) => teams.find(({ id }) => id === agent.team_id)?.name,
   });
-  const question = useMemo(() => questionIn(item, agent.id, review), [item, agent.id, review]);
+  const question = useMemo(() => questionForItem(item, agent.id, review), [item, agent.id, review]);
   return <ReviewCard question={question} agent={agent} team={team} />;
 }
 
-function ElicitedRow({ item: { elicitation_id }, agent }: { item: Elicited; agent: AgentRecord }) {
+function ElicitedRow({ item: { elicitation_id }, agent }: { item: ElicitationItem; agent: AgentRecord }) {
   const { data: listed, isSuccess } = useQuery({
     ...elicitationsQuery,
     select: (all) => all.find(({ id }) => id === elicitation_id),

@@ -1,24 +1,24 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { readToolCall } from '../../../../acp/tool-calls.ts';
-import { callOf } from '../../../../acp/transcript/calls.ts';
+import { mergeCall } from '../../../../acp/transcript/calls.ts';
 import type { Delegation, Item, Tool } from '../../../../acp/transcript/items.ts';
 import {
+  buildRows,
   failureNextTo,
+  findItem,
+  getItem,
   holds,
-  itemAt,
-  itemOf,
+  listWaiting,
   PAGE,
+  parseSeq,
   type Row,
-  rowsOf,
   sameRow,
-  seqIn,
-  startOf,
-  waitingIn,
+  windowStart,
 } from './rows.ts';
 
 function tool(seq: number, kind: string, status: Tool['status'] = 'completed'): Tool {
-  const call = callOf(readToolCall({ toolCallId: String(seq), kind }));
+  const call = mergeCall(readToolCall({ toolCallId: String(seq), kind }));
   const about = { ended_ts: null, added: 0, removed: 0, turn: 1, subagent: null };
   return { kind: 'tool', key: String(seq), seq, ts: seq, call, status, ...about };
 }
@@ -34,27 +34,27 @@ test('consecutive completed reads share one row, and every other item has its ow
     tool(5, 'edit'),
     stop,
   ];
-  const rows = rowsOf(items);
+  const rows = buildRows(items);
   expect(rows.map(({ key }) => key)).toEqual(['reads 1', '3', '4', '5', '9']);
-  expect(rowsOf(items).every((row, at) => sameRow(row, rows[at]!))).toBe(true);
-  const more = rowsOf([tool(1, 'read'), items[1]!, tool(3, 'read'), ...items.slice(2)]);
+  expect(buildRows(items).every((row, at) => sameRow(row, rows[at]!))).toBe(true);
+  const more = buildRows([tool(1, 'read'), items[1]!, tool(3, 'read'), ...items.slice(2)]);
   expect(sameRow(more[0]!, rows[0]!)).toBe(false);
 });
 
 test('finds the item that contains an event', () => {
   const items = [tool(3, 'edit'), tool(7, 'edit'), stop];
-  expect(itemAt(items, 8)?.seq).toBe(7);
-  expect(itemAt(items, 100)).toBe(stop);
-  expect(itemAt(items, 2)).toBeNull();
-  expect([seqIn('#e1843'), seqIn('e7'), seqIn('#L3'), seqIn('')]).toEqual([1843, 7, null, null]);
+  expect(findItem(items, 8)?.seq).toBe(7);
+  expect(findItem(items, 100)).toBe(stop);
+  expect(findItem(items, 2)).toBeNull();
+  expect([parseSeq('#e1843'), parseSeq('e7'), parseSeq('#L3'), parseSeq('')]).toEqual([1843, 7, null, null]);
 });
 
 test('the window follows the newest items, until the user extends it; then dropped items do not move it', () => {
-  expect(startOf(null, { left_out: 0, total: 20 })).toBe(0);
-  expect(startOf(null, { left_out: 5, total: PAGE + 20 })).toBe(20);
-  expect(startOf(40, { left_out: 0, total: 500 })).toBe(40);
-  expect(startOf(40, { left_out: 30, total: 500 })).toBe(10);
-  expect(startOf(40, { left_out: 60, total: 500 })).toBe(0);
+  expect(windowStart(null, { left_out: 0, total: 20 })).toBe(0);
+  expect(windowStart(null, { left_out: 5, total: PAGE + 20 })).toBe(20);
+  expect(windowStart(40, { left_out: 0, total: 500 })).toBe(40);
+  expect(windowStart(40, { left_out: 30, total: 500 })).toBe(10);
+  expect(windowStart(40, { left_out: 60, total: 500 })).toBe(0);
 });
 
 test('finds the next or previous failure from an event, or the first or newest one without an event', () => {
@@ -88,7 +88,7 @@ const ask = (seq: number, outcome: { type: 'withdrawn' } | null = null): Item =>
     review_id: 'r',
     asker: null,
   },
-  ...{ call: callOf(readToolCall({})), options: [], outcome, answered_by: null, settled_ts: null },
+  ...{ call: mergeCall(readToolCall({})), options: [], outcome, answered_by: null, settled_ts: null },
   ...{ undeliverable: false, too_large: null },
 });
 
@@ -116,22 +116,22 @@ test('a sub-agent’s items are below its row, including those of its own sub-ag
     head(10, 'a'),
     by('a', tool(11, 'edit')),
   ];
-  expect(tree(rowsOf(items))).toEqual([1, [2, '4+5', [6, 8], 7], 3, 9, [10, 11]]);
+  expect(tree(buildRows(items))).toEqual([1, [2, '4+5', [6, 8], 7], 3, 9, [10, 11]]);
   // A window that starts later has the same rows.
-  expect(tree(rowsOf(items, 7))).toEqual([[2, [6, 8]], 9, [10, 11]]);
-  expect(tree(rowsOf(items, 0, 3))).toEqual([1, [2], 3]);
-  const [, group] = rowsOf(items);
-  expect([itemOf(group!).seq, holds(group!, 8), holds(group!, 2), holds(group!, 3)]).toEqual([
+  expect(tree(buildRows(items, 7))).toEqual([[2, [6, 8]], 9, [10, 11]]);
+  expect(tree(buildRows(items, 0, 3))).toEqual([1, [2], 3]);
+  const [, group] = buildRows(items);
+  expect([getItem(group!).seq, holds(group!, 8), holds(group!, 2), holds(group!, 3)]).toEqual([
     ...[2, true, true, false],
   ]);
-  expect(rowsOf(items).every((row, at) => sameRow(row, rowsOf(items)[at]!))).toBe(true);
+  expect(buildRows(items).every((row, at) => sameRow(row, buildRows(items)[at]!))).toBe(true);
   const changed = items.map((item) => (item.seq === 8 ? by('b', tool(8, 'edit', 'failed')) : item));
-  expect(sameRow(rowsOf(changed)[1]!, group!)).toBe(false);
+  expect(sameRow(buildRows(changed)[1]!, group!)).toBe(false);
 });
 
 test('finds a sub-agent’s pending review', () => {
   const items = [head(1, 'a'), head(2, 'b', 'a'), by('b', ask(3)), by('a', ask(4, { type: 'withdrawn' }))];
-  expect(rowsOf(items).flatMap(waitingIn).map(itemOf)).toEqual([items[2]]);
+  expect(buildRows(items).flatMap(listWaiting).map(getItem)).toEqual([items[2]]);
 });
 
 test('every item appears exactly once, however sub-agents are nested', () => {
@@ -144,11 +144,11 @@ test('every item appears exactly once, however sub-agents are nested', () => {
     });
   fc.assert(
     fc.property(fc.array(item, { maxLength: 30 }), fc.nat(30), (parts, start) => {
-      const items = parts.map((one, at) =>
-        'id' in one ? head(at, one.id, one.subagent) : { ...tool(at, 'edit'), subagent: one.subagent },
+      const items = parts.map((part, at) =>
+        'id' in part ? head(at, part.id, part.subagent) : { ...tool(at, 'edit'), subagent: part.subagent },
       );
       const wanted = items.slice(start).filter(({ kind }) => kind === 'tool');
-      expect(seqs(rowsOf(items, start)).toSorted((a, b) => a - b)).toEqual(wanted.map(({ seq }) => seq));
+      expect(seqs(buildRows(items, start)).toSorted((a, b) => a - b)).toEqual(wanted.map(({ seq }) => seq));
     }),
   );
 });

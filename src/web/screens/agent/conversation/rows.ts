@@ -1,7 +1,7 @@
 /** The rows of a conversation (pure): items, consecutive reads as one row, and sub-agents' items below their row. */
 import type { Delegation, Item, Tool } from '../../../../acp/transcript/items.ts';
-import { noticeTone, stopWords } from '../../../transcript/words.ts';
-import { type Group, groupsOf } from './groups.ts';
+import { noticeTone, stopText } from '../../../transcript/status-text.ts';
+import { type Group, groupItems } from './groups.ts';
 
 export type Row =
   | { readonly type: 'item'; readonly key: string; readonly item: Item }
@@ -16,11 +16,11 @@ export interface SubagentRow {
 }
 
 /** For the items from `start` to `end`; rows of sub-agents may be before. */
-export function rowsOf(items: readonly Item[], start = 0, end = items.length): Row[] {
-  return rowsIn(groupsOf(items, start, end));
+export function buildRows(items: readonly Item[], start = 0, end = items.length): Row[] {
+  return toRows(groupItems(items, start, end));
 }
 
-function rowsIn(parts: readonly (Item | Group)[]): Row[] {
+function toRows(parts: readonly (Item | Group)[]): Row[] {
   const rows: Row[] = [];
   let reads: Tool[] = [];
   const close = () => {
@@ -37,7 +37,7 @@ function rowsIn(parts: readonly (Item | Group)[]): Row[] {
     if (part.kind !== 'group') rows.push({ type: 'item', key: part.key, item: part });
     else {
       const { head } = part;
-      rows.push({ type: 'subagent', key: `subagent ${head.key}`, head, rows: rowsIn(part.parts) });
+      rows.push({ type: 'subagent', key: `subagent ${head.key}`, head, rows: toRows(part.parts) });
     }
   }
   close();
@@ -45,7 +45,7 @@ function rowsIn(parts: readonly (Item | Group)[]): Row[] {
 }
 
 /** The first item of a row. */
-export function itemOf(row: Row): Item {
+export function getItem(row: Row): Item {
   if (row.type === 'item') return row.item;
   return row.type === 'reads' ? row.reads[0]! : row.head;
 }
@@ -58,13 +58,13 @@ export function holds(row: Row, seq: number): boolean {
     case 'reads':
       return row.reads.some((item) => item.seq === seq);
     case 'subagent':
-      return row.head.seq === seq || row.rows.some((one) => holds(one, seq));
+      return row.head.seq === seq || row.rows.some((row) => holds(row, seq));
   }
 }
 
 /** Unanswered questions in the row, as far as the log shows: an elicitation's answer is only in its record. */
-export function waitingIn(row: Row): Row[] {
-  if (row.type === 'subagent') return row.rows.flatMap(waitingIn);
+export function listWaiting(row: Row): Row[] {
+  if (row.type === 'subagent') return row.rows.flatMap(listWaiting);
   if (row.type !== 'item') return [];
   const { item } = row;
   const waits = item.kind === 'elicitation' || (item.kind === 'permission' && item.outcome === null);
@@ -91,7 +91,7 @@ export function sameRow(a: Row, b: Row): boolean {
 }
 
 /** The item that contains an event: the last one that began with it or before. Null: the event is before all items. */
-export function itemAt(items: readonly Item[], seq: number): Item | null {
+export function findItem(items: readonly Item[], seq: number): Item | null {
   return items.findLast((item) => item.seq <= seq) ?? null;
 }
 
@@ -102,7 +102,7 @@ export function isFailure(item: Item): boolean {
     case 'status':
       return item.status === 'failed';
     case 'stop':
-      return stopWords(item.reason).tone !== 'plain';
+      return stopText(item.reason).tone !== 'plain';
     case 'notice':
       return noticeTone(item.code) === 'failure';
     default:
@@ -118,7 +118,7 @@ export function failureNextTo(items: readonly Item[], seq: number | null, direct
 }
 
 /** The event number in a hash such as `#e1843`. */
-export function seqIn(hash: string): number | null {
+export function parseSeq(hash: string): number | null {
   const [, digits] = /^#?e(\d{1,15})$/.exec(hash) ?? [];
   return digits === undefined ? null : Number(digits);
 }
@@ -127,7 +127,7 @@ export function seqIn(hash: string): number | null {
 export const PAGE = 150;
 
 /** The index of the first shown item. `first` and `left_out` count from the beginning of the log. */
-export function startOf(
+export function windowStart(
   first: number | null,
   { left_out, total }: { left_out: number; total: number },
 ): number {

@@ -5,7 +5,7 @@ import type { Delegation } from '../../../../acp/transcript/items.ts';
 import { visible } from '../../../../core/visible.ts';
 import { cx } from '../../../ui/cx.ts';
 import { Status } from '../../../ui/status.tsx';
-import { type Row, type SubagentRow, waitingIn } from './rows.ts';
+import { listWaiting, type Row, type SubagentRow } from './rows.ts';
 
 export function SubagentBlock({
   row,
@@ -25,7 +25,7 @@ export function SubagentBlock({
   }, [marked, head.seq]);
   const Chevron = open ? ChevronDown : ChevronRight;
   // A pending question must be visible at once.
-  const shown = open ? row.rows : waitingIn(row);
+  const shown = open ? row.rows : listWaiting(row);
   return (
     <div className="min-w-0">
       <button
@@ -44,7 +44,7 @@ export function SubagentBlock({
               {head.tool_calls} {head.tool_calls === 1 ? 'tool call' : 'tool calls'}
             </span>
           )}
-          {!head.unknown_session && <Status status={statusOf(head)} />}
+          {!head.unknown_session && <Status status={formatStatus(head)} />}
         </span>
       </button>
       {shown.length > 0 && (
@@ -83,7 +83,7 @@ function Title({ head }: { head: Delegation }) {
 }
 
 /** The same labels as for tools and agents. */
-function statusOf({ status, stop_reason }: Delegation): string {
+function formatStatus({ status, stop_reason }: Delegation): string {
   if (status === 'running') return 'in_progress';
   if (status === 'requires_action') return 'needs_you';
   if (status === 'unknown') return 'unknown';

@@ -1,25 +1,25 @@
 import { expect, test } from 'vitest';
-import { commandsFor, filesFor, fileWordAt } from './suggest.ts';
+import { findFileWord, suggestCommands, suggestFiles } from './suggest.ts';
 
 test('suggests commands only while the user types the name of a command', () => {
   const commands = ['plan', 'explain', 'clear'].map((name) => ({ name, description: name }));
-  const labels = (text: string) => commandsFor(text, commands).map(({ label }) => label);
+  const labels = (text: string) => suggestCommands(text, commands).map(({ label }) => label);
   expect(labels('/')).toEqual(['/plan', '/explain', '/clear']);
   expect(labels('/PLA')).toEqual(['/plan', '/explain']);
   for (const text of ['/plan now', '/nothing', 'plan', 'see /plan']) expect(labels(text)).toEqual([]);
-  expect(commandsFor('/cl', commands)[0]).toMatchObject({ note: 'clear', text: '/clear ', caret: 7 });
+  expect(suggestCommands('/cl', commands)[0]).toMatchObject({ note: 'clear', text: '/clear ', caret: 7 });
 });
 
 test('suggests files for a word that starts with @, up to the caret', () => {
-  expect(fileWordAt('@', 1)).toEqual({ from: 0, word: '' });
-  expect(fileWordAt('see\n@src/ca', 11)).toEqual({ from: 4, word: 'src/ca' });
-  expect(fileWordAt('see @cart now', 8)).toEqual({ from: 4, word: 'car' });
-  for (const text of ['ana@cart', '@cart ', 'cart']) expect(fileWordAt(text, text.length)).toBeNull();
+  expect(findFileWord('@', 1)).toEqual({ from: 0, word: '' });
+  expect(findFileWord('see\n@src/ca', 11)).toEqual({ from: 4, word: 'src/ca' });
+  expect(findFileWord('see @cart now', 8)).toEqual({ from: 4, word: 'car' });
+  for (const text of ['ana@cart', '@cart ', 'cart']) expect(findFileWord(text, text.length)).toBeNull();
 });
 
 test('a chosen file replaces the typed word, and the caret is after it', () => {
   const text = 'see @CAR now';
-  const [file, spaced, ...others] = filesFor(text, 8, fileWordAt(text, 8)!, [
+  const [file, spaced, ...others] = suggestFiles(text, 8, findFileWord(text, 8)!, [
     'src/cart.ts',
     'a la carte.md',
     'other.ts',

@@ -11,7 +11,7 @@ export interface Suggestion {
 }
 
 /** Commands that start with the text, then those that contain it. Empty: the text is not a command. */
-export function commandsFor(text: string, commands: readonly AvailableCommand[]): Suggestion[] {
+export function suggestCommands(text: string, commands: readonly AvailableCommand[]): Suggestion[] {
   const [, written] = /^\/(\S*)$/.exec(text) ?? [];
   if (written === undefined) return [];
   const word = written.toLowerCase();
@@ -34,13 +34,13 @@ export interface FileWord {
   word: string;
 }
 
-export function fileWordAt(text: string, caret: number): FileWord | null {
+export function findFileWord(text: string, caret: number): FileWord | null {
   const [, word] = /(?:^|\s)@(\S*)$/.exec(text.slice(0, caret)) ?? [];
   return word === undefined ? null : { from: caret - word.length - 1, word };
 }
 
 /** Filters paths that may be results for a shorter text. A path with spaces is put in quotes, as agents expect. */
-export function filesFor(
+export function suggestFiles(
   text: string,
   caret: number,
   { from, word }: FileWord,

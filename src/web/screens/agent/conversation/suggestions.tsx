@@ -5,10 +5,10 @@ import { useEffect, useState } from 'react';
 import { visible } from '../../../../core/visible.ts';
 import { filesQuery } from '../../../api/queries.ts';
 import { cx } from '../../../ui/cx.ts';
-import { commandsFor, filesFor, fileWordAt, type Suggestion } from './suggest.ts';
+import { findFileWord, type Suggestion, suggestCommands, suggestFiles } from './suggest.ts';
 
 /** How long the text must stay the same before files are searched. */
-const ASK_AFTER_MS = 120;
+const QUERY_DELAY_MS = 120;
 
 export interface Suggestions {
   label: string;
@@ -22,20 +22,22 @@ export function useSuggestions(
   text: string,
   caret: number | null,
 ): Suggestions | null {
-  const written = caret === null ? null : fileWordAt(text, caret);
+  const written = caret === null ? null : findFileWord(text, caret);
   const word = written?.word ?? null;
-  const [asked, setAsked] = useState<string | null>(null);
+  const [query, setQuery] = useState<string | null>(null);
   useEffect(() => {
-    const timer = setTimeout(() => setAsked(word), ASK_AFTER_MS);
+    const timer = setTimeout(() => setQuery(word), QUERY_DELAY_MS);
     return () => clearTimeout(timer);
   }, [word]);
   const { data } = useQuery({
-    ...filesQuery(agent_id, asked ?? ''),
-    enabled: asked !== null && word !== null,
+    ...filesQuery(agent_id, query ?? ''),
+    enabled: query !== null && word !== null,
     placeholderData: keepPreviousData,
   });
   if (caret === null) return null;
-  const options = written ? filesFor(text, caret, written, data?.paths ?? []) : commandsFor(text, commands);
+  const options = written
+    ? suggestFiles(text, caret, written, data?.paths ?? [])
+    : suggestCommands(text, commands);
   if (options.length === 0) return null;
   return { label: written ? 'Files in the agent’s folder' : 'Agent commands', options };
 }
@@ -58,11 +60,11 @@ export function SuggestionList({
       aria-label={suggestions.label}
       className="scroll-y absolute bottom-full left-0 z-20 mb-1 max-h-64 w-full max-w-lg rounded-lg border border-line bg-raised p-1 shadow-overlay"
     >
-      {suggestions.options.map((one, at) => (
+      {suggestions.options.map((option, at) => (
         // biome-ignore lint/a11y/useKeyWithClickEvents: the field handles the keys
         // biome-ignore lint/a11y/useFocusableInteractive: the focus stays in the field
         <div
-          key={one.key}
+          key={option.key}
           id={`${id}-${at}`}
           role="option"
           aria-selected={at === chosen}
@@ -71,11 +73,11 @@ export function SuggestionList({
           }}
           // The field keeps the focus.
           onPointerDown={(event) => event.preventDefault()}
-          onClick={() => onChoose(one)}
+          onClick={() => onChoose(option)}
           className={cx('tap flex cursor-pointer gap-2 rounded px-2 py-1', at === chosen && 'bg-surface')}
         >
-          <span className="max-w-full shrink-0 truncate font-medium">{visible(one.label)}</span>
-          <span className="min-w-0 truncate text-muted">{visible(one.note)}</span>
+          <span className="max-w-full shrink-0 truncate font-medium">{visible(option.label)}</span>
+          <span className="min-w-0 truncate text-muted">{visible(option.note)}</span>
         </div>
       ))}
     </div>

@@ -20,13 +20,13 @@ import type { Tool } from '../../../../acp/transcript/items.ts';
 import { visible } from '../../../../core/visible.ts';
 import { CodeBlock } from '../../../prose/code.tsx';
 import { Counts, DiffView } from '../../../reviews/diff-view.tsx';
-import { pathIn } from '../../../reviews/paths.ts';
-import { commandIn } from '../../../reviews/question.ts';
+import { relativePath } from '../../../reviews/paths.ts';
+import { findCommand } from '../../../reviews/question.ts';
 import { RawView } from '../../../reviews/raw-view.tsx';
 import { plainText } from '../../../transcript/ansi.ts';
 import { Status } from '../../../ui/status.tsx';
 import { PartView } from './body.tsx';
-import { Took } from './took.tsx';
+import { Elapsed } from './elapsed.tsx';
 
 const icons: Record<string, LucideIcon> = {
   read: FileText,
@@ -47,13 +47,13 @@ export interface Folder {
 
 export function ToolRow({ item, folder }: { item: Tool; folder: Folder }) {
   const { call, status } = item;
-  const [wanted, setWanted] = useState<boolean | null>(null);
-  const open = wanted ?? ((status === 'in_progress' || status === 'failed') && hasBody(call));
+  const [user_choice, setUserChoice] = useState<boolean | null>(null);
+  const open = user_choice ?? ((status === 'in_progress' || status === 'failed') && hasBody(call));
   const [place] = call.locations;
   return (
     <Folded
       open={open}
-      onToggle={() => setWanted(!open)}
+      onToggle={() => setUserChoice(!open)}
       icon={icons[call.tool_kind] ?? Wrench}
       kind={call.tool_kind}
       title={visible(call.title)}
@@ -63,12 +63,12 @@ export function ToolRow({ item, folder }: { item: Tool; folder: Folder }) {
           <Status status={status} className="text-sm" />
           {(status === 'in_progress' || item.ended_ts !== null) && (
             <span className="text-muted text-sm">
-              <Took from={item.ts} to={item.ended_ts} />
+              <Elapsed from={item.ts} to={item.ended_ts} />
             </span>
           )}
         </>
       }
-      hint={place && !call.title.includes(place.path) ? pathIn(place.path, folder.workdir) : null}
+      hint={place && !call.title.includes(place.path) ? relativePath(place.path, folder.workdir) : null}
     >
       <ToolBody item={item} folder={folder} />
     </Folded>
@@ -150,8 +150,8 @@ function hasBody(call: Call): boolean {
 
 function ToolBody({ item, folder }: { item: Tool; folder: Folder }) {
   const { call } = item;
-  const command = commandIn(call);
-  const is_below = call.content.some((one) => one.type === 'terminal' && one.command === command);
+  const command = findCommand(call);
+  const is_below = call.content.some((item) => item.type === 'terminal' && item.command === command);
   return (
     <>
       {command !== null && !is_below && <p className="break-words font-mono text-sm">{visible(command)}</p>}
@@ -159,7 +159,7 @@ function ToolBody({ item, folder }: { item: Tool; folder: Folder }) {
         <ul className="font-mono text-muted text-sm">
           {call.locations.map(({ path, line }) => (
             <li key={`${path}:${line}`} className="break-all">
-              {pathIn(path, folder.workdir)}
+              {relativePath(path, folder.workdir)}
               {line !== null && `:${line}`}
             </li>
           ))}
@@ -217,7 +217,7 @@ function InChanges({ diff, folder }: { diff: Diff; folder: Folder }) {
     <Link
       to="/agents/$agent_id/$tab"
       params={{ agent_id: folder.agent_id, tab: 'changes' }}
-      search={{ file: pathIn(diff.path, folder.workdir) }}
+      search={{ file: relativePath(diff.path, folder.workdir) }}
       className="underline"
     >
       Open in Changes

@@ -3,7 +3,7 @@
  * user scrolls up, the position stays: new items are counted, and rows are added when the user scrolls near them.
  */
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react';
-import { PAGE, startOf } from './rows.ts';
+import { PAGE, windowStart } from './rows.ts';
 
 /** Distance from the end, in pixels, that counts as the end. */
 const NEAR = 40;
@@ -13,7 +13,7 @@ export interface Length {
   total: number;
 }
 
-interface Held {
+interface ScrollRange {
   /** The index of the first row and the one after the last, counted from the beginning of the log. */
   first: number;
   last: number;
@@ -31,7 +31,7 @@ export interface Window {
   news: number;
   hasOlder: boolean;
   onScroll: () => void;
-  goLive: () => void;
+  followNewest: () => void;
   showOlder: () => void;
   showNewer: () => void;
   /** Moves the window to an item, by its index. */
@@ -66,31 +66,31 @@ function useEnd(
 export function useWindow({ left_out, total }: Length): Window {
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
-  const [held, setHeld] = useState<Held | null>(null);
-  const live = held === null;
+  const [range, setRange] = useState<ScrollRange | null>(null);
+  const live = range === null;
   const top = useRef(0);
   /** The height below the top edge, kept while older rows are added above. */
-  const kept = useRef<number | null>(null);
-  const start = startOf(held?.first ?? null, { left_out, total });
-  const end = held ? Math.min(total, Math.max(start, held.last - left_out)) : total;
+  const height = useRef<number | null>(null);
+  const start = windowStart(range?.first ?? null, { left_out, total });
+  const end = range ? Math.min(total, Math.max(start, range.last - left_out)) : total;
   const all = left_out + total;
 
   const isLive = useEnd(live, scroller, content);
   useLayoutEffect(() => {
     const box = scroller.current;
-    if (box && kept.current !== null && start >= 0) box.scrollTop = box.scrollHeight - kept.current;
-    kept.current = null;
+    if (box && height.current !== null && start >= 0) box.scrollTop = box.scrollHeight - height.current;
+    height.current = null;
   }, [start]);
 
   const leave = useCallback(() => {
     if (!isLive.current) return;
     isLive.current = false;
-    setHeld({ first: left_out + start, last: all + PAGE, left_at: all });
+    setRange({ first: left_out + start, last: all + PAGE, left_at: all });
   }, [isLive, left_out, start, all]);
 
-  const goLive = useCallback(() => {
+  const followNewest = useCallback(() => {
     isLive.current = true;
-    setHeld(null);
+    setRange(null);
     const box = scroller.current;
     if (box) box.scrollTop = box.scrollHeight;
   }, [isLive]);
@@ -102,28 +102,28 @@ export function useWindow({ left_out, total }: Length): Window {
     top.current = box.scrollTop;
     const below = box.scrollHeight - box.scrollTop - box.clientHeight;
     if (below < NEAR && end === total) {
-      if (!isLive.current && box.scrollTop >= before) goLive();
+      if (!isLive.current && box.scrollTop >= before) followNewest();
     } else if (box.scrollTop < before - 1) leave();
-  }, [isLive, end, total, goLive, leave]);
+  }, [isLive, end, total, followNewest, leave]);
 
   const showOlder = useCallback(() => {
     const box = scroller.current;
     if (!box || start === 0) return;
-    kept.current = box.scrollHeight - box.scrollTop;
+    height.current = box.scrollHeight - box.scrollTop;
     isLive.current = false;
     const first = left_out + Math.max(0, start - PAGE);
-    setHeld((now) => ({ ...(now ?? { last: all + PAGE, left_at: all }), first }));
+    setRange((now) => ({ ...(now ?? { last: all + PAGE, left_at: all }), first }));
   }, [isLive, left_out, start, all]);
 
   const showNewer = useCallback(() => {
-    setHeld((now) => now && { ...now, last: Math.min(all, left_out + end) + PAGE });
+    setRange((now) => now && { ...now, last: Math.min(all, left_out + end) + PAGE });
   }, [left_out, end, all]);
 
   const show = useCallback(
     (at: number) => {
       isLive.current = false;
       const first = left_out + Math.max(0, at - 20);
-      setHeld({ first, last: left_out + at + PAGE, left_at: all });
+      setRange({ first, last: left_out + at + PAGE, left_at: all });
     },
     [isLive, left_out, all],
   );
@@ -134,10 +134,10 @@ export function useWindow({ left_out, total }: Length): Window {
     start,
     end,
     live,
-    news: held ? all - held.left_at : 0,
+    news: range ? all - range.left_at : 0,
     hasOlder: start > 0,
     onScroll,
-    goLive,
+    followNewest,
     showOlder,
     showNewer,
     show,

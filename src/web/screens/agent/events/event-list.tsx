@@ -37,8 +37,8 @@ export interface EventListProps {
 
 export function EventList(props: EventListProps) {
   const { events, open, marked, onToggle, onMark } = props;
-  const { stretch, error, readOlder, readNewer } = events;
-  const { events: rows } = stretch;
+  const { range, error, readOlder, readNewer } = events;
+  const { events: rows } = range;
   const scroller = useRef<HTMLDivElement>(null);
   const virtualizer = useVirtualizer({
     count: rows.length,
@@ -62,7 +62,7 @@ export function EventList(props: EventListProps) {
       {Boolean(error) && (
         <p role="alert" className="px-3 py-1 text-failed">
           {errorMessage(error)}{' '}
-          <button type="button" className="tap underline" onClick={stretch.newer ? readNewer : readOlder}>
+          <button type="button" className="tap underline" onClick={range.newer ? readNewer : readOlder}>
             Try again
           </button>
         </p>
@@ -97,11 +97,11 @@ type List = Virtualizer<HTMLDivElement, Element>;
 
 /** Follows the end, or keeps the position when events are added or removed above. Returns the scroll handler. */
 function useScrollPosition(
-  { events: { stretch }, follows, onFollow, ref }: EventListProps,
+  { events: { range }, follows, onFollow, ref }: EventListProps,
   scroller: RefObject<HTMLDivElement | null>,
   virtualizer: List,
 ): () => void {
-  const { events: rows, newer } = stretch;
+  const { events: rows, newer } = range;
   const held = useRef({ anchor: 0, delta: 0, top: 0 });
   useImperativeHandle(ref, () => ({
     show(seq) {
@@ -141,13 +141,13 @@ function useScrollPosition(
 }
 
 /** Reads older or newer events before the user reaches them. */
-function useReadingAhead({ stretch, loading, error, readOlder, readNewer }: Events, virtualizer: List): void {
+function useReadingAhead({ range, loading, error, readOlder, readNewer }: Events, virtualizer: List): void {
   const items = virtualizer.getVirtualItems();
   const [top, bottom] = [items[0]?.index ?? 0, items.at(-1)?.index ?? 0];
   // biome-ignore lint/correctness/useExhaustiveDependencies: checked at each step towards an end
   useEffect(() => {
     if (loading || error) return;
-    if (top < AHEAD && stretch.older) readOlder();
-    else if (bottom >= stretch.events.length - AHEAD && stretch.newer) readNewer();
-  }, [top, bottom, loading, stretch.older, stretch.newer]);
+    if (top < AHEAD && range.older) readOlder();
+    else if (bottom >= range.events.length - AHEAD && range.newer) readNewer();
+  }, [top, bottom, loading, range.older, range.newer]);
 }

@@ -5,7 +5,7 @@ import type { EventRecord } from '../../../../core/event.ts';
 import { Copy } from '../../../ui/copy.tsx';
 import { cx } from '../../../ui/cx.ts';
 import { Clock } from '../../../ui/time.tsx';
-import { jsonOf, summaryOf } from './summary.ts';
+import { formatJson, summarizeEvent } from './summary.ts';
 
 export interface EventRowProps {
   event: EventRecord;
@@ -20,7 +20,7 @@ export interface EventRowProps {
 export const EventRow = memo(function EventRow(props: EventRowProps) {
   const { event, index, is_open, is_marked, onToggle, onMark, ref } = props;
   const { seq, ts, type } = event;
-  const { what, direction, text } = summaryOf(event);
+  const { what, direction, text } = summarizeEvent(event);
   return (
     <li
       ref={ref}
@@ -68,7 +68,7 @@ export const EventRow = memo(function EventRow(props: EventRowProps) {
           </span>
         </button>
       </div>
-      {is_open && <Whole event={event} />}
+      {is_open && <EventDetails event={event} />}
     </li>
   );
 });
@@ -83,8 +83,8 @@ function Direction({ direction }: { direction: 'to_agent' | 'from_agent' }) {
   );
 }
 
-function Whole({ event }: { event: EventRecord }) {
-  const json = jsonOf(event);
+function EventDetails({ event }: { event: EventRecord }) {
+  const json = formatJson(event);
   return (
     <div className="flex flex-col items-start gap-2 px-3 pb-2">
       <pre

@@ -1,32 +1,32 @@
 import { describe, expect, test } from 'vitest';
 import {
+  agentMessage,
   answers,
   ended,
   errorEvent,
   fromAgent,
   numbered,
+  permissionRequest,
   printed,
   prompts,
-  says,
-  wants,
 } from '../../../../acp/transcript/testing.ts';
-import { EVENTS_MAX, nothing, withNewer, withOlder } from './stretch.ts';
-import { jsonOf, summaryOf } from './summary.ts';
+import { EVENTS_MAX, nothing, withNewer, withOlder } from './log-range.ts';
+import { formatJson, summarizeEvent } from './summary.ts';
 
 const events = (first: number, last: number) =>
   numbered(
     Array.from({ length: last - first + 1 }, () => printed('x\n')),
     first,
   );
-const seqs = (stretch: { events: readonly { seq: number }[] }) => stretch.events.map(({ seq }) => seq);
+const seqs = (range: { events: readonly { seq: number }[] }) => range.events.map(({ seq }) => seq);
 
 describe('the loaded part of a log', () => {
   test('grows at both ends without duplicates', () => {
-    let stretch = withNewer(nothing, events(10, 12), true);
-    stretch = withOlder(stretch, events(7, 10), true);
-    stretch = withNewer(stretch, events(12, 14), false);
-    expect(seqs(stretch)).toEqual([7, 8, 9, 10, 11, 12, 13, 14]);
-    expect(stretch).toMatchObject({ older: true, newer: false });
+    let range = withNewer(nothing, events(10, 12), true);
+    range = withOlder(range, events(7, 10), true);
+    range = withNewer(range, events(12, 14), false);
+    expect(seqs(range)).toEqual([7, 8, 9, 10, 11, 12, 13, 14]);
+    expect(range).toMatchObject({ older: true, newer: false });
   });
 
   test('drops events at the other end if it is too long, and records that it did', () => {
@@ -52,24 +52,24 @@ describe('the summary of an event', () => {
     ],
     ['an error', errorEvent('turn_lost'), 'turn_lost', null, 'turn_lost happened'],
     ['a prompt', prompts('Fix it'), 'session/prompt', 'to_agent', 'Fix it'],
-    ['a message', says('Hello'), 'agent_message_chunk', 'from_agent', 'Hello'],
+    ['a message', agentMessage('Hello'), 'agent_message_chunk', 'from_agent', 'Hello'],
     [
       'a message of a sub-agent',
-      says('Hi', {}, { subagent: 's1\u202e' }),
+      agentMessage('Hi', {}, { subagent: 's1\u202e' }),
       'agent_message_chunk',
       'from_agent',
       'sub-agent s1⟦U+202E⟧ · Hi',
     ],
     [
       'a message in an unknown session',
-      says('Hi', {}, { subagent: 's1', unknown_session: true }),
+      agentMessage('Hi', {}, { subagent: 's1', unknown_session: true }),
       'agent_message_chunk',
       'from_agent',
       'unknown session s1 · Hi',
     ],
     [
       'a permission request',
-      wants('rev_1', { title: 'Run it' }),
+      permissionRequest('rev_1', { title: 'Run it' }),
       'session/request_permission',
       'from_agent',
       'Run it',
@@ -82,29 +82,29 @@ describe('the summary of an event', () => {
       'end_turn',
     ],
   ])('is one line for %s', (_, fields, what, direction, text) => {
-    expect(summaryOf(numbered([fields])[0]!)).toEqual({ what, direction, text });
+    expect(summarizeEvent(numbered([fields])[0]!)).toEqual({ what, direction, text });
   });
 
   test('accepts any message from an agent', () => {
     for (const payload of [null, 7, 'x', [], {}, { method: 7 }, { method: 'session/update', params: [] }]) {
-      expect(summaryOf(numbered([fromAgent(payload)])[0]!).direction).toBe('from_agent');
+      expect(summarizeEvent(numbered([fromAgent(payload)])[0]!).direction).toBe('from_agent');
     }
   });
 
   test('removes terminal commands and shows marks that reorder text', () => {
     const [event] = numbered([printed('a\x1b]52;c;aGk=\x07b\u202ec\x1b[31md\n')]);
-    expect(summaryOf(event!).text).toBe('ab<U+202E>cd');
+    expect(summarizeEvent(event!).text).toBe('ab<U+202E>cd');
   });
 
   test('is truncated if it is too long', () => {
     const [event] = numbered([printed('x'.repeat(10_000))]);
-    expect(summaryOf(event!).text).toBe(`${'x'.repeat(300)}…`);
+    expect(summarizeEvent(event!).text).toBe(`${'x'.repeat(300)}…`);
   });
 });
 
 test('the JSON of an event is valid, with characters that reorder text escaped', () => {
   const [event] = numbered([printed('\u202e\u2066\u0085')]);
-  const text = jsonOf(event!);
+  const text = formatJson(event!);
   expect(text).toContain('\\u202e\\u2066\\u0085');
   expect(JSON.parse(text)).toEqual(event);
 });

@@ -22,13 +22,13 @@ function Events({ agent }: { agent: AgentRecord }) {
   const navigate = useNavigate({ from: '/agents/$agent_id/$tab' });
   const marked = useMarked();
   const events = useEvents(agent.id, type, marked);
-  const { stretch, loading, error } = events;
+  const { range, loading, error } = events;
   const list = useRef<EventListHandle>(null);
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set(marked === null ? [] : [marked]));
   const [follows, setFollows] = useState(marked === null);
   useShownMark(events, marked, list, (seq) => setOpen((known) => new Set([...known, seq])));
   const toEnd = () => {
-    if (stretch.newer) events.goTo(null);
+    if (range.newer) events.goTo(null);
     setFollows(true);
     list.current?.toEnd();
   };
@@ -38,7 +38,7 @@ function Events({ agent }: { agent: AgentRecord }) {
     if (!next.delete(seq)) next.add(seq);
     setOpen(next);
   };
-  const is_empty = stretch.events.length === 0;
+  const is_empty = range.events.length === 0;
   return (
     <div className="flex h-full min-h-0 min-w-0 flex-1 flex-col">
       <Toolbar
@@ -71,7 +71,7 @@ function Events({ agent }: { agent: AgentRecord }) {
             onMark={(seq) => void navigate({ ...IN_PLACE, search: true, hash: `e${seq}` })}
           />
         )}
-        {!is_empty && (!follows || stretch.newer) && (
+        {!is_empty && (!follows || range.newer) && (
           <Button
             className="absolute right-4 bottom-3 min-w-28 shadow-overlay"
             icon={<ArrowDown aria-hidden />}
@@ -109,13 +109,13 @@ function NoEvents({
 
 /** Shows and opens the event in the page's address whenever it changes: by a click, a search result or going back. */
 function useShownMark(
-  { stretch, loading, goTo }: ReturnType<typeof useEvents>,
+  { range, loading, goTo }: ReturnType<typeof useEvents>,
   marked: number | null,
   list: RefObject<EventListHandle | null>,
   onOpen: (seq: number) => void,
 ): void {
   const shown = useRef<number | null>(null);
-  const is_there = marked !== null && stretch.events.some(({ seq }) => seq === marked);
+  const is_there = marked !== null && range.events.some(({ seq }) => seq === marked);
   // biome-ignore lint/correctness/useExhaustiveDependencies: only when the mark or the events change
   useEffect(() => {
     if (marked === null || shown.current === marked || loading) return;
@@ -165,7 +165,7 @@ function Toolbar({
           ...eventTypes.map((each) => ({ value: each, label: each.replace('acp_event', 'ACP messages') })),
         ]}
       />
-      <SearchBox key={q ?? ''} asked={q ?? ''} onAsk={(next) => onChange({ q: next || undefined })} />
+      <SearchBox key={q ?? ''} query={q ?? ''} onAsk={(next) => onChange({ q: next || undefined })} />
     </div>
   );
 }
@@ -177,8 +177,8 @@ function useMarked(): number | null {
   return found === undefined ? null : Number(found);
 }
 
-function SearchBox({ asked, onAsk }: { asked: string; onAsk: (q: string) => void }) {
-  const [text, setText] = useState(asked);
+function SearchBox({ query, onAsk }: { query: string; onAsk: (q: string) => void }) {
+  const [text, setText] = useState(query);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     onAsk(text.trim());

@@ -1,9 +1,9 @@
 /** A one-line summary of an event (pure). The text comes from an agent, so control characters are removed or shown. */
-import { type Fields, fieldsOf } from '../../../../acp/json.ts';
+import { asRecord, type Fields } from '../../../../acp/json.ts';
 import {
-  rawOf,
-  rawText,
-  firstRecords as recordsOf,
+  takeRecords as asRecords,
+  formatRaw,
+  toRaw,
   shortOrNull as wordOf,
 } from '../../../../acp/transcript/bounded.ts';
 import type { EventRecord } from '../../../../core/event.ts';
@@ -20,7 +20,7 @@ export interface Summary {
   readonly text: string;
 }
 
-export function summaryOf(event: EventRecord): Summary {
+export function summarizeEvent(event: EventRecord): Summary {
   switch (event.type) {
     case 'output':
       return summarize(wordOf(event.stream) ?? '', wordOf(event.data) ?? 'binary data');
@@ -36,8 +36,8 @@ export function summaryOf(event: EventRecord): Summary {
 }
 
 /** The event as JSON, with invisible and reordering characters escaped. */
-export function jsonOf(event: EventRecord): string {
-  return rawText(rawOf(event)).replace(
+export function formatJson(event: EventRecord): string {
+  return formatRaw(toRaw(event)).replace(
     /[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
     (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
   );
@@ -75,43 +75,43 @@ function acpSummary(event: EventRecord): Omit<Summary, 'direction'> {
 }
 
 function message(event: EventRecord): Omit<Summary, 'direction'> {
-  const payload = fieldsOf(event.payload);
+  const payload = asRecord(event.payload);
   const method = wordOf(payload.method) ?? wordOf(event.method);
   if (method === null)
     return summarize(`response to ${wordOf(event.response_to) ?? '?'}`, responseText(payload));
-  const params = fieldsOf(payload.params);
+  const params = asRecord(payload.params);
   if (method === 'session/update') {
-    const update = fieldsOf(params.update);
+    const update = asRecord(params.update);
     return summarize(wordOf(update.sessionUpdate) ?? method, updateText(update));
   }
   return summarize(method, paramsText(params));
 }
 
 function responseText({ result, error }: Fields): string {
-  const { message: text } = fieldsOf(error);
-  return wordOf(text) ?? wordOf(fieldsOf(result).stopReason) ?? shortJson(result);
+  const { message: text } = asRecord(error);
+  return wordOf(text) ?? wordOf(asRecord(result).stopReason) ?? shortJson(result);
 }
 
 function updateText(update: Fields): string {
   const { content, title, status, state, stopReason, entries } = update;
   if (Array.isArray(entries))
-    return recordsOf(entries)
+    return asRecords(entries)
       .map((entry) => wordOf(entry.content))
       .join(' · ');
-  const parts = Array.isArray(content) ? recordsOf(content) : [fieldsOf(content)];
+  const parts = Array.isArray(content) ? asRecords(content) : [asRecord(content)];
   const texts = [title, status, state, stopReason, ...parts.map(({ text }) => text)].map(wordOf);
-  const text = texts.filter((one) => one !== null).join(' · ');
+  const text = texts.filter((text) => text !== null).join(' · ');
   return text === '' ? shortJson(update) : text;
 }
 
 function paramsText({ prompt, toolCall, title, ...rest }: Fields): string {
   if (Array.isArray(prompt))
-    return recordsOf(prompt)
+    return asRecords(prompt)
       .map((part) => wordOf(part.text) ?? wordOf(part.type))
       .join(' ');
-  return wordOf(fieldsOf(toolCall).title) ?? wordOf(title) ?? shortJson(rest);
+  return wordOf(asRecord(toolCall).title) ?? wordOf(title) ?? shortJson(rest);
 }
 
 function shortJson(value: unknown): string {
-  return value === undefined ? '' : rawText(rawOf(value, TEXT_MAX)).replace(/\s+/g, ' ');
+  return value === undefined ? '' : formatRaw(toRaw(value, TEXT_MAX)).replace(/\s+/g, ' ');
 }

@@ -3,12 +3,12 @@ import { type Dispatch, type SetStateAction, useCallback, useEffect, useRef, use
 import type { EventRecord, EventType } from '../../../../core/event.ts';
 import { call } from '../../../api/client.ts';
 import { streams } from '../../../live/streams.ts';
-import { nothing, type Stretch, withNewer, withOlder } from './stretch.ts';
+import { type LogRange, nothing, withNewer, withOlder } from './log-range.ts';
 
 const PAGE = 200;
 
 export interface Events {
-  stretch: Stretch;
+  range: LogRange;
   loading: boolean;
   error: unknown;
   readOlder: () => void;
@@ -26,54 +26,54 @@ interface Place {
 
 export function useEvents(agent_id: string, type: EventType | undefined, first_at: number | null): Events {
   const [place, setPlace] = useState<Place>({ at: first_at, times: 0 });
-  const [stretch, setStretch] = useState(nothing);
+  const [range, setRange] = useState(nothing);
   const page = usePages(agent_id, type);
   const { loading, error, read, stop } = useOneRead();
   const { at } = place;
 
   // biome-ignore lint/correctness/useExhaustiveDependencies: all of `place`, also when it is the same event again
   useEffect(() => {
-    setStretch(nothing);
+    setRange(nothing);
     void read(async (signal) => {
       const before = await page({ before: at === null ? Number.MAX_SAFE_INTEGER : at + 1 }, signal);
-      const after = at === null ? { items: [], whole: true } : await page({ after: at }, signal);
+      const after = at === null ? { items: [], is_last: true } : await page({ after: at }, signal);
       if (signal.aborted) return;
-      const older = withOlder(nothing, before.items, !before.whole);
-      setStretch(withNewer(older, after.items, !after.whole));
+      const older = withOlder(nothing, before.items, !before.is_last);
+      setRange(withNewer(older, after.items, !after.is_last));
     });
     return stop;
   }, [place, page, read, stop]);
 
-  const is_at_end = !loading && !stretch.newer && error === null;
-  useLiveEvents(agent_id, type, is_at_end, stretch, setStretch);
+  const is_at_end = !loading && !range.newer && error === null;
+  useLiveEvents(agent_id, type, is_at_end, range, setRange);
 
   const readOlder = () => {
-    const [first] = stretch.events;
-    if (loading || !stretch.older || !first) return;
+    const [first] = range.events;
+    if (loading || !range.older || !first) return;
     void read(async (signal) => {
-      const { items, whole } = await page({ before: first.seq }, signal);
-      if (!signal.aborted) setStretch((known) => withOlder(known, items, !whole));
+      const { items, is_last } = await page({ before: first.seq }, signal);
+      if (!signal.aborted) setRange((known) => withOlder(known, items, !is_last));
     });
   };
   const readNewer = () => {
-    const newest = stretch.events.at(-1);
-    if (loading || !stretch.newer || !newest) return;
+    const newest = range.events.at(-1);
+    if (loading || !range.newer || !newest) return;
     void read(async (signal) => {
-      const { items, whole } = await page({ after: newest.seq }, signal);
-      if (!signal.aborted) setStretch((known) => withNewer(known, items, !whole));
+      const { items, is_last } = await page({ after: newest.seq }, signal);
+      if (!signal.aborted) setRange((known) => withNewer(known, items, !is_last));
     });
   };
   const goTo = useCallback(
     (seq: number | null) => setPlace(({ times }) => ({ at: seq, times: times + 1 })),
     [],
   );
-  return { stretch, loading, error, readOlder, readNewer, goTo };
+  return { range, loading, error, readOlder, readNewer, goTo };
 }
 
 type Query = { before: number } | { after: number };
-type ReadPage = (query: Query, signal: AbortSignal) => Promise<{ items: EventRecord[]; whole: boolean }>;
+type ReadPage = (query: Query, signal: AbortSignal) => Promise<{ items: EventRecord[]; is_last: boolean }>;
 
-/** Reads one page of the log; `whole` if there are no more events in that direction. */
+/** Reads one page of the log; `is_last` if there are no more events in that direction. */
 function usePages(agent_id: string, type: EventType | undefined): ReadPage {
   return useCallback(
     async (query, signal) => {
@@ -84,7 +84,7 @@ function usePages(agent_id: string, type: EventType | undefined): ReadPage {
         signal,
       });
       const { items } = answer as { items: EventRecord[] };
-      return { items, whole: items.length < PAGE };
+      return { items, is_last: items.length < PAGE };
     },
     [agent_id, type],
   );
@@ -121,18 +121,18 @@ function useLiveEvents(
   agent_id: string,
   type: EventType | undefined,
   is_at_end: boolean,
-  stretch: Stretch,
-  setStretch: Dispatch<SetStateAction<Stretch>>,
+  range: LogRange,
+  setRange: Dispatch<SetStateAction<LogRange>>,
 ): void {
   const last = useRef(0);
-  last.current = stretch.events.at(-1)?.seq ?? 0;
+  last.current = range.events.at(-1)?.seq ?? 0;
   useEffect(() => {
     if (!is_at_end) return;
     return streams().watchAgent(agent_id, { after: last.current }, (news) => {
       if (news.type !== 'events') return;
       const events = news.frames.map(({ data }) => data as unknown as EventRecord);
-      const wanted = type === undefined ? events : events.filter((event) => event.type === type);
-      if (wanted.length > 0) setStretch((known) => withNewer(known, wanted, false));
+      const matching = type === undefined ? events : events.filter((event) => event.type === type);
+      if (matching.length > 0) setRange((known) => withNewer(known, matching, false));
     });
-  }, [agent_id, type, is_at_end, setStretch]);
+  }, [agent_id, type, is_at_end, setRange]);
 }

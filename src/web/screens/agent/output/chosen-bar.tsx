@@ -3,7 +3,7 @@ import { X } from 'lucide-react';
 import type { Lines } from '../../../transcript/lines.ts';
 import { IconButton } from '../../../ui/button.tsx';
 import { Copy } from '../../../ui/copy.tsx';
-import { fragmentOf, type Range } from './range.ts';
+import { formatRange, type Range } from './range.ts';
 
 export function ChosenBar({ lines, range, onClear }: { lines: Lines; range: Range; onClear: () => void }) {
   const { from, to } = range;
@@ -14,10 +14,10 @@ export function ChosenBar({ lines, range, onClear }: { lines: Lines; range: Rang
         {from === to ? `Line ${from}` : `Lines ${from} to ${to}`}
         {is_gone && ` · this page starts at line ${lines.first}; download the output for the rest`}
       </span>
-      <Copy key={`text ${fragmentOf(range)}`} text={lines.copy(from, to)} label="Copy lines" />
+      <Copy key={`text ${formatRange(range)}`} text={lines.copy(from, to)} label="Copy lines" />
       <Copy
-        key={`link ${fragmentOf(range)}`}
-        text={`${location.origin}${location.pathname}#${fragmentOf(range)}`}
+        key={`link ${formatRange(range)}`}
+        text={`${location.origin}${location.pathname}#${formatRange(range)}`}
         label="Copy link"
       />
       <IconButton label="Clear selection" icon={<X aria-hidden />} onClick={onClear} />

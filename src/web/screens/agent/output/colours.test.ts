@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { colours, contrast, styleOf, themes } from './colours.ts';
+import { colours, contrast, getStyle, themes } from './colours.ts';
 
 const named = Object.keys(themes.light.named);
 const hex = fc.integer({ min: 0, max: 0xffffff }).map((colour) => `#${colour.toString(16).padStart(6, '0')}`);
@@ -31,7 +31,7 @@ describe('colours of output', () => {
   });
 
   test('are not set for text without colours', () => {
-    expect(styleOf({ ...usual, fg: null, bg: null })).toBeUndefined();
+    expect(getStyle({ ...usual, fg: null, bg: null })).toBeUndefined();
     expect(colours({ fg: null, bg: null, dim: false }, themes.light)).toEqual({ fg: null, bg: null });
   });
 
@@ -44,13 +44,13 @@ describe('colours of output', () => {
     expect(contrast('#777777', '#777777')).toBe(1);
   });
 
-  test('are one style that covers both themes', () => {
-    const style = styleOf({ ...usual, fg: 'red', bg: null, bold: true, underline: true });
+  test('use one style for both themes', () => {
+    const style = getStyle({ ...usual, fg: 'red', bg: null, bold: true, underline: true });
     expect(style).toEqual({
       color: `light-dark(${themes.light.named.red}, ${themes.dark.named.red})`,
       fontWeight: 600,
       textDecoration: 'underline',
     });
-    expect(styleOf({ ...usual, fg: 'red', bg: null, bold: true, underline: true })).toBe(style);
+    expect(getStyle({ ...usual, fg: 'red', bg: null, bold: true, underline: true })).toBe(style);
   });
 });

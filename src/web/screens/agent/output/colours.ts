@@ -63,17 +63,17 @@ export const themes: { readonly light: Theme; readonly dark: Theme } = {
 };
 
 const ENOUGH = 4.5;
-const KEPT = 1000;
-const kept = new Map<string, CSSProperties>();
+const CACHE_MAX = 1000;
+const cache = new Map<string, CSSProperties>();
 
 /** The style of a span; undefined for plain text. Equal styles are the same object. */
-export function styleOf(span: Span): CSSProperties | undefined {
+export function getStyle(span: Span): CSSProperties | undefined {
   const { fg, bg, bold, dim, italic, underline, strike } = span;
   if (!(fg || bg || bold || dim || italic || underline || strike)) return undefined;
   const key = [fg, bg, bold, dim, italic, underline, strike].join();
-  const known = kept.get(key);
+  const known = cache.get(key);
   if (known) return known;
-  if (kept.size >= KEPT) kept.clear();
+  if (cache.size >= CACHE_MAX) cache.clear();
   const [light, dark] = [colours(span, themes.light), colours(span, themes.dark)];
   const lines = [underline && 'underline', strike && 'line-through'].filter(Boolean).join(' ');
   const style: CSSProperties = {
@@ -83,7 +83,7 @@ export function styleOf(span: Span): CSSProperties | undefined {
     ...(italic && { fontStyle: 'italic' }),
     ...(lines !== '' && { textDecoration: lines }),
   };
-  kept.set(key, style);
+  cache.set(key, style);
   return style;
 }
 
@@ -92,10 +92,10 @@ export function colours(
   { fg, bg, dim }: Pick<Span, 'fg' | 'bg' | 'dim'>,
   theme: Theme,
 ): { fg: string | null; bg: string | null } {
-  const ground = bg === null ? null : (theme.named[bg] ?? hexOf(bg));
+  const ground = bg === null ? null : (theme.named[bg] ?? toHex(bg));
   const usual = ground === null ? null : theme.text;
-  const wanted = fg === null ? (dim ? theme.muted : usual) : (theme.named[fg] ?? hexOf(fg) ?? usual);
-  return { fg: wanted === null ? null : legible(wanted, ground ?? theme.ground), bg: ground };
+  const colour = fg === null ? (dim ? theme.muted : usual) : (theme.named[fg] ?? toHex(fg) ?? usual);
+  return { fg: colour === null ? null : legible(colour, ground ?? theme.ground), bg: ground };
 }
 
 export function contrast(a: string, b: string): number {
@@ -113,23 +113,23 @@ function legible(colour: string, ground: string): string {
 }
 
 function mixed(colour: string, towards: number, share: number): string {
-  const levels = levelsOf(colour).map((level) => Math.round(level + (towards - level) * share));
+  const levels = parseLevels(colour).map((level) => Math.round(level + (towards - level) * share));
   return `#${levels.map((level) => level.toString(16).padStart(2, '0')).join('')}`;
 }
 
 /** As WCAG 2.2 defines it. */
 function luminance(colour: string): number {
-  const [r, g, b] = levelsOf(colour).map((level) => {
+  const [r, g, b] = parseLevels(colour).map((level) => {
     const s = level / 255;
     return s <= 0.04045 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4;
   });
   return 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
 }
 
-function levelsOf(colour: string): number[] {
+function parseLevels(colour: string): number[] {
   return [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16));
 }
 
-function hexOf(colour: string): string | null {
+function toHex(colour: string): string | null {
   return /^#[0-9a-f]{6}$/i.test(colour) ? colour : null;
 }

@@ -17,7 +17,7 @@ export function Download({ agent }: { agent: AgentRecord }) {
   const [is_open, setOpen] = useState(false);
   return (
     <>
-      <Button look="quiet" icon={<Icon aria-hidden />} onClick={() => setOpen(true)}>
+      <Button variant="quiet" icon={<Icon aria-hidden />} onClick={() => setOpen(true)}>
         <span className="max-sm:sr-only">Download</span>
       </Button>
       <Dialog open={is_open} onClose={() => setOpen(false)} title="Download output">
@@ -82,7 +82,7 @@ function Choice({ agent, onDone }: { agent: AgentRecord; onDone: () => void }) {
         )}
       </Field>
       <Refused error={error} />
-      <Button look="primary" type="submit" busy={fetching.isPending} disabled={!session}>
+      <Button variant="primary" type="submit" busy={fetching.isPending} disabled={!session}>
         {fetching.isPending ? 'Downloading…' : 'Download'}
       </Button>
     </form>

@@ -5,11 +5,11 @@ import type { Found } from '../../../transcript/find.ts';
 import { IconButton } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
 import { inputClass } from '../../../ui/field.tsx';
-import type { Wanted } from './finder.ts';
+import type { FindQuery } from './finder.ts';
 
 export interface FindBarProps {
-  wanted: Wanted;
-  onChange: (wanted: Wanted) => void;
+  query: FindQuery;
+  onChange: (query: FindQuery) => void;
   found: Found;
   current: number | null;
   onStep: (direction: 1 | -1) => void;
@@ -17,7 +17,7 @@ export interface FindBarProps {
   ref: Ref<{ focus(): void }>;
 }
 
-export function FindBar({ wanted, onChange, found, current, onStep, onClose, ref }: FindBarProps) {
+export function FindBar({ query, onChange, found, current, onStep, onClose, ref }: FindBarProps) {
   const input = useRef<HTMLInputElement>(null);
   const focus = () => {
     input.current?.focus();
@@ -40,8 +40,8 @@ export function FindBar({ wanted, onChange, found, current, onStep, onClose, ref
         aria-label="Find in output"
         aria-invalid={found.error !== null || undefined}
         aria-describedby="found"
-        value={wanted.text}
-        onChange={(event) => onChange({ ...wanted, text: event.target.value })}
+        value={query.text}
+        onChange={(event) => onChange({ ...query, text: event.target.value })}
         onKeyDown={onKey}
         placeholder="Find"
         spellCheck={false}
@@ -50,17 +50,17 @@ export function FindBar({ wanted, onChange, found, current, onStep, onClose, ref
       />
       <IconButton
         label="Match case"
-        aria-pressed={wanted.exact}
+        aria-pressed={query.exact}
         icon={<CaseSensitive aria-hidden />}
-        className={pressed(wanted.exact)}
-        onClick={() => onChange({ ...wanted, exact: !wanted.exact })}
+        className={pressed(query.exact)}
+        onClick={() => onChange({ ...query, exact: !query.exact })}
       />
       <IconButton
         label="Regular expression"
-        aria-pressed={wanted.regex}
+        aria-pressed={query.regex}
         icon={<Regex aria-hidden />}
-        className={pressed(wanted.regex)}
-        onClick={() => onChange({ ...wanted, regex: !wanted.regex })}
+        className={pressed(query.regex)}
+        onClick={() => onChange({ ...query, regex: !query.regex })}
       />
       <IconButton
         label="Previous match (p)"
@@ -78,7 +78,7 @@ export function FindBar({ wanted, onChange, found, current, onStep, onClose, ref
         id="found"
         className={cx('min-w-32 flex-1 px-1 text-sm', found.error === null ? 'text-muted' : 'text-failed')}
       >
-        {resultText(wanted, found, current)}
+        {resultText(query, found, current)}
       </output>
       <IconButton label="Close find" icon={<X aria-hidden />} onClick={onClose} />
     </search>
@@ -89,7 +89,7 @@ function pressed(on: boolean): string {
   return on ? 'bg-raised border-line-strong/60! text-text!' : '';
 }
 
-function resultText({ text }: Wanted, { lines, error }: Found, current: number | null): string {
+function resultText({ text }: FindQuery, { lines, error }: Found, current: number | null): string {
   if (error !== null) return error;
   if (text === '') return '';
   if (lines.length === 0) return 'No matching lines';

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { numbered, printed } from '../../../../acp/transcript/testing.ts';
 import type { Span } from '../../../transcript/ansi.ts';
 import { Lines } from '../../../transcript/lines.ts';
-import { Finder, matchesIn, piecesOf, step } from './finder.ts';
+import { Finder, findMatches, splitPieces, step } from './finder.ts';
 
 function printing() {
   const lines = new Lines();
@@ -13,14 +13,14 @@ function printing() {
   return { lines, print };
 }
 
-const wanted = { text: 'needle', regex: false, exact: false };
+const query = { text: 'needle', regex: false, exact: false };
 const spans = (...texts: string[]) => texts.map((text) => ({ text }) as Span);
 
 describe('the finder', () => {
   test('finds matches in existing and in new lines', () => {
     const { lines, print } = printing();
     print('a needle\nhay\nNEEDLE\n');
-    const finder = new Finder(lines, wanted);
+    const finder = new Finder(lines, query);
     expect(finder.update()).toEqual({ lines: [1, 3], error: null });
     print('hay\nneedle\n');
     expect(finder.update().lines).toEqual([1, 3, 5]);
@@ -31,7 +31,7 @@ describe('the finder', () => {
     const { lines, print } = printing();
     print('nee', { partial: true });
     print('needle on stderr\n', { stream: 'stderr' });
-    const finder = new Finder(lines, wanted);
+    const finder = new Finder(lines, query);
     expect(finder.update().lines).toEqual([2]);
     print('dle', { partial: true });
     expect(finder.update().lines).toEqual([1, 2]);
@@ -42,7 +42,7 @@ describe('the finder', () => {
   test('drops matches in lines that the page no longer has', () => {
     const { lines, print } = printing();
     print('needle\n');
-    const finder = new Finder(lines, wanted);
+    const finder = new Finder(lines, query);
     expect(finder.update().lines).toEqual([1]);
     for (let at = 0; at < 210; at++) print('hay\n'.repeat(1000));
     expect(lines.first).toBeGreaterThan(1);
@@ -52,7 +52,7 @@ describe('the finder', () => {
   test('supports case-sensitive search and regular expressions', () => {
     const { lines, print } = printing();
     print('Needle 12\nneedle ab\n');
-    expect(new Finder(lines, { ...wanted, exact: true }).update().lines).toEqual([2]);
+    expect(new Finder(lines, { ...query, exact: true }).update().lines).toEqual([2]);
     expect(new Finder(lines, { text: 'needle \\d', regex: true, exact: false }).update().lines).toEqual([1]);
     expect(new Finder(lines, { text: '(', regex: true, exact: false }).update().error).toContain('(');
   });
@@ -68,15 +68,15 @@ describe('the finder', () => {
 
 describe('matches in a line', () => {
   test('are all found', () => {
-    expect(matchesIn('a needle, a Needle', /needle/i)).toEqual([
+    expect(findMatches('a needle, a Needle', /needle/i)).toEqual([
       [2, 8],
       [12, 18],
     ]);
-    expect(matchesIn('abc', /x*/)).toEqual([]);
+    expect(findMatches('abc', /x*/)).toEqual([]);
   });
 
   test('can extend across changes of colour', () => {
-    const cut = piecesOf(spans('a nee', 'dle b'), /needle/);
+    const cut = splitPieces(spans('a nee', 'dle b'), /needle/);
     expect(cut.map(({ text, hit }) => [text, hit])).toEqual([
       ['a ', false],
       ['nee', true],
@@ -88,11 +88,11 @@ describe('matches in a line', () => {
   test('do not change the text', () => {
     const line = spans('one two', ' two', '', ' three');
     expect(
-      piecesOf(line, /two/)
+      splitPieces(line, /two/)
         .map(({ text }) => text)
         .join(''),
     ).toBe('one two two three');
-    expect(piecesOf(line, /four/).map(({ text, hit }) => [text, hit])).toEqual([
+    expect(splitPieces(line, /four/).map(({ text, hit }) => [text, hit])).toEqual([
       ['one two', false],
       [' two', false],
       ['', false],

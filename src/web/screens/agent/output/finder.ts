@@ -4,7 +4,7 @@ import { bounds } from '../../../transcript/bounds.ts';
 import { type Found, findLines } from '../../../transcript/find.ts';
 import type { Lines } from '../../../transcript/lines.ts';
 
-export interface Wanted {
+export interface FindQuery {
   readonly text: string;
   readonly regex: boolean;
   /** Case-sensitive. */
@@ -13,35 +13,37 @@ export interface Wanted {
 
 export class Finder {
   readonly #lines: Lines;
-  readonly #wanted: Wanted;
+  readonly #query: FindQuery;
   #found: number[] = [];
-  #looked = 0;
+  #last_searched = 0;
   /** Lines that were incomplete when they were searched. */
   readonly #open = new Set<number>();
 
-  constructor(lines: Lines, wanted: Wanted) {
+  constructor(lines: Lines, query: FindQuery) {
     this.#lines = lines;
-    this.#wanted = wanted;
+    this.#query = query;
   }
 
   update(): Found {
     const { first, last } = this.#lines;
     const open = [...this.#open].filter((n) => n >= first);
     this.#open.clear();
-    const kept = this.#found.filter((n) => n >= first && !open.includes(n));
-    const again = open.flatMap((n) => this.#look(n, n).lines);
-    const { lines, error } = this.#look(this.#looked + 1, last);
+    const remaining = this.#found.filter((n) => n >= first && !open.includes(n));
+    const again = open.flatMap((n) => this.#search(n, n).lines);
+    const { lines, error } = this.#search(this.#last_searched + 1, last);
     this.#found =
-      again.length > 0 ? [...kept, ...again].sort((a, b) => a - b).concat(lines) : kept.concat(lines);
-    this.#looked = last;
+      again.length > 0
+        ? [...remaining, ...again].sort((a, b) => a - b).concat(lines)
+        : remaining.concat(lines);
+    this.#last_searched = last;
     return { lines: this.#found, error };
   }
 
-  #look(from: number, to: number): Found {
+  #search(from: number, to: number): Found {
     for (let n = Math.max(from, this.#lines.first); n <= to; n++) {
       if (this.#lines.at(n)?.open) this.#open.add(n);
     }
-    const { text, regex, exact } = this.#wanted;
+    const { text, regex, exact } = this.#query;
     return findLines(this.#lines, text, { regex, case: exact, from, to });
   }
 }
@@ -53,7 +55,7 @@ export function step(found: readonly number[], n: number, direction: 1 | -1): nu
 }
 
 /** The ranges [from, to) of the matches in a text, up to a limit. */
-export function matchesIn(text: string, pattern: RegExp): [number, number][] {
+export function findMatches(text: string, pattern: RegExp): [number, number][] {
   const all: [number, number][] = [];
   for (const match of text.matchAll(new RegExp(pattern, `${pattern.flags}g`))) {
     if (match[0] !== '') all.push([match.index, match.index + match[0].length]);
@@ -69,8 +71,8 @@ export interface Piece {
 }
 
 /** Splits the spans of a line at the matches; a match may cover several spans. */
-export function piecesOf(spans: readonly Span[], pattern: RegExp): Piece[] {
-  const matches = matchesIn(spans.map(({ text }) => text).join(''), pattern);
+export function splitPieces(spans: readonly Span[], pattern: RegExp): Piece[] {
+  const matches = findMatches(spans.map(({ text }) => text).join(''), pattern);
   const cuts = matches.flat();
   const pieces: Piece[] = [];
   let begin = 0;

@@ -1,10 +1,10 @@
 /** One line of output. It has few elements, because there are many lines. */
 import { memo, type Ref } from 'react';
-import { spansOf } from '../../../transcript/ansi.ts';
+import { parseSpans } from '../../../transcript/ansi.ts';
 import type { Line } from '../../../transcript/lines.ts';
 import { cx } from '../../../ui/cx.ts';
-import { styleOf } from './colours.ts';
-import { piecesOf } from './finder.ts';
+import { getStyle } from './colours.ts';
+import { splitPieces } from './finder.ts';
 
 export interface LineRowProps {
   line: Line;
@@ -51,7 +51,7 @@ export const LineRow = memo(function LineRow(props: LineRowProps) {
           className="shrink-0 select-none pr-3 text-muted"
           dateTime={new Date(line.ts * 1000).toISOString()}
         >
-          {timeOf(line.ts)}
+          {formatTime(line.ts)}
         </time>
       )}
       {is_error && (
@@ -60,20 +60,20 @@ export const LineRow = memo(function LineRow(props: LineRowProps) {
         </span>
       )}
       <span className={cx('pr-3', wrap ? 'min-w-0 whitespace-pre-wrap break-all' : 'whitespace-pre')}>
-        {textOf(line, pattern, current)}
+        {renderText(line, pattern, current)}
       </span>
     </div>
   );
 });
 
-function textOf(line: Line, pattern: RegExp | null, current: boolean) {
-  const spans = spansOf(line.raw, line.carry);
+function renderText(line: Line, pattern: RegExp | null, current: boolean) {
+  const spans = parseSpans(line.raw, line.carry);
   const pieces = pattern
-    ? piecesOf(spans, pattern)
+    ? splitPieces(spans, pattern)
     : spans.map((span) => ({ span, text: span.text, hit: false }));
   let from = 0;
   return pieces.map(({ span, text, hit }) => {
-    const [key, style] = [from, styleOf(span)];
+    const [key, style] = [from, getStyle(span)];
     from += text.length;
     if (text === '') return null;
     if (hit) {
@@ -92,7 +92,7 @@ function textOf(line: Line, pattern: RegExp | null, current: boolean) {
   });
 }
 
-function timeOf(ts: number): string {
+function formatTime(ts: number): string {
   const date = new Date(ts * 1000);
   const two = (n: number) => String(n).padStart(2, '0');
   const ms = String(date.getMilliseconds()).padStart(3, '0');

@@ -23,7 +23,7 @@ import type { Lines } from '../../../transcript/lines.ts';
 import { cx } from '../../../ui/cx.ts';
 import { LineRow } from './line-row.tsx';
 import type { Options } from './options.ts';
-import { isIn, type Range } from './range.ts';
+import { includesLine, type Range } from './range.ts';
 
 const ROW_PX = 20;
 const OVERSCAN = 4;
@@ -68,7 +68,7 @@ export function LinesList(props: LinesListProps) {
     getItemKey: useCallback((index: number) => first + index, [first]),
     // At the end, the last rows are rendered before the browser has scrolled there.
     rangeExtractor: useCallback(
-      (shown: Shown) => (follows ? lastOf(shown) : defaultRangeExtractor(shown)),
+      (shown: Shown) => (follows ? lastIndexes(shown) : defaultRangeExtractor(shown)),
       [follows],
     ),
   });
@@ -110,7 +110,7 @@ export function LinesList(props: LinesListProps) {
                   index={index}
                   ref={wrap ? virtualizer.measureElement : undefined}
                   pattern={pattern}
-                  chosen={isIn(range, line.n)}
+                  chosen={includesLine(range, line.n)}
                   current={current === line.n}
                   wrap={wrap}
                   times={times}
@@ -188,7 +188,7 @@ function useScrollPosition(
   };
 }
 
-function lastOf({ startIndex, endIndex, overscan, count }: Shown): number[] {
+function lastIndexes({ startIndex, endIndex, overscan, count }: Shown): number[] {
   const size = Math.min(count, endIndex - startIndex + 1 + overscan);
   return Array.from({ length: size }, (_, at) => count - size + at);
 }

@@ -19,9 +19,9 @@ export function useOptions(): [Options, (change: Partial<Options>) => void] {
 }
 
 function read(): Options {
-  let kept: Partial<Options> = {};
+  let stored: Partial<Options> = {};
   try {
-    kept = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<Options>;
+    stored = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<Options>;
   } catch {}
-  return { wrap: kept.wrap === true, times: kept.times === true };
+  return { wrap: stored.wrap === true, times: stored.times === true };
 }

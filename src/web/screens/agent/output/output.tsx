@@ -5,7 +5,7 @@ import { type FormEvent, type RefObject, useCallback, useEffect, useMemo, useRef
 import type { AgentRecord } from '../../../api/queries.ts';
 import { type AgentLog, useAgentLog } from '../../../live/agent-log.ts';
 import { useStepKeys } from '../../../shell/step-keys.ts';
-import { patternOf } from '../../../transcript/find.ts';
+import { toPattern } from '../../../transcript/find.ts';
 import type { Lines as LogLines } from '../../../transcript/lines.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { inputClass } from '../../../ui/field.tsx';
@@ -15,10 +15,10 @@ import { ChosenBar } from './chosen-bar.tsx';
 import { Download } from './download.tsx';
 import { EndLine } from './end-line.tsx';
 import { FindBar } from './find-bar.tsx';
-import { step, type Wanted } from './finder.ts';
+import { type FindQuery, step } from './finder.ts';
 import { LinesList, type ListHandle } from './lines-list.tsx';
 import { type Options, useOptions } from './options.ts';
-import { fragmentOf, type Range, rangeOf, reaching } from './range.ts';
+import { formatRange, parseRange, type Range, reaching } from './range.ts';
 import { Stdin } from './stdin.tsx';
 import { useFound } from './use-found.ts';
 
@@ -129,42 +129,42 @@ function useFollowing(lines: LogLines, loaded: boolean) {
 
 /** The search in the output: its bar, and the match that the list should show. */
 function useFind(lines: LogLines, list: RefObject<ListHandle | null>) {
-  const [wanted, setWanted] = useState<Wanted | null>(null);
-  const found = useFound(lines, wanted);
+  const [query, setQuery] = useState<FindQuery | null>(null);
+  const found = useFound(lines, query);
   const [current, setCurrent] = useState<number | null>(null);
   const bar = useRef<{ focus(): void }>(null);
   const pattern = useMemo(
-    () => (wanted?.text ? patternOf(wanted.text, { regex: wanted.regex, case: wanted.exact }).pattern : null),
-    [wanted],
+    () => (query?.text ? toPattern(query.text, { regex: query.regex, case: query.exact }).pattern : null),
+    [query],
   );
   const go = (direction: 1 | -1) => {
     const n = step(found.lines, current ?? (list.current?.top() ?? 1) - 1, direction);
     setCurrent(n);
     if (n !== null) list.current?.show(n);
   };
-  const change = (next: Wanted | null) => {
-    setWanted(next);
+  const change = (next: FindQuery | null) => {
+    setQuery(next);
     setCurrent(null);
   };
   const open = () => {
-    if (wanted) bar.current?.focus();
-    else setWanted({ text: '', regex: false, exact: false });
+    if (query) bar.current?.focus();
+    else setQuery({ text: '', regex: false, exact: false });
   };
   // Go to the first match from the current position; the user asks for the next ones.
   const has_match = found.lines.length > 0;
   // biome-ignore lint/correctness/useExhaustiveDependencies: once for each query
   useEffect(() => {
     if (has_match && current === null) go(1);
-  }, [has_match, found.wanted]);
-  useStepKeys(wanted ? go : null);
+  }, [has_match, found.query]);
+  useStepKeys(query ? go : null);
   return {
     open,
     pattern,
     current,
-    bar: wanted && (
+    bar: query && (
       <FindBar
         ref={bar}
-        wanted={wanted}
+        query={query}
         onChange={change}
         found={found}
         current={current}
@@ -192,7 +192,7 @@ function Toolbar({
 }) {
   return (
     <div className="flex shrink-0 flex-wrap items-center gap-1 border-line border-b px-3 py-1">
-      <Button look="quiet" icon={<Search aria-hidden />} onClick={onFind}>
+      <Button variant="quiet" icon={<Search aria-hidden />} onClick={onFind}>
         Find
       </Button>
       <GoTo onGo={onGo} />
@@ -226,7 +226,7 @@ function useRange(
 ): [Range | null, (range: Range | null) => void] {
   const hash = useLocation({ select: (location) => location.hash });
   const navigate = useNavigate();
-  const range = useMemo(() => (hash.startsWith('L') ? rangeOf(hash) : null), [hash]);
+  const range = useMemo(() => (hash.startsWith('L') ? parseRange(hash) : null), [hash]);
   const shown = useRef('');
   const is_there = range !== null && last >= range.from;
   useEffect(() => {
@@ -235,7 +235,7 @@ function useRange(
     list.current?.show(range.from);
   }, [is_there, hash, range, list]);
   const set = (next: Range | null) => {
-    const fragment = next ? fragmentOf(next) : '';
+    const fragment = next ? formatRange(next) : '';
     // A line that was just clicked is visible already.
     shown.current = fragment;
     void navigate({
@@ -252,7 +252,7 @@ function useRange(
 
 function GoTo({ onGo }: { onGo: (range: Range) => void }) {
   const [text, setText] = useState('');
-  const range = rangeOf(text);
+  const range = parseRange(text);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (range) onGo(range);

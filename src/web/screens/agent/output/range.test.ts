@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { fragmentOf, isIn, rangeOf, reaching } from './range.ts';
+import { formatRange, includesLine, parseRange, reaching } from './range.ts';
 
 describe('ranges of lines', () => {
   test.each([
@@ -8,11 +8,11 @@ describe('ranges of lines', () => {
     ['240-200', { from: 200, to: 240 }],
     [' 12 – 15 ', { from: 12, to: 15 }],
   ])('parses %s', (text, range) => {
-    expect(rangeOf(text)).toEqual(range);
+    expect(parseRange(text)).toEqual(range);
   });
 
   test.each(['', '#', 'L0', 'e12', 'L1-', '1-2-3', '-5', 'L99999999999'])('rejects %j', (text) => {
-    expect(rangeOf(text)).toBeNull();
+    expect(parseRange(text)).toBeNull();
   });
 
   test('a fragment can be parsed back into its range', () => {
@@ -20,9 +20,9 @@ describe('ranges of lines', () => {
       { from: 3, to: 3 },
       { from: 200, to: 240 },
     ]) {
-      expect(rangeOf(fragmentOf(range))).toEqual(range);
+      expect(parseRange(formatRange(range))).toEqual(range);
     }
-    expect(fragmentOf({ from: 3, to: 3 })).toBe('L3');
+    expect(formatRange({ from: 3, to: 3 })).toBe('L3');
   });
 
   test('adding a line makes it an end of the range, above or below', () => {
@@ -33,7 +33,7 @@ describe('ranges of lines', () => {
   });
 
   test('a range includes both ends', () => {
-    expect([4, 5, 9, 10].map((n) => isIn({ from: 5, to: 9 }, n))).toEqual([false, true, true, false]);
-    expect(isIn(null, 1)).toBe(false);
+    expect([4, 5, 9, 10].map((n) => includesLine({ from: 5, to: 9 }, n))).toEqual([false, true, true, false]);
+    expect(includesLine(null, 1)).toBe(false);
   });
 });

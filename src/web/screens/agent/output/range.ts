@@ -6,7 +6,7 @@ export interface Range {
 }
 
 /** Parses a fragment or the user's input; null if it is not a range of lines. */
-export function rangeOf(text: string): Range | null {
+export function parseRange(text: string): Range | null {
   const found = /^\s*#?L?(\d{1,9})(?:\s*[-–]\s*L?(\d{1,9}))?\s*$/i.exec(text);
   if (!found) return null;
   const a = Number(found[1]);
@@ -15,7 +15,7 @@ export function rangeOf(text: string): Range | null {
   return range.from < 1 ? null : range;
 }
 
-export function fragmentOf({ from, to }: Range): string {
+export function formatRange({ from, to }: Range): string {
   return from === to ? `L${from}` : `L${from}-L${to}`;
 }
 
@@ -25,6 +25,6 @@ export function reaching(range: Range | null, n: number): Range {
   return n < range.from ? { from: n, to: range.to } : { from: range.from, to: n };
 }
 
-export function isIn(range: Range | null, n: number): boolean {
+export function includesLine(range: Range | null, n: number): boolean {
   return range !== null && n >= range.from && n <= range.to;
 }

@@ -47,7 +47,7 @@ export function Stdin({ agent }: { agent: AgentRecord }) {
         autoComplete="off"
         className={`${inputClass} w-auto! min-w-40 flex-1 font-mono text-sm`}
       />
-      <Button type="submit" look="primary" busy={send.isPending} disabled={why_not !== null}>
+      <Button type="submit" variant="primary" busy={send.isPending} disabled={why_not !== null}>
         Send
       </Button>
       <Button

@@ -1,6 +1,6 @@
 import type { SessionConfigOption } from '@agentclientprotocol/sdk';
 import { expect, test } from 'vitest';
-import { settingsOf } from './choices.ts';
+import { buildSettings } from './choices.ts';
 
 const modes = { currentModeId: 'ask', availableModes: [{ id: 'ask', name: 'Ask', description: 'Asks' }] };
 const model: SessionConfigOption = {
@@ -12,20 +12,25 @@ const model: SessionConfigOption = {
 };
 
 test('settings keep the agent’s order, after the mode', () => {
-  const thinks: SessionConfigOption = { id: 'thinks', name: 'Thinks', type: 'boolean', currentValue: true };
-  const settings = settingsOf(modes, [model, thinks]);
+  const agentThought: SessionConfigOption = {
+    id: 'thinks',
+    name: 'Thinks',
+    type: 'boolean',
+    currentValue: true,
+  };
+  const settings = buildSettings(modes, [model, agentThought]);
   expect(settings.map(({ option_id }) => option_id)).toEqual([null, 'model', 'thinks']);
   expect(settings[2]!.control).toEqual({ type: 'switch', on: true });
 });
 
 test('a mode that is also an option is listed once', () => {
   const mode: SessionConfigOption = { ...model, id: 'mode', category: 'mode' };
-  expect(settingsOf(modes, [mode]).map(({ option_id }) => option_id)).toEqual(['mode']);
-  expect(settingsOf(null, [])).toEqual([]);
+  expect(buildSettings(modes, [mode]).map(({ option_id }) => option_id)).toEqual(['mode']);
+  expect(buildSettings(null, [])).toEqual([]);
 });
 
 test('choices include the names of their groups, and a current value that is not offered', () => {
-  expect(settingsOf(null, [model])[0]!.control).toEqual({
+  expect(buildSettings(null, [model])[0]!.control).toEqual({
     type: 'choice',
     value: 'gone',
     choices: [
@@ -41,7 +46,10 @@ test('the settings of a model are listed with it, or separately if there is no m
     category: 'model_config',
   };
   const ids = (options: SessionConfigOption[]) =>
-    settingsOf(null, options).map(({ option_id, more }) => [option_id, ...more.map((one) => one.option_id)]);
+    buildSettings(null, options).map(({ option_id, more }) => [
+      option_id,
+      ...more.map((item) => item.option_id),
+    ]);
   expect(
     ids([effort, { ...model, category: 'model' }, { ...effort, id: 'other', category: 'other' }]),
   ).toEqual([['model', 'effort'], ['other']]);

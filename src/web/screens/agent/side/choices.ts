@@ -13,7 +13,7 @@ export interface Setting {
 }
 
 /** Older agents have modes instead of options. If an option is the mode, the modes are a duplicate. */
-export function settingsOf(
+export function buildSettings(
   modes: SessionModeState | null,
   options: readonly SessionConfigOption[],
 ): Setting[] {
@@ -21,7 +21,7 @@ export function settingsOf(
   const of_model = model ? options.filter(({ category }) => category === 'model_config') : [];
   const settings = options
     .filter((option) => !of_model.includes(option))
-    .flatMap((option) => settingOf(option, option === model ? of_model : []));
+    .flatMap((option) => toSettings(option, option === model ? of_model : []));
   const is_option = options.some(({ category }) => category === 'mode');
   if (modes === null || is_option || modes.availableModes.length === 0) return settings;
   const choices = modes.availableModes.map(({ id, name }) => ({ value: id, label: name }));
@@ -36,18 +36,18 @@ export function settingsOf(
   return [mode, ...settings];
 }
 
-function settingOf(option: SessionConfigOption, of_it: readonly SessionConfigOption[] = []): Setting[] {
+function toSettings(option: SessionConfigOption, of_it: readonly SessionConfigOption[] = []): Setting[] {
   const { id, name, description } = option;
-  const more = of_it.flatMap((one) => settingOf(one));
+  const more = of_it.flatMap((item) => toSettings(item));
   const about = { option_id: id, name, description: description ?? null, more };
   if (option.type === 'boolean') {
     return [{ ...about, control: { type: 'switch', on: option.currentValue === true } }];
   }
   if (option.type !== 'select' || !Array.isArray(option.options)) return [];
-  const choices = option.options.flatMap((one) =>
-    'options' in one
-      ? one.options.map(({ value, name }) => ({ value, label: `${one.name} · ${name}` }))
-      : [{ value: one.value, label: one.name }],
+  const choices = option.options.flatMap((option) =>
+    'options' in option
+      ? option.options.map(({ value, name }) => ({ value, label: `${option.name} · ${name}` }))
+      : [{ value: option.value, label: option.name }],
   );
   const value = String(option.currentValue);
   return [{ ...about, control: { type: 'choice', value, choices: withCurrent(choices, value) } }];

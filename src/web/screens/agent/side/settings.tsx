@@ -6,9 +6,9 @@ import { call, errorMessage } from '../../../api/client.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { Field } from '../../../ui/field.tsx';
 import { Select } from '../../../ui/select.tsx';
-import { type Setting, settingsOf } from './choices.ts';
+import { buildSettings, type Setting } from './choices.ts';
 
-export function SettingsOf({
+export function AgentSettings({
   agent,
   modes,
   options,
@@ -17,7 +17,7 @@ export function SettingsOf({
   modes: SessionModeState | null;
   options: readonly SessionConfigOption[];
 }) {
-  const settings = settingsOf(modes, options);
+  const settings = buildSettings(modes, options);
   if (settings.length === 0) return null;
   return (
     <section aria-label="Settings" className="flex flex-col gap-2">
@@ -30,8 +30,8 @@ export function SettingsOf({
                 {setting.name}: {setting.more.length} more
               </summary>
               <div className="mt-1 flex flex-col gap-2 border-line border-l pl-3">
-                {setting.more.map((one) => (
-                  <SettingField key={one.option_id} agent={agent} setting={one} />
+                {setting.more.map((item) => (
+                  <SettingField key={item.option_id} agent={agent} setting={item} />
                 ))}
               </div>
             </details>
@@ -56,7 +56,7 @@ function SettingField({ agent, setting }: { agent: AgentRecord; setting: Setting
   });
   const disabled = agent.status !== 'running' || set.isPending;
   // Shown until the agent reports its value.
-  const wanted = set.isPending ? set.variables : undefined;
+  const pending_value = set.isPending ? set.variables : undefined;
   return (
     <Field label={name} hint={description ?? undefined} error={set.isError && errorMessage(set.error)}>
       {(field) =>
@@ -64,7 +64,7 @@ function SettingField({ agent, setting }: { agent: AgentRecord; setting: Setting
           <Select
             {...field}
             choices={control.choices}
-            value={typeof wanted === 'string' ? wanted : control.value}
+            value={typeof pending_value === 'string' ? pending_value : control.value}
             disabled={disabled}
             onChange={(value) => set.mutate(value)}
           />
@@ -73,7 +73,7 @@ function SettingField({ agent, setting }: { agent: AgentRecord; setting: Setting
             {...field}
             type="checkbox"
             className="size-6 self-start"
-            checked={typeof wanted === 'boolean' ? wanted : control.on}
+            checked={typeof pending_value === 'boolean' ? pending_value : control.on}
             disabled={disabled}
             onChange={(event) => set.mutate(event.target.checked)}
           />

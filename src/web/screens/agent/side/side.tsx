@@ -7,10 +7,10 @@ import { visible } from '../../../../core/visible.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { Dialog } from '../../../ui/dialog.tsx';
 import { Branch, NodeName } from '../../agents/facts.tsx';
-import { programOf } from '../../agents/order.ts';
+import { getProgram } from '../../agents/order.ts';
 import { Files } from './files.tsx';
 import { Plan } from './plan.tsx';
-import { SettingsOf } from './settings.tsx';
+import { AgentSettings } from './settings.tsx';
 import { UsageGauge } from './usage.tsx';
 import { useWidth } from './width.tsx';
 
@@ -75,11 +75,11 @@ const Details = memo(
         <Plan plan={view.plan} />
         <Files agent={agent} turn={view.turns.at(-1)} />
         <UsageGauge usage={view.usage} />
-        <SettingsOf agent={agent} modes={view.modes} options={view.config_options} />
+        <AgentSettings agent={agent} modes={view.modes} options={view.config_options} />
         <section aria-label="Environment">
           <h2 className="font-medium">Environment</h2>
           <p className="text-muted">
-            {programOf(agent)} on <NodeName agent={agent} />
+            {getProgram(agent)} on <NodeName agent={agent} />
           </p>
           <Branch agent={agent} />
           <p className="break-all font-mono text-muted text-sm">{visible(agent.workdir)}</p>

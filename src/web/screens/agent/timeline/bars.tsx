@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { cx } from '../../../ui/cx.ts';
 import { spanText } from '../../../ui/time.tsx';
 import { type Entry, type Lane, lanes } from './entries.ts';
-import { rowsOf, type Scale } from './scale.ts';
+import { assignRows, type Scale } from './scale.ts';
 
 const ROW_PX = 28;
 const LEAST_PX = 6;
@@ -84,7 +84,7 @@ function LaneRow({ lane, entries, agent_id, scale, onShow }: BarsProps & { lane:
     const x = scale.at(entry.from);
     return { entry, x, width: Math.max(LEAST_PX, scale.at(entry.to) - x) };
   });
-  const rows = rowsOf(bars);
+  const rows = assignRows(bars);
   const { title, className } = looks[lane];
   return (
     <div className="relative">
@@ -102,8 +102,8 @@ function LaneRow({ lane, entries, agent_id, scale, onShow }: BarsProps & { lane:
               search={{}}
               hash={`e${entry.seq}`}
               preload={false}
-              aria-label={labelOf(entry)}
-              title={labelOf(entry)}
+              aria-label={entryLabel(entry)}
+              title={entryLabel(entry)}
               onMouseEnter={() => onShow(entry.key)}
               onFocus={() => onShow(entry.key)}
               className={cx(
@@ -126,7 +126,7 @@ function LaneRow({ lane, entries, agent_id, scale, onShow }: BarsProps & { lane:
   );
 }
 
-function labelOf({ label, from, to, open, failed }: Entry): string {
+function entryLabel({ label, from, to, open, failed }: Entry): string {
   const took = to > from ? `, ${spanText((to - from) * 1000)}` : '';
   return `${label}${failed ? ', failed' : ''}${took}${open ? ', still running' : ''}`;
 }

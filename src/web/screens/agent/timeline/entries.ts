@@ -3,7 +3,7 @@ import type { StatusChange } from '../../../../acp/transcript/items.ts';
 import { toolSpans, waitSpans } from '../../../../acp/transcript/spans.ts';
 import type { View } from '../../../../acp/transcript/transcript.ts';
 import { isFinal } from '../../../../features/agents/rules.ts';
-import { noticeTone, stopWords } from '../../../transcript/words.ts';
+import { noticeTone, stopText } from '../../../transcript/status-text.ts';
 
 export const lanes = ['sessions', 'turns', 'tools', 'waits', 'warnings'] as const;
 export type Lane = (typeof lanes)[number];
@@ -25,7 +25,7 @@ export interface Entry {
 /** The most entries per lane; the newest are kept. */
 const LANE_MAX = 400;
 
-export function entriesOf(view: View, now: number): Entry[] {
+export function buildEntries(view: View, now: number): Entry[] {
   const all = [
     ...sessions(view, now),
     ...turns(view, now),
@@ -33,8 +33,8 @@ export function entriesOf(view: View, now: number): Entry[] {
     ...waits(view, now),
     ...warnings(view),
   ];
-  const kept = lanes.flatMap((lane) => all.filter((entry) => entry.lane === lane).slice(-LANE_MAX));
-  return kept.sort((a, b) => a.from - b.from || a.seq - b.seq);
+  const limited = lanes.flatMap((lane) => all.filter((entry) => entry.lane === lane).slice(-LANE_MAX));
+  return limited.sort((a, b) => a.from - b.from || a.seq - b.seq);
 }
 
 function sessions({ sessions: all, items }: View, now: number): Entry[] {
@@ -48,7 +48,7 @@ function sessions({ sessions: all, items }: View, now: number): Entry[] {
     const to = end?.ts ?? all[at + 1]?.started_ts ?? null;
     const how = end ? ` · ${end.status}${end.exit_code === null ? '' : `, exit ${end.exit_code}`}` : '';
     return {
-      ...placed(`session ${session_id}`, first_seq, started_ts, to, now),
+      ...placeBar(`session ${session_id}`, first_seq, started_ts, to, now),
       lane: 'sessions',
       label: `Session ${at + 1}${how}`,
       failed: end?.status === 'failed',
@@ -58,9 +58,9 @@ function sessions({ sessions: all, items }: View, now: number): Entry[] {
 
 function turns({ turns: all }: View, now: number): Entry[] {
   return all.map(({ n, prompt_seq, started_ts, ended_ts, stop_reason }) => {
-    const stop = ended_ts === null ? null : stopWords(stop_reason);
+    const stop = ended_ts === null ? null : stopText(stop_reason);
     return {
-      ...placed(`turn ${n}`, prompt_seq, started_ts, ended_ts, now),
+      ...placeBar(`turn ${n}`, prompt_seq, started_ts, ended_ts, now),
       lane: 'turns',
       label: `Turn ${n}${stop ? ` · ${stop.text}` : ''}`,
       failed: stop?.tone === 'failure',
@@ -73,7 +73,7 @@ function tools({ items }: View, now: number): Entry[] {
     items.flatMap((item) => (item.kind === 'tool' && item.status === 'failed' ? item.key : [])),
   );
   return toolSpans(items).map(({ key, seq, label, started_ts, ended_ts }) => ({
-    ...placed(`tool ${key}`, seq, started_ts, ended_ts, now),
+    ...placeBar(`tool ${key}`, seq, started_ts, ended_ts, now),
     lane: 'tools',
     label,
     failed: failed.has(key),
@@ -82,7 +82,7 @@ function tools({ items }: View, now: number): Entry[] {
 
 function waits({ items }: View, now: number): Entry[] {
   return waitSpans(items).map(({ key, seq, label, started_ts, ended_ts }) => ({
-    ...placed(`wait ${key}`, seq, started_ts, ended_ts, now),
+    ...placeBar(`wait ${key}`, seq, started_ts, ended_ts, now),
     lane: 'waits',
     label: `Permission: ${label}`,
     failed: false,
@@ -93,7 +93,7 @@ function warnings({ items }: View): Entry[] {
   return items.flatMap((item) =>
     item.kind === 'notice' && noticeTone(item.code) !== 'plain'
       ? {
-          ...placed(`warning ${item.key}`, item.seq, item.ts, item.ts, item.ts),
+          ...placeBar(`warning ${item.key}`, item.seq, item.ts, item.ts, item.ts),
           lane: 'warnings' as const,
           label: item.text || item.code,
           failed: noticeTone(item.code) === 'failure',
@@ -102,6 +102,6 @@ function warnings({ items }: View): Entry[] {
   );
 }
 
-function placed(key: string, seq: number, from: number, to: number | null, now: number) {
+function placeBar(key: string, seq: number, from: number, to: number | null, now: number) {
   return { key, seq, from, to: Math.max(from, to ?? now), open: to === null };
 }

@@ -22,8 +22,8 @@ export interface Scale {
 }
 
 /** `moments`: times of activity without a bar, such as messages. */
-export function scaleOf(entries: readonly Entry[], moments: readonly number[], width: number): Scale {
-  const parts = partsOf(entries, moments);
+export function createScale(entries: readonly Entry[], moments: readonly number[], width: number): Scale {
+  const parts = splitParts(entries, moments);
   const folds = parts.filter(({ folded }) => folded).length;
   const busy_s = parts.reduce((sum, { folded, from, to }) => sum + (folded ? 0 : to - from), 0);
   const room = Math.max(width - folds * FOLD_PX, (parts.length - folds) * LEAST_PX);
@@ -48,7 +48,7 @@ function position(segments: readonly Segment[], ts: number): number {
 
 type Part = Pick<Segment, 'from' | 'to' | 'folded'>;
 
-function partsOf(entries: readonly Entry[], moments: readonly number[]): Part[] {
+function splitParts(entries: readonly Entry[], moments: readonly number[]): Part[] {
   // Sessions, turns and waits last without any activity, so they do not count as busy.
   const has_more = entries.some(({ lane }) => lane === 'turns' || lane === 'tools');
   const works = entries.filter(({ lane }) => lane === 'tools' || (lane === 'sessions' && !has_more));
@@ -93,7 +93,7 @@ function isWithin(intervals: readonly Interval[], from: number, to: number): boo
 }
 
 /** The row of each bar; overlapping bars are in different rows. */
-export function rowsOf(bars: readonly { x: number; width: number }[]): number[] {
+export function assignRows(bars: readonly { x: number; width: number }[]): number[] {
   const ends: number[] = [];
   return bars.map(({ x, width }) => {
     const free = ends.findIndex((end) => end <= x);

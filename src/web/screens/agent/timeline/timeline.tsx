@@ -9,8 +9,8 @@ import { IconButton } from '../../../ui/button.tsx';
 import { Empty, Failed, Skeleton } from '../../../ui/states.tsx';
 import { Clock, spanText, useNow } from '../../../ui/time.tsx';
 import { Bars } from './bars.tsx';
-import { type Entry, entriesOf } from './entries.ts';
-import { scaleOf } from './scale.ts';
+import { buildEntries, type Entry } from './entries.ts';
+import { createScale } from './scale.ts';
 
 const ZOOM_MAX = 32;
 
@@ -33,10 +33,10 @@ function Timeline({ agent, view }: { agent: AgentRecord; view: View }) {
   const now = agent.status === 'running' ? ticking : view.sessions.at(-1)!.started_ts;
   const [zoom, setZoom] = useState(1);
   const [room, measured] = useWidth();
-  const entries = useMemo(() => entriesOf(view, now), [view, now]);
-  const moments = useMemo(() => momentsOf(view), [view]);
+  const entries = useMemo(() => buildEntries(view, now), [view, now]);
+  const moments = useMemo(() => listMoments(view), [view]);
   const scale = useMemo(
-    () => scaleOf(entries, moments, Math.max(320, room) * zoom),
+    () => createScale(entries, moments, Math.max(320, room) * zoom),
     [entries, moments, room, zoom],
   );
   const [shown, setShown] = useState<string | null>(null);
@@ -67,7 +67,7 @@ function Timeline({ agent, view }: { agent: AgentRecord; view: View }) {
 }
 
 /** The times of the agent's messages and other items. */
-function momentsOf({ items }: View): number[] {
+function listMoments({ items }: View): number[] {
   return items.flatMap((item) =>
     item.kind === 'agent_message' || item.kind === 'thought' ? [item.ts, item.ended_ts ?? item.ts] : item.ts,
   );

@@ -1,10 +1,10 @@
 /** `svc prompt`, and the commands for turns, queued prompts, settings and sign-in of agents that speak ACP. */
 import type { Command } from 'commander';
-import { turnEndOf } from '../../../acp/entries.ts';
-import { anyText, fieldsOf } from '../../../acp/json.ts';
+import { readTurnEnd } from '../../../acp/entries.ts';
+import { asRecord, toText } from '../../../acp/json.ts';
 import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
-import { exitCodes, explained, Failure, usage } from '../../../cli/failure.ts';
+import { exitCodes, Failure, usage, withExplanation } from '../../../cli/failure.ts';
 import { collect, remote, timeLimit } from '../../../cli/options.ts';
 import { print, printJson, printRecord, printRows, say } from '../../../cli/output.ts';
 import { textOrStdin } from '../../../cli/prompt.ts';
@@ -14,7 +14,7 @@ import { blockLines } from '../../conversations/commands/acp-lines.ts';
 import { limits } from '../limits.ts';
 import { configLines, signInLines, typedOptions } from './agent-config.ts';
 import type { Followed } from './follow.ts';
-import { isEndOf, type WaitOptions, watch } from './wait.ts';
+import { endsSession, type WaitOptions, watch } from './wait.ts';
 
 type Options = ApiOptions & { json?: boolean };
 
@@ -27,12 +27,12 @@ export function addPrompt(program: Command, context: Context): void {
   )
     .option('--wait', 'show the conversation until the turn ends; exit code 3 unless it ends normally')
     .option('--timeout <duration>', 'with --wait: time limit (exit code 124)', timeLimit)
-    .action(async (ref: string, words: string[], options: ApiOptions & WaitOptions & { wait?: boolean }) => {
+    .action(async (ref: string, args: string[], options: ApiOptions & WaitOptions & { wait?: boolean }) => {
       const api = await connect(context, options);
       const agent = await findAgent(api, ref);
       const prompted = await api.call('promptAgent', {
         params: { agent_id: agent.id },
-        body: { text: await textOrStdin(io, words.join(' ')) },
+        body: { text: await textOrStdin(io, args.join(' ')) },
         idempotency_key: crypto.randomUUID(),
       });
       if (!options.wait && options.json) return printJson(io, prompted);
@@ -47,7 +47,7 @@ export function addPrompt(program: Command, context: Context): void {
     });
 }
 
-export function addAgentTalk(agents: Command, context: Context): void {
+export function addPromptCommands(agents: Command, context: Context): void {
   const { io } = context;
 
   remote(agents, 'cancel <agent>', 'cancel the turn of an agent; the agent keeps running').action(
@@ -63,15 +63,15 @@ export function addAgentTalk(agents: Command, context: Context): void {
   remote(agents, 'prompts <agent> [text...]', 'list the current prompt and the queued ones')
     .option('--remove <id>', 'remove a queued prompt')
     .option('--edit <id>', 'replace a queued prompt with the text (-: read from stdin)')
-    .action(async (ref: string, words: string[], options: Options & { remove?: string; edit?: string }) => {
+    .action(async (ref: string, args: string[], options: Options & { remove?: string; edit?: string }) => {
       const { edit, remove } = options;
       if (edit !== undefined && remove !== undefined) throw usage('give either --edit or --remove');
-      if (words.length > 0 !== (edit !== undefined))
+      if (args.length > 0 !== (edit !== undefined))
         throw usage('--edit needs a text, and a text needs --edit');
       const api = await connect(context, options);
       const { id: agent_id } = await findAgent(api, ref);
       if (edit !== undefined) {
-        const body = { text: await textOrStdin(io, words.join(' ')) };
+        const body = { text: await textOrStdin(io, args.join(' ')) };
         await api.call('editPrompt', { params: { agent_id, prompt_id: edit }, body });
       }
       if (remove !== undefined) await api.call('deletePrompt', { params: { agent_id, prompt_id: remove } });
@@ -111,7 +111,7 @@ export function addAgentTalk(agents: Command, context: Context): void {
       const api = await connect(context, options);
       const params = { agent_id: (await findAgent(api, ref)).id };
       const signed = api.call('authenticateAgent', { params, body: { method_id } });
-      const config = await explained(signed, [problems.unknownAuthMethod().code], async () =>
+      const config = await withExplanation(signed, [problems.unknownAuthMethod().code], async () =>
         signInLines(await api.call('getAgentConfig', { params })),
       );
       if (options.json) return printJson(io, config);
@@ -124,27 +124,27 @@ export function addAgentTalk(agents: Command, context: Context): void {
 function endOfTurn(api: Api, agent: AgentRecord, prompt_id: string) {
   const params = { agent_id: agent.id };
   let sent = false;
-  let gone_at = Number.POSITIVE_INFINITY;
+  let missing_since = Number.POSITIVE_INFINITY;
   return async ({ seq, event }: Followed): Promise<string | null> => {
     if (event === null) {
-      if (sent || Number.isFinite(gone_at)) return null;
+      if (sent || Number.isFinite(missing_since)) return null;
       // No event reports that a prompt was removed, so this checks the queue between events.
       const open = await api.call('listPrompts', { params });
       if (!open.some(({ id }) => id === prompt_id))
-        gone_at = (await api.call('getAgent', { params })).last_seq;
+        missing_since = (await api.call('getAgent', { params })).last_seq;
     } else {
       const { type, direction, code } = event;
       const is_sent = type === 'acp_event' && direction === 'to_agent';
-      if (is_sent && fieldsOf(event.payload).id === prompt_id) sent = true;
-      const end = turnEndOf(event, prompt_id);
+      if (is_sent && asRecord(event.payload).id === prompt_id) sent = true;
+      const end = readTurnEnd(event, prompt_id);
       if (end !== null) return end.stop_reason ?? (end.failure || 'no reason given');
       if (type === 'error' && code === 'turn_lost' && event.prompt_id === prompt_id) {
-        return anyText(event.error);
+        return toText(event.error);
       }
-      if (isEndOf(agent.session_id, event))
+      if (endsSession(agent.session_id, event))
         return `the agent ended${sent ? '' : ' before it received the prompt'}`;
     }
-    return seq >= gone_at && !sent ? 'the prompt was removed' : null;
+    return seq >= missing_since && !sent ? 'the prompt was removed' : null;
   };
 }
 

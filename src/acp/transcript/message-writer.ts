@@ -3,11 +3,11 @@
 import type { Voice } from '../updates.ts';
 import { bounds } from './bounds.ts';
 import type { ItemList } from './item-list.ts';
-import type { Spoken } from './items.ts';
-import { appended, type Body, bodyOf, emptyBody } from './parts.ts';
+import type { MessageItem } from './items.ts';
+import { appendBlock, type Body, emptyBody, toBody } from './parts.ts';
 
 /** The place of an item: its key, its first event, and its author. */
-export interface Where {
+export interface ItemPosition {
   key: string;
   seq: number;
   ts: number;
@@ -15,7 +15,7 @@ export interface Where {
   subagent: string | null;
 }
 
-export class Speech {
+export class MessageWriter {
   readonly #items: ItemList;
   /** The position of the item that the author continues. */
   #at: number | null = null;
@@ -28,10 +28,10 @@ export class Speech {
     this.#items = items;
   }
 
-  chunk(voice: Voice, message_id: string | null, block: unknown, where: Where): void {
+  chunk(voice: Voice, message_id: string | null, block: unknown, where: ItemPosition): void {
     const at = this.#find(voice, message_id);
-    const before = at === undefined ? undefined : (this.#items.get(at) as Spoken | undefined);
-    const body = appended(before?.body ?? emptyBody, block);
+    const before = at === undefined ? undefined : (this.#items.get(at) as MessageItem | undefined);
+    const body = appendBlock(before?.body ?? emptyBody, block);
     if (!before && isEmpty(body)) return;
     if (this.#at !== null && this.#at !== at) this.#end(this.#at, where.ts);
     if (before) {
@@ -43,12 +43,17 @@ export class Speech {
   }
 
   /** Replaces the message's earlier chunks. If `blocks` is null, they stay. */
-  whole(voice: Voice, message_id: string | null, blocks: readonly unknown[] | null, where: Where): void {
+  whole(
+    voice: Voice,
+    message_id: string | null,
+    blocks: readonly unknown[] | null,
+    where: ItemPosition,
+  ): void {
     if (blocks === null) return;
-    let body = bodyOf(blocks);
+    let body = toBody(blocks);
     let is_there = false;
     for (const at of this.#parts.get(`${voice} ${message_id}`) ?? []) {
-      const item = this.#items.get(at) as Spoken | undefined;
+      const item = this.#items.get(at) as MessageItem | undefined;
       if (!item) continue;
       this.#items.replace(at, { ...item, body }, body.chars);
       // The complete message is shown at the position of its first part.
@@ -68,7 +73,7 @@ export class Speech {
     this.#by_id.clear();
   }
 
-  #add(voice: Voice, message_id: string | null, body: Body, where: Where): void {
+  #add(voice: Voice, message_id: string | null, body: Body, where: ItemPosition): void {
     this.#at = this.#items.add({ kind: voice, ...where, body, message_id, ended_ts: null }, body.chars);
     if (message_id === null) return;
     const key = `${voice} ${message_id}`;
@@ -80,33 +85,33 @@ export class Speech {
 
   #find(voice: Voice, message_id: string | null): number | undefined {
     if (message_id !== null) return this.#by_id.get(`${voice} ${message_id}`);
-    const current = this.#at === null ? undefined : (this.#items.get(this.#at) as Spoken | undefined);
+    const current = this.#at === null ? undefined : (this.#items.get(this.#at) as MessageItem | undefined);
     const continues = current?.kind === voice && current.message_id === null;
     return continues ? this.#at! : undefined;
   }
 
   #end(at: number, ts: number): void {
-    const item = this.#items.get(at) as Spoken | undefined;
+    const item = this.#items.get(at) as MessageItem | undefined;
     if (item) this.#items.replace(at, { ...item, ended_ts: ts }, item.body.chars);
   }
 }
 
 /** Concurrent authors: the agent and its sub-agents. Each of them continues its own message. */
-export class Voices {
+export class MessageWriters {
   readonly #items: ItemList;
-  readonly #all = new Map<string | null, Speech>();
+  readonly #all = new Map<string | null, MessageWriter>();
 
   constructor(items: ItemList) {
     this.#items = items;
   }
 
   /** The author's speech. `subagent`: null for the agent itself. */
-  of(subagent: string | null, ts: number): Speech {
+  of(subagent: string | null, ts: number): MessageWriter {
     if (this.#all.size > bounds.subagents) {
       this.pause(ts);
       this.begin();
     }
-    const speech = this.#all.get(subagent) ?? new Speech(this.#items);
+    const speech = this.#all.get(subagent) ?? new MessageWriter(this.#items);
     this.#all.set(subagent, speech);
     return speech;
   }

@@ -1,7 +1,7 @@
 /** Assigns an error to the field it is about: the server's messages begin with the name of the field. */
 import { errorMessage } from '../api/client.ts';
 
-export function placed<F extends string>(
+export function assignErrorToField<F extends string>(
   error: unknown,
   fields: readonly F[],
 ): { [field in F]?: string } & { rest?: string } {

@@ -14,22 +14,22 @@ export function withJson(command: Command, name: string, what: string): Command 
 }
 
 /** The value of these options, or undefined if neither is given. Invalid JSON is a usage error. */
-export async function givenJson(io: Io, name: string, options: object): Promise<unknown> {
-  const given = options as Record<string, string | undefined>;
-  const text = given[name];
-  const file = given[`${name}File`];
+export async function parseJsonOption(io: Io, name: string, options: object): Promise<unknown> {
+  const values = options as Record<string, string | undefined>;
+  const text = values[name];
+  const file = values[`${name}File`];
   if (text !== undefined && file !== undefined) throw usage(`give either --${name} or --${name}-file`);
   if (text !== undefined) return parse(text, `--${name}`);
   return file === undefined ? undefined : jsonFile(io, file);
 }
 
 /** Returns the value as an object; any other JSON is a usage error. */
-export async function givenObject(
+export async function parseObjectOption(
   io: Io,
   name: string,
   options: object,
 ): Promise<Record<string, unknown> | undefined> {
-  const value = await givenJson(io, name, options);
+  const value = await parseJsonOption(io, name, options);
   return value === undefined ? undefined : asObject(value, `--${name}`);
 }
 
@@ -37,14 +37,14 @@ export async function givenObject(
  * The message to send: text (`-` reads standard input) or the object of `--payload`. Giving both or neither is a
  * usage error.
  */
-export async function givenWords(
+export async function parseMessageArguments(
   io: Io,
-  words: readonly string[],
+  args: readonly string[],
   options: object,
 ): Promise<{ text: string } | { payload: Record<string, unknown> }> {
-  const payload = await givenObject(io, 'payload', options);
-  if (words.length > 0 === (payload !== undefined)) throw usage('give either text or --payload');
-  return payload === undefined ? { text: await textOrStdin(io, words.join(' ')) } : { payload };
+  const payload = await parseObjectOption(io, 'payload', options);
+  if (args.length > 0 === (payload !== undefined)) throw usage('give either text or --payload');
+  return payload === undefined ? { text: await textOrStdin(io, args.join(' ')) } : { payload };
 }
 
 /** `file`: `-` is standard input. */

@@ -5,11 +5,11 @@ const REORDERING = '\\u061c\\u200e\\u200f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\
 const SPECIAL = new RegExp(`[\\0-\\x08\\x0a-\\x1f\\x7f-\\x9f${REORDERING}]`);
 const EACH_SPECIAL = new RegExp(SPECIAL, 'g');
 /** Whether it contains only text and tabs. */
-export function isDull(text: string): boolean {
+export function isPlainText(text: string): boolean {
   return !SPECIAL.test(text);
 }
 
-export function inert(text: string): string {
+export function escapeSpecial(text: string): string {
   return text.replace(EACH_SPECIAL, visible);
 }
 

@@ -6,14 +6,16 @@ export type View = 'unified' | 'split';
 const KEY = 'svc.diff';
 const wide = globalThis.matchMedia?.('(min-width: 1100px)');
 
-export function useLook(): [{ view: View; is_wide: boolean }, (view: View) => void] {
+export function useDiffView(): [{ view: View; is_wide: boolean }, (view: View) => void] {
   const is_wide = useSyncExternalStore(subscribe, () => wide.matches);
-  const [wanted, setWanted] = useState<View>(localStorage.getItem(KEY) === 'split' ? 'split' : 'unified');
+  const [preferred, setPreferred] = useState<View>(
+    localStorage.getItem(KEY) === 'split' ? 'split' : 'unified',
+  );
   const set = (view: View) => {
     localStorage.setItem(KEY, view);
-    setWanted(view);
+    setPreferred(view);
   };
-  return [{ view: is_wide ? wanted : 'unified', is_wide }, set];
+  return [{ view: is_wide ? preferred : 'unified', is_wide }, set];
 }
 
 function subscribe(listener: () => void): () => void {

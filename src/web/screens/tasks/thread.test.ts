@@ -1,17 +1,17 @@
 import { expect, test } from 'vitest';
 import { applyToLongTexts } from '../../../testing/long-input.ts';
 import {
+  composerFieldFor,
   excerpt,
-  inOrder,
+  filterShown,
+  formatReceiver,
   type MessageRecord,
-  matchingShown,
-  nameOf,
   payloadRest,
   pieces,
-  placeOf,
-  receiverOf,
-  taskFieldOf,
-} from './talk.ts';
+  shortActorName,
+  taskFieldFor,
+  topologicalOrder,
+} from './thread.ts';
 
 const message = (id: number, more: Partial<MessageRecord> = {}): MessageRecord => ({
   ...{ id, team_id: 'team_1', task_id: 'task_1', conversation_id: 'conv_1', run_id: null },
@@ -26,29 +26,32 @@ test('merges pages and streamed messages into one conversation without duplicate
     [message(9), message(7)],
     [message(4), message(2)],
   ];
-  expect(ids(inOrder(pages, [message(7), message(12)]))).toEqual([2, 4, 7, 9, 12]);
+  expect(ids(topologicalOrder(pages, [message(7), message(12)]))).toEqual([2, 4, 7, 9, 12]);
 });
 
 test('a message shows the run that received it, in whatever order its versions arrive', () => {
   const waits = message(1);
   const taken = message(1, { run_id: 'run_1' });
-  expect(inOrder([[waits]], [taken])).toEqual([taken]);
-  expect(inOrder([[taken]], [waits])).toEqual([taken]);
+  expect(topologicalOrder([[waits]], [taken])).toEqual([taken]);
+  expect(topologicalOrder([[taken]], [waits])).toEqual([taken]);
 });
 
 test('a search shows only what it found, and a thread only its own messages', () => {
   const received = [message(3, { thread: 1 }), message(4)];
-  expect(ids(matchingShown(received, [], {}))).toEqual([3, 4]);
-  expect(ids(matchingShown(received, [], { thread: 1 }))).toEqual([3]);
-  expect(ids(matchingShown(received, [message(4)], { q: 'words' }))).toEqual([4]);
+  expect(ids(filterShown(received, [], {}))).toEqual([3, 4]);
+  expect(ids(filterShown(received, [], { thread: 1 }))).toEqual([3]);
+  expect(ids(filterShown(received, [message(4)], { q: 'words' }))).toEqual([4]);
 });
 
 test('shows the short names of actors', () => {
-  expect([nameOf('dev@team_1'), nameOf('user:ana'), nameOf('user:a@b.c'), nameOf('lead')]).toEqual([
-    ...['dev', 'ana', 'a@b.c', 'lead'],
-  ]);
-  expect(receiverOf({ route: 'broadcast', to_actor_id: null })).toBe('everyone');
-  expect(receiverOf({ route: 'to_member', to_actor_id: 'dev@team_1' })).toBe('dev');
+  expect([
+    shortActorName('dev@team_1'),
+    shortActorName('user:ana'),
+    shortActorName('user:a@b.c'),
+    shortActorName('lead'),
+  ]).toEqual([...['dev', 'ana', 'a@b.c', 'lead']]);
+  expect(formatReceiver({ route: 'broadcast', to_actor_id: null })).toBe('everyone');
+  expect(formatReceiver({ route: 'to_member', to_actor_id: 'dev@team_1' })).toBe('dev');
 });
 
 test('shows the whole payload, and its text only once', () => {
@@ -75,13 +78,13 @@ test('an excerpt is one short line', () => {
 });
 
 test('an error of the server is shown at the field that it is about', () => {
-  expect(placeOf('route=to_leader requires a leader member in spec.members')).toBe('route');
-  expect(placeOf('to_actor_id is required when route=to_member')).toBe('member');
-  expect(placeOf('unknown actor: nobody')).toBe('member');
-  expect(placeOf('text is required')).toBe('text');
-  expect(taskFieldOf('title is required')).toBe('title');
-  expect(taskFieldOf('assignee_member_id must reference a defined member')).toBe('assignee');
-  expect(taskFieldOf('task changed concurrently; reload and retry')).toBe('form');
+  expect(composerFieldFor('route=to_leader requires a leader member in spec.members')).toBe('route');
+  expect(composerFieldFor('to_actor_id is required when route=to_member')).toBe('member');
+  expect(composerFieldFor('unknown actor: nobody')).toBe('member');
+  expect(composerFieldFor('text is required')).toBe('text');
+  expect(taskFieldFor('title is required')).toBe('title');
+  expect(taskFieldFor('assignee_member_id must reference a defined member')).toBe('assignee');
+  expect(taskFieldFor('task changed concurrently; reload and retry')).toBe('form');
 });
 
 test('finds links in linear time, whatever is repeated', () => applyToLongTexts(pieces));

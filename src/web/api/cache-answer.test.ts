@@ -1,6 +1,6 @@
 import { QueryClient } from '@tanstack/react-query';
 import { expect, test } from 'vitest';
-import { keepAnswered } from './answered.ts';
+import { cacheAnswer } from './cache-answer.ts';
 
 const keys = { one: ['review', 'rev_1'], list: ['reviews'] };
 const pending = { id: 'rev_1', status: 'pending', delivery: null };
@@ -11,7 +11,7 @@ test('a response replaces the pending record, in the record and in the list', ()
   const queries = new QueryClient();
   queries.setQueryData(['review', 'rev_1'], pending);
   queries.setQueryData(['reviews'], [{ ...pending, id: 'rev_2' }, pending]);
-  keepAnswered(queries, keys, queued);
+  cacheAnswer(queries, keys, queued);
   expect(queries.getQueryData(['review', 'rev_1'])).toEqual(queued);
   expect(queries.getQueryData(['reviews'])).toEqual([{ ...pending, id: 'rev_2' }, queued]);
 });
@@ -20,7 +20,7 @@ test('a response does not replace a newer record from the fleet stream', () => {
   const queries = new QueryClient();
   queries.setQueryData(['review', 'rev_1'], written);
   queries.setQueryData(['reviews'], [written]);
-  keepAnswered(queries, keys, queued);
+  cacheAnswer(queries, keys, queued);
   expect(queries.getQueryData(['review', 'rev_1'])).toEqual(written);
   expect(queries.getQueryData(['reviews'])).toEqual([written]);
 });

@@ -2,11 +2,11 @@
 import type { ReactNode } from 'react';
 import { Ago } from '../../ui/time.tsx';
 
-export function OwnList({ children }: { children: ReactNode }) {
+export function SettingsList({ children }: { children: ReactNode }) {
   return <ul className="rounded-lg border border-line">{children}</ul>;
 }
 
-export function OwnRow({
+export function SettingsRow({
   name,
   title = name,
   mark,

@@ -78,13 +78,13 @@ describe('prompt', () => {
     expect(odd).toMatchObject({ code: 1, stderr: 'svc: standard input is not UTF-8 text\n' });
   });
 
-  const sent = (seq: number, id = 'prm_1', words = 'do it') =>
+  const sent = (seq: number, id = 'prm_1', args = 'do it') =>
     acp(seq, 'to_agent', {
       id,
       method: 'session/prompt',
-      params: { prompt: [{ type: 'text', text: words }] },
+      params: { prompt: [{ type: 'text', text: args }] },
     });
-  const said = (seq: number, text: string) => {
+  const messageEvent = (seq: number, text: string) => {
     const update = { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } };
     return acp(seq, 'from_agent', { method: 'session/update', params: { update } });
   };
@@ -112,7 +112,11 @@ describe('prompt', () => {
 
   test('--wait shows the conversation until the turn of this prompt ends', async () => {
     const before = ended(5, { result: { stopReason: 'refusal' } }, 'prm_0');
-    const turn = sent(6) + said(7, 'I ') + said(8, 'did.') + ended(9, { result: { stopReason: 'end_turn' } });
+    const turn =
+      sent(6) +
+      messageEvent(7, 'I ') +
+      messageEvent(8, 'did.') +
+      ended(9, { result: { stopReason: 'end_turn' } });
     const ran = await wait(before + turn);
     expect(ran).toMatchObject({
       code: 0,
@@ -139,7 +143,7 @@ describe('prompt', () => {
       const turn_ended = { prompt_id: 'prm_1', stop_reason };
       return acp(8, 'from_agent', { method: 'session/update', params: { update } }, { turn_ended });
     };
-    const turn = await wait(sent(5) + taken + said(7, 'Done.') + rests('end_turn'));
+    const turn = await wait(sent(5) + taken + messageEvent(7, 'Done.') + rests('end_turn'));
     expect(turn).toMatchObject({ code: 0, stdout: '> do it\nDone.\n┃ turn     ended: end_turn\n' });
     await server?.drain();
     expect(await wait(sent(5) + taken + rests('cancelled'))).toMatchObject({ code: 3 });
@@ -151,20 +155,20 @@ describe('prompt', () => {
       await server?.drain();
       return `${code} ${stderr}`;
     };
-    const words = (end: string) => `3 svc: the turn of agent agt_1 ended: ${end}\n`;
-    expect(await ends(ended(6, { result: { stopReason: 'max_tokens' } }))).toBe(words('max_tokens'));
-    expect(await ends(ended(6, { error: { code: 1, message: 'no\x1bway' } }))).toBe(words('no\\x1bway'));
-    expect(await ends(sent(6) + status(7, 'failed'))).toBe(words('the agent ended'));
-    expect(await ends(status(7, 'failed'))).toBe(words('the agent ended before it received the prompt'));
+    const args = (end: string) => `3 svc: the turn of agent agt_1 ended: ${end}\n`;
+    expect(await ends(ended(6, { result: { stopReason: 'max_tokens' } }))).toBe(args('max_tokens'));
+    expect(await ends(ended(6, { error: { code: 1, message: 'no\x1bway' } }))).toBe(args('no\\x1bway'));
+    expect(await ends(sent(6) + status(7, 'failed'))).toBe(args('the agent ended'));
+    expect(await ends(status(7, 'failed'))).toBe(args('the agent ended before it received the prompt'));
     const lost = { type: 'error', code: 'turn_lost', error: 'it is lost', prompt_id: 'prm_1' };
     const note = '-- turn_lost: it is lost --\n';
-    expect(await ends(sent(6) + frame(7, lost))).toBe(`3 ${note}${words('it is lost').slice(2)}`);
+    expect(await ends(sent(6) + frame(7, lost))).toBe(`3 ${note}${args('it is lost').slice(2)}`);
   });
 
   test('--wait ends when the prompt is removed, and after the timeout', async () => {
     const heartbeat = 'id: 4\nevent: heartbeat\ndata: {"type":"heartbeat","ts":1}\n\n';
-    const gone = await wait(heartbeat, { listPrompts: () => [] });
-    expect(gone).toMatchObject({ code: 3, stderr: expect.stringContaining('the prompt was removed') });
+    const timed_out = await wait(heartbeat, { listPrompts: () => [] });
+    expect(timed_out).toMatchObject({ code: 3, stderr: expect.stringContaining('the prompt was removed') });
     await server?.drain();
     const late = await wait(sent(6), {}, ['--timeout', '100ms']);
     expect(late).toMatchObject({ code: 124, stderr: 'svc: the turn of agent agt_1 is still running\n' });

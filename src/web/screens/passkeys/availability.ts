@@ -4,7 +4,7 @@ import { type Answered, call } from '../../api/client.ts';
 export type Place = Answered<'getRelyingParty'>;
 
 /** The facts about this page that matter for passkeys. */
-export interface Here {
+export interface PageLocation {
   origin: string;
   hostname: string;
   /** The browser supports passkeys on this page. */
@@ -17,13 +17,16 @@ export interface Unavailable {
   origin?: string;
 }
 
-export function here(): Here {
+export function pageLocation(): PageLocation {
   const { origin, hostname } = location;
   return { origin, hostname, supported: typeof PublicKeyCredential === 'function' };
 }
 
 /** Why passkeys do not work on this page, and what to do; null if they do. */
-export function unavailableReason(place: Place, { origin, hostname, supported }: Here): Unavailable | null {
+export function unavailableReason(
+  place: Place,
+  { origin, hostname, supported }: PageLocation,
+): Unavailable | null {
   if (place.origin === null) return { text: `Passkeys do not work here: ${place.reason}.` };
   if (origin !== place.origin) {
     const near = new URL(place.origin).hostname === 'localhost';
@@ -44,7 +47,7 @@ function isLoopback(hostname: string): boolean {
 /** Whether passkeys work on this page; false if the service does not respond. */
 export async function passkeysWork(): Promise<boolean> {
   return await call('getRelyingParty').then(
-    (place) => unavailableReason(place, here()) === null,
+    (place) => unavailableReason(place, pageLocation()) === null,
     () => false,
   );
 }

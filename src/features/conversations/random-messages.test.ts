@@ -18,8 +18,8 @@ test.each([1, 2, 3, 4])('handles four hundred random messages (seed %i)', async 
     prompts.push(prompt_id);
   }
   // The ids include those of past and future requests to the agent.
-  const ours = Array.from({ length: 8 }, (_, n) => `${acp.session_id}.${n + 1}`);
-  const message = anyMessage([1, '1', null, ...ours, ...prompts]);
+  const own_ids = Array.from({ length: 8 }, (_, n) => `${acp.session_id}.${n + 1}`);
+  const message = anyMessage([1, '1', null, ...own_ids, ...prompts]);
   const noise = fc.constantFrom('Loading…\n', '{\n', '\n', '\u0000\n', '[1]\n');
   const line = fc.oneof({ weight: 9, arbitrary: message.map(writeMessage) }, { weight: 1, arbitrary: noise });
   if (seed % 2 === 0) await acp.opens();

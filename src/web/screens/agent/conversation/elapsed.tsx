@@ -1,7 +1,7 @@
 /** A duration that ticks until its end is known. Times are Unix seconds, as in the log. */
 import { spanText, useNow } from '../../../ui/time.tsx';
 
-export function Took({ from, to }: { from: number; to: number | null }) {
+export function Elapsed({ from, to }: { from: number; to: number | null }) {
   return to === null ? (
     <Ticking from={from} />
   ) : (

@@ -10,7 +10,7 @@ export function useSyncedSubscription(user_id: string | undefined): void {
   useEffect(() => {
     if (user_id === undefined || !('Notification' in window) || Notification.permission !== 'granted') return;
     // Few devices are subscribed, so the code is loaded only for those. The next page tries again.
-    import('./device.ts').then(({ keepUp }) => keepUp()).catch(() => {});
+    import('./device.ts').then(({ syncSubscription }) => syncSubscription()).catch(() => {});
   }, [user_id]);
 }
 

@@ -7,7 +7,7 @@ interface Answerable {
 }
 
 /** The fleet stream can be ahead of the response: a record that is no longer pending is kept. */
-export function keepAnswered<T extends Answerable>(
+export function cacheAnswer<T extends Answerable>(
   queries: QueryClient,
   { one, list }: { one: readonly unknown[]; list: readonly unknown[] },
   record: T,

@@ -3,12 +3,12 @@ import type { StopReason } from '@agentclientprotocol/sdk';
 
 export type Tone = 'plain' | 'warning' | 'failure';
 
-export interface Words {
+export interface StatusText {
   readonly text: string;
   readonly tone: Tone;
 }
 
-const stops: Record<StopReason, Words> = {
+const stops: Record<StopReason, StatusText> = {
   end_turn: { text: 'Turn ended', tone: 'plain' },
   cancelled: { text: 'Turn cancelled', tone: 'plain' },
   max_tokens: { text: 'Stopped: the model reached its token limit for one answer', tone: 'warning' },
@@ -22,7 +22,7 @@ const stops: Record<StopReason, Words> = {
   },
 };
 
-export function stopWords(reason: string | null): Words {
+export function stopText(reason: string | null): StatusText {
   if (reason === null) return { text: 'Turn ended; the agent gave no reason', tone: 'warning' };
   return Object.hasOwn(stops, reason)
     ? stops[reason as StopReason]

@@ -6,7 +6,7 @@ export type MessageRecord = ItemOf<'listMessages'>;
 export type MessageRoute = MessageRecord['route'];
 
 /** All messages once, oldest first: pages as they were read, newest first, and messages that arrived since. */
-export function inOrder(
+export function topologicalOrder(
   pages: readonly (readonly MessageRecord[])[],
   fresh: readonly MessageRecord[],
 ): MessageRecord[] {
@@ -19,7 +19,7 @@ export function inOrder(
 }
 
 /** New messages that belong to the shown ones: all, those of the thread, or those that the search found. */
-export function matchingShown(
+export function filterShown(
   fresh: readonly MessageRecord[],
   read: readonly MessageRecord[],
   shown: { thread?: number | undefined; q?: string | undefined },
@@ -32,14 +32,14 @@ export function matchingShown(
 }
 
 /** `dev@team_1` is `dev` here, `user:ana` is `ana`. */
-export function nameOf(actor_id: string): string {
+export function shortActorName(actor_id: string): string {
   if (actor_id.startsWith('user:')) return actor_id.slice('user:'.length);
   return actor_id.split('@')[0]!;
 }
 
-export function receiverOf({ route, to_actor_id }: Pick<MessageRecord, 'route' | 'to_actor_id'>): string {
+export function formatReceiver({ route, to_actor_id }: Pick<MessageRecord, 'route' | 'to_actor_id'>): string {
   if (route === 'broadcast') return 'everyone';
-  return to_actor_id === null ? 'the leader' : nameOf(to_actor_id);
+  return to_actor_id === null ? 'the leader' : shortActorName(to_actor_id);
 }
 
 /** The beginning of a message, for its replies. */
@@ -94,14 +94,14 @@ export function receivers({ spec, human_members }: Pick<TeamRecord, 'spec' | 'hu
 export type ComposerField = 'route' | 'member' | 'text';
 
 /** The control that the server's error is about. */
-export function placeOf(message: string): ComposerField {
+export function composerFieldFor(message: string): ComposerField {
   if (message.startsWith('route')) return 'route';
   return /^(to_actor_id|unknown actor)/.test(message) ? 'member' : 'text';
 }
 
 export type TaskField = 'title' | 'description' | 'assignee' | 'form';
 
-export function taskFieldOf(message: string): TaskField {
+export function taskFieldFor(message: string): TaskField {
   if (message.startsWith('title')) return 'title';
   if (message.startsWith('description')) return 'description';
   return message.startsWith('assignee_member_id') ? 'assignee' : 'form';

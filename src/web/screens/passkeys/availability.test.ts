@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { type Place, unavailableReason } from './place.ts';
+import { type Place, unavailableReason } from './availability.ts';
 
 const at = (url: string, supported = true) => {
   const { origin, hostname } = new URL(url);

@@ -2,8 +2,8 @@
 import { useCallback, useSyncExternalStore } from 'react';
 import { newKey } from '../../../api/client.ts';
 import { useSession } from '../../../api/session.ts';
-import { type Comment, type Comments, commentsIn } from './comments.ts';
-import { isViewed, type Viewed, viewedIn, withViewed } from './viewed.ts';
+import { type Comment, type Comments, parseComments } from './comments.ts';
+import { isViewed, parseViewed, type Viewed, withViewed } from './viewed.ts';
 
 const listeners = new Set<() => void>();
 
@@ -35,7 +35,7 @@ export function useComments(agent_id: string): [Comments | null, (list: readonly
   const [text, set] = useStored('comments', agent_id);
   const change = (list: readonly Comment[]) =>
     set(list.length === 0 ? null : JSON.stringify({ list, key: newKey() } satisfies Comments));
-  return [commentsIn(text), change];
+  return [parseComments(text), change];
 }
 
 /** Viewed marks are valid for one head commit, and until the file changes. */
@@ -44,7 +44,7 @@ export function useViewed(
   head: string | null,
 ): { is: (file: Viewed) => boolean; set: (file: Viewed, viewed: boolean) => void } {
   const [text, setText] = useStored('viewed', agent_id);
-  const marks = viewedIn(text, head);
+  const marks = parseViewed(text, head);
   return {
     is: (file) => isViewed(marks, file),
     set: (file, viewed) => setText(JSON.stringify(withViewed(marks, file, viewed))),

@@ -3,8 +3,8 @@ import type { Command } from 'commander';
 import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure, usage } from '../../../cli/failure.ts';
-import { givenWords, withJson } from '../../../cli/given-json.ts';
-import { remote, wholeNumber } from '../../../cli/options.ts';
+import { parseMessageArguments, withJson } from '../../../cli/json-options.ts';
+import { integer, remote } from '../../../cli/options.ts';
 import { colours, jsonText, print, printJson, say } from '../../../cli/output.ts';
 import { visible, visibleLines } from '../../../cli/terminal.ts';
 import { onLink, reportLink } from '../../agents/commands/follow.ts';
@@ -25,7 +25,7 @@ interface ReadOptions extends Options {
   thread?: number;
 }
 
-export function addTaskTalk(tasks: Command, context: Context): void {
+export function addTaskThread(tasks: Command, context: Context): void {
   const { io } = context;
 
   const saying = remote(
@@ -34,15 +34,15 @@ export function addTaskTalk(tasks: Command, context: Context): void {
     'send a message to the thread of a task; - reads the text from stdin',
   )
     .option('--to <actor>', 'leader, a member or a person (user:<name>) (default: every member)')
-    .option('--reply-to <message>', 'the message that it answers', wholeNumber);
+    .option('--reply-to <message>', 'the message that it answers', integer);
   withJson(saying, 'payload', 'a JSON object instead of text').action(
-    async (ref: string, words: string[], options: SayOptions) => {
-      const said = await givenWords(io, words, options);
+    async (ref: string, text_parts: string[], options: SayOptions) => {
+      const content = await parseMessageArguments(io, text_parts, options);
       const api = await connect(context, options);
       const { id: task_id, team_id } = await findTask(api, ref);
       const body = {
-        ...routeOf(options.to),
-        ...said,
+        ...parseRoute(options.to),
+        ...content,
         ...(options.replyTo !== undefined && { reply_to: options.replyTo }),
       };
       const args = { params: { team_id, task_id }, body, idempotency_key: crypto.randomUUID() };
@@ -56,7 +56,7 @@ export function addTaskTalk(tasks: Command, context: Context): void {
   remote(tasks, 'messages <task>', 'show the messages of a task, oldest first')
     .option('-f, --follow', 'keep showing new messages')
     .option('-q, --search <words>', 'only messages that contain all of these words')
-    .option('--thread <message>', 'only replies to this message', wholeNumber)
+    .option('--thread <message>', 'only replies to this message', integer)
     .action(async (ref: string, options: ReadOptions) => {
       const { follow, search, thread } = options;
       if (follow && (search !== undefined || thread !== undefined)) {
@@ -65,13 +65,13 @@ export function addTaskTalk(tasks: Command, context: Context): void {
       const api = await connect(context, options);
       const { id: task_id, team_id } = await findTask(api, ref);
       const params = { team_id, task_id };
-      if (follow) return followTalk(api, params, options);
+      if (follow) return followThread(api, params, options);
       const rows = await api.all('listMessages', { params, query: { q: search, thread } });
       if (options.json) return printJson(io, rows);
-      for (const message of rows) await print(io, lineOf(message));
+      for (const message of rows) await print(io, toLine(message));
     });
 
-  async function followTalk(
+  async function followThread(
     api: Api,
     params: { team_id: string; task_id: string },
     { json }: ReadOptions,
@@ -84,22 +84,22 @@ export function addTaskTalk(tasks: Command, context: Context): void {
     for await (const { data } of frames) {
       if (data.type !== 'message') continue;
       const message = data.record as Message;
-      await print(io, json ? jsonText(message) : lineOf(message));
+      await print(io, json ? jsonText(message) : toLine(message));
     }
     throw new Failure(exitCodes.interrupted, '');
   }
 
   /** A heading line, and the indented text of the message. */
-  function lineOf({ id, from_actor_id, route, to_actor_id, reply_to, created_at, text, payload }: Message) {
+  function toLine({ id, from_actor_id, route, to_actor_id, reply_to, created_at, text, payload }: Message) {
     const to = route === 'to_member' ? to_actor_id : route === 'to_leader' ? 'leader' : 'all';
     const answer = reply_to === null ? '' : `  re ${reply_to}`;
     const head = visible(`${id}  ${created_at}  ${from_actor_id} -> ${to}${answer}`);
-    const said = visibleLines(text ?? JSON.stringify(payload)).replaceAll('\n', '\n  ');
-    return `${paint(head, 'dim', colours(io.stdout, io.env))}\n  ${said}\n`;
+    const content = visibleLines(text ?? JSON.stringify(payload)).replaceAll('\n', '\n  ');
+    return `${paint(head, 'dim', colours(io.stdout, io.env))}\n  ${content}\n`;
   }
 }
 
-function routeOf(to: string | undefined) {
+function parseRoute(to: string | undefined) {
   if (to === undefined) return { route: 'broadcast' as const };
   return to === 'leader' ? { route: 'to_leader' as const } : { route: 'to_member' as const, to_actor_id: to };
 }
