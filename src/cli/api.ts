@@ -104,9 +104,9 @@ export async function planeUrl(context: Context, options: ApiOptions): Promise<s
 }
 
 /** The URL at which the plane of this machine's data directory listens, whether or not it is running. */
-export function localUrl({ local }: Context, options: LocalOptions): string {
-  const config = local.loadConfig(localFlags(options));
-  const holder = local.holderOf(config.get('data_dir'));
+export async function localUrl({ local }: Context, options: LocalOptions): Promise<string> {
+  const config = await local.loadConfig(localFlags(options));
+  const holder = await local.holderOf(config.get('data_dir'));
   const scheme = config.get('server.tls.cert') === null ? 'http' : 'https';
   return baseUrl(holder?.url ?? `${scheme}://${config.get('server.listen')}`);
 }

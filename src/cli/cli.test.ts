@@ -290,8 +290,8 @@ test('stop --agents is for root, because others see only their own agents', asyn
   const ended: string[] = [];
   const holder = { pid: 1, host: 'here', since: time, url: server!.url };
   const local = {
-    holderOf: () => holder,
-    terminate: (_dir: string, signal: string) => {
+    holderOf: () => Promise.resolve(holder),
+    terminate: async (_dir: string, signal: string) => {
       ended.push(signal);
       throw new Error('it was ended');
     },

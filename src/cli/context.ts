@@ -44,12 +44,12 @@ export interface Local {
   version: string;
   /** The file that `svc init` writes without `--config`. */
   defaultConfigFile(): string;
-  loadConfig(flags: LocalFlags): Config;
+  loadConfig(flags: LocalFlags): Promise<Config>;
   /** Runs the plane until it is stopped; returns the exit code. */
   serve(flags: LocalFlags): Promise<number>;
-  holderOf(data_dir: string): PlaneHolder | null;
+  holderOf(data_dir: string): Promise<PlaneHolder | null>;
   /** Signals the process that holds the data directory, after checking that the pid still belongs to it. */
-  terminate(data_dir: string, signal: 'SIGTERM' | 'SIGKILL'): PlaneHolder;
+  terminate(data_dir: string, signal: 'SIGTERM' | 'SIGKILL'): Promise<PlaneHolder>;
   backup(data_dir: string, file: string): Promise<{ file: string; bytes: number }>;
   /** Returns the folder to which the previous files were moved. */
   restore(data_dir: string, file: string): Promise<{ aside: string | null }>;

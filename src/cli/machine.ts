@@ -73,12 +73,12 @@ function addStop(program: Command, context: Context): void {
     .option('--agents', 'stop all agents first')
     .option('--kill', 'kill it at once (kill -9), like a crash')
     .action(async (options: ApiOptions & { agents?: boolean; kill?: boolean; json?: boolean }) => {
-      const data_dir = local.loadConfig(localFlags(options)).get('data_dir');
-      if (local.holderOf(data_dir) === null) throw failed(`no plane is running on ${data_dir}`);
+      const data_dir = (await local.loadConfig(localFlags(options))).get('data_dir');
+      if ((await local.holderOf(data_dir)) === null) throw failed(`no plane is running on ${data_dir}`);
       const stopped = options.agents
-        ? await stopAgents(context, { ...options, url: localUrl(context, options) })
+        ? await stopAgents(context, { ...options, url: await localUrl(context, options) })
         : 0;
-      const holder = local.terminate(data_dir, options.kill ? 'SIGKILL' : 'SIGTERM');
+      const holder = await local.terminate(data_dir, options.kill ? 'SIGKILL' : 'SIGTERM');
       await waitForExit(context, data_dir, holder);
       if (options.json) await printJson(io, { pid: holder.pid, agents_stopped: stopped });
       else say(io, `stopped (pid ${holder.pid})${options.agents ? `, and ${stopped} agents` : ''}`);
@@ -107,7 +107,7 @@ function addBackup(program: Command, context: Context): void {
       'back up the database and the logs to one file; works while svc is running',
     ),
   ).action(async (file: string, options: Options) => {
-    const data_dir = local.loadConfig(localFlags(options)).get('data_dir');
+    const data_dir = (await local.loadConfig(localFlags(options))).get('data_dir');
     const backup = await local.backup(data_dir, resolve(io.cwd, file));
     if (options.json) await printJson(io, backup);
     else say(io, `wrote ${backup.file} (${backup.bytes} bytes)`);
@@ -123,7 +123,7 @@ function addRestore(program: Command, context: Context): void {
       'restore a backup; svc must be stopped, and the old files are kept',
     ),
   ).action(async (file: string, options: Options) => {
-    const data_dir = local.loadConfig(localFlags(options)).get('data_dir');
+    const data_dir = (await local.loadConfig(localFlags(options))).get('data_dir');
     const { aside } = await local.restore(data_dir, resolve(io.cwd, file));
     if (options.json) await printRecord(io, { data_dir, aside }, options);
     else say(io, `restored ${data_dir}${aside ? `; the previous files are in ${aside}` : ''}`);
@@ -191,7 +191,7 @@ async function waitForExit(context: Context, data_dir: string, holder: PlaneHold
   const { io, local } = context;
   const deadline = Date.now() + limits.stop_wait_ms;
   for (;;) {
-    const now = local.holderOf(data_dir);
+    const now = await local.holderOf(data_dir);
     if (now === null || now.pid !== holder.pid) return;
     if (Date.now() > deadline) throw new Failure(exitCodes.timeout, `pid ${holder.pid} is still running`);
     await sleep(100, io.signal);

@@ -32,13 +32,13 @@ const NODE_MAJOR_MIN = 26;
 const INOTIFY_WATCHES_MIN = 8_192;
 
 export async function doctor(
-  load: () => Config,
+  load: () => Promise<Config> | Config,
   env: Record<string, string | undefined>,
 ): Promise<DoctorCheck[]> {
   const checks: DoctorCheck[] = [nodeCheck()];
   let config: Config;
   try {
-    config = load();
+    config = await load();
   } catch (error) {
     return [...checks, bad('configuration', (error as Error).message, 'fix it; see svc config show')];
   }

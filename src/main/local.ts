@@ -1,4 +1,7 @@
-/** The CLI's operations on this machine: configuration, the lock, backups, the browser, and running the plane. */
+/**
+ * The CLI's operations on this machine: configuration, the lock, backups, the browser, and running the plane. Each loads its
+ * modules when it is called, because most commands need none of them.
+ */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { systemClock } from '../base/clock.ts';
@@ -6,13 +9,11 @@ import { version } from '../base/version.ts';
 import { xdg } from '../base/xdg.ts';
 import type { Io, Local, LocalFlags, PlaneHolder } from '../cli/context.ts';
 import { Problem } from '../core/problem.ts';
-import { forBrowsers } from './banner.ts';
-import { loadConfig } from './config.ts';
-import { holderOf, isAlive } from './lock.ts';
 
 export function openLocal(io: Io): Local {
-  const load = ({ file, values }: LocalFlags) => {
+  const load = async ({ file, values }: LocalFlags) => {
     const { env, cwd, home } = io;
+    const { loadConfig } = await import('./config.ts');
     return loadConfig({ env, cwd, home, file, flags: values, tty: Boolean(io.stderr.isTTY) });
   };
   return {
@@ -21,9 +22,9 @@ export function openLocal(io: Io): Local {
     loadConfig: load,
     serve: async (flags) => {
       const { serve } = await import('./serve.ts');
-      return serve(load(flags), io);
+      return serve(await load(flags), io);
     },
-    holderOf,
+    holderOf: async (data_dir) => (await import('./lock.ts')).holderOf(data_dir),
     terminate,
     backup: async (data_dir, file) => {
       const { backup } = await import('./backup.ts');
@@ -41,7 +42,8 @@ export function openLocal(io: Io): Local {
   };
 }
 
-function terminate(data_dir: string, signal: 'SIGTERM' | 'SIGKILL'): PlaneHolder {
+async function terminate(data_dir: string, signal: 'SIGTERM' | 'SIGKILL'): Promise<PlaneHolder> {
+  const { holderOf, isAlive } = await import('./lock.ts');
   const holder = holderOf(data_dir);
   if (holder === null) throw new Problem('conflict', 'not_running', `no plane is running on ${data_dir}`);
   if (!isAlive(holder)) {
@@ -56,10 +58,11 @@ function terminate(data_dir: string, signal: 'SIGTERM' | 'SIGKILL'): PlaneHolder
 }
 
 /** False if there is no display, or no program that opens URLs. */
-function openBrowser(url: string, { env, stdout }: Io): Promise<boolean> {
+async function openBrowser(url: string, { env, stdout }: Io): Promise<boolean> {
   const mac = process.platform === 'darwin';
   const screen = mac || env.DISPLAY || env.WAYLAND_DISPLAY;
-  if (!screen || !stdout.isTTY) return Promise.resolve(false);
+  if (!screen || !stdout.isTTY) return false;
+  const { forBrowsers } = await import('./banner.ts');
   return new Promise((resolve) => {
     const child = spawn(mac ? 'open' : 'xdg-open', [forBrowsers(url)], { stdio: 'ignore', detached: true });
     child.once('error', () => resolve(false));

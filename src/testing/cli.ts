@@ -69,7 +69,7 @@ function fakeLocal(home: string): Local {
   return {
     version: '0.0.0',
     defaultConfigFile: () => `${home}/config.toml`,
-    loadConfig: ({ values }) => {
+    loadConfig: async ({ values }) => {
       const entry = (key: keyof typeof configKeys) => {
         const flag = values.get(key);
         return flag
@@ -84,10 +84,8 @@ function fakeLocal(home: string): Local {
       } as never;
     },
     serve: refuse,
-    holderOf: () => null,
-    terminate: () => {
-      throw new Error('not in this test');
-    },
+    holderOf: () => Promise.resolve(null),
+    terminate: refuse,
     backup: refuse,
     restore: refuse,
     doctor: () => Promise.resolve([]),

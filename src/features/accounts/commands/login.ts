@@ -124,7 +124,8 @@ function addJoinLink(program: Command, context: Context): void {
     'show the link and PIN for creating the root user; run this as the user of the service',
   ).action(async (options: Options) => {
     const named = options.url ?? (io.env.SVC_URL || undefined);
-    const open = await connectWithoutToken(context, { ...options, url: named ?? localUrl(context, options) });
+    const plane_url = named ?? (await localUrl(context, options));
+    const open = await connectWithoutToken(context, { ...options, url: plane_url });
     const { file } = await open.call('createJoinChallenge', {});
     const challenge = await readChallenge(file);
     if (options.json) return printJson(io, challenge);
@@ -166,7 +167,7 @@ async function readChallenge(file: string): Promise<Record<'url' | 'token' | 'pi
 async function joinLink(context: Context, options: JoinOptions): Promise<{ url: string; token: string }> {
   const { io, local } = context;
   if (options.linkFile === undefined) {
-    const data_dir = local.loadConfig(localFlags(options)).get('data_dir');
+    const data_dir = (await local.loadConfig(localFlags(options))).get('data_dir');
     const text = await readFile(join(data_dir, 'join.json'), 'utf8').catch(() => null);
     if (text === null) {
       throw new Failure(

@@ -62,7 +62,7 @@ async function callFirstReachable<M extends ActorMethod>(
   { method, actor_id, params }: Call<M>,
 ): Promise<ActorResult<M>> {
   const { env, signal } = context.io;
-  const config = loadCallConfig(context, options);
+  const config = await loadCallConfig(context, options);
   if (!config.agent && !config.values.get('internal_grpc.enabled')) {
     throw failed(problems.internalGrpcUnavailable().message);
   }
@@ -123,15 +123,15 @@ function isUnauthorized(error: unknown): boolean {
  * `agent`: the environment names the process to call. A configuration that the agent's user may not read counts as
  * missing.
  */
-function loadCallConfig(
+async function loadCallConfig(
   { io: { env }, local }: Context,
   options: LocalOptions,
-): { agent: true; values: Config | null } | { agent: false; values: Config } {
+): Promise<{ agent: true; values: Config | null } | { agent: false; values: Config }> {
   const load = () => local.loadConfig(localFlags(options));
   const is_given = options.config !== undefined || options.dataDir !== undefined;
-  if (is_given || !env.SVC_ACTOR_ENDPOINT) return { agent: false, values: load() };
+  if (is_given || !env.SVC_ACTOR_ENDPOINT) return { agent: false, values: await load() };
   try {
-    return { agent: true, values: load() };
+    return { agent: true, values: await load() };
   } catch {
     return { agent: true, values: null };
   }

@@ -39,7 +39,7 @@ export function addConfig(program: Command, context: Context): void {
     .option('--offline', 'do not connect to a running plane')
     .action(async (keys: string[], options: Options) => {
       for (const key of keys) if (!isConfigKey(key)) throw failed(`unknown key ${key}`);
-      const rows = (await fromPlane(options)) ?? offline(options);
+      const rows = (await fromPlane(options)) ?? (await offline(options));
       const shown = rows.filter(({ key }) => keys.length === 0 || keys.includes(key));
       const columns = [
         { title: 'KEY', value: (row: Row) => row.key },
@@ -73,8 +73,8 @@ export function addConfig(program: Command, context: Context): void {
     );
   });
 
-  function offline(options: Options): Row[] {
-    const loaded = local.loadConfig(localFlags(options));
+  async function offline(options: Options): Promise<Row[]> {
+    const loaded = await local.loadConfig(localFlags(options));
     for (const warning of loaded.warnings) say(io, `warning: ${warning}`);
     return configKeyNames.map((key) => {
       const { value, origin, source } = loaded.entry(key);
@@ -90,9 +90,9 @@ export function addConfig(program: Command, context: Context): void {
       const api = await connect(context, options);
       return await api.call('getConfig', {});
     }
-    const data_dir = local.loadConfig(localFlags(options)).get('data_dir');
-    if (local.holderOf(data_dir) === null) return null;
-    const url = localUrl(context, options);
+    const data_dir = (await local.loadConfig(localFlags(options))).get('data_dir');
+    if ((await local.holderOf(data_dir)) === null) return null;
+    const url = await localUrl(context, options);
     const token = io.env.SVC_TOKEN || (await readCredentials(io)).hosts[url]?.token;
     try {
       if (!token) throw failed(`not signed in to ${url}`);
