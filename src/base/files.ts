@@ -35,3 +35,10 @@ export async function firstNames(folder: string, max: number): Promise<string[]>
   }
   return names;
 }
+
+/** Runs a step whose failure changes nothing. */
+export function attempt(step: () => void): void {
+  try {
+    step();
+  } catch {}
+}

@@ -17,6 +17,7 @@ import { type FSWatcher, watch } from 'node:fs';
 import { nextTurn, sleep } from '../../base/async.ts';
 import type { Clock } from '../../base/clock.ts';
 import { failpoint } from '../../base/failpoint.ts';
+import { attempt } from '../../base/files.ts';
 import type { Logger } from '../../base/log.ts';
 import { isAlive, type ProcessRef } from '../../base/proc.ts';
 import type { StreamName } from '../../core/event.ts';
@@ -293,12 +294,8 @@ export class LocalSession {
     if (exit) {
       failpoint('exit');
       const explained = await explainExit(exit, this.#spawn, this.launch.workdir, () => this.#lastError());
-      return this.#finish({
-        exit: explained,
-        ended_at_ms: exit.at_ms,
-        uptime_s: exit.uptime_s,
-        processes: same_boot,
-      });
+      const { at_ms: ended_at_ms, uptime_s } = exit;
+      return this.#finish({ exit: explained, ended_at_ms, uptime_s, processes: same_boot });
     }
     if (handle && !same_boot) return this.#finish(this.#withoutProcesses(failed('host_restarted', null)));
     if (!this.files.exist()) return this.#updateWithoutFiles(handle);
@@ -500,11 +497,4 @@ export class LocalSession {
     this.#host.fact(fact);
     this.#notify();
   }
-}
-
-/** Runs a step whose failure changes nothing. */
-function attempt(step: () => void): void {
-  try {
-    step();
-  } catch {}
 }
