@@ -11,14 +11,18 @@ export interface RawFanOutArgs {
 const args = await given<RawFanOutArgs>();
 const bytes = readFileSync(args.file);
 const sockets: Socket[] = [];
+let started = false;
 const server = createServer({ noDelay: true }, (socket) => {
   socket.on('error', () => {});
-  sockets.push(socket);
+  // A client may count a connection as open before it is accepted here.
+  if (started) send(socket, 0);
+  else sockets.push(socket);
 });
 server.listen({ port: 0, host: '127.0.0.1', backlog: 4096 }, () =>
   process.send!({ port: (server.address() as { port: number }).port }),
 );
 process.on('message', () => {
+  started = true;
   for (const socket of sockets) send(socket, 0);
 });
 

@@ -36,8 +36,8 @@ export async function firstNames(folder: string, max: number): Promise<string[]>
   return names;
 }
 
-/** Runs a step whose failure changes nothing. */
-export function attempt(step: () => void): void {
+/** Runs a step and ignores its errors. */
+export function ignoreErrors(step: () => void): void {
   try {
     step();
   } catch {}

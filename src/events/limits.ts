@@ -56,10 +56,10 @@ export const limits = {
   search_chars_per_event: 16 * KIB,
   /** How long the search index collects events before it adds them. */
   search_wait_ms: 250,
-  /** How many times longer the search index rests than it worked. */
-  search_rest: 3,
-  /** Longest rest of the search index. */
-  search_rest_ms_max: 1_000,
+  /** How long the search index pauses after each transaction, as a multiple of the time that the transaction took. */
+  search_pause_factor: 3,
+  /** Longest of these pauses. */
+  search_pause_ms_max: 1_000,
   /** Delay after an error of the search index. */
   search_retry_ms: 5_000,
   /** Length of the text around a search hit. */
@@ -70,11 +70,11 @@ export const limits = {
   segment_level: 1,
   /** An agent's events are sealed when they reach this size. */
   seal_from_bytes: 8 * MIB,
-  /** An agent that has just written is left alone until its unsealed events reach this size. */
+  /** The same as `seal_from_bytes` for an agent that has just written. */
   seal_busy_from_bytes: 64 * MIB,
-  /** Limits the unsealed events of all agents together that have just written. */
+  /** Unsealed events of all agents that have just written, together. */
   seal_busy_total_bytes: 512 * MIB,
-  /** How long an agent counts as having just written. */
+  /** An agent whose newest event is younger than this has just written. */
   seal_busy_ms: 2_000,
   /** Newest events that stay unsealed. */
   seal_keep_bytes: 2 * MIB,

@@ -106,14 +106,14 @@ export class Search {
   }
 
   /**
-   * Indexes events of these agents in one transaction, and returns those that have more. Afterwards rests for longer than
-   * that took, because the streams that write so much need the processor more than their index does.
+   * Indexes events of these agents in one transaction, and returns those that have more. Then pauses for longer than that
+   * took, so that indexing does not take the processor from streams that write a lot.
    */
   async #index(agents: number[]): Promise<number[]> {
     const begun_ms = performance.now();
     const left = await this.#worker.call('index', agents);
-    const rest_ms = (performance.now() - begun_ms) * limits.search_rest;
-    await sleep(Math.min(rest_ms, limits.search_rest_ms_max), this.#stop.signal);
+    const pause_ms = (performance.now() - begun_ms) * limits.search_pause_factor;
+    await sleep(Math.min(pause_ms, limits.search_pause_ms_max), this.#stop.signal);
     return left;
   }
 

@@ -25,8 +25,8 @@ export function startUpkeep(core: Core, features: FeatureSet, opened: Closing): 
 }
 
 /**
- * Logs the damage that a full check of the database finds. A check that cannot finish says nothing about the database.
- * Never rejects.
+ * Checks the whole database and logs any damage as an error. A check that cannot finish is logged as a warning, or not at
+ * all if the service is stopping. Never rejects.
  */
 export async function checkDatabase(
   store: Pick<Store, 'check'>,

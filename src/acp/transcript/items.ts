@@ -89,7 +89,7 @@ export interface Delegation extends Base {
   readonly unknown_session: boolean;
 }
 
-/** A message between the agent and its sub-agents. Null stands for the agent itself. */
+/** A message between the agent and its sub-agents. Null: the agent itself. */
 export interface RelayedItem extends Base {
   readonly kind: 'relayed';
   readonly from: string | null;

@@ -307,9 +307,13 @@ export class SessionFiles {
     }
   }
 
-  /** A file's length in bytes; null if it is missing. */
+  /** A file's length in bytes; null if it is missing or cannot be examined. */
   size(name: string): number | null {
-    return statSync(this.path(name), { throwIfNoEntry: false })?.size ?? null;
+    try {
+      return statSync(this.path(name), { throwIfNoEntry: false })?.size ?? null;
+    } catch {
+      return null;
+    }
   }
 
   sizes(): StreamSizes {

@@ -17,7 +17,7 @@ import { type FSWatcher, watch } from 'node:fs';
 import { nextTurn, sleep } from '../../base/async.ts';
 import type { Clock } from '../../base/clock.ts';
 import { failpoint } from '../../base/failpoint.ts';
-import { attempt } from '../../base/files.ts';
+import { ignoreErrors } from '../../base/files.ts';
 import type { Logger } from '../../base/log.ts';
 import { isAlive, type ProcessRef } from '../../base/proc.ts';
 import type { StreamName } from '../../core/event.ts';
@@ -387,14 +387,14 @@ export class LocalSession {
       await this.#helpers.reportLatePumps();
     }
     if (this.#closed) return;
-    attempt(() => this.files.dropEnvironment());
+    ignoreErrors(() => this.files.dropEnvironment());
     const sizes = this.files.sizes();
     failpoint('ended');
     await this.#record({
       kind: 'ended',
       end: { exit: outcome.exit, sizes, cleanup, leftovers, ended_at_ms: outcome.ended_at_ms },
     });
-    attempt(() => this.files.mark('ended'));
+    ignoreErrors(() => this.files.mark('ended'));
     this.#watch?.close();
     this.#watch = null;
     await this.removeCgroup();

@@ -26,7 +26,7 @@ export function streamNumber(stream: StreamName): number {
   return streams[stream];
 }
 
-/** Null for 0, which stands for events without a stream. */
+/** Null for 0, the number of events without a stream. */
 export function streamName(number: number): StreamName | null {
   return streamNames[number] ?? null;
 }

@@ -62,7 +62,7 @@ export function agentHandlers(
       const { caller, params } = call;
       const { wait, until } = call.query;
       if (wait === undefined || until === undefined) return agents.get(caller, params.agent_id);
-      // Every other read goes without the signal, which is created when it is first used.
+      // Only a wait needs the signal, which is created on first use.
       return waits.until(caller, params.agent_id, until, wait * 1000, call.signal);
     },
     updateAgent: ({ caller, params, body }) => agents.update(caller, params.agent_id, body),

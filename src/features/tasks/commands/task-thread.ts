@@ -28,14 +28,14 @@ interface ReadOptions extends Options {
 export function addTaskThread(tasks: Command, context: Context): void {
   const { io } = context;
 
-  const saying = remote(
+  const send = remote(
     tasks,
     'say <task> [text...]',
     'send a message to the thread of a task; - reads the text from stdin',
   )
     .option('--to <actor>', 'leader, a member or a person (user:<name>) (default: every member)')
     .option('--reply-to <message>', 'the message that it answers', integer);
-  withJson(saying, 'payload', 'a JSON object instead of text').action(
+  withJson(send, 'payload', 'a JSON object instead of text').action(
     async (ref: string, text_parts: string[], options: SayOptions) => {
       const content = await parseMessageArguments(io, text_parts, options);
       const api = await connect(context, options);
