@@ -6,7 +6,6 @@
  * system call. Callers that handle many sessions take turns (`nextTurn`).
  */
 import {
-  appendFileSync,
   closeSync,
   constants,
   fstatSync,
@@ -20,7 +19,7 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { appendFile } from 'node:fs/promises';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ProcessRef } from '../../base/proc.ts';
 import type { StreamName } from '../../core/event.ts';
@@ -76,6 +75,10 @@ export interface ExitFile {
 
 export const spoolNames: Record<StreamName, string> = { stdout: 'out', stderr: 'err' };
 
+/** Flags for writing. Opening never waits, even if an agent has put a FIFO in place of the file. */
+const APPEND = constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND | constants.O_NONBLOCK;
+const REPLACE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NONBLOCK;
+
 export class SessionFiles {
   readonly dir: string;
 
@@ -100,18 +103,17 @@ export class SessionFiles {
   ): void {
     rmSync(temporary, { recursive: true, force: true });
     mkdirSync(join(temporary, 'pipes'), { recursive: true, mode: 0o700 });
-    const write = (name: string, data: string | Buffer) =>
-      writeFileSync(join(temporary, name), data, { mode: 0o600 });
-    write('launch.json', `${JSON.stringify(launch)}\n`);
+    const add = (name: string, data: string | Buffer) => write(join(temporary, name), data, REPLACE);
+    add('launch.json', `${JSON.stringify(launch)}\n`);
     // The exit status is later written in place, so that a full disk cannot lose it.
-    write('exit.new', `${' '.repeat(126)}\n`);
-    write('wait.err', `${' '.repeat(1022)}\n`);
-    write('stdin', '');
-    write('environment', environment);
+    add('exit.new', `${' '.repeat(126)}\n`);
+    add('wait.err', `${' '.repeat(1022)}\n`);
+    add('stdin', '');
+    add('environment', environment);
     // If this file exists, the pump is a careful one. Its blocks must be allocated before the disk is full.
     const piece = Buffer.alloc(limits.careful_piece_bytes);
     if (careful_pumps) {
-      for (const name of Object.values(spoolNames)) write(`${name}.piece`, piece);
+      for (const name of Object.values(spoolNames)) add(`${name}.piece`, piece);
     }
     renameSync(temporary, dir);
   }
@@ -200,8 +202,14 @@ export class SessionFiles {
    */
   async appendFact(fact: SessionFact): Promise<void> {
     const line = `\n${JSON.stringify(fact)}\n`;
-    if (fact.body.kind === 'ended') await appendFile(this.path('facts'), line, { mode: 0o600, flush: true });
-    else appendFileSync(this.path('facts'), line, { mode: 0o600 });
+    if (fact.body.kind !== 'ended') return write(this.path('facts'), line, APPEND);
+    const file = await open(this.path('facts'), APPEND, 0o600);
+    try {
+      await file.writeFile(line);
+      await file.sync();
+    } finally {
+      await file.close();
+    }
   }
 
   /**
@@ -234,7 +242,7 @@ export class SessionFiles {
 
   /** Stores the sandbox's system call filter (`seccompFilter`). */
   putFilter(bytes: Buffer): void {
-    writeFileSync(this.path('filter'), bytes, { mode: 0o600 });
+    write(this.path('filter'), bytes, REPLACE);
   }
 
   /** Whether a file exists in the directory. */
@@ -248,7 +256,7 @@ export class SessionFiles {
 
   /** Creates an empty file. Idempotent. */
   mark(name: string): void {
-    writeFileSync(this.path(name), '', { mode: 0o600 });
+    write(this.path(name), '', REPLACE);
   }
 
   /** False once no process holds `alive` open, which means that the wrapper has ended. Other processes may still run. */
@@ -339,6 +347,16 @@ export class SessionFiles {
     } finally {
       closeSync(fd);
     }
+  }
+}
+
+/** Throws errno errors, such as ENOSPC, or ENXIO for a FIFO that nobody reads. */
+function write(path: string, data: string | Buffer, flags: number): void {
+  const fd = openSync(path, flags, 0o600);
+  try {
+    writeFileSync(fd, data);
+  } finally {
+    closeSync(fd);
   }
 }
 

@@ -1,0 +1,58 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { SessionFact } from '../../core/node.ts';
+import { SessionFiles } from './session-files.ts';
+
+let files: SessionFiles;
+
+beforeEach(async () => {
+  files = new SessionFiles(await mkdtemp(join(tmpdir(), 'svc-session-files-')));
+});
+
+afterEach(() => rm(files.dir, { recursive: true }));
+
+const started: SessionFact = {
+  session_id: 'ses_1',
+  number: 1,
+  at_ms: 1,
+  body: { kind: 'started', pid: 1, started_at_ms: 1 },
+};
+
+describe('a FIFO in place of a file', () => {
+  beforeEach(() => {
+    for (const name of ['facts', 'stdin.eof', 'out']) execFileSync('mkfifo', [files.path(name)]);
+  });
+
+  it('makes writing fail instead of blocking', async () => {
+    await expect(files.appendFact(started)).rejects.toMatchObject({ code: 'ENXIO' });
+    expect(() => files.mark('stdin.eof')).toThrow(/ENXIO/);
+  });
+
+  it('counts as missing when it is read', () => {
+    expect(files.readFacts()).toEqual([]);
+    expect(files.readTail('out', 10)).toBe('');
+  });
+});
+
+it('appends facts and reads them in order', async () => {
+  await files.appendFact(started);
+  await files.appendFact({ ...started, number: 2 });
+  expect(files.readFacts()).toEqual([started, { ...started, number: 2 }]);
+  expect(await readFile(files.path('facts'), 'utf8')).toContain('"number":2');
+});
+
+it('replaces a marker', () => {
+  files.mark('ended');
+  files.mark('ended');
+  expect(files.has('ended')).toBe(true);
+  expect(files.size('ended')).toBe(0);
+});
+
+it('reports no size for a file that is missing or cannot be examined', () => {
+  expect(files.size('missing')).toBeNull();
+  expect(files.size('x'.repeat(300))).toBeNull();
+  expect(files.sizes()).toEqual({ stdout: 0, stderr: 0 });
+});
