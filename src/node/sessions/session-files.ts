@@ -298,7 +298,7 @@ export class SessionFiles {
     }
   }
 
-  /** The last bytes of a spool as text; empty if it cannot be read. */
+  /** The last bytes of a file as text; empty if it cannot be read. */
   readTail(name: string, bytes_max: number): string {
     try {
       const fd = openSync(this.path(name), constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);

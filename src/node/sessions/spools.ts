@@ -2,7 +2,7 @@
  * Reads spools by offset, keeps a limited number of them open, and frees the disk space of committed output by punching
  * holes.
  */
-import { constants, fstatSync, readFileSync, readSync } from 'node:fs';
+import { constants, fstatSync, readSync } from 'node:fs';
 import { type FileHandle, open, writeFile } from 'node:fs/promises';
 import { KIB, MIB } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
@@ -50,7 +50,7 @@ export class Spools {
     into?: Uint8Array,
   ): Promise<Uint8Array> {
     const path = files.path(spoolNames[stream]);
-    if (from < this.#firstByte(path)) throw problems.outputLost();
+    if (from < this.#firstByte(files, stream)) throw problems.outputLost();
     const spool = await this.#acquire(path);
     if (!spool) {
       if (from > 0) throw problems.outputLost();
@@ -87,7 +87,7 @@ export class Spools {
     const until = Math.floor((offset - this.#keep_bytes) / MIB) * MIB;
     if (!fallocate || until <= 0) return;
     const path = files.path(spoolNames[stream]);
-    const done = this.#firstByte(path);
+    const done = this.#firstByte(files, stream);
     if (until - done < Math.min(limits.spool_punch_bytes, this.#keep_bytes)) return;
     this.#punched.set(path, until);
     await writeFile(`${path}.from`, `${until}\n`, { mode: 0o600 });
@@ -119,10 +119,12 @@ export class Spools {
   }
 
   /** The offset of the first byte that still exists. It is stored before a hole is punched, because holes read as zeros. */
-  #firstByte(path: string): number {
+  #firstByte(files: SessionFiles, stream: StreamName): number {
+    const path = files.path(spoolNames[stream]);
     let from = this.#punched.get(path);
     if (from === undefined) {
-      const text = readIfPossible(`${path}.from`);
+      // One byte more than a valid file has, so that the end of a longer one does not match.
+      const text = files.readTail(`${spoolNames[stream]}.from`, 17);
       from = /^\d{1,15}\n$/.test(text) ? Number(text) : 0;
       this.#punched.set(path, from);
     }
@@ -167,13 +169,5 @@ export class Spools {
     this.#open.delete(path);
     spool.dropped = true;
     if (spool.users === 0) await spool.file.close();
-  }
-}
-
-function readIfPossible(path: string): string {
-  try {
-    return readFileSync(path, 'latin1');
-  } catch {
-    return '';
   }
 }
