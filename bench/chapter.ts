@@ -3,8 +3,8 @@ import { readFile, writeFile } from 'node:fs/promises';
 
 const PAGE = new URL('../docs/reference/figures.md', import.meta.url);
 /** In the order of the page. */
-const kept = ['web UI', 'real agents', 'faults'] as const;
-type Chapter = (typeof kept)[number];
+const kept_chapters = ['web UI', 'real agents', 'faults'] as const;
+type Chapter = (typeof kept_chapters)[number];
 
 interface Page {
   /** Everything before the chapters. */
@@ -27,7 +27,7 @@ async function readPage(): Promise<Page> {
   const text = await readFile(PAGE, 'utf8');
   const page: Page = { figures: '', chapters: {} };
   for (const part of text.split(/^(?=## )/m)) {
-    const name = kept.find((each) => part.startsWith(`${headOf(each)}\n`));
+    const name = kept_chapters.find((each) => part.startsWith(`${headOf(each)}\n`));
     if (name === undefined) page.figures += part;
     else page.chapters[name] = part.slice(headOf(name).length);
   }
@@ -35,7 +35,7 @@ async function readPage(): Promise<Page> {
 }
 
 async function writePage({ figures, chapters }: Page): Promise<void> {
-  const parts = kept.flatMap((name) => {
+  const parts = kept_chapters.flatMap((name) => {
     const body = chapters[name];
     return body === undefined ? [] : [`${headOf(name)}\n\n${body.trim()}\n`];
   });

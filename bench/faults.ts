@@ -6,7 +6,6 @@
 import { parseArgs } from 'node:util';
 import { writeChapter } from './chapter.ts';
 import { endChildren } from './child.ts';
-import { away } from './faults/away.ts';
 import { conflicts } from './faults/conflicts.ts';
 import { force, timing } from './faults/guessing.ts';
 import { malformed } from './faults/malformed.ts';
@@ -16,6 +15,7 @@ import type { FaultRow, Outcome } from './faults/row.ts';
 import { bodies, origins, slowness, smuggling } from './faults/sockets.ts';
 import { targets } from './faults/targets.ts';
 import { ended, forged } from './faults/tokens.ts';
+import { unreachable } from './faults/unreachable.ts';
 import { endPrograms } from './program.ts';
 import { machine } from './report.ts';
 
@@ -36,7 +36,7 @@ const rows: readonly FaultRow[] = [
   access,
   targets,
   escapes,
-  away,
+  unreachable,
 ];
 const [FIRST, LAST] = [rows[0]!.number, rows.at(-1)!.number];
 const USAGE = `npm run faults -- <row|range|all> [--n N --seed S --write]; rows are ${FIRST} to ${LAST}`;

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Agent } from '../src/features/agents/rules.ts';
 import { type AgentNodeOptions, TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
-import { AttackRoom, type Confined } from '../src/testing/attack-room.ts';
+import { AttackFixture, type Confined } from '../src/testing/attack-fixture.ts';
 import { type PlaneOptions, TestPlane } from '../src/testing/plane.ts';
 
 /** Where agents run: on the plane's machine, or on a remote node. */
@@ -30,10 +30,10 @@ export async function endProgram(program: { close(): Promise<void> }): Promise<v
 }
 
 /** Opens a service with confined agents. `program`: the `svc` to run, if not this source tree's. End it with `endProgram`. */
-export async function openRoom(mode: Confined, program?: string): Promise<AttackRoom> {
-  const room = await AttackRoom.open(mode, {}, program);
-  open.add(room);
-  return room;
+export async function openFixture(mode: Confined, program?: string): Promise<AttackFixture> {
+  const fixture = await AttackFixture.open(mode, {}, program);
+  open.add(fixture);
+  return fixture;
 }
 
 /** Runs `svc serve` with a root user, and with limits that a bench does not reach, until `fn` is done. */
@@ -83,7 +83,7 @@ export async function withFolder<T>(fn: (folder: string) => Promise<T>): Promise
 }
 
 /** Runs `fn` on every item, at most `at_once` at a time. */
-export async function eachOf<T>(
+export async function forEachConcurrently<T>(
   items: readonly T[],
   at_once: number,
   fn: (item: T) => Promise<void>,
@@ -99,7 +99,7 @@ export async function eachOf<T>(
 export async function silentAgents(plane: TestPlane, count: number, home: Home = plane): Promise<Agent[]> {
   const agents: Agent[] = [];
   const numbers = Array.from({ length: count }, (_, i) => i);
-  await eachOf(numbers, 16, async (i) => {
+  await forEachConcurrently(numbers, 16, async (i) => {
     const agent = await home.agent(['/bin/sleep', '100000'], { name: `silent ${i}` });
     agents.push(await plane.until(agent.id, ['running']));
   });

@@ -10,14 +10,14 @@ import { rssMib } from '../src/testing/fuzz/watch.ts';
 
 const USAGE = `npm run fuzz [-- --seed N --minutes M --batches B --only ${entryPointNames.join(',')}]`;
 
-interface Asked {
+interface FuzzOptions {
   seed: number;
   minutes: number;
   batches: number;
   only: readonly EntryPointName[];
 }
 
-function readArguments(): Asked {
+function readArguments(): FuzzOptions {
   const { values } = parseArgs({
     options: {
       seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
@@ -42,7 +42,7 @@ function readArguments(): Asked {
  * Runs batches for one listener after another, until the time or number is reached. Returns the number of cases per
  * listener.
  */
-async function fuzz({ seed, minutes, batches, only }: Asked): Promise<void> {
+async function fuzz({ seed, minutes, batches, only }: FuzzOptions): Promise<void> {
   const until_ms = performance.now() + minutes * 60_000;
   const cases = new Map<EntryPointName, number>();
   const { plane, entries, close } = await openEntryPoints(only);
@@ -71,8 +71,8 @@ async function fuzz({ seed, minutes, batches, only }: Asked): Promise<void> {
   }
 }
 
-const asked = readArguments();
-console.log(`seed ${asked.seed}`);
-await fuzz(asked);
+const options = readArguments();
+console.log(`seed ${options.seed}`);
+await fuzz(options);
 // In Node 26, a socket that is reset while it is being ended is never closed, and a normal exit would wait for it.
 process.exit();

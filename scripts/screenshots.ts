@@ -29,7 +29,7 @@ await mkdir(images, { recursive: true });
 const plane = await TestPlane.open({ env: WITH_NODES });
 const browser = await openBrowser();
 try {
-  for (const shot of await story()) {
+  for (const shot of await scene()) {
     if (wanted.length > 0 && !wanted.includes(shot.name)) continue;
     const { screen = 'desk', colour_scheme = 'light' } = shot;
     const { page } = await browser.open(plane, { screen, colour_scheme });
@@ -48,7 +48,7 @@ try {
 }
 
 /** Creates what the pictures show, and returns its ids. */
-async function story(): Promise<Shot[]> {
+async function scene(): Promise<Shot[]> {
   const { client } = plane;
   const shop = makeRepository(join(plane.work, 'shop'), {
     'README.md': '# Shop\n\nSells things.\n',

@@ -126,11 +126,11 @@ test('sub-agents and their requests survive a kill of the plane', async () => {
   await conversation.respond(review!.id, { decision: 'allow' });
   await conversation.silence();
   // The stream can lag behind the record.
-  await expect.poll(() => conversation!.words).toMatch(/answered: yes-once$/);
+  await expect.poll(() => conversation!.text).toMatch(/answered: yes-once$/);
   const config = await plane.client.call('getAgentConfig', { params: { agent_id: conversation.agent_id } });
   expect(config.subagents).toMatchObject([
     { id: 'child-1', status: 'idle', stop_reason: 'end_turn' },
     { id: 'child-2', parent_id: 'child-1' },
   ]);
-  await conversation.expectTrue();
+  await conversation.expectSameState();
 });

@@ -12,10 +12,10 @@ const timeout = 120_000 + 3 * OUTAGE_S * 1000;
 
 let plane: TestPlane;
 let node: TestAgentNode;
-let conversation: Conversation | undefined;
+let opened: Conversation | undefined;
 afterEach(async () => {
-  await conversation?.close();
-  conversation = undefined;
+  await opened?.close();
+  opened = undefined;
   await node?.close();
   await plane?.close();
 });
@@ -23,8 +23,8 @@ afterEach(async () => {
 async function begin(): Promise<Conversation> {
   plane = await TestPlane.open({ env: WITH_NODES });
   node = await TestAgentNode.open(plane, { proxied: true });
-  conversation = await Conversation.start(plane, EXAMPLE_AGENT, { prompt: 'Change it.', home: node });
-  return conversation;
+  opened = await Conversation.start(plane, EXAMPLE_AGENT, { prompt: 'Change it.', home: node });
+  return opened;
 }
 
 /** Cuts every connection, and lets nothing pass for `OUTAGE_S`. */
@@ -38,38 +38,38 @@ async function outage(meanwhile = async () => {}): Promise<void> {
 test('an answer given during an outage reaches the agent afterwards', {
   timeout,
 }, async () => {
-  const talk = await begin();
-  const [review] = await talk.pending();
+  const conversation = await begin();
+  const [review] = await conversation.pending();
   await outage(async () => {
-    const answered = await talk.respond(review!.id, { decision: 'allow' });
+    const answered = await conversation.respond(review!.id, { decision: 'allow' });
     expect(answered).toMatchObject({ status: 'answered', delivery: 'queued' });
   });
-  await talk.silence();
-  await expectWhole(talk);
+  await conversation.silence();
+  await expectWhole(conversation);
 });
 
 test('a permission request made during an outage appears afterwards', { timeout }, async () => {
-  const talk = await begin();
-  await talk.event(({ method }) => method === 'session/update');
+  const conversation = await begin();
+  await conversation.event(({ method }) => method === 'session/update');
   await outage();
-  const [review] = await talk.pending();
-  await talk.respond(review!.id, { decision: 'allow' });
-  await talk.silence();
-  await expectWhole(talk);
+  const [review] = await conversation.pending();
+  await conversation.respond(review!.id, { decision: 'allow' });
+  await conversation.silence();
+  await expectWhole(conversation);
 });
 
 test('a turn is complete although the link breaks repeatedly and the plane and the node are killed', {
   timeout,
 }, async () => {
-  const talk = await begin();
+  const conversation = await begin();
   const breaking = setInterval(() => node.proxy!.cut(), 300);
-  const [review] = await talk.pending();
+  const [review] = await conversation.pending();
   await plane.kill();
   await plane.start();
-  await talk.respond(review!.id, { decision: 'allow' });
+  await conversation.respond(review!.id, { decision: 'allow' });
   await node.kill();
   await node.start();
   clearInterval(breaking);
-  await talk.silence();
-  await expectWhole(talk);
+  await conversation.silence();
+  await expectWhole(conversation);
 });

@@ -11,48 +11,48 @@ const agentArgv = (mode?: string) => [process.execPath, speaks_v2, ...(mode ? [m
 const PREVIEW = { SVC_AGENTS_ACP_VERSION: '2' };
 
 let plane: TestPlane;
-let talk: Conversation | undefined;
+let conversation: Conversation | undefined;
 afterEach(async () => {
-  await talk?.expectTrue();
-  await talk?.close();
-  talk = undefined;
+  await conversation?.expectSameState();
+  await conversation?.close();
+  conversation = undefined;
   expect(plane.log).not.toContain('"level":"error"');
   await plane.close();
 });
 
-const config = () => plane.client.call('getAgentConfig', { params: { agent_id: talk!.agent_id } });
+const config = () => plane.client.call('getAgentConfig', { params: { agent_id: conversation!.agent_id } });
 /** Waits until the agent's messages contain a text. */
-const messageWith = (text: string) => talk!.event(() => talk!.words.includes(text));
+const messageWith = (text: string) => conversation!.event(() => conversation!.text.includes(text));
 /** Waits until no turn or prompt is left, and checks the log. */
 async function silence(): Promise<void> {
-  await talk!.silence();
-  await talk!.expectTrue();
+  await conversation!.silence();
+  await conversation!.expectSameState();
 }
 const stopReasons = () =>
-  talk!.events.flatMap(
+  conversation!.events.flatMap(
     ({ turn_ended }) => (turn_ended as { stop_reason: string } | undefined)?.stop_reason ?? [],
   );
 
 test('a turn is complete after kills of the plane during its permission review', async () => {
   plane = await TestPlane.open({ env: PREVIEW });
-  talk = await Conversation.start(plane, agentArgv(), { prompt: 'change' });
-  const [review] = await talk.pending();
+  conversation = await Conversation.start(plane, agentArgv(), { prompt: 'change' });
+  const [review] = await conversation.pending();
   expect(review!.tool_call).toMatchObject({ title: 'Change the configuration?', kind: 'edit' });
-  expect((await talk.get()).activity).toBe('needs_you');
+  expect((await conversation.get()).activity).toBe('needs_you');
   for (let kill = 0; kill < 2; kill++) {
     await plane.kill();
     // The setting does not change the protocol version of an open session.
     await plane.start({ SVC_AGENTS_ACP_VERSION: '1' });
-    expect(await talk.pending()).toMatchObject([{ id: review!.id, status: 'pending' }]);
+    expect(await conversation.pending()).toMatchObject([{ id: review!.id, status: 'pending' }]);
     expect(await config()).toMatchObject({ protocol_version: 2 });
   }
-  await talk.respond(review!.id, { decision: 'allow' });
+  await conversation.respond(review!.id, { decision: 'allow' });
   await silence();
-  expect(talk.words).toBe('I will look.It is changed.');
+  expect(conversation.text).toBe('I will look.It is changed.');
   expect(stopReasons()).toEqual(['end_turn']);
-  expect(await talk.delivered()).toMatchObject([{ status: 'answered', delivery: 'written' }]);
-  expect(talk.errors).toEqual([]);
-  expect(await talk.get()).toMatchObject({ activity: 'idle', asks: 'asks', session_count: 1 });
+  expect(await conversation.delivered()).toMatchObject([{ status: 'answered', delivery: 'written' }]);
+  expect(conversation.errors).toEqual([]);
+  expect(await conversation.get()).toMatchObject({ activity: 'idle', asks: 'asks', session_count: 1 });
   expect(await config()).toMatchObject({
     ...{ phase: 'ready', protocol_version: 2, title: 'Debugging', modes: null },
     agent: { name: 'v2', title: 'The v2 agent', version: '1' },
@@ -73,98 +73,98 @@ test.each(['stdin_written@3', 'acp_frames_committed@4', 'review_answered'])(
     const failpoint = `${name}:kill${n === undefined ? '' : `@${n}`}`;
     await plane.start({ ...PREVIEW, SVC_FAILPOINT: failpoint });
     const revived = plane.ended().then(() => plane.start());
-    talk = await Conversation.start(plane, agentArgv(), { prompt: 'change' });
-    const [review] = await talk.pending();
-    await talk.respond(review!.id, { decision: 'allow' });
+    conversation = await Conversation.start(plane, agentArgv(), { prompt: 'change' });
+    const [review] = await conversation.pending();
+    await conversation.respond(review!.id, { decision: 'allow' });
     await revived;
     await silence();
-    expect(talk.words).toBe('I will look.It is changed.');
+    expect(conversation.text).toBe('I will look.It is changed.');
     expect(stopReasons()).toEqual(['end_turn']);
-    expect(await talk.get()).toMatchObject({ activity: 'idle', session_count: 1 });
+    expect(await conversation.get()).toMatchObject({ activity: 'idle', session_count: 1 });
   },
 );
 
 test('prompts wait for the current turn, and a turn can be cancelled or fail', async () => {
   plane = await TestPlane.open({ env: PREVIEW });
-  talk = await Conversation.start(plane, agentArgv(), { prompt: 'slow' });
+  conversation = await Conversation.start(plane, agentArgv(), { prompt: 'slow' });
   await messageWith('I take my time.');
-  const next = await talk.prompt('change');
-  expect(await talk.prompts()).toMatchObject([{ state: 'sent' }, { id: next, state: 'queued' }]);
-  await talk.cancel();
-  const [review] = await talk.pending();
-  await talk.cancel();
-  expect(await talk.delivered()).toMatchObject([{ id: review!.id, status: 'cancelled' }]);
+  const next = await conversation.prompt('change');
+  expect(await conversation.prompts()).toMatchObject([{ state: 'sent' }, { id: next, state: 'queued' }]);
+  await conversation.cancel();
+  const [review] = await conversation.pending();
+  await conversation.cancel();
+  expect(await conversation.delivered()).toMatchObject([{ id: review!.id, status: 'cancelled' }]);
   await silence();
-  await talk.prompt('fail');
-  await talk.error('prompt_failed');
+  await conversation.prompt('fail');
+  await conversation.error('prompt_failed');
   await silence();
-  await talk.prompt('hello');
+  await conversation.prompt('hello');
   await silence();
-  expect(talk.words).toMatch(/You said: hello$/);
+  expect(conversation.text).toMatch(/You said: hello$/);
   expect(stopReasons()).toEqual(['cancelled', 'cancelled', 'error', 'end_turn']);
-  expect(talk.errors).toEqual(['prompt_failed']);
+  expect(conversation.errors).toEqual(['prompt_failed']);
 });
 
 test('work that the agent starts on its own delays prompts, and can be cancelled', async () => {
   plane = await TestPlane.open({ env: PREVIEW });
-  talk = await Conversation.start(plane, agentArgv(), { prompt: 'later' });
+  conversation = await Conversation.start(plane, agentArgv(), { prompt: 'later' });
   await messageWith('I go on by myself.');
-  expect((await talk.get()).activity).toBe('working');
-  const next = await talk.prompt('hello');
-  expect(await talk.prompts()).toMatchObject([{ id: next, state: 'queued' }]);
-  await talk.cancel();
+  expect((await conversation.get()).activity).toBe('working');
+  const next = await conversation.prompt('hello');
+  expect(await conversation.prompts()).toMatchObject([{ id: next, state: 'queued' }]);
+  await conversation.cancel();
   await silence();
-  expect(talk.words).toBe('I go on by myself.You said: hello');
-  await talk.until('idle');
-  await expect(talk.cancel()).rejects.toThrow(problems.noTurn().message);
+  expect(conversation.text).toBe('I go on by myself.You said: hello');
+  await conversation.until('idle');
+  await expect(conversation.cancel()).rejects.toThrow(problems.noTurn().message);
 });
 
 test('a mode is set as a config option, and a restart resumes the session', async () => {
   plane = await TestPlane.open({ env: PREVIEW });
-  talk = await Conversation.start(plane, agentArgv(), { prompt: 'hello' });
+  conversation = await Conversation.start(plane, agentArgv(), { prompt: 'hello' });
   await silence();
-  const params = { agent_id: talk.agent_id };
+  const params = { agent_id: conversation.agent_id };
   const set = (mode_id: string) => plane.client.call('setAgentConfig', { params, body: { mode_id } });
   expect(await set('ask')).toMatchObject({ config_options: [{ id: 'how', currentValue: 'ask' }] });
   await expect(set('other')).rejects.toThrow('the agent does not offer the mode other');
-  await talk.stop();
+  await conversation.stop();
   await plane.client.call('startAgent', { params });
-  await talk.prompt('again');
+  await conversation.prompt('again');
   await messageWith('You said: again');
   await silence();
-  expect(talk.events.map(({ method }) => method)).toContain('session/resume');
-  expect(talk.errors).toEqual([]);
-  expect((await talk.get()).session_count).toBe(2);
+  expect(conversation.events.map(({ method }) => method)).toContain('session/resume');
+  expect(conversation.errors).toEqual([]);
+  expect((await conversation.get()).session_count).toBe(2);
 });
 
 test('signing in works as in version 1', async () => {
   plane = await TestPlane.open({ env: PREVIEW });
-  talk = await Conversation.start(plane, agentArgv('signs_in'), { prompt: 'hello' });
-  await talk.error('auth_required');
+  conversation = await Conversation.start(plane, agentArgv('signs_in'), { prompt: 'hello' });
+  await conversation.error('auth_required');
   const { auth_methods } = await config();
   expect(auth_methods).toEqual([{ id: 'key', name: 'Key', description: null, type: 'agent' }]);
-  const params = { agent_id: talk.agent_id };
+  const params = { agent_id: conversation.agent_id };
   await plane.client.call('authenticateAgent', { params, body: { method_id: 'key' } });
   await silence();
-  expect(talk.words).toBe('You said: hello');
+  expect(conversation.text).toBe('You said: hello');
 });
 
 test('an agent that only speaks version 1 gets version 1', async () => {
   plane = await TestPlane.open({ env: PREVIEW });
   const argv = [process.execPath, speaks_v1, 'permission'];
-  talk = await Conversation.start(plane, argv, { prompt: 'Go on.' });
-  const [review] = await talk.pending();
-  await talk.respond(review!.id, { decision: 'deny' });
+  conversation = await Conversation.start(plane, argv, { prompt: 'Go on.' });
+  const [review] = await conversation.pending();
+  await conversation.respond(review!.id, { decision: 'deny' });
   await silence();
-  expect(talk.words).toBe('answered: no-once');
+  expect(conversation.text).toBe('answered: no-once');
   expect(await config()).toMatchObject({ protocol_version: 1 });
-  expect(talk.events.some(({ turn_ended, accepted }) => turn_ended || accepted)).toBe(false);
+  expect(conversation.events.some(({ turn_ended, accepted }) => turn_ended || accepted)).toBe(false);
 });
 
 test('an agent that only speaks version 2 fails if the plane does not offer it', async () => {
   plane = await TestPlane.open();
-  talk = await Conversation.start(plane, agentArgv(), { prompt: 'hello' });
-  await talk.event(({ type }) => type === 'error');
-  expect(talk.errors).toEqual(['acp_initialize_failed']);
+  conversation = await Conversation.start(plane, agentArgv(), { prompt: 'hello' });
+  await conversation.event(({ type }) => type === 'error');
+  expect(conversation.errors).toEqual(['acp_initialize_failed']);
   expect(await config()).toMatchObject({ phase: 'failed', protocol_version: null });
 });

@@ -14,18 +14,18 @@ const SOON = { timeout: 20_000 };
 const ANSWERED = `answered: ${JSON.stringify({ action: 'accept', content })}`;
 
 let plane: TestPlane;
-let talk: Conversation | undefined;
+let opened: Conversation | undefined;
 afterEach(async () => {
-  await talk?.expectTrue();
-  await talk?.close();
-  talk = undefined;
+  await opened?.expectSameState();
+  await opened?.close();
+  opened = undefined;
   await plane?.close();
 });
 
 async function begin(asked?: object, client?: Client): Promise<Conversation> {
   const argv = [process.execPath, AGENT, 'elicits', ...(asked ? [JSON.stringify(asked)] : [])];
-  talk = await Conversation.start(plane, argv, { prompt: 'Deploy it.', ...(client && { client }) });
-  return talk;
+  opened = await Conversation.start(plane, argv, { prompt: 'Deploy it.', ...(client && { client }) });
+  return opened;
 }
 
 async function expectAnsweredOnce(conversation: Conversation): Promise<void> {
@@ -40,7 +40,7 @@ async function expectAnsweredOnce(conversation: Conversation): Promise<void> {
     }
     await sleep(20);
   }
-  await vi.waitFor(() => expect(conversation.words).toBe(ANSWERED), SOON);
+  await vi.waitFor(() => expect(conversation.text).toBe(ANSWERED), SOON);
 }
 
 test('the agent gets the values that a user enters, and the audit log names only the fields', async () => {
@@ -115,6 +115,6 @@ test('one of fifty concurrent answers by two users succeeds, and the others name
   const lost = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
   expect(lost).toMatchObject(Array(49).fill({ kind: 'conflict', message }));
   await conversation.silence();
-  await vi.waitFor(() => expect(conversation.words).toBe('answered: {"action":"accept"}'), SOON);
+  await vi.waitFor(() => expect(conversation.text).toBe('answered: {"action":"accept"}'), SOON);
   expect(await conversation.elicitations()).toMatchObject([{ completed_at: expect.any(String) }]);
 });

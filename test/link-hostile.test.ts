@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
-import { type Answers, type Evil, HostileNode } from '../src/testing/hostile-node.ts';
+import { type Answers, HostileNode, type HostileOptions } from '../src/testing/hostile-node.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { expectNothingLost, startWriters } from '../src/testing/writers.ts';
 
@@ -27,7 +27,7 @@ afterAll(async () => {
   await plane?.close();
 });
 
-async function openEvil(behavior: Evil): Promise<void> {
+async function openEvil(behavior: HostileOptions): Promise<void> {
   evil = new HostileNode(`evil${++opened}`, behavior);
   await evil.join(plane);
 }
@@ -78,7 +78,7 @@ async function* quiet(): Answers {
   await never();
 }
 
-test.each<[name: string, evil: Evil, logged: RegExp]>([
+test.each<[name: string, evil: HostileOptions, logged: RegExp]>([
   [
     'sends a snapshot with endless sessions',
     {

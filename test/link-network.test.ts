@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
-import type { Weather } from '../src/testing/flaky-proxy.ts';
+import type { NetworkConditions } from '../src/testing/flaky-proxy.ts';
 import { requesterOf } from '../src/testing/http.ts';
 import { firstOf } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
@@ -31,7 +31,7 @@ const cuts = { cut_after_bytes: () => Math.floor(next() * (next() < 0.25 ? 12_00
 const lossy = { delay_ms: () => next() * 30 + (next() < 0.3 ? 200 : 0) };
 const trickle = { bytes_per_second: 100_000 };
 
-const links: readonly [name: string, weather: Partial<Weather>, ms: number][] = [
+const links: readonly [name: string, weather: Partial<NetworkConditions>, ms: number][] = [
   ['cut after random numbers of bytes', cuts, 8_000],
   ['delayed, with a third of all chunks late', lossy, 4_000],
   ['as slow as a modem', trickle, 3_000],
@@ -68,7 +68,7 @@ test.each(firstOf(1, links))(
       await sleep(next() * 300);
     }
     if (weather.cut_after_bytes) expect(node.proxy!.cuts).toBeGreaterThan(5);
-    node.proxy!.calm();
+    node.proxy!.reset();
     if (weather.cut_after_bytes) node.proxy!.cut();
 
     await Promise.all(creating);

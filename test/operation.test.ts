@@ -42,7 +42,7 @@ test('SIGTERM shuts the service down cleanly with open streams, a slow request a
   expect(await plane.kill('SIGTERM')).toBe(0);
   expect(await stream).toMatch(/"data":"calm\\n"\}\n\n$/);
   expect(await slow).toMatchObject({ code: 'draining', message: 'service is shutting down' });
-  expect(plane.log).not.toContain('stopping takes too long');
+  expect(plane.log).not.toContain('shutdown takes too long');
 
   await plane.start();
   expect(await plane.get(calm.id)).toMatchObject({ status: 'running', session_id: calm.session_id });

@@ -48,17 +48,17 @@ test('a review notifies only its owner’s devices, without the command by defau
     await subscribe(plane.client),
   ];
   const argv = [SVC, 'demo-agent', '--speed', '0', '--state', join(plane.folder, 'demo')];
-  const talk = await Conversation.start(plane, argv, { prompt: 'Write a note', client: ada });
-  const [review] = await talk.pending();
+  const conversation = await Conversation.start(plane, argv, { prompt: 'Write a note', client: ada });
+  const [review] = await conversation.pending();
   const path = `/approvals?review=${review!.id}`;
   expect(await phone.gets(1)).toMatchObject({ kind: 'review', title: 'talks needs you', path, waiting: 1 });
   const title = String(review!.tool_call.title);
   expect((await open.gets(1)).body).toContain(title);
   expect(JSON.stringify(phone.messages)).not.toContain(title);
   expect(JSON.stringify([...phone.messages, ...open.messages])).not.toMatch(/svc_|token|bearer/i);
-  await talk.respond(review!.id, { decision: 'allow' });
+  await conversation.respond(review!.id, { decision: 'allow' });
   expect(await phone.gets(2)).toMatchObject({ kind: 'closed', body: `Answered by ${ROOT.username}`, path });
-  await talk.close();
+  await conversation.close();
   // Root's own device works, but received none of the above.
   const failed = await plane.agent('exit 3', { name: 'breaks' });
   expect(await roots.gets(1)).toMatchObject({ title: 'breaks failed', path: `/agents/${failed.id}` });

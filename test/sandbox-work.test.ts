@@ -12,7 +12,7 @@ import type { Client } from '../src/client/client.ts';
 import type { Review } from '../src/features/reviews/rules.ts';
 import { asUser, type RunAs } from '../src/node/confinement/run-as.ts';
 import { AgentShell, SHELL } from '../src/testing/agent-shell.ts';
-import { AttackRoom, confinementMissing, confinements } from '../src/testing/attack-room.ts';
+import { AttackFixture, confinementMissing, confinements } from '../src/testing/attack-fixture.ts';
 import { commit, git, makeRepository } from '../src/testing/repository.ts';
 
 /** The interpreter itself, since `python3` on a PATH may be a script of a version manager. */
@@ -26,22 +26,22 @@ describe.each(modes)('with $name', (mode) => {
   const missing = confinementMissing(mode);
   const sandboxed = test.skipIf(missing !== null);
   const note = missing === null ? '' : ` (needs ${missing})`;
-  let room: AttackRoom;
+  let fixture: AttackFixture;
   /** `nobody` has no home directory, so its agents use their private /tmp. */
   const env: Record<string, string> = mode.run_as ? { HOME: '/tmp' } : {};
 
   beforeAll(async () => {
     if (missing !== null) return;
-    room = await AttackRoom.open(mode, opened);
+    fixture = await AttackFixture.open(mode, opened);
     const settings = '[user]\n\tname = Operator\n\temail = operator@example.com\n';
-    await writeFile(join(room.home, '.gitconfig'), settings);
+    await writeFile(join(fixture.home, '.gitconfig'), settings);
   });
-  afterAll(() => room?.close());
+  afterAll(() => fixture?.close());
 
   async function inWorktree(repo: string): Promise<AgentShell & { id: string }> {
-    const agent = await room.alice.call('createAgent', {
+    const agent = await fixture.alice.call('createAgent', {
       body: {
-        ...{ name: 'works', node_id: room.node_id, command: SHELL, env, start: true },
+        ...{ name: 'works', node_id: fixture.node_id, command: SHELL, env, start: true },
         ...{ worktree_mode: 'create_worktree', worktree_repo: repo },
       },
     });
@@ -59,22 +59,22 @@ describe.each(modes)('with $name', (mode) => {
   async function run(client: Client, body: { preset?: string; command: string }) {
     const agent = await client.call('createAgent', {
       body: {
-        ...{ name: 'runs', node_id: room.node_id, workdir: room.work, env, start: true },
+        ...{ name: 'runs', node_id: fixture.node_id, workdir: fixture.work, env, start: true },
         ...{ protocol: 'plain', ...body },
       },
     });
-    const { exit_code } = await room.plane.finished(agent.id);
-    return { exit_code, printed: await room.printed(agent.id) };
+    const { exit_code } = await fixture.plane.finished(agent.id);
+    return { exit_code, printed: await fixture.printed(agent.id) };
   }
 
   sandboxed(
     `an agent commits, fetches and rebases in its worktree, and its changes are available as a patch${note}`,
     async () => {
-      const theirs = makeRepository(join(room.repos, 'upstream'), { 'theirs.txt': 'one\n' });
-      const ours = join(room.repos, 'ours');
-      git(room.repos, 'clone', '--quiet', theirs, ours);
+      const theirs = makeRepository(join(fixture.repos, 'upstream'), { 'theirs.txt': 'one\n' });
+      const ours = join(fixture.repos, 'ours');
+      git(fixture.repos, 'clone', '--quiet', theirs, ours);
       commit(theirs, { 'theirs.txt': 'two\n' }, 'upstream');
-      for (const repo of [theirs, ours]) room.own(repo);
+      for (const repo of [theirs, ours]) fixture.own(repo);
       const shell = await inWorktree(ours);
       // Git reads the settings of the user that the agent runs as; `nobody` has none.
       const who = mode.run_as ? 'Nobody <nobody@example.com>' : 'Operator <operator@example.com>';
@@ -86,7 +86,7 @@ describe.each(modes)('with $name', (mode) => {
       }
       await does(shell, 'echo new >new.txt');
       const headers = { accept: 'text/x-diff' };
-      const patch = await room.alice.open('getChanges', { params: { agent_id: shell.id }, headers });
+      const patch = await fixture.alice.open('getChanges', { params: { agent_id: shell.id }, headers });
       expect(await patch.text()).toContain('+++ b/new.txt\n');
       await does(shell, 'git add new.txt && git commit --quiet --message mine');
       expect(await does(shell, 'git log -1 --format="%an <%ae>"')).toBe(who);
@@ -99,16 +99,16 @@ describe.each(modes)('with $name', (mode) => {
   sandboxed(
     `an agent keeps its branch when refs are packed, and git reports why it cannot delete one${note}`,
     async () => {
-      const repo = makeRepository(join(room.repos, 'packed'), { 'a.txt': 'one\n' });
-      const theirs = join(room.repos, 'packed-upstream');
-      git(room.repos, 'clone', '--quiet', '--bare', repo, theirs);
+      const repo = makeRepository(join(fixture.repos, 'packed'), { 'a.txt': 'one\n' });
+      const theirs = join(fixture.repos, 'packed-upstream');
+      git(fixture.repos, 'clone', '--quiet', '--bare', repo, theirs);
       git(repo, 'remote', 'add', 'origin', theirs);
       for (const name of ['packed', 'theirs']) git(repo, 'branch', name);
       git(theirs, 'branch', 'stale', 'main');
       git(repo, 'fetch', '--quiet', 'origin');
       git(repo, 'pack-refs', '--all');
       git(theirs, 'branch', '-D', 'stale');
-      for (const each of [repo, theirs]) room.own(each);
+      for (const each of [repo, theirs]) fixture.own(each);
       const shell = await inWorktree(repo);
       for (const script of [
         'git branch loose; git branch -D loose',
@@ -140,7 +140,7 @@ describe.each(modes)('with $name', (mode) => {
     const namespaces = '--unshare-user --unshare-ipc --unshare-net --unshare-pid';
     // The kernel does not map user 0 for a process without capabilities.
     const inner = mode.run_as ? `bwrap --ro-bind / / --dev /dev ${namespaces}` : '';
-    const { printed } = await run(room.alice, {
+    const { printed } = await run(fixture.alice, {
       command: `'${process.execPath}' -e '${threads}'; ${inner} echo from a sandbox; perl -e 'print fork ? "" : "from a child\n"; wait'`,
     });
     expect(printed.split('\n')).toEqual(['from a thread', 'from a sandbox', 'from a child', '']);
@@ -150,7 +150,7 @@ describe.each(modes)('with $name', (mode) => {
   test.skipIf(missing !== null || !npm)(
     `an agent installs npm packages from its repository with the lock file${note}${npm ? '' : ' (needs npm)'}`,
     async () => {
-      const repo = makeRepository(join(room.repos, 'npm'));
+      const repo = makeRepository(join(fixture.repos, 'npm'));
       const dependencies = { greeting: 'file:greeting.tgz' };
       commit(
         repo,
@@ -170,7 +170,7 @@ describe.each(modes)('with $name', (mode) => {
       );
       execFileSync('tar', ['-czf', 'greeting.tgz', 'package'], { cwd: repo });
       commit(repo, {}, 'tarball');
-      room.own(repo);
+      fixture.own(repo);
       const shell = await inWorktree(repo);
       await does(shell, 'npm ci --no-audit --no-fund');
       expect(await does(shell, `node -p 'require("greeting")'`)).toBe('hello from a package');
@@ -182,15 +182,15 @@ describe.each(modes)('with $name', (mode) => {
   if (!mode.run_as)
     sandboxed(`an agent builds and installs a Python package for its user${note}`, async ({ skip }) => {
       skip(
-        python === null || !runsPip(python, room.user),
+        python === null || !runsPip(python, fixture.user),
         "needs pip in a Python that the agents' user can run",
       );
-      const repo = makeRepository(join(room.repos, 'pip'), {
+      const repo = makeRepository(join(fixture.repos, 'pip'), {
         'pyproject.toml': '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
         'backend.py': BACKEND,
         'greeting.py': 'WORDS = "hello from a module"\n',
       });
-      room.own(repo);
+      fixture.own(repo);
       const shell = await inWorktree(repo);
       const install = 'install --user --no-index --no-build-isolation --disable-pip-version-check';
       await does(shell, `PIP_BREAK_SYSTEM_PACKAGES=1 '${python!.program}' -m pip ${install} .`);
@@ -209,39 +209,39 @@ describe.each(modes)('with $name', (mode) => {
   persistent(`a preset's state persists across sessions, separately for each user${note}`, async () => {
     const writes = { preset: 'claude', command: 'echo settings >"$HOME/.claude/x"' };
     const reads = { preset: 'claude', command: 'cat "$HOME/.claude/x"' };
-    expect(await run(room.alice, writes)).toMatchObject({ exit_code: 0 });
-    expect(await run(room.alice, reads)).toEqual({ exit_code: 0, printed: 'settings\n' });
-    expect((await run(room.bob, reads)).exit_code).toBe(1);
-    expect((await run(room.alice, { ...reads, preset: 'codex' })).exit_code).toBe(1);
-    expect(existsSync(join(room.home, '.claude/x'))).toBe(false);
+    expect(await run(fixture.alice, writes)).toMatchObject({ exit_code: 0 });
+    expect(await run(fixture.alice, reads)).toEqual({ exit_code: 0, printed: 'settings\n' });
+    expect((await run(fixture.bob, reads)).exit_code).toBe(1);
+    expect((await run(fixture.alice, { ...reads, preset: 'codex' })).exit_code).toBe(1);
+    expect(existsSync(join(fixture.home, '.claude/x'))).toBe(false);
   });
 
   persistent(
     `the service's sign-in can be read only by agents of its preset, and changed by none${note}`,
     async () => {
-      const file = join(room.home, '.claude/.credentials.json');
+      const file = join(fixture.home, '.claude/.credentials.json');
       await mkdir(dirname(file));
       await writeFile(file, 'signed in', { mode: 0o600 });
       const here = '"$HOME/.claude/.credentials.json"';
       const command = `cat ${here}; echo x >${here}; rm ${here}; mv "$HOME/.claude" "$HOME/other"`;
-      expect((await run(room.alice, { preset: 'claude', command })).printed).toContain('signed in');
-      expect((await run(room.alice, { preset: 'codex', command })).printed).not.toContain('signed in');
-      expect((await run(room.alice, { command })).printed).not.toContain('signed in');
+      expect((await run(fixture.alice, { preset: 'claude', command })).printed).toContain('signed in');
+      expect((await run(fixture.alice, { preset: 'codex', command })).printed).not.toContain('signed in');
+      expect((await run(fixture.alice, { command })).printed).not.toContain('signed in');
       expect(readFileSync(file, 'utf8')).toBe('signed in');
       await rm(dirname(file), { recursive: true });
-      expect((await run(room.alice, { preset: 'claude', command: `cat ${here}` })).printed).not.toContain(
+      expect((await run(fixture.alice, { preset: 'claude', command: `cat ${here}` })).printed).not.toContain(
         'signed in',
       );
     },
   );
 
   sandboxed(`the demo preset asks before it writes, and writes once it is allowed to${note}`, async () => {
-    const workdir = await room.folder('demo');
-    const agent = await room.alice.call('createAgent', {
+    const workdir = await fixture.folder('demo');
+    const agent = await fixture.alice.call('createAgent', {
       body: {
         name: 'demo',
         preset: 'demo',
-        node_id: room.node_id,
+        node_id: fixture.node_id,
         workdir,
         env,
         prompt: 'Go on.',
@@ -249,19 +249,19 @@ describe.each(modes)('with $name', (mode) => {
       },
     });
     const pending = async () => {
-      const reviews = await room.alice.call('listReviews', { query: { agent_id: agent.id } });
+      const reviews = await fixture.alice.call('listReviews', { query: { agent_id: agent.id } });
       return (reviews as Review[]).filter(({ status }) => status === 'pending');
     };
     while ((await pending()).length === 0) await sleep(50);
     expect(await readdir(workdir)).toEqual([]);
     const [review] = await pending();
-    await room.alice.call('respondReview', {
+    await fixture.alice.call('respondReview', {
       params: { review_id: review!.id },
       body: { decision: 'allow' },
     });
-    const prompts = () => room.alice.call('listPrompts', { params: { agent_id: agent.id } });
+    const prompts = () => fixture.alice.call('listPrompts', { params: { agent_id: agent.id } });
     while ((await prompts()).length > 0) await sleep(50);
-    const { asks, status } = await room.plane.get(agent.id);
+    const { asks, status } = await fixture.plane.get(agent.id);
     expect({ asks, status }).toEqual({ asks: 'asks', status: 'running' });
     expect(await readdir(workdir)).toEqual(['svc-demo.md']);
   });

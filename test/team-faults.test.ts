@@ -12,7 +12,7 @@ import { limits as mailboxLimits } from '../src/features/mailbox/limits.ts';
 import type { Mail, MailHead } from '../src/features/mailbox/rules/mail.ts';
 import type { Run, Step } from '../src/features/runs/rules/run.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
-import { steadily } from '../src/testing/conversation.ts';
+import { retryWhileUnreachable } from '../src/testing/conversation.ts';
 import { FlakyProxy } from '../src/testing/flaky-proxy.ts';
 import { longTest } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
@@ -52,10 +52,11 @@ const speaker = (member_id: string, ...scenario: string[]) => ({
 
 const outside = { member_id: 'outside' };
 
-const runOf = ({ params }: Begun) => steadily(() => plane.client.call('getRun', { params })) as Promise<Run>;
+const runOf = ({ params }: Begun) =>
+  retryWhileUnreachable(() => plane.client.call('getRun', { params })) as Promise<Run>;
 
 async function stepOf({ params }: Begun, key: string): Promise<Step> {
-  const steps = (await steadily(() => plane.client.call('listSteps', { params }))) as Step[];
+  const steps = (await retryWhileUnreachable(() => plane.client.call('listSteps', { params }))) as Step[];
   return steps.find(({ step_key }) => step_key === key)!;
 }
 
@@ -76,7 +77,7 @@ async function untilOver(run: Begun): Promise<Run> {
 }
 
 const mailOf = async ({ run_id }: Begun) =>
-  (await steadily(() => plane.client.call('listRunMail', { params: { run_id } }))) as MailHead[];
+  (await retryWhileUnreachable(() => plane.client.call('listRunMail', { params: { run_id } }))) as MailHead[];
 
 /** Sends mail from ana, once per key. */
 const send = (run: Begun, to_actor_id: string, key: string) =>
@@ -205,7 +206,7 @@ test('a plane that is killed between a message and its prompt sends the prompt o
     await send(run, 'm', key).catch(() => {});
     await plane.kill();
     await plane.start();
-    await steadily(() => send(run, 'm', key));
+    await retryWhileUnreachable(() => send(run, 'm', key));
     while ((await mailOf(run)).some(({ status }) => status === 'pending')) await sleep(20);
   }
   while ((await plane.get(agent_id!)).activity !== 'idle') await sleep(20);

@@ -12,7 +12,7 @@ import type { EventRecord } from '../src/core/event.ts';
 import type { Mail } from '../src/features/mailbox/rules/mail.ts';
 import { isRunOver, type Run, type Step } from '../src/features/runs/rules/run.ts';
 import { WITH_NODES } from '../src/testing/agent-node.ts';
-import { steadily } from '../src/testing/conversation.ts';
+import { retryWhileUnreachable } from '../src/testing/conversation.ts';
 import { firstOf, killCount } from '../src/testing/long.ts';
 import { SVC, TestPlane } from '../src/testing/plane.ts';
 import { random } from '../src/testing/writers.ts';
@@ -76,13 +76,14 @@ async function begin(): Promise<Begun> {
   const name = basename(folder);
   const body = { name, spec: spec(folder) };
   const made = { body, idempotency_key: `${name}-team` };
-  const { id: team_id } = await steadily(() => plane.client.call('createTeam', made));
+  const { id: team_id } = await retryWhileUnreachable(() => plane.client.call('createTeam', made));
   const asked = { params: { team_id }, body: { input: { name } }, idempotency_key: `${name}-begin` };
-  const { id: run_id } = await steadily(() => plane.client.call('createRun', asked));
+  const { id: run_id } = await retryWhileUnreachable(() => plane.client.call('createRun', asked));
   return { folder, run_id, params: { team_id, run_id }, sent: 0 };
 }
 
-const runOf = ({ params }: Begun) => steadily(() => plane.client.call('getRun', { params })) as Promise<Run>;
+const runOf = ({ params }: Begun) =>
+  retryWhileUnreachable(() => plane.client.call('getRun', { params })) as Promise<Run>;
 
 /** Sends the same message twice, like a client that received no response. */
 async function send(to: Begun): Promise<void> {
@@ -91,7 +92,7 @@ async function send(to: Begun): Promise<void> {
   const body = { run_id, from_actor_id: 'user:ana', to_actor_id: 'lead', payload: { n } };
   const idempotency_key = `${run_id}-${n}`;
   for (let again = 0; again < 2; again++)
-    await steadily(() => plane.client.call('sendMail', { body, idempotency_key }));
+    await retryWhileUnreachable(() => plane.client.call('sendMail', { body, idempotency_key }));
 }
 
 async function over(run: Begun): Promise<void> {

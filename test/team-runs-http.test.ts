@@ -5,7 +5,7 @@ import { expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import type { Run } from '../src/features/runs/rules/run.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
-import { steadily } from '../src/testing/conversation.ts';
+import { retryWhileUnreachable } from '../src/testing/conversation.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 test('a run on two nodes executes each step once, even if the plane is killed', {
@@ -32,7 +32,7 @@ test('a run on two nodes executes each step once, even if the plane is killed', 
     const { id: run_id } = await plane.client.call('createRun', { params, body: { input: { n: 1 } } });
     const path = { params: { ...params, run_id } };
     const step = async (key: string) => {
-      const steps = await steadily(() => plane.client.call('listSteps', path));
+      const steps = await retryWhileUnreachable(() => plane.client.call('listSteps', path));
       return steps.find(({ step_key }) => step_key === key)!;
     };
     while ((await step('b')).status !== 'running') await sleep(20);
@@ -41,7 +41,7 @@ test('a run on two nodes executes each step once, even if the plane is killed', 
     let run: Run;
     do {
       await sleep(20);
-      run = await steadily(() => plane.client.call('getRun', path));
+      run = await retryWhileUnreachable(() => plane.client.call('getRun', path));
     } while (run.status === 'running');
     expect(run).toMatchObject({ status: 'completed', error: null });
     const a = { run_input: { n: 1 }, input: null, needs: {} };

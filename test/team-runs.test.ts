@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Folders } from '../src/core/node.ts';
 import type { LocalNode } from '../src/node/node.ts';
 import { EXAMPLE_AGENT } from '../src/testing/example-agent.ts';
-import { ANA, LivesRoom, SOON } from '../src/testing/lives.ts';
+import { ANA, FeaturesFixture, SOON } from '../src/testing/features-fixture.ts';
 import { openTestNode } from '../src/testing/local-node.ts';
 import { firstOf, killCount } from '../src/testing/long.ts';
 import { endSessions } from '../src/testing/plane.ts';
@@ -19,7 +19,7 @@ const AGENT = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.u
 
 let folder: string;
 let node: LocalNode;
-let room: LivesRoom;
+let fixture: FeaturesFixture;
 
 /** An empty folder per name; the same name gets the same folder. */
 const folders = {
@@ -34,25 +34,25 @@ const folders = {
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-runs-'));
   node = await openTestNode(join(folder, 'data'), { folders });
-  room = await LivesRoom.make(node);
+  fixture = await FeaturesFixture.make(node);
 }, 60_000);
 afterEach(async () => {
-  for (const { id, status } of await room.agents.list(ANA, {}, {}).then(({ items }) => items)) {
-    if (status === 'running') await room.agents.stop(ANA, id, 0).catch(() => {});
+  for (const { id, status } of await fixture.agents.list(ANA, {}, {}).then(({ items }) => items)) {
+    if (status === 'running') await fixture.agents.stop(ANA, id, 0).catch(() => {});
   }
-  await room.end();
+  await fixture.end();
   await node.close();
   await rm(folder, { recursive: true, force: true });
 }, 60_000);
 
 const lines = (name: string) =>
-  readFile(join(room.folder, name), 'utf8').then(
+  readFile(join(fixture.folder, name), 'utf8').then(
     (text) => text.split('\n').slice(0, -1),
     () => [],
   );
 
 test('a chain passes outputs to later steps, as JSON if they parse', { timeout: 60_000 }, async () => {
-  const run_id = await beginRun(room, {
+  const run_id = await beginRun(fixture, {
     members: [
       plainMember('first', 'printf \'{"n": 1}\' >"$SVC_STEP_OUTPUT"; echo noise'),
       plainMember('second', 'cat "$SVC_STEP_INPUT"'),
@@ -68,41 +68,41 @@ test('a chain passes outputs to later steps, as JSON if they parse', { timeout: 
     ],
     input: { topic: 'x' },
   });
-  const run = await untilRun(room, run_id, 'completed');
-  const { a, b, c } = await stepsOfRun(room, run_id);
+  const run = await untilRun(fixture, run_id, 'completed');
+  const { a, b, c } = await stepsOfRun(fixture, run_id);
   expect(a).toMatchObject({ status: 'completed', output: { n: 1 }, attempt: 1 });
   expect(b!.output).toEqual({ run_input: { topic: 'x' }, input: { own: true }, needs: { a: { n: 1 } } });
   expect(c!.output).toBe('third c 1\nthird\n');
   expect(JSON.parse(run.output!)).toEqual({ c: c!.output });
-  expect(await room.get(a!.agent_id!)).toMatchObject({ status: 'completed', restart_policy: 'never' });
+  expect(await fixture.get(a!.agent_id!)).toMatchObject({ status: 'completed', restart_policy: 'never' });
 });
 
 test('independent steps run in parallel', { timeout: 60_000 }, async () => {
   // Each step ends only after all have started.
   const meet = 'touch "in-$SVC_STEP_KEY"; while [ "$(ls | grep -c "^in-")" -lt 4 ]; do sleep 0.02; done';
-  const run_id = await beginRun(room, {
+  const run_id = await beginRun(fixture, {
     members: [plainMember('m', meet)],
     steps: ['a', 'b', 'c', 'd'].map((step_key) => ({ step_key })),
   });
-  await untilRun(room, run_id, 'completed');
-  const agents = new Set(Object.values(await stepsOfRun(room, run_id)).map(({ agent_id }) => agent_id));
+  await untilRun(fixture, run_id, 'completed');
+  const agents = new Set(Object.values(await stepsOfRun(fixture, run_id)).map(({ agent_id }) => agent_id));
   expect(agents.size).toBe(4);
 });
 
 test('steps of a member share its worktree', { timeout: 60_000 }, async () => {
-  const run_id = await beginRun(room, {
+  const run_id = await beginRun(fixture, {
     members: [plainMember('m', 'pwd', { worktree_mode: 'create_worktree' })],
     steps: [{ step_key: 'a' }, { step_key: 'b' }],
   });
-  await untilRun(room, run_id, 'completed');
-  const { a, b } = await stepsOfRun(room, run_id);
+  await untilRun(fixture, run_id, 'completed');
+  const { a, b } = await stepsOfRun(fixture, run_id);
   expect(a!.output).toBe(b!.output);
 });
 
 test('a failed step is retried by the same agent, up to max_attempts', {
   timeout: 60_000,
 }, async () => {
-  const run_id = await beginRun(room, {
+  const run_id = await beginRun(fixture, {
     members: [
       plainMember('flaky', 'echo "$SVC_STEP_ATTEMPT" >>tries; [ "$SVC_STEP_ATTEMPT" = 2 ]'),
       plainMember('bad', 'exit 3'),
@@ -115,9 +115,9 @@ test('a failed step is retried by the same agent, up to max_attempts', {
       { step_key: 'd', member_id: 'after', depends_on: ['b'], when: 'always' },
     ],
   });
-  expect((await untilRun(room, run_id, 'failed')).error).toBe('step b failed: exit code 3');
+  expect((await untilRun(fixture, run_id, 'failed')).error).toBe('step b failed: exit code 3');
   expect(await lines('tries')).toEqual(['1', '2']);
-  const { a, b, c, d } = await stepsOfRun(room, run_id);
+  const { a, b, c, d } = await stepsOfRun(fixture, run_id);
   expect([a!.status, b!.status, c!.status, d!.status]).toEqual([
     'completed',
     'failed',
@@ -125,27 +125,27 @@ test('a failed step is retried by the same agent, up to max_attempts', {
     'completed',
   ]);
   expect(b!.attempt).toBe(2);
-  expect((await room.get(a!.agent_id!)).session_count).toBe(2);
+  expect((await fixture.get(a!.agent_id!)).session_count).toBe(2);
 });
 
 test('an attempt that exceeds its timeout is stopped before the retry', { timeout: 60_000 }, async () => {
-  const run_id = await beginRun(room, {
+  const run_id = await beginRun(fixture, {
     members: [plainMember('slow', 'if [ "$SVC_STEP_ATTEMPT" = 1 ]; then sleep 1000; else echo quick; fi')],
     steps: [{ step_key: 'a', timeout_seconds: 30, max_attempts: 2 }],
   });
-  await vi.waitFor(async () => expect((await stepsOfRun(room, run_id)).a!.status).toBe('running'), SOON);
-  await room.pass(31_000);
-  await untilRun(room, run_id, 'completed');
-  const { a } = await stepsOfRun(room, run_id);
+  await vi.waitFor(async () => expect((await stepsOfRun(fixture, run_id)).a!.status).toBe('running'), SOON);
+  await fixture.pass(31_000);
+  await untilRun(fixture, run_id, 'completed');
+  const { a } = await stepsOfRun(fixture, run_id);
   expect(a).toMatchObject({ attempt: 2, output: 'quick\n' });
-  const sessions = await room.agents.sessions(ANA, a!.agent_id!, {});
+  const sessions = await fixture.agents.sessions(ANA, a!.agent_id!, {});
   expect(sessions.items.map(({ exit_signal }) => exit_signal)).toEqual([null, 'SIGTERM']);
 });
 
 test('cancelling a run stops its processes, and resuming it runs the steps that did not complete', {
   timeout: 60_000,
 }, async () => {
-  const run_id = await beginRun(room, {
+  const run_id = await beginRun(fixture, {
     members: [
       plainMember('quick', 'echo once >>quick'),
       plainMember('slow', 'echo "$SVC_STEP_ATTEMPT" >>slow; [ "$SVC_STEP_ATTEMPT" = 2 ] || sleep 1000'),
@@ -156,13 +156,13 @@ test('cancelling a run stops its processes, and resuming it runs the steps that 
     ],
   });
   await vi.waitFor(async () => expect(await lines('slow')).toEqual(['1']), SOON);
-  await say(room, run_id, { kind: 'run_command', command: { kind: 'cancelRun' } });
-  const { b } = await stepsOfRun(room, run_id);
+  await say(fixture, run_id, { kind: 'run_command', command: { kind: 'cancelRun' } });
+  const { b } = await stepsOfRun(fixture, run_id);
   expect(b!.status).toBe('cancelled');
-  await room.until(b!.agent_id!, 'cancelled');
-  expect((await runOf(room, run_id)).status).toBe('cancelled');
-  await say(room, run_id, { kind: 'run_command', command: { kind: 'resumeRun' } });
-  await untilRun(room, run_id, 'completed');
+  await fixture.until(b!.agent_id!, 'cancelled');
+  expect((await runOf(fixture, run_id)).status).toBe('cancelled');
+  await say(fixture, run_id, { kind: 'run_command', command: { kind: 'resumeRun' } });
+  await untilRun(fixture, run_id, 'completed');
   expect(await lines('quick')).toEqual(['once']);
   expect(await lines('slow')).toEqual(['1', '2']);
 });
@@ -170,12 +170,12 @@ test('cancelling a run stops its processes, and resuming it runs the steps that 
 test('a step whose program does not exist fails at once, without a retry', {
   timeout: 60_000,
 }, async () => {
-  const run_id = await beginRun(room, {
+  const run_id = await beginRun(fixture, {
     members: [plainMember('m', '', { command: null, argv: ['no-such-program-here'] })],
     steps: [{ step_key: 'a', max_attempts: 5 }],
   });
-  await untilRun(room, run_id, 'failed');
-  const { a } = await stepsOfRun(room, run_id);
+  await untilRun(fixture, run_id, 'failed');
+  const { a } = await stepsOfRun(fixture, run_id);
   expect(a!.attempt).toBe(1);
   expect(a!.error_text).toContain('no-such-program-here');
 });
@@ -183,16 +183,16 @@ test('a step whose program does not exist fails at once, without a retry', {
 test('an attempt that ignores its timeout is killed before the retry', { timeout: 60_000 }, async () => {
   const deaf = 'trap "" TERM; echo $$ >>pids; while [ "$SVC_STEP_ATTEMPT" = 1 ]; do sleep 0.1; done';
   const alive = 'for pid in $(head -n 1 pids); do kill -0 $pid && echo "it lives"; done; echo done';
-  const run_id = await beginRun(room, {
+  const run_id = await beginRun(fixture, {
     members: [plainMember('slow', `${deaf}; ${alive}`)],
     steps: [{ step_key: 'a', timeout_seconds: 30, max_attempts: 2 }],
   });
   await vi.waitFor(async () => expect(await lines('pids')).toHaveLength(1), SOON);
-  await vi.waitFor(async () => expect((await stepsOfRun(room, run_id)).a!.status).toBe('running'), SOON);
-  await room.pass(31_000);
+  await vi.waitFor(async () => expect((await stepsOfRun(fixture, run_id)).a!.status).toBe('running'), SOON);
+  await fixture.pass(31_000);
   await vi.waitFor(async () => expect(await lines('pids')).toHaveLength(2), { timeout: 50_000 });
-  await untilRun(room, run_id, 'completed');
-  expect((await stepsOfRun(room, run_id)).a).toMatchObject({ attempt: 2, output: 'done\n' });
+  await untilRun(fixture, run_id, 'completed');
+  expect((await stepsOfRun(fixture, run_id)).a).toMatchObject({ attempt: 2, output: 'done\n' });
 });
 
 test('a restart stops every process first, and discards earlier outputs', {
@@ -204,21 +204,21 @@ test('a restart stops every process first, and discards earlier outputs', {
     'then echo "$SVC_STEP_KEY" >>beside; fi; echo $$ >"$at"';
   const waits =
     'trap "exit 0" TERM; echo "$SVC_STEP_KEY" >>begun; while [ ! -e go ]; do sleep 0.05; done; echo new';
-  const run_id = await beginRun(room, {
+  const run_id = await beginRun(fixture, {
     members: [plainMember('m', `${alone}; ${waits}`)],
     steps: [{ step_key: 'a' }, { step_key: 'b' }],
   });
   for (let restart = 1; restart <= 3; restart++) {
     await vi.waitFor(async () => expect(await lines('begun')).toHaveLength(restart * 2), SOON);
     const again = { kind: 'run_command', command: { kind: 'restartRun' } } as const;
-    await say(room, run_id, again);
-    const { a, b } = await stepsOfRun(room, run_id);
+    await say(fixture, run_id, again);
+    const { a, b } = await stepsOfRun(fixture, run_id);
     expect([a!.status, b!.status, a!.output, b!.output]).toEqual(['ready', 'ready', null, null]);
   }
   await vi.waitFor(async () => expect(await lines('begun')).toHaveLength(8), SOON);
-  await writeFile(join(room.folder, 'go'), '');
-  expect((await untilRun(room, run_id, 'completed')).attempt).toBe(4);
-  const { a, b } = await stepsOfRun(room, run_id);
+  await writeFile(join(fixture.folder, 'go'), '');
+  expect((await untilRun(fixture, run_id, 'completed')).attempt).toBe(4);
+  const { a, b } = await stepsOfRun(fixture, run_id);
   expect([a!.output, b!.output, a!.attempt, b!.attempt]).toEqual(['new\n', 'new\n', 4, 4]);
   expect(await lines('beside')).toEqual([]);
 });
@@ -227,7 +227,7 @@ test("deleting a member's agent during its step makes the step require input, an
   timeout: 60_000,
 }, async () => {
   const argv = [process.execPath, AGENT, 'slow'];
-  const run_id = await beginRun(room, {
+  const run_id = await beginRun(fixture, {
     members: [
       plainMember('plain', 'echo $$ >>pids; [ "$SVC_STEP_ATTEMPT" = 2 ] || sleep 1000'),
       plainMember('speaker', '', { command: null, argv, protocol: 'acp' }),
@@ -237,30 +237,30 @@ test("deleting a member's agent during its step makes the step require input, an
       { step_key: 'b', member_id: 'speaker' },
     ],
   });
-  const step = async (key: string) => (await stepsOfRun(room, run_id))[key]!;
+  const step = async (key: string) => (await stepsOfRun(fixture, run_id))[key]!;
   for (const key of ['a', 'b']) {
     await vi.waitFor(async () => expect((await step(key)).status).toBe('running'), SOON);
     const { agent_id } = await step(key);
-    await room.agents.delete(ANA, agent_id!, { force: true, delete_worktree: false });
+    await fixture.agents.delete(ANA, agent_id!, { force: true, delete_worktree: false });
     await vi.waitFor(async () => expect((await step(key)).status).toBe('input_required'), SOON);
   }
-  expect((await runOf(room, run_id)).status).toBe('input_required');
-  await say(room, run_id, { kind: 'step_command', step_key: 'a', command: { kind: 'resumeStep' } });
+  expect((await runOf(fixture, run_id)).status).toBe('input_required');
+  await say(fixture, run_id, { kind: 'step_command', step_key: 'a', command: { kind: 'resumeStep' } });
   await vi.waitFor(async () => expect((await step('a')).status).toBe('completed'), SOON);
-  await say(room, run_id, { kind: 'step_command', step_key: 'b', command: { kind: 'resumeStep' } });
+  await say(fixture, run_id, { kind: 'step_command', step_key: 'b', command: { kind: 'resumeStep' } });
   await vi.waitFor(async () => expect((await step('b')).status).toBe('running'), SOON);
-  await say(room, run_id, { kind: 'step_command', step_key: 'b', command: { kind: 'completeStep' } });
-  await untilRun(room, run_id, 'completed');
+  await say(fixture, run_id, { kind: 'step_command', step_key: 'b', command: { kind: 'completeStep' } });
+  await untilRun(fixture, run_id, 'completed');
   expect(await lines('pids')).toHaveLength(2);
 });
 
 test('a chain of 64 steps runs one process after another', { timeout: 100_000 }, async () => {
   const keys = Array.from({ length: 64 }, (_, n) => `s${n}`);
-  const run_id = await beginRun(room, {
+  const run_id = await beginRun(fixture, {
     members: [plainMember('m', 'echo "$SVC_STEP_KEY" >>done')],
     steps: keys.map((step_key, n) => ({ step_key, depends_on: n === 0 ? [] : [keys[n - 1]!] })),
   });
-  await vi.waitFor(async () => expect((await runOf(room, run_id)).status).toBe('completed'), {
+  await vi.waitFor(async () => expect((await runOf(fixture, run_id)).status).toBe('completed'), {
     timeout: 90_000,
   });
   expect(await lines('done')).toEqual(keys);
@@ -270,7 +270,7 @@ test('an agent that speaks ACP runs two steps, and its permission reviews are an
   timeout: 60_000,
 }, async () => {
   const argv = EXAMPLE_AGENT;
-  const run_id = await beginRun(room, {
+  const run_id = await beginRun(fixture, {
     members: [plainMember('speaker', '', { command: null, argv, protocol: 'acp' })],
     steps: [
       { step_key: 'a', prompt: 'Look.' },
@@ -279,18 +279,18 @@ test('an agent that speaks ACP runs two steps, and its permission reviews are an
   });
   for (const key of ['a', 'b']) {
     const review = await vi.waitFor(async () => {
-      const { items } = await room.reviews.list(ANA, { status: 'pending' }, {});
+      const { items } = await fixture.reviews.list(ANA, { status: 'pending' }, {});
       expect(items).toHaveLength(1);
       return items[0]!;
     }, SOON);
-    expect((await stepsOfRun(room, run_id))[key]!.status).toBe('running');
-    await room.reviews.respond(ANA, review.id, { decision: 'allow' }, null);
+    expect((await stepsOfRun(fixture, run_id))[key]!.status).toBe('running');
+    await fixture.reviews.respond(ANA, review.id, { decision: 'allow' }, null);
   }
-  await untilRun(room, run_id, 'completed');
-  const { a, b } = await stepsOfRun(room, run_id);
+  await untilRun(fixture, run_id, 'completed');
+  const { a, b } = await stepsOfRun(fixture, run_id);
   expect(a!.agent_id).toBe(b!.agent_id);
   expect([typeof a!.output, typeof b!.output]).toEqual(['string', 'string']);
-  await room.until(a!.agent_id!, 'cancelled');
+  await fixture.until(a!.agent_id!, 'cancelled');
 });
 
 const CHILD = fileURLToPath(new URL('../src/testing/team-runs-child.ts', import.meta.url));

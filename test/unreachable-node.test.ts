@@ -10,11 +10,11 @@ import { sleep } from '../src/base/async.ts';
 import type { Agent } from '../src/features/agents/rules.ts';
 import type { AuditRecord } from '../src/features/audit/rules/audit.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
-import { askAway } from '../src/testing/away.ts';
 import { requesterOf } from '../src/testing/http.ts';
 import { longTest } from '../src/testing/long.ts';
 import { hasNamespaces } from '../src/testing/namespaces.ts';
 import { freePort, TestPlane } from '../src/testing/plane.ts';
+import { requestUnreachable } from '../src/testing/unreachable-nodes.ts';
 
 const UNREACHABLE = { error: 'failed to connect to remote node' };
 
@@ -214,7 +214,7 @@ test.runIf(hasNamespaces())(
   'stops, restarts and deletions for a node that is suspended, killed, cut off or was never there are answered',
   { timeout: 120_000 },
   async ({ signal }) => {
-    const answers = await askAway({ n: 6, phases: ['connected', 'suspect'], within_ms }, signal);
+    const answers = await requestUnreachable({ n: 6, phases: ['connected', 'suspect'], within_ms }, signal);
     expect(answers).toHaveLength(5 * 6);
     for (const { state, asked, status, body, pending } of answers) {
       const kept = asked === 'delete' ? null : asked;

@@ -144,9 +144,9 @@ fullBrowserTest('a review of an agent appears on the phone, and a tap opens it',
   await page.getByText('Test sent.').waitFor();
   expect(await device.gets(1)).toMatchObject({ kind: 'test' });
 
-  const talk = await asks();
+  const conversation = await asks();
   const message = await device.gets(2);
-  const [review] = await talk.pending();
+  const [review] = await conversation.pending();
   expect(message).toMatchObject({ title: 'talks needs you', path: `/approvals?review=${review!.id}` });
   const cdp = await page.context().newCDPSession(page);
   const worker = await workerOf(page);
@@ -163,9 +163,9 @@ fullBrowserTest('a review of an agent appears on the phone, and a tap opens it',
     .getByRole('button', { name: /^Allow/ })
     .first()
     .click();
-  await expect.poll(async () => (await talk.reviews())[0]!.status, SOON).toBe('answered');
+  await expect.poll(async () => (await conversation.reviews())[0]!.status, SOON).toBe('answered');
   expect(await device.gets(3)).toMatchObject({ kind: 'closed', tag });
-  await talk.close();
+  await conversation.close();
 });
 
 fullBrowserTest('an answer from elsewhere replaces the notification silently', async () => {
@@ -174,18 +174,18 @@ fullBrowserTest('an answer from elsewhere replaces the notification silently', a
   const device = await turnOn(mine);
   const worker = await workerOf(page);
   const cdp = await page.context().newCDPSession(page);
-  const talk = await asks();
+  const conversation = await asks();
   const message = await device.gets(1);
   // No page of the service is open.
   await page.goto('about:blank');
   await deliver(cdp, worker, message);
   await expect.poll(() => shown(worker), SOON).toMatchObject([{ body: message.body }]);
-  await talk.respond(message.path.split('=')[1]!, { decision: 'allow' });
+  await conversation.respond(message.path.split('=')[1]!, { decision: 'allow' });
   await deliver(cdp, worker, await device.gets(2));
   await expect
     .poll(() => shown(worker), SOON)
     .toMatchObject([{ tag: message.tag, body: 'Answered by ana', silent: true }]);
-  await talk.close();
+  await conversation.close();
 });
 
 fullBrowserTest('a device chooses its notifications, and subscribes again after a key rotation', async () => {

@@ -2,11 +2,11 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Client } from '../../src/client/client.ts';
-import { ask } from '../../src/testing/ask.ts';
 import { Rng } from '../../src/testing/fuzz/rng.ts';
 import { ROOT, type TestPlane } from '../../src/testing/plane.ts';
+import { sendRequest } from '../../src/testing/send-request.ts';
 import { median } from '../figure.ts';
-import { eachOf, endProgram, prepareProgram, withProgram } from '../program.ts';
+import { endProgram, forEachConcurrently, prepareProgram, withProgram } from '../program.ts';
 import { counts, type FaultRow, outcomeOf, Tally, upTo } from './row.ts';
 
 const PASSWORD = 'quite a long password';
@@ -34,12 +34,12 @@ async function passwords(tally: Tally, plane: TestPlane, n: number): Promise<voi
     await plane.client.call('createUser', { body: { username, password: PASSWORD, role: 'user' } });
   }
   const login = (from: string, username: string, password: string) =>
-    ask(plane.url, '/api/login', { from, body: { username, password } });
+    sendRequest(plane.url, '/api/login', { from, body: { username, password } });
   // Ada has a sign-in from her usual address.
   await login('127.0.0.77', 'ada', PASSWORD);
   const answers: string[] = [];
   const begun_ms = performance.now();
-  await eachOf(upTo(n), 40, async (i) => {
+  await forEachConcurrently(upTo(n), 40, async (i) => {
     const { status } = await login(`127.0.1.${1 + (i % ADDRESSES)}`, users[i % users.length]!, `guess ${i}`);
     answers.push(String(status));
     tally.case(status === 401 || status === 429, `a guess: ${status}`);
@@ -76,7 +76,7 @@ async function pin(tally: Tally, n: number): Promise<void> {
       .filter((guess) => guess !== right)
       .slice(0, n);
     const answers: string[] = [];
-    await eachOf(guesses, 40, async (guess) => {
+    await forEachConcurrently(guesses, 40, async (guess) => {
       answers.push(await outcomeOf(anybody.call('join', { body: body(guess) })));
     });
     tally.n += n;
@@ -121,7 +121,7 @@ interface Pair {
 /** Each attempt comes from a new address, so that it is checked. */
 async function users(tally: Tally, plane: TestPlane, n: number, rng: Rng): Promise<void> {
   const names = upTo(Math.ceil(n / 20)).map((i) => `user-${i}`);
-  await eachOf(names, 4, async (username) => {
+  await forEachConcurrently(names, 4, async (username) => {
     await plane.client.call('createUser', { body: { username, password: PASSWORD, role: 'user' } });
   });
   let tries = 0;
@@ -129,7 +129,7 @@ async function users(tally: Tally, plane: TestPlane, n: number, rng: Rng): Promi
     const i = tries++;
     const from = `127.${1 + (i >> 15)}.${(i >> 7) & 255}.${1 + (i & 127)}`;
     const body = { username, password: 'not this password' };
-    const { status, error, took_ms } = await ask(plane.url, '/api/login', { from, body });
+    const { status, error, took_ms } = await sendRequest(plane.url, '/api/login', { from, body });
     tally.case(status === 401 && error === WRONG, `${status} ${error}`);
     return took_ms;
   };
@@ -157,7 +157,7 @@ async function prefixes(tally: Tally, n: number, rng: Rng): Promise<void> {
       const digits = [...challenge.pin];
       digits[wrong_at] = String((Number(digits[wrong_at]) + 1) % 10);
       const body = { token: challenge.token, pin: digits.join(''), ...ROOT };
-      const { status, error, took_ms } = await ask(plane.url, '/api/join', { body });
+      const { status, error, took_ms } = await sendRequest(plane.url, '/api/join', { body });
       tally.case(status === 401 && error === 'invalid pin', `PIN: ${status} ${error}`);
       return took_ms;
     };

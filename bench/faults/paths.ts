@@ -7,7 +7,7 @@ import type { TestPlane } from '../../src/testing/plane.ts';
 import { makeRepository, makeTrap, poison } from '../../src/testing/repository.ts';
 import { Child } from '../child.ts';
 import type { SwapperArgs } from '../processes/swapper.ts';
-import { eachOf, withProgram } from '../program.ts';
+import { forEachConcurrently, withProgram } from '../program.ts';
 import { counts, type FaultRow, outcomeOf, Tally, upTo } from './row.ts';
 import { runTests } from './tests.ts';
 
@@ -81,7 +81,7 @@ async function swapped(tally: Tally, plane: TestPlane, n: number): Promise<void>
   rmdirSync(path);
   const swapper = new Child('swapper', { path, outside } satisfies SwapperArgs);
   const ends: string[] = [];
-  await eachOf(agents, AT_ONCE, async ({ id }) => {
+  await forEachConcurrently(agents, AT_ONCE, async ({ id }) => {
     for (let i = 0; i < n / AT_ONCE; i++) ends.push(await launch(plane, id));
   });
   const { swaps } = await swapper.ask<{ swaps: number }>({});

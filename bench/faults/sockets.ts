@@ -3,7 +3,6 @@ import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { sleep } from '../../src/base/async.ts';
 import { MIB } from '../../src/base/limits.ts';
-import { ask } from '../../src/testing/ask.ts';
 import {
   bytesOf,
   foreignHosts,
@@ -12,11 +11,12 @@ import {
   unclearRequests,
 } from '../../src/testing/bad-requests.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
+import { sendRequest } from '../../src/testing/send-request.ts';
 import { Child } from '../child.ts';
 import { percentile } from '../figure.ts';
 import { forgetPeak, peakMib, rssMib } from '../machine.ts';
 import type { SlowClientsArgs, SlowClientsReport } from '../processes/slow-clients.ts';
-import { eachOf, portOf, withProgram } from '../program.ts';
+import { forEachConcurrently, portOf, withProgram } from '../program.ts';
 import { counts, type FaultRow, ms, Tally, upTo } from './row.ts';
 
 const AT_ONCE = 20;
@@ -46,7 +46,11 @@ export const bodies: FaultRow = {
       forgetPeak(plane.pid);
       for (const [name, status, headers, body] of kinds) {
         const answers: Exchanged[] = [];
-        await eachOf(upTo(n), AT_ONCE, async () => void answers.push(await exchange(plane, headers, body)));
+        await forEachConcurrently(
+          upTo(n),
+          AT_ONCE,
+          async () => void answers.push(await exchange(plane, headers, body)),
+        );
         // The connection of a client that never stops sending may be reset before it reads the answer.
         const cut = body === 'endless' ? answers.filter((one) => one.status === 0).length : 0;
         const right = (one: Exchanged) => one.status === status || (body === 'endless' && one.status === 0);
@@ -70,7 +74,7 @@ export const bodies: FaultRow = {
         `resident memory ${before_mib.toFixed(0)} MiB before, at most ${growth.toFixed(0)} MiB more, ${AT_ONCE} at a time`,
       );
       tally.must(
-        (await ask(plane.url, '/healthz', { method: 'GET' })).status === 200,
+        (await sendRequest(plane.url, '/healthz', { method: 'GET' })).status === 200,
         'the service no longer answers',
       );
       return tally.outcome();
@@ -155,7 +159,7 @@ export const smuggling: FaultRow = {
       for (const request of [...unclear, ...hosts]) {
         // An ambiguous request is followed by another one on the same connection.
         const more = unclear.includes(request) ? hidden : '';
-        await eachOf(upTo(n), AT_ONCE, async () => {
+        await forEachConcurrently(upTo(n), AT_ONCE, async () => {
           const said = await raw(plane, Buffer.concat([bytesOf(request, host, hidden), Buffer.from(more)]));
           const status = Number(/^HTTP\/1\.1 (\d+)/.exec(said.text)?.[1] ?? 0);
           const answers = said.text.match(/HTTP\/1\.1 \d/g)?.length ?? 0;
@@ -237,7 +241,7 @@ async function latencies(plane: TestPlane): Promise<number[]> {
   const until_ms = performance.now() + 15_000;
   while (performance.now() < until_ms) {
     const begun_ms = performance.now();
-    const { status } = await ask(plane.url, '/api/me', { method: 'GET', token: plane.token });
+    const { status } = await sendRequest(plane.url, '/api/me', { method: 'GET', token: plane.token });
     if (status !== 200) throw new Error(`another client got ${status}`);
     found.push(performance.now() - begun_ms);
     await sleep(5);
@@ -280,15 +284,19 @@ export const origins: FaultRow = {
       ];
       const statuses: string[] = [];
       for (const [name, status, headers, sent] of asked) {
-        await eachOf(upTo(n), AT_ONCE, async () => {
-          const answer = await ask(plane.url, '/api/tokens', { token: plane.token, body: sent, headers });
+        await forEachConcurrently(upTo(n), AT_ONCE, async () => {
+          const answer = await sendRequest(plane.url, '/api/tokens', {
+            token: plane.token,
+            body: sent,
+            headers,
+          });
           tally.case(answer.status === status, `${name}: ${answer.status}`);
           statuses.push(String(answer.status));
         });
       }
       const tokens = (await plane.client.call('listTokens')) as { name: string }[];
       tally.must(!tokens.some(({ name }) => name === 'canary'), 'a token was created');
-      const preflight = await ask(plane.url, '/api/tokens', {
+      const preflight = await sendRequest(plane.url, '/api/tokens', {
         method: 'OPTIONS',
         headers: { origin: 'https://evil.example' },
       });

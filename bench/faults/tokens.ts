@@ -13,7 +13,7 @@ import { toProblem } from '../../src/link/wire.ts';
 import { TokenForge } from '../../src/testing/forged-tokens.ts';
 import { freePort, type TestPlane } from '../../src/testing/plane.ts';
 import { percentile } from '../figure.ts';
-import { eachOf, withNode, withProgram } from '../program.ts';
+import { forEachConcurrently, withNode, withProgram } from '../program.ts';
 import { counts, type FaultRow, ms, outcomeOf, Tally, upTo } from './row.ts';
 
 const ENDS_MS_MAX = 30_000;
@@ -152,7 +152,7 @@ export const ended: FaultRow = {
       for (const [way, end] of Object.entries(ways)) {
         const refused: number[] = [];
         const closed: number[] = [];
-        await eachOf(upTo(n), 5, async (i) => {
+        await forEachConcurrently(upTo(n), 5, async (i) => {
           const user = await addUser(plane, `${way.replaceAll(' ', '-')}-${i}`);
           const streams = await Promise.all([
             as(user.token).open('followAll', { query: {} }),

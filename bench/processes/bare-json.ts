@@ -1,8 +1,8 @@
 /** A bare handler with the same server library, which answers one object as JSON. */
 import fastify from 'fastify';
-import { given } from './given.ts';
+import { readArguments } from './read-arguments.ts';
 
-const { body } = await given<{ body: object }>();
+const { body } = await readArguments<{ body: object }>();
 const app = fastify();
 app.get('/api/agents/:agent_id', async () => body);
 await app.listen({ host: '127.0.0.1', port: 0 });

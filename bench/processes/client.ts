@@ -4,7 +4,7 @@
  */
 import { connect } from 'node:net';
 import { nowUs } from './clock.ts';
-import { given } from './given.ts';
+import { readArguments } from './read-arguments.ts';
 
 export interface ClientArgs {
   port: number;
@@ -16,7 +16,7 @@ export interface ClientArgs {
   sample_every: number;
 }
 
-export interface Taken {
+export interface ClientReport {
   bytes: number;
   /** Microseconds of the monotonic clock. */
   first_us: number;
@@ -27,7 +27,7 @@ export interface Taken {
   max_ms: number;
 }
 
-const args = await given<ClientArgs>();
+const args = await readArguments<ClientArgs>();
 /** Frames about the end of the session may follow in the same read. */
 const END_BYTES = 4096;
 /** Shared by all sockets, because each read is processed before the next one. This avoids streams and garbage. */
@@ -108,7 +108,7 @@ function sample(text: string, now_us: number): string {
   return text.slice(Math.max(from, text.length - 17));
 }
 
-function take(): Taken {
+function take(): ClientReport {
   const sorted = latencies_us.sort((a, b) => a - b);
   const at = (share: number) => (sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN) / 1000;
   const taken = {

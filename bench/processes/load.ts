@@ -1,6 +1,6 @@
 /** Repeats the same request on a few persistent connections, one request at a time on each. */
 import { connect } from 'node:net';
-import { given } from './given.ts';
+import { readArguments } from './read-arguments.ts';
 
 export interface LoadArgs {
   port: number;
@@ -14,7 +14,7 @@ export interface LoadReport {
   failed: number;
 }
 
-const args = await given<LoadArgs>();
+const args = await readArguments<LoadArgs>();
 const request = Buffer.from(args.request);
 const DIGIT_2 = 0x32;
 const CLOSING_BRACE = 0x7d;

@@ -1,14 +1,14 @@
 /** A minimal fan-out: sends the same bytes from memory to every socket, as fast as each accepts them. */
 import { readFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
-import { given } from './given.ts';
+import { readArguments } from './read-arguments.ts';
 
 export interface RawFanOutArgs {
   file: string;
   chunk_bytes: number;
 }
 
-const args = await given<RawFanOutArgs>();
+const args = await readArguments<RawFanOutArgs>();
 const bytes = readFileSync(args.file);
 const sockets: Socket[] = [];
 let started = false;

@@ -9,14 +9,14 @@ import { DatabaseSync } from 'node:sqlite';
 import { KIB } from '../../src/base/limits.ts';
 import { limits as eventsLimits } from '../../src/events/limits.ts';
 import { limits } from '../../src/store/limits.ts';
-import { given } from './given.ts';
+import { readArguments } from './read-arguments.ts';
 
 export interface RawPathArgs {
   file: string;
   database: string;
 }
 
-const args = await given<RawPathArgs>();
+const args = await readArguments<RawPathArgs>();
 const db = new DatabaseSync(args.database);
 db.exec(`PRAGMA page_size = ${limits.database_page_bytes}`);
 db.exec('PRAGMA journal_mode = WAL');

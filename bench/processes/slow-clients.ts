@@ -3,7 +3,7 @@
  * the body. A connection that the service closes is opened again.
  */
 import { connect, type Socket } from 'node:net';
-import { given } from './given.ts';
+import { readArguments } from './read-arguments.ts';
 
 export interface SlowClientsArgs {
   port: number;
@@ -18,7 +18,7 @@ export interface SlowClientsReport {
 
 const DRIP_MS = 5_000;
 const RAMP = 100;
-const args = await given<SlowClientsArgs>();
+const args = await readArguments<SlowClientsArgs>();
 const open = new Set<Socket>();
 let ended = 0;
 

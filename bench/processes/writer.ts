@@ -1,7 +1,7 @@
 /** Writes lines with their time to the standard outputs of agents, in turn, at a steady rate. */
 import { constants, openSync, writeSync } from 'node:fs';
 import { nowUs } from './clock.ts';
-import { given } from './given.ts';
+import { readArguments } from './read-arguments.ts';
 
 export interface WriterArgs {
   /** Paths of FIFOs. */
@@ -13,7 +13,7 @@ export interface WriterArgs {
 }
 
 const log: [string, string] = ['', ' INFO a worker did something that is worth a line of log, as they do'];
-const { outputs, lines_per_s, seconds, around: [before, behind] = log } = await given<WriterArgs>();
+const { outputs, lines_per_s, seconds, around: [before, behind] = log } = await readArguments<WriterArgs>();
 const files = outputs.map((path) => openSync(path, constants.O_WRONLY));
 const total = lines_per_s * seconds;
 let written = 0;

@@ -5,20 +5,20 @@ import type { Agent } from '../../src/features/agents/rules.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import { type Figure, median, type Row } from '../figure.ts';
 import { forgetPeak, peakMib, rssMib } from '../machine.ts';
-import { eachOf, LAST_LINE, withFolder, withProgram } from '../program.ts';
+import { forEachConcurrently, LAST_LINE, withFolder, withProgram } from '../program.ts';
 import { windows } from './latency.ts';
 import { oneRunOf, stallsWhile } from './throughput.ts';
 
 /** The text of an update, and the JSON around it. */
-const words = 'a few words of an answer, as they come';
-const around = JSON.stringify({
+const text = 'a few words of an answer, as they come';
+const frame_parts = JSON.stringify({
   jsonrpc: '2.0',
   method: 'session/update',
   params: {
     sessionId: 'session-1',
-    update: { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: words } },
+    update: { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: text } },
   },
-}).split(words) as [string, string];
+}).split(text) as [string, string];
 const UPDATES = 100_000;
 
 export const acp: Row = {
@@ -36,11 +36,11 @@ export const acp: Row = {
 async function steady(quick: boolean): Promise<Figure[]> {
   return withProgram(async (plane) => {
     const agents: Agent[] = [];
-    await eachOf(Array(50).fill(['/bin/sleep', '100000']), 16, async (argv: string[]) => {
+    await forEachConcurrently(Array(50).fill(['/bin/sleep', '100000']), 16, async (argv: string[]) => {
       agents.push(await plane.agent(argv, { protocol: 'acp' }));
     });
     const shape = { lines_per_s: 1_000, seconds: quick ? 1 : 4, rounds: quick ? 1 : 3, clients: 50 };
-    const { p50_ms, p99_ms, cpu_us } = await windows(plane, agents, { ...shape, around });
+    const { p50_ms, p99_ms, cpu_us } = await windows(plane, agents, { ...shape, around: frame_parts });
     const what = 'update to client, 1,000 updates/s over 50 conversations';
     return [
       { what: `${what}, p50`, unit: 'ms', value: p50_ms },
@@ -54,8 +54,8 @@ async function flatOut(quick: boolean): Promise<Figure[]> {
   return withFolder(async (folder) => {
     const count = quick ? UPDATES / 10 : UPDATES;
     const file = join(folder, 'updates.txt');
-    await writeFile(file, `${`${around.join(words)}\n`.repeat(count)}${LAST_LINE}\n`);
-    const bytes = Buffer.byteLength(`${around.join(words)}\n`);
+    await writeFile(file, `${`${frame_parts.join(text)}\n`.repeat(count)}${LAST_LINE}\n`);
+    const bytes = Buffer.byteLength(`${frame_parts.join(text)}\n`);
     const rates: number[] = [];
     const stalls: number[] = [];
     const memory: { grown: number; peak: number }[] = [];

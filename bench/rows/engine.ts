@@ -19,7 +19,7 @@ import type { Store, Tx } from '../../src/store/store.ts';
 import { Facts } from '../../src/work/facts.ts';
 import type { Figure, Row } from '../figure.ts';
 import { graph, type Needs, type Shape, shapes, teamOf } from '../graphs.ts';
-import { eachOf, withFolder } from '../program.ts';
+import { forEachConcurrently, withFolder } from '../program.ts';
 import { rawRows } from './commits.ts';
 
 export const engine: Row = {
@@ -83,10 +83,10 @@ async function measure(shape: Shape, count: number): Promise<Figure[]> {
     const run_num = await begin(engine, steps);
     const cpu_before = process.cpuUsage();
     const begun_ms = performance.now();
-    if (shape === 'chain') await eachOf(steps, 1, take);
+    if (shape === 'chain') await forEachConcurrently(steps, 1, take);
     else {
       await take(steps[0]!);
-      await eachOf(steps.slice(1, -1), runsLimits.run_plain_steps_max, take);
+      await forEachConcurrently(steps.slice(1, -1), runsLimits.run_plain_steps_max, take);
       await take(steps.at(-1)!);
     }
     const wall_ms = performance.now() - begun_ms;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import { Child } from '../child.ts';
 import { type Figure, MB, median, type Row } from '../figure.ts';
-import type { ClientArgs, Taken } from '../processes/client.ts';
+import type { ClientArgs, ClientReport } from '../processes/client.ts';
 import type { RawFanOutArgs } from '../processes/raw-fan-out.ts';
 import { follow, LAST_LINE, portOf, silentAgents, textFile, withFolder, withProgram } from '../program.ts';
 import { windows } from './latency.ts';
@@ -56,7 +56,7 @@ async function delivered(plane: TestPlane, clients: number, quick: boolean): Pro
       await client.next();
       await client.ask({ take: 0 });
       await plane.client.call('startAgent', { params: { agent_id: agent.id } });
-      values.push(rate(await client.next<Taken>()));
+      values.push(rate(await client.next<ClientReport>()));
       await client.end();
       if (run === 0) await keepFrames(plane, agent.id, frames);
       limits.push(await rawFanOut(frames, clients));
@@ -72,7 +72,7 @@ async function delivered(plane: TestPlane, clients: number, quick: boolean): Pro
   });
 }
 
-function rate(taken: Taken): number {
+function rate(taken: ClientReport): number {
   return taken.bytes / (taken.last_us - taken.first_us);
 }
 
@@ -100,7 +100,7 @@ async function rawFanOut(file: string, clients: number): Promise<number> {
   const client = new Child('client', { port, requests, end: null, sample_every: 0 } satisfies ClientArgs);
   await client.next();
   server.send({ go: true });
-  const taken = await client.next<Taken>();
+  const taken = await client.next<ClientReport>();
   await Promise.all([client.end(), server.end()]);
   return rate(taken);
 }

@@ -38,7 +38,7 @@ export const idle: Row = {
       const each_mib = pids.reduce((sum, pid) => sum + pssBytes(pid), 0) / count / MIB;
       const own_mib = (rssMib(plane.pid) - empty_mib) / count;
       const cpu = await cpuShare([plane.pid, ...pids], quick ? 2 : 10);
-      const back = await comeBack(plane, agents);
+      const back = await readoptSessions(plane, agents);
       const all = `${count.toLocaleString('en-US')} live idle agents`;
       return [
         {
@@ -83,7 +83,7 @@ async function cpuShare(pids: readonly number[], seconds: number): Promise<numbe
   return (used() - before_s) / seconds;
 }
 
-async function comeBack(plane: TestPlane, agents: readonly Agent[]) {
+async function readoptSessions(plane: TestPlane, agents: readonly Agent[]) {
   await plane.kill('SIGKILL');
   const outputs = agents.map((agent) => stdoutOf(plane, agent));
   const args = { outputs, lines_per_s: agents.length, seconds: 1 } satisfies WriterArgs;

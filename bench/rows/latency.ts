@@ -4,7 +4,7 @@ import type { TestPlane } from '../../src/testing/plane.ts';
 import { Child } from '../child.ts';
 import { type Figure, median, type Row } from '../figure.ts';
 import { cpuSeconds } from '../machine.ts';
-import type { ClientArgs, Taken } from '../processes/client.ts';
+import type { ClientArgs, ClientReport } from '../processes/client.ts';
 import type { WriterArgs } from '../processes/writer.ts';
 import { follow, type Home, portOf, silentAgents, stdoutOf, withProgram } from '../program.ts';
 
@@ -66,20 +66,20 @@ export async function windows(
   } satisfies ClientArgs);
   await client.next();
   const outputs = agents.map((agent) => stdoutOf(home, agent));
-  const write = async (length_s: number): Promise<Taken> => {
+  const write = async (length_s: number): Promise<ClientReport> => {
     const writer = new Child('writer', {
       ...{ outputs, lines_per_s, seconds: length_s, ...shape },
     } satisfies WriterArgs);
     const { written } = await writer.next<{ written: number }>();
     await writer.end();
     const expected = agents.length > 1 ? written : written * Math.ceil(clients / sample_every);
-    const taken = await client.ask<Taken>({ take: expected });
+    const taken = await client.ask<ClientReport>({ take: expected });
     // A few lines arrive in two events with the time split between them, and are not counted.
     if (taken.lines < expected * 0.999) throw new Error(`${taken.lines} of ${expected} lines came`);
     return taken;
   };
   await write(1);
-  const taken: Taken[] = [];
+  const taken: ClientReport[] = [];
   const used = () => [cpuSeconds(plane.pid), cpuSeconds(home.pid)] as const;
   const before_s = used();
   for (let round = 0; round < rounds; round++) taken.push(await write(seconds));

@@ -8,7 +8,7 @@ import type { TestPlane } from '../../src/testing/plane.ts';
 import type { Figure, Row } from '../figure.ts';
 import { teamOf } from '../graphs.ts';
 import type { MailerReport } from '../processes/mailer.ts';
-import { eachOf, withNode } from '../program.ts';
+import { forEachConcurrently, withNode } from '../program.ts';
 
 const MAILER = fileURLToPath(new URL('../processes/mailer.ts', import.meta.url));
 const SENDERS = 16;
@@ -41,7 +41,7 @@ async function overHttp({ client }: TestPlane, count: number): Promise<number> {
   const members = Array.from({ length: SENDERS }, (_, i) => ({ member_id: `m${i}` }));
   const run = await begin(client, 'people', teamOf(members, []));
   const begun_ms = performance.now();
-  await eachOf(members, SENDERS, async ({ member_id: from_actor_id }) => {
+  await forEachConcurrently(members, SENDERS, async ({ member_id: from_actor_id }) => {
     const actor_id = `${from_actor_id}@${run.team_id}`;
     for (let i = 0; i < count / SENDERS; i++) {
       const body = {
@@ -72,7 +72,7 @@ async function byAgent(
     { step_key: 'mail', depends_on: ['fill'] },
   ];
   const { id: run_id, team_id } = await begin(client, node_id, teamOf(members, steps));
-  await eachOf([...Array(count).keys()], SENDERS, async (i) => {
+  await forEachConcurrently([...Array(count).keys()], SENDERS, async (i) => {
     const body = { run_id, from_actor_id: 'filler', to_actor_id: 'm', payload: { text: `word ${i}` } };
     await client.call('sendMail', { body });
   });

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { sleep } from '../../src/base/async.ts';
 import { Child } from '../child.ts';
 import { type Figure, MB, type Row } from '../figure.ts';
-import type { ClientArgs, Taken } from '../processes/client.ts';
+import type { ClientArgs, ClientReport } from '../processes/client.ts';
 import { nowUs } from '../processes/clock.ts';
 import { follow, LAST_LINE, portOf, textFile, withFolder, withNode } from '../program.ts';
 
@@ -36,15 +36,15 @@ export const remoteOutage: Row = {
             sample_every: 0,
           } satisfies ClientArgs);
           await client.next();
-          await client.ask<Taken>({ take: 0 });
+          await client.ask<ClientReport>({ take: 0 });
           node.proxy!.hold('up', 'down');
           await writeFile(go, '');
           await sleep(outage_s * 1000);
-          const early = await client.ask<Taken>({ take: 0 });
+          const early = await client.ask<ClientReport>({ take: 0 });
           if (early.bytes > MB) throw new Error('the proxy let bytes pass');
           const released_us = nowUs();
           node.proxy!.release();
-          const taken = await client.next<Taken>();
+          const taken = await client.next<ClientReport>();
           await client.end();
           if (taken.bytes < size) throw new Error(`the client got ${taken.bytes} bytes for ${size}`);
           const after = `after an outage of ${outage_s} s with ${size / MB} MB waiting`;

@@ -9,7 +9,7 @@ import type { TestPlane } from '../../src/testing/plane.ts';
 import { Child } from '../child.ts';
 import { type Figure, median, type Row } from '../figure.ts';
 import { forgetPeak, peakMib, rssMib } from '../machine.ts';
-import type { ClientArgs, Taken } from '../processes/client.ts';
+import type { ClientArgs, ClientReport } from '../processes/client.ts';
 import type { RawFanOutArgs } from '../processes/raw-fan-out.ts';
 import { follow, portOf, withFolder, withProgram } from '../program.ts';
 import { asEnded } from './fill.ts';
@@ -91,7 +91,7 @@ async function fill(plane: TestPlane, total: number, seal: boolean): Promise<voi
   await store.close();
 }
 
-async function read(plane: TestPlane, total: number): Promise<Taken> {
+async function read(plane: TestPlane, total: number): Promise<ClientReport> {
   const client = new Child('client', {
     port: portOf(plane),
     requests: [follow(plane, 'agt_replay', 'after=0')],
@@ -99,7 +99,7 @@ async function read(plane: TestPlane, total: number): Promise<Taken> {
     sample_every: 0,
   } satisfies ClientArgs);
   await client.next();
-  const taken = await client.next<Taken>();
+  const taken = await client.next<ClientReport>();
   await client.end();
   return taken;
 }
@@ -111,11 +111,11 @@ async function bare(file: string): Promise<number> {
   const client = new Child('client', args);
   await client.next();
   server.send({ go: true });
-  const taken = await client.next<Taken>();
+  const taken = await client.next<ClientReport>();
   await Promise.all([client.end(), server.end()]);
   return rate(taken);
 }
 
-function rate(taken: Taken): number {
+function rate(taken: ClientReport): number {
   return taken.bytes / (taken.last_us - taken.first_us);
 }

@@ -3,11 +3,11 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../../src/base/async.ts';
 import type { Agent } from '../../src/features/agents/rules.ts';
-import type { AttackRoom, Confined } from '../../src/testing/attack-room.ts';
+import type { AttackFixture, Confined } from '../../src/testing/attack-fixture.ts';
 import { git, makeRepository } from '../../src/testing/repository.ts';
 import { type Figure, median, type Row } from '../figure.ts';
 import { cpuSecondsWithChildren } from '../machine.ts';
-import { openRoom, withFolder } from '../program.ts';
+import { openFixture, withFolder } from '../program.ts';
 
 const FILES = 20_000;
 const FILES_PER_FOLDER = 200;
@@ -22,7 +22,7 @@ const modes = [
 /** The `svc` of another version for comparison; empty: none. */
 const OTHER = process.env.SVC_BENCH_OTHER ?? '';
 
-interface Taken {
+interface Measurement {
   start_ms: number[];
   start_cpu_ms: number[];
   worktree_ms: number[];
@@ -32,11 +32,11 @@ interface Taken {
 
 interface Side {
   name: string;
-  room: AttackRoom;
+  fixture: AttackFixture;
   /** Repositories with a few files and with many. */
   small: string;
   large: string;
-  taken: Taken;
+  taken: Measurement;
 }
 
 export const sandbox: Row = {
@@ -66,7 +66,7 @@ export const sandbox: Row = {
     };
     await inTurns(quick ? 3 : 7, startOne);
     await inTurns(quick ? 2 : 5, makeWorktree);
-    await inTurns(quick ? 1 : 2, (side) => lookAtChanges(side, quick ? 3 : 6));
+    await inTurns(quick ? 1 : 2, (side) => listChanges(side, quick ? 3 : 6));
     const [bare, ...confined] = sides;
     return quantities.flatMap(([field, what]) => {
       const unit = 'ms';
@@ -82,7 +82,7 @@ export const sandbox: Row = {
   },
 };
 
-const quantities: [field: keyof Taken, what: string][] = [
+const quantities: [field: keyof Measurement, what: string][] = [
   ['start_ms', 'start of an agent'],
   ['start_cpu_ms', 'start and stop of an agent: processor time'],
   ['worktree_ms', 'creation of an agent with a worktree'],
@@ -96,13 +96,13 @@ async function open(
   many: string,
   program?: string,
 ): Promise<Side> {
-  const room = await openRoom({ ...confined, remote: false }, program);
-  const small = makeRepository(join(room.repos, 'small'), { 'a.txt': 'one\n' });
-  const large = join(room.repos, 'large');
-  git(room.repos, 'clone', '--quiet', '--no-hardlinks', '--no-checkout', many, large);
-  for (const repo of [small, large]) room.own(repo);
+  const fixture = await openFixture({ ...confined, remote: false }, program);
+  const small = makeRepository(join(fixture.repos, 'small'), { 'a.txt': 'one\n' });
+  const large = join(fixture.repos, 'large');
+  git(fixture.repos, 'clone', '--quiet', '--no-hardlinks', '--no-checkout', many, large);
+  for (const repo of [small, large]) fixture.own(repo);
   const taken = { start_ms: [], start_cpu_ms: [], worktree_ms: [], first_changes_ms: [], changes_ms: [] };
-  return { name, room, small, large, taken };
+  return { name, fixture, small, large, taken };
 }
 
 async function largeRepository(path: string): Promise<string> {
@@ -120,16 +120,16 @@ async function largeRepository(path: string): Promise<string> {
   return path;
 }
 
-async function startOne({ room, taken }: Side): Promise<void> {
-  const { pid } = room.plane;
-  const { id } = await room.plane.create({ argv: ['/bin/sleep', '100000'] });
+async function startOne({ fixture, taken }: Side): Promise<void> {
+  const { pid } = fixture.plane;
+  const { id } = await fixture.plane.create({ argv: ['/bin/sleep', '100000'] });
   const params = { agent_id: id };
   const cpu_before_s = cpuSecondsWithChildren(pid);
   const ms = await timed(async () => {
-    const { status } = await room.plane.client.call('startAgent', { params });
+    const { status } = await fixture.plane.client.call('startAgent', { params });
     if (status !== 'running') throw new Error(`the agent is ${status}`);
   });
-  await room.plane.client.call('stopAgent', { params, body: { grace_seconds: 0 } });
+  await fixture.plane.client.call('stopAgent', { params, body: { grace_seconds: 0 } });
   // The helpers of the session end a moment later.
   await sleep(300);
   taken.start_ms.push(ms);
@@ -140,21 +140,21 @@ async function makeWorktree(side: Side): Promise<void> {
   side.taken.worktree_ms.push(await timed(() => inWorktree(side, side.small)));
 }
 
-async function lookAtChanges(side: Side, later: number): Promise<void> {
+async function listChanges(side: Side, later: number): Promise<void> {
   const { id, workdir } = await inWorktree(side, side.large);
   await writeFile(join(workdir, 'folder-0/file-0.txt'), 'other text\n');
   const look = () =>
     timed(async () => {
-      const changes = await side.room.plane.client.call('getChanges', { params: { agent_id: id } });
+      const changes = await side.fixture.plane.client.call('getChanges', { params: { agent_id: id } });
       if (changes.files.length !== 1) throw new Error(`${changes.files.length} files have changed`);
     });
   side.taken.first_changes_ms.push(await look());
   for (let n = 0; n < later; n++) side.taken.changes_ms.push(await look());
 }
 
-function inWorktree({ room }: Side, worktree_repo: string): Promise<Agent> {
+function inWorktree({ fixture }: Side, worktree_repo: string): Promise<Agent> {
   const body = { name: 'bench', command: 'true', worktree_mode: 'create_worktree', worktree_repo } as const;
-  return room.plane.client.call('createAgent', { body });
+  return fixture.plane.client.call('createAgent', { body });
 }
 
 async function timed(fn: () => Promise<unknown>): Promise<number> {

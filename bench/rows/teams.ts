@@ -9,7 +9,7 @@ import type { TestPlane } from '../../src/testing/plane.ts';
 import type { Figure, Row } from '../figure.ts';
 import { graph, makefile, type Needs, type Shape, shapes, teamOf } from '../graphs.ts';
 import { cpuSeconds, forgetPeak, peakMib, rssMib } from '../machine.ts';
-import { eachOf, withFolder, withProgram } from '../program.ts';
+import { forEachConcurrently, withFolder, withProgram } from '../program.ts';
 import { stallsWhile } from './throughput.ts';
 
 const AT_ONCE = limits.run_plain_steps_max;
@@ -107,7 +107,7 @@ async function team(plane: TestPlane, steps: readonly Needs[]): Promise<string> 
 /** Starts `count` runs of the team at once, and waits until they are completed. */
 async function finish(plane: TestPlane, team_id: string, count: number): Promise<void> {
   const ids: string[] = [];
-  await eachOf([...Array(count).keys()], AT_ONCE, async () => {
+  await forEachConcurrently([...Array(count).keys()], AT_ONCE, async () => {
     const run = await plane.client.call('createRun', { params: { team_id }, body: {} });
     ids.push(run.id);
   });

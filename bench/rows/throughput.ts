@@ -7,7 +7,7 @@ import type { Agent } from '../../src/features/agents/rules.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import { Child } from '../child.ts';
 import { type Figure, MB, median, type Row } from '../figure.ts';
-import type { ClientArgs, Taken } from '../processes/client.ts';
+import type { ClientArgs, ClientReport } from '../processes/client.ts';
 import type { RawPathArgs } from '../processes/raw-path.ts';
 import { follow, type Home, LAST_LINE, portOf, textFile, withFolder, withProgram } from '../program.ts';
 
@@ -72,9 +72,9 @@ export async function oneRunOf(plane: TestPlane, agent: Agent, file: string): Pr
     sample_every: 0,
   } satisfies ClientArgs);
   await client.next();
-  await client.ask<Taken>({ take: 0 });
+  await client.ask<ClientReport>({ take: 0 });
   await plane.client.call('startAgent', { params: { agent_id: agent.id } });
-  const taken = await client.next<Taken>();
+  const taken = await client.next<ClientReport>();
   await client.end();
   const size = statSync(file).size;
   if (taken.bytes < size) throw new Error(`the client got ${taken.bytes} bytes for ${size}`);
@@ -88,7 +88,7 @@ export async function rawPath(file: string, database: string): Promise<number> {
   const args = { port, requests: [''], end: null, sample_every: 0 } satisfies ClientArgs;
   const client = new Child('client', args);
   await client.next();
-  const taken = await client.next<Taken>();
+  const taken = await client.next<ClientReport>();
   await Promise.all([client.end(), server.end()]);
   return taken.bytes / (taken.last_us - taken.first_us);
 }
@@ -125,15 +125,15 @@ export async function stallsWhile(run: (plane: TestPlane) => Promise<unknown>): 
     const probe = fileURLToPath(new URL('../processes/loop-probe.ts', import.meta.url));
     const env = { NODE_OPTIONS: `--import=${probe}`, BENCH_LOOP_FILE: seen };
     return withProgram(async (plane) => {
-      await lookAtLoop(plane, seen);
+      await measureLoop(plane, seen);
       await run(plane);
-      return lookAtLoop(plane, seen);
+      return measureLoop(plane, seen);
     }, env);
   });
 }
 
 /** The delays of the event loop since the last call. */
-async function lookAtLoop(plane: TestPlane, file: string): Promise<Stalls> {
+async function measureLoop(plane: TestPlane, file: string): Promise<Stalls> {
   rmSync(file, { force: true });
   process.kill(plane.pid, 'SIGUSR2');
   while (!existsSync(file) || statSync(file).size === 0) await sleep(5);

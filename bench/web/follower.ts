@@ -1,10 +1,10 @@
 /** A minimal page that follows an agent: it appends the text that the service sends, and scrolls to its end. */
-import type { Seen, Stage } from './stage.ts';
+import type { OpenPage, Stage } from './stage.ts';
 
 /** The element with the text. */
 export const FOLLOWED = '[role="log"]';
 
-export async function openFollower(stage: Stage, agent_id: string): Promise<Seen> {
+export async function openFollower(stage: Stage, agent_id: string): Promise<OpenPage> {
   const request = [`/api/agents/${agent_id}/events?tail=0`, stage.plane.token].map((text) =>
     JSON.stringify(text),
   );

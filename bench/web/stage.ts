@@ -16,17 +16,17 @@ const OUTPUT = 'section[aria-label="Output"]';
 const CONVERSATION = '[role="log"][aria-label="Conversation"]';
 export const at = { output: OUTPUT, conversation: CONVERSATION } as const;
 
-type Asked<K extends keyof Probe> = Awaited<ReturnType<Probe[K]>>;
+type StageRequest<K extends keyof Probe> = Awaited<ReturnType<Probe[K]>>;
 
 /** A page in a separate browser context. */
-export class Seen {
+export class OpenPage {
   readonly page: Page;
 
   constructor(page: Page) {
     this.page = page;
   }
 
-  probe<K extends keyof Probe>(name: K, ...args: Parameters<Probe[K]>): Promise<Asked<K>> {
+  probe<K extends keyof Probe>(name: K, ...args: Parameters<Probe[K]>): Promise<StageRequest<K>> {
     return this.page.evaluate(`probe.${name}(${args.map((arg) => JSON.stringify(arg)).join(', ')})`);
   }
 
@@ -63,29 +63,29 @@ export class Stage {
   }
 
   /** Opens an empty page without a session. */
-  async open(options?: WatchedOptions): Promise<Seen> {
+  async open(options?: WatchedOptions): Promise<OpenPage> {
     const { page } = await this.#browser.open(this.plane, options);
     page.setDefaultTimeout(MISSING_MS);
     await page.addInitScript({ content: this.#probe });
-    return new Seen(page);
+    return new OpenPage(page);
   }
 
   /** Like `open`, with root's session stored in the browser. */
-  async signedIn(options?: WatchedOptions): Promise<Seen> {
+  async openSignedIn(options?: WatchedOptions): Promise<OpenPage> {
     const seen = await this.open(options);
     await signIn(seen.page, this.plane);
     return seen;
   }
 
   /** Opens a page of the web UI as root. */
-  async ui(path: string): Promise<Seen> {
-    const seen = await this.signedIn();
+  async ui(path: string): Promise<OpenPage> {
+    const seen = await this.openSignedIn();
     await seen.goto(this.plane.url + path);
     return seen;
   }
 
   /** Opens a page of the same origin that contains only this body. */
-  async empty(body = ''): Promise<Seen> {
+  async empty(body = ''): Promise<OpenPage> {
     const seen = await this.open();
     const url = `${this.plane.url}/empty`;
     await seen.page.route(url, (route) =>
@@ -99,7 +99,7 @@ export class Stage {
   }
 
   /** Starts an agent that prints one line and keeps running. Bytes written to `output` count as its output. */
-  async printing(name: string): Promise<{ agent: Agent; output: string }> {
+  async withOutput(name: string): Promise<{ agent: Agent; output: string }> {
     const command = 'echo ready; exec sleep 100000';
     const { id } = await this.plane.agent(command, { name });
     const agent = await this.plane.until(id, ['running']);
@@ -107,7 +107,9 @@ export class Stage {
   }
 
   /** Starts the demo agent with a silent turn. `said` makes a message of it, to be written to `output`. */
-  async speaking(name: string): Promise<{ agent: Agent; output: string; said: (text: string) => string }> {
+  async withConversation(
+    name: string,
+  ): Promise<{ agent: Agent; output: string; said: (text: string) => string }> {
     const { id } = await this.plane.client.call('createAgent', {
       body: { name, workdir: this.plane.work, preset: 'demo', prompt: '/sleep 600', start: true },
     });

@@ -10,7 +10,7 @@ const CLOSE_ON_EXEC = 0o2000000;
  * descriptors, and a descriptor of a folder bypasses every mount. Node sets close-on-exec only on the lowest inherited
  * descriptors. Those that Node opens have the flag and stay open. Idempotent. Does nothing outside Linux.
  */
-export function closeInherited(): void {
+export function closeInheritedDescriptors(): void {
   if (!hasProc) return;
   for (const name of readdirSync('/proc/self/fd')) {
     if (Number(name) <= 2) continue;

@@ -94,11 +94,11 @@ function asText(line: string): string {
     .filter(([, value]) => value !== null)
     .map(([key, value]) => `${key}=${JSON.stringify(value)}`)
     .join(' ');
-  return `${inert(`${timestamp} ${String(level).padEnd(5)} ${message ?? ''}${details ? ` ${details}` : ''}`)}\n`;
+  return `${escapeControls(`${timestamp} ${String(level).padEnd(5)} ${message ?? ''}${details ? ` ${details}` : ''}`)}\n`;
 }
 
 /** Escapes control characters as JSON does, including those above 0x7e, which a terminal would interpret. */
-function inert(text: string): string {
+function escapeControls(text: string): string {
   return text.replaceAll(
     /\p{Cc}/gu,
     (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,

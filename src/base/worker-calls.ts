@@ -47,7 +47,7 @@ export class WorkerCalls<T extends Tasks> {
     clearTimeout(this.#idle);
     const worker = this.#worker;
     // Detach the worker first, because a call during the shutdown must start another one.
-    if (worker) this.#lose(worker, new Error('the worker thread ended'));
+    if (worker) this.#rejectAll(worker, new Error('the worker thread ended'));
     await worker?.terminate();
   }
 
@@ -69,13 +69,13 @@ export class WorkerCalls<T extends Tasks> {
         this.#idle = setTimeout(() => void this.close(), this.#idle_ms).unref();
       }
     });
-    worker.on('error', (error) => this.#lose(worker, error));
-    worker.on('exit', () => this.#lose(worker, new Error('the worker thread ended')));
+    worker.on('error', (error) => this.#rejectAll(worker, error));
+    worker.on('exit', () => this.#rejectAll(worker, new Error('the worker thread ended')));
     this.#worker = worker;
     return worker;
   }
 
-  #lose(worker: Worker, error: unknown): void {
+  #rejectAll(worker: Worker, error: unknown): void {
     if (this.#worker !== worker) return;
     this.#worker = null;
     const waiting = [...this.#waiting.values()];

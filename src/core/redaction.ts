@@ -256,7 +256,7 @@ class Search {
       const start = at - this.#window + 1;
       for (const pattern of this.#ending.get(block) ?? []) {
         const { bytes } = pattern;
-        if (bytes.length <= end - start && same(bytes, data, start, bytes.length)) {
+        if (bytes.length <= end - start && isSameRange(bytes, data, start, bytes.length)) {
           return { ...pattern, at: start };
         }
       }
@@ -277,14 +277,14 @@ class Search {
   /** Whether the bytes from `at` to the end are a proper prefix of a pattern. */
   begins(data: Buffer, at: number): boolean {
     const length = data.length - at;
-    return this.#patterns.some(({ bytes }) => bytes.length > length && same(bytes, data, at, length));
+    return this.#patterns.some(({ bytes }) => bytes.length > length && isSameRange(bytes, data, at, length));
   }
 
   isHarmless(beginning: Buffer): boolean {
     const { length } = beginning;
     if (length > limits.redact_shown_bytes_max) return false;
     return this.#patterns.every(
-      ({ bytes }) => 2 * length <= bytes.length || !same(bytes, beginning, 0, length),
+      ({ bytes }) => 2 * length <= bytes.length || !isSameRange(bytes, beginning, 0, length),
     );
   }
 }
@@ -294,7 +294,7 @@ function blockOf(one: number, next: number): number {
 }
 
 /** Whether the first `length` bytes of a pattern are at `at`. */
-function same(pattern: Buffer, data: Buffer, at: number, length: number): boolean {
+function isSameRange(pattern: Buffer, data: Buffer, at: number, length: number): boolean {
   if (data[at] !== pattern[0] || (length > 1 && data[at + 1] !== pattern[1])) return false;
   return data.compare(pattern, 0, length, at, at + length) === 0;
 }

@@ -138,7 +138,7 @@ export class LogMaintenance {
       await this.#attempt(() => this.#retainAge());
       await this.#attempt(() => this.#retainTotal());
       await this.#attempt(async () => {
-        for (const num of await this.#largeLogs()) await this.#attempt(() => this.#keep(num));
+        for (const num of await this.#largeLogs()) await this.#attempt(() => this.#retainAll(num));
       });
       await this.#attempt(() => this.#vacuum());
     });
@@ -164,7 +164,7 @@ export class LogMaintenance {
         this.#grown.clear();
         this.#passes = this.#passes.then(async () => {
           await this.#attempt(() => this.#dropDeleted());
-          for (const num of changed) await this.#attempt(() => this.#keep(num));
+          for (const num of changed) await this.#attempt(() => this.#retainAll(num));
         });
         await this.#passes;
       }
@@ -194,7 +194,7 @@ export class LogMaintenance {
     for (const segment of known) if (segment.swept === 0) await this.#sweep(segment.id);
   }
 
-  async #keep(num: number): Promise<void> {
+  async #retainAll(num: number): Promise<void> {
     while (!this.#stop.signal.aborted) {
       const state = await this.#store.read((reader) => readLogState(reader, num));
       this.#busy.delete(num);

@@ -90,7 +90,7 @@ interface Place {
 }
 
 /** The requested part of an event's bytes; null if the event has no such part. */
-function take(bytes: Buffer, place: Place): Buffer | null {
+function takeBytes(bytes: Buffer, place: Place): Buffer | null {
   if (place.skip >= bytes.length) {
     place.skip -= bytes.length;
     return null;
@@ -118,7 +118,7 @@ class Walk {
     if (committed === 0) return 0;
     let after = this.#target.first_seq - 1;
     for (let segment = await this.#segment(after); segment; segment = await this.#segment(after)) {
-      const run = segment.blocks.flatMap((block) => block.runs).find((one) => this.#ours(one, [stream]));
+      const run = segment.blocks.flatMap((block) => block.runs).find((one) => this.#ownRows(one, [stream]));
       if (run) return run.from;
       after = segment.last_seq;
     }
@@ -156,7 +156,7 @@ class Walk {
         if (place.left <= 0) return;
         if (block.last_seq <= place.after) continue;
         const held = block.runs
-          .filter((run) => this.#ours(run, this.#target.streams))
+          .filter((run) => this.#ownRows(run, this.#target.streams))
           .reduce((sum, run) => sum + run.to - run.from, 0);
         if (held === 0) continue;
         if (block.first_seq > place.after && place.skip >= held) {
@@ -166,7 +166,7 @@ class Walk {
         const frames = file && (await readBlock(file, block));
         if (!frames) throw new Error(`a block of ${segment.path} cannot be read`);
         for (const bytes of this.#bytes(frames, place.after)) {
-          const part = take(bytes, place);
+          const part = takeBytes(bytes, place);
           if (part) yield part;
         }
       }
@@ -184,7 +184,7 @@ class Walk {
     let rows = 0;
     reader.each(this.#rows(reader, place.after, this.#target.streams).select('data'), (row) => {
       place.after = row[0] as number;
-      const part = take(asBuffer(row[3] as Uint8Array), place);
+      const part = takeBytes(asBuffer(row[3] as Uint8Array), place);
       if (part) parts.push(part);
       bytes += part?.length ?? 0;
       rows++;
@@ -205,7 +205,7 @@ class Walk {
     let best: { seq: number; offset: number } | null = null;
     while (high - low > limits.scan_window_rows) {
       const middle = Math.floor((low + high) / 2);
-      const row = await this.#store.read((reader) => this.#near(reader, middle, [stream]));
+      const row = await this.#store.read((reader) => this.#seekNear(reader, middle, [stream]));
       // The stream has few events in this range, so reading continues from here.
       if (!row) break;
       if (row.offset <= offset) {
@@ -222,7 +222,7 @@ class Walk {
   ): Promise<{ seq: number; offset: number } | null> {
     while (true) {
       const found = await this.#store.read((reader) => {
-        const row = this.#near(reader, after, streams);
+        const row = this.#seekNear(reader, after, streams);
         const next = firstSeqFrom(reader, this.#target.agent.num, after + limits.scan_rows_per_slice + 1);
         return { row, next };
       });
@@ -234,7 +234,7 @@ class Walk {
   }
 
   /** The stream's first row within a slice of rows after `after`. */
-  #near(
+  #seekNear(
     reader: Reader,
     after: number,
     streams: readonly StreamName[],
@@ -257,7 +257,7 @@ class Walk {
     return row ? { path: row.path, last_seq: row.last_seq, blocks: parseBlocks(row.blocks) } : null;
   }
 
-  #ours(run: Run, streams: readonly StreamName[]): boolean {
+  #ownRows(run: Run, streams: readonly StreamName[]): boolean {
     const stream = streamName(run.stream);
     return run.session_num === this.#target.session_num && stream !== null && streams.includes(stream);
   }

@@ -81,7 +81,7 @@ export const limits = {
   /** Largest certificate. */
   certificate_chars_max: 64 * KIB,
   /** Interval at which certificate files are checked for changes. */
-  certificate_look_ms: 5_000,
+  certificate_check_ms: 5_000,
   /** A warning is logged this long before a certificate expires. */
   certificate_warn_days: 14,
   /** Shortest shared secret, as for HS256. */

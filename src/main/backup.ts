@@ -25,7 +25,7 @@ import { z } from 'zod';
 import { rfc3339 } from '../base/clock.ts';
 import { Problem } from '../core/problem.ts';
 import { systemTool } from '../node/processes/tools.ts';
-import { copyDatabase, damageOf, moveLogsOn, segmentPaths } from '../store/copy.ts';
+import { copyDatabase, damageOf, segmentPaths, skipLogNumbers } from '../store/copy.ts';
 import { DATABASE_FILE } from './data-dir.ts';
 import { lockDataDir } from './lock.ts';
 
@@ -93,7 +93,7 @@ async function linkSegments(data_dir: string, staging: string, paths: string[]):
 const PLAIN_FILES = ['--no-same-owner', '--no-same-permissions'];
 
 /** Files of a backup. Reading the copy of the database may have created the last two. */
-const TAKEN = /^(svc-backup\.json|log\/.+|svc\.db(-wal|-shm)?)$/;
+const BACKED_UP = /^(svc-backup\.json|log\/.+|svc\.db(-wal|-shm)?)$/;
 
 /** Files of a data directory that a restore replaces. */
 const REPLACED = /^(svc\.db(-wal|-shm)?|search\.db(-wal|-shm)?|log)$/;
@@ -110,7 +110,7 @@ export async function restore(
       throw refused(`${file} cannot be unpacked: ${String(error.stderr || error.message).split('\n')[0]}`);
     });
     const found = await filesIn(staging, file);
-    mustBeOnly(found, (path) => TAKEN.test(path), file);
+    requireOnly(found, (path) => BACKED_UP.test(path), file);
     const manifest = await readFile(join(staging, MANIFEST), 'utf8').catch(() => '');
     if (!isManifest(manifest)) throw refused(`${file} is not a backup of svc`);
     const copy = join(staging, DATABASE_FILE);
@@ -121,8 +121,8 @@ export async function restore(
       if (isAbsolute(path) || path.split('/').includes('..')) throw refused(`${file} is not a backup of svc`);
     }
     const named = new Set(segments.map((path) => join('log', path)));
-    mustBeOnly(found, (path) => !path.startsWith('log/') || named.has(path), file);
-    moveLogsOn(copy, join(data_dir, DATABASE_FILE), now_ms);
+    requireOnly(found, (path) => !path.startsWith('log/') || named.has(path), file);
+    skipLogNumbers(copy, join(data_dir, DATABASE_FILE), now_ms);
 
     const old = (await readdir(data_dir)).filter((name) => REPLACED.test(name));
     const aside = join(data_dir, `before-restore-${rfc3339(now_ms).replace(/[:.]/g, '-')}`);
@@ -160,7 +160,7 @@ async function filesIn(folder: string, archive: string, inside = ''): Promise<st
   return paths;
 }
 
-function mustBeOnly(paths: readonly string[], expected: (path: string) => boolean, archive: string): void {
+function requireOnly(paths: readonly string[], expected: (path: string) => boolean, archive: string): void {
   const stranger = paths.find((path) => !expected(path));
   if (stranger !== undefined) throw refused(`${archive} is not a backup of svc: unexpected file ${stranger}`);
 }

@@ -8,7 +8,7 @@ import { enableCompileCache } from 'node:module';
 import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 
-export function keepCompiled(env: NodeJS.ProcessEnv): void {
+export function setUpCompileCache(env: NodeJS.ProcessEnv): void {
   // The operator has set a folder, which Node then uses.
   if (env.NODE_COMPILE_CACHE) return;
   const dir = ownFolder(env);

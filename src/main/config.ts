@@ -56,7 +56,7 @@ export function loadConfig(sources: ConfigSources): Config {
     source: string,
     base: string,
   ) => {
-    const checked = checkValue(key, atBase(key, value, base, sources.home));
+    const checked = checkValue(key, resolveFrom(key, value, base, sources.home));
     if (checked.ok) entries.set(key, { value: checked.value, origin, source });
     else errors.push(`${checked.error} (${source})`);
   };
@@ -73,7 +73,7 @@ export function loadConfig(sources: ConfigSources): Config {
     const flag = sources.flags?.get(key);
     if (flag && flag.text !== '') offer(key, fromText(key, flag.text), 'flag', flag.flag, sources.cwd);
   }
-  warnings.push(...strangeVariables(sources.env));
+  warnings.push(...unknownVariables(sources.env));
   if (errors.length > 0) throw invalid(errors.join('\n'), 'invalid_config');
 
   const entry = <K extends ConfigKey>(key: K): ConfigEntry<ConfigValues[K]> => {
@@ -286,7 +286,7 @@ export function fromText(key: ConfigKey, text: string): unknown {
 }
 
 /** Paths may be relative to the file that contains them (or to the working directory), or start with `~/`. */
-function atBase(key: ConfigKey, value: unknown, base: string, home: string): unknown {
+function resolveFrom(key: ConfigKey, value: unknown, base: string, home: string): unknown {
   const absolute = (path: unknown) => {
     if (typeof path !== 'string' || path === '') return path;
     return path === '~' || path.startsWith('~/') ? join(home, path.slice(1)) : resolve(base, path);
@@ -296,7 +296,7 @@ function atBase(key: ConfigKey, value: unknown, base: string, home: string): unk
   return kind === 'paths' && Array.isArray(value) ? value.map(absolute) : value;
 }
 
-function strangeVariables(env: ConfigSources['env']): string[] {
+function unknownVariables(env: ConfigSources['env']): string[] {
   const known = new Set(configKeyNames.flatMap((key) => [envName(key), `${envName(key)}_FILE`]));
   return Object.keys(env)
     .filter((name) => name.startsWith('SVC_') && !known.has(name) && !OTHER_VARIABLES.test(name))

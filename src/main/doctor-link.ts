@@ -46,7 +46,7 @@ async function certificateCheck(config: Config, now_ms: number): Promise<DoctorC
   const is_node = config.get('server.role') === 'node';
   try {
     const [ca, cert, key] = await Promise.all(
-      ['ca.pem', 'cert.pem', 'key.pem'].map((file) => readIfThere(join(folder, file))),
+      ['ca.pem', 'cert.pem', 'key.pem'].map((file) => readIfPresent(join(folder, file))),
     );
     if (cert === null || cert === undefined || !key) return noCertificate(config, is_node);
     checkIdentity({ ca: ca ?? null, cert, key });
@@ -70,7 +70,7 @@ function noCertificate(config: Config, is_node: boolean): DoctorCheck {
   return { name: NAME, ok: false, detail: 'none, and no bootstrap token to get one with', hint };
 }
 
-async function readIfThere(path: string): Promise<string | null> {
+async function readIfPresent(path: string): Promise<string | null> {
   try {
     return await readFile(path, 'utf8');
   } catch (error) {

@@ -24,7 +24,7 @@ import { type Holder, holderOf } from './lock.ts';
 import { configuredSandbox, protectedPaths } from './machine.ts';
 import { portHolder } from './port-holder.ts';
 import { replaceablePath } from './run-as-paths.ts';
-import { keysInReach, outOfReach } from './run-as-reach.ts';
+import { findReadableKeys, findUnreachable } from './run-as-reach.ts';
 import { sandboxConflict, sandboxPaths } from './sandbox-paths.ts';
 
 const execute = promisify(execFile);
@@ -40,12 +40,12 @@ export async function doctor(
   try {
     config = await load();
   } catch (error) {
-    return [...checks, bad('configuration', (error as Error).message, 'fix it; see svc config show')];
+    return [...checks, failed('configuration', (error as Error).message, 'fix it; see svc config show')];
   }
   const data_dir = config.get('data_dir');
   const user = config.get('agents.run_as');
   checks.push(await gitCheck(user, env));
-  checks.push(configCheck(config), ...config.warnings.map((text) => bad('configuration', text)));
+  checks.push(configCheck(config), ...config.warnings.map((text) => failed('configuration', text)));
   checks.push(await dataDirCheck(data_dir), await diskCheck(data_dir));
   const holder = holderOf(data_dir);
   for (const key of listenersOf(config)) checks.push(await listenerCheck(config, key, holder));
@@ -61,19 +61,19 @@ export async function doctor(
   return checks;
 }
 
-function good(name: string, detail: string): DoctorCheck {
+function passed(name: string, detail: string): DoctorCheck {
   return { name, ok: true, detail };
 }
 
-function bad(name: string, detail: string, hint?: string): DoctorCheck {
+function failed(name: string, detail: string, hint?: string): DoctorCheck {
   return { name, ok: false, detail, ...(hint !== undefined && { hint }) };
 }
 
 function nodeCheck(): DoctorCheck {
   const { node } = process.versions;
   return Number.parseInt(node, 10) >= NODE_MAJOR_MIN
-    ? good('node', node)
-    : bad('node', node, `install Node ${NODE_MAJOR_MIN} or later`);
+    ? passed('node', node)
+    : failed('node', node, `install Node ${NODE_MAJOR_MIN} or later`);
 }
 
 /**
@@ -92,7 +92,7 @@ async function gitCheck(
       timeout_ms: limits.doctor_wait_ms,
     });
     if (code === 0)
-      return good(
+      return passed(
         'git',
         stdout
           .toString()
@@ -100,32 +100,32 @@ async function gitCheck(
           .replace(/^git version /, ''),
       );
   } catch (error) {
-    if (error instanceof Problem) return bad('git', `not checked: ${error.message}`);
+    if (error instanceof Problem) return failed('git', `not checked: ${error.message}`);
   }
-  return bad('git', 'not found', 'install git: worktrees and changes need it');
+  return failed('git', 'not found', 'install git: worktrees and changes need it');
 }
 
 function configCheck(config: Config): DoctorCheck {
   const found = refusals(config);
   return found.length > 0
-    ? bad('configuration', found.join('; '), 'svc does not start with this configuration')
-    : good('configuration', config.file ?? 'no file, defaults');
+    ? failed('configuration', found.join('; '), 'svc does not start with this configuration')
+    : passed('configuration', config.file ?? 'no file, defaults');
 }
 
 async function dataDirCheck(path: string): Promise<DoctorCheck> {
   const found = await stat(path).catch(() => null);
-  if (found === null) return good('data directory', `${path} (created at the first start)`);
-  if (!found.isDirectory()) return bad('data directory', `${path} is not a directory`);
+  if (found === null) return passed('data directory', `${path} (created at the first start)`);
+  if (!found.isDirectory()) return failed('data directory', `${path} is not a directory`);
   const type = await fileSystemOf(path);
   if (type !== null && isNetworkFileSystem(type)) {
-    return bad('data directory', `${path} is on a network file system (${type})`, 'use a local disk');
+    return failed('data directory', `${path} is on a network file system (${type})`, 'use a local disk');
   }
   if (process.getuid && found.uid !== process.getuid()) {
-    return bad('data directory', `${path} belongs to user id ${found.uid}`, 'run svc as that user');
+    return failed('data directory', `${path} belongs to user id ${found.uid}`, 'run svc as that user');
   }
   return (found.mode & 0o077) === 0
-    ? good('data directory', path)
-    : bad(
+    ? passed('data directory', path)
+    : failed(
         'data directory',
         `${path} is open to other users`,
         `chmod 700 ${path}; or start svc, which does this`,
@@ -139,7 +139,9 @@ async function diskCheck(data_dir: string): Promise<DoctorCheck> {
   const free = disk.bavail * disk.bsize;
   const needed = Math.min(limits.disk_no_start_bytes, disk.blocks * disk.bsize * limits.disk_no_start_share);
   const detail = `${(free / GIB).toFixed(1)} GiB free`;
-  return free > needed ? good('disk', detail) : bad('disk', detail, 'agents cannot start: free some space');
+  return free > needed
+    ? passed('disk', detail)
+    : failed('disk', detail, 'agents cannot start: free some space');
 }
 
 function isNode(config: Config): boolean {
@@ -162,7 +164,7 @@ async function listenerCheck(config: Config, key: ListenerKey, holder: Holder | 
   if (holder) {
     // The process that holds the data directory records the listener to which people connect.
     const noted = isNode(config) || key === 'server.listen' ? holder.url : null;
-    return good(name, `${noted ?? listen}, held by pid ${holder.pid}`);
+    return passed(name, `${noted ?? listen}, held by pid ${holder.pid}`);
   }
   const { host, port } = parseAddress(listen)!;
   const server = createServer();
@@ -171,42 +173,42 @@ async function listenerCheck(config: Config, key: ListenerKey, holder: Holder | 
       server.once('error', reject);
       server.listen({ host, port, exclusive: true }, resolve);
     });
-    return good(name, `${listen} is free`);
+    return passed(name, `${listen} is free`);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const other = code === 'EADDRINUSE' ? await portHolder(port) : null;
     const who = other ? `, used by pid ${other.pid} (${other.program})` : '';
     const hint = key === 'server.listen' ? 'try --listen 127.0.0.1:8090' : `set another ${key}`;
-    return bad(name, `${listen}: ${code}${who}`, hint);
+    return failed(name, `${listen}: ${code}${who}`, hint);
   } finally {
     server.close();
   }
 }
 
 async function planeCheck({ url, pid, since }: Holder): Promise<DoctorCheck> {
-  if (url === null) return bad('plane', `pid ${pid} has been starting since ${since}`);
+  if (url === null) return failed('plane', `pid ${pid} has been starting since ${since}`);
   try {
     const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(limits.doctor_wait_ms) });
     return response.ok
-      ? good('plane', `ready at ${url}, pid ${pid} since ${since}`)
-      : bad('plane', `${url} answers ${response.status}`, 'see its log');
+      ? passed('plane', `ready at ${url}, pid ${pid} since ${since}`)
+      : failed('plane', `${url} answers ${response.status}`, 'see its log');
   } catch (error) {
-    return bad('plane', `${url} does not answer: ${(error as Error).message}`, 'see its log');
+    return failed('plane', `${url} does not answer: ${(error as Error).message}`, 'see its log');
   }
 }
 
 /** Checks whether the node is listening. It answers only its control plane. */
 async function runningNodeCheck({ url, pid, since }: Holder): Promise<DoctorCheck> {
-  if (url === null) return bad('agent node', `pid ${pid} has been starting since ${since}`);
+  if (url === null) return failed('agent node', `pid ${pid} has been starting since ${since}`);
   const { hostname, port } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, '');
   const everywhere: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
   const socket = connect({ host: everywhere[host] ?? host, port: Number(port) });
   try {
     await once(socket, 'connect', { signal: AbortSignal.timeout(limits.doctor_wait_ms) });
-    return good('agent node', `listens at ${hostname}:${port}, pid ${pid} since ${since}`);
+    return passed('agent node', `listens at ${hostname}:${port}, pid ${pid} since ${since}`);
   } catch (error) {
-    return bad('agent node', `${url} does not answer: ${(error as Error).message}`, 'see its log');
+    return failed('agent node', `${url} does not answer: ${(error as Error).message}`, 'see its log');
   } finally {
     socket.destroy();
   }
@@ -215,9 +217,9 @@ async function runningNodeCheck({ url, pid, since }: Holder): Promise<DoctorChec
 async function folderCheck(name: string, path: string): Promise<DoctorCheck> {
   try {
     await access(path, constants.R_OK | constants.X_OK);
-    return good(name, path);
+    return passed(name, path);
   } catch (error) {
-    return bad(
+    return failed(
       name,
       `${path}: ${(error as NodeJS.ErrnoException).code}`,
       'create it, or remove it from the list',
@@ -230,18 +232,19 @@ async function runAsCheck(
   config: Config,
   env: Record<string, string | undefined>,
 ): Promise<DoctorCheck> {
-  if (process.getuid?.() !== 0) return bad('agents.run_as', user, 'needs svc to run as root');
+  if (process.getuid?.() !== 0) return failed('agents.run_as', user, 'needs svc to run as root');
   try {
     const found = await findUser(directExec, user);
     await execute(systemTool('setpriv'), ['--version']);
     const exposed = await replaceablePath(directExec, found, protectedPaths(config, env));
-    if (exposed !== null) return bad('agents.run_as', exposed, 'svc does not start with this configuration');
+    if (exposed !== null)
+      return failed('agents.run_as', exposed, 'svc does not start with this configuration');
     const root = config.get('worktree.default_root') ?? join(config.get('data_dir'), 'worktrees');
-    const keys = config.get('agents.sandbox') === 'bwrap' ? null : await keysInReach(directExec, found);
-    const problem = (await outOfReach(directExec, found, root)) ?? keys;
-    return problem === null ? good('agents.run_as', user) : bad('agents.run_as', problem);
+    const keys = config.get('agents.sandbox') === 'bwrap' ? null : await findReadableKeys(directExec, found);
+    const problem = (await findUnreachable(directExec, found, root)) ?? keys;
+    return problem === null ? passed('agents.run_as', user) : failed('agents.run_as', problem);
   } catch (error) {
-    return bad(
+    return failed(
       'agents.run_as',
       `${user}: ${(error as Error).message.split('\n')[0]}`,
       'create that user, and install setpriv',
@@ -263,17 +266,17 @@ async function sandboxCheck(
       worktree_roots: [config.get('worktree.default_root') ?? [], await roots.inUse()].flat(),
     };
     const conflict = await sandboxConflict(await sandboxPaths(config, env, live));
-    if (conflict !== null) return bad(name, conflict, 'svc does not start with this configuration');
+    if (conflict !== null) return failed(name, conflict, 'svc does not start with this configuration');
     const run_as = user === null ? null : await findUser(directExec, user);
     const sandbox = configuredSandbox(config, env, directExec, run_as);
     const why = await sandbox!.problem();
-    if (why !== null) return bad(name, why, 'no agent can start until this is fixed');
+    if (why !== null) return failed(name, why, 'no agent can start until this is fixed');
     const found = [...sandbox!.gaps, ...(await sandbox!.exposed())];
     return found.length === 0
-      ? good(name, 'bwrap, isolates files, processes and signals')
-      : bad(name, `bwrap, but ${found.join('; ')}`);
+      ? passed(name, 'bwrap, isolates files, processes and signals')
+      : failed(name, `bwrap, but ${found.join('; ')}`);
   } catch (error) {
-    return bad(name, (error as Error).message);
+    return failed(name, (error as Error).message);
   }
 }
 
@@ -281,6 +284,10 @@ async function inotifyCheck(): Promise<DoctorCheck> {
   const path = '/proc/sys/fs/inotify/max_user_watches';
   const watches = Number(await readFile(path, 'utf8').catch(() => '0'));
   return watches >= INOTIFY_WATCHES_MIN
-    ? good('inotify', `${watches} watches`)
-    : bad('inotify', `${watches} watches`, 'sysctl fs.inotify.max_user_watches=65536; until then svc polls');
+    ? passed('inotify', `${watches} watches`)
+    : failed(
+        'inotify',
+        `${watches} watches`,
+        'sysctl fs.inotify.max_user_watches=65536; until then svc polls',
+      );
 }

@@ -12,7 +12,7 @@ export const limits = {
   /** How long a start waits for the lock on the data directory. */
   lock_wait_ms: 500,
   /** Interval at which the holder of the lock is looked for. */
-  lock_look_ms: 20,
+  lock_retry_ms: 20,
   /** Attempts to read the holder of the lock. */
-  lock_looks: 25,
+  lock_attempts: 25,
 } as const;

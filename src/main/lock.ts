@@ -57,7 +57,7 @@ export function lockDataDir(data_dir: string, since: string): PlaneLock {
 }
 
 /** The process that runs a plane on this data directory now, or null. */
-export function holderOf(data_dir: string, tries: number = limits.lock_looks): Holder | null {
+export function holderOf(data_dir: string, tries: number = limits.lock_attempts): Holder | null {
   if (!existsSync(join(data_dir, 'plane.lock'))) return null;
   const database = tryLock(data_dir, 'look');
   if (database !== null) {
@@ -69,7 +69,7 @@ export function holderOf(data_dir: string, tries: number = limits.lock_looks): H
   if (tries > 1) {
     // The process is starting or stopping: it writes this file after taking the lock and removes it before releasing
     // it.
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, limits.lock_look_ms);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, limits.lock_retry_ms);
     return holderOf(data_dir, tries - 1);
   }
   throw new Problem('conflict', 'data_dir_in_use', `data directory ${data_dir} is in use by another process`);

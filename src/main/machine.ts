@@ -16,9 +16,9 @@ import { Launcher } from '../node/processes/launcher-client.ts';
 import { findTools } from '../node/processes/tools.ts';
 import { ActorFiles } from '../node/sessions/actor-files.ts';
 import type { Closing } from './closing.ts';
-import { ownPrograms } from './own-programs.ts';
+import { listOwnPrograms } from './own-programs.ts';
 import { type ProtectedPaths, replaceablePath } from './run-as-paths.ts';
-import { keysInReach, outOfReach } from './run-as-reach.ts';
+import { findReadableKeys, findUnreachable } from './run-as-reach.ts';
 import { hiddenPaths, sandboxConflict, sandboxPaths } from './sandbox-paths.ts';
 
 export interface MachineOptions {
@@ -61,9 +61,9 @@ export async function openMachine(options: MachineOptions, opened: Closing): Pro
   const exposed = run_as && (await replaceablePath(launcher, run_as, protectedPaths(config, env)));
   if (exposed) throw invalid(exposed, 'invalid_config');
   const root = worktree_root();
-  const unreachable = run_as && root !== null ? await outOfReach(launcher, run_as, root) : null;
+  const unreachable = run_as && root !== null ? await findUnreachable(launcher, run_as, root) : null;
   const private_folders = config.get('agents.sandbox') === 'bwrap';
-  const keys = run_as && !private_folders ? await keysInReach(launcher, run_as) : null;
+  const keys = run_as && !private_folders ? await findReadableKeys(launcher, run_as) : null;
   const warnings = [unreachable, keys].filter((each) => each !== null);
   const actor_files = await openActorFiles(config, { data_dir, run_as, env, private_folders }, warnings);
   const sandbox = sandboxOf(config, {
@@ -141,7 +141,7 @@ async function openActorFiles(
 export function protectedPaths(config: Config, env: NodeJS.ProcessEnv): ProtectedPaths {
   return {
     hidden: [config.get('data_dir'), ...hiddenPaths(config, env)],
-    programs: ownPrograms(env),
+    programs: listOwnPrograms(env),
   };
 }
 

@@ -12,7 +12,7 @@ import { binFolder } from '../node/sessions/environment.ts';
 const root = dirname(binFolder);
 
 /** Absolute paths of files and folders. A folder includes everything in it. */
-export function ownPrograms(env: Readonly<Record<string, string | undefined>>): string[] {
+export function listOwnPrograms(env: Readonly<Record<string, string | undefined>>): string[] {
   const modules = moduleFolders();
   const tools = Object.values(findTools()).filter((path) => path !== null);
   const bundled = modules.some((folder) => isInside(realpathSync(folder), process.execPath));

@@ -22,7 +22,7 @@ export async function portHolder(port: number): Promise<PortHolder | null> {
   if (sockets.size === 0) return null;
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   for (const pid of pids) {
-    if (!(await holds(pid, sockets))) continue;
+    if (!(await listensOn(pid, sockets))) continue;
     const program = await readlink(`/proc/${pid}/exe`).catch(() => '');
     return { pid: Number(pid), program: basename(program) || 'unknown program' };
   }
@@ -40,7 +40,7 @@ export function listeners(table: string, port: number): string[] {
   });
 }
 
-async function holds(pid: string, sockets: ReadonlySet<string>): Promise<boolean> {
+async function listensOn(pid: string, sockets: ReadonlySet<string>): Promise<boolean> {
   const folder = `/proc/${pid}/fd`;
   for (const fd of await readdir(folder).catch(() => [])) {
     if (sockets.has(await readlink(`${folder}/${fd}`).catch(() => ''))) return true;

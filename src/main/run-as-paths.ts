@@ -25,15 +25,15 @@ export async function replaceablePath(
   { hidden, programs }: ProtectedPaths,
 ): Promise<string | null> {
   const ways = await Promise.all([
-    ...hidden.map(async (path) => ({ path, is_program: false, ...(await wayTo(path)) })),
-    ...programs.map(async (path) => ({ path, is_program: true, ...(await wayTo(path)) })),
+    ...hidden.map(async (path) => ({ path, is_program: false, ...(await pathSteps(path)) })),
+    ...programs.map(async (path) => ({ path, is_program: true, ...(await pathSteps(path)) })),
   ]);
   const asked = ways.flatMap(({ steps, end }) => [...steps.map(({ folder }) => folder), end]);
   const writable = await writableBy(exec, user, [...new Set(asked)]);
   for (const { path, is_program, steps, end, is_there } of ways) {
     // The last folder decides whether a missing path can be created, even in a sticky folder.
-    const ends = (is_program || !is_there) && (await isTheirs(user, end, writable)) ? [end] : [];
-    const culprit = (await culpritOn(user, steps, writable)) ?? ends[0];
+    const ends = (is_program || !is_there) && (await isOwnedBy(user, end, writable)) ? [end] : [];
+    const culprit = (await findReplaceable(user, steps, writable)) ?? ends[0];
     if (culprit === undefined) continue;
     const why = `because ${user.name} may change ${culprit}`;
     const remedy = `make root the owner of ${culprit} and close it to ${user.name}`;
@@ -46,19 +46,19 @@ export async function replaceablePath(
 }
 
 /** `end`: the real path or, if it does not exist, the nearest existing parent folder. */
-async function wayTo(path: string) {
+async function pathSteps(path: string) {
   const [steps, located] = await Promise.all([stepsTo(path), locate(path)]);
   let end = located?.path ?? path;
   for (const _ of located?.missing ?? []) end = dirname(end);
   return { steps, end, is_there: located?.missing.length === 0 };
 }
 
-async function isTheirs(user: RunAs, path: string, writable: ReadonlySet<string>): Promise<boolean> {
+async function isOwnedBy(user: RunAs, path: string, writable: ReadonlySet<string>): Promise<boolean> {
   return writable.has(path) || (await stat(path).catch(() => null))?.uid === user.uid;
 }
 
 /** The first entry or folder on the way to a path that the user can change, or undefined. */
-async function culpritOn(
+async function findReplaceable(
   user: RunAs,
   steps: readonly { folder: string; entry: string }[],
   writable: ReadonlySet<string>,

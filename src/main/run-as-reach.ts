@@ -11,7 +11,11 @@ import type { Exec } from '../node/processes/exec.ts';
 import { systemTool } from '../node/processes/tools.ts';
 
 /** A warning message, or null if the user has access. */
-export async function outOfReach(exec: Exec, user: RunAs, worktree_root: string): Promise<string | null> {
+export async function findUnreachable(
+  exec: Exec,
+  user: RunAs,
+  worktree_root: string,
+): Promise<string | null> {
   // The service creates missing folders, so the nearest existing folder decides.
   let folder = worktree_root;
   while (folder !== dirname(folder) && (await stat(folder).catch(() => null)) === null)
@@ -32,7 +36,7 @@ export async function outOfReach(exec: Exec, user: RunAs, worktree_root: string)
  * A warning if agents would have access to the service's keys. Changing the user id does not change the session keyring,
  * which belongs to the login that started the service. In the sandbox, these system calls are blocked.
  */
-export async function keysInReach(exec: Exec, user: RunAs): Promise<string | null> {
+export async function findReadableKeys(exec: Exec, user: RunAs): Promise<string | null> {
   const { code, stdout } = await exec.run(asUser([systemTool('cat'), '/proc/keys'], user), {
     cwd: '/',
     env: { LC_ALL: 'C' },

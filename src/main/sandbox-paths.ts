@@ -11,7 +11,7 @@ import { everyStateFolder } from '../node/confinement/agent-folder.ts';
 import { isInside, locate, outermost, stepsTo } from '../node/folders/paths.ts';
 import { isInGitFolder } from '../node/folders/repository-link.ts';
 import { pathFolders } from '../node/processes/tools.ts';
-import { ownPrograms } from './own-programs.ts';
+import { listOwnPrograms } from './own-programs.ts';
 
 /** Paths that agents must not see, besides the data directory. They are absolute and need not exist. */
 export function hiddenPaths(config: Config, env: Readonly<Record<string, string | undefined>>): string[] {
@@ -63,7 +63,7 @@ export async function sandboxPaths(
   const states = await everyStateFolder(data_dir);
   return {
     hidden: [...new Set([data_dir, ...hiddenPaths(config, env), ...states, ...worktree_roots])],
-    programs: ownPrograms(env),
+    programs: listOwnPrograms(env),
     path_folders: pathFolders(env.PATH),
     writable: [...safe_paths, ...config.get('agents.sandbox_write')],
     repositories: repo_roots,
@@ -80,20 +80,20 @@ interface Known {
 /** Why a sandbox cannot protect these paths, as a message for the operator; null if it can. */
 export async function sandboxConflict(paths: SandboxPaths): Promise<string | null> {
   const [hidden, programs, path_folders, writable, repositories] = await Promise.all(
-    [paths.hidden, paths.programs, paths.path_folders, paths.writable, paths.repositories].map(known),
+    [paths.hidden, paths.programs, paths.path_folders, paths.writable, paths.repositories].map(knownPaths),
   );
   return (
     movable(hidden!, writable!) ??
     changeable(programs!, path_folders!, writable!) ??
     redirectable(writable!) ??
     unusable(hidden!, repositories!) ??
-    (await shown(hidden!))
+    (await quotePaths(hidden!))
   );
 }
 
 function movable(hidden: readonly Known[], writable: readonly Known[]): string | null {
   for (const one of hidden) {
-    const above = writable.find((folder) => holds(folder, one));
+    const above = writable.find((folder) => contains(folder, one));
     if (!above) continue;
     return (
       `agents.sandbox cannot hide ${one.path}, because agents may write to ${above.path} above it and could move it: ` +
@@ -110,14 +110,14 @@ function changeable(
 ): string | null {
   for (const folder of writable) {
     const remedy = `take ${folder.path} out of safe_paths and agents.sandbox_write`;
-    const program = programs.find((one) => holds(folder, one) || isInside(one.real, folder.real));
+    const program = programs.find((one) => contains(folder, one) || isInside(one.real, folder.real));
     if (program) {
       return (
         `agents may write to ${folder.path} and so change ${program.path}, which the service runs: ` +
         `${remedy}, or install svc elsewhere`
       );
     }
-    const on_path = path_folders.find((one) => holds(folder, one));
+    const on_path = path_folders.find((one) => contains(folder, one));
     if (on_path) {
       return (
         `agents may write to ${folder.path} and so put programs into ${on_path.path}, from which other users' agents run them: ` +
@@ -158,7 +158,7 @@ function unusable(hidden: readonly Known[], repositories: readonly Known[]): str
 }
 
 /** A worktree sees its repository's git folder and everything in it. */
-async function shown(hidden: readonly Known[]): Promise<string | null> {
+async function quotePaths(hidden: readonly Known[]): Promise<string | null> {
   for (const { path, real } of hidden) {
     if (!(await isInGitFolder(real))) continue;
     return (
@@ -170,11 +170,11 @@ async function shown(hidden: readonly Known[]): Promise<string | null> {
 }
 
 /** Whether a path leads into, or through, a folder. */
-function holds({ path, real }: Known, one: Known): boolean {
+function contains({ path, real }: Known, one: Known): boolean {
   return [one.path, one.real, ...one.way].some((entry) => isInside(path, entry) || isInside(real, entry));
 }
 
-function known(paths: readonly string[]): Promise<Known[]> {
+function knownPaths(paths: readonly string[]): Promise<Known[]> {
   return Promise.all(
     paths.map(async (named) => {
       const path = normalize(named).replace(/(?<=.)\/$/, '');

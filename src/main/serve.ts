@@ -1,6 +1,6 @@
 /** Runs the plane or the node in this process until a signal ends it: banner, SIGHUP, shutdown. */
 import { hostname, userInfo } from 'node:os';
-import { closeInherited } from '../base/descriptors.ts';
+import { closeInheritedDescriptors } from '../base/descriptors.ts';
 import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import type { Io } from '../cli/context.ts';
@@ -24,7 +24,7 @@ interface Service {
 export async function serve(config: Config, io: Io): Promise<number> {
   const refused = refusals(config);
   if (refused.length > 0) throw invalid(refused.join('\n'), 'invalid_config');
-  closeInherited();
+  closeInheritedDescriptors();
   const start = config.get('server.role') === 'node' ? startAsNode : startAsPlane;
   const service = await start(config, io).catch(async (error: NodeJS.ErrnoException) => {
     throw error.syscall === 'listen' ? invalid(await cannotListen(config, error), 'cannot_listen') : error;

@@ -4,9 +4,9 @@
  */
 import { homedir } from 'node:os';
 import type { Io } from '../cli/context.ts';
-import { keepCompiled } from './compile-cache.ts';
+import { setUpCompileCache } from './compile-cache.ts';
 
-keepCompiled(process.env);
+setUpCompileCache(process.env);
 const argv = process.argv.slice(2);
 const run = argv[0] === 'demo-agent' ? await demoAgent() : await anyCommand();
 

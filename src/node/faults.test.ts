@@ -9,7 +9,7 @@ import { MIB } from '../base/limits.ts';
 import { hasProc, isAlive, readStat } from '../base/proc.ts';
 import type { Launch } from '../core/session.ts';
 import { openTestNode } from '../testing/local-node.ts';
-import { Listener, launchOf, lives, readAll, until } from '../testing/node-suite.ts';
+import { Listener, launchOf, nodeCases, readAll, until } from '../testing/node-suite.ts';
 import type { LocalNode, LocalNodeOptions } from './node.ts';
 import { Launcher } from './processes/launcher-client.ts';
 import { SessionFiles } from './sessions/session-files.ts';
@@ -66,7 +66,7 @@ describe('sessions under faults', { timeout: 120_000 }, () => {
   const handleOf = (id: string) => until(() => filesOf(id).readHandle());
   const output = async (id: string) => (await readAll(node, id, 'stdout')).toString();
   const warnings = (id: string) =>
-    seen.of(id).flatMap(({ body }) => (body.kind === 'trouble' ? [body.code as string] : []));
+    seen.eventsOf(id).flatMap(({ body }) => (body.kind === 'trouble' ? [body.code as string] : []));
 
   describe('a killed helper', () => {
     it('pump is replaced and reported while the agent continues', async () => {
@@ -192,7 +192,7 @@ describe('sessions under faults', { timeout: 120_000 }, () => {
       expect(pids.map(Number).sort()).toEqual(views.map((view) => view.pid).sort());
       const pid = launcher.pid;
       launcher.close();
-      await until(async () => pid === null || !(await lives(pid)));
+      await until(async () => pid === null || !(await nodeCases(pid)));
       await reopen();
     });
   });
@@ -228,7 +228,7 @@ describe('sessions under faults', { timeout: 120_000 }, () => {
           expect(await output(launch.session_id)).toBe('out\n');
         }
         if (at !== 'claim' && at !== 'spawn') expect(end.exit.exit_code).toBe(9);
-        expect(seen.of(launch.session_id).filter((fact) => fact.body.kind === 'ended')).toHaveLength(1);
+        expect(seen.eventsOf(launch.session_id).filter((fact) => fact.body.kind === 'ended')).toHaveLength(1);
         // A second start with the same id finds the first one.
         expect((await node.start(launch)).end).toEqual(end);
       },
@@ -302,7 +302,7 @@ describe('sessions under faults', { timeout: 120_000 }, () => {
         });
         await node.stop(id, 0);
         expect((await seen.ended(id)).exit.reason).toBe('exit_status_unknown');
-        expect(await lives(pid)).toBe(true);
+        expect(await nodeCases(pid)).toBe(true);
       } finally {
         sentinel.kill('SIGKILL');
       }

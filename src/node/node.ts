@@ -122,7 +122,7 @@ class MachineNode implements LocalNode {
       steps: this.#steps,
       root,
       cgroups,
-      common_environment: commonTo(options),
+      common_environment: commonOptions(options),
       onCreated: (session) => this.#sessions.set(session.id, session),
       dropToken: (session_id) => this.#dropToken(session_id),
       onError: (message, error) => this.#supervisor.logError(message, error),
@@ -318,7 +318,7 @@ class MachineNode implements LocalNode {
       const confinement = await this.#options.sandbox?.folders({ kind: 'programs' });
       return probe(programs, {
         exec: this.#host.launcher,
-        env: commonEnvironment(commonTo(this.#options)),
+        env: commonEnvironment(commonOptions(this.#options)),
         run_as: this.#options.run_as ?? null,
         confinement: confinement?.argv ?? [],
       });
@@ -352,7 +352,7 @@ class MachineNode implements LocalNode {
   }
 }
 
-function commonTo({ env, env_allow, run_as, sandbox, bin_dir }: LocalNodeOptions): CommonEnvironment {
+function commonOptions({ env, env_allow, run_as, sandbox, bin_dir }: LocalNodeOptions): CommonEnvironment {
   return {
     own: env ?? process.env,
     allow: env_allow ?? null,

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { limits } from '../base/limits.ts';
 import type { FirstAttempt, StoredAnswer } from '../core/idempotency.ts';
-import { AccountsRoom } from '../testing/accounts.ts';
+import { AccountsFixture } from '../testing/accounts.ts';
 
 const ada = {
   user_id: 'usr_ada',
@@ -19,18 +19,18 @@ const answer: StoredAnswer = {
   body: { token: 'svc_secret-token' },
 };
 
-let room: AccountsRoom;
+let fixture: AccountsFixture;
 beforeEach(async () => {
-  room = await AccountsRoom.open();
+  fixture = await AccountsFixture.open();
 });
-afterEach(() => room.close());
+afterEach(() => fixture.close());
 
 async function first(
   hash = request,
   key = 'k',
   caller = { ...ada, user_id: 'usr_ada' },
 ): Promise<FirstAttempt> {
-  const begun = await room.idempotency.begin(caller, key, hash);
+  const begun = await fixture.idempotency.begin(caller, key, hash);
   if ('stored' in begun) throw new Error('was stored');
   return begun.first;
 }
@@ -38,21 +38,21 @@ async function first(
 describe('idempotency', () => {
   it('replays the first response, even after a restart', async () => {
     await (await first()).keep(answer, { secret: true });
-    expect(await room.idempotency.begin(ada, 'k', request)).toEqual({ stored: answer });
-    room.restart();
-    expect(await room.idempotency.begin(ada, 'k', request)).toEqual({ stored: answer });
+    expect(await fixture.idempotency.begin(ada, 'k', request)).toEqual({ stored: answer });
+    fixture.restart();
+    expect(await fixture.idempotency.begin(ada, 'k', request)).toEqual({ stored: answer });
   });
 
   it('replays a response without a body', async () => {
     await (await first()).keep({ status: 204, location: null }, { secret: false });
-    expect(await room.idempotency.begin(ada, 'k', request)).toEqual({
+    expect(await fixture.idempotency.begin(ada, 'k', request)).toEqual({
       stored: { status: 204, location: null },
     });
   });
 
   it('rejects a different request with the same key, before and after the response', async () => {
     const attempt = await first();
-    const clash = () => room.idempotency.begin(ada, 'k', another);
+    const clash = () => fixture.idempotency.begin(ada, 'k', another);
     await expect(clash()).rejects.toThrow('idempotency key reused with a different request');
     await attempt.keep(answer, { secret: false });
     await expect(clash()).rejects.toThrow('idempotency key reused with a different request');
@@ -62,11 +62,11 @@ describe('idempotency', () => {
     const attempt = await first();
     let waited = 0;
     const others = Array.from({ length: 20 }, async () => {
-      const begun = await room.idempotency.begin(ada, 'k', request);
+      const begun = await fixture.idempotency.begin(ada, 'k', request);
       waited += 1;
       return begun;
     });
-    await room.store.read(() => null);
+    await fixture.store.read(() => null);
     expect(waited).toBe(0);
     await attempt.keep(answer, { secret: false });
     expect(await Promise.all(others)).toEqual(others.map(() => ({ stored: answer })));
@@ -74,7 +74,7 @@ describe('idempotency', () => {
 
   it('lets one waiting request run if the first one failed', async () => {
     const attempt = await first();
-    const others = [1, 2, 3].map(() => room.idempotency.begin(ada, 'k', request));
+    const others = [1, 2, 3].map(() => fixture.idempotency.begin(ada, 'k', request));
     await attempt.release();
     const second = await Promise.race(others);
     if ('stored' in second) throw new Error('nothing was stored');
@@ -90,8 +90,8 @@ describe('idempotency', () => {
 
   it('repeats a request that was interrupted, and still rejects a different one', async () => {
     await first();
-    room.restart();
-    await expect(room.idempotency.begin(ada, 'k', another)).rejects.toThrow('idempotency key reused');
+    fixture.restart();
+    await expect(fixture.idempotency.begin(ada, 'k', another)).rejects.toThrow('idempotency key reused');
     await (await first()).keep(answer, { secret: false });
   });
 
@@ -102,19 +102,19 @@ describe('idempotency', () => {
 
   it('forgets a key after a day', async () => {
     await (await first()).keep(answer, { secret: false });
-    room.clock.advance(limits.idempotency_keep_ms - 1);
-    expect(await room.idempotency.sweep()).toBe(0);
-    expect(await room.idempotency.begin(ada, 'k', request)).toEqual({ stored: answer });
-    room.clock.advance(1);
+    fixture.clock.advance(limits.idempotency_keep_ms - 1);
+    expect(await fixture.idempotency.sweep()).toBe(0);
+    expect(await fixture.idempotency.begin(ada, 'k', request)).toEqual({ stored: answer });
+    fixture.clock.advance(1);
     await (await first(another)).release();
     await (await first(another)).keep(answer, { secret: false });
-    room.clock.advance(limits.idempotency_keep_ms);
-    expect(await room.idempotency.sweep()).toBe(1);
+    fixture.clock.advance(limits.idempotency_keep_ms);
+    expect(await fixture.idempotency.sweep()).toBe(1);
   });
 
   it('stores neither secrets of the response nor a guessable hash of the request', async () => {
     await (await first()).keep(answer, { secret: true });
-    const row = await room.store.read((r) => r.get(r.sql.selectFrom('idempotency').selectAll()));
+    const row = await fixture.store.read((r) => r.get(r.sql.selectFrom('idempotency').selectAll()));
     expect(row!.body).not.toContain('secret-token');
     expect(Buffer.from(JSON.parse(row!.body!), 'base64').toString('latin1')).not.toContain('secret-token');
     expect(Buffer.from(row!.request_hash).equals(request)).toBe(false);
@@ -123,11 +123,11 @@ describe('idempotency', () => {
   it('rejects a sealed response that was moved to another key', async () => {
     await (await first(request, 'k1')).keep(answer, { secret: true });
     await (await first(request, 'k2')).keep({ ...answer, body: { token: 'other' } }, { secret: true });
-    await room.store.write((tx) => {
+    await fixture.store.write((tx) => {
       const row = tx.get(tx.sql.selectFrom('idempotency').select('body').where('key', '=', 'k1'))!;
       tx.run(tx.sql.updateTable('idempotency').set({ body: row.body }).where('key', '=', 'k2'));
     });
-    await expect(room.idempotency.begin(ada, 'k2', request)).rejects.toThrow();
-    expect(await room.idempotency.begin(ada, 'k1', request)).toEqual({ stored: answer });
+    await expect(fixture.idempotency.begin(ada, 'k2', request)).rejects.toThrow();
+    expect(await fixture.idempotency.begin(ada, 'k1', request)).toEqual({ stored: answer });
   });
 });

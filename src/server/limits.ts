@@ -27,7 +27,7 @@ export const limits = {
   /** Interval at which a stream checks its token. */
   stream_recheck_ms: 10_000,
   /** Interval at which a shutdown closes idle connections. */
-  drain_look_ms: 50,
+  drain_poll_ms: 50,
   /** When a shutdown ends open requests. */
   requests_cut_ms: 8_000,
 } as const;

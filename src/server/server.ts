@@ -115,7 +115,7 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
     draining.abort();
     const closed = Promise.all([app.close(), loopback.close()]);
     // Connections become idle one by one as their last responses end.
-    const idle = setInterval(() => app.server.closeIdleConnections(), limits.drain_look_ms);
+    const idle = setInterval(() => app.server.closeIdleConnections(), limits.drain_poll_ms);
     const cut = setTimeout(() => {
       app.server.closeAllConnections();
       for (const connection of connections) connection.destroy();

@@ -107,6 +107,8 @@ export function openWriter(path: string): Connection {
     db.exec(`PRAGMA wal_autocheckpoint = ${limits.wal_pages_max}`);
     db.exec(`PRAGMA journal_size_limit = ${limits.wal_kept_bytes_max}`);
     db.exec(`PRAGMA cache_size = -${limits.database_cache_bytes / 1024}`);
+    // Otherwise the pages that a savepoint may have to restore go to temporary files, 15 of them for a step of a run.
+    db.exec('PRAGMA temp_store = MEMORY');
     // Without these, fsync on macOS does not reach the disk.
     if (process.platform === 'darwin') db.exec('PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON');
     return new Connection(db);

@@ -54,7 +54,7 @@ export function damageOf(path: string): string[] {
  * Prepares a restored copy for use. Every log continues above all numbers that were assigned since the copy was made, and
  * records that with a `log_gap`. The numbers come from the replaced database; if it is unreadable, they skip far ahead.
  */
-export function moveLogsOn(copy: string, replaced: string | null, now_ms: number): void {
+export function skipLogNumbers(copy: string, replaced: string | null, now_ms: number): void {
   const given = replaced !== null && existsSync(replaced) ? headsOf(replaced) : null;
   const db = new DatabaseSync(copy);
   try {

@@ -17,13 +17,13 @@ export async function planeIdentity(store: Store, clock: Clock): Promise<PlaneId
   const fresh = newId('pln');
   const now = clock.now();
   return store.write((tx) => {
-    const plane_id = keep(tx, 'plane_id', fresh);
-    const made = Number(keep(tx, 'incarnation', String(now)));
+    const plane_id = findOrInsert(tx, 'plane_id', fresh);
+    const made = Number(findOrInsert(tx, 'incarnation', String(now)));
     return { plane_id, incarnation: Math.max(made, Number(find(tx, 'restored_at_ms') ?? 0)) };
   });
 }
 
-function keep(tx: Tx, key: string, fresh: string): string {
+function findOrInsert(tx: Tx, key: string, fresh: string): string {
   const known = find(tx, key);
   if (known !== undefined) return known;
   tx.run(tx.sql.insertInto('meta').values({ key, value: fresh }));

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { kysely } from './connection.ts';
-import { preparedQuery } from './prepared-query.ts';
+import { preparedInsert, preparedQuery, preparedUpdate } from './prepared-query.ts';
 
 const reader = { sql: kysely };
 
@@ -20,4 +20,23 @@ test('builds a query once and runs it with the parameters of each call', () => {
   expect(first.parameters).toEqual([1, 7, 'a', 1]);
   expect(second.parameters).toEqual([null, 7, 'b', null]);
   expect(second.sql).toBe(first.sql);
+});
+
+test('builds an insert and an update once for each set of columns', () => {
+  const insert = preparedInsert('facts', 'id');
+  const row = { ts: 1, kind: 'a', ref: 'b', payload: '{}' };
+  const first = insert(reader, row).compile();
+  const second = insert(reader, { ...row, ts: 2 }).compile();
+  expect(second.sql).toBe(first.sql);
+  expect(first.sql).toMatch(/^insert into "facts" \("ts", "kind", "ref", "payload"\).* returning "id"$/);
+  expect(second.parameters).toEqual([2, 'a', 'b', '{}']);
+
+  const update = preparedUpdate('runs', 'num');
+  expect(update(reader, { version: 3 }, 7).compile()).toMatchObject({
+    sql: 'update "runs" set "version" = ? where "num" = ?',
+    parameters: [3, 7],
+  });
+  const two = update(reader, { version: 3, error: null, output: undefined }, 8).compile();
+  expect(two.sql).toBe('update "runs" set "version" = ?, "error" = ? where "num" = ?');
+  expect(two.parameters).toEqual([3, null, 8]);
 });

@@ -2,7 +2,7 @@
  * Queries that are built only once. Use them for queries that run with every batch of output or every request, because
  * building a query takes several times as long as running it.
  */
-import type { Compilable, CompiledQuery, Kysely } from 'kysely';
+import type { Compilable, CompiledQuery, Insertable, Kysely, Selectable, Updateable } from 'kysely';
 import type { Reader } from './store.ts';
 import type { Tables } from './tables.ts';
 
@@ -45,4 +45,63 @@ export function preparedQuery<Params extends unknown[], Row>(
     }
     return new Filled(query, parameters);
   };
+}
+
+type Sql = Pick<Reader, 'sql'>;
+type TableName = keyof Tables & string;
+type Column<T extends TableName> = keyof Selectable<Tables[T]> & string;
+
+/** Inserts a row. The statement is built once for each set of columns. */
+export function preparedInsert<T extends TableName>(
+  table: T,
+): (reader: Sql, row: Insertable<Tables[T]>) => Compilable<unknown>;
+/** Also returns a column, usually the row's new number. */
+export function preparedInsert<T extends TableName, C extends Column<T>>(
+  table: T,
+  returning: C,
+): (reader: Sql, row: Insertable<Tables[T]>) => Compilable<Pick<Selectable<Tables[T]>, C>>;
+export function preparedInsert(table: TableName, returning?: string) {
+  return perColumns((columns) =>
+    preparedQuery((sql, ...values) => {
+      const insert = sql.insertInto(table).values(toRow(columns, values) as never);
+      return returning === undefined ? insert : insert.returning(returning as never);
+    }),
+  );
+}
+
+/** Updates the row with this key. The statement is built once for each set of columns. */
+export function preparedUpdate<T extends TableName, K extends Column<T>>(
+  table: T,
+  key: K,
+): (reader: Sql, changes: Updateable<Tables[T]>, key: Selectable<Tables[T]>[K]) => Compilable<unknown> {
+  return perColumns((columns) =>
+    preparedQuery((sql, ...values) =>
+      sql
+        .updateTable(table as TableName)
+        .set(toRow(columns, values) as never)
+        .where(key as never, '=', values.at(-1) as never),
+    ),
+  );
+}
+
+type Values = unknown[];
+
+/** Keeps one query for each set of columns. The code that calls it determines the sets, so there are few. */
+function perColumns<Row>(build: (columns: string[]) => (reader: Sql, ...values: Values) => Compilable<Row>) {
+  const queries = new Map<string, (reader: Sql, ...values: Values) => Compilable<Row>>();
+  return (reader: Sql, row: object, ...more: Values) => {
+    const given = Object.entries(row).filter(([, value]) => value !== undefined);
+    const columns = given.map(([column]) => column);
+    const key = columns.join();
+    let query = queries.get(key);
+    if (!query) {
+      query = build(columns);
+      queries.set(key, query);
+    }
+    return query(reader, ...given.map(([, value]) => value), ...more);
+  };
+}
+
+function toRow(columns: readonly string[], values: Values): object {
+  return Object.fromEntries(columns.map((column, index) => [column, values[index]]));
 }

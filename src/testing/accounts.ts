@@ -42,13 +42,13 @@ class CheapPasswords extends Passwords {
   }
 }
 
-interface RoomOptions {
+interface FixtureOptions {
   log?: Logger;
   /** Uses argon2id like the service; each hash takes about 30 ms. */
   real_hashes?: boolean;
 }
 
-export class AccountsRoom {
+export class AccountsFixture {
   readonly folder: string;
   readonly store: Store;
   readonly clock = new TestClock();
@@ -62,7 +62,7 @@ export class AccountsRoom {
   join!: Join;
   idempotency!: IdempotencyKeys;
 
-  constructor(folder: string, store: Store, options: RoomOptions) {
+  constructor(folder: string, store: Store, options: FixtureOptions) {
     this.folder = folder;
     this.store = store;
     this.log = options.log ?? silentLog;
@@ -70,9 +70,9 @@ export class AccountsRoom {
     this.restart();
   }
 
-  static async open(options: RoomOptions = {}): Promise<AccountsRoom> {
+  static async open(options: FixtureOptions = {}): Promise<AccountsFixture> {
     const folder = await mkdtemp(join(tmpdir(), 'svc-accounts-'));
-    return new AccountsRoom(
+    return new AccountsFixture(
       folder,
       await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }),
       options,

@@ -28,7 +28,7 @@ function receive({ id, method, params = {}, ...answer }: Json & { id?: RpcId; pa
 
 function notified(method: string): void {
   if (method !== 'session/cancel') return;
-  if (scenario!.deaf) wire.say('I heard that, and go on.');
+  if (scenario!.deaf) wire.sendText('I heard that, and go on.');
   else cancelTurn();
 }
 
@@ -68,6 +68,6 @@ async function turn(): Promise<string> {
 }
 
 async function hello(): Promise<string> {
-  wire.say('Hello.');
+  wire.sendText('Hello.');
   return 'end_turn';
 }

@@ -67,7 +67,7 @@ let turns_sent = 0;
 export const scenarios = {
   permission: {
     does: 'asks for permission once and reports the chosen option',
-    turn: (wire) => askAndQuote(wire, [once, always, reject]),
+    turn: (wire) => requestAndQuote(wire, [once, always, reject]),
   },
   acts_alone: {
     does: 'writes without asking, in a tool call that it reports from start to end',
@@ -81,7 +81,7 @@ export const scenarios = {
   two_always: {
     does: 'offers two options of the kind allow_always',
     turn: (wire) =>
-      askAndQuote(wire, [
+      requestAndQuote(wire, [
         { ...always, optionId: 'always-project', name: 'Always here' },
         { ...always, optionId: 'always-user', name: 'Always everywhere' },
         once,
@@ -90,7 +90,7 @@ export const scenarios = {
   },
   no_options: {
     does: 'asks for permission without offering an option',
-    turn: (wire) => askAndQuote(wire, []),
+    turn: (wire) => requestAndQuote(wire, []),
   },
   twice: {
     does: 'asks twice at the same time with the same JSON-RPC id',
@@ -112,17 +112,17 @@ export const scenarios = {
   ignores_cancel: {
     does: 'has a turn that never ends, not even after session/cancel',
     deaf: true,
-    turn: forever,
+    turn: endless,
   },
   slow: {
     does: 'has a turn that lasts until it is cancelled',
-    turn: forever,
+    turn: endless,
   },
   flood: {
     does: 'sends [10000] updates in a turn, as fast as it can',
     turn: async (wire, count = '10000') => {
       for (let n = 1; n <= Number(count) && !wire.cancelled; n++) {
-        wire.say(`${n} `);
+        wire.sendText(`${n} `);
         if (n % 64 === 0) await setImmediate();
       }
       return 'end_turn';
@@ -155,7 +155,7 @@ export const scenarios = {
   crash_in_turn: {
     does: 'is killed in the middle of a turn',
     turn: async (wire) => {
-      wire.say('These are my last');
+      wire.sendText('These are my last');
       process.kill(process.pid, 'SIGKILL');
       return 'end_turn';
     },
@@ -180,9 +180,9 @@ export const scenarios = {
     starts: (wire) => wire.write('Loading the model...\n\n'),
     turn: async (wire) => {
       wire.write('a line of text\n');
-      wire.say('one ');
+      wire.sendText('one ');
       wire.write('{"level":"info","msg":"JSON, and no frame"}\n[1,2]\n{broken\n');
-      wire.say('two');
+      wire.sendText('two');
       return 'end_turn';
     },
   },
@@ -242,7 +242,7 @@ export const scenarios = {
   calls: {
     does: 'runs [a command] in every turn, and sends its output as a message',
     turn: async (wire, command = 'true') => {
-      wire.say((await execute(command)).stdout);
+      wire.sendText((await execute(command)).stdout);
       return 'end_turn';
     },
   },
@@ -261,13 +261,13 @@ export const scenarios = {
       const call = { toolCallId: 'call-1', title: 'Look for tests', kind: 'search', status: 'completed' };
       wire.update({ sessionUpdate: 'tool_call', ...call }, 'child-1');
       announce('child-2', { title: 'reader', state: work }, 'child-1');
-      wire.say('The reader reads.', 'child-2');
+      wire.sendText('The reader reads.', 'child-2');
       const end = { state: 'idle', stopReason: 'end_turn' };
       announce('child-2', { state: end }, 'child-1');
-      wire.say('I need to write.', 'child-1');
+      wire.sendText('I need to write.', 'child-1');
       const answer = await ask(wire, [once, reject], 'may the child', undefined, { sessionId: 'child-1' });
       announce('child-1', { state: end });
-      wire.say('Nobody announced me.', 'unknown-1');
+      wire.sendText('Nobody announced me.', 'unknown-1');
       return quote(wire, [answer]);
     },
   },
@@ -318,7 +318,7 @@ export function oddFrames(session_id: string): string[] {
   ];
 }
 
-async function askAndQuote(wire: Wire, options: Json[]): Promise<string> {
+async function requestAndQuote(wire: Wire, options: Json[]): Promise<string> {
   return quote(wire, [await ask(wire, options, 'may I')]);
 }
 
@@ -334,11 +334,11 @@ function quote(wire: Wire, answers: Answer[]): string {
     const { optionId, outcome } = (result?.outcome ?? {}) as Json;
     return String(optionId ?? outcome ?? JSON.stringify(result));
   });
-  wire.say(`answered: ${words.join(', ')}`);
+  wire.sendText(`answered: ${words.join(', ')}`);
   return words.includes('cancelled') ? 'cancelled' : 'end_turn';
 }
 
-function forever(wire: Wire): Promise<string> {
-  wire.say('This takes a while.');
+function endless(wire: Wire): Promise<string> {
+  wire.sendText('This takes a while.');
   return new Promise(() => {});
 }

@@ -46,24 +46,24 @@ class Turn {
     this.#sessionId = sessionId;
   }
 
-  tell(update: SessionUpdate): Promise<void> {
+  notify(update: SessionUpdate): Promise<void> {
     return this.#client.notify(methods.client.session.update, { sessionId: this.#sessionId, update });
   }
 
-  say(words: string, messageId: string = randomUUID()): Promise<void> {
-    return this.tell({ sessionUpdate: 'agent_message_chunk', messageId, content: text(words) });
+  sendText(words: string, messageId: string = randomUUID()): Promise<void> {
+    return this.notify({ sessionUpdate: 'agent_message_chunk', messageId, content: text(words) });
   }
 
   run(): Promise<void> {
-    return this.tell({ sessionUpdate: 'state_update', state: 'running' });
+    return this.notify({ sessionUpdate: 'state_update', state: 'running' });
   }
 
   end(): Promise<void> {
-    return this.tell({ sessionUpdate: 'state_update', state: 'idle', stopReason: 'end_turn' });
+    return this.notify({ sessionUpdate: 'state_update', state: 'idle', stopReason: 'end_turn' });
   }
 
   cancelled(): Promise<void> {
-    return this.tell({ sessionUpdate: 'state_update', state: 'idle', stopReason: 'cancelled' });
+    return this.notify({ sessionUpdate: 'state_update', state: 'idle', stopReason: 'cancelled' });
   }
 
   async ask(subject: RequestPermissionSubject): Promise<RequestPermissionResponse['outcome']> {
@@ -73,7 +73,7 @@ class Turn {
       ...{ subject, options },
     };
     const asked = this.#client.request(methods.client.session.requestPermission, params);
-    await this.tell({ sessionUpdate: 'state_update', state: 'requires_action' });
+    await this.notify({ sessionUpdate: 'state_update', state: 'requires_action' });
     const { outcome } = await asked;
     return outcome;
   }
@@ -81,21 +81,26 @@ class Turn {
 
 const turns: Record<string, (turn: Turn) => Promise<void>> = {
   change: async (turn) => {
-    await turn.tell({ sessionUpdate: 'agent_thought', messageId: 'thought', content: [text('A switch.')] });
+    await turn.notify({ sessionUpdate: 'agent_thought', messageId: 'thought', content: [text('A switch.')] });
     const plan = [{ content: 'Change it', priority: 'high' as const, status: 'in_progress' as const }];
-    await turn.tell({ sessionUpdate: 'plan_update', plan: { type: 'items', planId: 'p', entries: plan } });
-    await turn.say('I will ', 'first');
-    await turn.say('look.', 'first');
+    await turn.notify({ sessionUpdate: 'plan_update', plan: { type: 'items', planId: 'p', entries: plan } });
+    await turn.sendText('I will ', 'first');
+    await turn.sendText('look.', 'first');
     const run = { toolCallId: 'run', title: 'cat config.json', kind: 'execute' as const };
-    await turn.tell({ sessionUpdate: 'terminal_update', terminalId: 't', command: 'cat config.json' });
+    await turn.notify({ sessionUpdate: 'terminal_update', terminalId: 't', command: 'cat config.json' });
     const content = [{ type: 'terminal' as const, terminalId: 't' }];
-    await turn.tell({ sessionUpdate: 'tool_call_update', ...run, status: 'in_progress', content });
+    await turn.notify({ sessionUpdate: 'tool_call_update', ...run, status: 'in_progress', content });
     const data = Buffer.from('{ "debug": false }\n').toString('base64');
-    await turn.tell({ sessionUpdate: 'terminal_output_chunk', terminalId: 't', data });
-    await turn.tell({ sessionUpdate: 'terminal_update', terminalId: 't', exitStatus: { exitCode: 0 } });
+    await turn.notify({ sessionUpdate: 'terminal_output_chunk', terminalId: 't', data });
+    await turn.notify({ sessionUpdate: 'terminal_update', terminalId: 't', exitStatus: { exitCode: 0 } });
     // A command that only reads does not count as an act.
     const rawInput = { command: 'cat config.json' };
-    await turn.tell({ sessionUpdate: 'tool_call_update', toolCallId: 'run', status: 'completed', rawInput });
+    await turn.notify({
+      sessionUpdate: 'tool_call_update',
+      toolCallId: 'run',
+      status: 'completed',
+      rawInput,
+    });
     const edit = { toolCallId: 'edit', title: 'Write config.json', kind: 'edit' as const };
     const changes = [{ operation: 'modify' as const, path: `${process.cwd()}/config.json` }];
     const diff = { type: 'diff' as const, changes, patch: { format: 'git_patch' as const, text: PATCH } };
@@ -105,23 +110,23 @@ const turns: Record<string, (turn: Turn) => Promise<void>> = {
     await turn.run();
     const allowed = outcome.outcome === 'selected' && outcome.optionId === 'allow';
     const status = allowed ? ('completed' as const) : ('cancelled' as const);
-    await turn.tell({ sessionUpdate: 'tool_call_update', toolCallId: 'edit', status });
-    await turn.tell({ sessionUpdate: 'usage_update', used: 10, size: 100 });
-    await turn.tell({ sessionUpdate: 'session_info_update', title: 'Debugging' });
-    await turn.tell({ sessionUpdate: '_weather', sky: 'grey' });
-    await turn.say(allowed ? 'It is changed.' : 'It stays.', 'last');
+    await turn.notify({ sessionUpdate: 'tool_call_update', toolCallId: 'edit', status });
+    await turn.notify({ sessionUpdate: 'usage_update', used: 10, size: 100 });
+    await turn.notify({ sessionUpdate: 'session_info_update', title: 'Debugging' });
+    await turn.notify({ sessionUpdate: '_weather', sky: 'grey' });
+    await turn.sendText(allowed ? 'It is changed.' : 'It stays.', 'last');
     await turn.end();
   },
-  slow: (turn) => turn.say('I take my time.'),
+  slow: (turn) => turn.sendText('I take my time.'),
   fail: async (turn) => {
     const error = { code: -32603, message: 'the model is gone' };
-    await turn.tell({ sessionUpdate: 'state_update', state: 'idle', stopReason: 'error', error });
+    await turn.notify({ sessionUpdate: 'state_update', state: 'idle', stopReason: 'error', error });
   },
   /** Ends its turn, then works without a prompt until it is cancelled. */
   later: async (turn) => {
     await turn.end();
     await turn.run();
-    await turn.say('I go on by myself.');
+    await turn.sendText('I go on by myself.');
   },
 };
 
@@ -130,7 +135,7 @@ async function work(turn: Turn, words: string): Promise<void> {
   await turn.run();
   const named = turns[words];
   if (named) return named(turn);
-  await turn.say(`You said: ${words}`);
+  await turn.sendText(`You said: ${words}`);
   await turn.end();
 }
 
@@ -167,7 +172,7 @@ const connection = agent({ name: 'v2' })
     return { sessionId: randomUUID(), configOptions: configOptions(), availableCommands };
   })
   .onRequest(methods.agent.session.resume, async ({ params, client }) => {
-    await new Turn(client, params.sessionId).tell({ sessionUpdate: 'state_update', state: 'idle' });
+    await new Turn(client, params.sessionId).notify({ sessionUpdate: 'state_update', state: 'idle' });
     return { configOptions: configOptions() };
   })
   .onRequest(methods.agent.session.setConfigOption, ({ params }) => {
@@ -178,7 +183,7 @@ const connection = agent({ name: 'v2' })
   .onRequest(methods.agent.session.prompt, async ({ params, client }) => {
     const messageId = randomUUID();
     const turn = new Turn(client, params.sessionId);
-    await turn.tell({ sessionUpdate: 'user_message', messageId, content: params.prompt });
+    await turn.notify({ sessionUpdate: 'user_message', messageId, content: params.prompt });
     const [first] = params.prompt;
     setImmediate(() => void work(turn, first?.type === 'text' ? String(first.text) : ''));
     return { messageId };

@@ -33,7 +33,7 @@ export class Wire {
     this.send({ method: 'session/update', params: { sessionId, update } });
   }
 
-  say(text: string, sessionId = this.session_id): void {
+  sendText(text: string, sessionId = this.session_id): void {
     this.update({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } }, sessionId);
   }
 

@@ -12,7 +12,7 @@ while [ ! -e stop ]; do
   if [ -e "$n" ]; then sh "$n" >"$n.out" 2>&1; echo $? >"$n.tmp"; mv "$n.tmp" "$n.exit"; n=$((n + 1)); else sleep 0.1; fi
 done`;
 
-export interface Said {
+export interface ShellResult {
   /** stdout and stderr, without trailing white space. */
   said: string;
   exit: number;
@@ -27,7 +27,7 @@ export class AgentShell {
   }
 
   /** Runs a script in the agent's session and waits for it. */
-  async tell(script: string): Promise<Said> {
+  async tell(script: string): Promise<ShellResult> {
     const path = join(this.workdir, String(++this.#count));
     await writeFile(`${path}.new`, script);
     await rename(`${path}.new`, path);

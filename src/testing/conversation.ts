@@ -20,7 +20,7 @@ import { limits } from '../node/limits.ts';
 import { openReader } from '../store/sqlite.ts';
 import { History } from './history.ts';
 import type { TestPlane } from './plane.ts';
-import { expectTrue } from './refold.ts';
+import { expectSameState } from './refold.ts';
 
 const SPOOL_KEPT_BYTES = limits.spool_keep_bytes / 2;
 
@@ -57,12 +57,12 @@ export class Conversation {
       ...(prompt !== undefined && { prompt }),
     };
     const idempotency_key = newId('req');
-    const agent = await steadily(() => client.call('createAgent', { body, idempotency_key }));
+    const agent = await retryWhileUnreachable(() => client.call('createAgent', { body, idempotency_key }));
     return new Conversation(plane, home, agent.id);
   }
 
   get(): Promise<Agent> {
-    return steadily(() => this.#plane.get(this.agent_id));
+    return retryWhileUnreachable(() => this.#plane.get(this.agent_id));
   }
 
   /** Events so far. */
@@ -89,7 +89,7 @@ export class Conversation {
   }
 
   /** The text of all messages of the agent. */
-  get words(): string {
+  get text(): string {
     return this.events.map((event) => chunkOf(event)).join('');
   }
 
@@ -99,7 +99,7 @@ export class Conversation {
 
   async prompt(text: string): Promise<string> {
     const idempotency_key = newId('req');
-    const { prompt_id } = await steadily(() =>
+    const { prompt_id } = await retryWhileUnreachable(() =>
       this.#plane.client.call('promptAgent', {
         params: { agent_id: this.agent_id },
         body: { text },
@@ -110,7 +110,7 @@ export class Conversation {
   }
 
   prompts(): Promise<Prompt[]> {
-    return steadily(() =>
+    return retryWhileUnreachable(() =>
       this.#plane.client.call('listPrompts', { params: { agent_id: this.agent_id } }),
     ) as Promise<Prompt[]>;
   }
@@ -121,18 +121,20 @@ export class Conversation {
   }
 
   cancel(): Promise<Agent> {
-    return steadily(() => this.#plane.client.call('cancelTurn', { params: { agent_id: this.agent_id } }));
+    return retryWhileUnreachable(() =>
+      this.#plane.client.call('cancelTurn', { params: { agent_id: this.agent_id } }),
+    );
   }
 
   async stop(): Promise<Agent> {
     const args = { params: { agent_id: this.agent_id }, body: { grace_seconds: 0 } };
-    return steadily(() => this.#plane.client.call('stopAgent', args));
+    return retryWhileUnreachable(() => this.#plane.client.call('stopAgent', args));
   }
 
   /** Oldest first. */
   async reviews(): Promise<Review[]> {
     const query = { agent_id: this.agent_id };
-    const found = await steadily(() => this.#plane.client.call('listReviews', { query }));
+    const found = await retryWhileUnreachable(() => this.#plane.client.call('listReviews', { query }));
     return (found as Review[]).toReversed();
   }
 
@@ -158,7 +160,7 @@ export class Conversation {
     review_id: string,
     body: { decision?: 'allow' | 'deny'; option_id?: string; outcome?: 'cancelled' },
   ): Promise<Review> {
-    return steadily(() =>
+    return retryWhileUnreachable(() =>
       this.#plane.client.call('respondReview', {
         params: { review_id },
         body,
@@ -170,7 +172,7 @@ export class Conversation {
   /** Oldest first. */
   async elicitations(): Promise<Elicitation[]> {
     const query = { agent_id: this.agent_id };
-    const found = await steadily(() => this.#plane.client.call('listElicitations', { query }));
+    const found = await retryWhileUnreachable(() => this.#plane.client.call('listElicitations', { query }));
     return (found as Elicitation[]).toReversed();
   }
 
@@ -187,7 +189,7 @@ export class Conversation {
     elicitation_id: string,
     body: { action: 'accept' | 'decline' | 'cancel'; content?: Record<string, unknown> },
   ): Promise<Elicitation> {
-    return steadily(() =>
+    return retryWhileUnreachable(() =>
       this.#plane.client.call('respondElicitation', {
         params: { elicitation_id },
         body,
@@ -200,7 +202,7 @@ export class Conversation {
    * Waits for the newest event. Checks the numbering of the log, that the rows agree with the log, and, for a session whose files
    * still exist, that stdout and stdin match the log byte for byte.
    */
-  async expectTrue(): Promise<void> {
+  async expectSameState(): Promise<void> {
     const { last_seq, session_id } = await this.get();
     while (Number(this.history.events.at(-1)?.id ?? 0) < last_seq) await sleep(20);
     expect(this.history.flaw()).toBeNull();
@@ -210,7 +212,7 @@ export class Conversation {
       const sessions = new Set(
         log.flatMap(({ session_id: id, type }) => (type === 'acp_event' ? [id!] : [])),
       );
-      for (const id of sessions) reader.read((rows) => expectTrue(rows, log, id));
+      for (const id of sessions) reader.read((rows) => expectSameState(rows, log, id));
     } finally {
       reader.close();
     }
@@ -290,7 +292,7 @@ function chunkOf({ payload }: EventRecord): string {
 }
 
 /** Repeats a call until it is answered, because the plane may be restarting. */
-export async function steadily<T>(call: () => Promise<T>): Promise<T> {
+export async function retryWhileUnreachable<T>(call: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
       return await call();

@@ -28,9 +28,9 @@ const WHOLE = [
 
 /** Checks that its turn was the same as without any failures. */
 export async function expectWhole(conversation: Conversation): Promise<void> {
-  await conversation.expectTrue();
+  await conversation.expectSameState();
   expect(outline(conversation.events)).toEqual(WHOLE);
-  expect(conversation.words).toMatch(/^I'll help you with that.* The changes have been applied\.$/);
+  expect(conversation.text).toMatch(/^I'll help you with that.* The changes have been applied\.$/);
   const [review, ...others] = await conversation.delivered();
   expect(others).toEqual([]);
   expect(review).toMatchObject({ status: 'answered', delivery: 'written' });

@@ -9,7 +9,7 @@ import { sleep, Wake } from '../base/async.ts';
 
 export type Direction = 'up' | 'down';
 
-export interface Weather {
+export interface NetworkConditions {
   /** Called once per connection: the number of bytes in both directions after which it is cut. Null: never. */
   cut_after_bytes: (() => number) | null;
   /** Called for every chunk. */
@@ -19,11 +19,11 @@ export interface Weather {
 
 /** The most bytes that one direction of a connection buffers before it stops reading. */
 const WINDOW_BYTES = 256 * 1024;
-const calm: Weather = { cut_after_bytes: null, delay_ms: null, bytes_per_second: null };
+const perfect: NetworkConditions = { cut_after_bytes: null, delay_ms: null, bytes_per_second: null };
 
 export class FlakyProxy {
   /** A change of `cut_after_bytes` affects new connections; the other fields also affect existing ones. */
-  weather: Weather = calm;
+  weather: NetworkConditions = perfect;
   /** The number of connections so far. */
   connections = 0;
   /** The number of connections that reached `cut_after_bytes`. */
@@ -64,8 +64,8 @@ export class FlakyProxy {
     for (const wake of this.#wakes) wake.notify();
   }
 
-  calm(): void {
-    this.weather = calm;
+  reset(): void {
+    this.weather = perfect;
     this.release();
   }
 

@@ -23,7 +23,7 @@ type Attach = ServiceImpl<typeof NodeService>['attach'];
 export type Answers = ReturnType<Attach> extends AsyncIterable<infer Answer> ? AsyncGenerator<Answer> : never;
 
 /** Its replies after the greeting, and to other calls. */
-export interface Evil {
+export interface HostileOptions {
   hello?: { nodeId?: string; protocol?: number; protocolMin?: number; instanceId?: string };
   attach(node: HostileNode): Answers;
   calls?: Partial<ServiceImpl<typeof NodeService>>;
@@ -35,13 +35,13 @@ const socketKey = createContextKey<Socket | null>(null);
 
 export class HostileNode {
   readonly id: string;
-  readonly #evil: Evil;
+  readonly #evil: HostileOptions;
   readonly #closing: (() => Promise<unknown>)[] = [];
   /** Ends the current link. */
   gone: Promise<void> = Promise.resolve();
 
   /** Agents that it reports stay bound to its id: each test uses its own. */
-  constructor(id: string, evil: Evil) {
+  constructor(id: string, evil: HostileOptions) {
     this.id = id;
     this.#evil = evil;
   }

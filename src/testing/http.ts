@@ -97,7 +97,7 @@ export function requesterOf(service: () => { url: string; token: string }) {
 }
 
 /** Like `requesterOf`, for a listener and by default with this token. */
-export function askerOf(server: () => HttpServer, usual_token: string) {
+export function requesterWithToken(server: () => HttpServer, usual_token: string) {
   const request = requesterOf(() => ({ url: server().url, token: usual_token }));
   return async (...asked: Parameters<typeof request>) => {
     const { status, headers, body } = await request(...asked);

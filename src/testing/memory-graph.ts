@@ -39,7 +39,7 @@ export class MemoryGraph implements RunGraph {
       steps_seen: 0,
       error: null,
     };
-    this.#steps = new Map(shape.steps.map((step) => [step.step_key, unbegun(step)]));
+    this.#steps = new Map(shape.steps.map((step) => [step.step_key, newStep(step)]));
   }
 
   /** A copy of the stored state, as after a crash. */
@@ -103,7 +103,7 @@ export class MemoryGraph implements RunGraph {
   }
 }
 
-function unbegun(step: StepShape): StepState {
+function newStep(step: StepShape): StepState {
   return {
     ...step,
     status: 'pending',

@@ -61,13 +61,13 @@ export class Listener implements NodeSink {
 
   wake(): void {}
 
-  of(session_id: string): SessionFact[] {
+  eventsOf(session_id: string): SessionFact[] {
     return this.facts.filter((fact) => fact.session_id === session_id);
   }
 
   async ended(session_id: string): Promise<SessionEnd> {
     return until(() => {
-      const body = this.of(session_id).find((fact) => fact.body.kind === 'ended')?.body;
+      const body = this.eventsOf(session_id).find((fact) => fact.body.kind === 'ended')?.body;
       return body?.kind === 'ended' ? body.end : null;
     });
   }
@@ -113,7 +113,7 @@ export async function readAll(node: Node, session_id: string, stream: StreamName
 }
 
 /** Whether a process is alive; a zombie is not. */
-export async function lives(pid: number): Promise<boolean> {
+export async function nodeCases(pid: number): Promise<boolean> {
   try {
     process.kill(pid, 0);
   } catch {
@@ -295,7 +295,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         const pid = await pidIn('left');
         const end = await seen.ended(id);
         expect(end).toMatchObject({ leftovers: [], cleanup: suite.cleanup, sizes: { stdout: 5 } });
-        expect(await lives(pid)).toBe(false);
+        expect(await nodeCases(pid)).toBe(false);
       });
 
       it('keeps and lists the processes that the command left behind, on request', async () => {
@@ -308,7 +308,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         expect(end.leftovers[0]?.command).toBe('sleep 1000');
         expect(end.exit.exit_code).toBe(0);
         expect((await text(id)).split('\n').sort()).toEqual(['', 'done', 'early']);
-        expect(await lives(pid)).toBe(true);
+        expect(await nodeCases(pid)).toBe(true);
         process.kill(pid, 'SIGKILL');
       });
 
@@ -522,7 +522,7 @@ time.sleep(1000)`,
         // Without Python, there is nothing to stop.
         if (first === null) return expect((await seen.ended(id)).exit.message).toMatch(/python3/);
         expect(await node.stop(id, 300)).toEqual({ cleanup: suite.cleanup, survivors: [] });
-        expect(await lives(first)).toBe(false);
+        expect(await nodeCases(first)).toBe(false);
         expect((await seen.ended(id)).cleanup).toBe(suite.cleanup);
       });
 
@@ -533,7 +533,7 @@ time.sleep(1000)`,
         );
         const pid = await pidIn('a');
         expect(await node.stop(id, 300)).toEqual({ cleanup: suite.cleanup, survivors: [] });
-        expect(await lives(pid)).toBe(false);
+        expect(await nodeCases(pid)).toBe(false);
       });
 
       it('lets a program finish within the grace period', async () => {
@@ -625,10 +625,10 @@ time.sleep(1000)`,
         await writeFile(join(workdir, 'go'), '');
         await reattach();
         expect((await seen.ended(id)).exit.exit_code).toBe(5);
-        const facts = seen.of(id);
+        const facts = seen.eventsOf(id);
         expect(facts.map((fact) => fact.number)).toEqual([1, 2]);
         await reattach();
-        expect(seen.of(id)).toEqual(facts);
+        expect(seen.eventsOf(id)).toEqual(facts);
       });
 
       it('can be forgotten once it has ended', async () => {

@@ -16,17 +16,17 @@ import type { Reader } from '../store/store.ts';
 /** The complete log of an agent. */
 export type Log = readonly EventRecord[];
 
-interface Talked {
+interface RecordedConversation {
   state: AcpState;
   said: Message[];
 }
 
 /** A frame's JSON text. Parsing it can lose information, because a number may be too large for JavaScript. */
 type TextOf = (event: EventRecord) => string;
-const usualText: TextOf = (event) => JSON.stringify(event.payload);
+const payloadText: TextOf = (event) => JSON.stringify(event.payload);
 
 /** Folds a session's log. Throws if the log does not contain the whole conversation. */
-export function refold(log: Log, session_id: string, textOf = usualText): Talked {
+export function refold(log: Log, session_id: string, textOf = payloadText): RecordedConversation {
   const stdout: Buffer[] = [];
   let state = initialState;
   const said: Message[] = [];
@@ -53,7 +53,7 @@ export function refold(log: Log, session_id: string, textOf = usualText): Talked
 }
 
 /** Throws if the rows and the log of a session disagree. */
-export function expectTrue(reader: Reader, log: Log, session_id: string, textOf = usualText): void {
+export function expectSameState(reader: Reader, log: Log, session_id: string, textOf = payloadText): void {
   const session = findSession(reader, session_id)!;
   const { spilling, ...state } = stored(loadAcpState(reader, session.num));
   const { state: folded, said } = refold(log, session_id, textOf);

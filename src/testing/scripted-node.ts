@@ -32,7 +32,7 @@ export class ScriptedNode implements Node {
   }
 
   /** Reports the next fact of a session. */
-  tell(session_id: string, body: Body): void {
+  sendFact(session_id: string, body: Body): void {
     const view = this.views.get(session_id)!;
     const fact = { session_id, number: view.facts.length + 1, at_ms: 0, body };
     view.facts.push(fact);
@@ -43,7 +43,7 @@ export class ScriptedNode implements Node {
 
   /** Ends the session's process, after everything that it wrote is in its spool. */
   end(session_id: string, exit_code: number | null): void {
-    this.tell(session_id, ended(exit_code, this.#stdout.get(session_id)?.length));
+    this.sendFact(session_id, ended(exit_code, this.#stdout.get(session_id)?.length));
   }
 
   /** Writes to the session's stdout. */
@@ -62,12 +62,12 @@ export class ScriptedNode implements Node {
     if (known) return known;
     await this.folders.resolve(launch.workdir);
     this.launches.set(launch.session_id, launch);
-    this.know(launch);
-    this.tell(launch.session_id, { kind: 'started', pid: 7, started_at_ms: 1 });
+    this.addSession(launch);
+    this.sendFact(launch.session_id, { kind: 'started', pid: 7, started_at_ms: 1 });
     return this.views.get(launch.session_id)!;
   }
 
-  know(launch: Launch): void {
+  addSession(launch: Launch): void {
     const view = { session_id: launch.session_id, launch: { ...launch, env_keys: [] }, phase: 'starting' };
     const nothing = { pid: null, started_at_ms: null, end: null, stdin_bytes: 0, facts: [] };
     this.views.set(launch.session_id, { ...view, ...nothing } as SessionView);

@@ -25,7 +25,7 @@ import { openTestNodeServer, remoteNode } from './remote-node.ts';
 import { random } from './writers.ts';
 
 /** The bytes after which a connection is cut: always enough to open a link, but usually fewer than a test needs. */
-const LASTS_BYTES = { least: 15_000, most: 300_000 };
+const CONNECTION_BYTES = { least: 15_000, most: 300_000 };
 
 export function openerOfSimulated(seed: number): (data_dir: string) => Promise<NodeUnderTest> {
   const next = random(seed);
@@ -33,12 +33,12 @@ export function openerOfSimulated(seed: number): (data_dir: string) => Promise<N
     let local = await openTestNode(data_dir);
     let server = await openTestNodeServer(local);
     const proxy = await FlakyProxy.open(server.port);
-    const { least, most } = LASTS_BYTES;
+    const { least, most } = CONNECTION_BYTES;
     proxy.weather = {
       ...proxy.weather,
       cut_after_bytes: () => least + Math.floor(next() * (most - least)),
     };
-    let node = new PatientNode((onDown) => remoteNode(() => proxy.port, { onDown }));
+    let node = new RetryingNode((onDown) => remoteNode(() => proxy.port, { onDown }));
     const end = async () => {
       await node.detach();
       await server.close();
@@ -51,7 +51,7 @@ export function openerOfSimulated(seed: number): (data_dir: string) => Promise<N
         local = await openTestNode(data_dir);
         server = await openTestNodeServer(local);
         proxy.target_port = server.port;
-        node = new PatientNode((onDown) => remoteNode(() => proxy.port, { onDown }));
+        node = new RetryingNode((onDown) => remoteNode(() => proxy.port, { onDown }));
         return node;
       },
       close: async () => {
@@ -62,7 +62,7 @@ export function openerOfSimulated(seed: number): (data_dir: string) => Promise<N
   };
 }
 
-class PatientNode implements Node {
+class RetryingNode implements Node {
   readonly folders: Folders;
   readonly #remote: RemoteNode;
   /** Number of the last fact that was passed on, by session. */

@@ -8,7 +8,7 @@ import type { Folders } from '../core/node.ts';
 import { findRun } from '../features/runs/queries/runs.ts';
 import { listRunSteps } from '../features/runs/queries/steps.ts';
 import { isRunOver } from '../features/runs/rules/run.ts';
-import { LivesRoom } from './lives.ts';
+import { FeaturesFixture } from './features-fixture.ts';
 import { openTestNode } from './local-node.ts';
 import { beginRun, plainMember } from './team-runs.ts';
 
@@ -19,11 +19,11 @@ const node = await openTestNode(join(folder, 'data'), {
     resolve: async (path: string) => ({ path, below_worktree_root: false, claimed_by: null }),
   } as Folders,
 });
-const room = await LivesRoom.make(node, folder);
+const fixture = await FeaturesFixture.make(node, folder);
 if (!(await found())) {
   const note = 'echo "$SVC_STEP_KEY" >>done; echo "$SVC_STEP_KEY"';
   const speaks = { command: null, argv: [process.execPath, agent, 'flood', '3'], protocol: 'acp' as const };
-  await beginRun(room, {
+  await beginRun(fixture, {
     run_id: RUN,
     members: [plainMember('m', note), plainMember('speaker', '', speaks)],
     steps: [
@@ -39,7 +39,7 @@ if (!(await found())) {
 while (!isRunOver((await found())!)) await sleep(20);
 // The run stops its agents.
 while (Object.values(await sessionsLive()).length > 0) await sleep(20);
-const result = await room.store.read((reader) => ({
+const result = await fixture.store.read((reader) => ({
   status: findRun(reader, RUN)!.status,
   steps: listRunSteps(reader, findRun(reader, RUN)!.num).map(
     ({ step_key, status, attempt, output, error_text }) => ({
@@ -49,16 +49,16 @@ const result = await room.store.read((reader) => ({
   prompts: reader.all(reader.sql.selectFrom('prompts').select('state')).map(({ state }) => state),
 }));
 process.stdout.write(JSON.stringify(result));
-await room.close();
+await fixture.close();
 await node.close();
 process.exit(0);
 
 function found() {
-  return room.store.read((reader) => findRun(reader, RUN));
+  return fixture.store.read((reader) => findRun(reader, RUN));
 }
 
 function sessionsLive() {
-  return room.store.read((reader) =>
+  return fixture.store.read((reader) =>
     reader.all(reader.sql.selectFrom('sessions').select('id').where('state', '<>', 'ended')),
   );
 }

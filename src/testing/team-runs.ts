@@ -24,7 +24,7 @@ import {
 } from '../features/teams/rules/team.ts';
 import type { Store, Tx } from '../store/store.ts';
 import type { Facts } from '../work/facts.ts';
-import { ANA, type LivesRoom, SOON } from './lives.ts';
+import { ANA, type FeaturesFixture, SOON } from './features-fixture.ts';
 
 function agentOf(command: string, more: Partial<MemberAgent>): MemberAgent {
   const usual = { argv: null, preset: null, protocol: 'plain', node_id: 'main', env: {} } as const;
@@ -33,14 +33,14 @@ function agentOf(command: string, more: Partial<MemberAgent>): MemberAgent {
 }
 
 /** The definition of an agent that speaks ACP. */
-export const SPEAKS: MemberAgent = agentOf('true', { protocol: 'acp' });
+export const SPEAKS_ACP: MemberAgent = agentOf('true', { protocol: 'acp' });
 
 /** A member whose steps run `command`. */
 export function plainMember(member_id: string, command: string, more: Partial<MemberAgent> = {}): Member {
   return { member_id, description: '', skills: [], prompt: '', agent: agentOf(command, more) };
 }
 
-export interface AskedTeam {
+export interface TeamRequest {
   run_id?: string;
   members: Member[];
   steps?: (Partial<StepSpec> & { step_key: string })[];
@@ -49,11 +49,11 @@ export interface AskedTeam {
   max_rounds?: number;
 }
 
-/** Starts a run of a new team, by default in the folder of the room; returns its id. */
-export async function beginRun(room: LivesRoom, asked: AskedTeam): Promise<string> {
+/** Starts a run of a new team, by default in the folder of the fixture; returns its id. */
+export async function beginRun(fixture: FeaturesFixture, asked: TeamRequest): Promise<string> {
   const members = asked.members.map((member) => ({
     ...member,
-    agent: member.agent && { ...member.agent, workdir: member.agent.workdir ?? room.folder },
+    agent: member.agent && { ...member.agent, workdir: member.agent.workdir ?? fixture.folder },
   }));
   const leader_member_id = asked.leader ?? null;
   const member_id = defaultMember({ leader_member_id, members });
@@ -68,14 +68,14 @@ export async function beginRun(room: LivesRoom, asked: AskedTeam): Promise<strin
     ...{ members, leader_member_id, steps, max_rounds: asked.max_rounds ?? 20 },
   };
   const id = asked.run_id ?? newId('run');
-  await room.store.write((tx) => {
+  await fixture.store.write((tx) => {
     addUser(tx, ANA);
     const { user_id: created_by } = ANA;
     const names = { name: newId('team'), description: '', spec: JSON.stringify(spec), version: 1 };
     const num = insertTeam(tx, { id: newId('team'), ...names, created_by, created_at: 0, updated_at: 0 });
-    const common = { team: teamOfNum(tx, num)!, created_by, now: room.clock.now() };
+    const common = { team: teamOfNum(tx, num)!, created_by, now: fixture.clock.now() };
     const task_num = createTask(tx, { team_num: num, title: 'task', created_by, now: common.now });
-    createRun(tx, room.scheduler, { ...common, id, task_num, input: asked.input ?? {} });
+    createRun(tx, fixture.scheduler, { ...common, id, task_num, input: asked.input ?? {} });
   });
   return id;
 }
@@ -93,31 +93,31 @@ export function addUser(tx: Tx, { user_id: id, username, role }: Caller): void {
 
 /** Adds a step to a run, like a leader. */
 export async function addToRun(
-  room: LivesRoom,
+  fixture: FeaturesFixture,
   run_id: string,
   step: { step_key: string; member_id: string; depends_on?: string[]; prompt?: string },
 ): Promise<void> {
-  await room.store.write((tx) => {
+  await fixture.store.write((tx) => {
     const run = findRun(tx, run_id)!;
     const none = { when: 'on_success', prompt: '', input: null } as const;
     const bounds = { depends_on: [], timeout_seconds: null, max_attempts: 1 };
     const whole: StepSpec = { ...none, ...bounds, ...step };
     const kind = memberKind(parseSpec(run).members.find(({ member_id }) => member_id === step.member_id)!);
     insertSteps(tx, run.num, [{ ...stepRow(whole, kind), added: 1 }]);
-    room.scheduler.apply(tx, run.num, { kind: 'step_added', step: { ...whole, kind } });
+    fixture.scheduler.apply(tx, run.num, { kind: 'step_added', step: { ...whole, kind } });
   });
 }
 
-export async function say(room: LivesRoom, run_id: string, event: GraphEvent): Promise<void> {
-  await room.store.write((tx) => room.scheduler.apply(tx, findRun(tx, run_id)!.num, event));
+export async function say(fixture: FeaturesFixture, run_id: string, event: GraphEvent): Promise<void> {
+  await fixture.store.write((tx) => fixture.scheduler.apply(tx, findRun(tx, run_id)!.num, event));
 }
 
-export function runOf(room: LivesRoom, run_id: string): Promise<RunRow> {
-  return room.store.read((reader) => findRun(reader, run_id)!);
+export function runOf(fixture: FeaturesFixture, run_id: string): Promise<RunRow> {
+  return fixture.store.read((reader) => findRun(reader, run_id)!);
 }
 
-export function stepsOfRun(room: LivesRoom, run_id: string): Promise<Record<string, Step>> {
-  return room.store.read((reader) => {
+export function stepsOfRun(fixture: FeaturesFixture, run_id: string): Promise<Record<string, Step>> {
+  return fixture.store.read((reader) => {
     const run = findRun(reader, run_id)!;
     const agents = agentsOfSteps(reader, run);
     const steps = listRunSteps(reader, run.num).map((row) =>
@@ -127,9 +127,13 @@ export function stepsOfRun(room: LivesRoom, run_id: string): Promise<Record<stri
   });
 }
 
-export async function untilRun(room: LivesRoom, run_id: string, status: RunRow['status']): Promise<RunRow> {
-  await vi.waitFor(async () => expect((await runOf(room, run_id)).status).toBe(status), SOON);
-  return runOf(room, run_id);
+export async function untilRun(
+  fixture: FeaturesFixture,
+  run_id: string,
+  status: RunRow['status'],
+): Promise<RunRow> {
+  await vi.waitFor(async () => expect((await runOf(fixture, run_id)).status).toBe(status), SOON);
+  return runOf(fixture, run_id);
 }
 
 // --- runs as rows, which nothing executes -------------------------------------------------------------------------------

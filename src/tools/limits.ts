@@ -11,9 +11,9 @@ export const limits = {
   /** How long processes may remain after SIGKILL. */
   doctor_leftover_ms: 2_000,
   /** Interval at which they are looked for. */
-  doctor_leftover_look_ms: 50,
+  doctor_leftover_poll_ms: 50,
   /** Interval at which a killed agent is looked for. */
-  doctor_kill_look_ms: 5,
+  doctor_kill_poll_ms: 5,
   /** Longest line of an agent. */
   doctor_line_bytes_max: 32 * MIB,
   /** Lines above this length are a finding. */

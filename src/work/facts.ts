@@ -1,13 +1,21 @@
 /**
  * Facts: events between features. A feature records a fact in the transaction that makes it true. Each consumer has a
- * cursor, and handles a fact in a transaction that also moves the cursor. So each fact is handled exactly once.
+ * cursor, and handles a fact in a transaction that also moves the cursor. So each fact is handled exactly once. A consumer
+ * that fails does not delay the others.
  */
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { Store, Tx } from '../store/store.ts';
 import { limits } from './limits.ts';
-import { insertFact, nextFact, passFact, putConsumers } from './queries/facts.ts';
+import {
+  type FactRow,
+  factsAfter,
+  getCursors,
+  insertFact,
+  passFacts,
+  putConsumers,
+} from './queries/facts.ts';
 
 /** Every kind of fact with its payload. */
 export interface FactPayloads {
@@ -61,13 +69,22 @@ export interface Fact<K extends FactKind = FactKind> {
 
 export type FactHandlers = { [K in FactKind]?: (tx: Tx, fact: Fact<K>) => void };
 
+interface Consumer {
+  name: string;
+  handlers: FactHandlers;
+  /** After a failure: when it takes facts again, on the clock of `performance.now`. */
+  retry_at_ms: number;
+}
+
 export class Facts {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #log: Logger;
-  readonly #wakes = new Set<Wake>();
+  readonly #wake = new Wake();
   readonly #stop = new AbortController();
-  readonly #running: Promise<void>[] = [];
+  #running: Promise<void> = Promise.resolve();
+  /** The consumer whose handler is running. */
+  #handling: Consumer | null = null;
 
   constructor(options: { store: Store; clock: Clock; log: Logger }) {
     this.#store = options.store;
@@ -77,55 +94,73 @@ export class Facts {
 
   record<K extends FactKind>(tx: Tx, kind: K, ref: string, payload: FactPayloads[K]): void {
     insertFact(tx, { ts: this.#clock.now(), kind, ref, payload: JSON.stringify(payload) });
-    tx.afterCommit(() => {
-      for (const wake of this.#wakes) wake.notify();
-    });
+    tx.afterCommit(() => this.#wake.notify());
   }
 
   /**
    * Starts the consumers. Their names permanently identify their cursors, so they must not change. A fact is deleted once
    * all consumers have passed it, so all of them must be registered here.
    */
-  async open(consumers: Record<string, FactHandlers>): Promise<void> {
-    await this.#store.write((tx) => putConsumers(tx, Object.keys(consumers)));
-    for (const [name, handlers] of Object.entries(consumers)) {
-      const wake = new Wake();
-      this.#wakes.add(wake);
-      this.#running.push(this.#run(name, handlers, wake));
-    }
+  async open(handlers: Record<string, FactHandlers>): Promise<void> {
+    await this.#store.write((tx) => putConsumers(tx, Object.keys(handlers)));
+    const consumers = Object.entries(handlers).map(
+      ([name, own]): Consumer => ({ name, handlers: own, retry_at_ms: 0 }),
+    );
+    this.#running = this.#run(consumers);
   }
 
   async close(): Promise<void> {
     this.#stop.abort();
-    await Promise.all(this.#running);
+    await this.#running;
   }
 
-  async #run(name: string, handlers: FactHandlers, wake: Wake): Promise<void> {
+  async #run(consumers: readonly Consumer[]): Promise<void> {
     const { signal } = this.#stop;
     while (!signal.aborted) {
+      const now_ms = performance.now();
+      const ready = consumers.filter(({ retry_at_ms }) => retry_at_ms <= now_ms);
       try {
-        const more = await this.#store.write((tx) => this.#step(tx, name, handlers));
-        if (!more) await wake.wait(undefined, signal);
+        const more = ready.length > 0 && (await this.#store.write((tx) => this.#step(tx, ready)));
+        const all_ready = ready.length === consumers.length;
+        if (!more) await this.#wake.wait(all_ready ? undefined : limits.fact_retry_ms, signal);
       } catch (error) {
+        const { name } = this.#handling ?? {};
         this.#log.error({ err: error, consumer: name }, 'cannot handle a fact; trying again');
-        await wake.wait(limits.fact_retry_ms, signal);
+        if (this.#handling) this.#handling.retry_at_ms = performance.now() + limits.fact_retry_ms;
+        else await this.#wake.wait(limits.fact_retry_ms, signal);
       }
     }
   }
 
-  /** Handles one fact. Returns false if there is none. */
-  #step(tx: Tx, name: string, handlers: FactHandlers): boolean {
-    const row = nextFact(tx, name);
-    if (!row) return false;
-    const handler = handlers[row.kind as FactKind] as ((tx: Tx, fact: Fact) => void) | undefined;
-    handler?.(tx, {
-      id: row.id,
-      ts_ms: row.ts,
-      kind: row.kind as FactKind,
-      ref: row.ref,
-      payload: JSON.parse(row.payload),
-    });
-    passFact(tx, name, row.id);
-    return true;
+  /**
+   * Handles the next facts for all of these consumers in one transaction, because a transaction for each costs several
+   * times as much as the handlers. Returns false if there are no more facts. If a handler throws, the caller repeats
+   * the facts without its consumer, which tries again later.
+   */
+  #step(tx: Tx, consumers: readonly Consumer[]): boolean {
+    this.#handling = null;
+    const cursors = getCursors(tx);
+    const after = Math.min(...consumers.map(({ name }) => cursors.get(name)!));
+    const rows = factsAfter(tx, after);
+    for (const row of rows) {
+      const fact = toFact(row);
+      for (const consumer of consumers) {
+        if (cursors.get(consumer.name)! >= row.id) continue;
+        this.#handling = consumer;
+        const handler = consumer.handlers[fact.kind] as ((tx: Tx, fact: Fact) => void) | undefined;
+        handler?.(tx, fact);
+      }
+    }
+    this.#handling = null;
+    const last = rows.at(-1);
+    if (last) {
+      const names = consumers.map(({ name }) => name);
+      passFacts(tx, names, last.id);
+    }
+    return rows.length === limits.facts_per_transaction;
   }
+}
+
+function toFact({ id, ts, kind, ref, payload }: FactRow): Fact {
+  return { id, ts_ms: ts, kind: kind as FactKind, ref, payload: JSON.parse(payload) };
 }

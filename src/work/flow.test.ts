@@ -7,7 +7,7 @@ import { silentLog } from '../base/log.ts';
 import { Problem, problems } from '../core/problem.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
-import { SOON } from '../testing/lives.ts';
+import { SOON } from '../testing/features-fixture.ts';
 import { type Fact, Facts } from './facts.ts';
 import { type Intent, type IntentHandlers, Outbox } from './outbox.ts';
 
@@ -63,6 +63,25 @@ test('a fact is deleted only when every consumer has handled it, including those
       ),
     SOON,
   );
+  await facts.close();
+});
+
+test('a consumer that fails does not delay the others, and handles the fact again later', async () => {
+  const facts = new Facts(common());
+  const seen: string[] = [];
+  let failures = 1;
+  const note = (who: string, fail = false) => ({
+    session_ended: (_tx: unknown, fact: Fact) => {
+      if (fail && failures-- > 0) throw new Error('not now');
+      seen.push(`${who} ${fact.ref}`);
+    },
+  });
+  await store.write((tx) => {
+    for (const ref of ['ses_1', 'ses_2']) facts.record(tx, 'session_ended', ref, payload);
+  });
+  await facts.open({ failing: note('failing', true), other: note('other') });
+  const handled = ['other ses_1', 'other ses_2', 'failing ses_1', 'failing ses_2'];
+  await vi.waitFor(() => expect(seen).toEqual(handled), SOON);
   await facts.close();
 });
 
@@ -180,9 +199,9 @@ test('skips a withdrawn intent and carries out the next', async () => {
   await expect(outbox.outcome(id)).rejects.toThrow('failed to connect to remote node');
   away = false;
   const forget = await store.write((tx) => {
-    expect(outbox.waits(tx, 'ses_a', 'start')).toBe(true);
+    expect(outbox.isPending(tx, 'ses_a', 'start')).toBe(true);
     outbox.withdraw(tx, 'ses_a', ['start', 'stop']);
-    expect(outbox.waits(tx, 'ses_a', 'start')).toBe(false);
+    expect(outbox.isPending(tx, 'ses_a', 'start')).toBe(false);
     return outbox.enqueue(tx, 'far', 'ses_a', 'forget', {});
   });
   await outbox.outcome(forget);

@@ -1,6 +1,8 @@
 /** Limits of the module `work`. Names end with their unit. */
 
 export const limits = {
+  /** Most facts that are handled in one transaction. */
+  facts_per_transaction: 16,
   /** Delay before a failed fact handler runs again. */
   fact_retry_ms: 1_000,
   /** Delay before a failed timer runs again. */

@@ -131,7 +131,7 @@ export class Outbox {
   }
 
   /** Whether an intent of this kind is pending or in progress in a lane. */
-  waits(reader: Reader, lane: string, kind: IntentKind): boolean {
+  isPending(reader: Reader, lane: string, kind: IntentKind): boolean {
     return hasIntent(reader, lane, kind);
   }
 
@@ -165,7 +165,7 @@ export class Outbox {
   /** Immediately retries the pending intents of a node that is back. */
   retryNow(node_id: string): void {
     for (const lane of this.#lanes.values()) {
-      if (lane.queue[0]?.node_id === node_id) this.#hurry(lane);
+      if (lane.queue[0]?.node_id === node_id) this.#retryNow(lane);
     }
   }
 
@@ -186,11 +186,11 @@ export class Outbox {
     }
     lane.queue.push(intent);
     // A new intent in the lane also triggers a retry of the first one.
-    if (lane.retry) this.#hurry(lane);
+    if (lane.retry) this.#retryNow(lane);
     else void this.#drain(lane);
   }
 
-  #hurry(lane: Lane): void {
+  #retryNow(lane: Lane): void {
     if (!lane.retry) return;
     clearTimeout(lane.retry);
     lane.retry = null;
@@ -231,7 +231,7 @@ export class Outbox {
       }
     }
     try {
-      await this.#forget(intent.id);
+      await this.#delete(intent.id);
     } catch (error) {
       // The row could not be deleted, perhaps for lack of space. Repeating the intent changes nothing.
       if (!this.#closed) this.#tryAgain(intent, lane, error);
@@ -252,7 +252,7 @@ export class Outbox {
     }, lane.retry_ms);
   }
 
-  async #forget(id: number): Promise<void> {
+  async #delete(id: number): Promise<void> {
     await this.#store.write((tx) => deleteIntent(tx, id));
   }
 

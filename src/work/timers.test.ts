@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { silentLog } from '../base/log.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
-import { SOON } from '../testing/lives.ts';
+import { SOON } from '../testing/features-fixture.ts';
 import { Timers } from './timers.ts';
 
 let folder: string;
@@ -86,19 +86,15 @@ test('a failed lookup does not postpone the timer that fired before it', async (
   const timers = new Timers({ store, clock, log: silentLog });
   let fails = false;
   let tries = 0;
-  const write = store.write.bind(store);
-  store.write = (fn) =>
-    write((tx) => {
-      if (!fails) return fn(tx);
-      tries += 1;
-      fails = tries < 2;
-      const get = () => {
-        throw new Error('no answer');
-      };
-      return fn({ sql: tx.sql, get, run: (query: never) => tx.run(query) } as never);
-    });
+  const read = store.read.bind(store);
+  store.read = (fn) => {
+    if (!fails) return read(fn);
+    tries += 1;
+    fails = tries < 2;
+    return Promise.reject(new Error('no answer'));
+  };
   const due_at = now + 300_000;
-  await write((tx) => timers.set(tx, 'agent_restart', 'again', now, payload));
+  await store.write((tx) => timers.set(tx, 'agent_restart', 'again', now, payload));
   timers.open({
     agent_restart: (tx) => {
       timers.set(tx, 'agent_restart', 'again', due_at, payload);
@@ -107,7 +103,7 @@ test('a failed lookup does not postpone the timer that fired before it', async (
   });
   await vi.waitFor(() => expect(tries).toBe(2), { timeout: 10_000 });
   await timers.close();
-  store.write = write;
+  store.read = read;
   const rows = await store.read((reader) => reader.all(reader.sql.selectFrom('timers').select('due_at')));
   expect(rows).toEqual([{ due_at }]);
 });

@@ -8,7 +8,7 @@ import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import type { Store, Tx } from '../store/store.ts';
 import { limits } from './limits.ts';
-import { deleteTimer, firstTimer, moveTimer, putTimer } from './queries/timers.ts';
+import { deleteTimer, firstTimer, moveTimer, putTimer, type TimerRow } from './queries/timers.ts';
 
 export interface TimerPayloads {
   agent_restart: { session_id: string };
@@ -86,9 +86,11 @@ export class Timers {
   async #run(handlers: Partial<TimerHandlers>): Promise<void> {
     const { signal } = this.#stop;
     while (!signal.aborted) {
+      this.#firing = null;
       try {
-        const wait_ms = await this.#store.write((tx) => this.#step(tx, handlers));
-        if (wait_ms > 0) await this.#wake.wait(Math.min(wait_ms, WAIT_MS_MAX), signal);
+        const wait_ms = await this.#store.read((reader) => this.#untilDue(firstTimer(reader)));
+        if (wait_ms <= 0) await this.#store.write((tx) => this.#fire(tx, handlers));
+        else await this.#wake.wait(Math.min(wait_ms, WAIT_MS_MAX), signal);
       } catch (error) {
         this.#log.error({ err: error, timer: this.#firing }, 'a timer failed; trying again');
         const postponed = await this.#postpone().catch(() => false);
@@ -105,18 +107,19 @@ export class Timers {
     return await this.#store.write((tx) => moveTimer(tx, kind, ref, due_at));
   }
 
-  /** Fires the first due timer. Returns how long to wait for the next one, in milliseconds. */
-  #step(tx: Tx, handlers: Partial<TimerHandlers>): number {
-    this.#firing = null;
+  /** Time until a timer is due, in milliseconds; 0 or less if it is due. */
+  #untilDue(row: TimerRow | undefined): number {
+    return row ? row.due_at - this.#clock.now() : WAIT_MS_MAX;
+  }
+
+  /** Fires the first timer, if it is due. */
+  #fire(tx: Tx, handlers: Partial<TimerHandlers>): void {
     const row = firstTimer(tx);
-    if (!row) return WAIT_MS_MAX;
-    const wait_ms = row.due_at - this.#clock.now();
-    if (wait_ms > 0) return wait_ms;
+    if (!row || this.#untilDue(row) > 0) return;
     const kind = row.kind as TimerKind;
     this.#firing = { kind, ref: row.ref };
     this.clear(tx, kind, row.ref);
     const handler = handlers[kind] as ((tx: Tx, timer: Timer) => void) | undefined;
     handler?.(tx, { kind, ref: row.ref, due_at_ms: row.due_at, payload: JSON.parse(row.payload) });
-    return 0;
   }
 }

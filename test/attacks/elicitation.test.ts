@@ -11,17 +11,17 @@ const AGENT = fileURLToPath(new URL('../../src/testing/acp-agent.ts', import.met
 const SOON = { timeout: 20_000 };
 
 let plane: TestPlane;
-let talk: Conversation | undefined;
+let opened: Conversation | undefined;
 beforeAll(async () => {
   plane = await TestPlane.open();
 });
 afterAll(() => plane.close());
 afterEach(async () => {
   expect(plane.isRunning).toBe(true);
-  await talk?.expectTrue();
-  await talk?.stop();
-  await talk?.close();
-  talk = undefined;
+  await opened?.expectSameState();
+  await opened?.stop();
+  await opened?.close();
+  opened = undefined;
 });
 
 /** An agent that sends this elicitation in its turn. `json`: for what an object literal cannot express. */
@@ -29,8 +29,8 @@ async function elicits(asked: object | string): Promise<Conversation> {
   const file = join(plane.folder, 'asked.json');
   await writeFile(file, typeof asked === 'string' ? asked : JSON.stringify(asked));
   const argv = [process.execPath, AGENT, 'elicits', `@${file}`];
-  talk = await Conversation.start(plane, argv, { prompt: 'Ask.' });
-  return talk;
+  opened = await Conversation.start(plane, argv, { prompt: 'Ask.' });
+  return opened;
 }
 
 const form = (properties: object) => ({ mode: 'form', message: 'Sure?', requestedSchema: { properties } });
@@ -49,7 +49,7 @@ test.each<[what: string, asked: object | string]>([
   const conversation = await elicits(asked);
   await conversation.error('elicitation_unreadable');
   await conversation.silence();
-  await vi.waitFor(() => expect(conversation.words).toBe('answered: error -32602'), SOON);
+  await vi.waitFor(() => expect(conversation.text).toBe('answered: error -32602'), SOON);
   expect(await conversation.elicitations()).toEqual([]);
 });
 
@@ -81,7 +81,7 @@ test('values for unknown fields or for __proto__ are rejected', async () => {
   expect(poisoned.status).toBe(400);
   expect((await answer('{"action":"accept","content":{}}')).status).toBe(200);
   await conversation.silence();
-  await vi.waitFor(() => expect(conversation.words).toBe('answered: {"action":"accept","content":{}}'), SOON);
+  await vi.waitFor(() => expect(conversation.text).toBe('answered: {"action":"accept","content":{}}'), SOON);
 });
 
 const CHARACTERS = ['\u202e', '\u200d', '\u2800', '\u0430'];

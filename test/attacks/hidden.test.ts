@@ -22,7 +22,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sleep } from '../../src/base/async.ts';
 import type { Client } from '../../src/client/client.ts';
 import type { Agent } from '../../src/features/agents/rules.ts';
-import { AttackRoom, confinementMissing, confinements } from '../../src/testing/attack-room.ts';
+import { AttackFixture, confinementMissing, confinements } from '../../src/testing/attack-fixture.ts';
 import { SVC } from '../../src/testing/plane.ts';
 
 const SECRET = 'a secret of the service, sesame';
@@ -31,8 +31,8 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
   const missing = confinementMissing(mode) ?? (mode.run_as ? mountsMissing() : null);
   const attack = test.skipIf(missing !== null);
   const note = missing === null ? '' : ` (needs ${missing})`;
-  let room: AttackRoom;
-  /** A folder of the machine, outside of the attack room. */
+  let fixture: AttackFixture;
+  /** A folder of the machine, outside of the attack fixture. */
   let machine: string;
   /** The home of the agents' user, or of the service's user. */
   let home: string;
@@ -50,12 +50,12 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
       SVC_WORKTREE_DEFAULT_ROOT: '',
     };
     const at_home = mode.run_as ? await withHome(join(machine, 'bin'), join(machine, 'home')) : undefined;
-    room = await AttackRoom.open(mode, more, at_home);
-    home = mode.run_as ? join(machine, 'home') : room.home;
-    if (room.user) await chown(home, room.user.uid, room.user.gid);
+    fixture = await AttackFixture.open(mode, more, at_home);
+    home = mode.run_as ? join(machine, 'home') : fixture.home;
+    if (fixture.user) await chown(home, fixture.user.uid, fixture.user.gid);
   });
   afterAll(async () => {
-    await room?.close();
+    await fixture?.close();
     if (machine) await rm(machine, { recursive: true, force: true });
   });
 
@@ -67,13 +67,16 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     );
   /** Restarts the service that runs the agents. */
   const restart = async () => {
-    const service = room.node ?? room.plane;
+    const service = fixture.node ?? fixture.plane;
     await service.kill('SIGTERM');
     await service.start();
-    await room.node?.linked();
+    await fixture.node?.linked();
     // The plane may not have noticed yet that the old link has ended.
-    const params = { node_id: room.node_id };
-    while (room.node && (await room.plane.client.call('getAgentNodeHealth', { params })).status !== 'ok') {
+    const params = { node_id: fixture.node_id };
+    while (
+      fixture.node &&
+      (await fixture.plane.client.call('getAgentNodeHealth', { params })).status !== 'ok'
+    ) {
       await sleep(20);
     }
   };
@@ -81,29 +84,29 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
   const run = async (who: Client, command: string, more: Record<string, unknown> = {}): Promise<string> => {
     const agent = (await who.call('createAgent', {
       body: {
-        ...{ name: 'x', node_id: room.node_id, workdir: room.work, command, start: true },
+        ...{ name: 'x', node_id: fixture.node_id, workdir: fixture.work, command, start: true },
         ...more,
       } as never,
     })) as Agent;
-    await room.plane.finished(agent.id);
-    return room.printed(agent.id);
+    await fixture.plane.finished(agent.id);
+    return fixture.printed(agent.id);
   };
 
   attack(`agents of different users share no settings or conversations${note}`, async () => {
     await mkdir(join(home, '.claude'));
     await writeFile(join(home, '.claude/.credentials.json'), 'the sign-in\n', { mode: 0o600 });
-    room.own(join(home, '.claude'));
+    fixture.own(join(home, '.claude'));
     const claude = { preset: 'claude', protocol: 'plain' };
     const hook = 'touch ~/.claude/note; sh ~/.claude/hook; cat ~/.claude/.credentials.json';
-    await run(room.bob, `echo '${SECRET}' >~/.claude/note`, claude);
-    const beside = dirname(room.data_dir);
+    await run(fixture.bob, `echo '${SECRET}' >~/.claude/note`, claude);
+    const beside = dirname(fixture.data_dir);
     const kept = readdirSync(beside).filter((name) => name.startsWith('svc-state'));
-    const looks = [join(room.data_dir, 'state'), ...kept.map((name) => join(beside, name))];
+    const looks = [join(fixture.data_dir, 'state'), ...kept.map((name) => join(beside, name))];
     const alice = `cat ~/.claude/note; echo 'echo obeyed' >~/.claude/hook; ls -AR ${looks.join(' ')}; cat ~/.claude/.cred*`;
-    const printed = await run(room.alice, alice, claude);
+    const printed = await run(fixture.alice, alice, claude);
     expect(printed).toContain('the sign-in');
     expect(printed).not.toMatch(/sesame|claude$/m);
-    const again = await run(room.bob, `${hook}; cat ~/.claude/note`, claude);
+    const again = await run(fixture.bob, `${hook}; cat ~/.claude/note`, claude);
     expect(again).toContain(SECRET);
     expect(again).toContain('the sign-in');
     expect(again).not.toContain('obeyed');
@@ -111,63 +114,63 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
 
   attack(`an agent cannot read a world-readable configuration file${note}`, async () => {
     await chmod(join(machine, 'svc/config.toml'), 0o644);
-    expect(await run(room.alice, `cat ${machine}/svc/config.toml`)).not.toContain('sesame');
+    expect(await run(fixture.alice, `cat ${machine}/svc/config.toml`)).not.toContain('sesame');
   });
 
   attack(`a running agent does not see hidden files that are replaced${note}`, async () => {
     const svc = join(machine, 'svc');
     const certs = join(svc, 'certs');
     const look = `cat ${svc}/config.toml ${svc}/late.key ${certs}/*; ls -A ${svc} ${certs} ${certs}/*`;
-    const spy = await room.start(`until [ -e go ]; do echo waiting; sleep 0.1; done; ${look}`);
-    while (!(await room.printed(spy.id)).includes('waiting')) await sleep(20);
+    const spy = await fixture.start(`until [ -e go ]; do echo waiting; sleep 0.1; done; ${look}`);
+    while (!(await fixture.printed(spy.id)).includes('waiting')) await sleep(20);
     await writeFile(join(svc, 'config.new'), await readFile(join(svc, 'config.toml')), { mode: 0o644 });
     await rename(join(svc, 'config.new'), join(svc, 'config.toml'));
     await rename(certs, `${certs}.old`);
     await cp(`${certs}.old`, certs, { recursive: true });
     await chmod(certs, 0o755);
     await writeFile(join(svc, 'late.key'), SECRET, { mode: 0o644 });
-    await writeFile(join(room.work, 'go'), '');
-    await room.plane.finished(spy.id);
-    expect(await room.printed(spy.id)).not.toMatch(/sesame|BEGIN|\.pem$/m);
+    await writeFile(join(fixture.work, 'go'), '');
+    await fixture.plane.finished(spy.id);
+    expect(await fixture.printed(spy.id)).not.toMatch(/sesame|BEGIN|\.pem$/m);
   });
 
   if (!mode.remote) {
     attack(`the plane warns at startup about files whose replacements agents would see${note}`, async () => {
       // In the folder that contains the repositories, which running agents see.
-      const secret = join(dirname(room.repos), 'secret');
+      const secret = join(dirname(fixture.repos), 'secret');
       await writeFile(secret, 'x'.repeat(64), { mode: 0o644 });
-      await room.plane.kill('SIGTERM');
-      await room.plane.start({ SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET_FILE: secret });
-      expect(room.plane.log).toContain(`if ${secret} is replaced, running agents see the new file`);
-      expect(room.plane.log).not.toContain(`replaces ${machine}`);
-      expect(await run(room.alice, `cat ${secret}`)).not.toContain('xxx');
+      await fixture.plane.kill('SIGTERM');
+      await fixture.plane.start({ SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET_FILE: secret });
+      expect(fixture.plane.log).toContain(`if ${secret} is replaced, running agents see the new file`);
+      expect(fixture.plane.log).not.toContain(`replaces ${machine}`);
+      expect(await run(fixture.alice, `cat ${secret}`)).not.toContain('xxx');
     });
   }
 
   if (mode.remote) {
     attack(`a worktree root from the registry gives others no access${note}`, async () => {
       const name = async (root: string | null) => {
-        const params = { node_id: room.node_id };
+        const params = { node_id: fixture.node_id };
         const record = { default_worktree_root: root };
-        return room.plane.client.call('updateAgentNode', { params, body: record as never });
+        return fixture.plane.client.call('updateAgentNode', { params, body: record as never });
       };
       const create = async (): Promise<Agent> =>
-        room.bob.call('createAgent', {
+        fixture.bob.call('createAgent', {
           body: {
-            ...{ name: 'bob', node_id: room.node_id, worktree_mode: 'create_worktree' },
+            ...{ name: 'bob', node_id: fixture.node_id, worktree_mode: 'create_worktree' },
             ...{ command: `echo '${SECRET}' >note`, start: true },
           },
         });
-      const shared = await name(await room.folder('shared'));
+      const shared = await name(await fixture.folder('shared'));
       expect(shared.worktree_root_problem).toContain('would be visible to other agents');
       await expect(create()).rejects.toThrow('would be visible to other agents');
       const apart = await name(join(machine, 'trees/inner'));
       expect(apart.worktree_root_problem).toBeNull();
       const theirs = await create();
-      await room.plane.finished(theirs.id);
+      await fixture.plane.finished(theirs.id);
       expect(theirs.workdir).toContain(join(machine, 'trees/inner'));
       const look = `cat ${theirs.workdir}/note; ls -R ${machine}/trees`;
-      expect(await run(room.alice, look)).not.toMatch(/sesame|^bob/m);
+      expect(await run(fixture.alice, look)).not.toMatch(/sesame|^bob/m);
       await name(null);
     });
   }
@@ -177,50 +180,50 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     await restart();
     const later = join(machine, 'later');
     const look = `ls ${later}; cat ${later}/*/note`;
-    const spy = await room.start(`until [ -e seen ]; do echo waiting; sleep 0.1; done; ${look}`);
-    while (!(await room.printed(spy.id)).includes('waiting')) await sleep(20);
-    const theirs = await room.bob.call('createAgent', {
+    const spy = await fixture.start(`until [ -e seen ]; do echo waiting; sleep 0.1; done; ${look}`);
+    while (!(await fixture.printed(spy.id)).includes('waiting')) await sleep(20);
+    const theirs = await fixture.bob.call('createAgent', {
       body: {
-        ...{ name: 'bob', node_id: room.node_id, worktree_mode: 'create_worktree' },
+        ...{ name: 'bob', node_id: fixture.node_id, worktree_mode: 'create_worktree' },
         ...{ command: `echo '${SECRET}' >note`, start: true },
       },
     });
-    await room.plane.finished(theirs.id);
+    await fixture.plane.finished(theirs.id);
     expect(theirs.workdir).toContain(later);
-    await writeFile(join(room.work, 'seen'), '');
-    await room.plane.finished(spy.id);
-    expect(await room.printed(spy.id)).not.toMatch(/sesame|^bob/m);
+    await writeFile(join(fixture.work, 'seen'), '');
+    await fixture.plane.finished(spy.id);
+    expect(await fixture.printed(spy.id)).not.toMatch(/sesame|^bob/m);
     await configure('trees');
     await restart();
   });
 
   attack(`worktrees stay private after the root changes${note}`, async () => {
     const made = { ...{ workdir: undefined, worktree_mode: 'create_worktree' }, start: false };
-    const theirs = (await room.bob.call('createAgent', {
+    const theirs = (await fixture.bob.call('createAgent', {
       body: {
         name: 'bob',
-        node_id: room.node_id,
+        node_id: fixture.node_id,
         command: `cat note; ls; echo '${SECRET}' >note`,
         ...made,
       } as never,
     })) as Agent;
-    await room.bob.call('startAgent', { params: { agent_id: theirs.id } });
-    await room.plane.finished(theirs.id);
+    await fixture.bob.call('startAgent', { params: { agent_id: theirs.id } });
+    await fixture.plane.finished(theirs.id);
     // Earlier releases kept no list of roots.
-    await rm(join(room.data_dir, 'worktree-roots.json'));
+    await rm(join(fixture.data_dir, 'worktree-roots.json'));
     await restart();
     await configure('other');
     await restart();
     const look = `cat ${theirs.workdir}/note; echo x >${theirs.workdir}/planted; ls ${dirname(theirs.workdir!)}`;
-    expect(await run(room.alice, look)).not.toMatch(/sesame|^bob/m);
-    const claim = room.alice.call('createAgent', {
-      body: { name: 'x', node_id: room.node_id, command: 'ls', workdir: theirs.workdir! },
+    expect(await run(fixture.alice, look)).not.toMatch(/sesame|^bob/m);
+    const claim = fixture.alice.call('createAgent', {
+      body: { name: 'x', node_id: fixture.node_id, command: 'ls', workdir: theirs.workdir! },
     });
     await expect(claim).rejects.toThrow();
     // The owner's agent still works there.
-    await room.bob.call('startAgent', { params: { agent_id: theirs.id } });
-    await room.plane.finished(theirs.id);
-    const printed = await room.printed(theirs.id);
+    await fixture.bob.call('startAgent', { params: { agent_id: theirs.id } });
+    await fixture.plane.finished(theirs.id);
+    const printed = await fixture.printed(theirs.id);
     expect(printed).toContain(SECRET);
     expect(printed).not.toContain('planted');
   });

@@ -14,7 +14,7 @@ import type { Agent } from '../../src/features/agents/rules.ts';
 import type { Run } from '../../src/features/runs/rules/run.ts';
 import { type AttachRequest, RefusalSchema } from '../../src/link/proto/node_pb.ts';
 import { TestAgentNode, WITH_NODES } from '../../src/testing/agent-node.ts';
-import { type Answers, type Evil, HostileNode } from '../../src/testing/hostile-node.ts';
+import { type Answers, HostileNode, type HostileOptions } from '../../src/testing/hostile-node.ts';
 import { ROOT, TestPlane } from '../../src/testing/plane.ts';
 
 const ESCAPES = '\x1b[2J\x1b]52;c;b3duZWQ=\x07\x9b5m\u202e<img src=x onerror=hit()>';
@@ -55,7 +55,7 @@ afterAll(async () => {
   await plane.close();
 });
 
-async function open(what: Partial<Evil>): Promise<void> {
+async function open(what: Partial<HostileOptions>): Promise<void> {
   evil = new HostileNode(`evil${++opened}`, { attach: idle, ...what });
   await evil.join(plane);
 }

@@ -10,10 +10,10 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { limits } from '../../src/base/limits.ts';
 import { Client } from '../../src/client/client.ts';
 import { WITH_NODES } from '../../src/testing/agent-node.ts';
-import { ask } from '../../src/testing/ask.ts';
 import { FORBIDDEN_ADDRESSES } from '../../src/testing/bad-requests.ts';
 import { ROOT, TestPlane } from '../../src/testing/plane.ts';
 import { makeRepository, makeTrap, poison } from '../../src/testing/repository.ts';
+import { sendRequest } from '../../src/testing/send-request.ts';
 
 let plane: TestPlane;
 let mallory: string;
@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => plane.close());
 
-const get = (path: string, token = mallory) => ask(plane.url, path, { method: 'GET', token });
+const get = (path: string, token = mallory) => sendRequest(plane.url, path, { method: 'GET', token });
 const create = (body: object) =>
   client.call('createAgent', { body: { name: 'x', command: 'true', workdir: plane.work, ...body } as never });
 
@@ -181,7 +181,11 @@ describe('git and commands', () => {
         `/api/agents/${agent.id}?_method=DELETE`,
       ]) {
         const override = { 'x-http-method-override': 'POST', 'x-method-override': 'DELETE' };
-        const { status } = await ask(plane.url, path, { method: 'GET', token: mallory, headers: override });
+        const { status } = await sendRequest(plane.url, path, {
+          method: 'GET',
+          token: mallory,
+          headers: override,
+        });
         expect(status, path).toBeLessThan(500);
       }
     }
@@ -228,11 +232,11 @@ describe('logs and errors', () => {
   test('text from clients stays in its own log record, and forges no other', async () => {
     const from = plane.log.length;
     const forged = '\n{"level":"info","event":"user_login","user_id":"usr_root"}\r\n\u2028\u2029\x1b[2J\x85';
-    await ask(plane.url, '/api/login', { body: { username: `mallory${forged}`, password: forged } });
+    await sendRequest(plane.url, '/api/login', { body: { username: `mallory${forged}`, password: forged } });
     await create({ name: 'x', command: 'true', labels: { forged } }).catch(() => {});
     await create({ argv: ['/nowhere', forged], command: undefined, start: true });
     await get(`/api/agents/${encodeURIComponent(forged)}`);
-    await ask(plane.url, '/api/me', {
+    await sendRequest(plane.url, '/api/me', {
       method: 'GET',
       headers: { 'user-agent': 'x\x9b2J\u00e4', 'x-request-id': 'forged' },
     });
@@ -281,7 +285,11 @@ describe('logs and errors', () => {
         const method = methods[at % methods.length]!;
         const body = method === 'GET' ? undefined : bodies[at % bodies.length];
         for (const path of [`/api/${place}/${word}`, `/api/${place}?limit=${word}&cursor=${word}`]) {
-          const answer = await ask(plane.url, path, { method, token: mallory, ...(body && { body }) });
+          const answer = await sendRequest(plane.url, path, {
+            method,
+            token: mallory,
+            ...(body && { body }),
+          });
           expect(answer.status, `${method} ${path}: ${answer.text}`).toBeLessThan(500);
           expect(answer.text).not.toMatch(
             /SQLITE|sqlite|node_modules|\.ts:\d|\.js:\d|at \w+ \(|stack|ENOENT|\/src\//,

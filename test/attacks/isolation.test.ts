@@ -10,11 +10,11 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sleep } from '../../src/base/async.ts';
 import type { Agent } from '../../src/features/agents/rules.ts';
 import {
-  AttackRoom,
+  AttackFixture,
   type Confined,
   confinementMissing,
   confinements,
-} from '../../src/testing/attack-room.ts';
+} from '../../src/testing/attack-fixture.ts';
 import { git, makeRepository } from '../../src/testing/repository.ts';
 
 const SECRET = 'a secret of the service, sesame';
@@ -48,14 +48,14 @@ describe.each(confinements)('with $name', (mode) => {
     if (mode.sandbox) attack(name, body);
   };
   const note = missing === null ? '' : ` (needs ${missing})`;
-  let room: AttackRoom;
+  let fixture: AttackFixture;
 
   beforeAll(async () => {
     if (missing !== null) return;
-    room = await AttackRoom.open(mode);
-    await writeFile(join(room.data_dir, 'hidden'), SECRET, { mode: 0o600 });
+    fixture = await AttackFixture.open(mode);
+    await writeFile(join(fixture.data_dir, 'hidden'), SECRET, { mode: 0o600 });
   });
-  afterAll(() => room?.close());
+  afterAll(() => fixture?.close());
 
   /** Runs a race: a hostile agent keeps replacing a path while somebody else does something. */
   async function race(
@@ -65,40 +65,41 @@ describe.each(confinements)('with $name', (mode) => {
     tries: number,
     act: () => Promise<unknown>,
   ): Promise<void> {
-    const racer = await room.start(swapper(script, path, target));
-    while (!(await room.printed(racer.id)).includes('swapping')) await sleep(20);
+    const racer = await fixture.start(swapper(script, path, target));
+    while (!(await fixture.printed(racer.id)).includes('swapping')) await sleep(20);
     try {
       for (let n = 0; n < tries; n++) await act().catch(() => {});
     } finally {
       await writeFile(`${path}.stop`, '');
-      await room.plane.finished(racer.id);
+      await fixture.plane.finished(racer.id);
     }
   }
 
   const create = (body: Record<string, unknown>) =>
-    room.alice.call('createAgent', {
-      body: { name: 'x', node_id: room.node_id, command: 'true', ...body } as never,
+    fixture.alice.call('createAgent', {
+      body: { name: 'x', node_id: fixture.node_id, command: 'true', ...body } as never,
     });
   const remove = (agent: Agent) =>
-    room.alice.call('deleteAgent', {
+    fixture.alice.call('deleteAgent', {
       params: { agent_id: agent.id },
       query: { force: true, delete_worktree: true },
     });
 
   attack(`the agent's variables reach no program that has more rights than the agent${note}`, async () => {
-    const folder = await room.folder('loader');
+    const folder = await fixture.folder('loader');
     // The loader writes a file for every program that gets these variables, before the program does anything.
     const env = { LD_DEBUG: 'libs', LD_DEBUG_OUTPUT: join(folder, 'ld'), BASH_ENV: '/x', ENV: '/x' };
-    await room.run(['/bin/sh', '-c', 'cat /dev/null'], { workdir: folder, env });
+    await fixture.run(['/bin/sh', '-c', 'cat /dev/null'], { workdir: folder, env });
     const files = readdirSync(folder).map((name) => join(folder, name));
     const programs = files.map((path) => /initialize program: (\S+)/.exec(readFileSync(path, 'utf8'))?.[1]);
     expect(new Set(programs)).toEqual(new Set(['/bin/sh', 'cat']));
-    if (room.user) expect(files.map((path) => statSync(path).uid)).toEqual(files.map(() => room.user!.uid));
+    if (fixture.user)
+      expect(files.map((path) => statSync(path).uid)).toEqual(files.map(() => fixture.user!.uid));
   });
 
   attack(`creating a folder for an agent does not give it the files of others${note}`, async () => {
-    const folder = await room.folder('owned');
-    const victim = join(room.data_dir, 'hidden');
+    const folder = await fixture.folder('owned');
+    const victim = join(fixture.data_dir, 'hidden');
     const owner = statSync(victim).uid;
     const target = join(folder, 'x');
     await race(SWAP_NEW, target, victim, 40, async () => {
@@ -109,8 +110,8 @@ describe.each(confinements)('with $name', (mode) => {
   });
 
   attack(`filters that only a worktree's git finds cannot access protected files${note}`, async () => {
-    const repo = makeRepository(join(room.work, 'conditional'), { 'a.txt': 'one\n' });
-    await arm(repo, 'includeIf "gitdir:**/worktrees/**"', join(room.work, 'conditional.cfg'));
+    const repo = makeRepository(join(fixture.work, 'conditional'), { 'a.txt': 'one\n' });
+    await arm(repo, 'includeIf "gitdir:**/worktrees/**"', join(fixture.work, 'conditional.cfg'));
     await own(repo);
     const made = await create({ worktree_mode: 'create_worktree', worktree_repo: repo });
     await changesOf(made as Agent);
@@ -118,10 +119,10 @@ describe.each(confinements)('with $name', (mode) => {
   });
 
   attack(`a filter behind a long configuration cannot access protected files${note}`, async () => {
-    const repo = makeRepository(join(room.work, 'long'), { 'a.txt': 'one\n' });
+    const repo = makeRepository(join(fixture.work, 'long'), { 'a.txt': 'one\n' });
     const filler = Array.from({ length: 8_600 }, (_, n) => `\ta${'a'.repeat(1_000)}${n} = 1\n`).join('');
     await writeFile(join(repo, '.git/config'), `[filter "x"]\n${filler}`, { flag: 'a' });
-    await arm(repo, 'include', join(room.work, 'long.cfg'));
+    await arm(repo, 'include', join(fixture.work, 'long.cfg'));
     await writeFile(join(repo, 'a.txt'), 'two\n');
     await own(repo);
     const agent = (await create({ workdir: repo })) as Agent;
@@ -130,7 +131,7 @@ describe.each(confinements)('with $name', (mode) => {
   });
 
   attack(`a workdir that is replaced while the agent starts reveals no protected files${note}`, async () => {
-    const folder = await room.folder('swapped');
+    const folder = await fixture.folder('swapped');
     const path = join(folder, 'wd');
     await mkdir(path);
     await own(folder);
@@ -139,29 +140,29 @@ describe.each(confinements)('with $name', (mode) => {
       command: `pwd; ls -a; cat hidden; echo x >planted`,
     })) as Agent;
     const printed: string[] = [];
-    await race(SWAP, path, room.data_dir, 32, async () => {
-      await room.alice.call('startAgent', { params: { agent_id: agent.id } });
-      await room.plane.finished(agent.id);
-      printed.push(await room.printed(agent.id));
+    await race(SWAP, path, fixture.data_dir, 32, async () => {
+      await fixture.alice.call('startAgent', { params: { agent_id: agent.id } });
+      await fixture.plane.finished(agent.id);
+      printed.push(await fixture.printed(agent.id));
     });
-    expect(existsSync(join(room.data_dir, 'planted'))).toBe(false);
+    expect(existsSync(join(fixture.data_dir, 'planted'))).toBe(false);
     expect(printed.join('')).not.toMatch(/sesame|sessions|secret\.key/);
   });
 
   attack(
     `a folder that is replaced while its changes are read reveals no protected files${note}`,
     async () => {
-      const repo = makeRepository(join(room.work, 'shown'), { 'a.txt': 'one\n' });
+      const repo = makeRepository(join(fixture.work, 'shown'), { 'a.txt': 'one\n' });
       await mkdir(join(repo, 'sub'));
       await writeFile(join(repo, 'sub/hidden'), 'new\n');
       await own(repo);
       const agent = (await create({ workdir: repo })) as Agent;
       let shown = '';
-      await race(SWAP, join(repo, 'sub'), room.data_dir, 20, async () => {
+      await race(SWAP, join(repo, 'sub'), fixture.data_dir, 20, async () => {
         const params = { agent_id: agent.id };
-        shown += JSON.stringify(await room.alice.call('getChanges', { params }));
+        shown += JSON.stringify(await fixture.alice.call('getChanges', { params }));
         shown += JSON.stringify(
-          await room.alice.call('getChange', { params: { ...params, path: 'sub/hidden' } }),
+          await fixture.alice.call('getChange', { params: { ...params, path: 'sub/hidden' } }),
         );
       });
       expect(shown).not.toContain('sesame');
@@ -169,10 +170,10 @@ describe.each(confinements)('with $name', (mode) => {
   );
 
   attack(`removing a folder whose parent is replaced removes nothing else${note}`, async () => {
-    const outside = join(room.data_dir, 'outside');
+    const outside = join(fixture.data_dir, 'outside');
     await mkdir(join(outside, 'victim'), { recursive: true });
     await writeFile(join(outside, 'victim/canary'), SECRET);
-    const parent = await room.folder('removed');
+    const parent = await fixture.folder('removed');
     await race(SWAP, parent, outside, 16, async () => {
       const agent = (await create({
         worktree_mode: 'create_worktree',
@@ -184,103 +185,109 @@ describe.each(confinements)('with $name', (mode) => {
   });
 
   attack(`the agent cannot read credentials of the operator or the service${note}`, async () => {
-    await mkdir(join(room.home, '.config/svc'), { recursive: true });
-    const credentials = join(room.home, '.config/svc/credentials.json');
+    await mkdir(join(fixture.home, '.config/svc'), { recursive: true });
+    const credentials = join(fixture.home, '.config/svc/credentials.json');
     await writeFile(credentials, SECRET, { mode: 0o600 });
-    await writeFile(join(room.home, '.bash_history'), SECRET, { mode: 0o600 });
-    const printed = await room.run(
-      `cat ${credentials} ${room.home}/.bash_history ${room.data_dir}/hidden; ls -aR ${room.home} ${room.data_dir}`,
+    await writeFile(join(fixture.home, '.bash_history'), SECRET, { mode: 0o600 });
+    const printed = await fixture.run(
+      `cat ${credentials} ${fixture.home}/.bash_history ${fixture.data_dir}/hidden; ls -aR ${fixture.home} ${fixture.data_dir}`,
     );
     expect(printed).not.toContain('sesame');
     if (mode.sandbox) expect(printed).not.toContain('.bash_history\n');
   });
 
   sandboxed(`the agent cannot leave anything in a repository that git runs for others${note}`, async () => {
-    const repo = join(room.repos, 'guarded');
+    const repo = join(fixture.repos, 'guarded');
     makeRepository(repo, { 'a.txt': 'one\n' });
     await rm(join(repo, '.git/hooks'), { recursive: true });
     git(repo, 'config', 'extensions.worktreeConfig', 'true');
-    if (room.user) await own(repo);
+    if (fixture.user) await own(repo);
     const agent = (await create({
       worktree_mode: 'create_worktree',
       worktree_repo: repo,
       command: plant(repo),
       start: true,
     })) as Agent;
-    await room.plane.finished(agent.id);
-    const canary = join(room.work, 'ran');
+    await fixture.plane.finished(agent.id);
+    const canary = join(fixture.work, 'ran');
     await writeFile(join(repo, 'a.txt'), 'changed\n');
     for (const args of [['status'], ['commit', '-qam', 'x']]) {
       const who = ['-c', 'safe.directory=*', '-c', 'user.name=o', '-c', 'user.email=o@example.com'];
       execFileSync('git', [...who, ...args], { cwd: repo, stdio: 'pipe' });
     }
-    expect(existsSync(join(room.work, 'reflog'))).toBe(false);
-    expect(existsSync(canary), await room.printed(agent.id)).toBe(false);
+    expect(existsSync(join(fixture.work, 'reflog'))).toBe(false);
+    expect(existsSync(canary), await fixture.printed(agent.id)).toBe(false);
   });
 
   sandboxed(`the agent can signal neither the service nor other agents${note}`, async () => {
-    const other = await room.bob.call('createAgent', {
-      body: { name: 'bob', node_id: room.node_id, workdir: room.work, command: 'sleep 1000', start: true },
+    const other = await fixture.bob.call('createAgent', {
+      body: {
+        name: 'bob',
+        node_id: fixture.node_id,
+        workdir: fixture.work,
+        command: 'sleep 1000',
+        start: true,
+      },
     });
-    const [session] = (await room.bob.call('listSessions', {
+    const [session] = (await fixture.bob.call('listSessions', {
       params: { agent_id: other.id },
       query: {},
     })) as { pid: number }[];
-    const pids = [(room.node ?? room.plane).pid, session!.pid];
-    const printed = await room.run(
+    const pids = [(fixture.node ?? fixture.plane).pid, session!.pid];
+    const printed = await fixture.run(
       `for pid in ${pids.join(' ')}; do kill -0 $pid && echo reached $pid; kill -9 $pid; ls /proc/$pid; done`,
     );
     expect(printed).not.toContain('reached');
-    expect((await room.bob.call('getAgent', { params: { agent_id: other.id } })).status).toBe('running');
-    await room.bob.call('stopAgent', { params: { agent_id: other.id }, body: { grace_seconds: 0 } });
+    expect((await fixture.bob.call('getAgent', { params: { agent_id: other.id } })).status).toBe('running');
+    await fixture.bob.call('stopAgent', { params: { agent_id: other.id }, body: { grace_seconds: 0 } });
   });
 
   sandboxed(`the agent can read its own token, but no other session's${note}`, async () => {
-    const body = { name: 'bob', node_id: room.node_id, workdir: room.work, start: true };
-    const other = await room.bob.call('createAgent', {
+    const body = { name: 'bob', node_id: fixture.node_id, workdir: fixture.work, start: true };
+    const other = await fixture.bob.call('createAgent', {
       body: { ...body, command: 'echo "$SVC_ACTOR_TOKEN_FILE"; sleep 1000' },
     });
     let theirs = '';
     while (theirs === '') {
-      theirs = (await room.printed(other.id)).trim();
+      theirs = (await fixture.printed(other.id)).trim();
       await sleep(20);
     }
-    const printed = await room.run(
+    const printed = await fixture.run(
       `test -s "$SVC_ACTOR_TOKEN_FILE" && echo own; cat ${theirs}; ls ${dirname(theirs)}; ls ${dirname(dirname(theirs))}`,
     );
     expect(printed).toMatch(/^own$/m);
     expect(printed).toContain(`cat: ${theirs}: No such file or directory`);
     expect(printed).not.toMatch(/^(token|eyJ|svc_)/m);
-    await room.bob.call('stopAgent', { params: { agent_id: other.id }, body: { grace_seconds: 0 } });
+    await fixture.bob.call('stopAgent', { params: { agent_id: other.id }, body: { grace_seconds: 0 } });
   });
 
   /** Makes the agents' user the owner of a folder, as if an agent had created it. */
   async function own(folder: string): Promise<void> {
-    room.own(folder);
+    fixture.own(folder);
   }
 
   sandboxed(`the agent cannot write any kernel setting${note}`, async () => {
     // Only checks, and changes nothing if the check fails.
-    const printed = await room.run(
+    const printed = await fixture.run(
       'find /proc -writable ! -path "/proc/[0-9]*" ! -type l 2>/dev/null; echo done',
     );
     expect(printed).toBe('done\n');
   });
 
   sandboxed(`a relative link in place of the workdir reveals nothing${note}`, async () => {
-    const folder = await room.folder('relative');
+    const folder = await fixture.folder('relative');
     const path = join(folder, 'wd');
     await mkdir(path);
-    await room.own(folder);
+    await fixture.own(folder);
     const agent = (await create({
       workdir: path,
-      command: `ls -a ${room.data_dir}; cat ${room.data_dir}/hidden`,
+      command: `ls -a ${fixture.data_dir}; cat ${fixture.data_dir}/hidden`,
     })) as Agent;
     const printed: string[] = [];
-    await race(SWAP, path, relative(folder, room.data_dir), 24, async () => {
-      await room.alice.call('startAgent', { params: { agent_id: agent.id } });
-      await room.plane.finished(agent.id);
-      printed.push(await room.printed(agent.id));
+    await race(SWAP, path, relative(folder, fixture.data_dir), 24, async () => {
+      await fixture.alice.call('startAgent', { params: { agent_id: agent.id } });
+      await fixture.plane.finished(agent.id);
+      printed.push(await fixture.printed(agent.id));
     });
     expect(printed.length).toBeGreaterThan(0);
     expect(printed.join('')).not.toMatch(/sesame|secret\.key|node\.json|hidden\n/);
@@ -289,22 +296,22 @@ describe.each(confinements)('with $name', (mode) => {
   sandboxed(
     `a folder that imitates git's record of a worktree gives no access to worktrees of others${note}`,
     async () => {
-      const repo = makeRepository(join(room.work, 'forged'), { 'a.txt': 'one\n' });
-      const forger = await room.folder('forger');
+      const repo = makeRepository(join(fixture.work, 'forged'), { 'a.txt': 'one\n' });
+      const forger = await fixture.folder('forger');
       await mkdir(join(repo, 'worktrees/n'), { recursive: true });
       await writeFile(join(repo, 'worktrees/n/gitdir'), `${forger}/.git\n`);
       await writeFile(join(repo, 'private'), SECRET);
       git(repo, 'add', '--all');
       git(repo, 'commit', '--quiet', '--message', 'forged');
-      await room.own(repo);
-      const theirs = (await room.bob.call('createAgent', {
+      await fixture.own(repo);
+      const theirs = (await fixture.bob.call('createAgent', {
         body: {
-          ...{ name: 'bob', node_id: room.node_id, command: 'true' },
+          ...{ name: 'bob', node_id: fixture.node_id, command: 'true' },
           ...{ worktree_mode: 'create_worktree', worktree_repo: repo },
         },
       })) as Agent;
       await writeFile(join(forger, '.git'), `gitdir: ${theirs.workdir}/worktrees/n\n`);
-      const printed = await room.run(`cat ${theirs.workdir}/private; ls ${theirs.workdir}`, {
+      const printed = await fixture.run(`cat ${theirs.workdir}/private; ls ${theirs.workdir}`, {
         workdir: forger,
       });
       expect(printed).not.toMatch(/sesame|a\.txt/);
@@ -314,11 +321,11 @@ describe.each(confinements)('with $name', (mode) => {
   attack(`writing to a session's control channel does not decide what a stop ends${note}`, async () => {
     const victim = spawn('sleep', ['1000'], { stdio: 'ignore' });
     try {
-      const agent = await room.start('while :; do sleep 0.1; done');
-      const control = join(room.data_dir, 'sessions', agent.session_id!, 'pipes/ctl');
+      const agent = await fixture.start('while :; do sleep 0.1; done');
+      const control = join(fixture.data_dir, 'sessions', agent.session_id!, 'pipes/ctl');
       await writeFile(control, `keeper ${victim.pid}\nmain ${victim.pid}\nout\n`, { flag: 'a' });
       await sleep(300);
-      await room.alice.call('stopAgent', { params: { agent_id: agent.id }, body: { grace_seconds: 0 } });
+      await fixture.alice.call('stopAgent', { params: { agent_id: agent.id }, body: { grace_seconds: 0 } });
       expect([victim.exitCode, victim.signalCode]).toEqual([null, null]);
     } finally {
       victim.kill('SIGKILL');
@@ -329,8 +336,8 @@ describe.each(confinements)('with $name', (mode) => {
   async function arm(repo: string, how: string, included: string): Promise<void> {
     const program = `${included}.sh`;
     const steps = [
-      `cat '${room.data_dir}/hidden'`,
-      `echo x >'${room.data_dir}/planted'`,
+      `cat '${fixture.data_dir}/hidden'`,
+      `echo x >'${fixture.data_dir}/planted'`,
       `mkdir -p '${repo}/.git/hooks'`,
       'cat /proc/1/environ',
     ];
@@ -342,40 +349,40 @@ describe.each(confinements)('with $name', (mode) => {
     git(repo, '-c', 'filter.evil.clean=', 'add', '--all');
     git(repo, '-c', 'filter.evil.clean=', 'commit', '--quiet', '--message', 'armed');
     for (const path of [program, included])
-      await chown(path, room.user?.uid ?? process.getuid!(), room.user?.gid ?? process.getgid!());
+      await chown(path, fixture.user?.uid ?? process.getuid!(), fixture.user?.gid ?? process.getgid!());
     await rm(`${included}.out`, { force: true });
   }
 
   async function changesOf(agent: Agent): Promise<void> {
-    await room.alice.call('getChanges', { params: { agent_id: agent.id } }).catch(() => {});
+    await fixture.alice.call('getChanges', { params: { agent_id: agent.id } }).catch(() => {});
   }
 
   async function mustBeUntouched(repo: string): Promise<void> {
-    expect(existsSync(join(room.data_dir, 'planted'))).toBe(false);
+    expect(existsSync(join(fixture.data_dir, 'planted'))).toBe(false);
     expect(existsSync(join(repo, '.git/hooks/planted'))).toBe(false);
-    for (const name of (await readdir(room.work)).filter((each) => each.endsWith('.out'))) {
-      const said = await readFile(join(room.work, name), 'utf8');
+    for (const name of (await readdir(fixture.work)).filter((each) => each.endsWith('.out'))) {
+      const said = await readFile(join(fixture.work, name), 'utf8');
       expect(said).not.toContain('sesame');
-      if (room.user) expect(said).not.toMatch(/^0$/m);
+      if (fixture.user) expect(said).not.toMatch(/^0$/m);
     }
   }
 
   /** A script that plants a program wherever somebody else's git might run it. */
   function plant(repo: string): string {
     const dir = `${repo}/.git`;
-    const program = `${room.work}/payload.sh`;
-    const run = `printf '#!/bin/sh\\necho ran >>${room.work}/ran\\n' >${program}; chmod +x ${program}`;
-    const config = `printf '[core]\\n\\tfsmonitor = ${program}\\n\\thooksPath = ${room.work}\\n'`;
-    const other = `${room.work}/other.git`;
+    const program = `${fixture.work}/payload.sh`;
+    const run = `printf '#!/bin/sh\\necho ran >>${fixture.work}/ran\\n' >${program}; chmod +x ${program}`;
+    const config = `printf '[core]\\n\\tfsmonitor = ${program}\\n\\thooksPath = ${fixture.work}\\n'`;
+    const other = `${fixture.work}/other.git`;
     return [
       run,
-      `cp ${program} ${room.work}/pre-commit`,
+      `cp ${program} ${fixture.work}/pre-commit`,
       `git init -q --bare ${other}; ${config} >>${other}/config`,
       `${config} >>${dir}/config`,
       `mkdir ${dir}/hooks; cp ${program} ${dir}/hooks/pre-commit`,
       `${config} >${dir}/config.worktree`,
       `echo ${other} >${dir}/commondir`,
-      `for log in HEAD refs/heads/main; do ln -sf ${room.work}/reflog ${dir}/logs/$log; done`,
+      `for log in HEAD refs/heads/main; do ln -sf ${fixture.work}/reflog ${dir}/logs/$log; done`,
       `for own in ${dir}/worktrees/*; do ${config} >$own/config.worktree; echo ${other} >$own/commondir; done`,
       `rm -f .git; mv .git .git.old; cp -r ${other} .git`,
       'true',
@@ -387,19 +394,22 @@ describe('with a sandbox', () => {
   const mode: Confined = { run_as: false, sandbox: true, remote: false };
   const missing = confinementMissing(mode);
   const attack = test.skipIf(missing !== null);
-  let room: AttackRoom;
+  let fixture: AttackFixture;
   beforeAll(async () => {
-    if (missing === null) room = await AttackRoom.open(mode);
+    if (missing === null) fixture = await AttackFixture.open(mode);
   });
-  afterAll(() => room?.close());
+  afterAll(() => fixture?.close());
 
   attack('rejects a safe path above a hidden folder, at the start and at runtime', async () => {
-    const above = join(room.data_dir, '..');
-    await room.plane.kill('SIGTERM');
-    await expect(room.plane.start({ SVC_SAFE_PATHS: above })).rejects.toThrow('agents.sandbox cannot hide');
-    await room.plane.start({ SVC_SAFE_PATHS: '' });
-    const change = (safe_paths: string[]) => room.plane.client.call('updateConfig', { body: { safe_paths } });
+    const above = join(fixture.data_dir, '..');
+    await fixture.plane.kill('SIGTERM');
+    await expect(fixture.plane.start({ SVC_SAFE_PATHS: above })).rejects.toThrow(
+      'agents.sandbox cannot hide',
+    );
+    await fixture.plane.start({ SVC_SAFE_PATHS: '' });
+    const change = (safe_paths: string[]) =>
+      fixture.plane.client.call('updateConfig', { body: { safe_paths } });
     await expect(change([above])).rejects.toThrow('agents.sandbox cannot hide');
-    await change([room.work]);
+    await change([fixture.work]);
   });
 });

@@ -1,9 +1,9 @@
 /** Passkeys against the real program: forged and replayed responses, credentials of others, and changes of passkeys. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Client } from '../../src/client/client.ts';
-import { type Asked, ask } from '../../src/testing/ask.ts';
 import { Authenticator, type Forgery } from '../../src/testing/authenticator.ts';
 import { ROOT, TestPlane } from '../../src/testing/plane.ts';
+import { type HttpAnswer, sendRequest } from '../../src/testing/send-request.ts';
 
 const PASSWORD = 'quite a long password';
 const NOT_ACCEPTED = 'passkey was not accepted';
@@ -31,13 +31,13 @@ beforeAll(async () => {
 });
 afterAll(() => plane.close());
 
-const post = (path: string, body?: unknown, token?: string, method = 'POST'): Promise<Asked> =>
-  ask(plane.url, path, {
+const post = (path: string, body?: unknown, token?: string, method = 'POST'): Promise<HttpAnswer> =>
+  sendRequest(plane.url, path, {
     ...{ from: `127.0.3.${1 + (addresses++ % 250)}`, method },
     ...(body !== undefined && { body }),
     ...(token !== undefined && { token }),
   });
-const parsed = ({ text }: Asked) => JSON.parse(text);
+const parsed = ({ text }: HttpAnswer) => JSON.parse(text);
 
 async function signIn(username: string): Promise<string> {
   return parsed(await post('/api/login', { username, password: PASSWORD })).token;
@@ -61,12 +61,12 @@ const startLogin = async () => parsed(await post('/api/passkeys/login/start'));
 const finishLogin = (login_id: string, response: unknown) =>
   post('/api/passkeys/login/finish', { login_id, response });
 
-async function login(device: Authenticator, forged: Forgery = {}): Promise<Asked> {
+async function login(device: Authenticator, forged: Forgery = {}): Promise<HttpAnswer> {
   const { login_id, options } = await startLogin();
   return finishLogin(login_id, device.login(options, forged));
 }
 
-const said = ({ status, error }: Asked) => [status, error];
+const said = ({ status, error }: HttpAnswer) => [status, error];
 const passkeys = async ({ token }: Person): Promise<string[]> =>
   parsed(await post('/api/me', undefined, token, 'GET')).passkeys.map(({ id }: { id: string }) => id);
 

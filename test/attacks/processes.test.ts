@@ -10,7 +10,7 @@ import { commandLine, isAlive, type ProcessStat, readAllStats } from '../../src/
 import type { Agent } from '../../src/features/agents/rules.ts';
 import { findCgroupParent } from '../../src/node/processes/cgroup.ts';
 import { SessionFiles } from '../../src/node/sessions/session-files.ts';
-import { AttackRoom, confinementMissing, confinements } from '../../src/testing/attack-room.ts';
+import { AttackFixture, confinementMissing, confinements } from '../../src/testing/attack-fixture.ts';
 import { SVC } from '../../src/testing/plane.ts';
 import { makeRepository } from '../../src/testing/repository.ts';
 
@@ -59,23 +59,23 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
   const sandboxed = (name: string, body: () => Promise<void>) => {
     if (mode.sandbox) attack(name, body);
   };
-  let room: AttackRoom;
+  let fixture: AttackFixture;
   let starter: string;
 
   beforeAll(async () => {
     if (missing !== null) return;
     starter = await mkdtemp(join(tmpdir(), 'svc-starter-'));
     await writeFile(join(starter, 'svc'), STARTER, { mode: 0o755 });
-    room = await AttackRoom.open(mode, {}, join(starter, 'svc'));
-    await writeFile(join(room.data_dir, 'hidden'), SECRET, { mode: 0o600 });
+    fixture = await AttackFixture.open(mode, {}, join(starter, 'svc'));
+    await writeFile(join(fixture.data_dir, 'hidden'), SECRET, { mode: 0o600 });
   });
   afterAll(async () => {
-    await room?.close();
+    await fixture?.close();
     if (starter) await rm(starter, { recursive: true });
   });
 
   sandboxed('an agent cannot mount the cgroups of the service', async () => {
-    const printed = await room.run(CGROUPS);
+    const printed = await fixture.run(CGROUPS);
     expect(printed.split('\n')).toEqual([
       'clone: Operation not permitted',
       'unshare: Operation not permitted',
@@ -84,27 +84,27 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
   });
 
   const stop = (agent: Agent) =>
-    room.alice.call('stopAgent', { params: { agent_id: agent.id }, body: { grace_seconds: 0 } });
+    fixture.alice.call('stopAgent', { params: { agent_id: agent.id }, body: { grace_seconds: 0 } });
   const printed = async (agent: Agent, text: string) => {
-    while (!(await room.printed(agent.id)).includes(text)) await sleep(20);
+    while (!(await fixture.printed(agent.id)).includes(text)) await sleep(20);
   };
   const handleOf = async (agent: Agent) =>
-    new SessionFiles(join(room.data_dir, 'sessions', agent.session_id!)).readHandle()!;
+    new SessionFiles(join(fixture.data_dir, 'sessions', agent.session_id!)).readHandle()!;
   const sessionOf = async (agent: Agent) => {
     const params = { agent_id: agent.id };
-    return ((await room.alice.call('listSessions', { params, query: {} })) as { cleanup: string }[])[0]!;
+    return ((await fixture.alice.call('listSessions', { params, query: {} })) as { cleanup: string }[])[0]!;
   };
 
   /** Gives a folder worker a job and returns its processes; with a sandbox, bubblewrap's two come first. */
   const worker = async (): Promise<ProcessStat[]> => {
-    await room.alice.call('getChanges', { params: { agent_id: (await idle()).id } });
+    await fixture.alice.call('getChanges', { params: { agent_id: (await idle()).id } });
     const table = new Map(readAllStats().map((stat) => [stat.pid, stat]));
     const ways = [...table.values()]
       .filter((stat) => stat.name !== 'bwrap' && /folders[/-]worker\.[jt]s/.test(commandLine(stat)))
       .map((stat) => {
         const way: ProcessStat[] = [];
         for (let at = stat; at; at = table.get(at.ppid)!) {
-          if (at.pid === room.plane.pid) return way;
+          if (at.pid === fixture.plane.pid) return way;
           way.unshift(at);
         }
         return [];
@@ -116,21 +116,21 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
   let made: Promise<Agent> | undefined;
   const idle = () => {
     made ??= (async () => {
-      const workdir = makeRepository(join(room.work, 'repository'), { 'a.txt': 'one\n' });
-      room.own(workdir);
-      const body = { name: 'idle', node_id: room.node_id, workdir, command: 'true' };
-      return room.alice.call('createAgent', { body });
+      const workdir = makeRepository(join(fixture.work, 'repository'), { 'a.txt': 'one\n' });
+      fixture.own(workdir);
+      const body = { name: 'idle', node_id: fixture.node_id, workdir, command: 'true' };
+      return fixture.alice.call('createAgent', { body });
     })();
     return made;
   };
 
   attack('agents do not inherit the descriptors that the service inherited', async () => {
-    const via = `/proc/self/fd/20/..${room.data_dir}`;
-    const seen = await room.run(`ls /proc/self/fd/; cat ${via}/hidden; echo x >${via}/planted`);
+    const via = `/proc/self/fd/20/..${fixture.data_dir}`;
+    const seen = await fixture.run(`ls /proc/self/fd/; cat ${via}/hidden; echo x >${via}/planted`);
     expect(seen).not.toContain('sesame');
     expect(seen).not.toMatch(/^20$/m);
-    expect(existsSync(join(room.data_dir, 'planted'))).toBe(false);
-    for (const pid of [room.plane.pid, ...(await worker()).map((stat) => stat.pid)]) {
+    expect(existsSync(join(fixture.data_dir, 'planted'))).toBe(false);
+    for (const pid of [fixture.plane.pid, ...(await worker()).map((stat) => stat.pid)]) {
       const folder = `/proc/${pid}/fd`;
       expect(readdirSync(folder).map((fd) => linkOf(join(folder, fd)))).not.toContain('/');
     }
@@ -138,8 +138,8 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
 
   sandboxed('an agent that stops its namespace’s init can still be ended', async () => {
     const [stopped, ending] = (await Promise.all([
-      room.start(`${HOLD_INIT}; while :; do sleep 0.2; done`),
-      room.start(`${HOLD_INIT}; exit 0`),
+      fixture.start(`${HOLD_INIT}; while :; do sleep 0.2; done`),
+      fixture.start(`${HOLD_INIT}; exit 0`),
     ])) as [Agent, Agent];
     await Promise.all([printed(stopped, 'held'), printed(ending, 'held')]);
     const inits = (await Promise.all([stopped, ending].map(handleOf))).map(({ init }) => init!);
@@ -147,7 +147,7 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
     await stop(stopped);
     expect(isAlive(inits[0]!)).toBe(false);
     for (const agent of [stopped, ending]) {
-      await room.plane.finished(agent.id);
+      await fixture.plane.finished(agent.id);
       expect(await sessionOf(agent)).toMatchObject({ cleanup: 'proven' });
     }
     expect(isAlive(inits[1]!)).toBe(false);
@@ -161,12 +161,12 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
   unboxed('writing to another session’s control channel frees no process and starts no helpers', async () => {
     const flee =
       'exit if fork; setsid; exit if fork; %ENV = (); open STDIN, "</dev/null"; open $_, ">/dev/null" for *STDOUT, *STDERR; exec "sleep", "4242.5"';
-    const agent = await room.start(`echo up; exec perl -MPOSIX -e '${flee}' & exec sleep 1000`);
+    const agent = await fixture.start(`echo up; exec perl -MPOSIX -e '${flee}' & exec sleep 1000`);
     await printed(agent, 'up');
     const fled = () => readAllStats().filter((stat) => commandLine(stat) === 'sleep 4242.5');
     await expect.poll(fled).toHaveLength(1);
     const before = await handleOf(agent);
-    const control = join(room.data_dir, 'sessions', agent.session_id!, 'pipes/ctl');
+    const control = join(fixture.data_dir, 'sessions', agent.session_id!, 'pipes/ctl');
     await writeFile(control, 'nocgroup\nout\nerr\nfeed\n', { flag: 'a' });
     try {
       // The keeper works in order: once this pump is replaced, it has read the rest.
@@ -191,11 +191,11 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
   sandboxed('a blocked folder worker ends with the service', async () => {
     const processes = await worker();
     process.kill(processes.at(-1)!.pid, 'SIGSTOP');
-    await room.plane.kill('SIGKILL');
+    await fixture.plane.kill('SIGKILL');
     try {
       await expect.poll(() => processes.filter(isAlive)).toEqual([]);
     } finally {
-      await room.plane.start();
+      await fixture.plane.start();
     }
   });
 
@@ -203,20 +203,20 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
     sandboxed(
       'file systems that the host mounts later appear neither for agents nor for folder workers',
       async () => {
-        const later = join(room.repos, 'later');
+        const later = join(fixture.repos, 'later');
         await mkdir(later);
-        const agent = await room.start(
+        const agent = await fixture.start(
           `echo up; until [ -e go ]; do sleep 0.05; done; cat ${later}/file; echo x >${later}/mark; echo end`,
         );
         await printed(agent, 'up');
         const { pid } = (await worker()).at(-1)!;
         const host = (...argv: string[]) =>
-          execFileSync('nsenter', ['--target', `${room.plane.pid}`, '--mount', '--', ...argv]).toString();
+          execFileSync('nsenter', ['--target', `${fixture.plane.pid}`, '--mount', '--', ...argv]).toString();
         host('mount', '-t', 'tmpfs', '-o', 'mode=1777', 'none', later);
         host('sh', '-c', `echo mounted later >${later}/file`);
-        await writeFile(join(room.work, 'go'), '');
+        await writeFile(join(fixture.work, 'go'), '');
         await printed(agent, 'end');
-        expect(await room.printed(agent.id)).not.toContain('mounted later');
+        expect(await fixture.printed(agent.id)).not.toContain('mounted later');
         expect(host('ls', later)).toBe('file\n');
         expect(readFileSync(`/proc/${pid}/mountinfo`, 'utf8')).not.toContain(later);
       },
@@ -227,7 +227,7 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
     const first = process.arch === 'arm64' ? 217 : 248;
     const call = `syscall(${first} + $_, $_ == 2 ? (0, -3, 0) : ($type, $name, 0, 0, 0))`;
     const ask = `($type, $name) = ("user", "x"); for (0, 1, 2) { print ${call}, " ", $! + 0, "\\n" }`;
-    expect(await room.run(['perl', '-e', ask])).toBe('-1 1\n'.repeat(3));
+    expect(await fixture.run(['perl', '-e', ask])).toBe('-1 1\n'.repeat(3));
     const { pid } = (await worker()).at(-1)!;
     expect(readFileSync(`/proc/${pid}/status`, 'utf8')).toMatch(/^Seccomp:\t2$/m);
   });

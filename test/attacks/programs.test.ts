@@ -23,7 +23,7 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Client } from '../../src/client/client.ts';
 import type { Agent } from '../../src/features/agents/rules.ts';
-import { AttackRoom, confinementMissing, confinements } from '../../src/testing/attack-room.ts';
+import { AttackFixture, confinementMissing, confinements } from '../../src/testing/attack-fixture.ts';
 import { TestPlane } from '../../src/testing/plane.ts';
 
 const SECRET = 'a secret of the service, 71be';
@@ -33,8 +33,8 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
   const missing = confinementMissing(mode);
   const attack = test.skipIf(missing !== null);
   const note = missing === null ? '' : ` (needs ${missing})`;
-  let room: AttackRoom;
-  /** A folder of the operator, outside of the attack room. */
+  let fixture: AttackFixture;
+  /** A folder of the operator, outside of the attack fixture. */
   let machine: string;
 
   beforeAll(async () => {
@@ -42,10 +42,10 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
     const above = process.getuid?.() === 0 ? '/srv' : homedir();
     machine = await realpath(await mkdtemp(join(above, 'svc-programs-')));
     await chmod(machine, 0o755);
-    room = await AttackRoom.open(mode);
+    fixture = await AttackFixture.open(mode);
   });
   afterAll(async () => {
-    await room?.close();
+    await fixture?.close();
     if (machine) await rm(machine, { recursive: true, force: true });
   });
 
@@ -58,10 +58,10 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
     await symlink(await realpath(join(package_root, 'node_modules')), join(folder, 'node_modules'));
     return join(folder, 'bin/svc');
   };
-  /** A service that is not started yet, with the same confinement as the room's. */
+  /** A service that is not started yet, with the same confinement as the fixture's. */
   const prepare = async (program: string, more: Record<string, string>): Promise<TestPlane> => {
-    const { SVC_AGENTS_SANDBOX = 'none', SVC_AGENTS_RUN_AS = '' } = room.plane.env;
-    const confined = { SVC_AGENTS_SANDBOX, SVC_AGENTS_RUN_AS, HOME: room.home };
+    const { SVC_AGENTS_SANDBOX = 'none', SVC_AGENTS_RUN_AS = '' } = fixture.plane.env;
+    const confined = { SVC_AGENTS_SANDBOX, SVC_AGENTS_RUN_AS, HOME: fixture.home };
     const plane = await TestPlane.prepare({ base: machine, program, env: { ...confined, ...more } });
     await chmod(plane.folder, 0o711);
     return plane;
@@ -92,17 +92,17 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
         const tools = join(machine, 'tools');
         await mkdir(tools);
         const PATH = `${join(tools, 'bin')}:${process.env.PATH}`;
-        await room.plane.kill('SIGTERM');
+        await fixture.plane.kill('SIGTERM');
         const why = `agents may write to ${tools} and so put programs into ${tools}/bin`;
-        await expect(room.plane.start({ PATH, SVC_SAFE_PATHS: tools })).rejects.toThrow(why);
-        await room.plane.start({ PATH, SVC_SAFE_PATHS: '' });
+        await expect(fixture.plane.start({ PATH, SVC_SAFE_PATHS: tools })).rejects.toThrow(why);
+        await fixture.plane.start({ PATH, SVC_SAFE_PATHS: '' });
         const change = (safe_paths: string[]) =>
-          room.plane.client.call('updateConfig', { body: { safe_paths } });
+          fixture.plane.client.call('updateConfig', { body: { safe_paths } });
         await expect(change([`${tools}/x/..`])).rejects.toThrow(why);
-        await change([`${room.work}/`]);
-        expect(await room.run('echo it runs')).toContain('it runs');
-        await room.plane.kill('SIGTERM');
-        await room.plane.start();
+        await change([`${fixture.work}/`]);
+        expect(await fixture.run('echo it runs')).toContain('it runs');
+        await fixture.plane.kill('SIGTERM');
+        await fixture.plane.start();
       },
     );
 
@@ -110,9 +110,9 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
       const trees = join(machine, 'trees');
       await mkdir(trees);
       const both = { SVC_WORKTREE_DEFAULT_ROOT: trees, SVC_WORKTREE_REPO_ROOTS: trees };
-      await room.plane.kill('SIGTERM');
-      await expect(room.plane.start(both)).rejects.toThrow(`agents.sandbox hides ${trees} from agents`);
-      await room.plane.start();
+      await fixture.plane.kill('SIGTERM');
+      await expect(fixture.plane.start(both)).rejects.toThrow(`agents.sandbox hides ${trees} from agents`);
+      await fixture.plane.start();
     });
   }
 
@@ -120,7 +120,7 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
     attack(`the agents' user cannot replace the package of the service${note}`, async () => {
       const theirs = join(machine, 'theirs');
       const program = await install(join(theirs, 'svc'));
-      room.own(theirs);
+      fixture.own(theirs);
       await chown(join(theirs, 'svc'), 0, 0);
       const plane = await prepare(program, {});
       try {
@@ -153,53 +153,53 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
         const script = `#!/bin/sh\n[ "$(id -u)" != 0 ] || echo "${name} $*" >>${theirs}/ran\nPATH=/usr/bin:/bin exec ${name} "$@"\n`;
         await writeFile(join(theirs, name), script, { mode: 0o755 });
       }
-      room.own(theirs);
-      await room.plane.kill('SIGTERM');
+      fixture.own(theirs);
+      await fixture.plane.kill('SIGTERM');
       const PATH = `${theirs}:${process.env.PATH}`;
-      await room.plane.start({ PATH });
-      expect((await room.plane.cli(['doctor'], { env: { PATH } })).stdout).toContain('agents.run_as');
+      await fixture.plane.start({ PATH });
+      expect((await fixture.plane.cli(['doctor'], { env: { PATH } })).stdout).toContain('agents.run_as');
       const body = { name: 'x', node_id: 'main', worktree_mode: 'create_worktree', argv: ['true'] };
-      const agent = (await room.alice.call('createAgent', {
+      const agent = (await fixture.alice.call('createAgent', {
         body: { ...body, start: true } as never,
       })) as Agent;
-      await room.plane.finished(agent.id);
-      await room.alice.call('deleteAgent', { params: { agent_id: agent.id } });
+      await fixture.plane.finished(agent.id);
+      await fixture.alice.call('deleteAgent', { params: { agent_id: agent.id } });
       expect(existsSync(join(theirs, 'ran')) ? await readFile(join(theirs, 'ran'), 'utf8') : '').toBe('');
-      await room.plane.kill('SIGTERM');
-      await room.plane.start();
+      await fixture.plane.kill('SIGTERM');
+      await fixture.plane.start();
     });
   }
 
   if (mode.run_as && mode.sandbox) {
     attack(`settings of others stay hidden after the data directory moves${note}`, async () => {
       // The agents' user has no home in the tests, so this creates what one of Bob's agents would leave.
-      const beside = dirname(room.data_dir);
+      const beside = dirname(fixture.data_dir);
       const [state] = (await readdir(beside)).filter((name) => name.startsWith('svc-state-'));
-      const left = join(beside, state!, `${room.user!.uid}`, 'usr_bob', 'claude/.claude');
+      const left = join(beside, state!, `${fixture.user!.uid}`, 'usr_bob', 'claude/.claude');
       await mkdir(left, { recursive: true });
       for (const folder of [dirname(dirname(dirname(left))), dirname(dirname(left)), dirname(left)]) {
         await chmod(folder, 0o711);
       }
       await writeFile(join(left, 'note'), SECRET);
-      room.own(left);
-      await room.plane.kill('SIGTERM');
-      const moved = `${room.data_dir}-moved`;
-      await rename(room.data_dir, moved);
-      await symlink(moved, room.data_dir);
-      await room.plane.start({ SVC_DATA_DIR: moved });
-      expect(await run(room.alice, `cat ${left}/note; ls -A ${left}`)).not.toMatch(/71be|^note$/m);
-      await room.plane.kill('SIGTERM');
-      await rm(room.data_dir);
-      await rename(moved, room.data_dir);
-      await room.plane.start();
-      expect(await run(room.alice, `cat ${left}/note; ls -A ${left}`)).not.toMatch(/71be|^note$/m);
+      fixture.own(left);
+      await fixture.plane.kill('SIGTERM');
+      const moved = `${fixture.data_dir}-moved`;
+      await rename(fixture.data_dir, moved);
+      await symlink(moved, fixture.data_dir);
+      await fixture.plane.start({ SVC_DATA_DIR: moved });
+      expect(await run(fixture.alice, `cat ${left}/note; ls -A ${left}`)).not.toMatch(/71be|^note$/m);
+      await fixture.plane.kill('SIGTERM');
+      await rm(fixture.data_dir);
+      await rename(moved, fixture.data_dir);
+      await fixture.plane.start();
+      expect(await run(fixture.alice, `cat ${left}/note; ls -A ${left}`)).not.toMatch(/71be|^note$/m);
     });
   }
 
   const run = async (who: Client, command: string): Promise<string> => {
-    const body = { name: 'x', node_id: room.node_id, workdir: room.work, command, start: true };
+    const body = { name: 'x', node_id: fixture.node_id, workdir: fixture.work, command, start: true };
     const agent = await who.call('createAgent', { body });
-    await room.plane.finished(agent.id);
-    return room.printed(agent.id);
+    await fixture.plane.finished(agent.id);
+    return fixture.printed(agent.id);
   };
 });

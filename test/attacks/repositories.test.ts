@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sleep } from '../../src/base/async.ts';
 import type { Client } from '../../src/client/client.ts';
 import type { Agent } from '../../src/features/agents/rules.ts';
-import { AttackRoom, confinementMissing, confinements } from '../../src/testing/attack-room.ts';
+import { AttackFixture, confinementMissing, confinements } from '../../src/testing/attack-fixture.ts';
 import { run } from '../../src/testing/cli.ts';
 import { git, makeRepository } from '../../src/testing/repository.ts';
 
@@ -21,18 +21,18 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
   const missing = confinementMissing(mode);
   const attack = test.skipIf(missing !== null);
   const note = missing === null ? '' : ` (needs ${missing})`;
-  let room: AttackRoom;
+  let fixture: AttackFixture;
 
   beforeAll(async () => {
     if (missing !== null) return;
-    room = await AttackRoom.open(mode);
+    fixture = await AttackFixture.open(mode);
   });
-  afterAll(() => room?.close());
+  afterAll(() => fixture?.close());
 
   function repository(name: string): string {
-    const repo = makeRepository(join(room.repos, name), { 'a.txt': 'one\n' });
+    const repo = makeRepository(join(fixture.repos, name), { 'a.txt': 'one\n' });
     git(repo, 'config', 'extensions.worktreeConfig', 'true');
-    room.own(repo);
+    fixture.own(repo);
     return repo;
   }
 
@@ -40,7 +40,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
   function inWorktree(client: Client, repo: string, command: string): Promise<Agent> {
     return client.call('createAgent', {
       body: {
-        ...{ name: 'worker', node_id: room.node_id, command, start: true },
+        ...{ name: 'worker', node_id: fixture.node_id, command, start: true },
         ...{ worktree_mode: 'create_worktree', worktree_repo: repo },
       },
     });
@@ -49,9 +49,9 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
   /** Waits until an agent has printed a word. */
   async function untilPrinted(agent: Agent, word: string): Promise<void> {
     for (;;) {
-      const said = await room.printed(agent.id);
+      const said = await fixture.printed(agent.id);
       if (said.includes(word)) return;
-      const { status } = await room.plane.get(agent.id);
+      const { status } = await fixture.plane.get(agent.id);
       expect(status, `${said} (waiting for ${word})`).toBe('running');
       await sleep(20);
     }
@@ -61,12 +61,12 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     `a record that an agent forges in a repository's objects gives access to no folder${note}`,
     async () => {
       const repo = repository('objects');
-      const bob = await inWorktree(room.bob, repo, `echo '${PRIVATE}' >notes.txt`);
-      await room.plane.finished(bob.id);
-      const forger = await room.folder('objects-forger');
+      const bob = await inWorktree(fixture.bob, repo, `echo '${PRIVATE}' >notes.txt`);
+      await fixture.plane.finished(bob.id);
+      const forger = await fixture.folder('objects-forger');
       const made_up = `${repo}/.git/objects/w`;
       const racer = await inWorktree(
-        room.alice,
+        fixture.alice,
         repo,
         `mkdir -p ${made_up}/worktrees/n ${made_up}/objects ${made_up}/foo &&
       echo ${forger}/.git >${made_up}/worktrees/n/gitdir && echo 'gitdir: ${made_up}/worktrees/n' >${forger}/.git &&
@@ -75,19 +75,19 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
         syscall(${EXCHANGE}, -100, $p, -100, "$p.link", 2); select(undef, undef, undef, 0.02) }' ${made_up}/foo`,
       );
       await untilPrinted(racer, 'swapping');
-      const reader = await room.alice.call('createAgent', {
+      const reader = await fixture.alice.call('createAgent', {
         body: {
-          ...{ name: 'reader', node_id: room.node_id, workdir: forger },
+          ...{ name: 'reader', node_id: fixture.node_id, workdir: forger },
           command: `cat ${made_up}/foo/notes.txt; touch ${made_up}/objects/planted; echo done`,
         },
       });
       for (let n = 0; n < 16; n++) {
-        await room.alice.call('startAgent', { params: { agent_id: reader.id } });
-        await room.plane.finished(reader.id);
+        await fixture.alice.call('startAgent', { params: { agent_id: reader.id } });
+        await fixture.plane.finished(reader.id);
       }
-      await inWorktree(room.alice, repo, `touch ${made_up}/foo.stop`);
-      await room.plane.finished(racer.id);
-      const said = await room.printed(reader.id);
+      await inWorktree(fixture.alice, repo, `touch ${made_up}/foo.stop`);
+      await fixture.plane.finished(racer.id);
+      const said = await fixture.printed(reader.id);
       expect(said).toContain('done');
       expect(said).not.toContain(PRIVATE);
       expect(existsSync(`${made_up}/objects/planted`)).toBe(false);
@@ -101,13 +101,13 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
       const guarded = `${repo}/.git`;
       const head = readFileSync(`${guarded}/HEAD`, 'utf8');
       const before = readdirSync(guarded);
-      const folder = await room.folder('two-faced');
-      const payload = join(room.work, 'payload.sh');
-      writeFileSync(payload, `#!/bin/sh\ntouch ${room.work}/ran\n`);
+      const folder = await fixture.folder('two-faced');
+      const payload = join(fixture.work, 'payload.sh');
+      writeFileSync(payload, `#!/bin/sh\ntouch ${fixture.work}/ran\n`);
       chmodSync(payload, 0o755);
       // One version names the protected repository, the other the agent's own, whose records lead to the protected one.
       const racer =
-        await room.start(`cd ${folder} && mkdir -p g e/info e/worktrees && cp ${guarded}/HEAD g/HEAD &&
+        await fixture.start(`cd ${folder} && mkdir -p g e/info e/worktrees && cp ${guarded}/HEAD g/HEAD &&
       echo ${guarded} >g/commondir && cp ${guarded}/HEAD e/HEAD &&
       printf '[core]\\n\\trepositoryformatversion = 1\\n\\tbare = false\\n\\tsparseCheckout = true\\n[extensions]\\n\\tworktreeConfig = true\\n' >e/config &&
       printf '[core]\\n\\tfsmonitor = ${payload}\\n' >e/config.worktree &&
@@ -131,21 +131,26 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
         }' ${folder} ${guarded}`);
       await untilPrinted(racer, 'swapping');
       for (let n = 0; n < 12; n++) {
-        const made = room.alice.call('createAgent', {
+        const made = fixture.alice.call('createAgent', {
           body: {
-            ...{ name: 'w', node_id: room.node_id, worktree_mode: 'create_worktree', worktree_repo: folder },
-            ...{ workdir: join(room.work, `try-${n}/planted`), command: 'true' },
+            ...{
+              name: 'w',
+              node_id: fixture.node_id,
+              worktree_mode: 'create_worktree',
+              worktree_repo: folder,
+            },
+            ...{ workdir: join(fixture.work, `try-${n}/planted`), command: 'true' },
           },
         });
         await made.catch(() => null);
       }
       writeFileSync(`${folder}/stop`, '');
-      await room.plane.finished(racer.id);
+      await fixture.plane.finished(racer.id);
       const added = readdirSync(guarded).filter((name) => !before.includes(name));
       expect(added.filter((name) => !['worktrees', 'logs', 'packed-refs'].includes(name))).toEqual([]);
       expect(readFileSync(`${guarded}/HEAD`, 'utf8')).toBe(head);
       git(repo, '-c', 'safe.directory=*', 'status', '--short');
-      expect(existsSync(join(room.work, 'ran'))).toBe(false);
+      expect(existsSync(join(fixture.work, 'ran'))).toBe(false);
     },
   );
 
@@ -153,10 +158,10 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     const repo = repository('fifo');
     const command =
       'record=$(git rev-parse --git-dir) && rm "$record/HEAD" && mkfifo "$record/HEAD" "$record/locked"';
-    const blocker = await inWorktree(room.alice, repo, command);
-    expect(await room.plane.finished(blocker.id)).toMatchObject({ exit_code: 0 });
-    const bob = await inWorktree(room.bob, repo, 'git log --oneline');
-    expect(await room.plane.finished(bob.id)).toMatchObject({ exit_code: 0 });
+    const blocker = await inWorktree(fixture.alice, repo, command);
+    expect(await fixture.plane.finished(blocker.id)).toMatchObject({ exit_code: 0 });
+    const bob = await inWorktree(fixture.bob, repo, 'git log --oneline');
+    expect(await fixture.plane.finished(bob.id)).toMatchObject({ exit_code: 0 });
   });
 
   attack(
@@ -170,18 +175,18 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
         'objects/pack/multi-pack-index',
       ];
       const blocker = await inWorktree(
-        room.alice,
+        fixture.alice,
         repo,
         `record=$(git rev-parse --absolute-git-dir) && cd ${repo}/.git && mkdir -p "$record/rebase-merge" objects/info &&
       rm -f ${places.join(' ')} && mkfifo ${places.join(' ')} "$record/rebase-merge/update-refs"`,
       );
-      expect(await room.plane.finished(blocker.id), await room.printed(blocker.id)).toMatchObject({
+      expect(await fixture.plane.finished(blocker.id), await fixture.printed(blocker.id)).toMatchObject({
         exit_code: 0,
       });
-      const bob = await inWorktree(room.bob, repo, 'git log --oneline --all');
-      expect(await room.plane.finished(bob.id)).toMatchObject({ exit_code: 0 });
+      const bob = await inWorktree(fixture.bob, repo, 'git log --oneline --all');
+      expect(await fixture.plane.finished(bob.id)).toMatchObject({ exit_code: 0 });
       const query = { delete_worktree: true };
-      await room.bob.call('deleteAgent', { params: { agent_id: bob.id }, query });
+      await fixture.bob.call('deleteAgent', { params: { agent_id: bob.id }, query });
       expect(existsSync(bob.workdir)).toBe(false);
     },
   );
@@ -189,7 +194,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
   attack(`an agent that locks its whole repository delays no other agent${note}`, async () => {
     const repo = repository('locked');
     const holder = await inWorktree(
-      room.alice,
+      fixture.alice,
       repo,
       `cd ${repo}/.git && exec perl -e 'use Fcntl ":flock"; my @held;
         for (".", ".svc", glob("*"), glob(".svc/*")) {
@@ -198,41 +203,41 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
         $| = 1; print "locked\n"; sleep 600'`,
     );
     await untilPrinted(holder, 'locked');
-    const bob = await inWorktree(room.bob, repo, 'git log --oneline');
-    expect(await room.plane.finished(bob.id)).toMatchObject({ exit_code: 0 });
-    await room.alice.call('stopAgent', { params: { agent_id: holder.id } });
+    const bob = await inWorktree(fixture.bob, repo, 'git log --oneline');
+    expect(await fixture.plane.finished(bob.id)).toMatchObject({ exit_code: 0 });
+    await fixture.alice.call('stopAgent', { params: { agent_id: holder.id } });
   });
 
   attack(`a forged commit graph hides no change${note}`, async () => {
     const repo = repository('graph');
     const worker = await inWorktree(
-      room.alice,
+      fixture.alice,
       repo,
       `echo hidden >a.txt && git add a.txt && new=$(git write-tree) && old=$(git rev-parse HEAD^{tree}) &&
       git commit-graph write --reachable && graph=$(git rev-parse --git-common-dir)/objects/info/commit-graph && chmod u+w $graph &&
       perl -0777 -i -pe 'BEGIN { $old = pack "H*", shift; $new = pack "H*", shift } s/\\Q$old\\E/$new/g' $old $new $graph &&
       [ -z "$(git diff --name-only HEAD)" ]`,
     );
-    expect(await room.plane.finished(worker.id), await room.printed(worker.id)).toMatchObject({
+    expect(await fixture.plane.finished(worker.id), await fixture.printed(worker.id)).toMatchObject({
       exit_code: 0,
     });
-    const { files } = await room.alice.call('getChanges', { params: { agent_id: worker.id } });
+    const { files } = await fixture.alice.call('getChanges', { params: { agent_id: worker.id } });
     expect(files.map(({ path }) => path)).toEqual(['a.txt']);
   });
 
   attack(`an agent that replaces its repository cannot cause an empty list of changes${note}`, async () => {
     const worker = await inWorktree(
-      room.alice,
+      fixture.alice,
       repository('swapped'),
       `echo hidden >a.txt && rm .git && git init --quiet && git add --all &&
       git -c user.name=x -c user.email=x@example.com commit --quiet --message x`,
     );
-    expect(await room.plane.finished(worker.id), await room.printed(worker.id)).toMatchObject({
+    expect(await fixture.plane.finished(worker.id), await fixture.printed(worker.id)).toMatchObject({
       exit_code: 0,
     });
-    const shown = room.alice.call('getChanges', { params: { agent_id: worker.id } });
+    const shown = fixture.alice.call('getChanges', { params: { agent_id: worker.id } });
     await expect(shown).rejects.toMatchObject({ code: 'base_missing', kind: 'conflict' });
-    const { url, token, folder: home } = room.plane;
+    const { url, token, folder: home } = fixture.plane;
     const env = { SVC_URL: url, SVC_TOKEN: token };
     const cli = await run(['agents', 'changes', worker.id], { home, env });
     expect(cli.code).not.toBe(0);
@@ -242,12 +247,12 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
   attack(`marks in the index of a worktree hide no change${note}`, async () => {
     const repo = repository('marks');
     const worker = await inWorktree(
-      room.alice,
+      fixture.alice,
       repo,
       `git update-index --assume-unchanged a.txt && echo hidden >a.txt && [ -z "$(git status --porcelain)" ]`,
     );
-    expect(await room.plane.finished(worker.id)).toMatchObject({ exit_code: 0 });
-    const { files } = await room.alice.call('getChanges', { params: { agent_id: worker.id } });
+    expect(await fixture.plane.finished(worker.id)).toMatchObject({ exit_code: 0 });
+    const { files } = await fixture.alice.call('getChanges', { params: { agent_id: worker.id } });
     expect(files.map(({ path }) => path)).toEqual(['a.txt']);
   });
 });

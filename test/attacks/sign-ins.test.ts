@@ -8,8 +8,8 @@ import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Client } from '../../src/client/client.ts';
 import { DATABASE_FILE } from '../../src/main/data-dir.ts';
-import { ask } from '../../src/testing/ask.ts';
 import { ROOT, TestPlane } from '../../src/testing/plane.ts';
+import { sendRequest } from '../../src/testing/send-request.ts';
 
 const PASSWORD = 'quite a long password';
 const INVALID = 'invalid token';
@@ -170,7 +170,7 @@ test('nothing in the data directory can be used as a token, a PIN or a password'
       expect(await works(`svc_${form}`)).toBe(INVALID);
     }
   }
-  const { status } = await ask(plane.url, '/api/login', {
+  const { status } = await sendRequest(plane.url, '/api/login', {
     from: '127.0.4.1',
     body: { username: ROOT.username, password: users[0]!.password_hash.slice(0, 200) },
   });
@@ -201,7 +201,7 @@ test('a token is accepted only in the header, and is never logged', async () => 
     ],
   ];
   for (const [path, headers] of attempts) {
-    const { status, text } = await ask(plane.url, path, { method: 'GET', headers });
+    const { status, text } = await sendRequest(plane.url, path, { method: 'GET', headers });
     expect([path.replace(token, 'TOKEN'), [400, 401, 404].includes(status)]).toEqual([
       path.replace(token, 'TOKEN'),
       true,
@@ -215,7 +215,7 @@ test('a token is accepted only in the header, and is never logged', async () => 
 // --- guessing -----------------------------------------------------------------------------------------------------------
 
 const guess = (username: string, headers: Record<string, string>, from: string) =>
-  ask(plane.url, '/api/login', { from, headers, body: { username, password: 'not the password' } });
+  sendRequest(plane.url, '/api/login', { from, headers, body: { username, password: 'not the password' } });
 
 test('guessing is throttled whatever forwarded address is claimed', async () => {
   const { username } = await newUser();
@@ -233,7 +233,7 @@ test('guessing is throttled whatever forwarded address is claimed', async () => 
 
 test('guessing is throttled however the name is written, and the owner can sign in elsewhere', async () => {
   const { username } = await newUser();
-  await ask(plane.url, '/api/login', { from: '127.0.6.1', body: { username, password: PASSWORD } });
+  await sendRequest(plane.url, '/api/login', { from: '127.0.6.1', body: { username, password: PASSWORD } });
   const written = [
     username,
     username.toUpperCase(),
@@ -243,12 +243,12 @@ test('guessing is throttled however the name is written, and the owner can sign 
     `${username}\u200b`,
   ];
   for (let i = 0; i < 30; i++) await guess(written[i % written.length]!, {}, '127.0.5.2');
-  const { status } = await ask(plane.url, '/api/login', {
+  const { status } = await sendRequest(plane.url, '/api/login', {
     from: '127.0.5.2',
     body: { username, password: PASSWORD },
   });
   expect(status).toBe(429);
-  const home = await ask(plane.url, '/api/login', {
+  const home = await sendRequest(plane.url, '/api/login', {
     from: '127.0.6.1',
     body: { username, password: PASSWORD },
   });

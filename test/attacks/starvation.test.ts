@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { Client } from '../../src/client/client.ts';
 import type { Agent } from '../../src/features/agents/rules.ts';
-import { AttackRoom, type Confined, confinementMissing } from '../../src/testing/attack-room.ts';
+import { AttackFixture, type Confined, confinementMissing } from '../../src/testing/attack-fixture.ts';
 import { makeRepository } from '../../src/testing/repository.ts';
 
 const modes: (Confined & { name: string })[] = [
@@ -18,10 +18,10 @@ const modes: (Confined & { name: string })[] = [
   { name: 'run_as, on a node', run_as: true, sandbox: false, remote: true },
 ];
 
-function worktree(room: AttackRoom, user: Client, repo: string): Promise<Agent> {
+function worktree(fixture: AttackFixture, user: Client, repo: string): Promise<Agent> {
   return user.call('createAgent', {
     body: {
-      ...{ name: 'worker', node_id: room.node_id, command: 'true', start: false },
+      ...{ name: 'worker', node_id: fixture.node_id, command: 'true', start: false },
       ...{ worktree_mode: 'create_worktree', worktree_repo: repo },
     },
   });
@@ -33,42 +33,42 @@ for (const mode of modes) {
   )(
     `FIFOs in Alice's folders do not delay Bob's work: ${mode.name}`,
     async () => {
-      const room = await AttackRoom.open(mode);
+      const fixture = await AttackFixture.open(mode);
       try {
-        const repo = makeRepository(join(room.repos, 'shared'), { 'a.txt': 'one\n' });
-        room.own(repo);
-        const bobs = await worktree(room, room.bob, repo);
+        const repo = makeRepository(join(fixture.repos, 'shared'), { 'a.txt': 'one\n' });
+        fixture.own(repo);
+        const bobs = await worktree(fixture, fixture.bob, repo);
         const hogs: string[] = [];
         for (let n = 0; n < 6; n++) {
-          const workdir = await room.folder(`hog-${n}`);
+          const workdir = await fixture.folder(`hog-${n}`);
           // Git reads it first, and waits for a writer.
           execFileSync('sh', ['-c', 'git init -q . && mkfifo .gitignore'], { cwd: workdir });
-          room.own(workdir);
-          hogs.push((await room.start('true', { workdir })).id);
+          fixture.own(workdir);
+          hogs.push((await fixture.start('true', { workdir })).id);
         }
         let held = 0;
         const requests = hogs.flatMap((agent_id) =>
           ['a', 'b', 'c', 'd'].map(async (q) => {
             held++;
-            await room.alice.call('findFiles', { params: { agent_id }, query: { q } }).catch(() => {});
+            await fixture.alice.call('findFiles', { params: { agent_id }, query: { q } }).catch(() => {});
             held--;
           }),
         );
         // At least one of Alice's requests is in progress when Bob's arrive.
-        await expect.poll(() => gitsWaiting(room.work)).toBeGreaterThan(0);
+        await expect.poll(() => gitsWaiting(fixture.work)).toBeGreaterThan(0);
 
         const params = { agent_id: bobs.id };
-        expect((await room.bob.call('findFiles', { params, query: { q: 'a' } })).paths).toEqual(['a.txt']);
-        expect((await room.bob.call('getChanges', { params })).files).toEqual([]);
-        const another = await worktree(room, room.bob, repo);
-        await room.bob.call('deleteAgent', {
+        expect((await fixture.bob.call('findFiles', { params, query: { q: 'a' } })).paths).toEqual(['a.txt']);
+        expect((await fixture.bob.call('getChanges', { params })).files).toEqual([]);
+        const another = await worktree(fixture, fixture.bob, repo);
+        await fixture.bob.call('deleteAgent', {
           params: { agent_id: another.id },
           query: { delete_worktree: true },
         });
         // All of that happened while most of Alice's requests were still waiting.
         expect(held).toBeGreaterThan(requests.length / 2);
       } finally {
-        await room.close();
+        await fixture.close();
       }
     },
     90_000,
@@ -76,16 +76,19 @@ for (const mode of modes) {
 }
 
 test("clients of Alice that do not read their patch do not delay Bob's", async () => {
-  const room = await AttackRoom.open({ run_as: false, sandbox: false, remote: false });
+  const fixture = await AttackFixture.open({ run_as: false, sandbox: false, remote: false });
   const sockets: ReturnType<typeof connect>[] = [];
   try {
-    const repo = makeRepository(join(room.repos, 'shared'), { 'a.txt': 'one\n' });
-    const [hers, bobs] = [await worktree(room, room.alice, repo), await worktree(room, room.bob, repo)];
+    const repo = makeRepository(join(fixture.repos, 'shared'), { 'a.txt': 'one\n' });
+    const [hers, bobs] = [
+      await worktree(fixture, fixture.alice, repo),
+      await worktree(fixture, fixture.bob, repo),
+    ];
     // More than fits into the system's buffers.
     writeFileSync(join(hers.workdir, 'large.txt'), `${'x'.repeat(99)}\n`.repeat(78_000));
     writeFileSync(join(bobs.workdir, 'small.txt'), 'two\n');
-    const [alice, bob] = [await tokenOf(room, 'alice'), await tokenOf(room, 'bob')];
-    const { hostname, port, host } = new URL(room.plane.url);
+    const [alice, bob] = [await tokenOf(fixture, 'alice'), await tokenOf(fixture, 'bob')];
+    const { hostname, port, host } = new URL(fixture.plane.url);
     const path = (agent: Agent) => `/api/agents/${agent.id}/changes`;
     let begun = 0;
     let closed = 0;
@@ -102,20 +105,20 @@ test("clients of Alice that do not read their patch do not delay Bob's", async (
       );
     }
     await expect.poll(() => begun, { timeout: 30_000 }).toBeGreaterThan(1);
-    const patch = await fetch(`${room.plane.url}${path(bobs)}`, {
+    const patch = await fetch(`${fixture.plane.url}${path(bobs)}`, {
       headers: { authorization: `Bearer ${bob}`, accept: 'text/x-diff' },
     });
     expect(await patch.text()).toContain('+two');
     expect(closed).toBe(0);
   } finally {
     for (const socket of sockets) socket.destroy();
-    await room.close();
+    await fixture.close();
   }
 }, 90_000);
 
-async function tokenOf(room: AttackRoom, username: string): Promise<string> {
+async function tokenOf(fixture: AttackFixture, username: string): Promise<string> {
   const body = { username, password: `a long password of ${username}` };
-  return (await new Client({ url: room.plane.url, token: null }).call('login', { body })).token;
+  return (await new Client({ url: fixture.plane.url, token: null }).call('login', { body })).token;
 }
 
 /** The number of git processes that have a folder of Alice's agents open. */
@@ -127,18 +130,18 @@ function gitsWaiting(work: string): number {
 }
 
 test("worktrees that Alice queues in a shared repository do not delay Bob's", async () => {
-  const room = await AttackRoom.open({ run_as: false, sandbox: false, remote: false });
+  const fixture = await AttackFixture.open({ run_as: false, sandbox: false, remote: false });
   try {
-    const repo = makeRepository(join(room.repos, 'shared'), { 'a.txt': 'one\n' });
+    const repo = makeRepository(join(fixture.repos, 'shared'), { 'a.txt': 'one\n' });
     let waiting = 40;
     const asked = Array.from({ length: waiting }, () =>
-      worktree(room, room.alice, repo).finally(() => waiting--),
+      worktree(fixture, fixture.alice, repo).finally(() => waiting--),
     );
     await expect.poll(() => waiting, { timeout: 30_000 }).toBeLessThan(40);
-    await worktree(room, room.bob, repo);
+    await worktree(fixture, fixture.bob, repo);
     expect(waiting).toBeGreaterThan(20);
     await Promise.all(asked);
   } finally {
-    await room.close();
+    await fixture.close();
   }
 });

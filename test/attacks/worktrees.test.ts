@@ -21,7 +21,7 @@ import { sleep } from '../../src/base/async.ts';
 import { idFrom } from '../../src/base/ids.ts';
 import type { Client } from '../../src/client/client.ts';
 import type { Agent } from '../../src/features/agents/rules.ts';
-import { AttackRoom, confinementMissing, confinements } from '../../src/testing/attack-room.ts';
+import { AttackFixture, confinementMissing, confinements } from '../../src/testing/attack-fixture.ts';
 import { makeRepository } from '../../src/testing/repository.ts';
 
 const PRECIOUS = 'work of bob, 31bd\n';
@@ -31,31 +31,31 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
   const missing = confinementMissing(mode);
   const attack = test.skipIf(missing !== null);
   const note = missing === null ? '' : ` (needs ${missing})`;
-  let room: AttackRoom;
+  let fixture: AttackFixture;
   let trees: string;
 
   beforeAll(async () => {
     if (missing !== null) return;
-    room = await AttackRoom.open(mode);
-    trees = join(room.repos, '../trees');
+    fixture = await AttackFixture.open(mode);
+    trees = join(fixture.repos, '../trees');
   });
-  afterAll(() => room?.close());
+  afterAll(() => fixture?.close());
 
   function repository(name: string): string {
-    const repo = makeRepository(join(room.repos, name), { 'planted.txt': 'by alice\n' });
-    room.own(repo);
+    const repo = makeRepository(join(fixture.repos, name), { 'planted.txt': 'by alice\n' });
+    fixture.own(repo);
     return repo;
   }
 
   /** Creates an agent in its own worktree, and waits for its end. */
   async function made(client: Client, command: string, more: Record<string, unknown> = {}): Promise<Agent> {
     const agent = await ask(client, { command, start: true, ...more });
-    await room.plane.finished(agent.id);
+    await fixture.plane.finished(agent.id);
     return agent;
   }
 
   function ask(client: Client, more: Record<string, unknown>, idempotency_key?: string): Promise<Agent> {
-    const common = { name: 'worker', node_id: room.node_id, command: 'true' };
+    const common = { name: 'worker', node_id: fixture.node_id, command: 'true' };
     return client.call('createAgent', {
       body: { ...common, worktree_mode: 'create_worktree', ...more },
       ...(idempotency_key !== undefined && { idempotency_key }),
@@ -74,17 +74,17 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     const shared = repository('wiped-shared');
     const other = repository('wiped-other');
     const victims = [
-      await made(room.bob, NOTE, { worktree_repo: shared }),
-      await made(room.bob, NOTE, { worktree_repo: other }),
-      await made(room.bob, NOTE),
+      await made(fixture.bob, NOTE, { worktree_repo: shared }),
+      await made(fixture.bob, NOTE, { worktree_repo: other }),
+      await made(fixture.bob, NOTE),
     ];
     for (const { workdir } of victims) {
       const before = readdirSync(workdir);
       const forge = `r=$(git rev-parse --absolute-git-dir) && echo '${workdir}/.git' >$r/gitdir && printf initializing >$r/locked`;
-      const forger = await made(room.alice, forge, { worktree_repo: shared });
-      expect(await room.plane.get(forger.id)).toMatchObject({ exit_code: 0 });
+      const forger = await made(fixture.alice, forge, { worktree_repo: shared });
+      expect(await fixture.plane.get(forger.id)).toMatchObject({ exit_code: 0 });
       const alices = { worktree_repo: shared, workdir };
-      expect(await refusal(ask(room.alice, alices))).toBe('workdir_not_safe');
+      expect(await refusal(ask(fixture.alice, alices))).toBe('workdir_not_safe');
       expect(readdirSync(workdir)).toEqual(before);
       expect(readFileSync(join(workdir, 'notes.txt'), 'utf8')).toBe(PRECIOUS);
     }
@@ -92,37 +92,37 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
 
   attack(`a forged record takes over no worktree that a deleted agent left${note}`, async () => {
     const repo = repository('kept');
-    const { id: user_id } = await room.alice.call('getMe');
+    const { id: user_id } = await fixture.alice.call('getMe');
     for (const [n, worktree_repo] of [repo, undefined].entries()) {
-      const bob = await made(room.bob, NOTE, { worktree_repo, workdir: join(trees, `kept-${n}`) });
-      await remove(room.bob, bob, false);
+      const bob = await made(fixture.bob, NOTE, { worktree_repo, workdir: join(trees, `kept-${n}`) });
+      await remove(fixture.bob, bob, false);
       const key = `a-key-of-alice-${n}`;
       const id = idFrom('agt', user_id, 'create', key);
       const branch = `svc/x-${id}`;
       const forge = `r=$(git rev-parse --absolute-git-dir) && git branch ${branch} HEAD &&
         echo '${bob.workdir}/.git' >$r/gitdir && echo 'ref: refs/heads/${branch}' >$r/HEAD`;
-      const forger = await made(room.alice, forge, { worktree_repo: repo });
-      expect(await room.plane.get(forger.id)).toMatchObject({ exit_code: 0 });
+      const forger = await made(fixture.alice, forge, { worktree_repo: repo });
+      expect(await fixture.plane.get(forger.id)).toMatchObject({ exit_code: 0 });
       const before = readdirSync(bob.workdir);
       const alices = { name: 'x', worktree_repo: repo, workdir: bob.workdir, start: true };
-      expect(await refusal(ask(room.alice, alices, key))).toBe('workdir_not_empty');
+      expect(await refusal(ask(fixture.alice, alices, key))).toBe('workdir_not_empty');
       expect(readdirSync(bob.workdir)).toEqual(before);
       expect(readFileSync(join(bob.workdir, 'notes.txt'), 'utf8')).toBe(PRECIOUS);
     }
   });
 
   attack(`the id of an agent cannot be predicted${note}`, async () => {
-    const { id: user_id } = await room.alice.call('getMe');
-    const agent = await ask(room.alice, {}, 'a-key-to-guess');
+    const { id: user_id } = await fixture.alice.call('getMe');
+    const agent = await ask(fixture.alice, {}, 'a-key-to-guess');
     expect(agent.id).not.toBe(idFrom('agt', user_id, 'create', 'a-key-to-guess'));
-    expect((await ask(room.alice, {}, 'a-key-to-guess')).id).toBe(agent.id);
+    expect((await ask(fixture.alice, {}, 'a-key-to-guess')).id).toBe(agent.id);
   });
 
   attack(`nothing can be put into another user's empty worktree by any path${note}`, async () => {
     const worktree_repo = repository('planted');
     const workdir = join(trees, 'bobs-empty');
-    const bob = await ask(room.bob, { workdir, command: 'sleep 600', start: true });
-    const folder = await room.folder('links');
+    const bob = await ask(fixture.bob, { workdir, command: 'sleep 600', start: true });
+    const folder = await fixture.folder('links');
     symlinkSync(trees, join(folder, 'trees'));
     symlinkSync(workdir, join(folder, 'direct'));
     const names = [
@@ -136,20 +136,20 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     ];
     for (const name of names) {
       for (const more of [{ worktree_repo }, {}]) {
-        expect([name, await refusal(ask(room.alice, { ...more, workdir: name }))]).toEqual([
+        expect([name, await refusal(ask(fixture.alice, { ...more, workdir: name }))]).toEqual([
           ...[name, 'workdir_not_safe'],
         ]);
       }
     }
     expect(readdirSync(workdir)).toEqual([]);
-    await room.bob.call('stopAgent', { params: { agent_id: bob.id }, body: { grace_seconds: 0 } });
+    await fixture.bob.call('stopAgent', { params: { agent_id: bob.id }, body: { grace_seconds: 0 } });
   });
 
   attack(`of two users who request one path at once, only one gets it${note}`, async () => {
     const worktree_repo = repository('at-once');
     for (let n = 0; n < 8; n++) {
       const workdir = join(trees, `at-once-${n}`);
-      const asked = [ask(room.bob, { workdir }), ask(room.alice, { workdir, worktree_repo })];
+      const asked = [ask(fixture.bob, { workdir }), ask(fixture.alice, { workdir, worktree_repo })];
       const got = (await Promise.allSettled(asked)).map(({ status }) => status);
       expect([...got].sort()).toEqual(['fulfilled', 'rejected']);
       expect(existsSync(join(workdir, 'planted.txt'))).toBe(got[1] === 'fulfilled');
@@ -158,12 +158,12 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
 
   attack(`unsaved work is kept even if another agent's record claims its worktree${note}`, async () => {
     const worktree_repo = repository('similar');
-    const bob = await made(room.bob, NOTE, { worktree_repo, workdir: join(trees, 'similar') });
+    const bob = await made(fixture.bob, NOTE, { worktree_repo, workdir: join(trees, 'similar') });
     const forge = `r=$(git rev-parse --absolute-git-dir) && echo $r && echo '${bob.workdir}/.git' >$r/gitdir && printf initializing >$r/locked`;
     const alices = { worktree_repo, workdir: join(trees, 'similar1') };
-    const forger = await made(room.alice, forge, alices);
-    expect(await room.printed(forger.id)).toMatch(/worktrees\/similar1\n$/);
-    expect(await remove(room.bob, bob, false)).toMatchObject({ worktree_kept: { workdir: bob.workdir } });
+    const forger = await made(fixture.alice, forge, alices);
+    expect(await fixture.printed(forger.id)).toMatch(/worktrees\/similar1\n$/);
+    expect(await remove(fixture.bob, bob, false)).toMatchObject({ worktree_kept: { workdir: bob.workdir } });
     expect(readFileSync(join(bob.workdir, 'notes.txt'), 'utf8')).toBe(PRECIOUS);
   });
 
@@ -171,65 +171,65 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     `an agent that was given a path cannot enter a worktree that is created there later${note}`,
     async () => {
       const workdir = join(trees, 'feature');
-      const first = await ask(room.alice, { workdir });
-      const squatter = await room.alice.call('createAgent', {
+      const first = await ask(fixture.alice, { workdir });
+      const squatter = await fixture.alice.call('createAgent', {
         body: {
-          ...{ name: 'squatter', node_id: room.node_id, workdir, restart_policy: 'on_failure' },
+          ...{ name: 'squatter', node_id: fixture.node_id, workdir, restart_policy: 'on_failure' },
           command: 'cat notes.txt; echo planted >planted; exit 1',
         },
       });
-      await remove(room.alice, first, true);
-      const bob = await made(room.bob, NOTE, { workdir });
+      await remove(fixture.alice, first, true);
+      const bob = await made(fixture.bob, NOTE, { workdir });
       expect(bob.workdir).toBe(workdir);
 
       const params = { agent_id: squatter.id };
       for (const operation of ['startAgent', 'restartAgent'] as const) {
-        await room.alice.call(operation, { params });
-        expect(await room.plane.finished(squatter.id)).toMatchObject({
+        await fixture.alice.call(operation, { params });
+        expect(await fixture.plane.finished(squatter.id)).toMatchObject({
           ...{ status: 'failed', reason: 'workdir_refused' },
         });
       }
-      expect(await refusal(room.alice.call('getChanges', { params }))).toBe('workdir_not_safe');
-      expect(await refusal(room.alice.call('getChange', { params: { ...params, path: 'notes.txt' } }))).toBe(
+      expect(await refusal(fixture.alice.call('getChanges', { params }))).toBe('workdir_not_safe');
+      expect(
+        await refusal(fixture.alice.call('getChange', { params: { ...params, path: 'notes.txt' } })),
+      ).toBe('workdir_not_safe');
+      expect(await refusal(fixture.alice.call('findFiles', { params, query: { q: 'notes' } }))).toBe(
         'workdir_not_safe',
       );
-      expect(await refusal(room.alice.call('findFiles', { params, query: { q: 'notes' } }))).toBe(
-        'workdir_not_safe',
-      );
-      const patch = await fetch(`${room.plane.url}/api/agents/${squatter.id}/changes`, {
-        headers: { authorization: `Bearer ${room.plane.token}`, accept: 'text/x-diff' },
+      const patch = await fetch(`${fixture.plane.url}/api/agents/${squatter.id}/changes`, {
+        headers: { authorization: `Bearer ${fixture.plane.token}`, accept: 'text/x-diff' },
       });
       expect(patch.status).toBe(400);
-      expect(await room.printed(squatter.id)).not.toContain('31bd');
+      expect(await fixture.printed(squatter.id)).not.toContain('31bd');
       expect(readdirSync(workdir)).toEqual(['notes.txt']);
     },
   );
 
   attack(`no worktree is created around a running agent of another user${note}`, async () => {
     const workdir = join(trees, 'occupied');
-    const first = await made(room.alice, 'touch keep', { workdir });
-    const lodger = await room.alice.call('createAgent', {
+    const first = await made(fixture.alice, 'touch keep', { workdir });
+    const lodger = await fixture.alice.call('createAgent', {
       body: {
-        ...{ name: 'lodger', node_id: room.node_id, workdir, start: true },
+        ...{ name: 'lodger', node_id: fixture.node_id, workdir, start: true },
         command: 'rm keep; echo gone; sleep 600',
       },
     });
-    await remove(room.alice, first, false);
-    await expect.poll(() => room.printed(lodger.id), { timeout: 20_000 }).toContain('gone');
-    expect(await refusal(ask(room.bob, { workdir }))).toBe('workdir_not_safe');
-    await room.alice.call('stopAgent', { params: { agent_id: lodger.id }, body: { grace_seconds: 0 } });
-    expect(await refusal(ask(room.bob, { workdir }))).toBe('allowed');
+    await remove(fixture.alice, first, false);
+    await expect.poll(() => fixture.printed(lodger.id), { timeout: 20_000 }).toContain('gone');
+    expect(await refusal(ask(fixture.bob, { workdir }))).toBe('workdir_not_safe');
+    await fixture.alice.call('stopAgent', { params: { agent_id: lodger.id }, body: { grace_seconds: 0 } });
+    expect(await refusal(ask(fixture.bob, { workdir }))).toBe('allowed');
   });
 
   attack(`queued deletions remove nothing from the next owner of the path${note}`, async () => {
     const worktree_repo = repository('deleted');
     const workdir = join(trees, 'deleted');
-    const first = await made(room.alice, 'true', { worktree_repo, workdir });
+    const first = await made(fixture.alice, 'true', { worktree_repo, workdir });
     let waiting = 16;
     // On a slow machine, a node may not answer in time: then nothing is deleted.
     const deletion = async () => {
       let answer: string | undefined;
-      do answer = await refusal(remove(room.alice, first, true));
+      do answer = await refusal(remove(fixture.alice, first, true));
       while (answer === 'node_unreachable');
       waiting--;
       return answer;
@@ -239,7 +239,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     while (theirs !== 'allowed') {
       // Once no deletion waits, nothing keeps the next owner from the path.
       const is_last = waiting === 0;
-      theirs = await refusal(made(room.bob, NOTE, { workdir }));
+      theirs = await refusal(made(fixture.bob, NOTE, { workdir }));
       if (is_last) break;
     }
     const answers = await Promise.all(deletions);
@@ -251,34 +251,36 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
   attack(`a process that a deleted agent left cannot read later files in its folder${note}`, async () => {
     const workdir = join(trees, 'left');
     const until = (file: string) =>
-      `for i in $(seq 400); do [ -e ${room.work}/${file} ] && break; sleep 0.05; done`;
-    const loop = `rm -f keep; echo >${room.work}/left.empty; for i in $(seq 100); do cat notes.txt >>${room.work}/left.loot && exit; sleep 0.05; done`;
+      `for i in $(seq 400); do [ -e ${fixture.work}/${file} ] && break; sleep 0.05; done`;
+    const loop = `rm -f keep; echo >${fixture.work}/left.empty; for i in $(seq 100); do cat notes.txt >>${fixture.work}/left.loot && exit; sleep 0.05; done`;
     const left = `touch keep; (${until('left.go')}; ${loop}) >/dev/null 2>&1 </dev/null &`;
-    const first = await made(room.alice, left, { workdir, on_exit: 'keep' });
-    await remove(room.alice, first, false);
-    writeFileSync(join(room.work, 'left.go'), '');
-    await expect.poll(() => existsSync(join(room.work, 'left.empty')), { timeout: 20_000 }).toBe(true);
-    const theirs = await refusal(made(room.bob, `${NOTE}; sleep 1`, { workdir }));
+    const first = await made(fixture.alice, left, { workdir, on_exit: 'keep' });
+    await remove(fixture.alice, first, false);
+    writeFileSync(join(fixture.work, 'left.go'), '');
+    await expect.poll(() => existsSync(join(fixture.work, 'left.empty')), { timeout: 20_000 }).toBe(true);
+    const theirs = await refusal(made(fixture.bob, `${NOTE}; sleep 1`, { workdir }));
     if (theirs === 'allowed') expect(readdirSync(workdir)).toEqual(['notes.txt']);
     expect(
-      existsSync(join(room.work, 'left.loot')) ? readFileSync(join(room.work, 'left.loot'), 'utf8') : '',
+      existsSync(join(fixture.work, 'left.loot'))
+        ? readFileSync(join(fixture.work, 'left.loot'), 'utf8')
+        : '',
     ).toBe('');
   });
 
   if (!mode.remote) {
     attack(`an agent from a restored database does not get another's worktree${note}`, async () => {
       const workdir = join(trees, 'restored');
-      const first = await ask(room.alice, { command: 'cat notes.txt; touch planted', workdir });
-      const file = join(room.repos, '../backup.tar');
-      expect((await room.plane.cli(['backup', file])).code).toBe(0);
-      await remove(room.alice, first, true);
-      await made(room.bob, NOTE, { workdir });
-      await room.plane.kill('SIGTERM');
-      expect((await room.plane.cli(['restore', file])).code).toBe(0);
-      await room.plane.start();
-      await room.alice.call('startAgent', { params: { agent_id: first.id } }).catch(() => {});
-      await room.plane.finished(first.id);
-      expect(await room.printed(first.id)).not.toContain(PRECIOUS.trim());
+      const first = await ask(fixture.alice, { command: 'cat notes.txt; touch planted', workdir });
+      const file = join(fixture.repos, '../backup.tar');
+      expect((await fixture.plane.cli(['backup', file])).code).toBe(0);
+      await remove(fixture.alice, first, true);
+      await made(fixture.bob, NOTE, { workdir });
+      await fixture.plane.kill('SIGTERM');
+      expect((await fixture.plane.cli(['restore', file])).code).toBe(0);
+      await fixture.plane.start();
+      await fixture.alice.call('startAgent', { params: { agent_id: first.id } }).catch(() => {});
+      await fixture.plane.finished(first.id);
+      expect(await fixture.printed(first.id)).not.toContain(PRECIOUS.trim());
       expect(readdirSync(workdir)).toEqual(['notes.txt']);
     });
   }
@@ -287,27 +289,27 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     const workdir = join(trees, 'late-view');
     const hogs: Agent[] = [];
     for (const n of [0, 1]) {
-      const folder = await room.folder(`late-view-${n}`);
+      const folder = await fixture.folder(`late-view-${n}`);
       execFileSync('sh', ['-c', 'git init -q . && mkfifo .gitignore'], { cwd: folder });
-      room.own(folder);
-      hogs.push(await room.start('true', { workdir: folder }));
+      fixture.own(folder);
+      hogs.push(await fixture.start('true', { workdir: folder }));
     }
-    const alice = await ask(room.alice, { workdir });
+    const alice = await ask(fixture.alice, { workdir });
     const change = (agent_id: string, path: string) =>
-      refusal(room.alice.call('getChange', { params: { agent_id, path } } as never));
+      refusal(fixture.alice.call('getChange', { params: { agent_id, path } } as never));
     let held = 4;
     const holding = hogs.flatMap(({ id }) =>
       ['a', 'b'].map((path) => change(id, path).finally(() => held--)),
     );
-    await expect.poll(() => gitsWaiting(room.work)).toBeGreaterThan(2);
+    await expect.poll(() => gitsWaiting(fixture.work)).toBeGreaterThan(2);
     const params = { agent_id: alice.id };
     const late = [
-      room.alice.call('getChange', { params: { ...params, path: 'notes.txt' } } as never),
-      room.alice.call('findFiles', { params, query: { q: 'notes' } }),
+      fixture.alice.call('getChange', { params: { ...params, path: 'notes.txt' } } as never),
+      fixture.alice.call('findFiles', { params, query: { q: 'notes' } }),
     ].map((answer) => refusal(answer));
     await sleep(300);
-    await remove(room.alice, alice, true);
-    await made(room.bob, NOTE, { workdir });
+    await remove(fixture.alice, alice, true);
+    await made(fixture.bob, NOTE, { workdir });
     for (const { workdir: folder } of hogs) release(join(folder, '.gitignore'));
     expect(await Promise.all(late)).toEqual([
       expect.not.stringMatching('allowed'),
@@ -321,13 +323,13 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     attack(`no agent gets the worktree root from the registry as its workdir${note}`, async () => {
       const root = join(trees, 'inner');
       const set = (default_worktree_root: string | null) =>
-        room.plane.client.call('updateAgentNode', {
-          params: { node_id: room.node_id },
+        fixture.plane.client.call('updateAgentNode', {
+          params: { node_id: fixture.node_id },
           body: { default_worktree_root } as never,
         });
       await set(root);
       try {
-        expect(await refusal(ask(room.alice, { workdir: root }))).toBe('workdir_not_safe');
+        expect(await refusal(ask(fixture.alice, { workdir: root }))).toBe('workdir_not_safe');
       } finally {
         await set(null);
       }
@@ -336,13 +338,13 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
 
   attack(`a folder with contents in a safe path does not become a worktree${note}`, async () => {
     const worktree_repo = repository('safe-path');
-    const workdir = join(await room.folder('safe-path'), 'theirs');
+    const workdir = join(await fixture.folder('safe-path'), 'theirs');
     mkdirSync(workdir);
     writeFileSync(join(workdir, 'notes.txt'), PRECIOUS);
-    room.own(workdir);
+    fixture.own(workdir);
     const forge = `r=$(git rev-parse --absolute-git-dir) && echo '${workdir}/.git' >$r/gitdir && printf initializing >$r/locked`;
-    await made(room.alice, forge, { worktree_repo });
-    expect(await refusal(ask(room.alice, { worktree_repo, workdir }))).toBe('workdir_not_empty');
+    await made(fixture.alice, forge, { worktree_repo });
+    expect(await refusal(ask(fixture.alice, { worktree_repo, workdir }))).toBe('workdir_not_empty');
     expect(readFileSync(join(workdir, 'notes.txt'), 'utf8')).toBe(PRECIOUS);
   });
 });

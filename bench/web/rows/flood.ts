@@ -4,7 +4,7 @@ import { Child } from '../../child.ts';
 import { type Figure, median, percentile, type Row } from '../../figure.ts';
 import type { WriterArgs } from '../../processes/writer.ts';
 import { layoutShift } from '../shifts.ts';
-import { at, type Seen, type Stage, withStage } from '../stage.ts';
+import { at, type OpenPage, type Stage, withStage } from '../stage.ts';
 
 const LINES_PER_S = 2_000;
 /** The flood starts this long before the measurement. */
@@ -65,7 +65,7 @@ export const flood: Row = {
 };
 
 const openEmpty = (stage: Stage) => stage.empty();
-async function openOutput(stage: Stage, agent_id: string): Promise<Seen> {
+async function openOutput(stage: Stage, agent_id: string): Promise<OpenPage> {
   const ui = await stage.ui(`/agents/${agent_id}/output`);
   await ui.has(`${at.output} [data-line]`);
   return ui;
@@ -75,10 +75,10 @@ async function openOutput(stage: Stage, agent_id: string): Promise<Seen> {
 async function flooded(
   stage: Stage,
   ms: number,
-  open: (stage: Stage, agent_id: string) => Promise<Seen>,
-  look: (seen: Seen) => Promise<void>,
+  open: (stage: Stage, agent_id: string) => Promise<OpenPage>,
+  look: (seen: OpenPage) => Promise<void>,
 ): Promise<void> {
-  const { agent, output } = await stage.printing('flood');
+  const { agent, output } = await stage.withOutput('flood');
   const seen = await open(stage, agent.id);
   const seconds = Math.ceil((BEFORE_MS + ms) / 1000) + 1;
   const writer = new Child('writer', {

@@ -2,7 +2,7 @@
 import { sleep } from '../../../src/base/async.ts';
 import { type Figure, median, type Row } from '../../figure.ts';
 import { silentAgents } from '../../program.ts';
-import { type Seen, type Stage, withStage } from '../stage.ts';
+import { type OpenPage, type Stage, withStage } from '../stage.ts';
 
 /** The throttling of "Slow 4G" in the browser's developer tools. */
 const SLOW_4G = {
@@ -69,7 +69,7 @@ async function medianOf(rounds: number, measure: () => Promise<number>): Promise
 /** The time of the largest contentful paint in seconds. */
 async function paintOf(stage: Stage, { path, signed_in, words }: Place, slow: boolean): Promise<number> {
   const screen = slow ? 'phone' : 'desk';
-  const seen = await (signed_in ? stage.signedIn({ screen }) : stage.open({ screen }));
+  const seen = await (signed_in ? stage.openSignedIn({ screen }) : stage.open({ screen }));
   if (slow) await slowDown(seen);
   await seen.goto(stage.plane.url + path);
   await seen.has('body', words);
@@ -81,7 +81,7 @@ async function paintOf(stage: Stage, { path, signed_in, words }: Place, slow: bo
   return ms / 1000;
 }
 
-async function slowDown({ page }: Seen): Promise<void> {
+async function slowDown({ page }: OpenPage): Promise<void> {
   const cdp = await page.context().newCDPSession(page);
   await cdp.send('Network.enable');
   await cdp.send('Network.emulateNetworkConditions', SLOW_4G);

@@ -3,7 +3,7 @@ import { type Figure, median, percentile, type Row } from '../../figure.ts';
 import { FOLLOWED, openFollower } from '../follower.ts';
 import type { Shift } from '../probed.ts';
 import { layoutShift } from '../shifts.ts';
-import { at, drip, type Seen, type Stage, withStage } from '../stage.ts';
+import { at, drip, type OpenPage, type Stage, withStage } from '../stage.ts';
 import { TRACED, type TraceEvent, workBetween } from '../trace.ts';
 
 const CHARS = 50_000;
@@ -71,9 +71,9 @@ export const message: Row = {
 async function costOf(
   stage: Stage,
   chars: number,
-  open: (agent_id: string) => Promise<Seen>,
+  open: (agent_id: string) => Promise<OpenPage>,
 ): Promise<{ work: number[]; shifts: Shift[] }> {
-  const { agent, output, said } = await stage.speaking('writer');
+  const { agent, output, said } = await stage.withConversation('writer');
   const seen = await open(agent.id);
   const { page } = seen;
   await seen.probe('markChanges', FOLLOWED, MARK);

@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Figure, MB, median, percentile, type Row } from '../../figure.ts';
 import { logLine } from '../../program.ts';
-import { at, type Seen, type Stage, withStage } from '../stage.ts';
+import { at, type OpenPage, type Stage, withStage } from '../stage.ts';
 
 const LINES = 100_000;
 const NEEDLE = 'here it is';
@@ -62,7 +62,7 @@ export const output: Row = {
     }),
 };
 
-async function longOutput(stage: Stage): Promise<Seen> {
+async function longOutput(stage: Stage): Promise<OpenPage> {
   const { plane } = stage;
   const file = join(plane.work, 'long.txt');
   const lines = Array.from({ length: LINES }, (_, i) => (i === 2 ? `${NEEDLE}\n` : logLine(i)));
@@ -76,7 +76,7 @@ async function longOutput(stage: Stage): Promise<Seen> {
 }
 
 /** The time from the query to the painted match, in milliseconds. Closes the search afterwards. */
-async function find(ui: Seen): Promise<number> {
+async function find(ui: OpenPage): Promise<number> {
   const { page } = ui;
   await page.bringToFront();
   await page.locator(at.output).press('End');
@@ -90,7 +90,7 @@ async function find(ui: Seen): Promise<number> {
   return ms;
 }
 
-async function heapMb({ page }: Seen): Promise<number> {
+async function heapMb({ page }: OpenPage): Promise<number> {
   const cdp = await page.context().newCDPSession(page);
   await cdp.send('HeapProfiler.collectGarbage');
   await cdp.send('Performance.enable');

@@ -4,7 +4,7 @@ import { type Figure, median, percentile, type Row } from '../../figure.ts';
 import { nowUs } from '../../processes/clock.ts';
 import type { WriterArgs } from '../../processes/writer.ts';
 import { FOLLOWED, openFollower } from '../follower.ts';
-import { at, type Seen, type Stage, withStage } from '../stage.ts';
+import { at, type OpenPage, type Stage, withStage } from '../stage.ts';
 
 const LINES_PER_S = 20;
 const HELLO = 'hello from the agent';
@@ -77,9 +77,9 @@ async function delaysOf(
   stage: Stage,
   seconds: number,
   place: string,
-  open: (agent_id: string) => Promise<Seen>,
+  open: (agent_id: string) => Promise<OpenPage>,
 ): Promise<number[]> {
-  const { agent, output } = await stage.printing('clock');
+  const { agent, output } = await stage.withOutput('clock');
   const seen = await open(agent.id);
   await seen.probe('seeLines', place);
   const writer = new Child('writer', {

@@ -1,7 +1,7 @@
 /** Typing a prompt while the agent writes: each key must be visible at once. */
 import { sleep } from '../../../src/base/async.ts';
 import { type Figure, median, type Row } from '../../figure.ts';
-import { at, drip, type Seen, type Stage, withStage } from '../stage.ts';
+import { at, drip, type OpenPage, type Stage, withStage } from '../stage.ts';
 
 const UPDATES_PER_S = 2_000;
 const WORDS = 'and when you have done that, please look at the tests as well';
@@ -51,16 +51,16 @@ export const typing: Row = {
     }),
 };
 
-type Open = (agent_id: string) => Promise<Seen>;
+type Open = (agent_id: string) => Promise<OpenPage>;
 
-async function openConversation(stage: Stage, agent_id: string): Promise<Seen> {
+async function openConversation(stage: Stage, agent_id: string): Promise<OpenPage> {
   const ui = await stage.ui(`/agents/${agent_id}/conversation`);
   await ui.has(`${at.conversation} [data-row]`);
   return ui;
 }
 
 async function steady(stage: Stage, open: Open): Promise<number> {
-  const { agent, output, said } = await stage.speaking('talker');
+  const { agent, output, said } = await stage.withConversation('talker');
   const seen = await open(agent.id);
   const stop = new AbortController();
   const talking = drip(output, pieces(said), UPDATES_PER_S, stop.signal);
@@ -88,7 +88,7 @@ async function flatOut(stage: Stage, open: Open): Promise<number> {
 }
 
 /** The INP (interaction to next paint) of typing the words into the only text field of the page. */
-async function typed(seen: Seen, words: string): Promise<number> {
+async function typed(seen: OpenPage, words: string): Promise<number> {
   const field = seen.page.locator('textarea');
   await field.click();
   await seen.probe('forget');

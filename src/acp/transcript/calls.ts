@@ -104,10 +104,10 @@ function readCallContent(reported: unknown, before?: Call): Pick<Call, 'content'
   }
   const all = contentItems(reported, before?.content ?? []);
   const content: CallContent[] = [];
-  let room: number = bounds.body_chars;
+  let fixture: number = bounds.body_chars;
   for (const next of all) {
-    room -= countContentChars(next);
-    if (room < 0) break;
+    fixture -= countContentChars(next);
+    if (fixture < 0) break;
     content.push(next);
   }
   return { content, content_cut: Math.max(reported.length, all.length) - content.length };

@@ -148,9 +148,9 @@ function shortCost(cost: Cost | null): Cost | null {
 
 /** The agent's own objects, as many as a transcript keeps. */
 function fitting(objects: readonly Fields[]): Fields[] {
-  let room: number = bounds.text_chars;
+  let fixture: number = bounds.text_chars;
   return objects.slice(0, bounds.parts).filter((object) => {
-    room -= jsonLength(object, room);
-    return room >= 0;
+    fixture -= jsonLength(object, fixture);
+    return fixture >= 0;
   });
 }

@@ -1,20 +1,20 @@
 /** The page reads exactly what the service writes into an agent's log: these tests create no events themselves. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
+import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import { bodyText } from './parts.ts';
 import { only } from './testing.ts';
 import { Transcript, type View } from './transcript.ts';
 
-let room: LivesRoom;
+let fixture: FeaturesFixture;
 beforeEach(async () => {
-  room = await LivesRoom.make();
+  fixture = await FeaturesFixture.make();
 });
-afterEach(() => room.end());
+afterEach(() => fixture.end());
 
 async function viewOf(agent_id: string): Promise<View> {
   const transcript = new Transcript();
-  transcript.take(await room.events(agent_id));
+  transcript.take(await fixture.events(agent_id));
   return transcript.view;
 }
 
@@ -24,26 +24,26 @@ async function until(agent_id: string, seen: (view: View) => void): Promise<void
 
 async function ends(acp: ScriptedAcp, stopReason: string): Promise<void> {
   const { id } = await acp.hears('request', 'session/prompt');
-  acp.says({ kind: 'response', id, result: { stopReason } });
+  acp.send({ kind: 'response', id, result: { stopReason } });
 }
 
 const say = (text: string) => ({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } });
 
 test('shows a turn with an answered and a withdrawn permission request', async () => {
-  const { id, acp } = await startAcp(room, { prompt: 'go' });
-  await acp.opens({ agentInfo: { name: 'scripted', version: '1' } });
+  const { id, acp } = await startAcp(fixture, { prompt: 'go' });
+  await acp.openSession({ agentInfo: { name: 'scripted', version: '1' } });
   const { id: prompt_id } = await acp.hears('request', 'session/prompt');
-  acp.updates(say('I will'));
-  acp.updates({ sessionUpdate: 'tool_call', toolCallId: 'c1', title: 'Edit', kind: 'edit' });
-  acp.asks('q1');
+  acp.sendUpdate(say('I will'));
+  acp.sendUpdate({ sessionUpdate: 'tool_call', toolCallId: 'c1', title: 'Edit', kind: 'edit' });
+  acp.requestPermission('q1');
   await until(id, (view) => expect(only(view, 'permission')).toHaveLength(1));
   const [request] = only(await viewOf(id), 'permission');
-  await room.reviews.respond(ANA, request!.review_id, { option_id: 'once' }, null);
+  await fixture.reviews.respond(ANA, request!.review_id, { option_id: 'once' }, null);
   await acp.hears('response');
-  acp.asks('q2');
-  acp.says({ kind: 'notification', method: '$/cancel_request', params: { requestId: 'q2' } });
+  acp.requestPermission('q2');
+  acp.send({ kind: 'notification', method: '$/cancel_request', params: { requestId: 'q2' } });
   await acp.hears('response');
-  acp.says({ kind: 'response', id: prompt_id, result: { stopReason: 'refusal' } });
+  acp.send({ kind: 'response', id: prompt_id, result: { stopReason: 'refusal' } });
   await until(id, (view) => expect(view.working).toBe(false));
   const view = await viewOf(id);
   expect(view.items.map(({ kind }) => kind)).toEqual([
@@ -66,13 +66,13 @@ test('shows a turn with an answered and a withdrawn permission request', async (
 });
 
 test('shows a turn that is cancelled while a request is pending', async () => {
-  const { id, acp } = await startAcp(room, { prompt: 'go' });
-  await acp.opens();
+  const { id, acp } = await startAcp(fixture, { prompt: 'go' });
+  await acp.openSession();
   const { id: prompt_id } = await acp.hears('request', 'session/prompt');
-  acp.updates({ sessionUpdate: 'tool_call', toolCallId: 'c1', title: 'Edit', status: 'in_progress' });
-  acp.asks('q1');
+  acp.sendUpdate({ sessionUpdate: 'tool_call', toolCallId: 'c1', title: 'Edit', status: 'in_progress' });
+  acp.requestPermission('q1');
   await until(id, (view) => expect(only(view, 'permission')).toHaveLength(1));
-  await room.prompting.cancel(ANA, id);
+  await fixture.prompting.cancel(ANA, id);
   const stopping = await viewOf(id);
   expect(stopping).toMatchObject({ working: true, stopping: true });
   expect(only(stopping, 'tool')[0]?.status).toBe('cancelled');
@@ -80,26 +80,26 @@ test('shows a turn that is cancelled while a request is pending', async () => {
     outcome: { type: 'cancelled' },
     answered_by: 'ana',
   });
-  acp.says({ kind: 'response', id: prompt_id, result: { stopReason: 'cancelled' } });
+  acp.send({ kind: 'response', id: prompt_id, result: { stopReason: 'cancelled' } });
   await until(id, (view) => expect(only(view, 'stop')[0]?.reason).toBe('cancelled'));
 });
 
 test('shows replayed messages once when an agent restarts after ending during its turn', async () => {
-  const { id, acp } = await startAcp(room, { prompt: 'one' });
-  await acp.opens();
-  acp.updates(say('first answer'));
+  const { id, acp } = await startAcp(fixture, { prompt: 'one' });
+  await acp.openSession();
+  acp.sendUpdate(say('first answer'));
   await ends(acp, 'end_turn');
-  await room.prompting.prompt(ANA, id, [{ type: 'text', text: 'two' }], null);
+  await fixture.prompting.prompt(ANA, id, [{ type: 'text', text: 'two' }], null);
   await acp.hears('request', 'session/prompt');
-  room.node.end(acp.session_id, 1);
-  await room.until(id, 'failed');
-  const { session_id } = await room.agents.start(ANA, id, null);
-  const again = new ScriptedAcp(room, session_id!);
-  await again.introduces({ agentCapabilities: { loadSession: true } });
+  fixture.node.end(acp.session_id, 1);
+  await fixture.until(id, 'failed');
+  const { session_id } = await fixture.agents.start(ANA, id, null);
+  const again = new ScriptedAcp(fixture, session_id!);
+  await again.initialize({ agentCapabilities: { loadSession: true } });
   const { id: load_id } = await again.hears('request', 'session/load');
-  again.updates(say('first answer'));
-  again.says({ kind: 'response', id: load_id, result: {} });
-  again.updates(say('here again'));
+  again.sendUpdate(say('first answer'));
+  again.send({ kind: 'response', id: load_id, result: {} });
+  again.sendUpdate(say('here again'));
   await until(id, (view) => expect(only(view, 'agent_message')).toHaveLength(2));
   const view = await viewOf(id);
   expect(only(view, 'agent_message').map(({ body }) => bodyText(body))).toEqual([

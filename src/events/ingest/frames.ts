@@ -34,7 +34,7 @@ export interface FrameSizes {
 
 const NEWLINE = 0x0a;
 const NOTHING = new Uint8Array();
-const usual: FrameSizes = {
+const defaultSizes: FrameSizes = {
   frame_bytes_max: limits.acp_frame_bytes_max,
   payload_bytes_max: sharedLimits.acp_payload_bytes_max,
 };
@@ -61,7 +61,7 @@ export class FrameCutter implements WaitingLine {
   constructor(
     spilling: boolean,
     redactor: () => Redactor | null,
-    { sizes = usual, place = null }: { sizes?: FrameSizes; place?: WaitingPlace | null } = {},
+    { sizes = defaultSizes, place = null }: { sizes?: FrameSizes; place?: WaitingPlace | null } = {},
   ) {
     this.#place = place;
     this.#spilling = spilling;

@@ -230,7 +230,7 @@ export class StreamReader {
     const read = await this.#read(from - check, max + check, buffer);
     // The bytes before these were dropped in the meantime.
     if (frames?.drops !== drops) return this.#next(buffer);
-    if (!read || !sameBytes(read.subarray(0, check), lastOf(tail, check))) return 'lost';
+    if (!read || !sameBytes(read.subarray(0, check), tailOf(tail, check))) return 'lost';
     this.#verified = true;
     const chunk = read.subarray(check);
     const full = chunk.length === max;
@@ -251,7 +251,7 @@ export class StreamReader {
   /** Redacts a chunk, and records the bytes that are held back. */
   #redact(redactor: Redactor, start: Start, chunk: Uint8Array, last: boolean): RedactedChunk {
     const shown = this.#committed_prefix_bytes;
-    const data = shown === 0 ? chunk : Buffer.concat([lastOf(start.before, shown), chunk]);
+    const data = shown === 0 ? chunk : Buffer.concat([tailOf(start.before, shown), chunk]);
     const redacted = redactor.take(data, { shown, last: last || this.#flush_held });
     const { held } = redacted;
     if (held === 0) {
@@ -260,7 +260,7 @@ export class StreamReader {
     }
     const end = start.from + chunk.length;
     const since = this.#held?.end === end ? this.#held.since : performance.now();
-    const is_harmless = redactor.isHarmless(lastOf(data, held));
+    const is_harmless = redactor.isHarmless(tailOf(data, held));
     this.#held = { end, since, is_harmless };
     if (!is_harmless || this.holdMs() > 0) return { ...redacted, possible_secret_bytes: 0 };
     this.#held = null;
@@ -334,13 +334,13 @@ export class StreamReader {
 
 function lastBytes(before: Uint8Array, bytes: Uint8Array): Uint8Array {
   const keep = limits.spool_check_bytes;
-  if (bytes.length >= keep) return Buffer.from(lastOf(bytes, keep));
+  if (bytes.length >= keep) return Buffer.from(tailOf(bytes, keep));
   const joined = Buffer.concat([before, bytes]);
   return joined.subarray(Math.max(0, joined.length - keep));
 }
 
 /** The last `count` bytes. For 0, this is empty, unlike `slice(-count)`. */
-function lastOf(bytes: Uint8Array, count: number): Uint8Array {
+function tailOf(bytes: Uint8Array, count: number): Uint8Array {
   return bytes.subarray(bytes.length - count);
 }
 

@@ -1,17 +1,17 @@
 import { readFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { HttpServer } from '../../server/server.ts';
-import { AccountsRoom, PASSWORD } from '../../testing/accounts.ts';
+import { AccountsFixture, PASSWORD } from '../../testing/accounts.ts';
 import { openFakeHttp } from '../../testing/http.ts';
 import { auditHandlers } from '../audit/http.ts';
 import { accountHandlers } from './http.ts';
 import type { JoinChallenge } from './join.ts';
 
-let room: AccountsRoom;
+let fixture: AccountsFixture;
 let server: HttpServer;
 beforeEach(async () => {
-  room = await AccountsRoom.open();
-  const { accounts, audit, join, tokens, idempotency } = room;
+  fixture = await AccountsFixture.open();
+  const { accounts, audit, join, tokens, idempotency } = fixture;
   const passkeysOf = async () => [];
   const base_url = () => server.url;
   server = await openFakeHttp(
@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await server.drain();
-  await room.close();
+  await fixture.close();
 });
 
 interface Answered {
@@ -54,7 +54,7 @@ async function call(
 }
 
 async function challenge(): Promise<JoinChallenge> {
-  return JSON.parse(await readFile(room.joinFile, 'utf8'));
+  return JSON.parse(await readFile(fixture.joinFile, 'utf8'));
 }
 
 async function joinRoot(): Promise<string> {
@@ -76,7 +76,7 @@ describe('accounts over HTTP', () => {
   it('returns the challenge file but no secret; the link in the file works once', async () => {
     const created = await call('POST', '/api/admin/join-challenge');
     const { url, token, pin, expires_at } = await challenge();
-    expect([created.status, created.body]).toEqual([202, { file: room.joinFile, expires_at }]);
+    expect([created.status, created.body]).toEqual([202, { file: fixture.joinFile, expires_at }]);
     expect(url).toBe(`${server.url}/join#t=${token}`);
     const request = { token, pin, username: 'root', password: PASSWORD };
     const joined = await call('POST', '/api/join', { body: request });

@@ -1,24 +1,24 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { addAgent } from '../../store/testing.ts';
-import { AccountsRoom, outcome, PASSWORD } from '../../testing/accounts.ts';
+import { AccountsFixture, outcome, PASSWORD } from '../../testing/accounts.ts';
 import { insertNode } from '../nodes/queries.ts';
 import type { Caller } from './rules.ts';
 
-let room: AccountsRoom;
+let fixture: AccountsFixture;
 let root: { caller: Caller; token: string };
 beforeEach(async () => {
-  room = await AccountsRoom.open();
-  root = await room.joinRoot();
+  fixture = await AccountsFixture.open();
+  root = await fixture.joinRoot();
 });
-afterEach(() => room.close());
+afterEach(() => fixture.close());
 
-const isGood = (token: string) => outcome(room.tokens.authenticate(token, null));
+const isGood = (token: string) => outcome(fixture.tokens.authenticate(token, null));
 const add = (username: string, role: 'root' | 'user' = 'user', id?: string) =>
-  room.accounts.create(root.caller, { id, username, password: PASSWORD, role });
+  fixture.accounts.create(root.caller, { id, username, password: PASSWORD, role });
 
 describe('sign-in', () => {
   it('returns a token, its idle expiry and the user', async () => {
-    const signedIn = await room.accounts.login('root', PASSWORD, {
+    const signedIn = await fixture.accounts.login('root', PASSWORD, {
       ip: '10.0.0.1',
       user_agent: 'x'.repeat(5_000),
     });
@@ -27,7 +27,7 @@ describe('sign-in', () => {
       expires_in: 43_200,
       user: { id: root.caller.user_id, username: 'root', role: 'root', created_at: expect.any(String) },
     });
-    const { items } = await room.tokens.listSignIns(root.caller, {});
+    const { items } = await fixture.tokens.listSignIns(root.caller, {});
     expect(items.map((item) => item.user_agent?.length)).toContain(256);
   });
 
@@ -38,11 +38,11 @@ describe('sign-in', () => {
       ['ROOT', PASSWORD],
       ['', ''],
     ] as const)
-      expect(await outcome(room.login(name, password))).toBe('invalid username or password');
+      expect(await outcome(fixture.login(name, password))).toBe('invalid username or password');
   });
 
   it('computes a hash for unknown users too', async () => {
-    const real = await AccountsRoom.open({ real_hashes: true });
+    const real = await AccountsFixture.open({ real_hashes: true });
     try {
       await real.joinRoot();
       const hashes: (string | undefined)[] = [];
@@ -61,7 +61,7 @@ describe('sign-in', () => {
   });
 
   it('replaces an outdated hash', async () => {
-    const real = await AccountsRoom.open({ real_hashes: true });
+    const real = await AccountsFixture.open({ real_hashes: true });
     try {
       await real.joinRoot();
       const hashOf = async () =>
@@ -78,35 +78,35 @@ describe('sign-in', () => {
   });
 
   it('is rejected if the password changes meanwhile', async () => {
-    const verify = room.passwords.verify.bind(room.passwords);
-    room.passwords.verify = async (password, phc) => {
+    const verify = fixture.passwords.verify.bind(fixture.passwords);
+    fixture.passwords.verify = async (password, phc) => {
       const fits = await verify(password, phc);
-      await room.store.write((tx) =>
+      await fixture.store.write((tx) =>
         tx.run(tx.sql.updateTable('users').set({ password_hash: 'cheap changed' })),
       );
       return fits;
     };
-    expect(await outcome(room.login('root'))).toBe('invalid username or password');
+    expect(await outcome(fixture.login('root'))).toBe('invalid username or password');
   });
 });
 
 describe('password change', () => {
   const change = (caller: Caller, current: string, wanted: string) =>
-    outcome(room.accounts.changePassword(caller, current, wanted));
+    outcome(fixture.accounts.changePassword(caller, current, wanted));
 
   it("revokes all tokens of the user, including API tokens, except the caller's", async () => {
     await add('ada');
-    const ada = await room.login('ada');
-    const phone = await room.login('ada');
-    const api = await room.tokens.createApi(ada.caller, { name: 'ci', expires_at: null });
+    const ada = await fixture.login('ada');
+    const phone = await fixture.login('ada');
+    const api = await fixture.tokens.createApi(ada.caller, { name: 'ci', expires_at: null });
     expect(await change(ada.caller, PASSWORD, 'another good one')).toBe('ok');
     expect(await isGood(ada.token)).toBe('ok');
     expect(await isGood(phone.token)).toBe('invalid token');
-    expect(await room.tokens.isLive(phone.caller.token_id)).toBe(false);
+    expect(await fixture.tokens.isLive(phone.caller.token_id)).toBe(false);
     expect(await isGood(api.token)).toBe('invalid token');
     expect(await isGood(root.token)).toBe('ok');
-    expect(await outcome(room.login('ada'))).toBe('invalid username or password');
-    expect(await outcome(room.login('ada', 'another good one'))).toBe('ok');
+    expect(await outcome(fixture.login('ada'))).toBe('invalid username or password');
+    expect(await outcome(fixture.login('ada', 'another good one'))).toBe('ok');
   });
 
   it('requires the current password, and a new one that satisfies the policy', async () => {
@@ -114,7 +114,7 @@ describe('password change', () => {
       'invalid username or password',
     );
     expect(await change(root.caller, PASSWORD, 'short')).toBe('password must be at least 12 characters');
-    expect(await outcome(room.login('root'))).toBe('ok');
+    expect(await outcome(fixture.login('root'))).toBe('ok');
   });
 
   it('counts wrong guesses like failed sign-ins', async () => {
@@ -131,7 +131,7 @@ describe('users', () => {
     expect(await outcome(add('ada'))).toBe('username already exists');
     for (const name of ['', 'Ada', 'a b', 'a/b', 'x'.repeat(65), 'ä', 'a\n'])
       expect(await outcome(add(name))).toMatch(/^username must be 1 to 64/);
-    const weak = room.accounts.create(root.caller, { username: 'bob', password: 'short', role: 'user' });
+    const weak = fixture.accounts.create(root.caller, { username: 'bob', password: 'short', role: 'user' });
     expect(await outcome(weak)).toBe('password must be at least 12 characters');
   });
 
@@ -145,46 +145,46 @@ describe('users', () => {
     const one = await add('ada', 'user', 'usr_fromkey');
     expect(await add('ada', 'user', 'usr_fromkey')).toEqual(one);
     expect(await outcome(add('bob', 'user', 'usr_fromkey'))).toMatch(/^idempotency key reused/);
-    room.clock.advance(24 * 60 * 60 * 1000);
+    fixture.clock.advance(24 * 60 * 60 * 1000);
     expect((await add('bob', 'user', 'usr_fromkey')).id).not.toBe(one.id);
-    expect((await room.audited()).filter((event) => event === 'user_created')).toHaveLength(3);
+    expect((await fixture.audited()).filter((event) => event === 'user_created')).toHaveLength(3);
   });
 
   it('are listed newest first, all at once or page by page', async () => {
     for (const name of ['a', 'b', 'c', 'd']) {
       await add(name);
-      room.clock.advance(name === 'b' ? 0 : 1);
+      fixture.clock.advance(name === 'b' ? 0 : 1);
     }
-    const { items, next_cursor } = await room.accounts.list({});
+    const { items, next_cursor } = await fixture.accounts.list({});
     expect(items).toHaveLength(5);
     expect(next_cursor).toBeUndefined();
-    const first = await room.accounts.list({ limit: 2 });
-    const second = await room.accounts.list({ limit: 3, cursor: first.next_cursor });
+    const first = await fixture.accounts.list({ limit: 2 });
+    const second = await fixture.accounts.list({ limit: 3, cursor: first.next_cursor });
     expect([...first.items, ...second.items]).toEqual(items);
     expect(second.next_cursor).toBeUndefined();
   });
 
   it('lose their tokens when root changes their role or password', async () => {
     const { id } = await add('ada');
-    const first = await room.login('ada');
-    await room.accounts.update(root.caller, id, { role: 'root' });
+    const first = await fixture.login('ada');
+    await fixture.accounts.update(root.caller, id, { role: 'root' });
     expect(await isGood(first.token)).toBe('invalid token');
-    const second = await room.login('ada');
+    const second = await fixture.login('ada');
     expect(second.caller.role).toBe('root');
-    await room.accounts.update(root.caller, id, { password: 'another good one' });
+    await fixture.accounts.update(root.caller, id, { password: 'another good one' });
     expect(await isGood(second.token)).toBe('invalid token');
-    expect(await outcome(room.login('ada', 'another good one'))).toBe('ok');
+    expect(await outcome(fixture.login('ada', 'another good one'))).toBe('ok');
   });
 
   it('keep their tokens when their name changes', async () => {
     const { id } = await add('ada');
-    const ada = await room.login('ada');
-    expect(await outcome(room.accounts.update(root.caller, id, { username: 'root' }))).toBe(
+    const ada = await fixture.login('ada');
+    expect(await outcome(fixture.accounts.update(root.caller, id, { username: 'root' }))).toBe(
       'username already exists',
     );
-    await room.accounts.update(root.caller, id, { username: 'lovelace' });
-    expect((await room.tokens.authenticate(ada.token, null)).username).toBe('lovelace');
-    expect(await outcome(room.accounts.update(root.caller, 'usr_none', { role: 'user' }))).toBe(
+    await fixture.accounts.update(root.caller, id, { username: 'lovelace' });
+    expect((await fixture.tokens.authenticate(ada.token, null)).username).toBe('lovelace');
+    expect(await outcome(fixture.accounts.update(root.caller, 'usr_none', { role: 'user' }))).toBe(
       'user not found',
     );
   });
@@ -192,60 +192,65 @@ describe('users', () => {
   it('always include a root user: the last one can be neither deleted nor demoted, even concurrently', async () => {
     const last = 'the last root user can be neither deleted nor demoted';
     const { user_id } = root.caller;
-    expect(await outcome(room.accounts.delete(root.caller, user_id))).toBe(last);
-    expect(await outcome(room.accounts.update(root.caller, user_id, { role: 'user' }))).toBe(last);
+    expect(await outcome(fixture.accounts.delete(root.caller, user_id))).toBe(last);
+    expect(await outcome(fixture.accounts.update(root.caller, user_id, { role: 'user' }))).toBe(last);
     const { id } = await add('second', 'root');
     const answers = await Promise.all([
-      outcome(room.accounts.delete(root.caller, id)),
-      outcome(room.accounts.update(root.caller, user_id, { role: 'user' })),
+      outcome(fixture.accounts.delete(root.caller, id)),
+      outcome(fixture.accounts.update(root.caller, user_id, { role: 'user' })),
     ]);
     expect(answers.sort()).toEqual(['ok', last]);
   });
 
   it('are deleted with their tokens, but not while they have agents', async () => {
     const { id } = await add('ada');
-    const ada = await room.login('ada');
-    await addAgent(room.store, 'agt_1');
+    const ada = await fixture.login('ada');
+    await addAgent(fixture.store, 'agt_1');
     const owned = (owner_id: string) =>
-      room.store.write((tx) => tx.run(tx.sql.updateTable('agents').set({ owner_id })));
+      fixture.store.write((tx) => tx.run(tx.sql.updateTable('agents').set({ owner_id })));
     await owned(id);
-    expect(await outcome(room.accounts.delete(root.caller, id))).toBe('user has agents');
+    expect(await outcome(fixture.accounts.delete(root.caller, id))).toBe('user has agents');
     expect(await isGood(ada.token)).toBe('ok');
     await owned(root.caller.user_id);
     const box = { id: 'box', name: 'box', grpc_target: 'https://10.0.0.2:1' };
     const optional = { tls_server_name: null, default_worktree_root: null };
-    await room.store.write((tx) => insertNode(tx, { ...box, ...optional }, 1));
-    await room.accounts.delete(root.caller, id);
-    const intents = await room.store.read((reader) =>
+    await fixture.store.write((tx) => insertNode(tx, { ...box, ...optional }, 1));
+    await fixture.accounts.delete(root.caller, id);
+    const intents = await fixture.store.read((reader) =>
       reader.all(reader.sql.selectFrom('outbox').select(['node_id', 'kind', 'payload']).orderBy('node_id')),
     );
     const payload = JSON.stringify({ owner_id: id });
     expect(intents).toEqual(['box', 'main'].map((node_id) => ({ node_id, kind: 'forget_owner', payload })));
     expect(await isGood(ada.token)).toBe('invalid token');
-    expect(await room.tokens.isLive(ada.caller.token_id)).toBe(false);
-    expect(await outcome(room.accounts.delete(root.caller, id))).toBe('user not found');
-    expect(await outcome(room.login('ada'))).toBe('invalid username or password');
+    expect(await fixture.tokens.isLive(ada.caller.token_id)).toBe(false);
+    expect(await outcome(fixture.accounts.delete(root.caller, id))).toBe('user not found');
+    expect(await outcome(fixture.login('ada'))).toBe('invalid username or password');
   });
 
   it('have every change audited, without secrets', async () => {
     const { id } = await add('ada');
-    const ada = await room.login('ada');
-    const api = await room.tokens.createApi(ada.caller, { name: 'ci', expires_at: null });
-    await room.tokens.deleteApi(ada.caller, api.id);
-    const phone = await room.login('ada');
-    await room.tokens.endSignIn(ada.caller, phone.caller.token_id);
-    await room.tokens.refresh(ada.caller);
-    await room.accounts.changePassword(ada.caller, PASSWORD, 'another good one');
-    await room.tokens.logout(ada.caller);
-    await room.accounts.update(root.caller, id, { password: PASSWORD });
-    await room.accounts.delete(root.caller, id);
+    const ada = await fixture.login('ada');
+    const api = await fixture.tokens.createApi(ada.caller, { name: 'ci', expires_at: null });
+    await fixture.tokens.deleteApi(ada.caller, api.id);
+    const phone = await fixture.login('ada');
+    await fixture.tokens.endSignIn(ada.caller, phone.caller.token_id);
+    await fixture.tokens.refresh(ada.caller);
+    await fixture.accounts.changePassword(ada.caller, PASSWORD, 'another good one');
+    await fixture.tokens.logout(ada.caller);
+    await fixture.accounts.update(root.caller, id, { password: PASSWORD });
+    await fixture.accounts.delete(root.caller, id);
     const created = ['user_created', 'user_login', 'api_token_created', 'api_token_deleted', 'user_login'];
     const ended = ['session_ended', 'token_refreshed', 'password_changed', 'user_logout'];
-    expect((await room.audited()).slice(3)).toEqual([...created, ...ended, 'user_updated', 'user_deleted']);
-    const { items } = await room.audit.list({}, {});
+    expect((await fixture.audited()).slice(3)).toEqual([
+      ...created,
+      ...ended,
+      'user_updated',
+      'user_deleted',
+    ]);
+    const { items } = await fixture.audit.list({}, {});
     const text = JSON.stringify(items);
     for (const secret of [ada.token, api.token, PASSWORD, 'another good one', 'cheap'])
       expect(text).not.toContain(secret);
-    expect((await room.audit.verify()).broken_id).toBeNull();
+    expect((await fixture.audit.verify()).broken_id).toBeNull();
   });
 });

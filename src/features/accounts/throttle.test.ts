@@ -1,21 +1,21 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Problem } from '../../core/problem.ts';
-import { AccountsRoom, PASSWORD } from '../../testing/accounts.ts';
+import { AccountsFixture, PASSWORD } from '../../testing/accounts.ts';
 import { limits } from './limits.ts';
 import { networkPrefix } from './throttle.ts';
 
-let room: AccountsRoom;
+let fixture: AccountsFixture;
 beforeEach(async () => {
-  room = await AccountsRoom.open();
-  const { caller } = await room.joinRoot('10.1.1.1');
-  await room.accounts.create(caller, { username: 'ada', password: PASSWORD, role: 'user' });
+  fixture = await AccountsFixture.open();
+  const { caller } = await fixture.joinRoot('10.1.1.1');
+  await fixture.accounts.create(caller, { username: 'ada', password: PASSWORD, role: 'user' });
 });
-afterEach(() => room.close());
+afterEach(() => fixture.close());
 
 /** Returns `ok`, `wrong`, or the seconds to wait. */
 async function attempt(username: string, password: string, ip: string): Promise<string | number> {
   try {
-    await room.accounts.login(username, password, { ip, user_agent: null });
+    await fixture.accounts.login(username, password, { ip, user_agent: null });
     return 'ok';
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
@@ -35,9 +35,9 @@ describe('throttling of sign-ins', () => {
     const bad = () => attempt('ada', 'wrong password', '10.0.0.1');
     expect(await times(7, bad)).toEqual(['wrong', 'wrong', 'wrong', 'wrong', 'wrong', 30, 30]);
     expect(await attempt('ada', PASSWORD, '10.0.0.1')).toBe(30);
-    room.clock.advance(29_001);
+    fixture.clock.advance(29_001);
     expect(await attempt('ada', PASSWORD, '10.0.0.1')).toBe(1);
-    room.clock.advance(999);
+    fixture.clock.advance(999);
     expect(await attempt('ada', PASSWORD, '10.0.0.1')).toBe('ok');
   });
 
@@ -48,11 +48,11 @@ describe('throttling of sign-ins', () => {
     for (let i = 0; i < 8; i++) {
       const wait = (await bad()) as number;
       waits.push(wait);
-      room.clock.advance(wait * 1000);
+      fixture.clock.advance(wait * 1000);
       expect(await bad()).toBe('wrong');
     }
     expect(waits).toEqual([30, 60, 120, 240, 480, 900, 900, 900]);
-    room.clock.advance(900_000);
+    fixture.clock.advance(900_000);
     expect(await attempt('ada', PASSWORD, '10.0.0.1')).toBe('ok');
   });
 
@@ -60,16 +60,16 @@ describe('throttling of sign-ins', () => {
     const bad = () => attempt('ada', 'wrong password', '10.0.0.1');
     for (let i = 0; i < 3; i++) {
       expect(await times(4, bad)).toEqual(['wrong', 'wrong', 'wrong', 'wrong']);
-      room.clock.advance(limits.login_window_ms);
+      fixture.clock.advance(limits.login_window_ms);
     }
-    await room.accounts.sweep();
-    const rows = await room.store.read((r) => r.all(r.sql.selectFrom('login_throttle').selectAll()));
+    await fixture.accounts.sweep();
+    const rows = await fixture.store.read((r) => r.all(r.sql.selectFrom('login_throttle').selectAll()));
     expect(rows).toEqual([]);
   });
 
   it('survives a restart', async () => {
     await times(5, () => attempt('ada', 'wrong password', '10.0.0.1'));
-    room.restart();
+    fixture.restart();
     expect(await attempt('ada', PASSWORD, '10.0.0.1')).toBe(30);
   });
 
@@ -80,7 +80,7 @@ describe('throttling of sign-ins', () => {
     expect(answers.slice(20)).toEqual([60, 60]);
     expect(await attempt('ada', PASSWORD, '10.0.0.1')).toBe(60);
     expect(await attempt('ada', PASSWORD, '10.0.0.2')).toBe('ok');
-    room.clock.advance(60_000);
+    fixture.clock.advance(60_000);
     expect(await attempt('ada', PASSWORD, '10.0.0.1')).toBe('ok');
   });
 
@@ -125,7 +125,7 @@ describe('throttling of sign-ins', () => {
       expect(await attempt('ada', 'wrong password', `10.0.4.${host}`)).toBe('wrong');
     expect(await attempt('ada', PASSWORD, '10.0.5.1')).toBe(900);
     expect(await attempt('ada', PASSWORD, '10.0.3.1')).toBe('ok');
-    room.clock.advance(900_000);
+    fixture.clock.advance(900_000);
     expect(await attempt('ada', PASSWORD, '10.0.5.1')).toBe('ok');
   });
 
@@ -138,12 +138,12 @@ describe('throttling of sign-ins', () => {
   it('audits every checked failure, and the start of a block', async () => {
     await times(7, () => attempt('ada', 'wrong password', '10.0.0.1'));
     await attempt('not a name: hunter2', 'wrong password', '10.0.0.2');
-    const failed = await room.audit.list({ event: 'user_login_failed' }, {});
+    const failed = await fixture.audit.list({ event: 'user_login_failed' }, {});
     expect(failed.items).toHaveLength(6);
     expect(failed.items[0]).toMatchObject({ user_id: null, ip: '10.0.0.2', level: 'warn', details: {} });
     expect(failed.items[1]).toMatchObject({ ip: '10.0.0.1', details: { username: 'ada' } });
     expect(failed.items[1]!.user_id).toMatch(/^usr_/);
-    expect((await room.audit.list({ event: 'user_login_throttled' }, {})).items).toHaveLength(1);
+    expect((await fixture.audit.list({ event: 'user_login_throttled' }, {})).items).toHaveLength(1);
   });
 
   it.each([

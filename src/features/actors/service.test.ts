@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../base/limits.ts';
 import { mintToken, type TokenSettings } from '../../link/trust/tokens.ts';
 import { addAgent, addSession } from '../../store/testing.ts';
-import { AccountsRoom } from '../../testing/accounts.ts';
+import { AccountsFixture } from '../../testing/accounts.ts';
 import { updateSession } from '../agents/queries/agents.ts';
 import type { ActorMethods } from '../feature.ts';
 import { Actors } from './service.ts';
@@ -18,21 +18,21 @@ const settings: TokenSettings = {
 const methods = {} as ActorMethods;
 const session_tokens = new SessionTokens(new Uint8Array(32).fill(7));
 
-let room: AccountsRoom;
+let fixture: AccountsFixture;
 let session_num: number;
 let reasons: string[];
 let actors: Actors;
 
 beforeEach(async () => {
-  room = await AccountsRoom.open();
-  session_num = await addSession(room.store, await addAgent(room.store, 'agt_a'), 'ses_a');
+  fixture = await AccountsFixture.open();
+  session_num = await addSession(fixture.store, await addAgent(fixture.store, 'agt_a'), 'ses_a');
   reasons = [];
   const write = (line: string) => {
     reasons.push(JSON.parse(line).reason);
     // Rejections are spaced in time, so that each one is logged.
-    room.clock.advance(limits.refusal_log_ms);
+    fixture.clock.advance(limits.refusal_log_ms);
   };
-  const { store, clock } = room;
+  const { store, clock } = fixture;
   actors = new Actors({
     store,
     clock,
@@ -42,12 +42,12 @@ beforeEach(async () => {
   });
   actors.open(methods);
 });
-afterEach(() => room.close());
+afterEach(() => fixture.close());
 
 const ask = (token: string, params: unknown = {}, node_id = 'main') =>
   actors.call({ method: 'whoami', params, token, node_id });
 const minted = (actor_id: string, claims: { session_id?: string } = {}) =>
-  mintToken(settings, actor_id, room.clock, { kind: 'actor', claims });
+  mintToken(settings, actor_id, fixture.clock, { kind: 'actor', claims });
 
 const no_team = { team_id: null, run_id: null, role: null };
 const of_session = { agent_id: 'agt_a', session_id: 'ses_a', node_id: 'main', user_id: 'usr_1' };
@@ -67,7 +67,7 @@ test('a session’s token cannot act as another actor', async () => {
 });
 
 test('a session’s token ends with the session', async () => {
-  await room.store.write((tx) => updateSession(tx, session_num, { state: 'ended' }));
+  await fixture.store.write((tx) => updateSession(tx, session_num, { state: 'ended' }));
   await expect(ask(session_tokens.of('ses_a'))).rejects.toMatchObject(unauthorized);
   await expect(ask(session_tokens.of('ses_b'))).rejects.toMatchObject(unauthorized);
   expect(reasons).toEqual(['session ses_a is over', 'session ses_b is over']);
@@ -95,7 +95,7 @@ test('does not parse a token that is too long', async () => {
 });
 
 test('a holder of the shared secret acts as the actor of the token, or of the call', async () => {
-  const { caller } = await room.joinRoot();
+  const { caller } = await fixture.joinRoot();
   const root = { ...nobody, actor_id: 'user:root', user_id: caller.user_id, role: 'human' };
   expect(await ask(await minted(''))).toEqual(nobody);
   expect(await ask(await minted('user:root'))).toEqual(root);
@@ -114,7 +114,7 @@ test('a holder of the shared secret may call from a live session', async () => {
     ...of_session,
     ...no_team,
   });
-  await room.store.write((tx) => updateSession(tx, session_num, { state: 'ended' }));
+  await fixture.store.write((tx) => updateSession(tx, session_num, { state: 'ended' }));
   expect(await ask(await minted('', claims))).toEqual(nobody);
 });
 
@@ -122,9 +122,9 @@ test('a token made from the secret is valid once, and a plane’s token is not a
   const token = await minted('');
   await ask(token);
   await expect(ask(token)).rejects.toMatchObject(unauthorized);
-  await expect(ask(await mintToken(settings, 'pln_a', room.clock))).rejects.toMatchObject(unauthorized);
+  await expect(ask(await mintToken(settings, 'pln_a', fixture.clock))).rejects.toMatchObject(unauthorized);
   const another = { ...settings, shared_secret: `${settings.shared_secret}!` };
-  const forged = await mintToken(another, '', room.clock, { kind: 'actor' });
+  const forged = await mintToken(another, '', fixture.clock, { kind: 'actor' });
   await expect(ask(forged)).rejects.toMatchObject(unauthorized);
   expect(reasons).toEqual([
     expect.stringMatching(/used before/),
@@ -150,7 +150,7 @@ test('reveals no commands without a token; unknown ones are reported by name', a
 test('rejected callers cannot fill the log', async () => {
   const lines: string[] = [];
   const log = pino({}, { write: (line: string) => void lines.push(line) });
-  const { store, clock } = room;
+  const { store, clock } = fixture;
   const listener = new Actors({ store, clock, log, session_tokens, settings: () => settings });
   listener.open(methods);
   for (let i = 0; i < 20; i++)
@@ -160,7 +160,7 @@ test('rejected callers cannot fill the log', async () => {
 
 test('a database error is not a rejection', async () => {
   const store = { read: () => Promise.reject(new Error('disk I/O error')) } as never;
-  const { clock } = room;
+  const { clock } = fixture;
   const listener = new Actors({
     store,
     clock,

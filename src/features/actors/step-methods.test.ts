@@ -1,17 +1,17 @@
 /** Commands of agents on steps and runs. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type ActorsRoom, openActorsRoom } from '../../testing/actors-room.ts';
+import { type ActorsFixture, openActorsFixture } from '../../testing/actors-fixture.ts';
 import { insertAttempt } from '../runs/queries/attempts.ts';
 import { findStep, updateStep } from '../runs/queries/steps.ts';
 import type { AttemptTarget } from '../runs/rules/graph.ts';
 
-let opened: ActorsRoom;
-let room: ActorsRoom['room'];
-let as: ActorsRoom['as'];
+let opened: ActorsFixture;
+let fixture: ActorsFixture['fixture'];
+let as: ActorsFixture['as'];
 
 beforeEach(async () => {
-  opened = await openActorsRoom({} as never);
-  ({ room, as } = opened);
+  opened = await openActorsFixture({} as never);
+  ({ fixture, as } = opened);
 });
 afterEach(() => opened.close());
 
@@ -34,14 +34,14 @@ test('a leader adds steps, their members end them, and the run continues', async
   expect(steps).toMatchObject([{ status: 'completed' }, { step_key: 'b', status: 'ready' }]);
   await as('boss', 'step-complete', { step_key: 'b' });
   await expect(as('boss', 'run-fail', { error_text: 'late' })).rejects.toThrow('run is completed');
-  expect(await room.audited()).toEqual(['step_added', 'step_added', 'step_completed', 'step_completed']);
+  expect(await fixture.audited()).toEqual(['step_added', 'step_added', 'step_completed', 'step_completed']);
 });
 
 test('rejects calls of an agent of an earlier attempt of the run or step', async () => {
   await as('boss', 'step-add', { step_key: 'a', member_id: 'hand' });
   const give = (session_id: string, run_attempt: number, target: AttemptTarget) => {
     const common = { run_num: 1, member_id: 'x', agent_id: 'agt_x', created_at: 0 };
-    return room.store.write((tx) => insertAttempt(tx, { ...common, run_attempt, target, session_id }));
+    return fixture.store.write((tx) => insertAttempt(tx, { ...common, run_attempt, target, session_id }));
   };
   await give('ses_boss', 0, { kind: 'round', round: 1 });
   await give('ses_hand', 1, { kind: 'step', step_key: 'a', attempt: 1 });
@@ -56,7 +56,7 @@ test('rejects calls of an agent of an earlier attempt of the run or step', async
   const tried = as('hand', 'step-complete', { step_key: 'a' });
   await expect(tried).rejects.toThrow('attempt 1 of the step is over');
   const put = (changes: Parameters<typeof updateStep>[2]) =>
-    room.store.write((tx) => updateStep(tx, findStep(tx, 1, 'a')!.num, changes));
+    fixture.store.write((tx) => updateStep(tx, findStep(tx, 1, 'a')!.num, changes));
   await put({ status: 'running', launched: 1, attempt: 2 });
   const late = as('hand', 'step-fail', { step_key: 'a', error_text: 'no' });
   await expect(late).rejects.toThrow('attempt 1 of the step is over');

@@ -6,22 +6,22 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { mintToken } from '../../link/trust/tokens.ts';
 import { addAgent, addSession } from '../../store/testing.ts';
 import {
-  type ActorsRoom,
-  actsOf,
-  openActorsRoom,
+  type ActorsFixture,
+  actionsOf,
+  openActorsFixture,
   session_tokens,
   settings,
-} from '../../testing/actors-room.ts';
+} from '../../testing/actors-fixture.ts';
 import { addTeam, specOf } from '../../testing/team.ts';
 import { updateSession } from '../agents/queries/agents.ts';
 import type { MemberAnswerer } from '../reviews/service.ts';
 import type { ActorMethod } from './contract.ts';
 
-let opened: ActorsRoom;
-let room: ActorsRoom['room'];
-let actors: ActorsRoom['actors'];
-let as: ActorsRoom['as'];
-let holder: ActorsRoom['holder'];
+let opened: ActorsFixture;
+let fixture: ActorsFixture['fixture'];
+let actors: ActorsFixture['actors'];
+let as: ActorsFixture['as'];
+let holder: ActorsFixture['holder'];
 /** The actors that listed or answered reviews. */
 let reviewers: unknown[];
 
@@ -31,13 +31,13 @@ beforeEach(async () => {
     reviewers.push(who);
     return [] as never;
   };
-  opened = await openActorsRoom({
+  opened = await openActorsFixture({
     list: async (who: unknown) => ({ items: await heard(who) }),
     listFor: heard,
     respond: heard,
     respondAs: (who: MemberAnswerer) => heard(who),
   });
-  ({ room, actors, as, holder } = opened);
+  ({ fixture, actors, as, holder } = opened);
 });
 afterEach(() => opened.close());
 
@@ -59,7 +59,7 @@ test('a session cannot act as another member or person, in another run, or from 
       kind: 'forbidden',
       message: `not allowed to act as ${actor_id}`,
     });
-  await addTeam(room.store, 'y', specOf(['boss', 'hand']));
+  await addTeam(fixture.store, 'y', specOf(['boss', 'hand']));
   for (const run_id of ['run_y', 'run_z'])
     await expect(as('boss', 'step-list', { run_id })).rejects.toThrow('run not found');
   await expect(as('hand', 'step-list', {}, 'n1')).rejects.toThrow('unauthorized');
@@ -68,9 +68,9 @@ test('a session cannot act as another member or person, in another run, or from 
 test('the holder of another agent’s token file acts as that agent, until its session ends', async () => {
   // Anyone who can read the file of the leader's session acts as the leader.
   expect(await as('boss', 'step-add', { step_key: 'a', member_id: 'hand' })).toMatchObject({ step_key: 'a' });
-  await room.store.write((tx) => updateSession(tx, opened.sessions.get('boss')!, { state: 'ended' }));
+  await fixture.store.write((tx) => updateSession(tx, opened.sessions.get('boss')!, { state: 'ended' }));
   await expect(as('boss', 'step-add', { step_key: 'b', member_id: 'hand' })).rejects.toThrow('unauthorized');
-  expect(await actsOf(room)).toEqual(['boss@team_x step_added a']);
+  expect(await actionsOf(fixture)).toEqual(['boss@team_x step_added a']);
 });
 
 test('a worker ends its own steps, and cannot do what only a leader may', async () => {
@@ -90,7 +90,7 @@ test('a worker ends its own steps, and cannot do what only a leader may', async 
   });
   for (const [method, params] of only_leaders) await as('boss', method, params);
   await expect(as('boss', 'run-fail', { error_text: 'no' })).rejects.toThrow('run is completed');
-  expect((await actsOf(room)).slice(3)).toEqual([
+  expect((await actionsOf(fixture)).slice(3)).toEqual([
     ...['hand@team_x step_completed hand', 'boss@team_x step_added b', 'boss@team_x step_completed help'],
     ...['boss@team_x step_failed other', 'boss@team_x run_completed run_x'],
   ]);
@@ -119,7 +119,7 @@ test('a holder of the shared secret names the actor; the run is the only open on
   await expect(holder('step-list')).rejects.toThrow('actor_id is required');
   expect(await holder('step-list', { actor_id: 'help@team_x' })).toEqual({ steps: [] });
   expect(await holder('step-list', { actor_id: 'user:ben' })).toEqual({ steps: [] });
-  await addTeam(room.store, 'y', specOf(['boss', 'hand']));
+  await addTeam(fixture.store, 'y', specOf(['boss', 'hand']));
   const which = holder('step-list', { actor_id: 'user:ana' });
   await expect(which).rejects.toThrow('run_id is required: open runs are run_x, run_y');
   const nowhere = holder('step-list', { actor_id: 'user:eve' });
@@ -134,12 +134,12 @@ test('a holder of the shared secret names the actor; the run is the only open on
   await expect(holder('step-add', { actor_id: 'help', ...added })).rejects.toMatchObject(forbidden);
   await holder('step-add', { actor_id: 'leader', ...added });
   await holder('step-complete', { actor_id: 'user:ben', run_id: 'run_x', step_key: 's' });
-  expect(await actsOf(room)).toEqual(['boss@team_x step_added s', 'user:ben step_completed s']);
+  expect(await actionsOf(fixture)).toEqual(['boss@team_x step_added s', 'user:ben step_completed s']);
 });
 
 test('a holder of the shared secret who calls from a session and names no actor acts as the session’s member', async () => {
   const claims = { session_id: 'ses_hand' };
-  const token = await mintToken(settings, '', room.clock, { kind: 'actor', claims });
+  const token = await mintToken(settings, '', fixture.clock, { kind: 'actor', claims });
   const whoami = await actors.call({ method: 'whoami', params: {}, token, node_id: 'main' });
   expect(whoami).toMatchObject({ actor_id: 'hand@team_x', run_id: 'run_x', role: 'worker' });
 });
@@ -176,10 +176,10 @@ test('an operator with the shared secret answers reviews as the first root user 
       ...{ token, node_id: 'main', ip: '192.0.2.7' },
     });
   const mint = (claims: { session_id?: string } = {}) =>
-    mintToken(settings, '', room.clock, { kind: 'actor', claims });
+    mintToken(settings, '', fixture.clock, { kind: 'actor', claims });
   await expect(respond(await mint())).rejects.toThrow('actor_id is required');
 
-  await room.store.write((tx) =>
+  await fixture.store.write((tx) =>
     tx.run(tx.sql.updateTable('users').set({ role: 'root' }).where('id', 'in', ['usr_2', 'usr_3'])),
   );
   await respond(await mint());
@@ -194,13 +194,13 @@ test('an operator with the shared secret answers reviews as the first root user 
   // Only reviews: an operator has no other rights of actors.
   await expect(holder('step-list')).rejects.toThrow('actor_id is required');
   // An agent without a team that knows the secret is not an operator.
-  await addSession(room.store, await addAgent(room.store, 'agt_a'), 'ses_a');
+  await addSession(fixture.store, await addAgent(fixture.store, 'agt_a'), 'ses_a');
   await expect(respond(await mint({ session_id: 'ses_a' }))).rejects.toThrow('actor_id is required');
   await expect(respond(session_tokens.of('ses_a'))).rejects.toThrow('actor_id is required');
 });
 
 test('an agent without a team is not an actor', async () => {
-  await addSession(room.store, await addAgent(room.store, 'agt_a'), 'ses_a');
+  await addSession(fixture.store, await addAgent(fixture.store, 'agt_a'), 'ses_a');
   await expect(as('a', 'step-list')).rejects.toThrow('actor_id is required');
   await expect(as('a', 'step-list', { actor_id: 'boss@team_x' })).rejects.toMatchObject({
     kind: 'forbidden',

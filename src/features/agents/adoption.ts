@@ -90,7 +90,7 @@ async function adopt(
 function isUnwanted(core: AgentCore, tx: Tx, node_id: string, view: SessionView): boolean {
   const { session_id, launch } = view;
   return (
-    core.outbox.waits(tx, session_id, 'forget') ||
+    core.outbox.isPending(tx, session_id, 'forget') ||
     discardForgotten(core, tx, node_id, session_id, launch.agent_id)
   );
 }
@@ -119,7 +119,7 @@ async function forget(core: AgentCore, node_id: string, session_id: string): Pro
 /** Sessions that are live in the database, unknown to the node, and not waiting in the outbox to be started. */
 function lostSessions(core: AgentCore, reader: Reader, node_id: string, seen: Set<string>) {
   return liveSessions(reader, node_id).filter((session) => {
-    return !seen.has(session.id) && !core.outbox.waits(reader, session.id, 'start');
+    return !seen.has(session.id) && !core.outbox.isPending(reader, session.id, 'start');
   });
 }
 

@@ -132,7 +132,7 @@ export function discardForgotten(
   const { outbox } = core;
   const forgotten = forgottenAgent(tx, session_id, agent_id);
   if (forgotten === undefined) return false;
-  if (!outbox.waits(tx, session_id, 'discard')) {
+  if (!outbox.isPending(tx, session_id, 'discard')) {
     outbox.enqueue(tx, node_id, session_id, 'discard', { agent_id: forgotten });
   }
   return true;

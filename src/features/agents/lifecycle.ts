@@ -119,7 +119,7 @@ export class Lifecycle {
 
   /** Whether the intent to start or stop the agent's session is pending or in progress. */
   isUnanswered(reader: Reader, row: AgentRow, kind: 'start' | 'stop'): boolean {
-    return isLive(row) && this.#core.outbox.waits(reader, row.session_id!, kind);
+    return isLive(row) && this.#core.outbox.isPending(reader, row.session_id!, kind);
   }
 
   /** Whether the session of an idempotency key was created within the key's lifetime, so the request is a repetition. */
@@ -344,7 +344,7 @@ export class Lifecycle {
     const done = new AbortController();
     const watch = async (): Promise<never> => {
       for (;;) {
-        await sleep(limits.node_answer_look_ms, done.signal);
+        await sleep(limits.node_answer_poll_ms, done.signal);
         if (done.signal.aborted) return new Promise(() => {});
         await node.reach();
       }

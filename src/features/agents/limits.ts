@@ -29,7 +29,7 @@ export const limits = {
   /** Longest time between SIGTERM and SIGKILL. */
   stop_grace_ms_max: 60_000,
   /** Interval at which a request checks whether the node is lost. */
-  node_answer_look_ms: 300,
+  node_answer_poll_ms: 300,
   /** Agents of an unreachable node that one transaction marks. */
   stale_agents_per_write: 100,
   /** Events that `svc logs -n` reads beyond the requested lines. */

@@ -1,27 +1,27 @@
 /** Lists of agents: access, filters, pages, and the limit of a plain list. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { addAgent } from '../../store/testing.ts';
-import { ANA, BEN, LivesRoom } from '../../testing/lives.ts';
+import { ANA, BEN, FeaturesFixture } from '../../testing/features-fixture.ts';
 import { addTeam, addUser, joinTeam, specOf } from '../../testing/team.ts';
 import { limits } from './limits.ts';
 import type { AgentListFilter } from './service.ts';
 
-let room: LivesRoom;
+let fixture: FeaturesFixture;
 beforeEach(async () => {
-  room = await LivesRoom.make();
-  for (const { user_id: id, username } of [ANA, BEN]) await addUser(room.store, { id, username });
+  fixture = await FeaturesFixture.make();
+  for (const { user_id: id, username } of [ANA, BEN]) await addUser(fixture.store, { id, username });
 });
-afterEach(() => room.end());
+afterEach(() => fixture.end());
 
 /** Adds an agent with these columns. */
 async function agent(id: string, columns: Record<string, string> = {}): Promise<void> {
-  const num = await addAgent(room.store, id);
+  const num = await addAgent(fixture.store, id);
   const owned = { owner_id: ANA.user_id, ...columns };
-  await room.store.write((tx) => tx.run(tx.sql.updateTable('agents').set(owned).where('num', '=', num)));
+  await fixture.store.write((tx) => tx.run(tx.sql.updateTable('agents').set(owned).where('num', '=', num)));
 }
 
 const listed = async (filter: AgentListFilter, caller = ANA) =>
-  (await room.agents.list(caller, filter, {})).items.map(({ id }) => id);
+  (await fixture.agents.list(caller, filter, {})).items.map(({ id }) => id);
 
 test('filters by labels, owner, repository and text; an agent must match all filters', async () => {
   await agent('agt_1', { labels: '{"env":"prod","tier":"a=b"}', worktree_repo: '/src/one' });
@@ -52,10 +52,10 @@ test('filters by labels, owner, repository and text; an agent must match all fil
 });
 
 test('filters by team id', async () => {
-  const team = await addTeam(room.store, 'x', specOf(['hand']), { created_by: ANA.user_id });
+  const team = await addTeam(fixture.store, 'x', specOf(['hand']), { created_by: ANA.user_id });
   await agent('agt_1');
   await agent('agt_2');
-  await joinTeam(room.store, 'agt_2', team, 'hand');
+  await joinTeam(fixture.store, 'agt_2', team, 'hand');
   expect(await listed({ team_id: 'team_x' })).toEqual(['agt_2']);
   expect(await listed({ team_id: 'team_y' })).toEqual([]);
 });
@@ -71,10 +71,10 @@ test('no filter reveals agents that the caller may not see', async () => {
 
 test('a plain list has the newest agents and a cursor for the rest', async () => {
   const count = limits.plain_list_items_max + 2;
-  await Promise.all(Array.from({ length: count }, (_, at) => addAgent(room.store, `agt_${at}`)));
-  const plain = await room.agents.list(ANA, {}, {});
+  await Promise.all(Array.from({ length: count }, (_, at) => addAgent(fixture.store, `agt_${at}`)));
+  const plain = await fixture.agents.list(ANA, {}, {});
   expect(plain.items).toHaveLength(limits.plain_list_items_max);
-  const rest = await room.agents.list(ANA, {}, { limit: 10, cursor: plain.next_cursor });
+  const rest = await fixture.agents.list(ANA, {}, { limit: 10, cursor: plain.next_cursor });
   expect(rest.items).toHaveLength(2);
   const ids = [...plain.items, ...rest.items].map(({ id }) => id);
   expect(new Set(ids).size).toBe(count);

@@ -1,52 +1,52 @@
 /** Agents of the same name: how they are listed, and which of them a new agent may replace. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { problems } from '../../core/problem.ts';
-import { ANA, BEN, LivesRoom } from '../../testing/lives.ts';
+import { ANA, BEN, FeaturesFixture } from '../../testing/features-fixture.ts';
 import { addTeam, joinTeam, specOf } from '../../testing/team.ts';
 import type { CreateAgent } from './creation.ts';
 
-let room: LivesRoom;
+let fixture: FeaturesFixture;
 beforeEach(async () => {
-  room = await LivesRoom.make();
+  fixture = await FeaturesFixture.make();
 });
-afterEach(() => room.end());
+afterEach(() => fixture.end());
 
 const replace = (more: Partial<CreateAgent> = {}, key: string | null = null) =>
-  room.create(more, key, ANA, { replace: true });
-const ids = async () => (await room.agents.list(ANA, {}, {})).items.map(({ id }) => id);
+  fixture.create(more, key, ANA, { replace: true });
+const ids = async () => (await fixture.agents.list(ANA, {}, {})).items.map(({ id }) => id);
 
 test('lists other agents of the same name, but only those of the same owner', async () => {
-  const first = await room.create();
-  await room.create({ name: 'b' });
-  const foreign = await room.create({}, null, BEN);
-  const second = await room.create();
-  expect(await room.agents.namesakes(second)).toEqual([first.id]);
-  expect(await room.agents.namesakes(foreign)).toEqual([]);
+  const first = await fixture.create();
+  await fixture.create({ name: 'b' });
+  const foreign = await fixture.create({}, null, BEN);
+  const second = await fixture.create();
+  expect(await fixture.agents.namesakes(second)).toEqual([first.id]);
+  expect(await fixture.agents.namesakes(foreign)).toEqual([]);
 });
 
 test('a replacement deletes the owner’s agents of the same name and no others', async () => {
   const [ended, other, foreign] = [
-    await room.create(),
-    await room.create({ name: 'b' }),
-    await room.create({}, null, BEN),
+    await fixture.create(),
+    await fixture.create({ name: 'b' }),
+    await fixture.create({}, null, BEN),
   ];
-  await room.create();
+  await fixture.create();
   const created = await replace();
   expect(await ids()).toEqual([created.id, foreign.id, other.id]);
-  expect(await room.agents.namesakes(created)).toEqual([]);
-  await expect(room.get(ended.id)).rejects.toThrow('agent not found');
+  expect(await fixture.agents.namesakes(created)).toEqual([]);
+  await expect(fixture.get(ended.id)).rejects.toThrow('agent not found');
 });
 
 test('a replacement is rejected while an agent of the same name is running', async () => {
-  const ended = await room.create();
-  const running = await room.create({ start: true });
+  const ended = await fixture.create();
+  const running = await fixture.create({ start: true });
   await expect(replace()).rejects.toMatchObject({ kind: 'conflict', message: 'agent is running' });
   expect(await ids()).toEqual([running.id, ended.id]);
 });
 
 test('a replacement that fails deletes nothing', async () => {
-  const before = await room.create();
-  room.node.folders.resolve = async () => {
+  const before = await fixture.create();
+  fixture.node.folders.resolve = async () => {
     throw problems.workdirMissing();
   };
   await expect(replace()).rejects.toThrow('workdir does not exist');
@@ -54,12 +54,12 @@ test('a replacement that fails deletes nothing', async () => {
 });
 
 test('a replacement does not delete agents of a team’s run', async () => {
-  const rows = await addTeam(room.store, 'x', specOf(['hand']), { created_by: ANA.user_id });
-  const member = await room.create();
-  await joinTeam(room.store, member.id, rows, 'hand');
+  const rows = await addTeam(fixture.store, 'x', specOf(['hand']), { created_by: ANA.user_id });
+  const member = await fixture.create();
+  await joinTeam(fixture.store, member.id, rows, 'hand');
   const created = await replace();
   expect(await ids()).toEqual([created.id, member.id]);
-  expect(await room.agents.namesakes(created)).toEqual([member.id]);
+  expect(await fixture.agents.namesakes(created)).toEqual([member.id]);
 });
 
 test('a repeated replacement with the same key returns the first agent', async () => {

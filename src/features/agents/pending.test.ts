@@ -1,18 +1,18 @@
 /** Requests for an agent whose node does not answer. The last one is carried out once, when the node is back. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { problems } from '../../core/problem.ts';
-import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
+import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ended, type ScriptedNode } from '../../testing/scripted-node.ts';
 import { type PendingKind, pendingKinds } from './rules.ts';
 
-let room: LivesRoom;
+let fixture: FeaturesFixture;
 let node: ScriptedNode;
 
 beforeEach(async () => {
-  room = await LivesRoom.make();
-  ({ node } = room);
+  fixture = await FeaturesFixture.make();
+  ({ node } = fixture);
 });
-afterEach(() => room.end());
+afterEach(() => fixture.end());
 
 const UNREACHABLE = { code: 'node_unreachable', message: 'failed to connect to remote node' };
 
@@ -25,23 +25,25 @@ function comeBack(): void {
 }
 
 function ask(kind: PendingKind, agent_id: string): Promise<unknown> {
-  if (kind === 'start') return room.agents.start(ANA, agent_id, null);
-  return room.agents[kind](ANA, agent_id, 0, null);
+  if (kind === 'start') return fixture.agents.start(ANA, agent_id, null);
+  return fixture.agents[kind](ANA, agent_id, 0, null);
 }
 
 /** Waits until the agent has no pending work. */
 async function settled(agent_id: string) {
   await vi.waitFor(async () => {
-    const left = await room.store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()));
-    expect([left, (await room.get(agent_id)).pending]).toEqual([[], null]);
+    const left = await fixture.store.read((reader) =>
+      reader.all(reader.sql.selectFrom('outbox').selectAll()),
+    );
+    expect([left, (await fixture.get(agent_id)).pending]).toEqual([[], null]);
   }, SOON);
-  return room.get(agent_id);
+  return fixture.get(agent_id);
 }
 
 async function audited(): Promise<string[]> {
-  const query = (reader: Parameters<Parameters<typeof room.store.read>[0]>[0]) =>
+  const query = (reader: Parameters<Parameters<typeof fixture.store.read>[0]>[0]) =>
     reader.all(reader.sql.selectFrom('audit').select('event').orderBy('id'));
-  return (await room.store.read(query)).map(({ event }) => event);
+  return (await fixture.store.read(query)).map(({ event }) => event);
 }
 
 /** The expected result of the second request, whatever the first one was. */
@@ -69,26 +71,26 @@ const pairs = (['created', 'running'] as const).flatMap((state) =>
 );
 
 test.each(pairs)('$second replaces a kept $first of a $state agent', async ({ state, first, second }) => {
-  const agent = await room.create({ start: state === 'running' });
+  const agent = await fixture.create({ start: state === 'running' });
   leave();
   await expect(ask(first, agent.id)).rejects.toMatchObject({ ...UNREACHABLE, pending: first });
-  expect(await room.get(agent.id)).toMatchObject({ status: state, pending: first });
+  expect(await fixture.get(agent.id)).toMatchObject({ status: state, pending: first });
   if (second === 'withdraw') {
-    await room.agents.withdraw(ANA, agent.id);
-    expect((await room.get(agent.id)).pending).toBeNull();
+    await fixture.agents.withdraw(ANA, agent.id);
+    expect((await fixture.get(agent.id)).pending).toBeNull();
   } else {
     await expect(ask(second, agent.id)).rejects.toMatchObject({ ...UNREACHABLE, pending: second });
-    expect(await room.get(agent.id)).toMatchObject({ status: state, pending: second });
+    expect(await fixture.get(agent.id)).toMatchObject({ status: state, pending: second });
   }
   // The plane keeps the request across its own restart.
-  await room.close();
-  await room.open();
+  await fixture.close();
+  await fixture.open();
   comeBack();
   expect(await settled(agent.id)).toMatchObject(outcomes[state][second]);
 });
 
 test('a repeated request is kept and carried out once', async () => {
-  const agent = await room.create({ start: true });
+  const agent = await fixture.create({ start: true });
   leave();
   for (let n = 0; n < 20; n++) await expect(ask('restart', agent.id)).rejects.toMatchObject(UNREACHABLE);
   comeBack();
@@ -97,10 +99,10 @@ test('a repeated request is kept and carried out once', async () => {
 });
 
 test('a request that an earlier version kept is carried out for the user who made it', async () => {
-  const agent = await room.create({ start: true });
+  const agent = await fixture.create({ start: true });
   leave();
   await expect(ask('stop', agent.id)).rejects.toMatchObject(UNREACHABLE);
-  await room.store.write((tx) => {
+  await fixture.store.write((tx) => {
     const { pending_request } = tx.get(tx.sql.selectFrom('agents').select('pending_request'))!;
     const before = pending_request!.replace('"principal":', '"doer":');
     expect(before).not.toBe(pending_request);
@@ -108,14 +110,14 @@ test('a request that an earlier version kept is carried out for the user who mad
   });
   comeBack();
   expect(await settled(agent.id)).toMatchObject({ status: 'cancelled' });
-  const stopped = await room.store.read((reader) =>
+  const stopped = await fixture.store.read((reader) =>
     reader.get(reader.sql.selectFrom('audit').select('user_id').where('event', '=', 'agent_stopped')),
   );
   expect(stopped).toEqual({ user_id: ANA.user_id });
 });
 
 test('a request that the node answers replaces the kept one', async () => {
-  const agent = await room.create({ start: true });
+  const agent = await fixture.create({ start: true });
   leave();
   await expect(ask('stop', agent.id)).rejects.toMatchObject(UNREACHABLE);
   comeBack();
@@ -124,27 +126,27 @@ test('a request that the node answers replaces the kept one', async () => {
 });
 
 test('rejects a stop if the agent is not running and has no pending request', async () => {
-  const agent = await room.create();
+  const agent = await fixture.create();
   leave();
   await expect(ask('stop', agent.id)).rejects.toMatchObject({ code: 'agent_not_running' });
 });
 
 test('if the agent ended while its node was away, a kept restart starts it and a kept stop does nothing', async () => {
-  const [again, done] = [await room.create({ start: true }), await room.create({ start: true })];
+  const [again, done] = [await fixture.create({ start: true }), await fixture.create({ start: true })];
   leave();
   await expect(ask('restart', again.id)).rejects.toMatchObject(UNREACHABLE);
   await expect(ask('stop', done.id)).rejects.toMatchObject(UNREACHABLE);
-  for (const { session_id } of [again, done]) node.tell(session_id!, ended(0));
+  for (const { session_id } of [again, done]) node.sendFact(session_id!, ended(0));
   comeBack();
   expect(await settled(done.id)).toMatchObject({ status: 'completed', session_count: 1 });
   expect(await settled(again.id)).toMatchObject({ status: 'running', session_count: 2 });
 });
 
 test('a start whose response was lost creates one session', async () => {
-  const agent = await room.create();
+  const agent = await fixture.create();
   const { start } = node;
   node.start = async (launch) => {
-    node.know(launch);
+    node.addSession(launch);
     leave();
     throw problems.nodeUnreachable();
   };
@@ -153,15 +155,15 @@ test('a start whose response was lost creates one session', async () => {
   node.start = start.bind(node);
   comeBack();
   const [session_id] = [...node.views.keys()];
-  node.tell(session_id!, { kind: 'started', pid: 7, started_at_ms: 1 });
+  node.sendFact(session_id!, { kind: 'started', pid: 7, started_at_ms: 1 });
   expect(await settled(agent.id)).toMatchObject({ status: 'running', session_count: 1, session_id });
 });
 
 test('a start whose response was lost is not repeated if it failed on the node', async () => {
-  const agent = await room.create();
+  const agent = await fixture.create();
   const { start } = node;
   node.start = async (launch) => {
-    node.know(launch);
+    node.addSession(launch);
     leave();
     throw problems.nodeUnreachable();
   };
@@ -169,27 +171,27 @@ test('a start whose response was lost is not repeated if it failed on the node',
   node.start = start.bind(node);
   comeBack();
   const [session_id] = [...node.views.keys()];
-  node.tell(session_id!, ended(127));
+  node.sendFact(session_id!, ended(127));
   expect(await settled(agent.id)).toMatchObject({ status: 'failed', session_count: 1, session_id });
 });
 
 test.each(['withdraw', 'stop'] as const)(
   'ends a start that reached the node before a %s, and restores the agent’s state',
   async (second) => {
-    const agent = await room.create();
+    const agent = await fixture.create();
     const { start } = node;
     node.start = async (launch) => {
-      node.know(launch);
+      node.addSession(launch);
       leave();
       throw problems.nodeUnreachable();
     };
     await expect(ask('start', agent.id)).rejects.toMatchObject(UNREACHABLE);
-    if (second === 'withdraw') await room.agents.withdraw(ANA, agent.id);
+    if (second === 'withdraw') await fixture.agents.withdraw(ANA, agent.id);
     else await expect(ask('stop', agent.id)).rejects.toMatchObject(UNREACHABLE);
     node.start = start.bind(node);
     comeBack();
     const [session_id] = [...node.views.keys()];
-    node.tell(session_id!, { kind: 'started', pid: 7, started_at_ms: 1 });
+    node.sendFact(session_id!, { kind: 'started', pid: 7, started_at_ms: 1 });
     await vi.waitFor(() => expect(node.views.size).toBe(0), SOON);
     expect(await settled(agent.id)).toMatchObject({ status: 'created', session_count: 0, session_id: null });
     expect(await audited()).toContain('forgotten_session_ended');
@@ -197,7 +199,7 @@ test.each(['withdraw', 'stop'] as const)(
 );
 
 test('a start withdraws a stop whose connection broke', async () => {
-  const agent = await room.create({ start: true });
+  const agent = await fixture.create({ start: true });
   const { stop } = node;
   node.stop = async () => {
     leave();
@@ -211,7 +213,7 @@ test('a start withdraws a stop whose connection broke', async () => {
 });
 
 test('a stop during which the node disconnects is kept and carried out once', async () => {
-  const agent = await room.create({ start: true });
+  const agent = await fixture.create({ start: true });
   const { stop } = node;
   let stops = 0;
   let fail = (_error: Error) => {};
@@ -236,56 +238,58 @@ test('a stop during which the node disconnects is kept and carried out once', as
 });
 
 test('input and delete are rejected and change nothing', async () => {
-  const agent = await room.create({ stdin: true, start: true });
+  const agent = await fixture.create({ stdin: true, start: true });
   leave();
-  await expect(room.agents.input(ANA, agent.id, 'x', false, null)).rejects.toMatchObject(UNREACHABLE);
+  await expect(fixture.agents.input(ANA, agent.id, 'x', false, null)).rejects.toMatchObject(UNREACHABLE);
   const options = { force: true, delete_worktree: true };
-  await expect(room.agents.delete(ANA, agent.id, options)).rejects.toMatchObject(UNREACHABLE);
-  expect(await room.get(agent.id)).toMatchObject({ status: 'running', pending: null });
+  await expect(fixture.agents.delete(ANA, agent.id, options)).rejects.toMatchObject(UNREACHABLE);
+  expect(await fixture.get(agent.id)).toMatchObject({ status: 'running', pending: null });
   comeBack();
-  await room.agents.input(ANA, agent.id, 'y', false, null);
+  await fixture.agents.input(ANA, agent.id, 'y', false, null);
   expect(node.stdin(agent.session_id!).toString()).toBe('y');
 });
 
 describe('forgetting', () => {
   test('lists the remaining sessions, and ends them when the node comes back', async () => {
-    const agent = await room.create({ start: true });
+    const agent = await fixture.create({ start: true });
     const session_id = agent.session_id!;
     leave();
-    const left = await room.forgetting.forget(ANA, agent.id);
+    const left = await fixture.forgetting.forget(ANA, agent.id);
     expect(left).toMatchObject({
       agent_id: agent.id,
       workdir: agent.workdir,
       sessions: [{ id: session_id, pid: 7 }],
     });
-    await expect(room.get(agent.id)).rejects.toThrow('agent not found');
-    await room.close();
+    await expect(fixture.get(agent.id)).rejects.toThrow('agent not found');
+    await fixture.close();
     comeBack();
-    await room.open();
+    await fixture.open();
     await vi.waitFor(() => expect(node.views.size).toBe(0), SOON);
     await vi.waitFor(async () => expect(await audited()).toContain('forgotten_session_ended'), SOON);
-    expect((await room.agents.list(ANA, {}, {})).items).toEqual([]);
+    expect((await fixture.agents.list(ANA, {}, {})).items).toEqual([]);
   });
 
   test('also ends a session that only the node knows', async () => {
-    const agent = await room.create();
+    const agent = await fixture.create();
     leave();
-    await room.forgetting.forget(ANA, agent.id);
-    await room.close();
+    await fixture.forgetting.forget(ANA, agent.id);
+    await fixture.close();
     const launch = { ...agent, agent_id: agent.id, agent_name: 'a', argv: ['true'], session_id: 'ses_lost' };
-    node.know({ ...launch, plane_id: 'pln_a', env: {} });
+    node.addSession({ ...launch, plane_id: 'pln_a', env: {} });
     comeBack();
-    await room.open();
+    await fixture.open();
     await vi.waitFor(() => expect(node.views.size).toBe(0), SOON);
-    expect((await room.agents.list(ANA, {}, {})).items).toEqual([]);
+    expect((await fixture.agents.list(ANA, {}, {})).items).toEqual([]);
   });
 
   test('requires root and an unreachable node', async () => {
-    const agent = await room.create({}, null, BEN);
-    await expect(room.forgetting.forget(ANA, agent.id)).rejects.toMatchObject({ code: 'agent_node_answers' });
+    const agent = await fixture.create({}, null, BEN);
+    await expect(fixture.forgetting.forget(ANA, agent.id)).rejects.toMatchObject({
+      code: 'agent_node_answers',
+    });
     leave();
-    await expect(room.forgetting.forget(BEN, agent.id)).rejects.toThrow('root required');
-    await expect(room.forgetting.forget(ANA, 'agt_none')).rejects.toThrow('agent not found');
-    expect(await room.get(agent.id)).toMatchObject({ status: 'created' });
+    await expect(fixture.forgetting.forget(BEN, agent.id)).rejects.toThrow('root required');
+    await expect(fixture.forgetting.forget(ANA, 'agt_none')).rejects.toThrow('agent not found');
+    expect(await fixture.get(agent.id)).toMatchObject({ status: 'created' });
   });
 });

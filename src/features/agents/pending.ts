@@ -134,7 +134,7 @@ export class Pending {
       pending_request: JSON.stringify(pending_request),
       updated_at: this.#core.clock.now(),
     });
-    if (!outbox.waits(tx, row.id, 'pursue')) outbox.enqueue(tx, row.node_id, row.id, 'pursue', {});
+    if (!outbox.isPending(tx, row.id, 'pursue')) outbox.enqueue(tx, row.node_id, row.id, 'pursue', {});
     if (row.pending === kind) return;
     this.#audit(tx, 'agent_request_kept', row, pending_request.principal, kind);
     this.#core.records.publish(tx, row.id);

@@ -2,21 +2,21 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { idFrom } from '../../base/ids.ts';
 import { problems } from '../../core/problem.ts';
-import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
+import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ended, type ScriptedNode } from '../../testing/scripted-node.ts';
 import type { CreateAgent } from './creation.ts';
 import { place } from './placement.ts';
 import { updateAgent } from './queries/agents.ts';
 
-let room: LivesRoom;
+let fixture: FeaturesFixture;
 let node: ScriptedNode;
 let created: string[];
 /** The agent for which the node created each folder. */
 let claims: Map<string, string>;
 
 beforeEach(async () => {
-  room = await LivesRoom.make();
-  ({ node } = room);
+  fixture = await FeaturesFixture.make();
+  ({ node } = fixture);
   created = [];
   claims = new Map();
   Object.assign(node.folders, {
@@ -37,15 +37,15 @@ beforeEach(async () => {
     changes: async () => ({ files: [] }),
   });
 });
-afterEach(() => room.end());
+afterEach(() => fixture.end());
 
 const REFUSED = { code: 'workdir_not_safe' };
 const inWorktree = (caller: typeof ANA, workdir: string, more: Partial<CreateAgent> = {}) =>
-  room.create({ worktree_mode: 'create_worktree', workdir, ...more }, null, caller);
+  fixture.create({ worktree_mode: 'create_worktree', workdir, ...more }, null, caller);
 const inFolder = (caller: typeof ANA, workdir: string, more: Partial<CreateAgent> = {}) =>
-  room.create({ workdir, ...more }, null, caller);
+  fixture.create({ workdir, ...more }, null, caller);
 const remove = (caller: typeof ANA, id: string) =>
-  room.agents.delete(caller, id, { force: false, delete_worktree: true });
+  fixture.agents.delete(caller, id, { force: false, delete_worktree: true });
 
 /** An agent of BEN. After `replaceWithWorktree`, ANA owns the worktree in which it was created. */
 async function agentInReusedFolder(more: Partial<CreateAgent> = {}) {
@@ -63,7 +63,8 @@ const listSessions = (agent_id: string) =>
 
 async function expectRefused(agent_id: string, launched: number): Promise<void> {
   await vi.waitFor(
-    async () => expect(await room.get(agent_id)).toMatchObject({ reason: 'workdir_refused', pending: null }),
+    async () =>
+      expect(await fixture.get(agent_id)).toMatchObject({ reason: 'workdir_refused', pending: null }),
     SOON,
   );
   expect(listSessions(agent_id)).toHaveLength(launched);
@@ -90,7 +91,7 @@ test('reports to the node that the plane has recorded a shared worktree', async 
   const repository = { worktree_repo: null, worktree_ref: null };
   const rights = { all: false, owner: BEN.user_id, mayOperate: () => true, shares: () => true };
   for (const workdir of ['/trees/feature/', '/trees/other']) {
-    await place(room.core, 'agt_x', { ...request, ...repository, workdir }, rights, async () => {});
+    await place(fixture.core, 'agt_x', { ...request, ...repository, workdir }, rights, async () => {});
   }
   expect(recorded_flags).toEqual([true, false]);
 });
@@ -117,31 +118,31 @@ test('reserves the path of a worktree during its creation, and releases it if th
 
 test('an agent whose workdir is now another user’s worktree cannot start or show its files', async () => {
   const { agent, become: replaceWithWorktree } = await agentInReusedFolder();
-  const { session_id } = await room.agents.start(BEN, agent.id, null);
-  node.tell(session_id!, ended(0));
-  await room.until(agent.id, 'completed');
-  expect(await room.agents.changes(BEN, agent.id)).toEqual({ files: [] });
+  const { session_id } = await fixture.agents.start(BEN, agent.id, null);
+  node.sendFact(session_id!, ended(0));
+  await fixture.until(agent.id, 'completed');
+  expect(await fixture.agents.changes(BEN, agent.id)).toEqual({ files: [] });
   await replaceWithWorktree();
-  await room.agents.start(BEN, agent.id, null);
+  await fixture.agents.start(BEN, agent.id, null);
   await expectRefused(agent.id, 1);
-  await room.agents.restart(BEN, agent.id, 0, null);
+  await fixture.agents.restart(BEN, agent.id, 0, null);
   await expectRefused(agent.id, 1);
-  await expect(room.agents.changes(BEN, agent.id)).rejects.toMatchObject(REFUSED);
-  await expect(room.agents.files(ANA, agent.id, '')).rejects.toMatchObject(REFUSED);
+  await expect(fixture.agents.changes(BEN, agent.id)).rejects.toMatchObject(REFUSED);
+  await expect(fixture.agents.files(ANA, agent.id, '')).rejects.toMatchObject(REFUSED);
 });
 
 test('an automatic restart checks the folder again', async () => {
   const { agent, become: replaceWithWorktree } = await agentInReusedFolder({ restart_policy: 'on_failure' });
-  const { session_id } = await room.agents.start(BEN, agent.id, null);
+  const { session_id } = await fixture.agents.start(BEN, agent.id, null);
   await replaceWithWorktree();
-  node.tell(session_id!, ended(1));
-  await room.until(agent.id, 'failed');
+  node.sendFact(session_id!, ended(1));
+  await fixture.until(agent.id, 'failed');
   await vi.waitFor(async () => {
-    const due = await room.store.read((reader) => reader.all(reader.sql.selectFrom('timers').selectAll()));
+    const due = await fixture.store.read((reader) => reader.all(reader.sql.selectFrom('timers').selectAll()));
     expect(due).toHaveLength(1);
   }, SOON);
-  await room.pass(60_000);
-  await vi.waitFor(async () => expect((await room.get(agent.id)).session_count).toBe(2), SOON);
+  await fixture.pass(60_000);
+  await vi.waitFor(async () => expect((await fixture.get(agent.id)).session_count).toBe(2), SOON);
   await expectRefused(agent.id, 1);
 });
 
@@ -150,8 +151,8 @@ test('a start that was kept until the node answered checks the folder again', as
   const agent = await inFolder(BEN, '/trees/feature');
   const { reach } = node;
   node.reach = () => Promise.reject(problems.nodeUnreachable());
-  await expect(room.agents.start(BEN, agent.id, null)).rejects.toMatchObject({ code: 'node_unreachable' });
-  await room.store.write((tx) => {
+  await expect(fixture.agents.start(BEN, agent.id, null)).rejects.toMatchObject({ code: 'node_unreachable' });
+  await fixture.store.write((tx) => {
     const { num } = tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', first.id))!;
     updateAgent(tx, num, { owner_id: ANA.user_id });
   });
@@ -165,20 +166,20 @@ test('changes are withheld if the worktree gets another owner while they are rea
     await replaceWithWorktree();
     return { files: [{ path: 'secret' }] } as never;
   };
-  await expect(room.agents.changes(BEN, agent.id)).rejects.toMatchObject(REFUSED);
+  await expect(fixture.agents.changes(BEN, agent.id)).rejects.toMatchObject(REFUSED);
 });
 
 test('a repeated request returns its agent, even if an earlier release created it', async () => {
-  const first = await room.create({}, 'key', BEN);
-  expect((await room.create({}, 'key', BEN)).id).toBe(first.id);
+  const first = await fixture.create({}, 'key', BEN);
+  expect((await fixture.create({}, 'key', BEN)).id).toBe(first.id);
   const predictable = idFrom('agt', BEN.user_id, 'create', 'old-key');
-  expect((await room.create({}, 'old-key', BEN)).id).not.toBe(predictable);
-  const old = await room.create({}, null, BEN);
-  await room.store.write((tx) => {
+  expect((await fixture.create({}, 'old-key', BEN)).id).not.toBe(predictable);
+  const old = await fixture.create({}, null, BEN);
+  await fixture.store.write((tx) => {
     const { num } = tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', old.id))!;
     updateAgent(tx, num, { id: idFrom('agt', BEN.user_id, 'create', 'older-key') });
   });
-  expect((await room.create({}, 'older-key', BEN)).id).toBe(
+  expect((await fixture.create({}, 'older-key', BEN)).id).toBe(
     idFrom('agt', BEN.user_id, 'create', 'older-key'),
   );
 });
@@ -193,7 +194,7 @@ test('changes are withheld if the agent is deleted and its worktree reused while
       return answer.promise;
     },
   });
-  const seen = room.agents.changes(BEN, agent.id);
+  const seen = fixture.agents.changes(BEN, agent.id);
   await recorded_flags.promise;
   await remove(BEN, agent.id);
   await inWorktree(ANA, '/trees/feature');
@@ -222,8 +223,8 @@ test('only one of several concurrent deletions removes the worktree', async () =
 test('an agent from a restored database cannot use or remove a worktree that another agent has claimed since', async () => {
   const agent = await inWorktree(BEN, '/trees/feature');
   claims.set('/trees/feature', 'agt_of_another');
-  await expect(room.agents.changes(BEN, agent.id)).rejects.toMatchObject(REFUSED);
-  await room.agents.start(BEN, agent.id, null).catch(() => {});
+  await expect(fixture.agents.changes(BEN, agent.id)).rejects.toMatchObject(REFUSED);
+  await fixture.agents.start(BEN, agent.id, null).catch(() => {});
   await expectRefused(agent.id, 0);
   const { worktree_kept } = await remove(BEN, agent.id);
   expect(worktree_kept).toMatchObject({ reason: 'it is another agent’s' });

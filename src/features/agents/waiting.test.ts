@@ -1,38 +1,38 @@
 /** Requests that wait until an agent reaches a state. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { ANA, BEN, LivesRoom } from '../../testing/lives.ts';
+import { ANA, BEN, FeaturesFixture } from '../../testing/features-fixture.ts';
 import { startAcp } from '../../testing/scripted-acp.ts';
 import { limits } from './limits.ts';
 import { AgentWaits } from './waiting.ts';
 
 const MINUTE_MS = 60_000;
 
-let room: LivesRoom;
+let fixture: FeaturesFixture;
 let waits: AgentWaits;
 beforeEach(async () => {
-  room = await LivesRoom.make();
-  waits = new AgentWaits(room.agents, room.feed);
+  fixture = await FeaturesFixture.make();
+  waits = new AgentWaits(fixture.agents, fixture.feed);
 });
-afterEach(() => room.end());
+afterEach(() => fixture.end());
 
 const never = new AbortController().signal;
 
 test('waits for an ACP agent’s permission request, and for the end of its turn', async () => {
-  const { id, acp } = await startAcp(room, { prompt: 'go' });
+  const { id, acp } = await startAcp(fixture, { prompt: 'go' });
   const needs_you = waits.until(ANA, id, 'needs_you', MINUTE_MS, never);
   const idle = waits.until(ANA, id, 'idle', MINUTE_MS, never);
-  await acp.opens();
+  await acp.openSession();
   const prompt = await acp.hears('request', 'session/prompt');
-  acp.asks('q', [{ optionId: 'y', name: 'y', kind: 'allow_once' }]);
+  acp.requestPermission('q', [{ optionId: 'y', name: 'y', kind: 'allow_once' }]);
   expect(await needs_you).toMatchObject({ id, activity: 'needs_you', pending_reviews: 1 });
-  const [review] = (await room.reviews.list(ANA, {}, {})).items;
-  await room.reviews.respond(ANA, review!.id, { decision: 'allow' }, null);
-  acp.says({ kind: 'response', id: prompt.id, result: { stopReason: 'end_turn' } });
+  const [review] = (await fixture.reviews.list(ANA, {}, {})).items;
+  await fixture.reviews.respond(ANA, review!.id, { decision: 'allow' }, null);
+  acp.send({ kind: 'response', id: prompt.id, result: { stopReason: 'end_turn' } });
   expect(await idle).toMatchObject({ id, activity: 'idle' });
 });
 
 test('an aborted wait returns at once, and a user without access gets not found', async () => {
-  const { id } = await room.create({ start: true });
+  const { id } = await fixture.create({ start: true });
   const controller = new AbortController();
   const waiting = waits.until(ANA, id, 'ended', MINUTE_MS, controller.signal);
   controller.abort();
@@ -41,15 +41,15 @@ test('an aborted wait returns at once, and a user without access gets not found'
 });
 
 test('a wait for an agent that is deleted ends with not found', async () => {
-  const { id } = await room.create();
+  const { id } = await fixture.create();
   const waiting = waits.until(ANA, id, 'ended', MINUTE_MS, never);
   const refused = expect(waiting).rejects.toThrow('agent not found');
-  await room.agents.delete(ANA, id, { force: false, delete_worktree: false });
+  await fixture.agents.delete(ANA, id, { force: false, delete_worktree: false });
   await refused;
 });
 
 test('limits the number of waiting requests, and frees the slots of finished ones', async () => {
-  const { id } = await room.create({ start: true });
+  const { id } = await fixture.create({ start: true });
   const controller = new AbortController();
   const many = Array.from({ length: limits.agent_waiters_max }, () =>
     waits.until(ANA, id, 'ended', MINUTE_MS, controller.signal),

@@ -1,5 +1,6 @@
 /** Queries about the audit log. Records are only ever added. */
 import type { Selectable } from 'kysely';
+import { preparedInsert, preparedQuery } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 
@@ -14,13 +15,18 @@ export interface AuditFilter {
   until?: number | undefined;
 }
 
+const newestAudit = preparedQuery((builder) =>
+  builder.selectFrom('audit').select(['id', 'hash']).orderBy('id', 'desc').limit(1),
+);
+const newAudit = preparedInsert('audit');
+
 /** The number and hash of the newest record; undefined if there are none. */
 export function lastAudit(reader: Reader): Pick<AuditRow, 'id' | 'hash'> | undefined {
-  return reader.get(reader.sql.selectFrom('audit').select(['id', 'hash']).orderBy('id', 'desc').limit(1));
+  return reader.get(newestAudit(reader));
 }
 
 export function insertAudit(tx: Tx, row: AuditRow): void {
-  tx.run(tx.sql.insertInto('audit').values(row));
+  tx.run(newAudit(tx, row));
 }
 
 /** Records before `before`, newest first, at most `limit`. */

@@ -1,25 +1,25 @@
 /** The mode in which an agent asks before it acts, with a scripted agent. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
+import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import type { CreateAgent } from '../agents/creation.ts';
 import type { Agent } from '../agents/rules.ts';
 import { limits } from './limits.ts';
 
-let room: LivesRoom;
+let fixture: FeaturesFixture;
 beforeEach(async () => {
-  room = await LivesRoom.make();
+  fixture = await FeaturesFixture.make();
 });
-afterEach(() => room.end());
+afterEach(() => fixture.end());
 
 const modes = (currentModeId: string, ids = ['default', 'auto', 'plan']) => ({
   modes: { currentModeId, availableModes: ids.map((id) => ({ id, name: id })) },
 });
 const refusal = { code: -32603, message: 'not now' };
 const claude = (more: Partial<CreateAgent> = {}) =>
-  startAcp(room, { preset: 'claude', command: 'true', prompt: 'Go on.', ...more });
+  startAcp(fixture, { preset: 'claude', command: 'true', prompt: 'Go on.', ...more });
 const until = (id: string, wanted: Partial<Agent>) =>
-  vi.waitFor(async () => expect(await room.get(id)).toMatchObject(wanted), SOON);
+  vi.waitFor(async () => expect(await fixture.get(id)).toMatchObject(wanted), SOON);
 const call = (toolCallId: string, status: string) => ({
   ...{ sessionUpdate: 'tool_call', toolCallId, status },
   ...{ kind: 'edit', title: 'Write a.txt' },
@@ -27,35 +27,35 @@ const call = (toolCallId: string, status: string) => ({
 
 test('sets the asking mode, and waits for its confirmation, before the first prompt of a new session', async () => {
   const { id, acp } = await claude();
-  await acp.opens({}, modes('auto'));
+  await acp.openSession({}, modes('auto'));
   const request = await acp.hears('request', 'session/set_mode');
   expect(request.params).toEqual({ sessionId: 'acp-1', modeId: 'default' });
   await until(id, { asks: 'acts' });
-  await room.pass(1_000);
+  await fixture.pass(1_000);
   expect(acp.lines).toHaveLength(3);
-  acp.says({ kind: 'response', id: request.id, result: {} });
+  acp.send({ kind: 'response', id: request.id, result: {} });
   await acp.hears('request', 'session/prompt');
   await until(id, { asks: 'unknown', permission_mode: 'ask' });
-  expect(await room.errors(id)).toEqual([]);
-  await room.expectTrue(id);
+  expect(await fixture.errors(id)).toEqual([]);
+  await fixture.expectSameState(id);
 });
 
 test('sets the mode again in a resumed session, whatever mode the session reports', async () => {
   const { id, acp } = await claude({ prompt: null });
-  await acp.opens({}, modes('default'));
+  await acp.openSession({}, modes('default'));
   await until(id, { activity: 'idle' });
-  room.node.end(acp.session_id, 0);
-  await room.until(id, 'completed');
+  fixture.node.end(acp.session_id, 0);
+  await fixture.until(id, 'completed');
   for (const offered of [modes('auto'), {}]) {
-    const { session_id } = await room.agents.start(ANA, id, null);
-    const next = new ScriptedAcp(room, session_id!);
-    await next.introduces({ agentCapabilities: { sessionCapabilities: { resume: {} } } });
-    await next.answers('session/resume', { result: offered });
-    const request = await next.answers('session/set_mode', { result: {} });
+    const { session_id } = await fixture.agents.start(ANA, id, null);
+    const next = new ScriptedAcp(fixture, session_id!);
+    await next.initialize({ agentCapabilities: { sessionCapabilities: { resume: {} } } });
+    await next.respond('session/resume', { result: offered });
+    const request = await next.respond('session/set_mode', { result: {} });
     expect(request.params).toEqual({ sessionId: 'acp-1', modeId: 'default' });
     await until(id, { activity: 'idle', asks: 'unknown' });
-    room.node.end(session_id!, 0);
-    await room.until(id, 'completed');
+    fixture.node.end(session_id!, 0);
+    await fixture.until(id, 'completed');
   }
 });
 
@@ -63,9 +63,9 @@ test('sets an option instead of a mode if the agent has one', async () => {
   const { id, acp } = await claude();
   const options = ['default', 'auto'].map((value) => ({ value, name: value }));
   const mode = { id: 'how', name: 'Mode', category: 'mode', type: 'select', options };
-  await acp.opens({}, { configOptions: [{ ...mode, currentValue: 'auto' }] });
+  await acp.openSession({}, { configOptions: [{ ...mode, currentValue: 'auto' }] });
   const result = { configOptions: [{ ...mode, currentValue: 'default' }] };
-  const request = await acp.answers('session/set_config_option', { result });
+  const request = await acp.respond('session/set_config_option', { result });
   expect(request.params).toEqual({ sessionId: 'acp-1', configId: 'how', value: 'default' });
   await acp.hears('request', 'session/prompt');
   await until(id, { asks: 'unknown' });
@@ -73,104 +73,107 @@ test('sets an option instead of a mode if the agent has one', async () => {
 
 test('an agent that may act without asking starts in its own mode, which the record shows', async () => {
   const { id, acp } = await claude({ permission_mode: 'agent' });
-  await acp.opens({}, modes('auto'));
+  await acp.openSession({}, modes('auto'));
   await acp.hears('request', 'session/prompt');
   await until(id, { permission_mode: 'agent', asks: 'acts' });
 });
 
 test('reports an error if the agent rejects or does not offer the mode', async () => {
   const refusing = await claude();
-  await refusing.acp.opens({}, modes('auto'));
-  await refusing.acp.answers('session/set_mode', { error: refusal });
+  await refusing.acp.openSession({}, modes('auto'));
+  await refusing.acp.respond('session/set_mode', { error: refusal });
   await refusing.acp.hears('request', 'session/prompt');
-  expect(await room.errors(refusing.id)).toEqual(['permission_mode_refused']);
+  expect(await fixture.errors(refusing.id)).toEqual(['permission_mode_refused']);
   await until(refusing.id, { asks: 'acts' });
 
   const without = await claude();
-  await without.acp.opens({}, modes('auto', ['auto', 'plan']));
+  await without.acp.openSession({}, modes('auto', ['auto', 'plan']));
   await without.acp.hears('request', 'session/prompt');
-  expect(await room.errors(without.id)).toEqual(['permission_mode_missing']);
+  expect(await fixture.errors(without.id)).toEqual(['permission_mode_missing']);
   await until(without.id, { asks: 'acts' });
 });
 
 test('reports an agent that does not confirm the mode, and sends its prompt once it does', async () => {
   const { id, acp } = await claude();
-  await acp.opens({}, modes('auto'));
+  await acp.openSession({}, modes('auto'));
   const request = await acp.hears('request', 'session/set_mode');
-  await room.pass(limits.acp_silent_ms);
-  await vi.waitFor(async () => expect(await room.errors(id)).toEqual(['permission_mode_unconfirmed']), SOON);
+  await fixture.pass(limits.acp_silent_ms);
+  await vi.waitFor(
+    async () => expect(await fixture.errors(id)).toEqual(['permission_mode_unconfirmed']),
+    SOON,
+  );
   expect(acp.lines).toHaveLength(3);
-  acp.says({ kind: 'response', id: request.id, result: {} });
+  acp.send({ kind: 'response', id: request.id, result: {} });
   await acp.hears('request', 'session/prompt');
 });
 
 test('after a restart between the mode and its confirmation, sends neither twice', async () => {
   const { id, acp } = await claude();
-  await acp.opens({}, modes('auto'));
+  await acp.openSession({}, modes('auto'));
   const request = await acp.hears('request', 'session/set_mode');
-  await room.close();
-  await room.open();
-  acp.says({ kind: 'response', id: request.id, result: {} });
+  await fixture.close();
+  await fixture.open();
+  acp.send({ kind: 'response', id: request.id, result: {} });
   await acp.hears('request', 'session/prompt');
   await until(id, { activity: 'working' });
   expect(acp.lines).toHaveLength(4);
-  await room.expectTrue(id);
+  await fixture.expectSameState(id);
 });
 
 test('keeps a mode that a user chooses later, and records its meaning', async () => {
   const { id, acp } = await claude({ prompt: null });
-  await acp.opens({}, modes('default'));
+  await acp.openSession({}, modes('default'));
   await until(id, { activity: 'idle' });
-  const chosen = room.prompting.configure(ANA, id, { mode_id: 'auto' });
-  await acp.answers('session/set_mode', { result: {} });
+  const chosen = fixture.prompting.configure(ANA, id, { mode_id: 'auto' });
+  await acp.respond('session/set_mode', { result: {} });
   await chosen;
   await until(id, { asks: 'acts' });
-  await room.prompting.prompt(ANA, id, [{ type: 'text', text: 'Go on.' }], null);
+  await fixture.prompting.prompt(ANA, id, [{ type: 'text', text: 'Go on.' }], null);
   await acp.hears('request', 'session/prompt');
 });
 
 test('the record keeps what was observed until the next session starts', async () => {
-  const { id, acp } = await startAcp(room, { prompt: 'Go on.' });
-  await acp.opens();
+  const { id, acp } = await startAcp(fixture, { prompt: 'Go on.' });
+  await acp.openSession();
   const prompt = await acp.hears('request', 'session/prompt');
   await until(id, { asks: 'unknown' });
-  acp.asks('p1');
+  acp.requestPermission('p1');
   await until(id, { asks: 'asks', activity: 'needs_you' });
-  acp.updates(call('c2', 'pending'));
-  acp.updates(call('c2', 'completed'));
+  acp.sendUpdate(call('c2', 'pending'));
+  acp.sendUpdate(call('c2', 'completed'));
   await until(id, { asks: 'acts' });
-  acp.says({ kind: 'response', id: prompt.id, result: { stopReason: 'end_turn' } });
-  room.node.end(acp.session_id, 0);
-  await room.until(id, 'completed');
-  expect((await room.get(id)).asks).toBe('acts');
-  await room.expectTrue(id);
-  await room.agents.start(ANA, id, null);
+  acp.send({ kind: 'response', id: prompt.id, result: { stopReason: 'end_turn' } });
+  fixture.node.end(acp.session_id, 0);
+  await fixture.until(id, 'completed');
+  expect((await fixture.get(id)).asks).toBe('acts');
+  await fixture.expectSameState(id);
+  await fixture.agents.start(ANA, id, null);
   await until(id, { asks: 'unknown' });
 });
 
 test('a tool call without a request counts as permitted after a permanent permission', async () => {
-  const { id, acp } = await startAcp(room, { prompt: 'Go on.' });
-  await acp.opens();
-  acp.asks('p1');
+  const { id, acp } = await startAcp(fixture, { prompt: 'Go on.' });
+  await acp.openSession();
+  acp.requestPermission('p1');
   const [review] = await vi.waitFor(async () => {
-    const found = await room.reviews.list(ANA, { agent_id: id }, {});
+    const found = await fixture.reviews.list(ANA, { agent_id: id }, {});
     expect(found.items).toHaveLength(1);
     return found.items;
   }, SOON);
-  await room.reviews.respond(ANA, review!.id, { option_id: 'always' }, null);
-  acp.updates(call('c2', 'completed'));
-  acp.updates({ sessionUpdate: 'session_info_update', title: 'later' });
+  await fixture.reviews.respond(ANA, review!.id, { option_id: 'always' }, null);
+  acp.sendUpdate(call('c2', 'completed'));
+  acp.sendUpdate({ sessionUpdate: 'session_info_update', title: 'later' });
   await vi.waitFor(
-    async () => expect(await room.prompting.config(ANA, id)).toMatchObject({ title: 'later' }),
+    async () => expect(await fixture.prompting.config(ANA, id)).toMatchObject({ title: 'later' }),
     SOON,
   );
-  expect((await room.get(id)).asks).toBe('asks');
+  expect((await fixture.get(id)).asks).toBe('asks');
 });
 
 test('sets variables that make an agent ask, unless its own variables or its permission mode say otherwise', async () => {
   const started = async (more: Partial<CreateAgent>) => {
-    const { session_id } = await room.create({ preset: 'goose', command: 'true', start: true, ...more });
-    return room.node.launches.get(session_id!)!.env.GOOSE_MODE;
+    const { session_id } = await fixture.create({ preset: 'goose', command: 'true', start: true, ...more });
+    return fixture.node.launches.get(session_id!)!.env.GOOSE_MODE;
   };
   expect(await started({})).toBe('approve');
   expect(await started({ env: { GOOSE_MODE: 'smart_approve' } })).toBe('smart_approve');
@@ -179,9 +182,9 @@ test('sets variables that make an agent ask, unless its own variables or its per
 
 test('the permission mode of an agent can be changed while it is not running', async () => {
   const { id, acp } = await claude();
-  const change = () => room.agents.update(ANA, id, { permission_mode: 'agent' });
+  const change = () => fixture.agents.update(ANA, id, { permission_mode: 'agent' });
   await expect(change()).rejects.toThrow('running');
-  room.node.end(acp.session_id, 0);
-  await room.until(id, 'completed');
+  fixture.node.end(acp.session_id, 0);
+  await fixture.until(id, 'completed');
   expect(await change()).toMatchObject({ permission_mode: 'agent' });
 });

@@ -1,31 +1,31 @@
 /** Secrets in conversations: they are never shown, and the agent still gets its own text back. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
+import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { startAcp } from '../../testing/scripted-acp.ts';
 
 const KEY = 'k3y "of" mine\\and yours';
 const env = { KEY, MODE: 'fast-and-loose' };
 
-let room: LivesRoom;
+let fixture: FeaturesFixture;
 beforeEach(async () => {
-  room = await LivesRoom.make();
+  fixture = await FeaturesFixture.make();
 });
-afterEach(() => room.end());
+afterEach(() => fixture.end());
 
 async function shown(id: string, count: number) {
   return vi.waitFor(async () => {
-    const events = await room.events(id);
+    const events = await fixture.events(id);
     expect(events.filter(({ type }) => type === 'acp_event').length).toBeGreaterThanOrEqual(count);
     return events;
   }, SOON);
 }
 
 test('no message in the log contains a secret in either direction, and the agent gets it unchanged', async () => {
-  const { id, acp } = await startAcp(room, { env, prompt: `use ${KEY}` });
-  await acp.opens();
+  const { id, acp } = await startAcp(fixture, { env, prompt: `use ${KEY}` });
+  await acp.openSession();
   const request = await acp.hears('request', 'session/prompt');
   expect(JSON.stringify(request)).toContain(JSON.stringify(KEY).slice(1, -1));
-  acp.updates({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: `it is ${KEY}.` } });
+  acp.sendUpdate({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: `it is ${KEY}.` } });
   acp.writes(`not a message: ${KEY}\n`);
   const escaped = JSON.stringify(KEY).replaceAll('k', '\\u006b');
   acp.writes(`{"jsonrpc":"2.0","method":"_x","params":{"n":1.50,"key":${escaped}}}\n`);
@@ -39,15 +39,15 @@ test('no message in the log contains a secret in either direction, and the agent
 });
 
 test('redacts the agent’s self-description; settings keep their ids', async () => {
-  const { id, acp } = await startAcp(room, { env, prompt: 'go' });
+  const { id, acp } = await startAcp(fixture, { env, prompt: 'go' });
   const modes = { currentModeId: env.MODE, availableModes: [{ id: env.MODE, name: 'x' }] };
-  await acp.opens({}, { modes });
+  await acp.openSession({}, { modes });
   await acp.hears('request', 'session/prompt');
-  acp.updates({ sessionUpdate: 'session_info_update', title: `use ${KEY}` });
-  acp.updates({ sessionUpdate: 'plan', entries: [{ content: KEY, status: 'pending' }] });
-  acp.updates({ sessionUpdate: 'subagent_update', sessionId: 'child', title: KEY });
+  acp.sendUpdate({ sessionUpdate: 'session_info_update', title: `use ${KEY}` });
+  acp.sendUpdate({ sessionUpdate: 'plan', entries: [{ content: KEY, status: 'pending' }] });
+  acp.sendUpdate({ sessionUpdate: 'subagent_update', sessionId: 'child', title: KEY });
   await shown(id, 8);
-  expect(await room.prompting.config(ANA, id)).toMatchObject({
+  expect(await fixture.prompting.config(ANA, id)).toMatchObject({
     title: 'use [redacted:KEY]',
     plan: [{ content: '[redacted:KEY]' }],
     subagents: [{ id: 'child', name: '[redacted:KEY]' }],
@@ -56,12 +56,16 @@ test('redacts the agent’s self-description; settings keep their ids', async ()
 });
 
 test('a request is shown without secrets, and answered with the agent’s own id', async () => {
-  const { id, acp } = await startAcp(room, { env, prompt: 'go' });
-  await acp.opens();
+  const { id, acp } = await startAcp(fixture, { env, prompt: 'go' });
+  await acp.openSession();
   await acp.hears('request', 'session/prompt');
-  acp.asks('q', [{ optionId: 'fast-and-loose', name: `be ${env.MODE}`, kind: 'allow_once' }], `echo ${KEY}`);
+  acp.requestPermission(
+    'q',
+    [{ optionId: 'fast-and-loose', name: `be ${env.MODE}`, kind: 'allow_once' }],
+    `echo ${KEY}`,
+  );
   const [review] = await vi.waitFor(async () => {
-    const { items } = await room.reviews.list(ANA, {}, {});
+    const { items } = await fixture.reviews.list(ANA, {}, {});
     expect(items).toHaveLength(1);
     return items;
   }, SOON);
@@ -70,20 +74,20 @@ test('a request is shown without secrets, and answered with the agent’s own id
     tool_call: { title: 'echo [redacted:KEY]' },
     options: [{ option_id: 'fast-and-loose', name: 'be [redacted:MODE]' }],
   });
-  await room.reviews.respond(ANA, review!.id, { decision: 'allow' }, null);
+  await fixture.reviews.respond(ANA, review!.id, { decision: 'allow' }, null);
   const answer = await acp.hears('response');
   expect(answer.result).toEqual({ outcome: { outcome: 'selected', optionId: 'fast-and-loose' } });
 });
 
 test('secrets are redacted in terminal output, which is base64', async () => {
-  const { id, acp } = await startAcp(room, { env });
-  await acp.opens();
+  const { id, acp } = await startAcp(fixture, { env });
+  await acp.openSession();
   const data = (text: string) => Buffer.from(text).toString('base64');
   const terminal = { terminalId: 't' };
   const plain = { sessionUpdate: 'terminal_output_chunk', ...terminal, data: data('all is well') };
-  acp.updates({ sessionUpdate: 'terminal_output_chunk', ...terminal, data: data(`key: ${KEY}\n`) });
-  acp.updates({ sessionUpdate: 'terminal_update', ...terminal, output: { data: data(`again: ${KEY}`) } });
-  acp.updates(plain);
+  acp.sendUpdate({ sessionUpdate: 'terminal_output_chunk', ...terminal, data: data(`key: ${KEY}\n`) });
+  acp.sendUpdate({ sessionUpdate: 'terminal_update', ...terminal, output: { data: data(`again: ${KEY}`) } });
+  acp.sendUpdate(plain);
   const events = await shown(id, 7);
   const updates = events.flatMap(({ payload, method }) =>
     method === 'session/update' ? [(payload as { params: { update: unknown } }).params.update] : [],
@@ -96,13 +100,13 @@ test('secrets are redacted in terminal output, which is base64', async () => {
 });
 
 test('values of a preset are not secrets, and an agent that cannot be prompted reveals none', async () => {
-  const { id, acp } = await startAcp(room, {
+  const { id, acp } = await startAcp(fixture, {
     ...{ preset: 'codex', command: 'true' },
     env: { ...env, INITIAL_AGENT_MODE: 'read-only' },
   });
-  await acp.answers('initialize', { error: { code: -1, message: `read-only, and ${KEY} is wrong` } });
+  await acp.respond('initialize', { error: { code: -1, message: `read-only, and ${KEY} is wrong` } });
   const error = await vi.waitFor(async () => {
-    const found = (await room.events(id)).find(({ type }) => type === 'error');
+    const found = (await fixture.events(id)).find(({ type }) => type === 'error');
     expect(found).toBeDefined();
     return found!;
   }, SOON);

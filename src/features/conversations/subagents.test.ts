@@ -1,16 +1,16 @@
 /** Sub-agents of a scripted agent: messages and questions are attributed to the right one. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { EventRecord } from '../../core/event.ts';
-import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
+import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { type ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import type { Review } from '../reviews/rules.ts';
 import { lastMessage } from '../runs/last-message.ts';
 
-let room: LivesRoom;
+let fixture: FeaturesFixture;
 beforeEach(async () => {
-  room = await LivesRoom.make();
+  fixture = await FeaturesFixture.make();
 });
-afterEach(() => room.end());
+afterEach(() => fixture.end());
 
 const modes = { currentModeId: 'ask', availableModes: [{ id: 'ask', name: 'Ask' }] };
 const announcement = {
@@ -21,16 +21,16 @@ const words = (text: string) => ({ sessionUpdate: 'agent_message_chunk', content
 
 /** An agent with an open turn and an announced sub-agent. */
 async function delegated(): Promise<{ id: string; acp: ScriptedAcp; prompt_id: string }> {
-  const { id, acp } = await startAcp(room, { prompt: 'go' });
-  await acp.opens({}, { modes });
+  const { id, acp } = await startAcp(fixture, { prompt: 'go' });
+  await acp.openSession({}, { modes });
   const prompt = await acp.hears('request', 'session/prompt');
-  acp.updates(announcement);
+  acp.sendUpdate(announcement);
   return { id, acp, prompt_id: String(prompt.id) };
 }
 
 function pending(count: number): Promise<Review[]> {
   return vi.waitFor(async () => {
-    const { items } = await room.reviews.list(ANA, { status: 'pending' }, {});
+    const { items } = await fixture.reviews.list(ANA, { status: 'pending' }, {});
     expect(items).toHaveLength(count);
     return items.toReversed();
   }, SOON);
@@ -38,7 +38,7 @@ function pending(count: number): Promise<Review[]> {
 
 function events(id: string, wanted: (event: EventRecord) => boolean): Promise<EventRecord> {
   return vi.waitFor(async () => {
-    const found = (await room.events(id)).find(wanted);
+    const found = (await fixture.events(id)).find(wanted);
     expect(found).toBeDefined();
     return found!;
   }, SOON);
@@ -46,18 +46,18 @@ function events(id: string, wanted: (event: EventRecord) => boolean): Promise<Ev
 
 test('a sub-agent’s messages, mode and plan are separate, even after a restart of the plane', async () => {
   const { id, acp, prompt_id } = await delegated();
-  acp.updates(words('mine'));
-  acp.updates(words('its'), 'child-1');
-  acp.updates({ sessionUpdate: 'current_mode_update', currentModeId: 'yolo' }, 'child-1');
-  await room.close();
-  await room.open();
-  acp.updates({ sessionUpdate: 'plan', entries: [{ content: 'x', status: 'pending' }] }, 'child-1');
-  acp.updates({ ...announcement, state: { state: 'idle', stopReason: 'end_turn' } });
-  acp.updates({ sessionUpdate: 'current_mode_update', currentModeId: 'yolo' }, 'made-up');
+  acp.sendUpdate(words('mine'));
+  acp.sendUpdate(words('its'), 'child-1');
+  acp.sendUpdate({ sessionUpdate: 'current_mode_update', currentModeId: 'yolo' }, 'child-1');
+  await fixture.close();
+  await fixture.open();
+  acp.sendUpdate({ sessionUpdate: 'plan', entries: [{ content: 'x', status: 'pending' }] }, 'child-1');
+  acp.sendUpdate({ ...announcement, state: { state: 'idle', stopReason: 'end_turn' } });
+  acp.sendUpdate({ sessionUpdate: 'current_mode_update', currentModeId: 'yolo' }, 'made-up');
   expect(await events(id, ({ unknown_session }) => unknown_session === true)).toMatchObject({
     subagent: 'made-up',
   });
-  expect(await room.prompting.config(ANA, id)).toMatchObject({
+  expect(await fixture.prompting.config(ANA, id)).toMatchObject({
     modes: { currentModeId: 'ask' },
     plan: [],
     subagents: [
@@ -67,7 +67,7 @@ test('a sub-agent’s messages, mode and plan are separate, even after a restart
       },
     ],
   });
-  const updates = (await room.events(id)).flatMap(({ payload, subagent }) => {
+  const updates = (await fixture.events(id)).flatMap(({ payload, subagent }) => {
     const update = (payload as { params?: { update?: { sessionUpdate: string } } } | null)?.params?.update;
     return update ? [[update.sessionUpdate, subagent]] : [];
   });
@@ -80,20 +80,20 @@ test('a sub-agent’s messages, mode and plan are separate, even after a restart
     ['subagent_update', undefined],
     ['current_mode_update', 'made-up'],
   ]);
-  expect((await room.get(id)).activity).toBe('working');
-  acp.says({ kind: 'response', id: prompt_id, result: { stopReason: 'end_turn' } });
-  await vi.waitFor(async () => expect((await room.get(id)).activity).toBe('idle'), SOON);
-  await room.expectTrue(id);
+  expect((await fixture.get(id)).activity).toBe('working');
+  acp.send({ kind: 'response', id: prompt_id, result: { stopReason: 'end_turn' } });
+  await vi.waitFor(async () => expect((await fixture.get(id)).activity).toBe('idle'), SOON);
+  await fixture.expectSameState(id);
 });
 
 test('a review names the requesting sub-agent, and its answer goes to that request', async () => {
   const { id, acp } = await delegated();
-  acp.asks('of-main');
-  acp.asks('of-child', undefined, 'Write', { sessionId: 'child-1' });
-  acp.asks('of-call', undefined, 'Run', {
+  acp.requestPermission('of-main');
+  acp.requestPermission('of-child', undefined, 'Write', { sessionId: 'child-1' });
+  acp.requestPermission('of-call', undefined, 'Run', {
     toolCall: { toolCallId: 'c9', title: 'Run', _meta: { claudeCode: { parentToolUseId: 'task-1' } } },
   });
-  acp.asks('of-nobody', undefined, 'Delete', { sessionId: 'made-up' });
+  acp.requestPermission('of-nobody', undefined, 'Delete', { sessionId: 'made-up' });
   const reviews = await pending(4);
   expect(reviews.map(({ subagent }) => subagent)).toEqual([
     null,
@@ -101,23 +101,23 @@ test('a review names the requesting sub-agent, and its answer goes to that reque
     { id: 'task-1', name: null, unknown_session: false },
     { id: 'made-up', name: null, unknown_session: true },
   ]);
-  await room.close();
-  await room.open();
+  await fixture.close();
+  await fixture.open();
   for (const review of reviews.toReversed()) {
-    expect(await room.reviews.get(ANA, review.id)).toMatchObject({ subagent: review.subagent });
-    await room.reviews.respond(ANA, review.id, { decision: 'allow' }, null);
+    expect(await fixture.reviews.get(ANA, review.id)).toMatchObject({ subagent: review.subagent });
+    await fixture.reviews.respond(ANA, review.id, { decision: 'allow' }, null);
   }
   const answered = [];
   for (const _ of reviews) answered.push((await acp.hears('response')).id);
   expect(answered).toEqual(['of-nobody', 'of-call', 'of-child', 'of-main']);
-  await room.expectTrue(id);
+  await fixture.expectSameState(id);
 });
 
 test('cancelling the turn cancels the main session and its sub-agents’ requests', async () => {
   const { acp, id } = await delegated();
-  acp.asks('of-child', undefined, 'Write', { sessionId: 'child-1' });
+  acp.requestPermission('of-child', undefined, 'Write', { sessionId: 'child-1' });
   await pending(1);
-  await room.prompting.cancel(ANA, id);
+  await fixture.prompting.cancel(ANA, id);
   expect(await acp.hears('response')).toMatchObject({
     id: 'of-child',
     result: { outcome: { outcome: 'cancelled' } },
@@ -128,24 +128,24 @@ test('cancelling the turn cancels the main session and its sub-agents’ request
 
 test('a sub-agent’s last message is not the agent’s', async () => {
   const { id, acp, prompt_id } = await delegated();
-  acp.updates({ sessionUpdate: 'session_message', messageId: 'm', content: [] });
-  acp.updates(words('All '));
-  acp.updates(words('from the side'), 'child-1');
-  acp.updates({ sessionUpdate: 'tool_call', toolCallId: 'c1', title: 'x' }, 'child-1');
-  acp.updates(words('done.'));
-  acp.updates(words('from nowhere'), 'made-up');
-  acp.says({ kind: 'response', id: prompt_id, result: { stopReason: 'end_turn' } });
-  await vi.waitFor(async () => expect((await room.get(id)).activity).toBe('idle'), SOON);
-  expect(await lastMessage(room.log, id, prompt_id)).toBe('All done.');
+  acp.sendUpdate({ sessionUpdate: 'session_message', messageId: 'm', content: [] });
+  acp.sendUpdate(words('All '));
+  acp.sendUpdate(words('from the side'), 'child-1');
+  acp.sendUpdate({ sessionUpdate: 'tool_call', toolCallId: 'c1', title: 'x' }, 'child-1');
+  acp.sendUpdate(words('done.'));
+  acp.sendUpdate(words('from nowhere'), 'made-up');
+  acp.send({ kind: 'response', id: prompt_id, result: { stopReason: 'end_turn' } });
+  await vi.waitFor(async () => expect((await fixture.get(id)).activity).toBe('idle'), SOON);
+  expect(await lastMessage(fixture.log, id, prompt_id)).toBe('All done.');
 });
 
 test('names of sub-agents are redacted', async () => {
-  const { id, acp } = await startAcp(room, { env: { KEY: 'hunter-hunter' }, prompt: 'go' });
-  await acp.opens();
+  const { id, acp } = await startAcp(fixture, { env: { KEY: 'hunter-hunter' }, prompt: 'go' });
+  await acp.openSession();
   await acp.hears('request', 'session/prompt');
-  acp.updates({ ...announcement, title: 'reads hunter-hunter' });
-  acp.asks('q', undefined, 'Write', { sessionId: 'child-1' });
+  acp.sendUpdate({ ...announcement, title: 'reads hunter-hunter' });
+  acp.requestPermission('q', undefined, 'Write', { sessionId: 'child-1' });
   const [review] = await pending(1);
   expect(review!.subagent!.name).toBe('reads [redacted:KEY]');
-  expect(JSON.stringify(await room.events(id))).not.toContain('hunter-hunter');
+  expect(JSON.stringify(await fixture.events(id))).not.toContain('hunter-hunter');
 });

@@ -2,25 +2,25 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { RequestId } from '../../acp/message.ts';
 import { askedForm } from '../../testing/acp-scenarios.ts';
-import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
+import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { Elicitation } from './rules.ts';
 import type { ElicitationAnswer } from './service.ts';
 
-let room: LivesRoom;
+let fixture: FeaturesFixture;
 beforeEach(async () => {
-  room = await LivesRoom.make();
+  fixture = await FeaturesFixture.make();
 });
-afterEach(() => room.end());
+afterEach(() => fixture.end());
 
 const content = { name: 'v1', region: 'eu', checks: ['lint'] };
 const accept: ElicitationAnswer = { action: 'accept', content };
 const respond = (id: string, answer: ElicitationAnswer = accept, caller: Caller = ANA) =>
-  room.elicitations.respond(caller, id, answer, null);
-const get = (id: string) => room.elicitations.get(ANA, id);
+  fixture.elicitations.respond(caller, id, answer, null);
+const get = (id: string) => fixture.elicitations.get(ANA, id);
 const elicit = (acp: ScriptedAcp, id: RequestId = 1, params: object = askedForm) =>
-  acp.says({ kind: 'request', id, method: 'elicitation/create', params: { sessionId: 'acp-1', ...params } });
+  acp.send({ kind: 'request', id, method: 'elicitation/create', params: { sessionId: 'acp-1', ...params } });
 const link = (more: object = {}) => ({
   mode: 'url',
   elicitationId: 'e1',
@@ -31,8 +31,8 @@ const link = (more: object = {}) => ({
 
 /** An agent with an open turn. */
 async function prompted(): Promise<{ id: string; acp: ScriptedAcp }> {
-  const { id, acp } = await startAcp(room, { prompt: 'go' });
-  await acp.opens();
+  const { id, acp } = await startAcp(fixture, { prompt: 'go' });
+  await acp.openSession();
   await acp.hears('request', 'session/prompt');
   return { id, acp };
 }
@@ -40,14 +40,14 @@ async function prompted(): Promise<{ id: string; acp: ScriptedAcp }> {
 /** Oldest first; waits until there are this many. */
 async function elicitations(count: number): Promise<Elicitation[]> {
   return vi.waitFor(async () => {
-    const { items } = await room.elicitations.list(ANA, {}, {});
+    const { items } = await fixture.elicitations.list(ANA, {}, {});
     expect(items).toHaveLength(count);
     return items.toReversed();
   }, SOON);
 }
 
 async function rowsOf(table: 'audit' | 'elicitations' | 'feed') {
-  return room.store.read((reader) => reader.all(reader.sql.selectFrom(table).selectAll()));
+  return fixture.store.read((reader) => reader.all(reader.sql.selectFrom(table).selectAll()));
 }
 
 async function audited(event: string): Promise<unknown[]> {
@@ -75,12 +75,12 @@ test('a form waits for a person, and the input goes only to the agent', async ()
   expect(elicitation!.form!.fields.map(({ name }) => name)).toEqual(
     Object.keys(askedForm.requestedSchema.properties),
   );
-  expect(await room.get(id)).toMatchObject({
+  expect(await fixture.get(id)).toMatchObject({
     pending_elicitations: 1,
     pending_reviews: 0,
     activity: 'needs_you',
   });
-  const event = (await room.events(id)).find(({ elicitation_id }) => elicitation_id === elicitation!.id);
+  const event = (await fixture.events(id)).find(({ elicitation_id }) => elicitation_id === elicitation!.id);
   expect(event).toMatchObject({ direction: 'from_agent', method: 'elicitation/create' });
   const entered = { ...content, name: 'a-word-of-its-own' };
   const answered = await respond(elicitation!.id, { action: 'accept', content: entered });
@@ -88,7 +88,7 @@ test('a form waits for a person, and the input goes only to the agent', async ()
   const result = { action: 'accept', content: entered };
   expect(await acp.hears('response')).toEqual({ kind: 'response', id: 'q', result });
   await vi.waitFor(async () => expect((await get(elicitation!.id)).delivery).toBe('written'), SOON);
-  expect(await room.get(id)).toMatchObject({ pending_elicitations: 0, activity: 'working' });
+  expect(await fixture.get(id)).toMatchObject({ pending_elicitations: 0, activity: 'working' });
   const fields = Object.keys(entered);
   expect(await audited('elicitation_answered')).toEqual([
     { elicitation_id: elicitation!.id, mode: 'form', action: 'accept', fields },
@@ -96,7 +96,7 @@ test('a form waits for a person, and the input goes only to the agent', async ()
   for (const table of ['audit', 'elicitations', 'feed'] as const) {
     expect(JSON.stringify(await rowsOf(table))).not.toContain(entered.name);
   }
-  await room.expectTrue(id);
+  await fixture.expectSameState(id);
 });
 
 test.each<[ElicitationAnswer, string]>([
@@ -126,7 +126,7 @@ test('rejected content changes nothing', async () => {
   expect(await get(elicitation!.id)).toMatchObject({ status: 'pending', delivery: null });
   expect(acp.lines).toHaveLength(3);
   expect(await audited('elicitation_answered')).toEqual([]);
-  await room.expectTrue(id);
+  await fixture.expectSameState(id);
 });
 
 test('an accepted URL completes when the agent reports it', async () => {
@@ -140,19 +140,19 @@ test('an accepted URL completes when the agent reports it', async () => {
   expect(await acp.hears('response')).toEqual({ kind: 'response', id: 1, result: { action: 'accept' } });
   expect(await audited('elicitation_answered')).toMatchObject([{ mode: 'url', host: 'example.org' }]);
   const complete = (elicitationId: unknown) =>
-    acp.says({ kind: 'notification', method: 'elicitation/complete', params: { elicitationId } });
+    acp.send({ kind: 'notification', method: 'elicitation/complete', params: { elicitationId } });
   complete('another');
   complete('e1');
   await vi.waitFor(async () => expect((await get(elicitation!.id)).completed_at).not.toBeNull(), SOON);
   const { completed_at } = await get(elicitation!.id);
-  room.clock.advance(1_000);
+  fixture.clock.advance(1_000);
   complete('e1');
-  acp.updates({ sessionUpdate: 'session_info_update', title: 'after it' });
+  acp.sendUpdate({ sessionUpdate: 'session_info_update', title: 'after it' });
   await vi.waitFor(async () => {
-    expect(JSON.stringify((await room.events(id)).at(-1))).toContain('after it');
+    expect(JSON.stringify((await fixture.events(id)).at(-1))).toContain('after it');
   }, SOON);
   expect(await get(elicitation!.id)).toMatchObject({ status: 'accepted', completed_at });
-  await room.expectTrue(id);
+  await fixture.expectSameState(id);
 });
 
 test('the first answer counts; a later one gets a 409 that names the first responder', async () => {
@@ -178,11 +178,11 @@ test('an answer repeated with its idempotency key gets the same response', async
   elicit(acp);
   const [elicitation] = await elicitations(1);
   const request = new Uint8Array(32);
-  expect(await room.idempotency.begin(ANA, 'key', request)).toHaveProperty('first');
-  const first = await room.elicitations.respond(ANA, elicitation!.id, accept, 'key');
-  await room.close();
-  await room.open();
-  const again = await room.idempotency.begin(ANA, 'key', request);
+  expect(await fixture.idempotency.begin(ANA, 'key', request)).toHaveProperty('first');
+  const first = await fixture.elicitations.respond(ANA, elicitation!.id, accept, 'key');
+  await fixture.close();
+  await fixture.open();
+  const again = await fixture.idempotency.begin(ANA, 'key', request);
   expect(again).toMatchObject({ stored: { status: 200, body: first } });
 });
 
@@ -191,16 +191,16 @@ test('elicitations survive restarts, and an answer is delivered once', async () 
   elicit(acp, 1);
   elicit(acp, 2, link());
   const [one, two] = await elicitations(2);
-  await room.close();
-  await room.open();
-  const { input } = room.node;
+  await fixture.close();
+  await fixture.open();
+  const { input } = fixture.node;
   // The answer is committed, but the plane dies before it reaches the agent.
-  room.node.input = () => new Promise(() => {});
+  fixture.node.input = () => new Promise(() => {});
   await respond(two!.id, { action: 'accept' });
   expect((await get(two!.id)).delivery).toBe('queued');
-  await room.close();
-  room.node.input = input;
-  await room.open();
+  await fixture.close();
+  fixture.node.input = input;
+  await fixture.open();
   expect(await acp.hears('response')).toMatchObject({ id: 2, result: { action: 'accept' } });
   await respond(one!.id);
   expect(await acp.hears('response')).toMatchObject({ id: 1, result: accept });
@@ -208,41 +208,41 @@ test('elicitations survive restarts, and an answer is delivered once', async () 
     expect((await elicitations(2)).map(({ delivery }) => delivery)).toEqual(['written', 'written']);
   }, SOON);
   expect(acp.lines).toHaveLength(5);
-  await room.expectTrue(id);
+  await fixture.expectSameState(id);
 });
 
 test('an elicitation that nobody answers in time expires, and the agent gets cancel', async () => {
-  room.review_timeout_ms = 60_000;
+  fixture.review_timeout_ms = 60_000;
   const { id, acp } = await prompted();
   elicit(acp);
   const [elicitation] = await elicitations(1);
-  expect(elicitation!.expires_at).toBe(new Date(room.clock.now() + 60_000).toISOString());
-  await room.pass(60_000);
+  expect(elicitation!.expires_at).toBe(new Date(fixture.clock.now() + 60_000).toISOString());
+  await fixture.pass(60_000);
   expect(await acp.hears('response')).toMatchObject({ id: 1, result: { action: 'cancel' } });
   expect(await get(elicitation!.id)).toMatchObject({ status: 'expired', answered_by: null });
   await expect(respond(elicitation!.id)).rejects.toThrow('elicitation is already expired');
   elicit(acp, 2);
   const [, next] = await elicitations(2);
   await respond(next!.id);
-  await room.pass(60_000);
+  await fixture.pass(60_000);
   expect((await get(next!.id)).status).toBe('accepted');
-  await room.expectTrue(id);
+  await fixture.expectSameState(id);
 });
 
 test('an elicitation that the agent withdraws is cancelled', async () => {
   const { id, acp } = await prompted();
   elicit(acp, 1);
   const [elicitation] = await elicitations(1);
-  acp.says({ kind: 'notification', method: '$/cancel_request', params: { requestId: 1 } });
+  acp.send({ kind: 'notification', method: '$/cancel_request', params: { requestId: 1 } });
   expect(await acp.hears('response')).toMatchObject({ id: 1, error: { code: -32800 } });
   expect(await get(elicitation!.id)).toMatchObject({
     status: 'cancelled',
     answered_by: null,
     delivery: null,
   });
-  expect(await room.get(id)).toMatchObject({ pending_elicitations: 0, activity: 'working' });
+  expect(await fixture.get(id)).toMatchObject({ pending_elicitations: 0, activity: 'working' });
   await expect(respond(elicitation!.id)).rejects.toThrow('elicitation is already cancelled');
-  await room.expectTrue(id);
+  await fixture.expectSameState(id);
 });
 
 test('an answer to a request that the agent withdrew is undeliverable', async () => {
@@ -250,15 +250,15 @@ test('an answer to a request that the agent withdrew is undeliverable', async ()
   elicit(acp);
   const [elicitation] = await elicitations(1);
   const reached = Promise.withResolvers<void>();
-  const { input } = room.node;
-  room.node.input = async (...args) => {
+  const { input } = fixture.node;
+  fixture.node.input = async (...args) => {
     await reached.promise;
     return input(...args);
   };
   await respond(elicitation!.id);
-  acp.says({ kind: 'notification', method: '$/cancel_request', params: { requestId: 1 } });
+  acp.send({ kind: 'notification', method: '$/cancel_request', params: { requestId: 1 } });
   await vi.waitFor(async () => expect((await get(elicitation!.id)).delivery).toBe('undeliverable'), SOON);
-  expect((await room.events(id)).at(-1)).toMatchObject({
+  expect((await fixture.events(id)).at(-1)).toMatchObject({
     code: 'elicitation_undeliverable',
     error: 'the answer of ana did not reach the agent',
     elicitation_id: elicitation!.id,
@@ -269,7 +269,7 @@ test('an answer to a request that the agent withdrew is undeliverable', async ()
   reached.resolve();
   await acp.hears('response');
   expect(await get(elicitation!.id)).toMatchObject({ status: 'accepted', delivery: 'undeliverable' });
-  await room.expectTrue(id);
+  await fixture.expectSameState(id);
 });
 
 test('an agent that ends leaves no pending elicitations', async () => {
@@ -278,17 +278,17 @@ test('an agent that ends leaves no pending elicitations', async () => {
   elicit(acp, 2);
   const [one, two] = await elicitations(2);
   const refused = Promise.withResolvers<number>();
-  room.node.input = () => refused.promise;
+  fixture.node.input = () => refused.promise;
   await respond(one!.id);
-  room.node.end(acp.session_id, 1);
+  fixture.node.end(acp.session_id, 1);
   await vi.waitFor(async () => expect((await get(two!.id)).status).toBe('cancelled'), SOON);
   refused.reject(new Error('no reader'));
   expect(await elicitations(2)).toMatchObject([
     { status: 'accepted', delivery: 'undeliverable', answered_by: 'ana' },
     { status: 'cancelled', delivery: null, answered_by: null },
   ]);
-  expect((await room.errors(id)).toSorted()).toEqual(['elicitation_undeliverable', 'turn_lost']);
-  expect(await room.get(id)).toMatchObject({ pending_elicitations: 0, activity: null });
+  expect((await fixture.errors(id)).toSorted()).toEqual(['elicitation_undeliverable', 'turn_lost']);
+  expect(await fixture.get(id)).toMatchObject({ pending_elicitations: 0, activity: null });
   await expect(respond(two!.id)).rejects.toThrow('already cancelled');
 });
 
@@ -296,35 +296,35 @@ test('cancelling the turn answers it with cancel, before the agent gets the canc
   const { id, acp } = await prompted();
   elicit(acp);
   const [elicitation] = await elicitations(1);
-  await room.prompting.cancel(BEN, id).catch(() => {});
-  await room.prompting.cancel(ANA, id);
+  await fixture.prompting.cancel(BEN, id).catch(() => {});
+  await fixture.prompting.cancel(ANA, id);
   expect(await acp.hears('response')).toMatchObject({ id: 1, result: { action: 'cancel' } });
   await acp.hears('notification', 'session/cancel');
   expect(await get(elicitation!.id)).toMatchObject({ status: 'cancelled', answered_by: 'ana' });
-  await room.expectTrue(id);
+  await fixture.expectSameState(id);
 });
 
 test('an agent may ask before it has a session, and is not reported as silent while it waits', async () => {
-  const { id, acp } = await startAcp(room);
+  const { id, acp } = await startAcp(fixture);
   const hello = await acp.hears('request', 'initialize');
   expect(hello.params).toMatchObject({ clientCapabilities: { elicitation: { form: {}, url: {} } } });
-  acp.says({
+  acp.send({
     kind: 'request',
     id: 1,
     method: 'elicitation/create',
     params: { requestId: hello.id, ...link() },
   });
   const [elicitation] = await elicitations(1);
-  expect((await room.get(id)).activity).toBe('needs_you');
-  await room.pass(60_000);
-  await room.pass(60_000);
-  expect(await room.errors(id)).toEqual([]);
+  expect((await fixture.get(id)).activity).toBe('needs_you');
+  await fixture.pass(60_000);
+  await fixture.pass(60_000);
+  expect(await fixture.errors(id)).toEqual([]);
   await respond(elicitation!.id, { action: 'accept' });
   expect(await acp.hears('response')).toMatchObject({ id: 1, result: { action: 'accept' } });
-  expect((await room.get(id)).activity).toBe('starting');
-  await room.pass(60_000);
-  await vi.waitFor(async () => expect(await room.errors(id)).toEqual(['acp_silent']), SOON);
-  await room.expectTrue(id);
+  expect((await fixture.get(id)).activity).toBe('starting');
+  await fixture.pass(60_000);
+  await vi.waitFor(async () => expect(await fixture.errors(id)).toEqual(['acp_silent']), SOON);
+  await fixture.expectSameState(id);
 });
 
 test.each([
@@ -338,16 +338,16 @@ test.each([
     id: 1,
     error: { code: -32602, message: expect.stringMatching(/^invalid params: /) },
   });
-  expect(await room.errors(id)).toEqual(['elicitation_unreadable']);
-  expect((await room.events(id)).some(({ elicitation_id }) => elicitation_id !== undefined)).toBe(false);
+  expect(await fixture.errors(id)).toEqual(['elicitation_unreadable']);
+  expect((await fixture.events(id)).some(({ elicitation_id }) => elicitation_id !== undefined)).toBe(false);
   await elicitations(0);
-  await room.expectTrue(id);
+  await fixture.expectSameState(id);
 });
 
 test('shown texts are redacted; names and values are sent back to the agent unchanged', async () => {
   const env = { KEY: 'k3y-of-mine', MODE: 'fast-and-loose' };
-  const { id, acp } = await startAcp(room, { env, prompt: 'go' });
-  await acp.opens();
+  const { id, acp } = await startAcp(fixture, { env, prompt: 'go' });
+  await acp.openSession();
   await acp.hears('request', 'session/prompt');
   const properties = {
     'fast-and-loose': { type: 'string', enum: ['fast-and-loose'], description: `not ${env.KEY}` },
@@ -371,36 +371,36 @@ test('shown texts are redacted; names and values are sent back to the agent unch
   const answer = { 'fast-and-loose': 'fast-and-loose', key: env.KEY };
   await respond(elicitation!.id, { action: 'accept', content: answer });
   expect(await acp.hears('response')).toMatchObject({ result: { action: 'accept', content: answer } });
-  const events = JSON.stringify(await room.events(id));
+  const events = JSON.stringify(await fixture.events(id));
   expect(events).not.toContain(env.KEY);
   expect(events).not.toContain(env.MODE);
 });
 
 test('only the agent’s owner and root can see and answer them', async () => {
-  const { session_id } = await room.create({ protocol: 'acp', start: true }, null, BEN);
-  const acp = new ScriptedAcp(room, session_id!);
-  await acp.opens();
+  const { session_id } = await fixture.create({ protocol: 'acp', start: true }, null, BEN);
+  const acp = new ScriptedAcp(fixture, session_id!);
+  await acp.openSession();
   elicit(acp);
   const [elicitation] = await elicitations(1);
   const eve: Caller = { ...BEN, user_id: 'usr_e', username: 'eve' };
-  expect((await room.elicitations.list(eve, {}, {})).items).toEqual([]);
+  expect((await fixture.elicitations.list(eve, {}, {})).items).toEqual([]);
   const hidden = 'elicitation not found';
-  await expect(room.elicitations.get(eve, elicitation!.id)).rejects.toThrow(hidden);
+  await expect(fixture.elicitations.get(eve, elicitation!.id)).rejects.toThrow(hidden);
   await expect(respond(elicitation!.id, accept, eve)).rejects.toThrow(hidden);
   await expect(respond('eli_x')).rejects.toThrow(hidden);
   const pending = { status: 'pending', agent_id: elicitation!.agent_id } as const;
-  expect((await room.elicitations.list(BEN, pending, { limit: 1 })).items).toHaveLength(1);
+  expect((await fixture.elicitations.list(BEN, pending, { limit: 1 })).items).toHaveLength(1);
   expect((await respond(elicitation!.id, accept, BEN)).answered_by).toBe('ben');
-  expect((await room.elicitations.list(BEN, pending, {})).items).toEqual([]);
+  expect((await fixture.elicitations.list(BEN, pending, {})).items).toEqual([]);
 });
 
 test('lists are newest first, in pages', async () => {
   const { acp } = await prompted();
   for (let n = 0; n < 5; n++) elicit(acp, n);
   const ids = (await elicitations(5)).map(({ id }) => id).toReversed();
-  const first = await room.elicitations.list(ANA, {}, { limit: 3 });
+  const first = await fixture.elicitations.list(ANA, {}, { limit: 3 });
   expect(first.items.map(({ id }) => id)).toEqual(ids.slice(0, 3));
-  const second = await room.elicitations.list(ANA, {}, { limit: 3, cursor: first.next_cursor });
+  const second = await fixture.elicitations.list(ANA, {}, { limit: 3, cursor: first.next_cursor });
   expect(second.items.map(({ id }) => id)).toEqual(ids.slice(3));
   expect(second.next_cursor).toBeUndefined();
 });

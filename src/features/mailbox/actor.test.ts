@@ -1,8 +1,8 @@
 /** Mail and triggers of agents, with the real rules and database. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { run as runCli } from '../../testing/cli.ts';
-import { ANA } from '../../testing/lives.ts';
-import { addRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
+import { ANA } from '../../testing/features-fixture.ts';
+import { addRun, SPEAKS_ACP, specWith } from '../../testing/team-runs.ts';
 import type { ActorCaller } from '../actors/rules/actor.ts';
 import { ActorTransactions } from '../actors/transactions.ts';
 import { insertRun, type RunRow } from '../runs/queries/runs.ts';
@@ -10,11 +10,11 @@ import { mailMethods, triggerMethods } from './actor.ts';
 import { mail_help } from './messages.ts';
 import { type MailFixture, openMailFixture } from './testing.ts';
 
-let room: MailFixture;
+let fixture: MailFixture;
 beforeEach(async () => {
-  room = await openMailFixture();
+  fixture = await openMailFixture();
 });
-afterEach(() => room.end());
+afterEach(() => fixture.end());
 
 /** The agent of the member `robot` in the run with this num. */
 function robotIn(run_num: number, { team_id, team_num }: RunRow): ActorCaller {
@@ -24,8 +24,8 @@ function robotIn(run_num: number, { team_id, team_num }: RunRow): ActorCaller {
 }
 
 test('an agent of the same name in another run can neither acknowledge mail nor cancel triggers', async () => {
-  const { store } = room;
-  const run = await addRun(store, ANA, specWith({ robot: SPEAKS }));
+  const { store } = fixture;
+  const run = await addRun(store, ANA, specWith({ robot: SPEAKS_ACP }));
   const other_num = await store.write((tx) =>
     insertRun(tx, {
       ...{ id: 'run_other', team_num: run.team_num, number: 2, task_num: run.task_num },
@@ -35,8 +35,8 @@ test('an agent of the same name in another run can neither acknowledge mail nor 
     }),
   );
   const transactions = new ActorTransactions(store);
-  const { send, ack } = mailMethods(store, transactions, room.mailbox);
-  const triggers = triggerMethods(store, transactions, room.triggers);
+  const { send, ack } = mailMethods(store, transactions, fixture.mailbox);
+  const triggers = triggerMethods(store, transactions, fixture.triggers);
   const [own, other] = [robotIn(run.num, run), robotIn(other_num, run)];
   const { id: message_id } = await send(own, { to: 'robot', payload: {} });
   const { id: trigger_id } = await triggers['time-trigger-set'](own, { every_seconds: 60, payload: {} });
@@ -50,6 +50,6 @@ test('an agent of the same name in another run can neither acknowledge mail nor 
 test('the commands that an agent learns of with its first prompt exist', async () => {
   for (const usage of mail_help.commands) {
     const [, ...argv] = usage.split(' --')[0]!.split(' ');
-    expect(await runCli([...argv, '--help'], { home: room.folder })).toMatchObject({ code: 0 });
+    expect(await runCli([...argv, '--help'], { home: fixture.folder })).toMatchObject({ code: 0 });
   }
 });

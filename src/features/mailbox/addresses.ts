@@ -41,10 +41,21 @@ export function resolveActingActor(
 ): Acting {
   if (run_id !== undefined) {
     const { team, run } = requireRun(reader, caller, action, run_id);
-    return { run, ...acting(caller, actorOfRun(reader, team, run, ref)) };
+    return resolveInRun(reader, caller, team, run, ref);
   }
   const actor = actorAnywhere(reader, caller, action, ref);
   return { run: null, ...acting(caller, actor), ...teamView(caller, actor) };
+}
+
+/** For a run that the caller has access to. Throws `unknown actor: <id>` and `not allowed to act as <id>`. */
+export function resolveInRun(
+  reader: Reader,
+  caller: Caller,
+  team: TeamRow,
+  run: RunRow,
+  ref: string,
+): Acting & { run: RunRow } {
+  return { run, ...acting(caller, actorOfRun(reader, team, run, ref)) };
 }
 
 /** Throws `unknown actor: <id>`. */

@@ -1,8 +1,8 @@
 /** Mailboxes as clients see them; the listener validates responses against the contract. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { HttpServer } from '../../server/server.ts';
-import { askerOf, openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../../testing/http.ts';
-import { addRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
+import { openFakeHttp, ROOT_TOKEN, requesterWithToken, USER_TOKEN } from '../../testing/http.ts';
+import { addRun, SPEAKS_ACP, specWith } from '../../testing/team-runs.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { RunRow } from '../runs/queries/runs.ts';
 import { mailHandlers } from './http.ts';
@@ -20,18 +20,18 @@ const ADA: Caller = {
   ip: null,
 };
 
-let room: MailFixture;
+let fixture: MailFixture;
 let run: RunRow;
 let server: HttpServer;
-const request = askerOf(() => server, USER_TOKEN);
+const request = requesterWithToken(() => server, USER_TOKEN);
 beforeEach(async () => {
-  room = await openMailFixture();
-  run = await addRun(room.store, ADA, specWith({ lead: null, robot: SPEAKS }));
-  server = await openFakeHttp(mailHandlers(room.mailbox, room.triggers));
+  fixture = await openMailFixture();
+  run = await addRun(fixture.store, ADA, specWith({ lead: null, robot: SPEAKS_ACP }));
+  server = await openFakeHttp(mailHandlers(fixture.mailbox, fixture.triggers));
 });
 afterEach(async () => {
   await server.drain();
-  await room.end();
+  await fixture.end();
 });
 
 const letter = (more: object = {}) => ({

@@ -21,7 +21,7 @@ export const limits = {
   /** After this time, a run reports unacknowledged mail. */
   mail_unacknowledged_ms: 10 * 60 * 1000,
   /** Wait before mail is offered again to a member that is between two prompts. */
-  mail_look_ms: 1_000,
+  mail_check_ms: 1_000,
   /** How long one request can wait for mail. */
   mail_wait_s_max: 60,
   /** Requests that wait for mail at the same time. */

@@ -1,6 +1,6 @@
 /** Methods of actors about mail and triggers, as they call them. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { type ActorsRoom, openActorsRoom } from '../../testing/actors-room.ts';
+import { type ActorsFixture, openActorsFixture } from '../../testing/actors-fixture.ts';
 import { ActorTransactions } from '../actors/transactions.ts';
 import { insertAttempt } from '../runs/queries/attempts.ts';
 import { mailMethods, triggerMethods } from './actor.ts';
@@ -8,13 +8,13 @@ import type { Trigger } from './rules/trigger.ts';
 import { Mailbox } from './service.ts';
 import { Triggers } from './triggers.ts';
 
-let opened: ActorsRoom;
-let as: ActorsRoom['as'];
-let holder: ActorsRoom['holder'];
+let opened: ActorsFixture;
+let as: ActorsFixture['as'];
+let holder: ActorsFixture['holder'];
 
 beforeEach(async () => {
-  opened = await openActorsRoom({} as never, ({ room, facts, timers, publisher }) => {
-    const { store, clock, audit, idempotency } = room;
+  opened = await openActorsFixture({} as never, ({ fixture, facts, timers, publisher }) => {
+    const { store, clock, audit, idempotency } = fixture;
     const mailbox = new Mailbox({ store, clock, facts, timers, audit, publisher });
     const triggers = new Triggers({ store, clock, timers, audit, idempotency }, mailbox);
     const transactions = new ActorTransactions(store);
@@ -76,7 +76,7 @@ test('triggers belong to the caller', async () => {
 test('an agent of an earlier attempt of the run sets no triggers', async () => {
   const common = { run_num: 1, member_id: 'x', agent_id: 'agt_x', created_at: 0 };
   const target = { kind: 'round', round: 1 } as const;
-  await opened.room.store.write((tx) =>
+  await opened.fixture.store.write((tx) =>
     insertAttempt(tx, { ...common, run_attempt: 0, target, session_id: 'ses_boss' }),
   );
   const set = as('boss', 'time-trigger-set', { every_seconds: 60, payload: {} });

@@ -1,7 +1,7 @@
 /** Mail between actors: rights, storage, and delivery exactly once. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { ANA, BEN, SOON } from '../../testing/lives.ts';
-import { addRun, changeRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
+import { ANA, BEN, SOON } from '../../testing/features-fixture.ts';
+import { addRun, changeRun, SPEAKS_ACP, specWith } from '../../testing/team-runs.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { findRun, type RunRow } from '../runs/queries/runs.ts';
 import { putHumans } from '../teams/queries.ts';
@@ -29,22 +29,24 @@ const CAT: Caller = {
   ip: null,
 };
 
-let room: MailFixture;
+let fixture: MailFixture;
 let run: RunRow;
 beforeEach(async () => {
-  room = await openMailFixture();
-  await addRun(room.store, EVE, specWith({ lead: null }));
-  run = await addRun(room.store, CAT, specWith({ lead: null, helper: null, robot: SPEAKS, plain: SPEAKS }), [
-    BEN,
-    ANA,
-  ]);
+  fixture = await openMailFixture();
+  await addRun(fixture.store, EVE, specWith({ lead: null }));
+  run = await addRun(
+    fixture.store,
+    CAT,
+    specWith({ lead: null, helper: null, robot: SPEAKS_ACP, plain: SPEAKS_ACP }),
+    [BEN, ANA],
+  );
 });
-afterEach(() => room.end());
+afterEach(() => fixture.end());
 
 const NEVER = new AbortController().signal;
 const at = (member_id: string) => `${member_id}@${run.team_id}`;
 const send = (from: string, to: string, more: { by?: Caller; payload?: object; key?: string } = {}) =>
-  room.mailbox.send(
+  fixture.mailbox.send(
     more.by ?? CAT,
     {
       run_id: run.id,
@@ -55,12 +57,12 @@ const send = (from: string, to: string, more: { by?: Caller; payload?: object; k
     more.key ?? null,
   );
 const inbox = (actor_id: string, by = CAT, request = {}) =>
-  room.mailbox.inbox(by, actor_id, { run_id: run.id, ...request }, NEVER);
+  fixture.mailbox.inbox(by, actor_id, { run_id: run.id, ...request }, NEVER);
 const ids = (mail: Mail[]) => mail.map(({ id }) => id);
 /** Mail of an agent, as its own calls send it. */
 const post = (from: string, to: string, more: { run_attempt?: number; key?: string } = {}) =>
-  room.store.write((tx) =>
-    room.mailbox.post(tx, {
+  fixture.store.write((tx) =>
+    fixture.mailbox.post(tx, {
       run: findRun(tx, run.id)!,
       from_actor_id: at(from),
       to_actor_id: at(to),
@@ -69,8 +71,8 @@ const post = (from: string, to: string, more: { run_attempt?: number; key?: stri
       ...(more.run_attempt !== undefined && { run_attempt: more.run_attempt }),
     }),
   );
-const take = (member_id: string) => room.mailbox.take({ to_actor_id: at(member_id), limit: 50 });
-const currentRun = () => room.store.read((reader) => findRun(reader, run.id)!);
+const take = (member_id: string) => fixture.mailbox.take({ to_actor_id: at(member_id), limit: 50 });
+const currentRun = () => fixture.store.read((reader) => findRun(reader, run.id)!);
 
 test('a message is pending, delivered when its owner lists it, and gone from the inbox when acknowledged', async () => {
   const sent = await send('lead', 'helper', { payload: { n: 1 } });
@@ -83,29 +85,36 @@ test('a message is pending, delivered when its owner lists it, and gone from the
   const [listed] = await inbox(at('helper'), BEN);
   expect(listed).toMatchObject({ ...record, status: 'delivered', delivered_at: expect.any(String) });
   expect(await inbox('helper')).toEqual([listed]);
-  const acknowledged = await room.mailbox.ack(BEN, sent.id);
+  const acknowledged = await fixture.mailbox.ack(BEN, sent.id);
   expect(acknowledged).toMatchObject({ status: 'acknowledged', acknowledged_at: expect.any(String) });
-  room.clock.advance(1000);
-  expect(await room.mailbox.ack(CAT, sent.id)).toEqual(acknowledged);
+  fixture.clock.advance(1000);
+  expect(await fixture.mailbox.ack(CAT, sent.id)).toEqual(acknowledged);
   expect(await inbox('helper')).toEqual([]);
   expect(ids(await inbox('helper', CAT, { status: 'all' }))).toEqual([sent.id]);
 });
 
 test('a message acknowledged before it was listed counts as delivered then', async () => {
   const { id } = await send('lead', 'helper');
-  const { delivered_at, acknowledged_at } = await room.mailbox.ack(CAT, id);
+  const { delivered_at, acknowledged_at } = await fixture.mailbox.ack(CAT, id);
   expect(delivered_at).toBe(acknowledged_at);
 });
 
 test('inboxes are oldest first, of one run or all, and limited', async () => {
   const first = await send('lead', 'user:cat');
-  const other = await addRun(room.store, CAT, specWith({ lead: null }));
+  const other = await addRun(fixture.store, CAT, specWith({ lead: null }));
   const elsewhere = { from_actor_id: 'lead', to_actor_id: 'user', payload: {} };
-  const second = await room.mailbox.send(CAT, { run_id: other.id, ...elsewhere }, null);
+  const second = await fixture.mailbox.send(CAT, { run_id: other.id, ...elsewhere }, null);
   const third = await send('lead', 'user');
-  expect(ids(await room.mailbox.inbox(CAT, 'user:cat', {}, NEVER))).toEqual([first.id, second.id, third.id]);
+  expect(ids(await fixture.mailbox.inbox(CAT, 'user:cat', {}, NEVER))).toEqual([
+    first.id,
+    second.id,
+    third.id,
+  ]);
   expect(ids(await inbox('user'))).toEqual([first.id, third.id]);
-  expect(ids(await room.mailbox.inbox(CAT, 'user:cat', { limit: 2 }, NEVER))).toEqual([first.id, second.id]);
+  expect(ids(await fixture.mailbox.inbox(CAT, 'user:cat', { limit: 2 }, NEVER))).toEqual([
+    first.id,
+    second.id,
+  ]);
 });
 
 test('people act as themselves and as members without an agent; root as anyone', async () => {
@@ -118,13 +127,13 @@ test('people act as themselves and as members without an agent; root as anyone',
     await expectRejection(inbox('user:ana', by), 'not allowed to act as user:ana');
   }
   await expectRejection(
-    room.mailbox.inbox(CAT, 'user:nobody', {}, NEVER),
+    fixture.mailbox.inbox(CAT, 'user:nobody', {}, NEVER),
     'not allowed to act as user:nobody',
   );
   await send('robot', 'lead', { by: ANA });
   await send('user:ben', 'robot', { by: ANA });
   expect(await inbox('robot', ANA)).toHaveLength(1);
-  await expectRejection(room.mailbox.inbox(ANA, 'user:nobody', {}, NEVER), 'unknown actor: user:nobody');
+  await expectRejection(fixture.mailbox.inbox(ANA, 'user:nobody', {}, NEVER), 'unknown actor: user:nobody');
 });
 
 test('reading by root of another’s inbox does not deliver', async () => {
@@ -140,33 +149,33 @@ test('other users see neither runs nor actors nor messages', async () => {
   const expectRejection = (call: Promise<unknown>, message: string) => expect(call).rejects.toThrow(message);
   await expectRejection(send('lead', 'helper', { by: EVE }), 'run not found');
   await expectRejection(inbox('lead', EVE), 'run not found');
-  await expectRejection(room.mailbox.inbox(EVE, at('lead'), {}, NEVER), `unknown actor: ${at('lead')}`);
+  await expectRejection(fixture.mailbox.inbox(EVE, at('lead'), {}, NEVER), `unknown actor: ${at('lead')}`);
   await expectRejection(
-    room.mailbox.inbox(EVE, 'lead@team_none', {}, NEVER),
+    fixture.mailbox.inbox(EVE, 'lead@team_none', {}, NEVER),
     'unknown actor: lead@team_none',
   );
-  await expectRejection(room.mailbox.ofRun(EVE, run.id, {}), 'run not found');
+  await expectRejection(fixture.mailbox.ofRun(EVE, run.id, {}), 'run not found');
   for (const mail_num of [id, 999, Number.NaN]) {
-    await expectRejection(room.mailbox.ack(EVE, mail_num), 'message not found');
-    await expectRejection(room.mailbox.get(EVE, mail_num), 'message not found');
+    await expectRejection(fixture.mailbox.ack(EVE, mail_num), 'message not found');
+    await expectRejection(fixture.mailbox.get(EVE, mail_num), 'message not found');
   }
   const own = await send('helper', 'user:cat');
-  await expectRejection(room.mailbox.ack(BEN, own.id), 'message not found');
+  await expectRejection(fixture.mailbox.ack(BEN, own.id), 'message not found');
   await expectRejection(send('lead', 'nobody'), 'unknown actor: nobody');
   await expectRejection(send('lead', 'user:eve'), 'unknown actor: user:eve');
 });
 
 test('a person who left the team reads none of its mail', async () => {
   await send('lead', 'user:ben');
-  expect(await room.mailbox.inbox(BEN, 'user:ben', {}, NEVER)).toHaveLength(1);
-  await room.store.write((tx) => putHumans(tx, run.team_num, []));
-  expect(await room.mailbox.inbox(BEN, 'user:ben', { status: 'all' }, NEVER)).toEqual([]);
+  expect(await fixture.mailbox.inbox(BEN, 'user:ben', {}, NEVER)).toHaveLength(1);
+  await fixture.store.write((tx) => putHumans(tx, run.team_num, []));
+  expect(await fixture.mailbox.inbox(BEN, 'user:ben', { status: 'all' }, NEVER)).toEqual([]);
 });
 
 test('an actor acknowledges only its own mail, and an agent only that of its run', async () => {
   const { num } = await post('robot', 'plain');
   const ack = (member_id: string, run_num: number | null = null) =>
-    room.store.write((tx) => room.mailbox.acknowledge(tx, num, { actor_id: at(member_id), run_num }));
+    fixture.store.write((tx) => fixture.mailbox.acknowledge(tx, num, { actor_id: at(member_id), run_num }));
   await expect(ack('robot')).rejects.toThrow('message not found');
   await expect(ack('plain', run.num + 1)).rejects.toThrow('message not found');
   expect(await ack('plain')).toMatchObject({ status: 'acknowledged' });
@@ -175,7 +184,7 @@ test('an actor acknowledges only its own mail, and an agent only that of its run
 test('ten sends with one key are one message, even concurrently and after its acknowledgement', async () => {
   const ten = await Promise.all(Array.from({ length: 10 }, () => send('lead', 'helper', { key: 'k' })));
   expect(new Set(ids(ten)).size).toBe(1);
-  await room.mailbox.ack(CAT, ten[0]!.id);
+  await fixture.mailbox.ack(CAT, ten[0]!.id);
   expect(await send('lead', 'helper', { key: 'k' })).toMatchObject({
     id: ten[0]!.id,
     status: 'acknowledged',
@@ -191,7 +200,7 @@ test('ten sends with one key are one message, even concurrently and after its ac
 test('payloads and the mail of a run are limited', async () => {
   const payload = { text: 'x'.repeat(limits.mail_payload_bytes_max) };
   await expect(send('lead', 'helper', { payload })).rejects.toThrow('payload is too large');
-  await room.store.write((tx) => {
+  await fixture.store.write((tx) => {
     const template = { team_num: run.team_num, run_num: run.num, run_attempt: 1, payload: '{}', hops: 0 };
     const row = {
       ...template,
@@ -208,14 +217,14 @@ test('payloads and the mail of a run are limited', async () => {
 });
 
 test('mail to a run that is over becomes a dead letter with the reason', async () => {
-  await changeRun(room.store, room.facts, run, { status: 'completed' });
+  await changeRun(fixture.store, fixture.facts, run, { status: 'completed' });
   const sent = await send('lead', 'helper');
   expect(sent).toMatchObject({ status: 'dead_letter', reason: 'run is completed' });
   expect(await inbox('helper')).toEqual([]);
-  const { items } = await room.mailbox.ofRun(CAT, run.id, {});
+  const { items } = await fixture.mailbox.ofRun(CAT, run.id, {});
   expect(items).toMatchObject([{ id: sent.id, status: 'dead_letter' }]);
   expect(items[0]).not.toHaveProperty('payload');
-  expect(await room.mailbox.ack(CAT, sent.id)).toEqual(sent);
+  expect(await fixture.mailbox.ack(CAT, sent.id)).toEqual(sent);
 });
 
 test('a restart of the run makes dead letters of unacknowledged and late mail', async () => {
@@ -225,20 +234,20 @@ test('a restart of the run makes dead letters of unacknowledged and late mail', 
     await send('user', 'lead'),
   ];
   await inbox('helper');
-  await room.mailbox.ack(CAT, done.id);
-  run = await changeRun(room.store, room.facts, run, { attempt: 2 });
+  await fixture.mailbox.ack(CAT, done.id);
+  run = await changeRun(fixture.store, fixture.facts, run, { attempt: 2 });
   // At once, before the fact is processed.
   expect(await inbox('helper')).toEqual([]);
   const now = await send('lead', 'helper');
   await vi.waitFor(async () => {
     for (const { id } of [read, waits]) {
-      expect(await room.mailbox.get(CAT, id)).toMatchObject({
+      expect(await fixture.mailbox.get(CAT, id)).toMatchObject({
         status: 'dead_letter',
         reason: 'attempt 1 of the run is over',
       });
     }
   }, SOON);
-  expect(await room.mailbox.get(CAT, done.id)).toMatchObject({ status: 'acknowledged' });
+  expect(await fixture.mailbox.get(CAT, done.id)).toMatchObject({ status: 'acknowledged' });
   expect(ids(await inbox('helper'))).toEqual([now.id]);
   expect(await post('robot', 'helper', { run_attempt: 1 })).toMatchObject({
     status: 'dead_letter',
@@ -251,10 +260,10 @@ test('the hop limit stops agents that keep answering each other, and reports it'
   for (let n = 1; last.status !== 'dead_letter'; n++) {
     expect(n).toBeLessThanOrEqual(limits.mail_hops_max + 1);
     const [from, to] = n % 2 === 1 ? ['plain', 'robot'] : ['robot', 'plain'];
-    room.clock.advance(10);
+    fixture.clock.advance(10);
     for (const { id } of await take(from!)) {
-      await room.store.write((tx) =>
-        room.mailbox.acknowledge(tx, id, { actor_id: at(from!), run_num: null }),
+      await fixture.store.write((tx) =>
+        fixture.mailbox.acknowledge(tx, id, { actor_id: at(from!), run_num: null }),
       );
     }
     last = await post(from!, to!);
@@ -265,7 +274,7 @@ test('the hop limit stops agents that keep answering each other, and reports it'
   expect(await post('plain', 'plain')).toMatchObject({ status: 'dead_letter' });
   expect(await post('plain', 'helper')).toMatchObject({ status: 'dead_letter' });
   // A message from a person starts a new chain.
-  room.clock.advance(10);
+  fixture.clock.advance(10);
   await send('user', 'plain');
   await take('plain');
   expect(await post('plain', 'robot')).toMatchObject({ status: 'pending', hops: 1 });
@@ -273,7 +282,7 @@ test('the hop limit stops agents that keep answering each other, and reports it'
 
 test('the hop limit never stops a conversation between a person and an agent', async () => {
   for (let n = 0; n <= limits.mail_hops_max; n++) {
-    room.clock.advance(10);
+    fixture.clock.advance(10);
     await send('user', 'robot');
     await take('robot');
     expect(await post('robot', 'lead')).toMatchObject({ status: 'pending', hops: 1 });
@@ -281,19 +290,19 @@ test('the hop limit never stops a conversation between a person and an agent', a
 });
 
 test('a new step starts a new chain', async () => {
-  await room.store.write((tx) => {
+  await fixture.store.write((tx) => {
     const letter = { run, from_actor_id: at('plain'), to_actor_id: at('robot'), payload: {}, hops: 20 };
-    room.mailbox.post(tx, letter);
+    fixture.mailbox.post(tx, letter);
   });
   await take('robot');
   expect(await post('robot', 'plain')).toMatchObject({ hops: 21 });
-  room.clock.advance(10);
-  await room.store.write((tx) => {
+  fixture.clock.advance(10);
+  await fixture.store.write((tx) => {
     const row = { run_num: run.num, step_key: 'a', attempt: 1, run_attempt: 1, member_id: 'robot' };
     tx.run(
       tx.sql
         .insertInto('run_attempts')
-        .values({ ...row, agent_id: 'agt_x', over: 0, created_at: room.clock.now() }),
+        .values({ ...row, agent_id: 'agt_x', over: 0, created_at: fixture.clock.now() }),
     );
   });
   expect(await post('robot', 'plain')).toMatchObject({ hops: 0 });
@@ -302,8 +311,8 @@ test('a new step starts a new chain', async () => {
 test('run events describe each change of a message, without its payload', async () => {
   const { id } = await send('lead', 'helper');
   await inbox('helper');
-  await room.mailbox.ack(CAT, id);
-  const events = await room.store.read((reader) =>
+  await fixture.mailbox.ack(CAT, id);
+  const events = await fixture.store.read((reader) =>
     reader.all(reader.sql.selectFrom('run_events').select(['type', 'data']).orderBy('id')),
   );
   const records = events.map(({ data }) => JSON.parse(data) as Mail);
@@ -321,7 +330,7 @@ test('a waiting caller gets a message on commit, at once if it exists, and nothi
   // Nothing new: returns unacknowledged mail after the wait.
   expect(ids(await inbox('helper', CAT, { wait: 0 }))).toEqual([id, next.id]);
   const aborted = AbortSignal.abort();
-  expect(await room.mailbox.inbox(CAT, 'user:cat', { wait: 60 }, aborted)).toEqual([]);
+  expect(await fixture.mailbox.inbox(CAT, 'user:cat', { wait: 60 }, aborted)).toEqual([]);
 });
 
 test('counts unacknowledged messages per actor', async () => {
@@ -329,7 +338,7 @@ test('counts unacknowledged messages per actor', async () => {
   await send('lead', 'helper');
   await send('lead', 'user');
   await inbox('helper');
-  await room.mailbox.ack(CAT, first.id);
-  const counts = await room.store.read((reader) => countUnacknowledged(reader, run));
+  await fixture.mailbox.ack(CAT, first.id);
+  const counts = await fixture.store.read((reader) => countUnacknowledged(reader, run));
   expect(Object.fromEntries(counts)).toEqual({ [at('helper')]: 1, 'user:cat': 1 });
 });

@@ -18,13 +18,13 @@ import type { RunPublisher } from '../runs/publisher.ts';
 import { parseSpec, type RunRow, runOfNum } from '../runs/queries/runs.ts';
 import { isRunOver } from '../runs/rules/run.ts';
 import { type Member, memberKind } from '../teams/rules/team.ts';
-import { actorOfRun, resolveActingActor } from './addresses.ts';
+import { actorOfRun, resolveActingActor, resolveInRun } from './addresses.ts';
 import { limits } from './limits.ts';
 import { mailText, unacknowledgedText } from './messages.ts';
 import {
-  countMail,
   findMail,
   findMailOfKey,
+  hasMail,
   type InboxFilter,
   insertMail,
   lastWorkAt,
@@ -92,17 +92,11 @@ export class Mailbox {
 
   send(caller: Caller, sent: SendMail, idempotency_key: string | null): Promise<Mail> {
     return this.#options.store.write((tx) => {
-      const { run, actor_id } = resolveActingActor(tx, caller, 'team.work', sent.from_actor_id, sent.run_id);
-      const { team } = requireRun(tx, caller, 'team.work', sent.run_id);
-      const to_actor_id = actorOfRun(tx, team, run!, sent.to_actor_id).actor_id;
+      const { team, run } = requireRun(tx, caller, 'team.work', sent.run_id);
+      const { actor_id } = resolveInRun(tx, caller, team, run, sent.from_actor_id);
+      const to_actor_id = actorOfRun(tx, team, run, sent.to_actor_id).actor_id;
       const { payload } = sent;
-      const row = this.post(tx, {
-        run: run!,
-        from_actor_id: actor_id,
-        to_actor_id,
-        payload,
-        idempotency_key,
-      });
+      const row = this.post(tx, { run, from_actor_id: actor_id, to_actor_id, payload, idempotency_key });
       const { user_id, ip } = caller;
       const details = { message_id: row.num, run_id: row.run_id, from_actor_id: actor_id, to_actor_id };
       this.#options.audit.record(tx, { event: 'mail_sent', user_id, ip, details });
@@ -165,7 +159,7 @@ export class Mailbox {
       if (before && !timingSafeEqual(before.request_hash!, request_hash!)) throw problems.idempotencyReused();
       if (before) return before;
     }
-    if (countMail(tx, run.num) >= limits.mails_per_run_max) throw problems.tooMuchMail();
+    if (hasMail(tx, run.num, limits.mails_per_run_max)) throw problems.tooMuchMail();
 
     const hops = mail.hops ?? this.hopsOf(tx, run, from_actor_id);
     const reason = deadLetterReason(run, run_attempt, hops);

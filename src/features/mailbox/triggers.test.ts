@@ -1,31 +1,32 @@
 /** Triggers across restarts of the plane, and until the end of the run. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { ANA, BEN, SOON } from '../../testing/lives.ts';
-import { addRun, changeRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
+import { ANA, BEN, SOON } from '../../testing/features-fixture.ts';
+import { addRun, changeRun, SPEAKS_ACP, specWith } from '../../testing/team-runs.ts';
 import { findRun, type RunRow } from '../runs/queries/runs.ts';
 import { limits } from './limits.ts';
 import { type MailFixture, openMailFixture } from './testing.ts';
 
-let room: MailFixture;
+let fixture: MailFixture;
 let run: RunRow;
 beforeEach(async () => {
-  room = await openMailFixture();
-  run = await addRun(room.store, BEN, specWith({ lead: null, robot: SPEAKS }), [ANA]);
+  fixture = await openMailFixture();
+  run = await addRun(fixture.store, BEN, specWith({ lead: null, robot: SPEAKS_ACP }), [ANA]);
 });
-afterEach(() => room.end());
+afterEach(() => fixture.end());
 
 const NO_TIME = { at: null, every_seconds: null, cron: null, timezone: null };
 const set = async (more: object, actor_id = 'lead', key: string | null = null) => {
   const input = { run_id: run.id, ...NO_TIME, payload: { wake: true }, ...more };
-  return (await room.triggers.set(BEN, actor_id, input, key, () => '/api')).body;
+  return (await fixture.triggers.set(BEN, actor_id, input, key, () => '/api')).body;
 };
 const mail = async (actor_id = 'lead') =>
-  await room.mailbox.inbox(ANA, actor_id, { run_id: run.id, status: 'all' }, new AbortController().signal);
-const list = async (actor_id = 'lead') => (await room.triggers.list(BEN, actor_id, { run_id: run.id })).items;
+  await fixture.mailbox.inbox(ANA, actor_id, { run_id: run.id, status: 'all' }, new AbortController().signal);
+const list = async (actor_id = 'lead') =>
+  (await fixture.triggers.list(BEN, actor_id, { run_id: run.id })).items;
 const expectMail = (count: number) => vi.waitFor(async () => expect(await mail()).toHaveLength(count), SOON);
 
 test('a trigger sends its actor mail from itself, once, and is deleted', async () => {
-  const at = room.clock.now() + 1_000;
+  const at = fixture.clock.now() + 1_000;
   const trigger = await set({ at });
   expect(trigger).toMatchObject({
     actor_id: `lead@${run.team_id}`,
@@ -34,9 +35,9 @@ test('a trigger sends its actor mail from itself, once, and is deleted', async (
     created_by: 'usr_b',
   });
   expect(trigger.next_at).toBe(trigger.at);
-  await room.pass(999);
+  await fixture.pass(999);
   expect(await mail()).toEqual([]);
-  await room.pass(1);
+  await fixture.pass(1);
   await expectMail(1);
   const actor_id = `lead@${run.team_id}`;
   expect(await mail()).toMatchObject([
@@ -47,51 +48,51 @@ test('a trigger sends its actor mail from itself, once, and is deleted', async (
 
 test('a trigger with a key is set once, even if its answer was lost', async () => {
   const request = new Uint8Array(32);
-  await room.idempotency.begin(BEN, 'key', request);
+  await fixture.idempotency.begin(BEN, 'key', request);
   const trigger = await set({ every_seconds: 60 }, 'lead', 'key');
-  await room.close();
-  await room.open();
+  await fixture.close();
+  await fixture.open();
   const stored = { status: 201, location: '/api', body: trigger };
-  expect(await room.idempotency.begin(BEN, 'key', request)).toEqual({ stored });
+  expect(await fixture.idempotency.begin(BEN, 'key', request)).toEqual({ stored });
 });
 
 test('a trigger that was missed while the service was down fires once, and continues from now', async () => {
   await set({ every_seconds: 60 });
-  await room.pass(10 * 60_000 + 1);
+  await fixture.pass(10 * 60_000 + 1);
   await expectMail(1);
-  await room.close();
-  await room.open();
+  await fixture.close();
+  await fixture.open();
   expect(await mail()).toHaveLength(1);
   expect(await list()).toMatchObject([
-    { fired: 1, next_at: new Date(room.clock.now() + 59_999).toISOString() },
+    { fired: 1, next_at: new Date(fixture.clock.now() + 59_999).toISOString() },
   ]);
-  await room.pass(59_999);
+  await fixture.pass(59_999);
   await expectMail(2);
 });
 
 test('does not fire twice after the clock was set back', async () => {
   await set({ every_seconds: 60 });
-  await room.pass(60_000);
+  await fixture.pass(60_000);
   await expectMail(1);
-  await room.pass(-60_000);
-  await room.pass(60_000);
-  await room.pass(59_999);
+  await fixture.pass(-60_000);
+  await fixture.pass(60_000);
+  await fixture.pass(59_999);
   expect(await mail()).toHaveLength(1);
-  await room.pass(1);
+  await fixture.pass(1);
   await expectMail(2);
 });
 
 test('triggers end with the run, and with their attempt', async () => {
   await set({ every_seconds: 60 });
-  run = await changeRun(room.store, room.facts, run, { attempt: 2 });
+  run = await changeRun(fixture.store, fixture.facts, run, { attempt: 2 });
   await vi.waitFor(async () => expect(await list()).toEqual([]), SOON);
   await set({ every_seconds: 60 });
-  await changeRun(room.store, room.facts, run, { status: 'cancelled' });
+  await changeRun(fixture.store, fixture.facts, run, { status: 'cancelled' });
   await vi.waitFor(async () => expect(await list()).toEqual([]), SOON);
   await expect(set({ every_seconds: 60 })).rejects.toThrow('run is over');
-  await room.pass(60_000);
+  await fixture.pass(60_000);
   expect(await mail()).toEqual([]);
-  const timers = await room.store.read((reader) =>
+  const timers = await fixture.store.read((reader) =>
     reader.all(reader.sql.selectFrom('timers').select('ref').where('kind', '=', 'trigger')),
   );
   expect(timers).toEqual([]);
@@ -99,12 +100,12 @@ test('triggers end with the run, and with their attempt', async () => {
 
 test('only its owner can delete a trigger', async () => {
   const { id } = await set({ every_seconds: 60 });
-  const wrong = room.triggers.remove(BEN, 'user:ben', id);
+  const wrong = fixture.triggers.remove(BEN, 'user:ben', id);
   await expect(wrong).rejects.toThrow('trigger not found');
   await expect(set({ every_seconds: 60 }, 'robot')).rejects.toThrow('not allowed to act as robot@');
-  await room.triggers.remove(BEN, 'lead', id);
-  await expect(room.triggers.remove(BEN, `lead@${run.team_id}`, id)).rejects.toThrow('trigger not found');
-  await room.pass(60_000);
+  await fixture.triggers.remove(BEN, 'lead', id);
+  await expect(fixture.triggers.remove(BEN, `lead@${run.team_id}`, id)).rejects.toThrow('trigger not found');
+  await fixture.pass(60_000);
   expect(await mail()).toEqual([]);
 });
 
@@ -113,15 +114,15 @@ test('limits the triggers of a run, and the size of their payloads', async () =>
   await expect(set({ every_seconds: 60, payload })).rejects.toThrow('payload is too large');
   for (let n = 0; n < limits.triggers_per_run_max; n++) await set({ every_seconds: 60 });
   await expect(set({ every_seconds: 60 })).rejects.toThrow('too many triggers in the run');
-  const { items, next_cursor } = await room.triggers.list(BEN, 'lead', { run_id: run.id, limit: 60 });
+  const { items, next_cursor } = await fixture.triggers.list(BEN, 'lead', { run_id: run.id, limit: 60 });
   expect(items).toHaveLength(60);
-  const rest = await room.triggers.list(BEN, 'lead', { run_id: run.id, limit: 60, cursor: next_cursor! });
+  const rest = await fixture.triggers.list(BEN, 'lead', { run_id: run.id, limit: 60, cursor: next_cursor! });
   expect(new Set([...items, ...rest.items].map(({ id }) => id)).size).toBe(limits.triggers_per_run_max);
 });
 
 test('a trigger ends visibly if the run’s mailbox is full', async () => {
   const trigger = await set({ every_seconds: 60 });
-  await room.store.write((tx) => {
+  await fixture.store.write((tx) => {
     const row = {
       team_num: run.team_num,
       run_num: run.num,
@@ -135,9 +136,9 @@ test('a trigger ends visibly if the run’s mailbox is full', async () => {
       tx.run(tx.sql.insertInto('mail').values({ ...row, ...actors }));
     }
   });
-  await room.pass(60_000);
+  await fixture.pass(60_000);
   await vi.waitFor(async () => expect(await list()).toEqual([]), SOON);
-  const { attention } = await room.store.read((reader) => findRun(reader, run.id)!);
+  const { attention } = await fixture.store.read((reader) => findRun(reader, run.id)!);
   expect(attention).toBe(
     `trigger ${trigger.id} of lead@${run.team_id} ended: too many mailbox messages in the run`,
   );
@@ -145,20 +146,20 @@ test('a trigger ends visibly if the run’s mailbox is full', async () => {
 
 test('an agent that wakes itself with a trigger continues its chain', async () => {
   const actor_id = `robot@${run.team_id}`;
-  await room.store.write((tx) => {
+  await fixture.store.write((tx) => {
     const letter = { run, from_actor_id: `lead@${run.team_id}`, to_actor_id: actor_id, payload: {}, hops: 7 };
-    room.mailbox.post(tx, letter);
+    fixture.mailbox.post(tx, letter);
   });
-  await room.mailbox.take({ to_actor_id: actor_id, limit: 50 });
-  await room.store.write((tx) => {
-    const at = room.clock.now() + 1_000;
-    room.triggers.add(tx, findRun(tx, run.id)!, actor_id, { ...NO_TIME, at, payload: {} }, actor_id);
+  await fixture.mailbox.take({ to_actor_id: actor_id, limit: 50 });
+  await fixture.store.write((tx) => {
+    const at = fixture.clock.now() + 1_000;
+    fixture.triggers.add(tx, findRun(tx, run.id)!, actor_id, { ...NO_TIME, at, payload: {} }, actor_id);
   });
-  await room.pass(1_000);
+  await fixture.pass(1_000);
   await vi.waitFor(async () => expect(await mail('robot')).toHaveLength(2), SOON);
-  await room.mailbox.take({ to_actor_id: actor_id, limit: 50 });
-  const hops = await room.store.read((reader) =>
-    room.mailbox.hopsOf(reader, findRun(reader, run.id)!, actor_id),
+  await fixture.mailbox.take({ to_actor_id: actor_id, limit: 50 });
+  const hops = await fixture.store.read((reader) =>
+    fixture.mailbox.hopsOf(reader, findRun(reader, run.id)!, actor_id),
   );
   expect(hops).toBe(9);
 });

@@ -1,9 +1,9 @@
 /** Notification of agents about their mail, with a scripted agent. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { limits as sharedLimits } from '../../base/limits.ts';
-import { ANA, SOON } from '../../testing/lives.ts';
+import { ANA, SOON } from '../../testing/features-fixture.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
-import { addRun, changeRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
+import { addRun, changeRun, SPEAKS_ACP, specWith } from '../../testing/team-runs.ts';
 import { updateAgent } from '../agents/queries/agents.ts';
 import { queuePrompt } from '../conversations/queries.ts';
 import { findRun, type RunRow } from '../runs/queries/runs.ts';
@@ -12,47 +12,47 @@ import { limits } from './limits.ts';
 import { findMail, type MailRow } from './queries/mail.ts';
 import { type MailFixture, openMailFixture } from './testing.ts';
 
-let room: MailFixture;
+let fixture: MailFixture;
 let run: RunRow;
 let agent_id: string;
 let acp: ScriptedAcp;
 beforeEach(async () => {
-  room = await openMailFixture();
-  run = await addRun(room.store, ANA, specWith({ lead: null, robot: SPEAKS }));
-  const started = await startAcp(room);
+  fixture = await openMailFixture();
+  run = await addRun(fixture.store, ANA, specWith({ lead: null, robot: SPEAKS_ACP }));
+  const started = await startAcp(fixture);
   agent_id = started.id;
   acp = started.acp;
-  await room.store.write((tx) => {
+  await fixture.store.write((tx) => {
     const { num } = tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', agent_id))!;
     updateAgent(tx, num, { run_num: run.num, team_num: run.team_num, member_id: 'robot' });
   });
 });
-afterEach(() => room.end());
+afterEach(() => fixture.end());
 
 const at = (member_id: string) => `${member_id}@${run.team_id}`;
 const send = async (n: number) => {
   const sent = { run_id: run.id, from_actor_id: 'lead', to_actor_id: 'robot', payload: { n } };
-  return (await room.mailbox.send(ANA, sent, null)).id;
+  return (await fixture.mailbox.send(ANA, sent, null)).id;
 };
-const row = (id: number): Promise<MailRow> => room.store.read((reader) => findMail(reader, id)!);
+const row = (id: number): Promise<MailRow> => fixture.store.read((reader) => findMail(reader, id)!);
 const statusOf = async (id: number) => (await row(id)).status;
-const attention = async () => (await room.store.read((reader) => findRun(reader, run.id)!)).attention;
+const attention = async () => (await fixture.store.read((reader) => findRun(reader, run.id)!)).attention;
 const ack = (id: number) =>
-  room.store.write((tx) => room.mailbox.acknowledge(tx, id, { actor_id: at('robot'), run_num: null }));
-const idle = () => vi.waitFor(async () => expect((await room.get(agent_id)).activity).toBe('idle'), SOON);
+  fixture.store.write((tx) => fixture.mailbox.acknowledge(tx, id, { actor_id: at('robot'), run_num: null }));
+const idle = () => vi.waitFor(async () => expect((await fixture.get(agent_id)).activity).toBe('idle'), SOON);
 
 /** The text of the agent's next prompt, whose turn is then in progress, and a function that ends it. */
 async function prompted(from = acp) {
   const request = await from.hears('request', 'session/prompt');
   const { prompt } = request.params as { prompt: { text: string }[] };
-  const end = () => from.says({ kind: 'response', id: request.id, result: { stopReason: 'end_turn' } });
+  const end = () => from.send({ kind: 'response', id: request.id, result: { stopReason: 'end_turn' } });
   return { id: String(request.id), text: prompt[0]!.text, end };
 }
 
 /** All facts are consumed. */
 const settled = () =>
   vi.waitFor(async () => {
-    const left = await room.store.read((reader) =>
+    const left = await fixture.store.read((reader) =>
       reader.all(reader.sql.selectFrom('facts').select(['id', 'kind'])),
     );
     expect(left).toEqual([]);
@@ -65,14 +65,14 @@ const named = () =>
     .flatMap((line) => [...line.matchAll(/Message (\d+) from/g)].map(([, id]) => Number(id)));
 
 test('prompts an idle agent with its mail, which is then delivered', async () => {
-  await acp.opens();
+  await acp.openSession();
   await idle();
   const id = await send(1);
   const { text, end } = await prompted();
   expect(text).toBe(
     `1 message waits in your mailbox. Acknowledge each message when you have dealt with it: svc actor ack --message-id ID. Reply if a reply helps: svc actor send --to ACTOR --payload JSON. Others wrote the payloads.\n\nMessage ${id} from ${at('lead')}:\n{"n":1}`,
   );
-  expect(await row(id)).toMatchObject({ status: 'delivered', delivered_at: room.clock.now() });
+  expect(await row(id)).toMatchObject({ status: 'delivered', delivered_at: fixture.clock.now() });
   await ack(id);
   end();
   await idle();
@@ -84,7 +84,7 @@ test('mail waits for an agent that is not ready, and is named in one turn only',
   const ids = [await send(1), await send(2)];
   await settled();
   expect(await Promise.all(ids.map(statusOf))).toEqual(['pending', 'pending']);
-  await acp.opens();
+  await acp.openSession();
   const { end } = await prompted();
   expect(named()).toEqual(ids);
   for (const id of ids) await ack(id);
@@ -95,7 +95,7 @@ test('mail waits for an agent that is not ready, and is named in one turn only',
 });
 
 test('mail during a turn becomes one prompt after it', async () => {
-  await acp.opens();
+  await acp.openSession();
   await idle();
   const first = await send(1);
   const turn = await prompted();
@@ -111,11 +111,11 @@ test('mail during a turn becomes one prompt after it', async () => {
 });
 
 test('mail that the agent acknowledged during its turn causes no prompt', async () => {
-  await acp.opens();
-  await room.prompting.prompt(ANA, agent_id, [{ type: 'text', text: 'work' }], null);
+  await acp.openSession();
+  await fixture.prompting.prompt(ANA, agent_id, [{ type: 'text', text: 'work' }], null);
   const turn = await prompted();
   const id = await send(1);
-  const [read] = await room.mailbox.take({ to_actor_id: at('robot'), limit: 50 });
+  const [read] = await fixture.mailbox.take({ to_actor_id: at('robot'), limit: 50 });
   expect(read).toMatchObject({ id, status: 'delivered' });
   await ack(id);
   turn.end();
@@ -125,7 +125,7 @@ test('mail that the agent acknowledged during its turn causes no prompt', async 
 });
 
 test('unacknowledged mail is named once more in the next prompt, but causes none', async () => {
-  await acp.opens();
+  await acp.openSession();
   await idle();
   const first = await send(1);
   (await prompted()).end();
@@ -147,14 +147,14 @@ test('unacknowledged mail is named once more in the next prompt, but causes none
 });
 
 test('a run shows unacknowledged mail until its agent acknowledges it', async () => {
-  await acp.opens();
+  await acp.openSession();
   await idle();
   const id = await send(1);
   (await prompted()).end();
   await idle();
-  await room.pass(limits.mail_unacknowledged_ms - 1);
+  await fixture.pass(limits.mail_unacknowledged_ms - 1);
   expect(await attention()).toBe(null);
-  await room.pass(1);
+  await fixture.pass(1);
   const message = `message ${id} to ${at('robot')} waits to be acknowledged`;
   await vi.waitFor(async () => expect(await attention()).toBe(message), SOON);
   await ack(id);
@@ -162,18 +162,18 @@ test('a run shows unacknowledged mail until its agent acknowledges it', async ()
 });
 
 test('a prompt for another purpose can name mail, which is delivered once it is sent', async () => {
-  await acp.opens();
+  await acp.openSession();
   await idle();
-  await room.prompting.prompt(ANA, agent_id, [{ type: 'text', text: 'work' }], null);
+  await fixture.prompting.prompt(ANA, agent_id, [{ type: 'text', text: 'work' }], null);
   const turn = await prompted();
   const id = await send(1);
   const step = 'prm_step';
-  await room.store.write((tx) => {
+  await fixture.store.write((tx) => {
     const agent = tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', agent_id))!;
-    const text = room.mailbox.pendingMail(tx, findRun(tx, run.id)!, at('robot'), step)!;
+    const text = fixture.mailbox.pendingMail(tx, findRun(tx, run.id)!, at('robot'), step)!;
     queuePrompt(tx, agent.num, {
       ...{ id: step, content: [{ type: 'text', text: `your step\n\n${text}` }] },
-      ...{ created_by: null, created_at: room.clock.now() },
+      ...{ created_by: null, created_at: fixture.clock.now() },
     });
   });
   expect(await statusOf(id)).toBe('pending');
@@ -186,20 +186,22 @@ test('a prompt for another purpose can name mail, which is delivered once it is 
 });
 
 test('a withdrawn prompt counts as naming no mail', async () => {
-  await acp.opens();
-  await room.prompting.prompt(ANA, agent_id, [{ type: 'text', text: 'work' }], null);
+  await acp.openSession();
+  await fixture.prompting.prompt(ANA, agent_id, [{ type: 'text', text: 'work' }], null);
   const turn = await prompted();
   const id = await send(1);
-  await room.store.write((tx) => room.mailbox.pendingMail(tx, findRun(tx, run.id)!, at('robot'), 'prm_gone'));
+  await fixture.store.write((tx) =>
+    fixture.mailbox.pendingMail(tx, findRun(tx, run.id)!, at('robot'), 'prm_gone'),
+  );
   turn.end();
   await prompted();
   expect(named()).toEqual([id]);
 });
 
 test('an agent with a step gets no separate prompt', async () => {
-  await acp.opens();
+  await acp.openSession();
   await idle();
-  await room.store.write((tx) =>
+  await fixture.store.write((tx) =>
     insertSteps(tx, run.num, [
       {
         ...{ step_key: 'a', member_id: 'robot', kind: 'acp', depends_on: '[]' },
@@ -208,66 +210,66 @@ test('an agent with a step gets no separate prompt', async () => {
       },
     ]),
   );
-  const step_num = await room.store.read((reader) => findStep(reader, run.num, 'a')!.num);
+  const step_num = await fixture.store.read((reader) => findStep(reader, run.num, 'a')!.num);
   const id = await send(1);
   await settled();
-  await room.pass(limits.mail_look_ms);
+  await fixture.pass(limits.mail_check_ms);
   await settled();
   expect(await statusOf(id)).toBe('pending');
-  await room.store.write((tx) => updateStep(tx, step_num, { launched: 0, status: 'completed' }));
-  await room.pass(limits.mail_look_ms);
+  await fixture.store.write((tx) => updateStep(tx, step_num, { launched: 0, status: 'completed' }));
+  await fixture.pass(limits.mail_check_ms);
   await prompted();
   expect(named()).toEqual([id]);
 });
 
 test('a plane that stops between a message and its prompt sends the prompt after the restart, once', async () => {
-  await acp.opens();
+  await acp.openSession();
   await idle();
   await settled();
-  await room.close();
+  await fixture.close();
   // Committed, but not processed yet.
   const ids = [await send(1), await send(2)];
   expect(acp.lines).toHaveLength(2);
   for (let n = 0; n < 3; n++) {
-    await room.open();
+    await fixture.open();
     await settled();
-    await room.close();
+    await fixture.close();
   }
-  await room.open();
+  await fixture.open();
   await prompted();
   expect(named()).toEqual(ids);
-  await room.expectTrue(agent_id);
+  await fixture.expectSameState(agent_id);
 });
 
 test('the next session of an agent that died names only new mail', async () => {
-  await acp.opens();
+  await acp.openSession();
   await idle();
   const first = await send(1);
   await prompted();
-  room.node.end(acp.session_id, 1);
-  await room.until(agent_id, 'failed');
+  fixture.node.end(acp.session_id, 1);
+  await fixture.until(agent_id, 'failed');
   const second = await send(2);
   await settled();
   expect(await statusOf(second)).toBe('pending');
-  const { session_id } = await room.agents.start(ANA, agent_id, null);
-  const next = new ScriptedAcp(room, session_id!);
-  await next.opens();
+  const { session_id } = await fixture.agents.start(ANA, agent_id, null);
+  const next = new ScriptedAcp(fixture, session_id!);
+  await next.openSession();
   const { text } = await prompted(next);
   expect([...text.matchAll(/Message (\d+)/g)].map(([, id]) => Number(id))).toEqual([second, first]);
 });
 
 test('agents of a finished run get no prompt', async () => {
-  await acp.opens();
+  await acp.openSession();
   await idle();
-  await room.close();
+  await fixture.close();
   const id = await send(1);
-  await room.open();
+  await fixture.open();
   // Whichever comes first, no agent is notified.
   await settled();
   const turn = await prompted();
   await ack(id);
   const late = await send(2);
-  await changeRun(room.store, room.facts, run, { status: 'completed' });
+  await changeRun(fixture.store, fixture.facts, run, { status: 'completed' });
   turn.end();
   await idle();
   await settled();
@@ -278,7 +280,7 @@ test('agents of a finished run get no prompt', async () => {
 test('a prompt names a limited number of messages, with short payloads in full', async () => {
   const ids: number[] = [];
   for (let n = 0; n <= limits.mail_named_max; n++) ids.push(await send(n));
-  await acp.opens();
+  await acp.openSession();
   const first = await prompted();
   expect(named()).toEqual(ids.slice(0, -1));
   for (const id of ids) if (id !== ids.at(-1)) await ack(id);
@@ -290,12 +292,12 @@ test('a prompt names a limited number of messages, with short payloads in full',
   await idle();
   const long = 'x'.repeat(limits.mail_named_chars);
   const sent = { run_id: run.id, from_actor_id: 'lead', to_actor_id: 'robot', payload: { long } };
-  await room.mailbox.send(ANA, sent, null);
+  await fixture.mailbox.send(ANA, sent, null);
   expect((await prompted()).text).toMatch(/… \(11 more characters: svc actor inbox\)$/);
 });
 
 test('after any repetition or interruption, each message is in the inbox once, and prompts once', async () => {
-  await acp.opens();
+  await acp.openSession();
   const wakes = new Map<number, number>();
   const sent: number[] = [];
   let n = 0;
@@ -313,20 +315,20 @@ test('after any repetition or interruption, each message is in the inbox once, a
     for (const k of burst) {
       const letter = { run_id: run.id, from_actor_id: 'lead', to_actor_id: 'robot', payload: { k } };
       const ten = await Promise.all(
-        Array.from({ length: 10 }, () => room.mailbox.send(ANA, letter, `k${k}`)),
+        Array.from({ length: 10 }, () => fixture.mailbox.send(ANA, letter, `k${k}`)),
       );
       expect(new Set(ten.map(({ id }) => id)).size).toBe(1);
       sent.push(ten[0]!.id);
       if (round % 2 === 1) {
-        await room.close();
-        await room.open();
+        await fixture.close();
+        await fixture.open();
       }
     }
     while (sent.some((id) => !wakes.has(id))) await answerOne();
     await idle();
     await settled();
   }
-  const all = await room.mailbox.inbox(
+  const all = await fixture.mailbox.inbox(
     ANA,
     'robot',
     { run_id: run.id, status: 'all', limit: sharedLimits.page_items_max },
@@ -336,5 +338,5 @@ test('after any repetition or interruption, each message is in the inbox once, a
   expect([...wakes]).toEqual(sent.map((id) => [id, 1]));
   const prompts = acp.lines.filter((line) => line.includes('session/prompt')).join();
   expect([...prompts.matchAll(/Message (\d+) from \S+:\\n/g)].map(([, id]) => Number(id))).toEqual(sent);
-  await room.expectTrue(agent_id);
+  await fixture.expectSameState(agent_id);
 });

@@ -70,7 +70,7 @@ export class Waking {
     if (!agent || !isIdle(tx, agent)) return;
     if (isTaken(tx, run, member_id)) {
       // Its prompt does not exist yet, or its outcome is not recorded; no fact reports when that is over.
-      const due_at = this.#core.clock.now() + limits.mail_look_ms;
+      const due_at = this.#core.clock.now() + limits.mail_check_ms;
       const ref = `${run_num}/${member_id}`;
       this.#core.timers.set(tx, 'mail_look', ref, due_at, { run_num, member_id });
       return;

@@ -9,7 +9,7 @@ import { openSqlite } from '../../store/sqlite.ts';
 import type { Store } from '../../store/store.ts';
 import { addAgent } from '../../store/testing.ts';
 import { TestClock } from '../../testing/accounts.ts';
-import { askerOf, openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../../testing/http.ts';
+import { openFakeHttp, ROOT_TOKEN, requesterWithToken, USER_TOKEN } from '../../testing/http.ts';
 import { FakeLinks } from '../../testing/nodes.ts';
 import { Audit } from '../audit/service.ts';
 import { Bootstrap } from './bootstrap.ts';
@@ -26,7 +26,7 @@ let store: Store;
 let feed: Feed;
 let links: FakeLinks;
 let server: HttpServer;
-const request = askerOf(() => server, ROOT_TOKEN);
+const request = requesterWithToken(() => server, ROOT_TOKEN);
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-http-nodes-'));
   store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });

@@ -2,7 +2,7 @@
 
 export const limits = {
   /** Interval at which the silence of links is checked. */
-  link_look_ms: 1_000,
+  link_check_ms: 1_000,
   /** First wait before a link is opened again. */
   link_retry_ms: 500,
   /** Longest wait before a link is opened again. */
@@ -22,5 +22,5 @@ export const limits = {
   /** How long `svc nodes register` waits for the connection. */
   cli_register_wait_ms: 60_000,
   /** Interval at which `svc nodes register` checks the connection. */
-  cli_register_look_ms: 500,
+  cli_register_poll_ms: 500,
 } as const;

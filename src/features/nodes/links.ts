@@ -55,7 +55,7 @@ export class NodeLinks implements Links {
     this.#deps = deps;
     this.#watch = setInterval(() => {
       for (const link of this.#links.values()) link.updateStatus();
-    }, limits.link_look_ms).unref();
+    }, limits.link_check_ms).unref();
   }
 
   /** Call it before `open`. */

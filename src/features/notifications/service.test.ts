@@ -1,7 +1,7 @@
 /** Notifications: devices and their owners, who is notified of what, the texts, and delivery. */
 import { createECDH, randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
+import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { PushService, type TestDevice } from '../../testing/push-service.ts';
 import { type ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import { addTeam, addUser, joinTeam, specOf, type TeamRows } from '../../testing/team.ts';
@@ -18,21 +18,21 @@ const EVE: Caller = { ...BEN, user_id: 'usr_e', username: 'eve', token_id: 'tok_
 const ZOE: Caller = { ...ANA, user_id: 'usr_z', username: 'zoe', token_id: 'tok_z' };
 
 let service: PushService;
-let room: LivesRoom;
+let fixture: FeaturesFixture;
 beforeAll(async () => {
   service = await PushService.open();
 });
 afterAll(() => service.close());
 beforeEach(async () => {
-  room = await LivesRoom.make();
-  room.push_origins = [service.origin];
-  await room.pass(0);
+  fixture = await FeaturesFixture.make();
+  fixture.push_origins = [service.origin];
+  await fixture.pass(0);
   for (const { user_id: id, username, role } of [ANA, BEN, EVE, ZOE]) {
-    await addUser(room.store, { id, username, role });
+    await addUser(fixture.store, { id, username, role });
   }
 });
 afterEach(async () => {
-  await room.end();
+  await fixture.end();
   expect(service.faults).toEqual([]);
 });
 
@@ -47,22 +47,24 @@ async function subscribe(
   more: Partial<SubscriptionRequest> = {},
   device = service.device(),
 ): Promise<TestDevice & { id: string }> {
-  device.public_key = await room.push.publicKey();
-  const { id } = await room.push.subscribe(caller, elicitation(device, more), 'test');
+  device.public_key = await fixture.push.publicKey();
+  const { id } = await fixture.push.subscribe(caller, elicitation(device, more), 'test');
   return Object.assign(device, { id });
 }
 
 async function devicesOf(caller: Caller): Promise<PushSubscriptionRecord[]> {
-  return (await room.push.list(caller, {})).items;
+  return (await fixture.push.list(caller, {})).items;
 }
 
 /** All messages were delivered, or will not be. */
 async function settled(): Promise<void> {
   await vi.waitFor(async () => {
-    const left = await room.store.read((reader) => ({
+    const left = await fixture.store.read((reader) => ({
       facts: reader.all(reader.sql.selectFrom('facts').select('id')),
       intents: reader.all(reader.sql.selectFrom('outbox').select('id').where('kind', '=', 'push')),
-      due: reader.all(reader.sql.selectFrom('timers').select('ref').where('due_at', '<=', room.clock.now())),
+      due: reader.all(
+        reader.sql.selectFrom('timers').select('ref').where('due_at', '<=', fixture.clock.now()),
+      ),
     }));
     expect(left).toEqual({ facts: [], intents: [], due: [] });
   }, SOON);
@@ -71,8 +73,8 @@ async function settled(): Promise<void> {
 async function ask(
   more: { title?: string; name?: string } = {},
 ): Promise<{ review: Review; acp: ScriptedAcp }> {
-  const { id, acp } = await startAcp(room, { prompt: 'go', name: more.name ?? 'fix-checkout' });
-  await acp.opens();
+  const { id, acp } = await startAcp(fixture, { prompt: 'go', name: more.name ?? 'fix-checkout' });
+  await acp.openSession();
   await acp.hears('request', 'session/prompt');
   return { review: await question(id, acp, more.title), acp };
 }
@@ -81,42 +83,42 @@ async function question(agent_id: string, acp: ScriptedAcp, title = 'npm publish
   const toolCall = { toolCallId: 'c1', title, kind: 'execute', rawInput: { command: title } };
   const options = [{ optionId: 'once', name: 'Allow', kind: 'allow_once' }];
   const params = { sessionId: 'acp-1', toolCall, options };
-  const before = (await room.reviews.list(ANA, { agent_id }, {})).items.length;
-  acp.says({ kind: 'request', id: before + 1, method: 'session/request_permission', params });
+  const before = (await fixture.reviews.list(ANA, { agent_id }, {})).items.length;
+  acp.send({ kind: 'request', id: before + 1, method: 'session/request_permission', params });
   return vi.waitFor(async () => {
-    const { items } = await room.reviews.list(ANA, { agent_id }, {});
+    const { items } = await fixture.reviews.list(ANA, { agent_id }, {});
     expect(items).toHaveLength(before + 1);
     return items[0]!;
   }, SOON);
 }
 
 const allow = (id: string, caller: Caller = ANA) =>
-  room.reviews.respond(caller, id, { decision: 'allow' }, null);
+  fixture.reviews.respond(caller, id, { decision: 'allow' }, null);
 
 async function team(more: Partial<TeamSpec> = {}): Promise<TeamRows> {
-  return addTeam(room.store, 'x', specOf(['boss', 'hand'], more), {
+  return addTeam(fixture.store, 'x', specOf(['boss', 'hand'], more), {
     ...{ created_by: 'usr_a', human_ids: ['usr_b'] },
   });
 }
 
 /** A request of an agent in a team. */
 async function memberAsks(rows: TeamRows, member_id = 'hand'): Promise<Review> {
-  const { id, acp } = await startAcp(room, { prompt: 'go' });
-  await joinTeam(room.store, id, rows, member_id);
-  await acp.opens();
+  const { id, acp } = await startAcp(fixture, { prompt: 'go' });
+  await joinTeam(fixture.store, id, rows, member_id);
+  await acp.openSession();
   await acp.hears('request', 'session/prompt');
   return question(id, acp);
 }
 
 async function fails(more: { name?: string } = {}): Promise<string> {
-  const { id, session_id } = await room.create({ start: true, name: 'migrate', ...more });
-  room.node.end(session_id!, 137);
-  await room.until(id, 'failed');
+  const { id, session_id } = await fixture.create({ start: true, name: 'migrate', ...more });
+  fixture.node.end(session_id!, 137);
+  await fixture.until(id, 'failed');
   return id;
 }
 
 async function audited(event: string): Promise<unknown[]> {
-  const rows = await room.store.read((reader) =>
+  const rows = await fixture.store.read((reader) =>
     reader.all(reader.sql.selectFrom('audit').select(['event', 'user_id', 'details']).orderBy('id')),
   );
   return rows
@@ -126,12 +128,12 @@ async function audited(event: string): Promise<unknown[]> {
 
 describe('an elicitation', () => {
   const elicit = async (params: object): Promise<{ id: string; acp: ScriptedAcp }> => {
-    const { acp } = await startAcp(room, { prompt: 'go', name: 'fix-checkout' });
-    await acp.opens();
+    const { acp } = await startAcp(fixture, { prompt: 'go', name: 'fix-checkout' });
+    await acp.openSession();
     await acp.hears('request', 'session/prompt');
-    acp.says({ kind: 'request', id: 1, method: 'elicitation/create', params });
+    acp.send({ kind: 'request', id: 1, method: 'elicitation/create', params });
     return vi.waitFor(async () => {
-      const [elicitation] = (await room.elicitations.list(ANA, {}, {})).items;
+      const [elicitation] = (await fixture.elicitations.list(ANA, {}, {})).items;
       return { id: elicitation!.id, acp };
     }, SOON);
   };
@@ -159,7 +161,7 @@ describe('an elicitation', () => {
     const device = await subscribe(ANA);
     const { id } = await elicit({ mode: 'url', url: 'https://example.org/', message: '' });
     await settled();
-    await room.elicitations.respond(ZOE, id, { action: 'decline' }, null);
+    await fixture.elicitations.respond(ZOE, id, { action: 'decline' }, null);
     await settled();
     expect(device.messages).toMatchObject([
       { kind: 'review', body: 'link to open', waiting: 1 },
@@ -177,11 +179,11 @@ describe('a device', () => {
     expect(JSON.stringify(await devicesOf(BEN))).not.toContain(new URL(bens.endpoint).pathname);
     for (const other of [EVE, ANA]) {
       expect(await devicesOf(other)).toEqual([]);
-      await expect(room.push.test(other, bens.id)).rejects.toThrow('push subscription not found');
-      await expect(room.push.unsubscribe(other, bens.id)).rejects.toThrow('push subscription not found');
-      expect(await room.push.test(other, undefined)).toEqual([]);
+      await expect(fixture.push.test(other, bens.id)).rejects.toThrow('push subscription not found');
+      await expect(fixture.push.unsubscribe(other, bens.id)).rejects.toThrow('push subscription not found');
+      expect(await fixture.push.test(other, undefined)).toEqual([]);
     }
-    await room.push.unsubscribe(BEN, bens.id);
+    await fixture.push.unsubscribe(BEN, bens.id);
     expect(await devicesOf(BEN)).toEqual([]);
     expect(bens.messages).toEqual([]);
   });
@@ -207,7 +209,7 @@ describe('a device', () => {
     ['https://0.0.0.0/x', 'endpoint address is not allowed'],
   ])('is refused at %s: %s', async (endpoint, message) => {
     const { keys } = service.device();
-    await expect(room.push.subscribe(ANA, elicitation({ endpoint, keys }), null)).rejects.toThrow(message);
+    await expect(fixture.push.subscribe(ANA, elicitation({ endpoint, keys }), null)).rejects.toThrow(message);
   });
 
   test('is rejected if nothing can be encrypted for its keys', async () => {
@@ -221,7 +223,7 @@ describe('a device', () => {
       { p256dh: '', auth: '' },
     ];
     for (const each of wrong) {
-      const created = room.push.subscribe(ANA, elicitation({ endpoint, keys: each }), null);
+      const created = fixture.push.subscribe(ANA, elicitation({ endpoint, keys: each }), null);
       await expect(created).rejects.toThrow('keys must be a P-256 public key and a 16-byte secret');
     }
   });
@@ -229,7 +231,7 @@ describe('a device', () => {
   test('stays the same when it subscribes again, with its new settings and sign-in', async () => {
     const device = await subscribe(BEN);
     const later = { ...BEN, token_id: 'tok_later' };
-    const again = await room.push.subscribe(later, elicitation(device, { kinds: ['run_ended'] }), 'newer');
+    const again = await fixture.push.subscribe(later, elicitation(device, { kinds: ['run_ended'] }), 'newer');
     expect(again).toMatchObject({ id: device.id, kinds: ['run_ended'], user_agent: 'newer', current: true });
     expect(await devicesOf(BEN)).toMatchObject([{ id: device.id, current: false }]);
   });
@@ -237,7 +239,7 @@ describe('a device', () => {
   test('moves to another user who signs in on it; knowing its endpoint is not enough', async () => {
     const device = await subscribe(BEN);
     const { keys } = service.device();
-    const stolen = room.push.subscribe(EVE, elicitation({ endpoint: device.endpoint, keys }), null);
+    const stolen = fixture.push.subscribe(EVE, elicitation({ endpoint: device.endpoint, keys }), null);
     await expect(stolen).rejects.toThrow('push subscription belongs to another user');
     await subscribe(EVE, {}, device);
     expect(await devicesOf(BEN)).toEqual([]);
@@ -252,7 +254,7 @@ describe('a device', () => {
 
   test('is deleted with its user', async () => {
     await subscribe(BEN);
-    await room.store.write((tx) => tx.run(tx.sql.deleteFrom('users').where('id', '=', 'usr_b')));
+    await fixture.store.write((tx) => tx.run(tx.sql.deleteFrom('users').where('id', '=', 'usr_b')));
     expect(await devicesOf(BEN)).toEqual([]);
   });
 
@@ -260,7 +262,7 @@ describe('a device', () => {
     const good = await subscribe(BEN);
     const away = await subscribe(BEN);
     away.answers.push({ status: 503 });
-    const results = await room.push.test(BEN, undefined);
+    const results = await fixture.push.test(BEN, undefined);
     expect(results.toSorted((a, b) => Number(b.ok) - Number(a.ok))).toEqual([
       { subscription_id: good.id, ok: true, error: null },
       { subscription_id: away.id, ok: false, error: 'push service answered 503' },
@@ -303,7 +305,7 @@ describe('a review', () => {
     const eves = await subscribe(EVE, { of_others: true });
     expect(await devicesOf(EVE)).toMatchObject([{ of_others: false }]);
     // Not even if the row says so: the policy decides.
-    await room.store.write((tx) => tx.run(tx.sql.updateTable('push_subscriptions').set({ of_others: 1 })));
+    await fixture.store.write((tx) => tx.run(tx.sql.updateTable('push_subscriptions').set({ of_others: 1 })));
     await ask();
     expect(await zoes.gets(1)).toMatchObject({ title: 'fix-checkout needs you' });
     await settled();
@@ -343,7 +345,7 @@ describe('a review', () => {
     const device = await subscribe(ANA);
     const { review } = await ask();
     await device.gets(1);
-    await room.agents.delete(ANA, review.agent_id, { force: true, delete_worktree: false });
+    await fixture.agents.delete(ANA, review.agent_id, { force: true, delete_worktree: false });
     expect(await device.gets(2)).toMatchObject({ kind: 'closed', body: 'No longer needed' });
   });
 
@@ -356,7 +358,9 @@ describe('a review', () => {
     const second = await ask({ name: 'two' });
     await allow(second.review.id);
     await vi.waitFor(async () => {
-      const facts = await room.store.read((reader) => reader.all(reader.sql.selectFrom('facts').selectAll()));
+      const facts = await fixture.store.read((reader) =>
+        reader.all(reader.sql.selectFrom('facts').selectAll()),
+      );
       expect(facts).toEqual([]);
     }, SOON);
     release();
@@ -383,7 +387,7 @@ describe('a review', () => {
     const review = await memberAsks(rows);
     await settled();
     expect(device.asked).toBe(0);
-    await room.pass(room.routing.leader_timeout_ms());
+    await fixture.pass(fixture.routing.leader_timeout_ms());
     expect(await device.gets(1)).toMatchObject({ kind: 'review', path: `/approvals?review=${review.id}` });
   });
 
@@ -391,7 +395,7 @@ describe('a review', () => {
     const rows = await team({ review_route: 'leader' });
     const [anas, bens] = [await subscribe(ANA), await subscribe(BEN)];
     const review = await memberAsks(rows);
-    await room.reviews.route(ANA, review.id, 'user:ben');
+    await fixture.reviews.route(ANA, review.id, 'user:ben');
     expect(await bens.gets(1)).toMatchObject({ kind: 'review' });
     await settled();
     expect(anas.asked).toBe(0);
@@ -416,14 +420,14 @@ describe('a failed agent', () => {
     await device.gets(1);
     await settled();
     const again = async () => {
-      const { session_id } = await room.agents.start(ANA, id, null);
-      room.node.end(session_id!, 1);
-      await room.until(id, 'failed');
+      const { session_id } = await fixture.agents.start(ANA, id, null);
+      fixture.node.end(session_id!, 1);
+      await fixture.until(id, 'failed');
       await settled();
     };
     await again();
     expect(device.asked).toBe(1);
-    await room.pass(limits.push_again_ms);
+    await fixture.pass(limits.push_again_ms);
     await again();
     expect(await device.gets(2)).toMatchObject({ body: 'exit code 1' });
   });
@@ -431,25 +435,25 @@ describe('a failed agent', () => {
   test('of a run is reported only by the run, and a success is not reported', async () => {
     const rows = await team();
     const device = await subscribe(ANA);
-    const { id, session_id } = await room.create({ start: true });
-    await joinTeam(room.store, id, rows, 'hand');
-    room.node.end(session_id!, 3);
-    await room.until(id, 'failed');
-    const good = await room.create({ start: true });
-    room.node.end(good.session_id!, 0);
-    await room.until(good.id, 'completed');
+    const { id, session_id } = await fixture.create({ start: true });
+    await joinTeam(fixture.store, id, rows, 'hand');
+    fixture.node.end(session_id!, 3);
+    await fixture.until(id, 'failed');
+    const good = await fixture.create({ start: true });
+    fixture.node.end(good.session_id!, 0);
+    await fixture.until(good.id, 'completed');
     await settled();
     expect(device.asked).toBe(0);
   });
 });
 
 test('the end of a run notifies its team, whoever started it', async () => {
-  const run = await addRun(room.store, ANA, specWith({ lead: null }), [BEN]);
+  const run = await addRun(fixture.store, ANA, specWith({ lead: null }), [BEN]);
   const [anas, bens, eves] = [await subscribe(ANA), await subscribe(BEN), await subscribe(EVE)];
-  await changeRun(room.store, room.facts, run, { status: 'input_required' });
+  await changeRun(fixture.store, fixture.facts, run, { status: 'input_required' });
   await settled();
   expect(anas.asked).toBe(0);
-  await changeRun(room.store, room.facts, run, { status: 'completed' });
+  await changeRun(fixture.store, fixture.facts, run, { status: 'completed' });
   const expected = {
     ...{ kind: 'run_ended', tag: `run-${run.id}`, title: `${run.team_id}: run 1 completed` },
     path: `/teams/${run.team_id}/runs/${run.id}`,
@@ -493,10 +497,10 @@ describe('delivery', () => {
       expect(await devicesOf(ANA)).toMatchObject([
         { status: 'active', failures: 1, last_error: `push service answered ${status}` },
       ]);
-      await room.pass(wait_ms - 1);
+      await fixture.pass(wait_ms - 1);
       await settled();
       expect(device.asked).toBe(1);
-      await room.pass(1);
+      await fixture.pass(1);
       await device.gets(2);
       expect(device.messages.map(({ title }) => title)).toEqual(['one failed', 'two failed']);
       expect(await devicesOf(ANA)).toMatchObject([{ failures: 0, last_error: null }]);
@@ -508,7 +512,7 @@ describe('delivery', () => {
     device.answers.push({ status: 503 });
     await fails();
     await settled();
-    await room.pass(limits.push_message_ms);
+    await fixture.pass(limits.push_message_ms);
     await settled();
     expect(device.asked).toBe(1);
   });
@@ -517,7 +521,7 @@ describe('delivery', () => {
     const device = await subscribe(ANA);
     for (let n = 0; n < limits.push_failures_max; n++) {
       device.answers.push({ status: 403 });
-      await room.push.test(ANA, device.id);
+      await fixture.push.test(ANA, device.id);
     }
     const last_error = 'push service answered 403';
     expect(await devicesOf(ANA)).toMatchObject([{ status: 'expired', last_error }]);
@@ -545,12 +549,12 @@ describe('delivery', () => {
     device.answers.push({ status: 503, after: held });
     await fails();
     await device.isAsked(1);
-    await room.close();
+    await fixture.close();
     release();
-    await room.open();
+    await fixture.open();
     await device.gets(1);
     await settled();
-    await room.pass(0);
+    await fixture.pass(0);
     await settled();
     expect(device.asked).toBe(2);
     expect(await devicesOf(ANA)).toMatchObject([{ failures: 0 }]);
@@ -561,8 +565,8 @@ describe('delivery', () => {
     device.answers.push({ status: 503 });
     await fails();
     await settled();
-    await room.push.unsubscribe(ANA, device.id);
-    await room.pass(limits.push_backoff_ms);
+    await fixture.push.unsubscribe(ANA, device.id);
+    await fixture.pass(limits.push_backoff_ms);
     await settled();
     expect(device.asked).toBe(1);
   });
@@ -570,12 +574,12 @@ describe('delivery', () => {
 
 describe('the keys', () => {
   test('survive restarts, and are stored encrypted', async () => {
-    const before = await room.push.publicKey();
-    await room.pass(0);
-    expect(await room.push.publicKey()).toBe(before);
-    const keys = new PushKeys({ ...room, key: new Uint8Array(32).fill(9) });
+    const before = await fixture.push.publicKey();
+    await fixture.pass(0);
+    expect(await fixture.push.publicKey()).toBe(before);
+    const keys = new PushKeys({ ...fixture, key: new Uint8Array(32).fill(9) });
     const { privateKey } = await keys.current();
-    const rows = await room.store.read((reader) =>
+    const rows = await fixture.store.read((reader) =>
       reader.all(reader.sql.selectFrom('push_keys').selectAll()),
     );
     expect(rows).toHaveLength(1);
@@ -586,7 +590,7 @@ describe('the keys', () => {
 
   test('are replaced if the key that encrypted them is lost', async () => {
     const device = await subscribe(ANA);
-    const elsewhere = new PushKeys({ ...room, key: new Uint8Array(32).fill(1) });
+    const elsewhere = new PushKeys({ ...fixture, key: new Uint8Array(32).fill(1) });
     const { publicKey } = await elsewhere.current();
     expect(publicKey).not.toBe(device.public_key);
     expect(await devicesOf(ANA)).toMatchObject([{ status: 'expired' }]);
@@ -594,19 +598,19 @@ describe('the keys', () => {
 
   test('are rotated by root only; then devices get nothing until they subscribe for the new ones', async () => {
     const device = await subscribe(ANA);
-    await expect(room.push.rotate(BEN)).rejects.toThrow('root required');
-    const public_key = await room.push.rotate(ANA);
+    await expect(fixture.push.rotate(BEN)).rejects.toThrow('root required');
+    const public_key = await fixture.push.rotate(ANA);
     expect(public_key).not.toBe(device.public_key);
-    expect(await room.push.publicKey()).toBe(public_key);
+    expect(await fixture.push.publicKey()).toBe(public_key);
     expect(await devicesOf(ANA)).toMatchObject([
       { status: 'expired', last_error: 'the keys of the service have changed: open svc on this device' },
     ]);
     await fails();
     await settled();
-    expect(await room.push.test(ANA, device.id)).toMatchObject([{ ok: false }]);
+    expect(await fixture.push.test(ANA, device.id)).toMatchObject([{ ok: false }]);
     expect(device.asked).toBe(0);
     const old = { public_key: device.public_key! };
-    await expect(room.push.subscribe(ANA, elicitation(service.device(), old), null)).rejects.toThrow(
+    await expect(fixture.push.subscribe(ANA, elicitation(service.device(), old), null)).rejects.toThrow(
       'push keys have changed; subscribe again',
     );
     const fresh = await subscribe(ANA, { public_key, replaces: device.endpoint });

@@ -1,21 +1,21 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import type { HttpServer } from '../../server/server.ts';
-import { type AccountsRoom, PASSWORD } from '../../testing/accounts.ts';
+import { type AccountsFixture, PASSWORD } from '../../testing/accounts.ts';
 import { Authenticator } from '../../testing/authenticator.ts';
-import { askerOf, openFakeHttp } from '../../testing/http.ts';
+import { openFakeHttp, requesterWithToken } from '../../testing/http.ts';
 import { accountHandlers } from '../accounts/http.ts';
 import { passkeyHandlers } from './http.ts';
 import { openPasskeysFixture, type PasskeysFixture } from './testing.ts';
 
-let room: AccountsRoom;
+let fixture: AccountsFixture;
 let where: PasskeysFixture['where'];
 let server: HttpServer;
 let token: string;
 beforeEach(async () => {
   const opened = await openPasskeysFixture();
-  ({ room, where } = opened);
+  ({ fixture, where } = opened);
   const { passkeys } = opened;
-  const { accounts, join, tokens, idempotency } = room;
+  const { accounts, join, tokens, idempotency } = fixture;
   const passkeysOf = (user_id: string) => passkeys.list(user_id);
   const handlers = {
     ...accountHandlers({ accounts, join, tokens, base_url: () => server.url, passkeysOf }),
@@ -25,15 +25,15 @@ beforeEach(async () => {
   server = await openFakeHttp(handlers, { authenticate, idempotency });
   const { origin } = new URL(server.url.replace('127.0.0.1', 'localhost'));
   where.place = { party: { id: 'localhost', origin, name: 'svc' }, reason: null };
-  ({ token } = await room.joinRoot());
+  ({ token } = await fixture.joinRoot());
 });
 afterEach(async () => {
   await server.drain();
-  await room.close();
+  await fixture.close();
 });
 
-const request: ReturnType<typeof askerOf> = (method, path, body, options) =>
-  askerOf(() => server, token)(method, path, body, options);
+const request: ReturnType<typeof requesterWithToken> = (method, path, body, options) =>
+  requesterWithToken(() => server, token)(method, path, body, options);
 const origin = () => where.place.party!.origin;
 
 it('adds a passkey, signs in with it, renames and removes it', async () => {

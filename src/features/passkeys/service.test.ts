@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { Problem } from '../../core/problem.ts';
-import { type AccountsRoom, outcome, PASSWORD } from '../../testing/accounts.ts';
+import { type AccountsFixture, outcome, PASSWORD } from '../../testing/accounts.ts';
 import { Authenticator, type Forgery } from '../../testing/authenticator.ts';
 import { limits as accountsLimits } from '../accounts/limits.ts';
 import type { Caller } from '../accounts/rules.ts';
@@ -14,19 +14,19 @@ const client = { ip: '10.0.0.1', user_agent: 'test' };
 const REFUSED = 'passkey was not accepted';
 const DAY_MS = 86_400_000;
 
-let room: AccountsRoom;
+let fixture: AccountsFixture;
 let passkeys: Passkeys;
 let where: PasskeysFixture['where'];
 let root: { caller: Caller; token: string };
 beforeEach(async () => {
-  ({ room, passkeys, where } = await openPasskeysFixture());
-  root = await room.joinRoot();
+  ({ fixture, passkeys, where } = await openPasskeysFixture());
+  root = await fixture.joinRoot();
 });
-afterEach(() => room.close());
+afterEach(() => fixture.close());
 
 async function newUser(username: string): Promise<{ caller: Caller; token: string }> {
-  await room.accounts.create(root.caller, { username, password: PASSWORD, role: 'user' });
-  return room.login(username);
+  await fixture.accounts.create(root.caller, { username, password: PASSWORD, role: 'user' });
+  return fixture.login(username);
 }
 
 const start = (caller = root.caller, current_password?: string) =>
@@ -49,7 +49,7 @@ async function login(
 
 const own = (caller = root.caller) => passkeys.list(caller.user_id);
 const lastAudits = async (n: number) => {
-  const { items } = await room.audit.list({}, { limit: n });
+  const { items } = await fixture.audit.list({}, { limit: n });
   return items
     .map(({ event, level, user_id, ip, details }) => ({ event, level, user_id, ip, details }))
     .toReversed();
@@ -61,14 +61,14 @@ describe('a passkey', () => {
     async (algorithm) => {
       const { device, passkey } = await add(new Authenticator(ORIGIN, algorithm));
       expect(await own()).toEqual([{ ...passkey, name: 'Key', last_used_at: null }]);
-      room.clock.advance(60_000);
+      fixture.clock.advance(60_000);
       const signedIn = await login(device);
       expect(signedIn).toEqual({
         token: expect.stringMatching(/^svc_/),
         expires_in: 43_200,
         user: { id: root.caller.user_id, username: 'root', role: 'root', created_at: expect.any(String) },
       });
-      const caller = await room.tokens.authenticate(signedIn.token, '10.0.0.1');
+      const caller = await fixture.tokens.authenticate(signedIn.token, '10.0.0.1');
       expect(caller.user_id).toBe(root.caller.user_id);
       const used_ms = Date.parse((await own())[0]!.last_used_at!) - Date.parse(passkey.created_at);
       expect(used_ms).toBe(60_000);
@@ -133,20 +133,20 @@ describe('a passkey', () => {
     const { device, passkey } = await add();
     await passkeys.remove(root.caller, passkey.id, undefined);
     expect(await outcome(login(device))).toBe(REFUSED);
-    expect(await outcome(room.login('root'))).toBe('ok');
+    expect(await outcome(fixture.login('root'))).toBe('ok');
   });
 
   it('is deleted with its user', async () => {
     const ada = await newUser('ada');
     const { device } = await add(new Authenticator(ORIGIN), ada.caller);
-    await room.accounts.delete(root.caller, ada.caller.user_id);
+    await fixture.accounts.delete(root.caller, ada.caller.user_id);
     expect(await outcome(login(device))).toBe(REFUSED);
     expect(await own(ada.caller)).toEqual([]);
   });
 
   it('is limited to fifty per user', async () => {
     for (let i = 1; i < limits.passkeys_per_user; i++) await add();
-    const phone = await room.login('root');
+    const phone = await fixture.login('root');
     const late = new Authenticator(ORIGIN).register(await start(phone.caller));
     await add();
     expect(await outcome(start())).toBe('too many passkeys');
@@ -216,7 +216,7 @@ describe('a registration', () => {
   it('expires after five minutes, and when another one starts', async () => {
     const device = new Authenticator(ORIGIN);
     const options = await start();
-    room.clock.advance(limits.passkey_challenge_ms);
+    fixture.clock.advance(limits.passkey_challenge_ms);
     expect(await outcome(finish(root.caller, device.register(options)))).toBe(OVER);
     const first = await start(root.caller, PASSWORD);
     await start();
@@ -225,7 +225,7 @@ describe('a registration', () => {
   });
 
   it('belongs to the sign-in that started it', async () => {
-    const phone = await room.login('root');
+    const phone = await fixture.login('root');
     const ada = await newUser('ada');
     const response = new Authenticator(ORIGIN).register(await start());
     expect(await outcome(finish(phone.caller, response))).toBe(OVER);
@@ -236,16 +236,16 @@ describe('a registration', () => {
   });
 
   it('ends with its sign-in, even if that ends during the check', async () => {
-    const phone = await room.login('root');
+    const phone = await fixture.login('root');
     const device = new Authenticator(ORIGIN);
     const options = await start(phone.caller);
-    const write = room.store.write.bind(room.store);
+    const write = fixture.store.write.bind(fixture.store);
     let writes = 0;
-    room.store.write = async (act) => {
+    fixture.store.write = async (act) => {
       writes += 1;
       if (writes === 2) {
-        room.store.write = write;
-        await room.accounts.changePassword(root.caller, PASSWORD, 'another good one');
+        fixture.store.write = write;
+        await fixture.accounts.changePassword(root.caller, PASSWORD, 'another good one');
       }
       return write(act);
     };
@@ -280,21 +280,21 @@ describe('adding and removing', () => {
   it('require that the password was verified within the last ten minutes, or the password', async () => {
     const { passkey } = await add();
     const remove = (password?: string) => outcome(passkeys.remove(root.caller, passkey.id, password));
-    room.clock.advance(tokensLimits.password_recent_ms);
+    fixture.clock.advance(tokensLimits.password_recent_ms);
     const needed = 'current password is required';
     expect([await outcome(start()), await remove()]).toEqual([needed, needed]);
     const wrong = 'invalid username or password';
     expect([await outcome(start(root.caller, 'no')), await remove('no')]).toEqual([wrong, wrong]);
     expect(await own()).toHaveLength(1);
     expect(await outcome(start(root.caller, PASSWORD))).toBe('ok');
-    room.clock.advance(tokensLimits.password_recent_ms - 1);
+    fixture.clock.advance(tokensLimits.password_recent_ms - 1);
     expect(await remove()).toBe('ok');
   });
 
   it('are rejected for a sign-in by passkey that has not verified the password', async () => {
     const { device, passkey } = await add();
     const { token } = await login(device);
-    const caller = await room.tokens.authenticate(token, null);
+    const caller = await fixture.tokens.authenticate(token, null);
     const remove = (password?: string) => outcome(passkeys.remove(caller, passkey.id, password));
     const needed = 'current password is required';
     expect([await outcome(start(caller)), await remove()]).toEqual([needed, needed]);
@@ -304,8 +304,8 @@ describe('adding and removing', () => {
 
   it('are rejected for API tokens', async () => {
     const { passkey } = await add();
-    const { token } = await room.tokens.createApi(root.caller, { name: 'ci', expires_at: null });
-    const caller = await room.tokens.authenticate(token, null);
+    const { token } = await fixture.tokens.createApi(root.caller, { name: 'ci', expires_at: null });
+    const caller = await fixture.tokens.authenticate(token, null);
     const response = new Authenticator(ORIGIN).register(await start());
     for (const act of [
       () => start(caller, PASSWORD),
@@ -319,7 +319,7 @@ describe('adding and removing', () => {
   it('count a wrong password as a failed sign-in', async () => {
     for (let i = 0; i < accountsLimits.login_failures_max; i++) await outcome(start(root.caller, 'wrong'));
     expect(await outcome(start(root.caller, PASSWORD))).toBe('too many attempts; try again later');
-    expect(await outcome(room.login('root'))).toBe('too many attempts; try again later');
+    expect(await outcome(fixture.login('root'))).toBe('too many attempts; try again later');
   });
 });
 
@@ -339,7 +339,7 @@ describe('a login', () => {
       ['embedded in a page of another origin', { client: { crossOrigin: true } }],
     ];
     const { device, passkey } = await add();
-    const sign_ins = async () => (await room.tokens.listSignIns(root.caller, {})).items.length;
+    const sign_ins = async () => (await fixture.tokens.listSignIns(root.caller, {})).items.length;
     const before = await sign_ins();
     for (const [what, forged] of wrong) {
       expect([what, await outcome(login(device, forged))]).toEqual([what, REFUSED]);
@@ -431,7 +431,7 @@ describe('a login', () => {
     const other = await passkeys.startLogin(client, undefined);
     const crossed = passkeys.finishLogin(other.login_id, device.login(options), client);
     expect(await outcome(crossed)).toBe(REFUSED);
-    room.clock.advance(limits.passkey_challenge_ms);
+    fixture.clock.advance(limits.passkey_challenge_ms);
     const late = passkeys.finishLogin(login_id, device.login(options), client);
     expect(await outcome(late)).toBe(REFUSED);
   });
@@ -480,14 +480,14 @@ describe('a login', () => {
     expect(await outcome(finish('10.0.0.1'))).toBe('too many attempts; try again later');
     // Nobody is locked out, and the challenge was not used.
     expect(await outcome(finish('10.0.0.2'))).toBe('ok');
-    expect(await outcome(room.login('root', PASSWORD, '10.0.0.3'))).toBe('ok');
+    expect(await outcome(fixture.login('root', PASSWORD, '10.0.0.3'))).toBe('ok');
   });
 
   it('works with a passkey while the password is blocked by guesses', async () => {
     const { device } = await add();
     for (let i = 0; i < accountsLimits.login_failures_max; i++)
-      await outcome(room.accounts.login('root', 'wrong', client));
-    expect(await outcome(room.accounts.login('root', PASSWORD, client))).toBe(
+      await outcome(fixture.accounts.login('root', 'wrong', client));
+    expect(await outcome(fixture.accounts.login('root', PASSWORD, client))).toBe(
       'too many attempts; try again later',
     );
     expect(await outcome(login(device))).toBe('ok');
@@ -495,17 +495,17 @@ describe('a login', () => {
 
   it('is deleted if it is never finished, and an address can open a limited number', async () => {
     const count = () =>
-      room.store.read(
+      fixture.store.read(
         (reader) => reader.all(reader.sql.selectFrom('passkey_logins').select('network')).length,
       );
-    await room.store.write((tx) => {
+    await fixture.store.write((tx) => {
       for (let num = 1; num <= limits.passkey_logins_per_network; num++)
         tx.run(
           tx.sql.insertInto('passkey_logins').values({
             id: `pkl_${num}`,
             challenge: Buffer.alloc(32),
             network: '10.0.0.1',
-            expires_at: room.clock.now() + 1,
+            expires_at: fixture.clock.now() + 1,
           }),
         );
     });
@@ -516,7 +516,7 @@ describe('a login', () => {
     const response = device.login(other.options);
     expect(await outcome(passkeys.finishLogin(other.login_id, response, client))).toBe('ok');
     await start();
-    room.clock.advance(DAY_MS);
+    fixture.clock.advance(DAY_MS);
     expect(await passkeys.sweep()).toBe(limits.passkey_logins_per_network + 1);
     expect(await count()).toBe(0);
   });

@@ -1,28 +1,28 @@
 /** Permission reviews, with a scripted agent. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
+import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { Review } from './rules.ts';
 import type { ReviewAnswer } from './service.ts';
 
-let room: LivesRoom;
+let fixture: FeaturesFixture;
 beforeEach(async () => {
-  room = await LivesRoom.make();
+  fixture = await FeaturesFixture.make();
 });
-afterEach(() => room.end());
+afterEach(() => fixture.end());
 
 const option = (optionId: string, kind: string) => ({ optionId, name: optionId, kind });
 const selected = (optionId: string) => ({ outcome: { outcome: 'selected', optionId } });
 const cancelled = { outcome: { outcome: 'cancelled' } };
 const respond = (id: string, answer: ReviewAnswer, caller: Caller = ANA) =>
-  room.reviews.respond(caller, id, answer, null);
-const get = (id: string) => room.reviews.get(ANA, id);
+  fixture.reviews.respond(caller, id, answer, null);
+const get = (id: string) => fixture.reviews.get(ANA, id);
 
 /** An agent in a turn. */
 async function prompted(): Promise<{ id: string; acp: ScriptedAcp }> {
-  const { id, acp } = await startAcp(room, { prompt: 'go' });
-  await acp.opens();
+  const { id, acp } = await startAcp(fixture, { prompt: 'go' });
+  await acp.openSession();
   await acp.hears('request', 'session/prompt');
   return { id, acp };
 }
@@ -30,14 +30,14 @@ async function prompted(): Promise<{ id: string; acp: ScriptedAcp }> {
 /** The newest reviews, once there are this many. */
 async function reviews(count: number): Promise<Review[]> {
   return vi.waitFor(async () => {
-    const { items } = await room.reviews.list(ANA, {}, {});
+    const { items } = await fixture.reviews.list(ANA, {}, {});
     expect(items).toHaveLength(count);
     return items.toReversed();
   }, SOON);
 }
 
 async function audited(event: string): Promise<unknown[]> {
-  const rows = await room.store.read((reader) =>
+  const rows = await fixture.store.read((reader) =>
     reader.all(reader.sql.selectFrom('audit').selectAll().orderBy('id')),
   );
   return rows.filter((row) => row.event === event).map(({ details }) => JSON.parse(String(details)));
@@ -46,7 +46,7 @@ async function audited(event: string): Promise<unknown[]> {
 test('a request becomes a review with the agent’s text, and the agent gets the answer', async () => {
   const { id, acp } = await prompted();
   const offered = [option('b', 'reject_once'), option('a', 'allow_once'), option('c', 'never_heard_of')];
-  acp.asks('q', offered, 'Write a file');
+  acp.requestPermission('q', offered, 'Write a file');
   const [review] = await reviews(1);
   expect(review).toMatchObject({
     agent_id: id,
@@ -58,8 +58,8 @@ test('a request becomes a review with the agent’s text, and the agent gets the
     decision: null,
     expires_at: null,
   });
-  expect(await room.get(id)).toMatchObject({ pending_reviews: 1, activity: 'needs_you' });
-  const event = (await room.events(id)).find(({ review_id }) => review_id === review!.id);
+  expect(await fixture.get(id)).toMatchObject({ pending_reviews: 1, activity: 'needs_you' });
+  const event = (await fixture.events(id)).find(({ review_id }) => review_id === review!.id);
   expect(event).toMatchObject({ direction: 'from_agent', method: 'session/request_permission' });
   const answered = await respond(review!.id, { decision: 'allow' });
   expect(answered).toMatchObject({
@@ -70,21 +70,21 @@ test('a request becomes a review with the agent’s text, and the agent gets the
   });
   expect(await acp.hears('response')).toEqual({ kind: 'response', id: 'q', result: selected('a') });
   await vi.waitFor(async () => expect((await get(review!.id)).delivery).toBe('written'), SOON);
-  expect(await room.get(id)).toMatchObject({ pending_reviews: 0, activity: 'working' });
+  expect(await fixture.get(id)).toMatchObject({ pending_reviews: 0, activity: 'working' });
   const details = { review_id: review!.id, decision: 'allow', option_id: 'a', outcome: 'selected' };
   expect(await audited('permission_reviewed')).toEqual([details]);
-  await room.expectTrue(id);
+  await fixture.expectSameState(id);
 });
 
 test('the audit record of an answer contains the agent, its workdir, the user and the address', async () => {
   const { id, acp } = await prompted();
-  acp.asks('q', [option('y', 'allow_once')]);
+  acp.requestPermission('q', [option('y', 'allow_once')]);
   const [review] = await reviews(1);
   await respond(review!.id, { decision: 'allow' }, { ...ANA, ip: '192.0.2.7' });
-  const rows = await room.store.read((reader) =>
+  const rows = await fixture.store.read((reader) =>
     reader.all(reader.sql.selectFrom('audit').selectAll().where('event', '=', 'permission_reviewed')),
   );
-  const { workdir } = await room.get(id);
+  const { workdir } = await fixture.get(id);
   expect(workdir).not.toBe('');
   expect(rows).toMatchObject([
     { agent_id: id, workdir, user_id: ANA.user_id, ip: '192.0.2.7', level: 'info' },
@@ -114,7 +114,7 @@ test.each<[offered: string[], answer: ReviewAnswer, outcome: object | string]>([
   [[], { outcome: 'cancelled' }, cancelled],
 ])('of %j the answer %j is %j', async (offered, answer, outcome) => {
   const { id, acp } = await prompted();
-  acp.asks(
+  acp.requestPermission(
     1,
     offered.map((kind, n) => option(`o${n}`, kind)),
   );
@@ -127,12 +127,12 @@ test.each<[offered: string[], answer: ReviewAnswer, outcome: object | string]>([
     await respond(review!.id, answer);
     expect(await acp.hears('response')).toEqual({ kind: 'response', id: 1, result: outcome });
   }
-  await room.expectTrue(id);
+  await fixture.expectSameState(id);
 });
 
 test('the first answer counts; later ones get the name of the first responder', async () => {
   const { acp } = await prompted();
-  acp.asks(1);
+  acp.requestPermission(1);
   const [review] = await reviews(1);
   const eve: Caller = { ...BEN, user_id: 'usr_e', username: 'eve', role: 'root' };
   const answers = [ANA, eve, ANA].map((caller) => respond(review!.id, { decision: 'deny' }, caller));
@@ -149,89 +149,89 @@ test('the first answer counts; later ones get the name of the first responder', 
 
 test('a repeated answer with its key gets the same response', async () => {
   const { acp } = await prompted();
-  acp.asks(1);
+  acp.requestPermission(1);
   const [review] = await reviews(1);
   const request = new Uint8Array(32);
-  expect(await room.idempotency.begin(ANA, 'key', request)).toHaveProperty('first');
-  const first = await room.reviews.respond(ANA, review!.id, { decision: 'allow' }, 'key');
-  await room.close();
-  await room.open();
-  const again = await room.idempotency.begin(ANA, 'key', request);
+  expect(await fixture.idempotency.begin(ANA, 'key', request)).toHaveProperty('first');
+  const first = await fixture.reviews.respond(ANA, review!.id, { decision: 'allow' }, 'key');
+  await fixture.close();
+  await fixture.open();
+  const again = await fixture.idempotency.begin(ANA, 'key', request);
   expect(again).toMatchObject({ stored: { status: 200, body: first } });
 });
 
 test('reviews survive restarts, and any plane process can answer them', async () => {
   const { id, acp } = await prompted();
-  acp.asks(1);
-  acp.asks(2);
+  acp.requestPermission(1);
+  acp.requestPermission(2);
   const [one, two] = await reviews(2);
-  await room.close();
-  await room.open();
-  const { input } = room.node;
+  await fixture.close();
+  await fixture.open();
+  const { input } = fixture.node;
   // The answer is committed, but the plane dies before it reaches the agent.
-  room.node.input = () => new Promise(() => {});
+  fixture.node.input = () => new Promise(() => {});
   await respond(two!.id, { decision: 'deny' });
   expect((await get(two!.id)).delivery).toBe('queued');
-  await room.close();
-  room.node.input = input;
-  await room.open();
+  await fixture.close();
+  fixture.node.input = input;
+  await fixture.open();
   expect(await acp.hears('response')).toMatchObject({ id: 2, result: selected('no') });
   await respond(one!.id, { decision: 'allow' });
   expect(await acp.hears('response')).toMatchObject({ id: 1, result: selected('once') });
   await vi.waitFor(async () => {
     expect((await reviews(2)).map(({ delivery }) => delivery)).toEqual(['written', 'written']);
   }, SOON);
-  await room.expectTrue(id);
+  await fixture.expectSameState(id);
 });
 
 test('an unanswered review is cancelled at its deadline', async () => {
-  room.review_timeout_ms = 60_000;
+  fixture.review_timeout_ms = 60_000;
   const { id, acp } = await prompted();
-  acp.asks(1);
+  acp.requestPermission(1);
   const [review] = await reviews(1);
-  expect(review!.expires_at).toBe(new Date(room.clock.now() + 60_000).toISOString());
-  await room.pass(60_000);
+  expect(review!.expires_at).toBe(new Date(fixture.clock.now() + 60_000).toISOString());
+  await fixture.pass(60_000);
   expect(await acp.hears('response')).toEqual({ kind: 'response', id: 1, result: cancelled });
   expect(await get(review!.id)).toMatchObject({ status: 'expired', answered_by: null, decision: null });
   await expect(respond(review!.id, { decision: 'allow' })).rejects.toThrow(
     'permission review is already expired',
   );
-  acp.asks(2);
+  acp.requestPermission(2);
   const [, next] = await reviews(2);
   await respond(next!.id, { decision: 'allow' });
-  await room.pass(60_000);
+  await fixture.pass(60_000);
   expect((await get(next!.id)).status).toBe('answered');
-  await room.expectTrue(id);
+  await fixture.expectSameState(id);
 });
 
 test('a withdrawn request needs no answer, and the agent gets a response', async () => {
   const { id, acp } = await prompted();
-  acp.asks(1);
+  acp.requestPermission(1);
   const [review] = await reviews(1);
-  acp.says({ kind: 'notification', method: '$/cancel_request', params: { requestId: 1 } });
+  acp.send({ kind: 'notification', method: '$/cancel_request', params: { requestId: 1 } });
   expect(await acp.hears('response')).toMatchObject({ id: 1, error: { code: -32800 } });
   expect(await get(review!.id)).toMatchObject({ status: 'cancelled', answered_by: null, delivery: null });
-  expect(await room.get(id)).toMatchObject({ pending_reviews: 0, activity: 'working' });
+  expect(await fixture.get(id)).toMatchObject({ pending_reviews: 0, activity: 'working' });
   await expect(respond(review!.id, { decision: 'allow' })).rejects.toThrow('already cancelled');
-  await room.expectTrue(id);
+  await fixture.expectSameState(id);
 });
 
 test('an answer to a withdrawn request is reported as undeliverable', async () => {
   const { id, acp } = await prompted();
-  acp.asks(1);
+  acp.requestPermission(1);
   const [review] = await reviews(1);
   let reach = () => {};
-  const { input } = room.node;
-  room.node.input = async (...args) => {
+  const { input } = fixture.node;
+  fixture.node.input = async (...args) => {
     await new Promise<void>((resolve) => {
       reach = resolve;
     });
     return input(...args);
   };
   await respond(review!.id, { decision: 'allow' });
-  acp.says({ kind: 'notification', method: '$/cancel_request', params: { requestId: 1 } });
+  acp.send({ kind: 'notification', method: '$/cancel_request', params: { requestId: 1 } });
   await vi.waitFor(async () => expect((await get(review!.id)).delivery).toBe('undeliverable'), SOON);
-  expect((await room.events(id)).at(-1)).toMatchObject({
+  expect((await fixture.events(id)).at(-1)).toMatchObject({
     code: 'review_undeliverable',
     error: 'the answer of ana did not reach the agent',
     review_id: review!.id,
@@ -242,25 +242,25 @@ test('an answer to a withdrawn request is reported as undeliverable', async () =
   reach();
   await acp.hears('response');
   expect(await get(review!.id)).toMatchObject({ status: 'answered', delivery: 'undeliverable' });
-  await room.expectTrue(id);
+  await fixture.expectSameState(id);
 });
 
 test('when an agent dies, no review stays pending and no answer counts as delivered', async () => {
   const { id, acp } = await prompted();
-  acp.asks(1);
-  acp.asks(2);
-  acp.asks(3);
+  acp.requestPermission(1);
+  acp.requestPermission(2);
+  acp.requestPermission(3);
   const [one, two, three] = await reviews(3);
   await respond(one!.id, { decision: 'allow' });
   await acp.hears('response');
   await vi.waitFor(async () => expect((await get(one!.id)).delivery).toBe('written'), SOON);
   let refuse = (_error: Error) => {};
-  room.node.input = () =>
+  fixture.node.input = () =>
     new Promise((_resolve, reject) => {
       refuse = reject;
     });
   await respond(two!.id, { decision: 'deny' });
-  room.node.end(acp.session_id, 1);
+  fixture.node.end(acp.session_id, 1);
   await vi.waitFor(async () => expect((await get(three!.id)).status).toBe('cancelled'), SOON);
   refuse(new Error('no reader'));
   expect(await reviews(3)).toMatchObject([
@@ -269,85 +269,85 @@ test('when an agent dies, no review stays pending and no answer counts as delive
     { status: 'cancelled', delivery: null, answered_by: null },
   ]);
   expect(await audited('permission_undeliverable')).toMatchObject([{ review_id: two!.id }]);
-  expect((await room.errors(id)).toSorted()).toEqual(['review_undeliverable', 'turn_lost']);
-  expect(await room.get(id)).toMatchObject({ pending_reviews: 0, activity: null });
+  expect((await fixture.errors(id)).toSorted()).toEqual(['review_undeliverable', 'turn_lost']);
+  expect(await fixture.get(id)).toMatchObject({ pending_reviews: 0, activity: null });
   await expect(respond(three!.id, { decision: 'allow' })).rejects.toThrow('already cancelled');
 });
 
 test('an answer that reached its agent while the plane was down is not reported as lost', async () => {
   const { id, acp } = await prompted();
-  acp.asks(1);
+  acp.requestPermission(1);
   const [review] = await reviews(1);
-  const { input } = room.node;
-  room.node.input = async (...args) => {
+  const { input } = fixture.node;
+  fixture.node.input = async (...args) => {
     await input(...args);
     return new Promise(() => {});
   };
   await respond(review!.id, { decision: 'allow' });
   await acp.hears('response');
-  await room.close();
-  room.node.end(acp.session_id, 0);
-  await room.open();
-  await room.until(id, 'completed');
-  await vi.waitFor(async () => expect(await room.errors(id)).toEqual(['turn_lost']), SOON);
+  await fixture.close();
+  fixture.node.end(acp.session_id, 0);
+  await fixture.open();
+  await fixture.until(id, 'completed');
+  await vi.waitFor(async () => expect(await fixture.errors(id)).toEqual(['turn_lost']), SOON);
   expect(await get(review!.id)).toMatchObject({ status: 'answered', delivery: 'written' });
 });
 
 test('requests with the same id are separate, until the agent withdraws the id', async () => {
   const { id, acp } = await prompted();
-  acp.asks(7, undefined, 'first');
-  acp.asks(7, undefined, 'second');
-  acp.asks('7', undefined, 'third');
+  acp.requestPermission(7, undefined, 'first');
+  acp.requestPermission(7, undefined, 'second');
+  acp.requestPermission('7', undefined, 'third');
   const [first, second, third] = await reviews(3);
   await respond(second!.id, { decision: 'deny' });
   expect(await acp.hears('response')).toMatchObject({ id: 7, result: selected('no') });
   expect((await get(first!.id)).status).toBe('pending');
-  acp.says({ kind: 'notification', method: '$/cancel_request', params: { requestId: 7 } });
+  acp.send({ kind: 'notification', method: '$/cancel_request', params: { requestId: 7 } });
   expect(await acp.hears('response')).toMatchObject({ id: 7, error: { code: -32800 } });
   expect((await get(first!.id)).status).toBe('cancelled');
   await respond(third!.id, { decision: 'allow' });
   expect(await acp.hears('response')).toMatchObject({ id: '7', result: selected('once') });
-  await room.expectTrue(id);
+  await fixture.expectSameState(id);
 });
 
 test('a request in an invalid form is rejected and reported', async () => {
   const { id, acp } = await prompted();
-  acp.says({ kind: 'request', id: 1, method: 'session/request_permission', params: { options: 'yes' } });
+  acp.send({ kind: 'request', id: 1, method: 'session/request_permission', params: { options: 'yes' } });
   expect(await acp.hears('response')).toMatchObject({ id: 1, error: { code: -32602 } });
-  expect(await room.errors(id)).toEqual(['permission_unreadable']);
-  expect((await room.events(id)).some(({ review_id }) => review_id !== undefined)).toBe(false);
+  expect(await fixture.errors(id)).toEqual(['permission_unreadable']);
+  expect((await fixture.events(id)).some(({ review_id }) => review_id !== undefined)).toBe(false);
   await reviews(0);
-  await room.expectTrue(id);
+  await fixture.expectSameState(id);
 });
 
 test('only the agent’s owner and root can see and answer reviews', async () => {
-  const { id, session_id } = await room.create({ protocol: 'acp', start: true }, null, BEN);
-  const acp = new ScriptedAcp(room, session_id!);
-  await acp.opens();
-  acp.asks(1);
+  const { id, session_id } = await fixture.create({ protocol: 'acp', start: true }, null, BEN);
+  const acp = new ScriptedAcp(fixture, session_id!);
+  await acp.openSession();
+  acp.requestPermission(1);
   const [review] = await reviews(1);
   const eve: Caller = { ...BEN, user_id: 'usr_e', username: 'eve' };
-  expect((await room.reviews.list(eve, {}, {})).items).toEqual([]);
-  await expect(room.reviews.get(eve, review!.id)).rejects.toThrow('permission review not found');
+  expect((await fixture.reviews.list(eve, {}, {})).items).toEqual([]);
+  await expect(fixture.reviews.get(eve, review!.id)).rejects.toThrow('permission review not found');
   await expect(respond(review!.id, { decision: 'allow' }, eve)).rejects.toThrow(
     'permission review not found',
   );
   await expect(respond('rev_x', { decision: 'allow' })).rejects.toThrow('permission review not found');
   expect(
-    (await room.reviews.list(BEN, { status: 'pending', agent_id: id }, { limit: 1 })).items,
+    (await fixture.reviews.list(BEN, { status: 'pending', agent_id: id }, { limit: 1 })).items,
   ).toHaveLength(1);
-  expect((await room.reviews.list(BEN, { status: 'answered' }, {})).items).toEqual([]);
+  expect((await fixture.reviews.list(BEN, { status: 'answered' }, {})).items).toEqual([]);
   expect((await respond(review!.id, { decision: 'allow' }, BEN)).answered_by).toBe('ben');
-  expect((await room.reviews.list(BEN, { status: 'answered' }, {})).items).toHaveLength(1);
+  expect((await fixture.reviews.list(BEN, { status: 'answered' }, {})).items).toHaveLength(1);
 });
 
 test('lists are newest first, in pages', async () => {
   const { acp } = await prompted();
-  for (let n = 0; n < 5; n++) acp.asks(n);
+  for (let n = 0; n < 5; n++) acp.requestPermission(n);
   const ids = (await reviews(5)).map(({ id }) => id).toReversed();
-  const first = await room.reviews.list(ANA, {}, { limit: 3 });
+  const first = await fixture.reviews.list(ANA, {}, { limit: 3 });
   expect(first.items.map(({ id }) => id)).toEqual(ids.slice(0, 3));
-  const second = await room.reviews.list(ANA, {}, { limit: 3, cursor: first.next_cursor });
+  const second = await fixture.reviews.list(ANA, {}, { limit: 3, cursor: first.next_cursor });
   expect(second.items.map(({ id }) => id)).toEqual(ids.slice(3));
   expect(second.next_cursor).toBeUndefined();
 });

@@ -1,7 +1,7 @@
 /** Permission reviews in a team: routing, and who may answer. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { problems } from '../../core/problem.ts';
-import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
+import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { type ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import { addTeam, addUser, joinTeam, specOf, type TeamRows } from '../../testing/team.ts';
 import type { Caller } from '../accounts/rules.ts';
@@ -11,30 +11,30 @@ import type { MemberAnswerer } from './service.ts';
 
 const EVE: Caller = { ...BEN, user_id: 'usr_e', username: 'eve' };
 
-let room: LivesRoom;
+let fixture: FeaturesFixture;
 let rows: TeamRows;
 beforeEach(async () => {
-  room = await LivesRoom.make();
-  await addUser(room.store, { id: 'usr_a', username: 'ana', role: 'root' });
-  await addUser(room.store, { id: 'usr_b', username: 'ben' });
-  await addUser(room.store, { id: 'usr_e', username: 'eve' });
+  fixture = await FeaturesFixture.make();
+  await addUser(fixture.store, { id: 'usr_a', username: 'ana', role: 'root' });
+  await addUser(fixture.store, { id: 'usr_b', username: 'ben' });
+  await addUser(fixture.store, { id: 'usr_e', username: 'eve' });
 });
-afterEach(() => room.end());
+afterEach(() => fixture.end());
 
 async function team(more: Partial<TeamSpec> = {}): Promise<void> {
   const owners = { created_by: 'usr_a', human_ids: ['usr_b'] };
-  rows = await addTeam(room.store, 'x', specOf(['boss', 'hand', 'help'], more), owners);
+  rows = await addTeam(fixture.store, 'x', specOf(['boss', 'hand', 'help'], more), owners);
 }
 
 /** A request of the member's agent. */
 async function request(member_id: string): Promise<{ review: Review; acp: ScriptedAcp; agent_id: string }> {
-  const { id, acp } = await startAcp(room, { prompt: 'go' });
-  await joinTeam(room.store, id, rows, member_id);
-  await acp.opens();
+  const { id, acp } = await startAcp(fixture, { prompt: 'go' });
+  await joinTeam(fixture.store, id, rows, member_id);
+  await acp.openSession();
   await acp.hears('request', 'session/prompt');
-  acp.asks(1);
+  acp.requestPermission(1);
   const review = await vi.waitFor(async () => {
-    const { items } = await room.reviews.list(ANA, { agent_id: id }, {});
+    const { items } = await fixture.reviews.list(ANA, { agent_id: id }, {});
     expect(items).toHaveLength(1);
     return items[0]!;
   }, SOON);
@@ -44,12 +44,12 @@ async function request(member_id: string): Promise<{ review: Review; acp: Script
 const member = (member_id: string): MemberAnswerer => ({
   ...{ actor_id: `${member_id}@team_x`, member_id, ...rows },
 });
-const get = (id: string) => room.reviews.get(ANA, id);
+const get = (id: string) => fixture.reviews.get(ANA, id);
 const allow = { decision: 'allow' } as const;
 const NO_WORKER = 'worker-originated permission review cannot route to worker';
 
 async function audited(event: string): Promise<unknown[]> {
-  const found = await room.store.read((reader) =>
+  const found = await fixture.store.read((reader) =>
     reader.all(reader.sql.selectFrom('audit').select(['event', 'details']).orderBy('id')),
   );
   return found.filter((row) => row.event === event).map(({ details }) => JSON.parse(String(details)));
@@ -62,49 +62,49 @@ test('a member’s review names team, run and member, and is for people unless t
     ...{ team_id: 'team_x', run_id: 'run_x', origin_actor_id: 'hand@team_x' },
     ...{ route: 'human', routed_to: null },
   });
-  expect(room.notices).toEqual([]);
-  expect(await room.reviews.listFor(member('boss'))).toEqual([]);
+  expect(fixture.notices).toEqual([]);
+  expect(await fixture.reviews.listFor(member('boss'))).toEqual([]);
 });
 
 test('the team’s human members see and answer it; other users do not see it', async () => {
   await team();
   const { review } = await request('hand');
   const pending = { status: 'pending' } as const;
-  expect((await room.reviews.list(BEN, pending, {})).items).toHaveLength(1);
-  expect((await room.reviews.list(BEN, pending, { limit: 1 })).items).toHaveLength(1);
-  expect((await room.reviews.list(EVE, {}, {})).items).toEqual([]);
-  const eves = room.reviews.respond(EVE, review.id, allow, null);
+  expect((await fixture.reviews.list(BEN, pending, {})).items).toHaveLength(1);
+  expect((await fixture.reviews.list(BEN, pending, { limit: 1 })).items).toHaveLength(1);
+  expect((await fixture.reviews.list(EVE, {}, {})).items).toEqual([]);
+  const eves = fixture.reviews.respond(EVE, review.id, allow, null);
   await expect(eves).rejects.toThrow('permission review not found');
-  expect(await room.reviews.respond(BEN, review.id, allow, null)).toMatchObject({ answered_by: 'ben' });
+  expect(await fixture.reviews.respond(BEN, review.id, allow, null)).toMatchObject({ answered_by: 'ben' });
 });
 
 test('with review_route leader, a worker’s review goes to the leader, who is notified and answers', async () => {
   await team({ review_route: 'leader' });
   const { review, acp, agent_id } = await request('hand');
   expect(review).toMatchObject({ route: 'leader', routed_to: 'boss@team_x' });
-  expect(room.notices).toEqual([
+  expect(fixture.notices).toEqual([
     {
       ...{ run_num: rows.run_num, from_actor_id: 'hand@team_x', to_actor_id: 'boss@team_x' },
       payload: { permission_review: review.id, title: 'Edit' },
     },
   ]);
-  expect((await room.reviews.listFor(member('boss'))).map(({ id }) => id)).toEqual([review.id]);
-  const answered = await room.reviews.respondAs(member('boss'), review.id, allow);
+  expect((await fixture.reviews.listFor(member('boss'))).map(({ id }) => id)).toEqual([review.id]);
+  const answered = await fixture.reviews.respondAs(member('boss'), review.id, allow);
   expect(answered).toMatchObject({ status: 'answered', answered_by: 'boss@team_x', option_id: 'once' });
   expect(await acp.hears('response')).toMatchObject({ id: 1, result: { outcome: { optionId: 'once' } } });
   expect(await audited('permission_reviewed')).toMatchObject([{ actor_id: 'boss@team_x' }]);
-  expect(await room.reviews.listFor(member('boss'))).toEqual([]);
-  await room.expectTrue(agent_id);
+  expect(await fixture.reviews.listFor(member('boss'))).toEqual([]);
+  await fixture.expectSameState(agent_id);
 });
 
 test('a review whose leader cannot be notified because the mailbox is full waits for it, and then goes to people', async () => {
   await team({ review_route: 'leader' });
-  room.notices.push = () => {
+  fixture.notices.push = () => {
     throw problems.tooMuchMail();
   };
   const { review } = await request('hand');
   expect(review).toMatchObject({ status: 'pending', route: 'leader', routed_to: 'boss@team_x' });
-  await room.pass(60_000);
+  await fixture.pass(60_000);
   await vi.waitFor(async () => expect((await get(review.id)).route).toBe('human'), SOON);
 });
 
@@ -112,16 +112,16 @@ test('a worker, or a leader of another team or run, can neither see nor answer a
   await team({ review_route: 'leader' });
   const { review } = await request('hand');
   for (const id of ['hand', 'help']) {
-    await expect(room.reviews.respondAs(member(id), review.id, allow)).rejects.toThrow(NO_WORKER);
-    await expect(room.reviews.routeAs(member(id), review.id, 'user:ana')).rejects.toThrow(NO_WORKER);
-    expect(await room.reviews.listFor(member(id))).toEqual([]);
+    await expect(fixture.reviews.respondAs(member(id), review.id, allow)).rejects.toThrow(NO_WORKER);
+    await expect(fixture.reviews.routeAs(member(id), review.id, 'user:ana')).rejects.toThrow(NO_WORKER);
+    expect(await fixture.reviews.listFor(member(id))).toEqual([]);
   }
   const stranger = { ...member('boss'), team_num: rows.team_num + 1 };
   const in_another_run = { ...member('boss'), run_num: rows.run_num + 1 };
   for (const other of [stranger, in_another_run]) {
-    const outsider_call = room.reviews.respondAs(other, review.id, allow);
+    const outsider_call = fixture.reviews.respondAs(other, review.id, allow);
     await expect(outsider_call).rejects.toThrow('permission review not found');
-    expect(await room.reviews.listFor(other)).toEqual([]);
+    expect(await fixture.reviews.listFor(other)).toEqual([]);
   }
   expect((await get(review.id)).status).toBe('pending');
 });
@@ -131,58 +131,58 @@ test('a leader’s own review is for people, and no member of the team decides o
   const { review } = await request('boss');
   expect(review).toMatchObject({ route: 'human', routed_to: null, origin_actor_id: 'boss@team_x' });
   for (const id of ['boss', 'hand']) {
-    await expect(room.reviews.respondAs(member(id), review.id, allow)).rejects.toThrow('not allowed');
+    await expect(fixture.reviews.respondAs(member(id), review.id, allow)).rejects.toThrow('not allowed');
   }
-  const to_itself = room.reviews.route(ANA, review.id, 'leader');
+  const to_itself = fixture.reviews.route(ANA, review.id, 'leader');
   await expect(to_itself).rejects.toThrow('a leader cannot answer its own permission review');
 });
 
 test('a review whose leader does not answer in time goes to people, visibly', async () => {
   await team({ review_route: 'leader' });
   const { review } = await request('hand');
-  await room.pass(59_000);
+  await fixture.pass(59_000);
   expect((await get(review.id)).route).toBe('leader');
   // Routing it to the leader again does not extend the time.
-  await room.reviews.route(BEN, review.id, 'boss');
-  await room.pass(1_000);
+  await fixture.reviews.route(BEN, review.id, 'boss');
+  await fixture.pass(1_000);
   await vi.waitFor(async () => {
     expect(await get(review.id)).toMatchObject({ route: 'human', routed_to: null, status: 'pending' });
   }, SOON);
   expect(await audited('permission_routed')).toEqual([
     { review_id: review.id, from_actor_id: 'boss@team_x', to_actor_id: null, why: 'no answer in time' },
   ]);
-  const late = room.reviews.respondAs(member('boss'), review.id, allow);
+  const late = fixture.reviews.respondAs(member('boss'), review.id, allow);
   await expect(late).rejects.toThrow('not allowed');
-  await room.reviews.respond(BEN, review.id, allow, null);
+  await fixture.reviews.respond(BEN, review.id, allow, null);
 });
 
 test('with a full mailbox, a review still goes to people in time', async () => {
   await team({ review_route: 'leader' });
-  room.routing.notify = () => {
+  fixture.routing.notify = () => {
     throw problems.tooMuchMail();
   };
   const { review, acp } = await request('hand');
   expect(review).toMatchObject({ route: 'leader', status: 'pending' });
-  await room.pass(60_000);
+  await fixture.pass(60_000);
   await vi.waitFor(async () => expect((await get(review.id)).route).toBe('human'), SOON);
-  await room.reviews.respond(BEN, review.id, allow, null);
+  await fixture.reviews.respond(BEN, review.id, allow, null);
   expect(await acp.hears('response')).toMatchObject({ id: 1 });
 });
 
 test('a person routes a worker’s review to the leader or a person, never to a worker', async () => {
   await team();
   const { review } = await request('hand');
-  const route = (to: string, caller = BEN) => room.reviews.route(caller, review.id, to);
+  const route = (to: string, caller = BEN) => fixture.reviews.route(caller, review.id, to);
   for (const to of ['help', 'hand@team_x']) await expect(route(to)).rejects.toThrow(NO_WORKER);
   await expect(route('nobody')).rejects.toThrow('unknown actor: nobody');
   await expect(route('user:eve')).rejects.toThrow('not allowed');
   await expect(route('leader', EVE)).rejects.toThrow('permission review not found');
   expect(await route('leader')).toMatchObject({ route: 'leader', routed_to: 'boss@team_x' });
-  expect(room.notices).toHaveLength(1);
-  expect(await room.reviews.routeAs(member('boss'), review.id, 'user')).toMatchObject({
+  expect(fixture.notices).toHaveLength(1);
+  expect(await fixture.reviews.routeAs(member('boss'), review.id, 'user')).toMatchObject({
     ...{ route: 'human', routed_to: 'user:ana' },
   });
-  await room.pass(60_000);
+  await fixture.pass(60_000);
   expect((await get(review.id)).routed_to).toBe('user:ana');
   expect(await audited('permission_routed')).toEqual([
     { review_id: review.id, to_actor_id: 'boss@team_x' },
@@ -194,9 +194,9 @@ test('exactly one of concurrent answers by leader and people counts, and the oth
   await team({ review_route: 'leader' });
   const { review, acp } = await request('hand');
   const answers = [
-    room.reviews.respondAs(member('boss'), review.id, allow),
-    room.reviews.respond(BEN, review.id, { decision: 'deny' }, null),
-    room.reviews.respond(ANA, review.id, { outcome: 'cancelled' }, null),
+    fixture.reviews.respondAs(member('boss'), review.id, allow),
+    fixture.reviews.respond(BEN, review.id, { decision: 'deny' }, null),
+    fixture.reviews.respond(ANA, review.id, { outcome: 'cancelled' }, null),
   ];
   const settled = await Promise.allSettled(answers);
   const lost = settled.flatMap((item) => (item.status === 'rejected' ? [String(item.reason.message)] : []));
@@ -210,8 +210,8 @@ test('exactly one of concurrent answers by leader and people counts, and the oth
 test('a list without a page has all pending ones, and the newest of the rest', async () => {
   await team();
   const { review, agent_id } = await request('hand');
-  const agent = await room.get(agent_id);
-  await room.store.write((tx) => {
+  const agent = await fixture.get(agent_id);
+  await fixture.store.write((tx) => {
     const { agent_num, session_num } = tx.get(
       tx.sql.selectFrom('reviews').select(['agent_num', 'session_num']),
     )!;
@@ -223,9 +223,9 @@ test('a list without a page has all pending ones, and the newest of the rest', a
     }
   });
   expect(agent.pending_reviews).toBe(1);
-  const { items } = await room.reviews.list(ANA, {}, {});
+  const { items } = await fixture.reviews.list(ANA, {}, {});
   expect(items).toHaveLength(201);
   expect([items[0]!.id, items[200]!.id]).toEqual(['rev_249', review.id]);
-  expect((await room.reviews.list(ANA, { status: 'cancelled' }, {})).items).toHaveLength(200);
-  expect((await room.reviews.list(ANA, { status: 'pending' }, {})).items).toHaveLength(1);
+  expect((await fixture.reviews.list(ANA, { status: 'cancelled' }, {})).items).toHaveLength(200);
+  expect((await fixture.reviews.list(ANA, { status: 'pending' }, {})).items).toHaveLength(1);
 });

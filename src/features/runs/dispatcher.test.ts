@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { problems } from '../../core/problem.ts';
-import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
+import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ScriptedAcp } from '../../testing/scripted-acp.ts';
 import { ended } from '../../testing/scripted-node.ts';
 import {
@@ -18,11 +18,11 @@ import { findRun } from './queries/runs.ts';
 import { findStep, updateStep } from './queries/steps.ts';
 import { RunCommands } from './run-commands.ts';
 
-let room: LivesRoom;
+let fixture: FeaturesFixture;
 beforeEach(async () => {
-  room = await LivesRoom.make();
+  fixture = await FeaturesFixture.make();
 });
-afterEach(() => room.end());
+afterEach(() => fixture.end());
 
 const talker = (member_id: string, more: Partial<Member> = {}): Member => ({
   ...plainMember(member_id, 'agent', { protocol: 'acp' }),
@@ -40,15 +40,15 @@ const two = {
 /** Waits until the node knows another session, and returns its id. */
 async function nextSession(...known: string[]): Promise<string> {
   return vi.waitFor(() => {
-    const found = [...room.node.launches.keys()].find((id) => !known.includes(id));
+    const found = [...fixture.node.launches.keys()].find((id) => !known.includes(id));
     expect(found).toBeDefined();
     return found!;
   }, SOON);
 }
 
 async function nextAcp(...known: string[]): Promise<ScriptedAcp> {
-  const acp = new ScriptedAcp(room, await nextSession(...known));
-  await acp.opens();
+  const acp = new ScriptedAcp(fixture, await nextSession(...known));
+  await acp.openSession();
   return acp;
 }
 
@@ -59,14 +59,14 @@ async function prompted(acp: ScriptedAcp): Promise<{ id: string; text: string }>
 }
 
 function endTurn(acp: ScriptedAcp, id: string, stopReason = 'end_turn'): void {
-  acp.says({ kind: 'response', id, result: { stopReason } });
+  acp.send({ kind: 'response', id, result: { stopReason } });
 }
 
 function writes(acp: ScriptedAcp, text: string): void {
-  acp.updates({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } });
+  acp.sendUpdate({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } });
 }
 
-const step = async (run_id: string, key: string) => (await stepsOfRun(room, run_id))[key]!;
+const step = async (run_id: string, key: string) => (await stepsOfRun(fixture, run_id))[key]!;
 
 async function untilStep(run_id: string, key: string, status: string) {
   await vi.waitFor(async () => expect((await step(run_id, key)).status).toBe(status), SOON);
@@ -74,12 +74,12 @@ async function untilStep(run_id: string, key: string, status: string) {
 }
 
 async function untilAttention(run_id: string) {
-  await vi.waitFor(async () => expect((await runOf(room, run_id)).attention).not.toBe(null), SOON);
-  return runOf(room, run_id);
+  await vi.waitFor(async () => expect((await runOf(fixture, run_id)).attention).not.toBe(null), SOON);
+  return runOf(fixture, run_id);
 }
 
 test('a member that speaks ACP takes its steps one after another, in one session', async () => {
-  const run_id = await beginRun(room, two);
+  const run_id = await beginRun(fixture, two);
   const acp = await nextAcp();
   const first = await prompted(acp);
   expect(first.text).toContain('You are ann');
@@ -87,104 +87,104 @@ test('a member that speaks ACP takes its steps one after another, in one session
   await untilStep(run_id, 'a', 'running');
   expect((await step(run_id, 'b')).status).toBe('ready');
   writes(acp, 'I will look.');
-  acp.updates({ sessionUpdate: 'tool_call', toolCallId: 'c', title: 'look' });
+  acp.sendUpdate({ sessionUpdate: 'tool_call', toolCallId: 'c', title: 'look' });
   writes(acp, 'A is ');
   writes(acp, 'done.');
-  acp.updates({ sessionUpdate: 'usage_update', used: 1, size: 2 });
+  acp.sendUpdate({ sessionUpdate: 'usage_update', used: 1, size: 2 });
   endTurn(acp, first.id);
   const second = await prompted(acp);
   expect(second.text).toContain('Do B.');
   expect(second.text).not.toContain('You are ann');
   endTurn(acp, second.id);
-  await untilRun(room, run_id, 'completed');
+  await untilRun(fixture, run_id, 'completed');
   expect((await step(run_id, 'a')).output).toBe('A is done.');
   expect((await step(run_id, 'b')).output).toBe(null);
-  await room.until((await step(run_id, 'a')).agent_id!, 'cancelled');
+  await fixture.until((await step(run_id, 'a')).agent_id!, 'cancelled');
 });
 
 test.each(['refusal', 'max_tokens'])('a turn that ends with %s fails the step', async (reason) => {
-  const run_id = await beginRun(room, { ...two, steps: [{ step_key: 'a' }] });
+  const run_id = await beginRun(fixture, { ...two, steps: [{ step_key: 'a' }] });
   const acp = await nextAcp();
   endTurn(acp, (await prompted(acp)).id, reason);
-  await untilRun(room, run_id, 'failed');
+  await untilRun(fixture, run_id, 'failed');
   expect((await step(run_id, 'a')).error_text).toBe(`the turn ended: ${reason}`);
 });
 
 test('a step whose agent dies during the turn requires input, and can be resumed', async () => {
-  const run_id = await beginRun(room, { ...two, steps: [{ step_key: 'a', max_attempts: 5 }] });
+  const run_id = await beginRun(fixture, { ...two, steps: [{ step_key: 'a', max_attempts: 5 }] });
   const acp = await nextAcp();
   await prompted(acp);
   await untilStep(run_id, 'a', 'running');
-  room.node.end(acp.session_id, 1);
+  fixture.node.end(acp.session_id, 1);
   const unclear = await untilStep(run_id, 'a', 'input_required');
   expect(unclear).toMatchObject({ error_text: 'outcome unknown', attempt: 1 });
-  expect((await runOf(room, run_id)).status).toBe('input_required');
-  await say(room, run_id, { kind: 'step_command', step_key: 'a', command: { kind: 'resumeStep' } });
-  const again = new ScriptedAcp(room, await nextSession(acp.session_id));
-  await again.opens();
+  expect((await runOf(fixture, run_id)).status).toBe('input_required');
+  await say(fixture, run_id, { kind: 'step_command', step_key: 'a', command: { kind: 'resumeStep' } });
+  const again = new ScriptedAcp(fixture, await nextSession(acp.session_id));
+  await again.openSession();
   const prompt = await prompted(again);
   // A new process needs the introduction again.
   expect(prompt.text).toContain('You are ann');
   endTurn(again, prompt.id);
-  await untilRun(room, run_id, 'completed');
+  await untilRun(fixture, run_id, 'completed');
 });
 
 test('an agent that dies before its prompt was sent has not started the step', async () => {
-  const run_id = await beginRun(room, { ...two, steps: [{ step_key: 'a', max_attempts: 2 }] });
+  const run_id = await beginRun(fixture, { ...two, steps: [{ step_key: 'a', max_attempts: 2 }] });
   const session_id = await nextSession();
-  room.node.end(session_id, 1);
+  fixture.node.end(session_id, 1);
   const acp = await nextAcp(session_id);
   endTurn(acp, (await prompted(acp)).id);
-  await untilRun(room, run_id, 'completed');
+  await untilRun(fixture, run_id, 'completed');
   expect((await step(run_id, 'a')).attempt).toBe(2);
 });
 
 test('a late report of the end of a session does not affect the next session', async () => {
-  const run_id = await beginRun(room, { ...two, steps: [{ step_key: 'a', max_attempts: 2 }] });
+  const run_id = await beginRun(fixture, { ...two, steps: [{ step_key: 'a', max_attempts: 2 }] });
   const before = await nextSession();
-  room.node.end(before, 1);
+  fixture.node.end(before, 1);
   const acp = await nextAcp(before);
   const prompt = await prompted(acp);
   const { agent_id } = await untilStep(run_id, 'a', 'running');
   const late = { agent_id: agent_id!, session_id: before, status: 'failed', started_at_ms: 1 };
-  await room.store.write((tx) => room.facts.record(tx, 'session_ended', before, late));
+  await fixture.store.write((tx) => fixture.facts.record(tx, 'session_ended', before, late));
   endTurn(acp, prompt.id);
-  await untilRun(room, run_id, 'completed');
+  await untilRun(fixture, run_id, 'completed');
 });
 
 test('a step whose prompt is removed requires input, and can be resumed', async () => {
-  const run_id = await beginRun(room, { ...two, steps: [{ step_key: 'a', max_attempts: 5 }] });
+  const run_id = await beginRun(fixture, { ...two, steps: [{ step_key: 'a', max_attempts: 5 }] });
   // The agent is not ready yet, so the prompt is queued.
-  const acp = new ScriptedAcp(room, await nextSession());
+  const acp = new ScriptedAcp(fixture, await nextSession());
   const agent_id = (await step(run_id, 'a')).agent_id!;
-  const [waiting] = await room.prompting.list(ANA, agent_id);
-  await room.prompting.remove(ANA, agent_id, waiting!.id);
+  const [waiting] = await fixture.prompting.list(ANA, agent_id);
+  await fixture.prompting.remove(ANA, agent_id, waiting!.id);
   const unclear = await untilStep(run_id, 'a', 'input_required');
   expect(unclear).toMatchObject({ error_text: 'its prompt was removed', attempt: 1 });
-  await say(room, run_id, { kind: 'step_command', step_key: 'a', command: { kind: 'resumeStep' } });
-  await acp.opens();
+  await say(fixture, run_id, { kind: 'step_command', step_key: 'a', command: { kind: 'resumeStep' } });
+  await acp.openSession();
   const prompt = await prompted(acp);
   // It has not received the introduction yet.
   expect(prompt.text).toContain('You are ann');
   endTurn(acp, prompt.id);
-  await untilRun(room, run_id, 'completed');
+  await untilRun(fixture, run_id, 'completed');
 });
 
 test('completing a step by a command ends its turn, and the agent keeps running', async () => {
-  const run_id = await beginRun(room, two);
+  const run_id = await beginRun(fixture, two);
   const acp = await nextAcp();
   const first = await prompted(acp);
   await untilStep(run_id, 'a', 'running');
-  await say(room, run_id, { kind: 'step_command', step_key: 'a', command: { kind: 'completeStep' } });
+  await say(fixture, run_id, { kind: 'step_command', step_key: 'a', command: { kind: 'completeStep' } });
   await acp.hears('notification', 'session/cancel');
   endTurn(acp, first.id, 'cancelled');
   endTurn(acp, (await prompted(acp)).id);
-  await untilRun(room, run_id, 'completed');
-  expect(room.node.launches.size).toBe(1);
+  await untilRun(fixture, run_id, 'completed');
+  expect(fixture.node.launches.size).toBe(1);
 });
 
 test('a leader plans, gets another round when all steps have ended, and gives the output of the run', async () => {
-  const run_id = await beginRun(room, {
+  const run_id = await beginRun(fixture, {
     members: [talker('lea'), plainMember('bob', 'work')],
     leader: 'lea',
     input: { topic: 'x' },
@@ -193,12 +193,17 @@ test('a leader plans, gets another round when all steps have ended, and gives th
   const plan = await prompted(acp);
   expect(plan.text).toContain('You are lea, the leader');
   expect(plan.text).toContain('svc actor step-add');
-  await addToRun(room, run_id, { step_key: 'dig', member_id: 'bob', prompt: 'Dig.' });
-  await addToRun(room, run_id, { step_key: 'fill', member_id: 'lea', depends_on: ['dig'], prompt: 'Fill.' });
+  await addToRun(fixture, run_id, { step_key: 'dig', member_id: 'bob', prompt: 'Dig.' });
+  await addToRun(fixture, run_id, {
+    step_key: 'fill',
+    member_id: 'lea',
+    depends_on: ['dig'],
+    prompt: 'Fill.',
+  });
   const dig = await nextSession(acp.session_id);
   endTurn(acp, plan.id);
-  room.node.write(dig, Buffer.from('a hole'));
-  room.node.end(dig, 0);
+  fixture.node.write(dig, Buffer.from('a hole'));
+  fixture.node.end(dig, 0);
   // The leader can take steps like any member.
   const fill = await prompted(acp);
   expect(fill.text).toContain('Output of step dig:\n<<<\na hole\n>>>');
@@ -207,44 +212,46 @@ test('a leader plans, gets another round when all steps have ended, and gives th
   expect(sum.text).toContain('Step dig of bob: completed:\n<<<\na hole\n>>>');
   writes(acp, 'All is well.');
   endTurn(acp, sum.id);
-  expect(JSON.parse((await untilRun(room, run_id, 'completed')).output!)).toBe('All is well.');
+  expect(JSON.parse((await untilRun(fixture, run_id, 'completed')).output!)).toBe('All is well.');
 });
 
 test('a run whose leader dies during a round requires input', async () => {
-  const run_id = await beginRun(room, { members: [talker('lea')], leader: 'lea' });
+  const run_id = await beginRun(fixture, { members: [talker('lea')], leader: 'lea' });
   const acp = await nextAcp();
   await prompted(acp);
   await vi.waitFor(
     async () =>
-      expect((await room.get((await room.agents.list(ANA, {}, {})).items[0]!.id)).activity).toBe('working'),
+      expect((await fixture.get((await fixture.agents.list(ANA, {}, {})).items[0]!.id)).activity).toBe(
+        'working',
+      ),
     SOON,
   );
-  room.node.end(acp.session_id, 1);
-  await untilRun(room, run_id, 'input_required');
-  expect((await runOf(room, run_id)).error).toBe('the leader: outcome unknown');
+  fixture.node.end(acp.session_id, 1);
+  await untilRun(fixture, run_id, 'input_required');
+  expect((await runOf(fixture, run_id)).error).toBe('the leader: outcome unknown');
 });
 
 test('the output of a plain session is its output file, else what it printed', async () => {
-  const run_id = await beginRun(room, { members: [plainMember('m', 'x')], steps: [{ step_key: 'a' }] });
+  const run_id = await beginRun(fixture, { members: [plainMember('m', 'x')], steps: [{ step_key: 'a' }] });
   const id = await nextSession();
-  expect(JSON.parse(room.node.launches.get(id)!.step_input!)).toEqual({
+  expect(JSON.parse(fixture.node.launches.get(id)!.step_input!)).toEqual({
     run_input: {},
     input: null,
     needs: {},
   });
-  room.node.write(id, Buffer.from('printed'));
-  room.node.outputs.set(id, Buffer.from('[1, 2]'));
-  room.node.end(id, 0);
-  await untilRun(room, run_id, 'completed');
+  fixture.node.write(id, Buffer.from('printed'));
+  fixture.node.outputs.set(id, Buffer.from('[1, 2]'));
+  fixture.node.end(id, 0);
+  await untilRun(fixture, run_id, 'completed');
   expect((await step(run_id, 'a')).output).toEqual([1, 2]);
 });
 
 test('cuts an output that is too long, with a note', async () => {
-  const run_id = await beginRun(room, { members: [plainMember('m', 'x')], steps: [{ step_key: 'a' }] });
+  const run_id = await beginRun(fixture, { members: [plainMember('m', 'x')], steps: [{ step_key: 'a' }] });
   const id = await nextSession();
-  room.node.outputs.set(id, Buffer.alloc(2 ** 20 + 1, 'x'));
-  room.node.end(id, 0);
-  await untilRun(room, run_id, 'completed');
+  fixture.node.outputs.set(id, Buffer.alloc(2 ** 20 + 1, 'x'));
+  fixture.node.end(id, 0);
+  await untilRun(fixture, run_id, 'completed');
   expect((await step(run_id, 'a')).output).toMatch(
     /x\n\[the output continues: only 1048576 bytes are kept\]$/,
   );
@@ -256,19 +263,19 @@ test('a step fails without a retry if its output exceeds the limit of the run', 
     { step_key: 'b', member_id: 'out' },
   ];
   const out = { ...plainMember('out', ''), agent: null };
-  const run_id = await beginRun(room, { members: [plainMember('m', 'x'), out], steps });
+  const run_id = await beginRun(fixture, { members: [plainMember('m', 'x'), out], steps });
   const id = await nextSession();
-  await room.store.write((tx) => {
+  await fixture.store.write((tx) => {
     const { num } = findStep(tx, findRun(tx, run_id)!.num, 'b')!;
     updateStep(tx, num, { output: JSON.stringify('x'.repeat(32 * 2 ** 20 - 8192)) });
   });
-  room.node.outputs.set(id, Buffer.alloc(8192, 'x'));
-  room.node.end(id, 0);
+  fixture.node.outputs.set(id, Buffer.alloc(8192, 'x'));
+  fixture.node.end(id, 0);
   expect((await untilStep(run_id, 'a', 'failed')).error_text).toBe('the outputs of the run are over 32 MiB');
-  await room.store.write((tx) => {
+  await fixture.store.write((tx) => {
     const run = findRun(tx, run_id)!;
     const who = { user_id: null, ip: null, actor_id: 'user:ana' };
-    const commands = new RunCommands({ scheduler: room.scheduler, audit: null as never });
+    const commands = new RunCommands({ scheduler: fixture.scheduler, audit: null as never });
     const command = { kind: 'completeStep', output: 'x'.repeat(33 * 2 ** 20) } as const;
     expect(() => commands.commandStep(tx, run, 'b', command, who)).toThrow(
       'the outputs of the run are over 32 MiB',
@@ -279,7 +286,7 @@ test('a step fails without a retry if its output exceeds the limit of the run', 
 test.each(['host_restarted', 'exit_status_unknown', 'session_lost'] as const)(
   'a step whose session ended by %s has an unknown outcome',
   async (reason) => {
-    const run_id = await beginRun(room, {
+    const run_id = await beginRun(fixture, {
       members: [plainMember('m', 'x')],
       steps: [{ step_key: 'a', max_attempts: 3 }],
     });
@@ -287,152 +294,152 @@ test.each(['host_restarted', 'exit_status_unknown', 'session_lost'] as const)(
     await untilStep(run_id, 'a', 'running');
     const body = ended(null);
     if (body.kind === 'ended') body.end.exit = { ...body.end.exit, reason };
-    room.node.tell(id, body);
+    fixture.node.sendFact(id, body);
     expect(await untilStep(run_id, 'a', 'input_required')).toMatchObject({ error_text: 'outcome unknown' });
   },
 );
 
 test('a step waits for an unreachable node, and starts once', async () => {
-  const { resolve } = room.node.folders;
+  const { resolve } = fixture.node.folders;
   let away = true;
-  room.node.folders.resolve = async (workdir) => {
+  fixture.node.folders.resolve = async (workdir) => {
     if (away) throw problems.nodeUnreachable();
     return resolve(workdir);
   };
-  const run_id = await beginRun(room, { members: [plainMember('m', 'x')], steps: [{ step_key: 'a' }] });
+  const run_id = await beginRun(fixture, { members: [plainMember('m', 'x')], steps: [{ step_key: 'a' }] });
   await new Promise((done) => setTimeout(done, 100));
   expect((await step(run_id, 'a')).status).toBe('ready');
   away = false;
   const id = await nextSession();
   await untilStep(run_id, 'a', 'running');
-  await room.close();
-  await room.open();
-  room.node.end(id, 0);
-  await untilRun(room, run_id, 'completed');
-  expect(room.node.launches.size).toBe(1);
+  await fixture.close();
+  await fixture.open();
+  fixture.node.end(id, 0);
+  await untilRun(fixture, run_id, 'completed');
+  expect(fixture.node.launches.size).toBe(1);
 });
 
 test('restarting a running run stops its agents and starts new ones', async () => {
-  const run_id = await beginRun(room, two);
+  const run_id = await beginRun(fixture, two);
   const acp = await nextAcp();
   await prompted(acp);
   await untilStep(run_id, 'a', 'running');
   const before = (await step(run_id, 'a')).agent_id!;
-  await say(room, run_id, { kind: 'run_command', command: { kind: 'restartRun' } });
-  await room.until(before, 'cancelled');
+  await say(fixture, run_id, { kind: 'run_command', command: { kind: 'restartRun' } });
+  await fixture.until(before, 'cancelled');
   const again = await nextAcp(acp.session_id);
   expect((await prompted(again)).text).toContain('You are ann');
   expect((await step(run_id, 'a')).agent_id).not.toBe(before);
 });
 
 test('a restart keeps nothing from commands or outcomes of the earlier attempt', async () => {
-  const run_id = await beginRun(room, { members: [plainMember('m', 'x')], steps: [{ step_key: 'a' }] });
+  const run_id = await beginRun(fixture, { members: [plainMember('m', 'x')], steps: [{ step_key: 'a' }] });
   const first = await nextSession();
   const body = ended(null);
   if (body.kind === 'ended') body.end.exit = { ...body.end.exit, reason: 'session_lost' };
-  room.node.tell(first, body);
+  fixture.node.sendFact(first, body);
   await untilStep(run_id, 'a', 'input_required');
-  await room.store.write((tx) => {
+  await fixture.store.write((tx) => {
     const run = findRun(tx, run_id)!;
     updateStep(tx, findStep(tx, run.num, 'a')!.num, { answer: '"yes"' });
-    room.publisher.setAttention(tx, run, 'look');
+    fixture.publisher.setAttention(tx, run, 'look');
   });
-  await say(room, run_id, { kind: 'run_command', command: { kind: 'restartRun' } });
-  expect(await runOf(room, run_id)).toMatchObject({ attempt: 2, attention: null, attention_at: null });
+  await say(fixture, run_id, { kind: 'run_command', command: { kind: 'restartRun' } });
+  expect(await runOf(fixture, run_id)).toMatchObject({ attempt: 2, attention: null, attention_at: null });
   const again = await nextSession(first);
-  expect(JSON.parse(room.node.launches.get(again)!.step_input!)).not.toHaveProperty('answer');
+  expect(JSON.parse(fixture.node.launches.get(again)!.step_input!)).not.toHaveProperty('answer');
 });
 
 test('the outcome of an attempt from before a restart does not affect a new step with the same key', async () => {
-  const run_id = await beginRun(room, {
+  const run_id = await beginRun(fixture, {
     members: [talker('lea'), plainMember('bob', 'work')],
     leader: 'lea',
   });
   const lea = await nextAcp();
   await prompted(lea);
-  await addToRun(room, run_id, { step_key: 'dig', member_id: 'bob' });
+  await addToRun(fixture, run_id, { step_key: 'dig', member_id: 'bob' });
   const before = await nextSession(lea.session_id);
   await untilStep(run_id, 'dig', 'running');
   const command = { kind: 'completeStep' } as const;
   // The process of the step keeps running.
-  await say(room, run_id, { kind: 'step_command', step_key: 'dig', command, by_own_member: true });
-  await say(room, run_id, { kind: 'run_command', command: { kind: 'restartRun' } });
-  await addToRun(room, run_id, { step_key: 'dig', member_id: 'bob' });
+  await say(fixture, run_id, { kind: 'step_command', step_key: 'dig', command, by_own_member: true });
+  await say(fixture, run_id, { kind: 'run_command', command: { kind: 'restartRun' } });
+  await addToRun(fixture, run_id, { step_key: 'dig', member_id: 'bob' });
   expect(await step(run_id, 'dig')).toMatchObject({ status: 'ready', attempt: 1 });
   await vi.waitFor(async () => {
-    const { session_id } = await room.get((await step(run_id, 'dig')).agent_id!);
+    const { session_id } = await fixture.get((await step(run_id, 'dig')).agent_id!);
     expect(session_id).not.toBe(before);
   }, SOON);
   expect((await untilStep(run_id, 'dig', 'running')).attempt).toBe(1);
 });
 
 test('a step fails if the ACP connection to its agent fails', async () => {
-  const run_id = await beginRun(room, { ...two, steps: [{ step_key: 'a' }] });
-  const acp = new ScriptedAcp(room, await nextSession());
-  await acp.answers('initialize', { error: { code: -32000, message: 'no way' } });
-  await untilRun(room, run_id, 'failed');
+  const run_id = await beginRun(fixture, { ...two, steps: [{ step_key: 'a' }] });
+  const acp = new ScriptedAcp(fixture, await nextSession());
+  await acp.respond('initialize', { error: { code: -32000, message: 'no way' } });
+  await untilRun(fixture, run_id, 'failed');
   expect((await step(run_id, 'a')).error_text).toContain('no way');
 });
 
 test('a run shows that an agent does not answer, until it does', async () => {
-  const run_id = await beginRun(room, { ...two, steps: [{ step_key: 'a' }] });
-  const acp = new ScriptedAcp(room, await nextSession());
+  const run_id = await beginRun(fixture, { ...two, steps: [{ step_key: 'a' }] });
+  const acp = new ScriptedAcp(fixture, await nextSession());
   const request = await acp.hears('request', 'initialize');
-  await room.pass(limits.acp_silent_ms);
+  await fixture.pass(limits.acp_silent_ms);
   const message = 'the agent has not introduced itself: it may not speak ACP';
   expect((await untilAttention(run_id)).attention).toMatch(new RegExp(`^ann@team_.+: ${message}$`));
-  acp.says({ kind: 'response', id: request.id, result: { protocolVersion: 1 } });
-  await acp.answers('session/new', { result: { sessionId: 'acp-1' } });
+  acp.send({ kind: 'response', id: request.id, result: { protocolVersion: 1 } });
+  await acp.respond('session/new', { result: { sessionId: 'acp-1' } });
   endTurn(acp, (await prompted(acp)).id);
-  expect((await untilRun(room, run_id, 'completed')).attention).toBe(null);
+  expect((await untilRun(fixture, run_id, 'completed')).attention).toBe(null);
 });
 
 test('a run shows that an agent requires a sign-in until someone signs in', async () => {
-  const run_id = await beginRun(room, { ...two, steps: [{ step_key: 'a' }] });
-  const acp = new ScriptedAcp(room, await nextSession());
-  await acp.introduces({ authMethods: [{ id: 'key', name: 'API key' }] });
-  await acp.answers('session/new', { error: { code: -32000, message: 'sign in' } });
+  const run_id = await beginRun(fixture, { ...two, steps: [{ step_key: 'a' }] });
+  const acp = new ScriptedAcp(fixture, await nextSession());
+  await acp.initialize({ authMethods: [{ id: 'key', name: 'API key' }] });
+  await acp.respond('session/new', { error: { code: -32000, message: 'sign in' } });
   expect((await untilAttention(run_id)).attention).toContain('the agent requires a sign-in first');
-  const signed_in = room.prompting.authenticate(ANA, (await step(run_id, 'a')).agent_id!, 'key');
-  await acp.answers('authenticate', { result: {} });
+  const signed_in = fixture.prompting.authenticate(ANA, (await step(run_id, 'a')).agent_id!, 'key');
+  await acp.respond('authenticate', { result: {} });
   await signed_in;
-  await acp.answers('session/new', { result: { sessionId: 'acp-1' } });
+  await acp.respond('session/new', { result: { sessionId: 'acp-1' } });
   endTurn(acp, (await prompted(acp)).id);
-  expect((await untilRun(room, run_id, 'completed')).attention).toBe(null);
+  expect((await untilRun(fixture, run_id, 'completed')).attention).toBe(null);
 });
 
 test('stopping an agent that does not answer fails its step, and clears the attention of the run', async () => {
-  const run_id = await beginRun(room, { ...two, steps: [{ step_key: 'a' }] });
-  const acp = new ScriptedAcp(room, await nextSession());
+  const run_id = await beginRun(fixture, { ...two, steps: [{ step_key: 'a' }] });
+  const acp = new ScriptedAcp(fixture, await nextSession());
   await acp.hears('request', 'initialize');
-  await room.pass(limits.acp_silent_ms);
+  await fixture.pass(limits.acp_silent_ms);
   await untilAttention(run_id);
-  await room.agents.stop(ANA, (await step(run_id, 'a')).agent_id!, 0);
-  const run = await untilRun(room, run_id, 'failed');
+  await fixture.agents.stop(ANA, (await step(run_id, 'a')).agent_id!, 0);
+  const run = await untilRun(fixture, run_id, 'failed');
   expect(run).toMatchObject({ attention: null, error: 'step a failed: its agent ended before' });
 });
 
 test('an attempt fails if its node refuses the start', async () => {
-  const { resolve } = room.node.folders;
+  const { resolve } = fixture.node.folders;
   let request = 0;
-  room.node.folders.resolve = async (workdir) => {
+  fixture.node.folders.resolve = async (workdir) => {
     // The first call is for creating the agent.
     if (++request === 2) throw problems.diskSpace();
     return resolve(workdir);
   };
   const steps = [{ step_key: 'a', max_attempts: 2 }];
-  const run_id = await beginRun(room, { members: [plainMember('m', 'x')], steps });
-  room.node.end(await nextSession(), 0);
-  await untilRun(room, run_id, 'completed');
+  const run_id = await beginRun(fixture, { members: [plainMember('m', 'x')], steps });
+  fixture.node.end(await nextSession(), 0);
+  await untilRun(fixture, run_id, 'completed');
   expect((await step(run_id, 'a')).attempt).toBe(2);
 });
 
 test('a step fails at once if its input is too large for a file', async () => {
-  const run_id = await beginRun(room, {
+  const run_id = await beginRun(fixture, {
     members: [plainMember('m', 'x')],
     steps: [{ step_key: 'a', input: 'x'.repeat(3 * 2 ** 20), max_attempts: 3 }],
   });
-  expect((await untilRun(room, run_id, 'failed')).error).toBe(
+  expect((await untilRun(fixture, run_id, 'failed')).error).toBe(
     'step a failed: the input of the step is over 3 MiB',
   );
   expect((await step(run_id, 'a')).attempt).toBe(1);
@@ -440,6 +447,6 @@ test('a step fails at once if its input is too large for a file', async () => {
 
 test('a step fails if the node of its member is not registered', async () => {
   const members = [plainMember('m', 'x', { node_id: 'gone' })];
-  const run_id = await beginRun(room, { members, steps: [{ step_key: 'a' }] });
-  expect((await untilRun(room, run_id, 'failed')).error).toBe('step a failed: agent node not found');
+  const run_id = await beginRun(fixture, { members, steps: [{ step_key: 'a' }] });
+  expect((await untilRun(fixture, run_id, 'failed')).error).toBe('step a failed: agent node not found');
 });

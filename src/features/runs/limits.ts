@@ -31,5 +31,5 @@ export const limits = {
   /** Interval at which `svc runs watch` updates the times. */
   cli_tick_ms: 1_000,
   /** Interval at which `svc runs watch` looks for reviews. */
-  cli_review_look_ms: 2_000,
+  cli_review_poll_ms: 2_000,
 } as const;

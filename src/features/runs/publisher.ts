@@ -8,7 +8,7 @@ import type { Tx } from '../../store/store.ts';
 import { getCreatorId } from '../teams/queries.ts';
 import { agentsOfSteps } from './queries/attempts.ts';
 import { insertRunEvents } from './queries/events.ts';
-import { putVersion, type RunRow, runOfNum, toRun, updateRun } from './queries/runs.ts';
+import { type RunRow, runOfNum, toRun, updateRun } from './queries/runs.ts';
 import { findSteps, toStep } from './queries/steps.ts';
 
 export interface RunPublisherOptions {
@@ -52,7 +52,7 @@ export class RunPublisher {
       before === undefined || visible_columns.some((column) => run[column] !== before[column]);
     if (!run_changed && step_keys.length === 0) return run;
     const row = before ? { ...run, version: run.version + 1 } : run;
-    if (before) putVersion(tx, run.num, row.version);
+    if (before) updateRun(tx, run.num, { version: row.version });
     if (step_keys.length > 0) this.#publishSteps(tx, row, step_keys);
     if (run_changed) this.#append(tx, row, 'run', [toRun(row)]);
     this.#wake(tx, row.num);

@@ -4,25 +4,25 @@ import type { Limits } from '../../core/grant.ts';
 import { Feed } from '../../events/feed.ts';
 import type { HttpServer } from '../../server/server.ts';
 import { Streams } from '../../server/sse.ts';
-import { AccountsRoom } from '../../testing/accounts.ts';
+import { AccountsFixture } from '../../testing/accounts.ts';
 import { openFakeHttp, USER_TOKEN } from '../../testing/http.ts';
 import { addTeam, addUser, specOf } from '../../testing/team.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { Membership } from '../teams/membership.ts';
 import { streamHandlers } from './http.ts';
 
-let room: AccountsRoom;
+let fixture: AccountsFixture;
 let server: HttpServer;
 let membership: Membership;
 let team_num: number;
 
 /** `ada`, the token's user, is a human member of another user's team, whose agent she follows. */
 beforeEach(async () => {
-  room = await AccountsRoom.open();
-  await addUser(room.store, { id: 'usr_1', username: 'ana' });
-  await addUser(room.store, { id: 'usr_ada', username: 'ada' });
-  ({ team_num } = await addTeam(room.store, 'x', specOf(['dev']), { human_ids: ['usr_ada'] }));
-  membership = await Membership.open(room.store);
+  fixture = await AccountsFixture.open();
+  await addUser(fixture.store, { id: 'usr_1', username: 'ana' });
+  await addUser(fixture.store, { id: 'usr_ada', username: 'ada' });
+  ({ team_num } = await addTeam(fixture.store, 'x', specOf(['dev']), { human_ids: ['usr_ada'] }));
+  membership = await Membership.open(fixture.store);
   const endless = async function* (_id: string, _position: unknown, signal: AbortSignal) {
     yield Buffer.from('retry: 1000\n\n');
     await sleep(60_000, signal).catch(() => {});
@@ -40,7 +40,7 @@ beforeEach(async () => {
 });
 afterEach(async () => {
   await server.drain();
-  await room.close();
+  await fixture.close();
 });
 
 test('ends the stream of a team’s agent when the human leaves the team', async () => {
@@ -50,7 +50,7 @@ test('ends the stream of a team’s agent when the human leaves the team', async
   const reader = response.body!.getReader();
   const first = await reader.read();
   expect(Buffer.from(first.value!).toString()).toBe('retry: 1000\n\n');
-  await room.store.write((tx) => {
+  await fixture.store.write((tx) => {
     tx.run(tx.sql.deleteFrom('team_humans').where('user_id', '=', 'usr_ada'));
     membership.changed(tx, team_num);
   });
@@ -58,11 +58,13 @@ test('ends the stream of a team’s agent when the human leaves the team', async
 });
 
 test('limits the fleet stream of a limited token to its agents and teams, live and stored', async () => {
-  const feed = new Feed({ store: room.store, clock: room.clock });
-  const { team_num: other_num } = await addTeam(room.store, 'y', specOf(['dev']), { created_by: 'usr_ana' });
-  const open = await Membership.open(room.store);
+  const feed = new Feed({ store: fixture.store, clock: fixture.clock });
+  const { team_num: other_num } = await addTeam(fixture.store, 'y', specOf(['dev']), {
+    created_by: 'usr_ana',
+  });
+  const open = await Membership.open(fixture.store);
   const change = (id: string, num: number | null, agent_id: string | null) =>
-    room.store.write((tx) => feed.append(tx, 'change', 'usr_ana', { id }, num, agent_id));
+    fixture.store.write((tx) => feed.append(tx, 'change', 'usr_ana', { id }, num, agent_id));
   const follow = async (limits: Limits) => {
     const grant = { scopes: ['read'] as const, limits };
     const ana: Caller = { user_id: 'usr_ana', username: 'ana', role: 'root', token_id: 't', grant, ip: null };
@@ -100,7 +102,7 @@ test('hides an agent from a token for its team once the team is deleted', async 
   const caller: Caller = { ...ada, grant: { scopes: ['read'], limits } };
   const audience = { owner_id: 'usr_ada', team_num, agent_id: 'agt_x' };
   expect(membership.sees(caller, audience)).toBe(true);
-  await room.store.write((tx) => {
+  await fixture.store.write((tx) => {
     tx.run(tx.sql.deleteFrom('teams').where('num', '=', team_num));
     membership.changed(tx, team_num);
   });

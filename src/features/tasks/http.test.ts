@@ -2,28 +2,28 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { HttpServer } from '../../server/server.ts';
 import { Streams } from '../../server/sse.ts';
-import { askerOf, openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../../testing/http.ts';
+import { openFakeHttp, ROOT_TOKEN, requesterWithToken, USER_TOKEN } from '../../testing/http.ts';
 import { taskHandlers } from './http.ts';
 import { MIA, TasksFixture, TEAM } from './testing.ts';
 
 const TASKS = `/api/teams/${TEAM}/tasks`;
 
-let room: TasksFixture;
+let fixture: TasksFixture;
 let server: HttpServer;
-const request = askerOf(() => server, ROOT_TOKEN);
+const request = requesterWithToken(() => server, ROOT_TOKEN);
 let one: string;
 beforeEach(async () => {
-  room = await TasksFixture.make();
+  fixture = await TasksFixture.make();
   const tokens = { isLive: async () => true };
-  const { tasks, messages } = room;
+  const { tasks, messages } = fixture;
   server = await openFakeHttp(
     taskHandlers({ tasks, messages, tokens, streams: new Streams({ recheck_ms: 20 }) }),
   );
-  one = `${TASKS}/${(await room.task()).id}`;
+  one = `${TASKS}/${(await fixture.task()).id}`;
 });
 afterEach(async () => {
   await server.drain();
-  await room.end();
+  await fixture.end();
 });
 
 async function refusal(method: string, path: string, body?: unknown, token = ROOT_TOKEN): Promise<string> {
@@ -80,7 +80,7 @@ test.each<[body: unknown, message: string]>([
   [{ route: 'broadcast', payload: 'a' }, '400 payload must be an object'],
   [{ route: 'broadcast', text: 'a', reply_to: 7 }, '400 reply_to must be a message of the conversation'],
 ])('a message %j is refused: %s', async (body, message) => {
-  await room.respec({ leader_member_id: null });
+  await fixture.respec({ leader_member_id: null });
   expect(await refusal('POST', `${one}/messages`, body)).toBe(message);
 });
 
@@ -118,7 +118,7 @@ test('lists are plain, or pages on request', async () => {
 
 test('the stream continues after the client’s last event, whatever the URL says', async () => {
   for (const text of ['a', 'b', 'c']) {
-    await room.messages.send(MIA, TEAM, one.slice(TASKS.length + 1), { route: 'broadcast', text }, null);
+    await fixture.messages.send(MIA, TEAM, one.slice(TASKS.length + 1), { route: 'broadcast', text }, null);
   }
   const first = async (headers: Record<string, string>, query = '') => {
     const response = await fetch(`${server.url}${one}/messages/events${query}`, {
@@ -141,6 +141,6 @@ test('the stream of a thread ends when the client loses access', async () => {
   const response = await fetch(`${server.url}${one}/messages/events`, {
     headers: { authorization: `Bearer ${ROOT_TOKEN}` },
   });
-  await room.store.write((tx) => tx.run(tx.sql.deleteFrom('teams')));
+  await fixture.store.write((tx) => tx.run(tx.sql.deleteFrom('teams')));
   expect(await response.text()).toBe('retry: 1000\n\n');
 });

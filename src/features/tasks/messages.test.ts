@@ -9,30 +9,31 @@ import type { NewMessage } from './messages.ts';
 import type { Message, MessageRoute } from './rules/message.ts';
 import { EVE, JON, MIA, ROOT, TasksFixture, TEAM } from './testing.ts';
 
-let room: TasksFixture;
+let fixture: TasksFixture;
 let task_id: string;
 let conversation_id: string;
 beforeEach(async () => {
-  room = await TasksFixture.make();
-  ({ id: task_id, conversation_id } = await room.task());
+  fixture = await TasksFixture.make();
+  ({ id: task_id, conversation_id } = await fixture.task());
 });
-afterEach(() => room.end());
+afterEach(() => fixture.end());
 
 const soon = { timeout: 20_000 };
-const send = (message: NewMessage, caller = MIA) => room.messages.send(caller, TEAM, task_id, message, null);
+const send = (message: NewMessage, caller = MIA) =>
+  fixture.messages.send(caller, TEAM, task_id, message, null);
 const say = (text: string, more: Partial<NewMessage> = {}) => send({ route: 'broadcast', text, ...more });
-const get = (id: number) => room.messages.get(MIA, { team_id: TEAM, task_id }, String(id));
+const get = (id: number) => fixture.messages.get(MIA, { team_id: TEAM, task_id }, String(id));
 const list = async (filter: Parameters<TasksFixture['messages']['list']>[2] = {}) =>
-  (await room.messages.list(MIA, { team_id: TEAM, task_id }, filter, {})).items;
+  (await fixture.messages.list(MIA, { team_id: TEAM, task_id }, filter, {})).items;
 const texts = async (filter: Parameters<typeof list>[0] = {}) => (await list(filter)).map(({ text }) => text);
-const mails = () => room.posted.map(({ to_actor_id, payload }) => `${to_actor_id} ${payload.text}`);
+const mails = () => fixture.posted.map(({ to_actor_id, payload }) => `${to_actor_id} ${payload.text}`);
 const at = (member_id: string) => `${member_id}@${TEAM}`;
 
 /** Sends as a member's agent, whose rights are checked elsewhere. */
 const asMember = (member_id: string, message: NewMessage): Promise<Message> =>
-  room.store.write((tx) => {
+  fixture.store.write((tx) => {
     const found = requireTask(tx, ROOT, 'team.work', { team_id: TEAM, task_id });
-    return room.messages.post(tx, found, at(member_id), message);
+    return fixture.messages.post(tx, found, at(member_id), message);
   });
 
 describe('routing', () => {
@@ -55,7 +56,7 @@ describe('routing', () => {
       `text must be at most ${limits.message_bytes_max} bytes as JSON`,
     ],
   ])('%j with the leader %j is refused: %s', async (message, leader_member_id, error) => {
-    await room.respec({ leader_member_id });
+    await fixture.respec({ leader_member_id });
     await expect(send(message)).rejects.toThrow(error);
     expect(await list()).toEqual([]);
   });
@@ -73,21 +74,21 @@ describe('routing', () => {
     // The creator of the run.
     [{ route: 'to_member', to_actor_id: 'user' }, 'dev', 'user:jon', ['user:jon']],
   ])('in an open run %j from %j is mail to %j: %j', async (input, from, to_actor_id, receivers) => {
-    const run = await room.run(task_id);
+    const run = await fixture.run(task_id);
     const whole = { ...input, payload: { text: 'hello', more: 1 } };
     const message = await (from === null ? send(whole) : asMember(from, whole));
     const from_actor_id = from === null ? 'user:mia' : at(from);
     expect(message).toMatchObject({ from_actor_id, to_actor_id, run_id: run.id, text: 'hello' });
-    expect(room.posted.map((mail) => mail.to_actor_id)).toEqual(receivers);
-    for (const mail of room.posted) {
+    expect(fixture.posted.map((mail) => mail.to_actor_id)).toEqual(receivers);
+    for (const mail of fixture.posted) {
       expect(mail).toMatchObject({ from_actor_id, payload: whole.payload, message_num: message.id });
       expect(mail.run.id).toBe(run.id);
     }
   });
 
   test('a run keeps its initial members, whatever changes in the team', async () => {
-    await room.run(task_id, { leader_member_id: 'dev' });
-    await room.respec({ leader_member_id: null });
+    await fixture.run(task_id, { leader_member_id: 'dev' });
+    await fixture.respec({ leader_member_id: null });
     expect((await say('a', { route: 'to_leader' })).to_actor_id).toBe(at('dev'));
     expect(mails()).toEqual([`${at('dev')} a`]);
   });
@@ -98,53 +99,54 @@ describe('waiting', () => {
     const first = await say('one');
     await say('two', { route: 'to_member', to_actor_id: 'dev' });
     expect(first.run_id).toBeNull();
-    expect(room.posted).toEqual([]);
-    const run = await room.run(task_id);
-    await expect.poll(() => room.posted.length, soon).toBe(4);
+    expect(fixture.posted).toEqual([]);
+    const run = await fixture.run(task_id);
+    await expect.poll(() => fixture.posted.length, soon).toBe(4);
     expect(mails()).toEqual([...['lead', 'dev', 'ops'].map((id) => `${at(id)} one`), `${at('dev')} two`]);
     // Mail is posted in a transaction that commits a moment later.
     await expect.poll(() => get(first.id), soon).toEqual({ ...first, run_id: run.id });
-    await room.runIs(run.id, 'input_required');
-    await room.runIs(run.id, 'running');
-    const other = await room.task('Another');
-    const next = await room.run(other.id);
-    await expect.poll(() => room.tasks.get(MIA, TEAM, other.id), soon).toMatchObject({ run_id: next.id });
-    expect(room.posted).toHaveLength(4);
+    await fixture.runIs(run.id, 'input_required');
+    await fixture.runIs(run.id, 'running');
+    const other = await fixture.task('Another');
+    const next = await fixture.run(other.id);
+    await expect.poll(() => fixture.tasks.get(MIA, TEAM, other.id), soon).toMatchObject({ run_id: next.id });
+    expect(fixture.posted).toHaveLength(4);
   });
 
   test('earlier messages are delivered first, even before the run’s start was processed', async () => {
-    await room.closeFacts();
+    await fixture.closeFacts();
     await say('early', { route: 'to_leader' });
-    await room.run(task_id);
+    await fixture.run(task_id);
     await say('late', { route: 'to_leader' });
     expect(mails()).toEqual([`${at('lead')} early`, `${at('lead')} late`]);
-    await room.openFacts();
+    await fixture.openFacts();
     await expect
-      .poll(async () => (await room.tasks.get(MIA, TEAM, task_id)).status, soon)
+      .poll(async () => (await fixture.tasks.get(MIA, TEAM, task_id)).status, soon)
       .toBe('in_progress');
-    expect(room.posted).toHaveLength(2);
+    expect(fixture.posted).toHaveLength(2);
   });
 
   test('a run that ends before its start was processed gets nothing', async () => {
-    await room.closeFacts();
+    await fixture.closeFacts();
     await say('one');
-    const run = await room.run(task_id);
-    await room.runIs(run.id, 'cancelled');
-    await room.openFacts();
-    await room.run((await room.task('Another')).id);
-    const facts = () => room.store.read((reader) => reader.all(reader.sql.selectFrom('facts').selectAll()));
+    const run = await fixture.run(task_id);
+    await fixture.runIs(run.id, 'cancelled');
+    await fixture.openFacts();
+    await fixture.run((await fixture.task('Another')).id);
+    const facts = () =>
+      fixture.store.read((reader) => reader.all(reader.sql.selectFrom('facts').selectAll()));
     await expect.poll(facts, soon).toEqual([]);
-    expect(room.posted).toEqual([]);
+    expect(fixture.posted).toEqual([]);
     expect((await list())[0]!.run_id).toBeNull();
   });
 
   test('a message for an unknown receiver keeps waiting, and does not block others', async () => {
-    await room.respec({
+    await fixture.respec({
       members: [{ member_id: 'new', description: '', skills: [], prompt: '', agent: null }],
     });
     await say('to new', { route: 'to_member', to_actor_id: 'new' });
     await say('to all');
-    await room.run(task_id);
+    await fixture.run(task_id);
     await expect.poll(mails, soon).toEqual(['lead', 'dev', 'ops'].map((id) => `${at(id)} to all`));
     expect((await list()).map(({ run_id }) => run_id === null)).toEqual([true, false]);
   });
@@ -152,15 +154,15 @@ describe('waiting', () => {
   test('a message that the mailbox rejects is not sent; waiting ones keep waiting, in order', async () => {
     await say('one');
     await say('two');
-    room.refusal = problems.notAllowed();
-    const run = await room.run(task_id);
+    fixture.refusal = problems.notAllowed();
+    const run = await fixture.run(task_id);
     await expect
-      .poll(async () => (await room.tasks.get(MIA, TEAM, task_id)).status, soon)
+      .poll(async () => (await fixture.tasks.get(MIA, TEAM, task_id)).status, soon)
       .toBe('in_progress');
     await expect(say('three')).rejects.toThrow('not allowed');
     expect(await texts()).toEqual(['one', 'two']);
-    room.refusal = null;
-    await room.runIs(run.id, 'running');
+    fixture.refusal = null;
+    await fixture.runIs(run.id, 'running');
     await expect
       .poll(() => mails().map((mail) => mail.split(' ')[1]), soon)
       .toEqual([...Array(3).fill('one'), ...Array(3).fill('two')]);
@@ -172,12 +174,12 @@ describe('reading', () => {
     for (const text of ['a', 'b', 'c']) await say(text);
     expect(await texts()).toEqual(['a', 'b', 'c']);
     const ref = { team_id: TEAM, conversation_id };
-    const first = await room.messages.list(JON, ref, {}, { limit: 2 });
+    const first = await fixture.messages.list(JON, ref, {}, { limit: 2 });
     expect(first.items.map(({ text }) => text)).toEqual(['a', 'b']);
-    const rest = await room.messages.list(JON, ref, {}, { limit: 2, cursor: first.next_cursor });
+    const rest = await fixture.messages.list(JON, ref, {}, { limit: 2, cursor: first.next_cursor });
     expect(rest.items.map(({ text }) => text)).toEqual(['c']);
     expect(rest.next_cursor).toBeUndefined();
-    expect(await room.messages.conversation(JON, TEAM, conversation_id)).toEqual({
+    expect(await fixture.messages.conversation(JON, TEAM, conversation_id)).toEqual({
       id: conversation_id,
       team_id: TEAM,
       task_id,
@@ -198,7 +200,7 @@ describe('reading', () => {
       let cursor: string | undefined;
       do {
         const request = { limit, cursor };
-        const read = await room.messages.list(
+        const read = await fixture.messages.list(
           MIA,
           { team_id: TEAM, task_id },
           { ...filter, order: 'newest' },
@@ -218,9 +220,9 @@ describe('reading', () => {
 
   test('messages outside the thread, the team or the caller’s access do not exist', async () => {
     const { id } = await say('a');
-    const other = await room.task('Another');
+    const other = await fixture.task('Another');
     const read = (team_id: string, task: string, message: string, caller = MIA) =>
-      room.messages.get(caller, { team_id, task_id: task }, message);
+      fixture.messages.get(caller, { team_id, task_id: task }, message);
     await expect(read(TEAM, other.id, String(id))).rejects.toThrow('message not found');
     for (const none of ['0', '-1', '1e0', 'x', '9'.repeat(40)]) {
       await expect(read(TEAM, task_id, none)).rejects.toThrow('message not found');
@@ -229,12 +231,12 @@ describe('reading', () => {
     await expect(read(TEAM, task_id, String(id), EVE)).rejects.toThrow('team not found');
     await expect(send({ route: 'broadcast', text: 'a' }, EVE)).rejects.toThrow('team not found');
     const conversation = (team_id: string, ref: string, caller = MIA) =>
-      room.messages.conversation(caller, team_id, ref);
+      fixture.messages.conversation(caller, team_id, ref);
     await expect(conversation('team_2', conversation_id)).rejects.toThrow('conversation not found');
     await expect(conversation(TEAM, 'conv_none')).rejects.toThrow('conversation not found');
     await expect(conversation(TEAM, conversation_id, EVE)).rejects.toThrow('team not found');
     const reply = { route: 'broadcast', text: 'b', reply_to: id } as const;
-    const elsewhere = room.messages.send(MIA, TEAM, other.id, reply, null);
+    const elsewhere = fixture.messages.send(MIA, TEAM, other.id, reply, null);
     await expect(elsewhere).rejects.toThrow('reply_to must be a message of the conversation');
   });
 
@@ -274,20 +276,20 @@ describe('reading', () => {
     await say('a tidy garden');
     await say('Café au lait');
     await send({ route: 'broadcast', payload: { deep: [{ why: 'nested' }], n: 1 } });
-    const other = await room.task('Another');
-    await room.messages.send(MIA, TEAM, other.id, { route: 'broadcast', text: 'garden elsewhere' }, null);
+    const other = await fixture.task('Another');
+    await fixture.messages.send(MIA, TEAM, other.id, { route: 'broadcast', text: 'garden elsewhere' }, null);
     expect(await texts({ q })).toEqual(found);
   });
 
   test('the search index of a thread is deleted with its team', async () => {
     await say('garden');
     const indexed = () =>
-      room.store.read((reader) => {
+      fixture.store.read((reader) => {
         const count = sql<number>`(SELECT count(*) FROM messages_words WHERE messages_words MATCH 'garden')`;
         return reader.get(reader.sql.selectNoFrom(count.as('count')))!.count;
       });
     expect(await indexed()).toBe(1);
-    await room.store.write((tx) => tx.run(tx.sql.deleteFrom('teams').where('num', '=', 1)));
+    await fixture.store.write((tx) => tx.run(tx.sql.deleteFrom('teams').where('num', '=', 1)));
     expect(await indexed()).toBe(0);
   });
 });
@@ -295,9 +297,9 @@ describe('reading', () => {
 describe('publishing', () => {
   test('a message is published to the team, again once delivered, and audited without its text', async () => {
     const message = await say('one');
-    const run = await room.run(task_id);
+    const run = await fixture.run(task_id);
     await expect.poll(async () => (await get(message.id)).run_id, soon).toBe(run.id);
-    const entries = await room.store.read((reader) =>
+    const entries = await fixture.store.read((reader) =>
       reader.all(reader.sql.selectFrom('feed').selectAll().where('kind', '=', 'message').orderBy('id')),
     );
     expect(entries.map(({ record }) => JSON.parse(record))).toEqual([
@@ -306,13 +308,13 @@ describe('publishing', () => {
     ]);
     expect(entries[0]).toMatchObject({ owner_id: MIA.user_id, team_num: 1 });
     const details = { team_id: TEAM, task_id, message_id: message.id, route: 'broadcast', to_actor_id: null };
-    expect(await room.audited('message_sent')).toEqual([details]);
+    expect(await fixture.audited('message_sent')).toEqual([details]);
   });
 
   test('a message with a key is stored with its response in one commit', async () => {
-    expect(await room.idempotency.begin(MIA, 'key', new Uint8Array(32))).toHaveProperty('first');
-    const { id } = await room.messages.send(MIA, TEAM, task_id, { route: 'broadcast', text: 'a' }, 'key');
-    const stored = await room.store.read((reader) =>
+    expect(await fixture.idempotency.begin(MIA, 'key', new Uint8Array(32))).toHaveProperty('first');
+    const { id } = await fixture.messages.send(MIA, TEAM, task_id, { route: 'broadcast', text: 'a' }, 'key');
+    const stored = await fixture.store.read((reader) =>
       reader.get(reader.sql.selectFrom('idempotency').selectAll().where('key', '=', 'key')),
     );
     expect(stored).toMatchObject({
@@ -327,9 +329,9 @@ describe('publishing', () => {
     count: number,
   ): Promise<Frame[]> {
     const stop = new AbortController();
-    const task_num = await room.messages.mayRead(JON, { team_id: TEAM, task_id });
+    const task_num = await fixture.messages.mayRead(JON, { team_id: TEAM, task_id });
     let text = '';
-    for await (const bytes of room.messages.follow(task_num, position, stop.signal)) {
+    for await (const bytes of fixture.messages.follow(task_num, position, stop.signal)) {
       text += bytes.toString();
       if (parseFrames(text).length >= count) stop.abort();
     }
@@ -339,10 +341,10 @@ describe('publishing', () => {
   test('the stream is the thread after the client’s position, then new messages', async () => {
     const sent_messages: Message[] = [];
     for (const text of ['a', 'b']) sent_messages.push(await say(text));
-    await room.messages.send(
+    await fixture.messages.send(
       MIA,
       TEAM,
-      (await room.task('Another')).id,
+      (await fixture.task('Another')).id,
       { route: 'broadcast', text: 'x' },
       null,
     );
@@ -363,7 +365,7 @@ describe('publishing', () => {
   test('an unknown position is reset, and the stream continues from there', async () => {
     const { id } = await say('a');
     const stop = new AbortController();
-    const frames = room.messages.follow(1, { after: 10 ** 9 }, stop.signal);
+    const frames = fixture.messages.follow(1, { after: 10 ** 9 }, stop.signal);
     expect(String((await frames.next()).value)).toBe('retry: 1000\n\n');
     const [reset] = parseFrames(String((await frames.next()).value));
     expect(reset).toMatchObject({ id, event: 'error', data: { code: 'reset', head: id } });

@@ -86,10 +86,13 @@ export class TasksFixture {
   /** Creates a team with a leader and two workers, and its users. */
   static async make(): Promise<TasksFixture> {
     const folder = await mkdtemp(join(tmpdir(), 'svc-tasks-'));
-    const room = new TasksFixture(folder, await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }));
-    await room.#fill();
-    await room.openFacts();
-    return room;
+    const fixture = new TasksFixture(
+      folder,
+      await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }),
+    );
+    await fixture.#fill();
+    await fixture.openFacts();
+    return fixture;
   }
 
   #newFacts(): Facts {

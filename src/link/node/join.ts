@@ -24,7 +24,7 @@ export function joinRoutes({ trust, log }: JoinOptions): (router: ConnectRouter)
       },
       completeJoin: async ({ planeId, certificate, ca, sharedSecret, issuer, audience }) => {
         const handed = { plane_id: planeId, certificate, ca, shared_secret: sharedSecret, issuer, audience };
-        await orRefuse(log, () => trust.completeJoin(handed));
+        await refuseOnError(log, () => trust.completeJoin(handed));
         return {};
       },
     });
@@ -39,13 +39,13 @@ export function renewalHandlers({
   return {
     beginRenewal: async () => ({ certificateRequest: await trust.csr() }),
     completeRenewal: async ({ certificate, ca }) => {
-      await orRefuse(log, () => trust.renew({ certificate, ca }));
+      await refuseOnError(log, () => trust.renew({ certificate, ca }));
       return {};
     },
   };
 }
 
-async function orRefuse(log: Logger, install: () => Promise<void>): Promise<void> {
+async function refuseOnError(log: Logger, install: () => Promise<void>): Promise<void> {
   try {
     await install();
   } catch (error) {

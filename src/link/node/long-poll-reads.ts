@@ -33,14 +33,14 @@ export class LongPollReads<T extends LongPollRead> {
     if (!before) this.size++;
     else {
       before.replaced = true;
-      this.#rouse(before);
+      this.#wake(before);
     }
   }
 
   /** A check found nothing: the read becomes idle, unless the stream may have grown meanwhile. */
   rest(read: T): void {
     read.rests = true;
-    if (read.again) this.#rouse(read);
+    if (read.again) this.#wake(read);
   }
 
   delete({ session_id, stream, replaced }: T): void {
@@ -57,12 +57,12 @@ export class LongPollReads<T extends LongPollRead> {
     if (!streams) return false;
     for (const read of streams.values()) {
       read.again = true;
-      this.#rouse(read);
+      this.#wake(read);
     }
     return streams.size === streamNames.length;
   }
 
-  #rouse(read: T): void {
+  #wake(read: T): void {
     if (!read.rests) return;
     read.rests = false;
     this.#look(read);

@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Node } from '../../core/node.ts';
 import { Problem } from '../../core/problem.ts';
-import { SOON } from '../../testing/lives.ts';
+import { SOON } from '../../testing/features-fixture.ts';
 import { openTestNodeServer, remoteNode } from '../../testing/remote-node.ts';
 import { limits } from '../limits.ts';
 import {

@@ -54,7 +54,7 @@ class Pull {
   /** The rest of long reads. */
   readonly #long: Reading[] = [];
   /** One buffer for all messages: each is encoded before the next one is requested. */
-  readonly #room = Buffer.allocUnsafeSlow(limits.pull_message_bytes + limits.pull_piece_bytes);
+  readonly #fixture = Buffer.allocUnsafeSlow(limits.pull_message_bytes + limits.pull_piece_bytes);
   readonly #window = new Window();
   readonly #wake = new Wake();
   readonly #long_poll = new LongPollReads<Reading>((reading) => {
@@ -134,7 +134,7 @@ class Pull {
       const { id, session_id, stream, from } = reading;
       reading.again = false;
       try {
-        const into = this.#room.subarray(bytes, bytes + max);
+        const into = this.#fixture.subarray(bytes, bytes + max);
         const data = (await this.#node.read(session_id, stream, from, max, into)) as Uint8Array<ArrayBuffer>;
         reading.from += data.length;
         reading.left -= data.length;

@@ -298,7 +298,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   stop: ServiceImpl<typeof NodeService>['stop'] = async ({ sessionId, graceMs, notAfterMs }, context) => {
     this.#mustBeLatest(context);
     // The command was delayed in transit or in a queue, and the plane may have withdrawn it.
-    if (notAfterMs !== undefined && this.#options.clock.now() > whole(notAfterMs)) throw tooLate();
+    if (notAfterMs !== undefined && this.#options.clock.now() > whole(notAfterMs)) throw commandExpired();
     const { cleanup, survivors } = await this.#options.node.stop(sessionId, graceMs);
     return { ...withoutNulls({ cleanup }), survivors: survivors.map(BigInt) };
   };
@@ -452,7 +452,7 @@ function unreachable(): Problem {
   return new Problem('bad_gateway', 'not_attached', 'no plane is attached to this node');
 }
 
-function tooLate(): Problem {
+function commandExpired(): Problem {
   return new Problem('bad_gateway', COMMAND_EXPIRED, 'the command came too late');
 }
 

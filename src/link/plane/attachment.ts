@@ -163,7 +163,7 @@ export class Attachment {
       // The error that ended the link is more specific than the abort that followed.
       this.end(error as Error);
       const reason = await this.ended;
-      if (reason instanceof ProtocolError) this.#broken(reason);
+      if (reason instanceof ProtocolError) this.#fail(reason);
       throw toProblem(reason);
     } finally {
       clearTimeout(patience);
@@ -212,16 +212,16 @@ export class Attachment {
       for (;;) {
         const { body } = await next(responses);
         if (body.case === 'wakes') for (const id of body.value.sessionIds) sink.wake(id);
-        else if (body.case === 'fact') sink.fact(this.#inOrder(factFromWire(body.value)));
+        else if (body.case === 'fact') sink.fact(this.#runInOrder(factFromWire(body.value)));
         else if (body.case === 'upcall') this.#call(body.value);
       }
     } catch (error) {
-      if (error instanceof ProtocolError) this.#broken(error);
+      if (error instanceof ProtocolError) this.#fail(error);
       this.end(error as Error);
     }
   }
 
-  #inOrder(fact: SessionFact): SessionFact {
+  #runInOrder(fact: SessionFact): SessionFact {
     const { session_id, number } = fact;
     const expected = (this.#facts.get(session_id) ?? 0) + 1;
     if (number !== expected)
@@ -234,7 +234,7 @@ export class Attachment {
     return fact;
   }
 
-  #broken(err: ProtocolError): void {
+  #fail(err: ProtocolError): void {
     this.#options.log.warn({ node_id: this.#options.node_id, err }, 'node breaks the protocol');
   }
 

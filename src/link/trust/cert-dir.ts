@@ -24,7 +24,7 @@ export type CertFile = (typeof files)[number];
 
 const claims = z.object({ issuer: z.string().optional(), audience: z.string().optional() });
 /** The content of `auth_secret.txt` in the format of svc 0.1. */
-const earlierForm = claims.extend({ shared_secret: z.string().optional() });
+const earlierFormat = claims.extend({ shared_secret: z.string().optional() });
 
 export class CertDir {
   readonly path: string;
@@ -70,7 +70,7 @@ export class CertDir {
    */
   async readSecret(): Promise<Partial<TokenSettings>> {
     const text = await this.read('auth_secret.txt');
-    if (text?.startsWith('{')) return this.#readEarlier(parseJson('auth_secret.txt', text, earlierForm));
+    if (text?.startsWith('{')) return this.#readEarlier(parseJson('auth_secret.txt', text, earlierFormat));
     const kept = (await this.readJson('auth.json', claims)) ?? {};
     if (text === null) return kept;
     const shared_secret = text.replace(/\r?\n$/, '');
@@ -95,7 +95,7 @@ export class CertDir {
   }
 
   /** A value that changes when a file changes. */
-  async look(): Promise<string> {
+  async checkForChanges(): Promise<string> {
     const seen = await Promise.all(
       files.map(async (file) => {
         const found = await stat(join(this.path, file), { bigint: true }).catch(() => null);
@@ -107,7 +107,7 @@ export class CertDir {
 
   /** Calls `look` every few seconds until `close`. */
   watch(look: () => Promise<void>): void {
-    this.#looking = setInterval(() => void look(), limits.certificate_look_ms);
+    this.#looking = setInterval(() => void look(), limits.certificate_check_ms);
     this.#looking.unref();
   }
 

@@ -39,7 +39,7 @@ export interface JoinOptions {
  */
 export async function joinNode(options: JoinOptions): Promise<void> {
   const { node_id, names, trust, signal } = options;
-  if (trust.origin === 'operator' || trust.identity() === null) throw joiningNotPossible();
+  if (trust.origin === 'operator' || trust.identity() === null) throw joinUnavailable();
   const connection = await openJoin(options);
   try {
     const node = createClient(JoinService, connection.transport);
@@ -54,7 +54,7 @@ export async function joinNode(options: JoinOptions): Promise<void> {
       {
         planeId: plane_id,
         ...(await certify(trust, begun.certificateRequest, node_id, names)),
-        ...handed(trust),
+        ...requireHandedOver(trust),
       },
       call,
     );
@@ -121,12 +121,12 @@ async function certify(
   return { certificate: await trust.issue(csr, node_id, names), ca };
 }
 
-function handed(trust: PlaneTrust): { sharedSecret: string; issuer: string; audience: string } {
+function requireHandedOver(trust: PlaneTrust): { sharedSecret: string; issuer: string; audience: string } {
   const { shared_secret, issuer, audience } = trust.handover();
   return { sharedSecret: shared_secret, issuer, audience };
 }
 
-function joiningNotPossible(): Problem {
+function joinUnavailable(): Problem {
   const message = 'nodes cannot join: this plane issues no certificates, so the node needs its own';
   return new Problem('bad_gateway', 'joining_not_possible', message);
 }

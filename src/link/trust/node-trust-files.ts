@@ -84,11 +84,11 @@ export async function loadTrust(options: NodeTrustOptions, dir: CertDir): Promis
   if (cert !== null && old_key !== null) {
     checkIdentity({ ca, cert, key: old_key });
     if (by_join && isSignedBy(new X509Certificate(cert), new X509Certificate(ca))) {
-      return trusted('joined', { ca, cert, key: old_key }, { settings, joined });
+      return trustWith('joined', { ca, cert, key: old_key }, { settings, joined });
     }
     if (!by_join) return operators(options, { ca, cert, key: old_key }, { settings, joined });
   } else if (cert !== null) throw new Error('cert_dir has cert.pem, but no key.pem');
-  return alone(options, dir, old_key, { settings, joined });
+  return standaloneTrust(options, dir, old_key, { settings, joined });
 }
 
 function operators(
@@ -100,10 +100,10 @@ function operators(
     throw new Error('internal_grpc.security.mode "mtls" needs ca.pem in cert_dir');
   }
   warnOfExpiry(log, daysLeft(cert, clock.now()));
-  return trusted('operator', { ca: ca ?? cert, cert, key }, rest);
+  return trustWith('operator', { ca: ca ?? cert, cert, key }, rest);
 }
 
-async function alone(
+async function standaloneTrust(
   { node_id, clock }: NodeTrustOptions,
   dir: CertDir,
   old_key: string | null,
@@ -113,7 +113,7 @@ async function alone(
   if (old_key === null) await dir.write('key.pem', key);
   else checkOwnKey(key, 'key.pem');
   const cert = await makeSelfSigned(key, `svc node ${node_id}`, clock.now());
-  return trusted('alone', { ca: cert, cert, key }, rest);
+  return trustWith('alone', { ca: cert, cert, key }, rest);
 }
 
 /** The configuration takes precedence over values from a join, and those over the defaults. Null if there is no secret. */
@@ -129,7 +129,7 @@ async function settingsOf(options: NodeTrustOptions, dir: CertDir): Promise<Toke
   };
 }
 
-function trusted(
+function trustWith(
   state: TrustState,
   identity: { ca: string; cert: string; key: string },
   rest: Pick<Trusted, 'settings' | 'joined'>,

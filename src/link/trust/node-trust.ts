@@ -106,7 +106,7 @@ export class NodeTrust {
     const dir = await CertDir.open(options.cert_dir);
     const trust = new NodeTrust(options, dir);
     trust.#trusted = await loadTrust(options, dir);
-    trust.#looked = await dir.look();
+    trust.#looked = await dir.checkForChanges();
     dir.watch(() => trust.refresh());
     return trust;
   }
@@ -276,7 +276,7 @@ export class NodeTrust {
   /** Applies changed files. Never throws. */
   refresh(): Promise<void> {
     return this.#change(async () => {
-      const looked = await this.#dir.look();
+      const looked = await this.#dir.checkForChanges();
       if (looked === this.#looked) return;
       this.#looked = looked;
       try {
@@ -396,7 +396,7 @@ export class NodeTrust {
 
   async #reload(): Promise<void> {
     this.#trusted = await loadTrust(this.#options, this.#dir);
-    this.#looked = await this.#dir.look();
+    this.#looked = await this.#dir.checkForChanges();
     const { ca, cert, key } = this.#trusted;
     for (const server of this.#servers) server.setSecureContext({ ...TLS_BASE, ca, cert, key });
     for (const [session, its_ca] of this.#sessions) if (its_ca !== ca) session.destroy();

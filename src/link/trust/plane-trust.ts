@@ -74,7 +74,7 @@ export class PlaneTrust {
     const dir = await CertDir.open(options.cert_dir);
     const trust = new PlaneTrust(options, dir);
     trust.#trusted = await trust.#load({ first: true });
-    trust.#looked = await dir.look();
+    trust.#looked = await dir.checkForChanges();
     dir.watch(() => trust.refresh());
     return trust;
   }
@@ -149,13 +149,13 @@ export class PlaneTrust {
   async #refresh(): Promise<void> {
     const { clock, log } = this.#options;
     const { identity, authority } = this.#trusted;
-    const looked = await this.#dir.look();
+    const looked = await this.#dir.checkForChanges();
     const due = identity !== null && authority !== null && isRenewalDue(identity.cert, clock.now());
     if (looked === this.#looked && !due) return;
     this.#looked = looked;
     try {
       this.#trusted = await this.#load({ first: false });
-      this.#looked = await this.#dir.look();
+      this.#looked = await this.#dir.checkForChanges();
       log.info({ cert_dir: this.#dir.path, origin: this.origin }, 'certificates reloaded');
       this.#onChange();
     } catch (error) {

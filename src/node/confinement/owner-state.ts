@@ -35,13 +35,13 @@ export async function removeOwnerState(exec: Exec, data_dir: string, owner_id: s
   const [own, ...passages] = await stateFolders(data_dir);
   // These folders belong to the service's own user, and no other user could remove them. `rm` follows no links.
   for (const path of await foldersOf(own!, owner_id)) {
-    await removeTree({ exec, run_as: null }, path).then(mustBeGone(owner_id));
+    await removeTree({ exec, run_as: null }, path).then(requireAbsent(owner_id));
   }
   for (const passage of passages) {
     const users = await readdir(passage).catch(() => []);
     for (const user of users) {
       for (const path of await foldersOf(join(passage, user), owner_id)) {
-        await removePassage(exec, path).then(mustBeGone(owner_id));
+        await removePassage(exec, path).then(requireAbsent(owner_id));
       }
     }
   }
@@ -78,7 +78,7 @@ async function removePassage(exec: Exec, path: string): Promise<string | null> {
   return null;
 }
 
-function mustBeGone(owner_id: string): (why: string | null) => void {
+function requireAbsent(owner_id: string): (why: string | null) => void {
   return (why) => {
     if (why !== null) throw new Error(`the agent settings of ${owner_id} cannot be removed: ${why}`);
   };

@@ -117,7 +117,7 @@ export class Sandbox {
     if (bwrap === null) return 'bwrap was not found: install bubblewrap';
     const processes = [...PID_NAMESPACE, ...mountArguments(PROCESSES), ...(await kernelSettings())];
     // The wrapper finds the agent's process as a child of its namespace's init.
-    const can_find_children = await isThere('/proc/thread-self/children');
+    const can_find_children = await exists('/proc/thread-self/children');
     let refusal: string | null = null;
     // Ordered from the strongest combination to the weakest.
     for (const [pid_namespace, private_mounts] of [
@@ -321,7 +321,7 @@ export class Sandbox {
   }
 }
 
-function isThere(path: string): Promise<boolean> {
+function exists(path: string): Promise<boolean> {
   return access(path).then(
     () => true,
     () => false,

@@ -51,7 +51,7 @@ const WITHOUT_X32 = 0xbfffffff;
 type Instruction = [code: number, if_true: number, if_false: number, value: number];
 
 /** The instructions for one architecture. A jump skips the given number of instructions. */
-function callsOf({ audit, add_key, clone, unshare }: Architecture): Instruction[] {
+function systemCallsOf({ audit, add_key, clone, unshare }: Architecture): Instruction[] {
   return [
     [JUMP_EQUAL, 0, 12, audit],
     [LOAD, 0, 0, NUMBER_AT],
@@ -73,7 +73,7 @@ function callsOf({ audit, add_key, clone, unshare }: Architecture): Instruction[
 export function seccompFilter(): Buffer {
   const program: Instruction[] = [
     [LOAD, 0, 0, ARCHITECTURE_AT],
-    ...ARCHITECTURES.flatMap(callsOf),
+    ...ARCHITECTURES.flatMap(systemCallsOf),
     [RETURN, 0, 0, ALLOW],
   ];
   const bytes = Buffer.alloc(program.length * 8);

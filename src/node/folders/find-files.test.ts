@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { limits } from '../../base/limits.ts';
 import { makeRepository, type TemporaryFolder, temporaryFolder } from '../../testing/repository.ts';
 import { directExec } from '../processes/exec.ts';
-import { best } from './find-files.ts';
+import { rank } from './find-files.ts';
 import { openFolders } from './folders.ts';
 
 let folder: TemporaryFolder;
@@ -74,13 +74,13 @@ test('returns only the best of many matches', async () => {
 
 test('requires every word, ranks by the last one, and ignores case', () => {
   const paths = ['src/web/List.tsx', 'src/web/checklist.tsx', 'list/web.ts', 'docs/web-list/a.md'];
-  expect(best(paths, 'web LIST')).toEqual([
+  expect(rank(paths, 'web LIST')).toEqual([
     'src/web/List.tsx',
     'src/web/checklist.tsx',
     'list/web.ts',
     'docs/web-list/a.md',
   ]);
-  expect(best(paths, 'web/list')).toEqual(['src/web/List.tsx']);
-  expect(best(paths, 'list/')).toEqual(['list/web.ts', 'docs/web-list/a.md']);
-  expect(best(paths, 'none')).toEqual([]);
+  expect(rank(paths, 'web/list')).toEqual(['src/web/List.tsx']);
+  expect(rank(paths, 'list/')).toEqual(['list/web.ts', 'docs/web-list/a.md']);
+  expect(rank(paths, 'none')).toEqual([]);
 });

@@ -29,7 +29,7 @@ export async function findFiles(
   if (result.code !== 0) throw gitRefused(result);
   const paths = pathsOf(result.stdout);
   return queries.map((query) => {
-    const found = best(paths, query);
+    const found = rank(paths, query);
     return {
       git: true,
       paths: found.slice(0, limits.found_files_max),
@@ -55,7 +55,7 @@ function pathsOf(output: Buffer): string[] {
  * Returns the paths that contain every word, ignoring case. File names that start with the last word come first, then file
  * names that contain it, then the other paths. Within each group, shorter paths come first.
  */
-export function best(paths: readonly string[], query: string): string[] {
+export function rank(paths: readonly string[], query: string): string[] {
   const wanted = query.toLowerCase().split(/\s+/).filter(Boolean);
   const last = wanted.at(-1) ?? '';
   const name = last.slice(last.lastIndexOf('/') + 1);

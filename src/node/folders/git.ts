@@ -129,7 +129,7 @@ export class Git {
   }
 
   /** Waits until nothing that holds this lock is running. */
-  async idle(lock: string): Promise<void> {
+  async waitUntilIdle(lock: string): Promise<void> {
     if (!this.#options.locks) return;
     await this.run('/', ['--version'], {
       lock,

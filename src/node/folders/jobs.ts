@@ -67,7 +67,7 @@ export const jobs = {
     { located, mode, empty }: { located: Located; mode: number; empty: boolean },
   ) => {
     const made = await makeFolders(located, { mode });
-    if (empty) await mustBeEmpty(located.path);
+    if (empty) await requireEmpty(located.path);
     return made;
   },
 
@@ -103,7 +103,7 @@ export function workdirNotEmpty(): Problem {
 }
 
 /** Throws unless the folder is empty. */
-export async function mustBeEmpty(path: string): Promise<void> {
+export async function requireEmpty(path: string): Promise<void> {
   const held = await holdFolder(path);
   try {
     if ((await firstNames(held.fd_path, 1)).length > 0) throw workdirNotEmpty();
@@ -140,7 +140,7 @@ export async function removeFolder(context: JobContext, path: string, force: boo
     const code = codeOf(error);
     if (code === 'ENOENT') return GONE;
     if (code === 'ENOTEMPTY' || code === 'EEXIST') return { left: 'full', why: 'the folder is not empty' };
-    const empty = await mustBeEmpty(path).then(
+    const empty = await requireEmpty(path).then(
       () => true,
       () => false,
     );

@@ -39,13 +39,13 @@ export async function isAgentsOwn(common_dir: string, theirs: readonly string[])
 /** Whether a real path, which may not exist, is inside the data of a repository. */
 export async function isInGitFolder(path: string): Promise<boolean> {
   for (let above = dirname(path); above !== '/'; above = dirname(above)) {
-    const parts = await Promise.all(['HEAD', 'objects'].map((name) => isThere(join(above, name))));
+    const parts = await Promise.all(['HEAD', 'objects'].map((name) => exists(join(above, name))));
     if (parts.every(Boolean)) return true;
   }
   return false;
 }
 
-function isThere(path: string): Promise<boolean> {
+function exists(path: string): Promise<boolean> {
   return lstat(path).then(
     () => true,
     () => false,

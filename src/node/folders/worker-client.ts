@@ -319,7 +319,7 @@ class Worker {
     if (this.#init && isAlive(this.#init)) kill(this.#init.pid);
     if (pid !== undefined) kill(-pid);
     if (this.#cgroup) this.#on.killed(endCgroup(this.#cgroup));
-    else if (!this.#init && busy) this.#on.killed(endMarked(this.#mark));
+    else if (!this.#init && busy) this.#on.killed(killMarked(this.#mark));
     if (this.#init) this.#on.killed(whenEnded(this.#init));
   }
 
@@ -347,7 +347,7 @@ async function whenEnded(init: ProcessRef): Promise<void> {
 }
 
 /** Kills processes with this mark until none are left. Gives up after `limits.kill_wait_ms`. */
-async function endMarked(mark: string): Promise<void> {
+async function killMarked(mark: string): Promise<void> {
   const begun = performance.now();
   do {
     const found = readAllStats().filter((stat) => readVariable(runningThread(stat), MARK) === mark);

@@ -6,7 +6,7 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
-import { closeInherited } from '../../base/descriptors.ts';
+import { closeInheritedDescriptors } from '../../base/descriptors.ts';
 import { Problem, problems } from '../../core/problem.ts';
 import { identify } from '../confinement/held-folder.ts';
 import { directExec, type Exec, killRunning } from '../processes/exec.ts';
@@ -15,7 +15,7 @@ import { Git } from './git.ts';
 import { type JobContext, type JobName, jobs } from './jobs.ts';
 import { MARK, type WorkerAnswer, type WorkerHello, type WorkerRequest } from './worker-wire.ts';
 
-closeInherited();
+closeInheritedDescriptors();
 let opened: Promise<JobContext> | null = null;
 const lines = createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY });
 lines.on('line', (line) => {
@@ -25,10 +25,10 @@ lines.on('line', (line) => {
     opened.catch(() => {});
   } else void serve(opened, JSON.parse(line) as WorkerRequest);
 });
-lines.on('close', leave);
-process.stdout.on('error', leave);
+lines.on('close', exitWorker);
+process.stdout.on('error', exitWorker);
 
-function leave(): void {
+function exitWorker(): void {
   killRunning();
   process.exit(0);
 }

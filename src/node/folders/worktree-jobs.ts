@@ -46,7 +46,7 @@ export async function prepare(
 ): Promise<{ is_complete: boolean; branch_commit: string | null }> {
   const { git } = context;
   if (!is_agents && !(await isVacant(workdir))) throw workdirNotEmpty();
-  await git.idle(repository.common_dir);
+  await git.waitUntilIdle(repository.common_dir);
   await clearObstacles(context, repository, workdir, branch, is_agents);
   const branch_commit = await commitOrNull(git, gitDirOf(repository), `refs/heads/${branch}`);
   const entries = (await listWorktrees(git, repository)).filter(({ path }) => path === workdir);
@@ -92,7 +92,7 @@ export async function checkOut(
 
 /** Unlocks the record. The worktree is complete from then on. */
 export async function unlock(context: JobContext, repository: Repository, workdir: string): Promise<null> {
-  const removeTree = (path: string) => mustRemove(context, path);
+  const removeTree = (path: string) => requireRemoved(context, path);
   await clearForged({ common_dir: repository.common_dir, workdir, removeTree });
   await context.git.ask(gitDirOf(repository), ['worktree', 'unlock', '--', workdir], { filters_off: false });
   return null;
@@ -104,7 +104,7 @@ export async function undo(
   { repository, workdir, branch, base, new_branch }: WorktreePlace & WorktreeBase,
 ): Promise<{ deleted_branch: boolean }> {
   const { git } = context;
-  await git.idle(repository.common_dir);
+  await git.waitUntilIdle(repository.common_dir);
   await clearObstacles(context, repository, workdir, branch, true);
   if (await ownEntry(git, repository, workdir, branch)) await discard(context, repository, workdir);
   const name = `refs/heads/${branch}`;
@@ -179,7 +179,7 @@ async function clearObstacles(
   is_agents: boolean,
 ): Promise<void> {
   await removeSpecialFiles(common_dir);
-  const removeTree = (path: string) => mustRemove(context, path);
+  const removeTree = (path: string) => requireRemoved(context, path);
   const found = { common_dir, workdir, branch, is_agents, removeTree };
   await clearForged(found);
   await clearIncomplete(found);
@@ -192,7 +192,7 @@ async function clearObstacles(
 async function discard(context: JobContext, repository: Repository, workdir: string): Promise<void> {
   const remove = ['worktree', 'remove', '-f', '-f', '--', workdir];
   await context.git.run(gitDirOf(repository), remove, { filters_off: false });
-  await mustRemove(context, workdir);
+  await requireRemoved(context, workdir);
   await forgetRecords(context, repository, workdir);
 }
 
@@ -205,12 +205,12 @@ async function forgetRecords(
   const records = join(common_dir, 'worktrees');
   for (const name of await readdir(records).catch(() => [])) {
     const pointer = await readShort(join(records, name, 'gitdir'));
-    if (pointer.trim() === join(workdir, '.git')) await mustRemove(context, join(records, name));
+    if (pointer.trim() === join(workdir, '.git')) await requireRemoved(context, join(records, name));
   }
 }
 
 /** Removes a folder, or at least its contents. An empty folder that remains is removed by whoever created it. */
-async function mustRemove(context: JobContext, path: string): Promise<void> {
+async function requireRemoved(context: JobContext, path: string): Promise<void> {
   const { left, why } = await removeFolder(context, path, true);
   if (left === 'full') throw new Problem('conflict', 'workdir_not_removed', why!);
 }

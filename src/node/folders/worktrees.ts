@@ -11,7 +11,7 @@ import { invalid, Problem, problems } from '../../core/problem.ts';
 import { holdFolder } from '../confinement/held-folder.ts';
 import type { RunAs } from '../confinement/run-as.ts';
 import { limits } from '../limits.ts';
-import { mustBeEmpty } from './jobs.ts';
+import { requireEmpty } from './jobs.ts';
 import {
   isInside,
   type Located,
@@ -177,7 +177,7 @@ async function makeFolder(options: WorktreeOptions, target: Located, empty: bool
   if (await isClosedToAgents(options, dirname(target.path))) {
     const fresh = empty ? await withoutEmptyFolder(options, target) : target;
     const made = await makeFolders(fresh, { mode, ...(run_as && { owner: run_as }) });
-    if (empty) await mustBeEmpty(target.path);
+    if (empty) await requireEmpty(target.path);
     return made;
   }
   return run({ kind: 'records', common_dir: null, workdir: null }, 'makeFolder', {
@@ -195,9 +195,9 @@ async function withoutEmptyFolder(options: WorktreeOptions, target: Located): Pr
   const confined = options.sandboxed || options.run_as !== null;
   if (!confined || missing.length > 0) return target;
   if (!(await realRoots(await options.worktree_roots())).includes(dirname(path))) return target;
-  await mustBeEmpty(path);
+  await requireEmpty(path);
   await removeEmptyFolder(options, path);
-  return (await isThere(path)) ? target : { path, missing: [basename(path)] };
+  return (await exists(path)) ? target : { path, missing: [basename(path)] };
 }
 
 /** Whether agents cannot rename, replace or add anything in a folder or its parents. The folder may not exist yet. */
@@ -218,7 +218,7 @@ async function isClosedToAgents(
   }
 }
 
-async function isThere(folder: string): Promise<boolean> {
+async function exists(folder: string): Promise<boolean> {
   const held = await holdFolder(folder).catch(() => null);
   await held?.close();
   return held !== null;
@@ -240,8 +240,8 @@ async function addWorktree(
 
   const is_agents = await isOfAgent(options, request, workdir);
   // Checked before a job gets access to a folder that may belong to another agent.
-  if (!is_agents && (await isClosedToAgents(options, dirname(workdir))) && (await isThere(workdir))) {
-    await mustBeEmpty(workdir);
+  if (!is_agents && (await isClosedToAgents(options, dirname(workdir))) && (await exists(workdir))) {
+    await requireEmpty(workdir);
   }
   const before = await records(options, repository, workdir);
   const { is_complete, branch_commit } = await run(before, 'prepareWorktree', { ...place, is_agents });
@@ -276,7 +276,7 @@ async function addWorktree(
  */
 async function records(options: WorktreeOptions, { common_dir }: Repository, workdir: string) {
   const apart =
-    options.sandboxed && (await isClosedToAgents(options, dirname(workdir))) && (await isThere(workdir));
+    options.sandboxed && (await isClosedToAgents(options, dirname(workdir))) && (await exists(workdir));
   return { kind: 'records', common_dir, workdir: apart ? workdir : null } as const;
 }
 
@@ -305,7 +305,7 @@ export async function removeWorktree(
     if (removal.removed) await options.claims.forget(worktree.workdir);
     return removal;
   } catch (error) {
-    if (error instanceof Problem && error.kind !== 'unavailable') return kept(error.message);
+    if (error instanceof Problem && error.kind !== 'unavailable') return keptReason(error.message);
     throw error;
   }
 }
@@ -337,9 +337,9 @@ async function checkRemovable(options: WorktreeOptions, workdir: string): Promis
 async function removeFolder(options: WorktreeOptions, workdir: string, force: boolean): Promise<Removal> {
   const apart = options.sandboxed && (await isClosedToAgents(options, dirname(workdir)));
   const view = { kind: 'records', common_dir: null, workdir: apart ? workdir : null } as const;
-  if (apart && !(await isThere(workdir))) return { removed: true, kept_because: null };
+  if (apart && !(await exists(workdir))) return { removed: true, kept_because: null };
   const { left, why } = await options.run(view, 'removeFolder', { path: workdir, force });
-  if (left === 'full') return kept(why!);
+  if (left === 'full') return keptReason(why!);
   await removeEmptyFolder(options, workdir);
   return { removed: true, kept_because: null };
 }
@@ -356,17 +356,17 @@ async function removeLinked(
   const place = { repository, workdir, branch };
   const view = await records(options, repository, workdir);
   const { known, exists } = await run(view, 'inspectWorktree', place);
-  if (known === 'main') return kept('it is the main worktree of its repository');
+  if (known === 'main') return keptReason('it is the main worktree of its repository');
   if (known === 'no' && exists) return removeFolder(options, workdir, force);
   const unsaved =
     exists && !force ? await run({ kind: 'read', workdir }, 'unsaved', { workdir, branch, base }) : null;
-  if (unsaved !== null) return kept(unsaved);
+  if (unsaved !== null) return keptReason(unsaved);
   const why = await run(view, 'dropWorktree', { ...place, base, force: force || known === 'no' });
-  if (why !== null) return kept(why);
+  if (why !== null) return keptReason(why);
   await removeEmptyFolder(options, workdir);
   return { removed: true, kept_because: null };
 }
 
-function kept(because: string): Removal {
+function keptReason(because: string): Removal {
   return { removed: false, kept_because: because };
 }

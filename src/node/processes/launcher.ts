@@ -7,19 +7,19 @@
  */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
-import { closeInherited } from '../../base/descriptors.ts';
+import { closeInheritedDescriptors } from '../../base/descriptors.ts';
 import { type ProcessRef, readStat } from '../../base/proc.ts';
 import { directExec, killRunning } from './exec.ts';
 import { type LauncherAnswer, type LauncherRequest, lineOf } from './launcher-wire.ts';
 import { sweepTrees } from './process-tree.ts';
 
-closeInherited();
+closeInheritedDescriptors();
 const requests = createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY });
 requests.on('line', (line) => void serve(JSON.parse(line) as LauncherRequest));
-requests.on('close', leave);
-process.stdout.on('error', leave);
+requests.on('close', exitLauncher);
+process.stdout.on('error', exitLauncher);
 
-function leave(): void {
+function exitLauncher(): void {
   // A git command would otherwise wait forever for a writer of a FIFO that an agent left in its folder.
   killRunning();
   process.exit(0);

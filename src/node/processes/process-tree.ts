@@ -261,19 +261,19 @@ function readEvidence(table: Map<number, ProcessStat>, requests: TreeRequest[]):
     if (stat.ppid === 2 || stat.pid === 2 || stat.is_dead) continue;
     const task = runningThread(stat);
     const session_id = readVariable(task, 'SVC_SESSION_ID');
-    if (session_id && sessions.has(session_id)) push(evidence.by_variable, session_id, stat.pid);
+    if (session_id && sessions.has(session_id)) addMember(evidence.by_variable, session_id, stat.pid);
     for (const [fd, folder] of heldPipes(task)) {
       if (!folders.has(folder)) continue;
       if (fd.endsWith('in') && fd.startsWith('1 ') && stat.name === 'cat' && !helper_pids.has(stat.pid)) {
         evidence.feeding.add(folder);
       }
-      push(evidence.holders, folder, stat.pid);
+      addMember(evidence.holders, folder, stat.pid);
     }
   }
   return evidence;
 }
 
-function push(map: Map<string, number[]>, key: string, pid: number): void {
+function addMember(map: Map<string, number[]>, key: string, pid: number): void {
   const pids = map.get(key);
   if (pids) pids.push(pid);
   else map.set(key, [pid]);

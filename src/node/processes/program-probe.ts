@@ -38,7 +38,7 @@ export async function probe(
   const lookNext = async () => {
     for (let next = left.shift(); next; next = left.shift()) {
       const [at, question] = next;
-      findings[at] = await look(question, options);
+      findings[at] = await locateProgram(question, options);
     }
   };
   await Promise.all(Array.from({ length: limits.probe_parallel }, lookNext));
@@ -61,7 +61,7 @@ function checkQuestion({ program, version_argv, env, files }: ProgramQuestion): 
   if (outside) throw invalid('files must be below the home directory');
 }
 
-async function look(question: ProgramQuestion, options: ProbeOptions): Promise<ProgramFinding> {
+async function locateProgram(question: ProgramQuestion, options: ProbeOptions): Promise<ProgramFinding> {
   const { program, version_argv, env, files } = question;
   const path = await find(program, options);
   const [version_program, ...rest] = version_argv as [string, ...string[]];
@@ -81,12 +81,12 @@ async function find(program: string, options: ProbeOptions): Promise<string | nu
     if (!isAbsolute(folder)) continue;
     const path = join(folder, program);
     const found = await stat(path).catch(() => null);
-    if (found?.isFile() && (await mayRun(path, options))) return path;
+    if (found?.isFile() && (await isExecutable(path, options))) return path;
   }
   return null;
 }
 
-async function mayRun(path: string, { exec, env, run_as }: ProbeOptions): Promise<boolean> {
+async function isExecutable(path: string, { exec, env, run_as }: ProbeOptions): Promise<boolean> {
   if (run_as === null) {
     return access(path, constants.X_OK).then(
       () => true,

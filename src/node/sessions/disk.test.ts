@@ -60,7 +60,7 @@ describe('a disk that fills up', { timeout: 120_000 }, () => {
   }, 120_000);
 
   const codes = (id: string) =>
-    seen.of(id).flatMap(({ body }) => (body.kind === 'trouble' ? [body.code as string] : []));
+    seen.eventsOf(id).flatMap(({ body }) => (body.kind === 'trouble' ? [body.code as string] : []));
   const fill = async (leave_bytes: number) => {
     const { bavail, bsize } = await statfs(data);
     await writeFile(join(data, 'ballast'), Buffer.alloc(Math.max(0, bavail * bsize - leave_bytes)));

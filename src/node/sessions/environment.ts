@@ -39,7 +39,7 @@ export function commonEnvironment(
   const env: Record<string, string> = {};
   // Programs then use their defaults below HOME, which agents can write to.
   const is_elsewhere = options.run_as !== null || options.sandboxed;
-  for (const [name, value] of Object.entries(withoutNpm(options.own))) {
+  for (const [name, value] of Object.entries(omitNpmVariables(options.own))) {
     if (value === undefined || name.startsWith('SVC_')) continue;
     if (options.allow && !options.allow.includes(name)) continue;
     if (is_elsewhere && XDG_FOLDER.test(name)) continue;
@@ -59,7 +59,7 @@ export function commonEnvironment(
  * Removes what `npm start` adds for the service. With the PATH of npm, agents would run the Node of this package; with npm's
  * variables, the agents' own npm would use the service's settings.
  */
-function withoutNpm(own: CommonEnvironment['own']): CommonEnvironment['own'] {
+function omitNpmVariables(own: CommonEnvironment['own']): CommonEnvironment['own'] {
   if (own.npm_lifecycle_event === undefined) return own;
   const kept = Object.entries(own).filter(([name]) => !/^(npm_|INIT_CWD$|NODE$)/.test(name));
   const path = (own.PATH ?? '').split(':');

@@ -11,7 +11,7 @@ import { Problem } from '../../core/problem.ts';
 import { DATABASE_FILE } from '../../main/data-dir.ts';
 import { openReader } from '../../store/sqlite.ts';
 import type { TestPlane } from '../plane.ts';
-import { expectTrue } from '../refold.ts';
+import { expectSameState } from '../refold.ts';
 import { LAST_METHOD } from './acp-frames.ts';
 import { type EntryPoint, Finding } from './entry-point.ts';
 import { Rng } from './rng.ts';
@@ -20,8 +20,8 @@ import { Watch } from './watch.ts';
 const AGENTS = 2;
 const LINES = 400;
 const PROMPTS = 5;
-const LOOK_MS = 25;
-const SAID_MS = 120_000;
+const POLL_MS = 25;
+const REPLY_MS = 120_000;
 const CHILD = fileURLToPath(new URL('./acp-child.ts', import.meta.url));
 
 export async function openAcpFuzz(plane: TestPlane): Promise<EntryPoint> {
@@ -44,7 +44,7 @@ async function converse(plane: TestPlane, seed: number): Promise<void> {
   const { id } = await plane.agent(argv, { protocol: 'acp', prompt: 'one', name: `fuzz ${seed}` });
   const params = { agent_id: id };
   const rng = new Rng(~seed);
-  const until = Date.now() + SAID_MS;
+  const until = Date.now() + REPLY_MS;
   for (let prompts = 1; ; ) {
     if (prompts < PROMPTS && rng.chance(0.3)) {
       await tolerant(client.call('promptAgent', { params, body: { text: `prompt ${++prompts}` } }));
@@ -55,14 +55,14 @@ async function converse(plane: TestPlane, seed: number): Promise<void> {
       await tolerant(
         client.call('setAgentConfig', { params, body: { mode_id: rng.pick(['ask', 'auto', '__proto__']) } }),
       );
-    if (await hasSaidAll(plane, id)) break;
+    if (await hasReplied(plane, id)) break;
     if (Date.now() > until)
-      throw new Error(`agent ${seed} did not send all its lines within ${SAID_MS / 1000} s`);
-    await sleep(LOOK_MS);
+      throw new Error(`agent ${seed} did not send all its lines within ${REPLY_MS / 1000} s`);
+    await sleep(POLL_MS);
   }
   const stopped = await client.call('stopAgent', { params, body: { grace_seconds: 0 } });
   if (stopped.status !== 'cancelled') throw new Error(`a stopped agent has the status ${stopped.status}`);
-  await expectLogTrue(plane, id);
+  await expectLogMatchesRows(plane, id);
   await client.call('deleteAgent', { params });
 }
 
@@ -103,7 +103,7 @@ async function tolerant(call: Promise<unknown>): Promise<void> {
   });
 }
 
-async function hasSaidAll({ client }: TestPlane, agent_id: string): Promise<boolean> {
+async function hasReplied({ client }: TestPlane, agent_id: string): Promise<boolean> {
   const { last_seq } = await client.call('getAgent', { params: { agent_id } });
   const after = Math.max(0, last_seq - 150);
   const page = await client.call('getLog', {
@@ -114,7 +114,7 @@ async function hasSaidAll({ client }: TestPlane, agent_id: string): Promise<bool
 }
 
 /** Compares the whole log, with the text of every frame, with the stored state. */
-async function expectLogTrue(plane: TestPlane, agent_id: string): Promise<void> {
+async function expectLogMatchesRows(plane: TestPlane, agent_id: string): Promise<void> {
   const { last_seq } = await plane.get(agent_id);
   const log: EventRecord[] = [];
   const texts = new Map<EventRecord, string>();
@@ -141,7 +141,7 @@ async function expectLogTrue(plane: TestPlane, agent_id: string): Promise<void> 
       log.flatMap(({ type, session_id }) => (type === 'acp_event' ? [session_id!] : [])),
     );
     for (const session_id of sessions)
-      reader.read((rows) => expectTrue(rows, log, session_id, (event) => texts.get(event)!));
+      reader.read((rows) => expectSameState(rows, log, session_id, (event) => texts.get(event)!));
   } finally {
     reader.close();
   }

@@ -18,7 +18,7 @@ export class Finding extends Error {
 }
 
 /** Runs `fn` on every item, at most `at_once` at a time. */
-export async function eachOf<T>(
+export async function forEachConcurrently<T>(
   items: readonly T[],
   at_once: number,
   fn: (item: T, index: number) => Promise<void>,

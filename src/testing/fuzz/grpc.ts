@@ -16,7 +16,7 @@ import { mintToken, type TokenSettings } from '../../link/trust/tokens.ts';
 import { LINK_HEADER, type LinkPosition, showPosition, versionInfo } from '../../link/wire.ts';
 import { TestAgentNode } from '../agent-node.ts';
 import type { TestPlane } from '../plane.ts';
-import { type EntryPoint, eachOf, Finding } from './entry-point.ts';
+import { type EntryPoint, Finding, forEachConcurrently } from './entry-point.ts';
 import { anything, jsonOf, nearly, type Shape, shapeOf, text, type Words } from './malformed.ts';
 import { type FieldWords, messageBytes } from './protobuf.ts';
 import { garbled, Rng } from './rng.ts';
@@ -86,7 +86,9 @@ export async function openGrpcFuzz(plane: TestPlane, actor_port: number): Promis
       await actorCalls(rng, plane, trust, actor_port);
       for (const port of [node.port, actor_port]) {
         const cases = Array.from({ length: BROKEN_CONNECTIONS }, () => brokenBytes(rng));
-        await eachOf(cases, AT_ONCE, ({ secure, bytes }) => breakIn(port, secure ? trust.ca : null, bytes));
+        await forEachConcurrently(cases, AT_ONCE, ({ secure, bytes }) =>
+          breakIn(port, secure ? trust.ca : null, bytes),
+        );
       }
       for (const watch of watches) await watch.check();
     } catch (error) {
@@ -117,7 +119,7 @@ async function commands(rng: Rng, node: TestAgentNode, trust: Trust, entry: Peer
   const place = await nextPlace(node);
   const link = await attach(entry, node, trust, place);
   const plans = Array.from({ length: COMMANDS }, () => planOf(rng, node, place));
-  await eachOf(plans, AT_ONCE, async (plan, i) => {
+  await forEachConcurrently(plans, AT_ONCE, async (plan, i) => {
     const call = await plan(trust);
     expectFine(await entry.ask(call), call, i);
   });

@@ -8,7 +8,7 @@ import { openapi } from '../../api/openapi.ts';
 import { isPublic, pathParams, type Route } from '../../api/route.ts';
 import { type OperationId, operationIds, routes } from '../../api/routes.ts';
 import type { TestPlane } from '../plane.ts';
-import { type EntryPoint, eachOf, Finding } from './entry-point.ts';
+import { type EntryPoint, Finding, forEachConcurrently } from './entry-point.ts';
 import {
   anything,
   Fields,
@@ -63,7 +63,7 @@ export async function openHttpFuzz(plane: TestPlane): Promise<EntryPoint> {
     const rng = new Rng(seed);
     const known = await prepare(plane);
     const cases = Array.from({ length: CASES }, () => makeCase(rng, shapes, known, token));
-    await eachOf(cases, AT_ONCE, async (one, i) => {
+    await forEachConcurrently(cases, AT_ONCE, async (one, i) => {
       const wrong = await send(plane.url, connections, one).then(
         (answer) => faultOf(one, answer),
         (error: Error) => (plane.isRunning ? error.message : 'the program exited'),
@@ -183,7 +183,7 @@ async function tidy(plane: TestPlane): Promise<void> {
   await Promise.all(left);
   const agents: string[] = [];
   for await (const agent of client.all('listAgents')) agents.push(agent.id);
-  await eachOf(agents, AT_ONCE, async (agent_id) => {
+  await forEachConcurrently(agents, AT_ONCE, async (agent_id) => {
     const query = { force: true, delete_worktree: true };
     await client.call('deleteAgent', { params: { agent_id }, query }).catch(() => {});
   });

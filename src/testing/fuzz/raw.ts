@@ -6,7 +6,7 @@
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import type { TestPlane } from '../plane.ts';
-import { type EntryPoint, eachOf, Finding } from './entry-point.ts';
+import { type EntryPoint, Finding, forEachConcurrently } from './entry-point.ts';
 import { garbled, Rng } from './rng.ts';
 import { Watch } from './watch.ts';
 
@@ -31,7 +31,7 @@ export async function openRawFuzz(plane: TestPlane): Promise<EntryPoint> {
     const rng = new Rng(seed);
     const { host } = new URL(plane.url);
     const cases = Array.from({ length: CASES }, () => makeCase(rng, host, token));
-    await eachOf(cases, AT_ONCE, async (one, i) => {
+    await forEachConcurrently(cases, AT_ONCE, async (one, i) => {
       const wrong = await transaction(plane.url, one).then(
         (answer) => faultOf(one, answer),
         (error: Error) => (plane.isRunning ? error.message : 'the program ended'),

@@ -61,7 +61,7 @@ export class Leftovers {
     for (;;) {
       const found = this.find();
       if (found.length === 0 || performance.now() > until_ms || signal.aborted) return found;
-      await sleep(limits.doctor_leftover_look_ms, signal);
+      await sleep(limits.doctor_leftover_poll_ms, signal);
     }
   }
 
@@ -77,7 +77,7 @@ export class Leftovers {
         }
       }
       if (performance.now() > until_ms) return;
-      Atomics.wait(never, 0, 0, limits.doctor_kill_look_ms);
+      Atomics.wait(never, 0, 0, limits.doctor_kill_poll_ms);
     }
   }
 }

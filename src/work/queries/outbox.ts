@@ -1,5 +1,6 @@
 /** Queries about intents in the outbox. Within a lane, they are ordered by id. */
 import type { Insertable, Selectable } from 'kysely';
+import { preparedInsert, preparedQuery } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 
@@ -10,18 +11,27 @@ export function listIntents(reader: Reader): IntentRow[] {
   return reader.all(reader.sql.selectFrom('outbox').selectAll().orderBy('id'));
 }
 
+const newIntent = preparedInsert('outbox', 'id');
+
 /** Returns the intent's id. */
 export function insertIntent(tx: Tx, row: Insertable<Tables['outbox']>): number {
-  return tx.get(tx.sql.insertInto('outbox').values(row).returning('id'))!.id;
+  return tx.get(newIntent(tx, row))!.id;
 }
+
+const intentOfLane = preparedQuery((builder, lane: string, kind: string) =>
+  builder.selectFrom('outbox').select('id').where('lane', '=', lane).where('kind', '=', kind),
+);
 
 export function hasIntent(reader: Reader, lane: string, kind: string): boolean {
-  const intents = reader.sql.selectFrom('outbox').select('id').where('lane', '=', lane);
-  return reader.get(intents.where('kind', '=', kind)) !== undefined;
+  return reader.get(intentOfLane(reader, lane, kind)) !== undefined;
 }
 
+const intentDeletion = preparedQuery((builder, id: number) =>
+  builder.deleteFrom('outbox').where('id', '=', id),
+);
+
 export function deleteIntent(tx: Tx, id: number): void {
-  tx.run(tx.sql.deleteFrom('outbox').where('id', '=', id));
+  tx.run(intentDeletion(tx, id));
 }
 
 /** Deletes the intents of these kinds in a lane. */

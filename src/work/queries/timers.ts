@@ -1,22 +1,29 @@
 /** Queries about timers. There is at most one per kind and ref. */
+import { preparedQuery } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 
 export type TimerRow = Tables['timers'];
 
+const setTimer = preparedQuery((builder, kind: string, ref: string, due_at: number, payload: string) =>
+  builder
+    .insertInto('timers')
+    .values({ kind, ref, due_at, payload })
+    .onConflict((conflict) => conflict.columns(['kind', 'ref']).doUpdateSet({ due_at, payload })),
+);
+
 /** Sets a timer, or moves the one of this kind and ref. */
-export function putTimer(tx: Tx, { kind, ref, ...values }: TimerRow): void {
-  tx.run(
-    tx.sql
-      .insertInto('timers')
-      .values({ kind, ref, ...values })
-      .onConflict((conflict) => conflict.columns(['kind', 'ref']).doUpdateSet(values)),
-  );
+export function putTimer(tx: Tx, { kind, ref, due_at, payload }: TimerRow): void {
+  tx.run(setTimer(tx, kind, ref, due_at, payload));
 }
+
+const earliestTimer = preparedQuery((builder) =>
+  builder.selectFrom('timers').selectAll().orderBy('due_at').limit(1),
+);
 
 /** The timer that is due first. */
 export function firstTimer(reader: Reader): TimerRow | undefined {
-  return reader.get(reader.sql.selectFrom('timers').selectAll().orderBy('due_at').limit(1));
+  return reader.get(earliestTimer(reader));
 }
 
 /** Returns whether there is such a timer. */
@@ -25,6 +32,10 @@ export function moveTimer(tx: Tx, kind: string, ref: string, due_at: number): bo
   return tx.run(moved).changes > 0;
 }
 
+const deletedTimer = preparedQuery((builder, kind: string, ref: string) =>
+  builder.deleteFrom('timers').where('kind', '=', kind).where('ref', '=', ref),
+);
+
 export function deleteTimer(tx: Tx, kind: string, ref: string): void {
-  tx.run(tx.sql.deleteFrom('timers').where('kind', '=', kind).where('ref', '=', ref));
+  tx.run(deletedTimer(tx, kind, ref));
 }

@@ -1,28 +1,28 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { ANA, LivesRoom, SOON } from '../../../testing/lives.ts';
+import { ANA, FeaturesFixture, SOON } from '../../../testing/features-fixture.ts';
 import { startAcp } from '../../../testing/scripted-acp.ts';
 
-let room: LivesRoom;
+let fixture: FeaturesFixture;
 beforeEach(async () => {
-  room = await LivesRoom.make();
+  fixture = await FeaturesFixture.make();
 });
-afterEach(() => room.end());
+afterEach(() => fixture.end());
 
 const pending = (count: number) =>
   vi.waitFor(async () => {
-    const { items } = await room.reviews.list(ANA, { status: 'pending' }, {});
+    const { items } = await fixture.reviews.list(ANA, { status: 'pending' }, {});
     expect(items).toHaveLength(count);
     return items.toReversed();
   }, SOON);
 
 test('a conversation continues from a state that an earlier version stored', async () => {
-  const { id, acp } = await startAcp(room, { prompt: 'go' });
-  await acp.opens();
+  const { id, acp } = await startAcp(fixture, { prompt: 'go' });
+  await acp.openSession();
   await acp.hears('request', 'session/prompt');
-  acp.asks('first');
+  acp.requestPermission('first');
   await pending(1);
-  await room.close();
-  await room.store.write((tx) => {
+  await fixture.close();
+  await fixture.store.write((tx) => {
     const { state } = tx.get(tx.sql.selectFrom('acp_states').select('state'))!;
     const before = state
       .replace('"received_count":1', '"asking_count":1')
@@ -30,17 +30,17 @@ test('a conversation continues from a state that an earlier version stored', asy
     expect(before).not.toContain('received');
     tx.run(tx.sql.updateTable('acp_states').set({ state: before }));
   });
-  await room.open();
-  acp.asks('second');
+  await fixture.open();
+  acp.requestPermission('second');
   const [first, second] = await pending(2);
   expect(second!.id).not.toBe(first!.id);
-  await room.reviews.respond(ANA, second!.id, { decision: 'allow' }, null);
+  await fixture.reviews.respond(ANA, second!.id, { decision: 'allow' }, null);
   expect(await acp.hears('response')).toMatchObject({ id: 'second', result: {} });
-  acp.says({ kind: 'notification', method: '$/cancel_request', params: { requestId: 'first' } });
+  acp.send({ kind: 'notification', method: '$/cancel_request', params: { requestId: 'first' } });
   expect(await acp.hears('response')).toMatchObject({ id: 'first', error: { code: -32800 } });
   await pending(0);
-  await room.expectTrue(id);
-  const stored = await room.store.read((reader) =>
+  await fixture.expectSameState(id);
+  const stored = await fixture.store.read((reader) =>
     reader.get(reader.sql.selectFrom('acp_states').select('state')),
   );
   expect(JSON.parse(stored!.state)).toMatchObject({ received_count: 2, received: [] });

@@ -2,7 +2,7 @@
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../../../base/clock.ts';
 import type { View } from '../../../core/policy.ts';
-import { preparedQuery } from '../../../store/prepared-query.ts';
+import { preparedInsert, preparedQuery, preparedUpdate } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
 import { teamsInView } from '../../../store/views.ts';
@@ -33,20 +33,23 @@ const mailByKey = preparedQuery((builder, from_actor_id: string, key: string) =>
 );
 
 export function findMail(reader: Reader, num: number): MailRow | undefined {
-  return reader.get(mailByNum(reader, num)) as MailRow | undefined;
+  return reader.get(mailByNum(reader, num));
 }
 
 /** The message that a sender sent with this idempotency key. */
 export function findMailOfKey(reader: Reader, from_actor_id: string, key: string): MailRow | undefined {
-  return reader.get(mailByKey(reader, from_actor_id, key)) as MailRow | undefined;
+  return reader.get(mailByKey(reader, from_actor_id, key));
 }
 
+const newMail = preparedInsert('mail', 'num');
+const changedMail = preparedUpdate('mail', 'num');
+
 export function insertMail(tx: Tx, row: Insertable<Tables['mail']>): number {
-  return tx.get(tx.sql.insertInto('mail').values(row).returning('num'))!.num;
+  return tx.get(newMail(tx, row))!.num;
 }
 
 export function updateMail(tx: Tx, num: number, changes: Updateable<Tables['mail']>): void {
-  tx.run(tx.sql.updateTable('mail').set(changes).where('num', '=', num));
+  tx.run(changedMail(tx, changes, num));
 }
 
 export interface InboxFilter {
@@ -59,19 +62,36 @@ export interface InboxFilter {
   limit: number;
 }
 
+const inboxOf = preparedQuery((builder, to_actor_id: string, limit: number) =>
+  openInbox(builder, to_actor_id).limit(limit),
+);
+const inboxOfRun = preparedQuery((builder, to_actor_id: string, run_num: number, limit: number) =>
+  openInbox(builder, to_actor_id).where('mail.run_num', '=', run_num).limit(limit),
+);
+
 /** Oldest first. */
 export function listInbox(reader: Reader, filter: InboxFilter): MailRow[] {
   const { to_actor_id, run_num, view, status, limit } = filter;
-  let query = mailQuery(reader.sql)
-    .where('mail.to_actor_id', '=', to_actor_id)
-    .orderBy('mail.num')
-    .limit(limit);
+  if (view === undefined && status === undefined) {
+    if (run_num === undefined) return reader.all(inboxOf(reader, to_actor_id, limit));
+    return reader.all(inboxOfRun(reader, to_actor_id, run_num, limit));
+  }
+  let query = status === undefined ? openInbox(reader.sql, to_actor_id) : wholeInbox(reader.sql, to_actor_id);
   if (run_num !== undefined) query = query.where('mail.run_num', '=', run_num);
   if (view !== undefined) query = query.where('mail.team_num', 'in', teamsInView(reader, view));
-  if (status === undefined) {
-    query = query.where(unacknowledged).whereRef('mail.run_attempt', '=', 'runs.attempt');
-  } else if (status !== 'all') query = query.where('mail.status', '=', status);
-  return reader.all(query);
+  if (status !== undefined && status !== 'all') query = query.where('mail.status', '=', status);
+  return reader.all(query.limit(limit));
+}
+
+function wholeInbox(builder: Reader['sql'], to_actor_id: string) {
+  return mailQuery(builder).where('mail.to_actor_id', '=', to_actor_id).orderBy('mail.num');
+}
+
+/** Unacknowledged mail of the runs' current attempts. */
+function openInbox(builder: Reader['sql'], to_actor_id: string) {
+  return wholeInbox(builder, to_actor_id)
+    .where(unacknowledged)
+    .whereRef('mail.run_attempt', '=', 'runs.attempt');
 }
 
 function inboxQuery(reader: Reader, run: RunAttempt, to_actor_id: string) {
@@ -126,6 +146,13 @@ export function listMailOfRun(reader: Reader, run_num: number, after_num: number
   return reader.all(limit === undefined ? query : query.limit(limit));
 }
 
+const spanOfRun = preparedQuery((builder, run_num: number) => {
+  const mail = builder.selectFrom('mail').select('num').where('run_num', '=', run_num).limit(1);
+  return builder.selectNoFrom([
+    mail.orderBy('num', 'asc').as('first'),
+    mail.orderBy('num', 'desc').as('last'),
+  ]);
+});
 const countOfRun = preparedQuery((builder, run_num: number) =>
   builder
     .selectFrom('mail')
@@ -133,8 +160,11 @@ const countOfRun = preparedQuery((builder, run_num: number) =>
     .where('run_num', '=', run_num),
 );
 
-export function countMail(reader: Reader, run_num: number): number {
-  return (reader.get(countOfRun(reader, run_num)) as { count: number }).count;
+/** Whether a run has at least `count` messages. They are counted only if their numbers leave space for as many. */
+export function hasMail(reader: Reader, run_num: number, count: number): boolean {
+  const { first, last } = reader.get(spanOfRun(reader, run_num))!;
+  if ((last ?? 0) - (first ?? 0) + 1 < count) return false;
+  return reader.get(countOfRun(reader, run_num))!.count >= count;
 }
 
 /** Number of unacknowledged messages per actor in this attempt of the run; actors without any are left out. */

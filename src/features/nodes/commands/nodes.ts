@@ -185,7 +185,7 @@ async function waitUntilConnected(
       const message = `node ${created.id} is registered, but not connected yet; the plane keeps trying`;
       throw new Failure(exitCodes.timeout, message);
     }
-    await sleep(Math.min(limits.cli_register_look_ms, left_ms), io.signal);
+    await sleep(Math.min(limits.cli_register_poll_ms, left_ms), io.signal);
     if (io.signal.aborted) throw new Failure(exitCodes.interrupted, '');
     node = await api.call('getAgentNode', { params }).catch((error) => waitLonger(error, node));
   }

@@ -18,7 +18,7 @@ export async function watchReviews(
     const ids = waiting?.map(({ id }) => id).join(' ') ?? before;
     if (waiting && ids !== before && !signal.aborted) onChange(waiting);
     before = ids;
-    await sleep(limits.cli_review_look_ms, signal);
+    await sleep(limits.cli_review_poll_ms, signal);
   }
 }
 

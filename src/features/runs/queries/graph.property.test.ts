@@ -8,7 +8,7 @@ import { silentLog } from '../../../base/log.ts';
 import { openSqlite } from '../../../store/sqlite.ts';
 import type { Store, Tx } from '../../../store/store.ts';
 import { MemoryGraph, type RunShape, type StepShape } from '../../../testing/memory-graph.ts';
-import { anyRun, Story } from '../../../testing/run-story.ts';
+import { anyRun, RunSimulation } from '../../../testing/run-simulation.ts';
 import { insertTeam } from '../../teams/queries.ts';
 import { loadGraph } from './graph.ts';
 import { insertRun, runOfNum } from './runs.ts';
@@ -69,12 +69,12 @@ test('the stored graph behaves like the graph in memory', async () => {
       await store.write((tx) => {
         const tables = stored(tx, shape);
         const memory = { graph: new MemoryGraph(shape), insert: () => {} };
-        const inTables = new Story(tables, plain_max);
-        const inMemory = new Story(memory, plain_max);
+        const inTables = new RunSimulation(tables, plain_max);
+        const inMemory = new RunSimulation(memory, plain_max);
         for (const move of moves) {
           if (move.crash) tables.graph = tables.open();
-          inTables.play(move);
-          inMemory.play(move);
+          inTables.run(move);
+          inMemory.run(move);
           expect(tables.graph.run()).toEqual(memory.graph.run());
         }
         inTables.finish();

@@ -1,7 +1,7 @@
 /** Queries about runs. A run has a row for its state, and one for its spec, which never changes. */
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../../../base/clock.ts';
-import { preparedQuery } from '../../../store/prepared-query.ts';
+import { preparedQuery, preparedUpdate } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
 import { redactSpec } from '../../teams/rules/env.ts';
@@ -10,6 +10,7 @@ import { limits } from '../limits.ts';
 import type { Run } from '../rules/run.ts';
 
 export type RunRow = Selectable<Tables['runs']> & { spec: string; team_id: string; task_id: string };
+type RunHead = Pick<RunRow, 'id' | 'num'> & Partial<RunRow>;
 export type NewRun = Insertable<Tables['runs']> & { spec: string };
 
 function runQuery(builder: Reader['sql']) {
@@ -22,13 +23,14 @@ function runQuery(builder: Reader['sql']) {
     .select(['run_specs.spec', 'teams.id as team_id', 'tasks.id as task_id']);
 }
 
-const runById = preparedQuery((builder, id: string) => runQuery(builder).where('runs.id', '=', id));
 const runByNum = preparedQuery((builder, num: number) => runQuery(builder).where('runs.num', '=', num));
 
-const headByNum = preparedQuery((builder, num: number) =>
-  builder
+/** The columns of a run that can change. */
+function headQuery(builder: Reader['sql']) {
+  return builder
     .selectFrom('runs')
     .select([
+      'num',
       'id',
       'status',
       'mode',
@@ -40,9 +42,11 @@ const headByNum = preparedQuery((builder, num: number) =>
       'attempt',
       'version',
     ])
-    .select(['attention', 'attention_at', 'started_at', 'ended_at', 'output'])
-    .where('num', '=', num),
-);
+    .select(['attention', 'attention_at', 'started_at', 'ended_at', 'output']);
+}
+
+const headById = preparedQuery((builder, id: string) => headQuery(builder).where('id', '=', id));
+const headByNum = preparedQuery((builder, num: number) => headQuery(builder).where('num', '=', num));
 
 /** The current state of a run. Does not read its spec again, which never changes and can be large. */
 export function readAgain(reader: Reader, run: RunRow): RunRow {
@@ -50,16 +54,20 @@ export function readAgain(reader: Reader, run: RunRow): RunRow {
 }
 
 export function findRun(reader: Reader, id: string): RunRow | undefined {
-  return reader.get(runById(reader, id)) as RunRow | undefined;
+  return complete(reader, reader.get(headById(reader, id)));
 }
 
 export function runOfNum(reader: Reader, num: number): RunRow | undefined {
-  const head = reader.get(headByNum(reader, num));
+  return complete(reader, reader.get(headByNum(reader, num)));
+}
+
+/** Adds the columns that never change. */
+function complete(reader: Reader, head: RunHead | undefined): RunRow | undefined {
   if (!head) return undefined;
   const cache = cacheFor(reader);
   const known = cache.get(head.id);
   if (known) return { ...known, ...head };
-  const row = reader.get(runByNum(reader, num)) as RunRow;
+  const row = reader.get(runByNum(reader, head.num))!;
   cache.set(head.id, row);
   if (cache.size > limits.run_specs_cached_max) cache.delete(cache.keys().next().value!);
   return row;
@@ -123,16 +131,10 @@ export function insertRun(tx: Tx, { spec, ...row }: NewRun): number {
   return num;
 }
 
-const versionPut = preparedQuery((builder, num: number, version: number) =>
-  builder.updateTable('runs').set({ version }).where('num', '=', num),
-);
-
-export function putVersion(tx: Tx, num: number, version: number): void {
-  tx.run(versionPut(tx, num, version));
-}
+const changedRun = preparedUpdate('runs', 'num');
 
 export function updateRun(tx: Tx, num: number, changes: Updateable<Tables['runs']>): void {
-  tx.run(tx.sql.updateTable('runs').set(changes).where('num', '=', num));
+  tx.run(changedRun(tx, changes, num));
 }
 
 export function toRun(row: RunRow): Run {

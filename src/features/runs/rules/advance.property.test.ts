@@ -5,16 +5,16 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { MemoryGraph } from '../../../testing/memory-graph.ts';
-import { anyRun, Story } from '../../../testing/run-story.ts';
+import { anyRun, RunSimulation } from '../../../testing/run-simulation.ts';
 
 test('for any order of events, every step runs, in order and once at a time', () => {
   fc.assert(
     fc.property(anyRun, ({ shape, plain_max, moves }) => {
       const stage = { graph: new MemoryGraph(shape), insert: () => {} };
-      const story = new Story(stage, plain_max);
+      const story = new RunSimulation(stage, plain_max);
       for (const move of moves) {
         if (move.crash) stage.graph = stage.graph.copy();
-        story.play(move);
+        story.run(move);
       }
       story.finish();
       expect(story.faults).toEqual([]);

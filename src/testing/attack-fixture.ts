@@ -42,7 +42,7 @@ export function confinementMissing({ run_as, sandbox }: Confined): string | null
   return sandbox ? sandboxMissing() : null;
 }
 
-export class AttackRoom {
+export class AttackFixture {
   readonly plane: TestPlane;
   readonly node: TestAgentNode | null;
   /** The data directory on the machine on which agents run. */
@@ -58,7 +58,7 @@ export class AttackRoom {
   readonly #base: string;
 
   private constructor(
-    parts: Pick<AttackRoom, 'plane' | 'node' | 'repos' | 'home' | 'user' | 'alice' | 'bob'> & {
+    parts: Pick<AttackFixture, 'plane' | 'node' | 'repos' | 'home' | 'user' | 'alice' | 'bob'> & {
       base: string;
     },
   ) {
@@ -79,7 +79,7 @@ export class AttackRoom {
     mode: Confined,
     more: Record<string, string> = {},
     program?: string,
-  ): Promise<AttackRoom> {
+  ): Promise<AttackFixture> {
     const above = process.getuid?.() === 0 ? '/srv' : homedir();
     const base = await realpath(await mkdtemp(join(above, 'svc-attacks-')));
     await chmod(base, 0o711);
@@ -119,7 +119,7 @@ export class AttackRoom {
     const { work } = node ?? plane;
     if (user) await chown(work, user.uid, user.gid);
     const [alice, bob] = [await addUser(plane, 'alice'), await addUser(plane, 'bob')];
-    return new AttackRoom({ plane, node, repos, home, user, alice, bob, base });
+    return new AttackFixture({ plane, node, repos, home, user, alice, bob, base });
   }
 
   get node_id(): string {
@@ -155,7 +155,7 @@ export class AttackRoom {
   }
 
   /** Runs a command as one of alice's agents until it exits, and returns its output. */
-  async run(command: string | string[], more: Parameters<AttackRoom['start']>[1] = {}): Promise<string> {
+  async run(command: string | string[], more: Parameters<AttackFixture['start']>[1] = {}): Promise<string> {
     const agent = await this.start(command, more);
     await this.plane.finished(agent.id);
     return this.printed(agent.id);

@@ -47,7 +47,7 @@ import { Facts } from '../work/facts.ts';
 import { Outbox } from '../work/outbox.ts';
 import { Timers } from '../work/timers.ts';
 import { TestClock } from './accounts.ts';
-import { expectTrue } from './refold.ts';
+import { expectSameState } from './refold.ts';
 import { ScriptedNode } from './scripted-node.ts';
 
 export const ANA: Caller = {
@@ -74,7 +74,7 @@ export const SOON = { timeout: 20_000 };
 
 type OpenMore = (core: Core, needs: { agents: AgentsFeature; runs: RunsFeature }) => Feature;
 
-export class LivesRoom {
+export class FeaturesFixture {
   readonly folder: string;
   readonly store: Store;
   readonly clock = new TestClock();
@@ -119,20 +119,23 @@ export class LivesRoom {
   }
 
   /**
-   * `served`: a node that takes the place of the scripted one. `kept`: the folder of an earlier room. `more`: opens a feature
+   * `served`: a node that takes the place of the scripted one. `kept`: the folder of an earlier fixture. `more`: opens a feature
    * that comes after runs.
    */
   static async make(
     served: Node | null = null,
     kept: string | null = null,
     more: OpenMore | null = null,
-  ): Promise<LivesRoom> {
+  ): Promise<FeaturesFixture> {
     const folder = kept ?? (await mkdtemp(join(tmpdir(), 'svc-lives-')));
-    const room = new LivesRoom(folder, await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }));
-    room.#served = served;
-    room.#more = more;
-    await room.open();
-    return room;
+    const fixture = new FeaturesFixture(
+      folder,
+      await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }),
+    );
+    fixture.#served = served;
+    fixture.#more = more;
+    await fixture.open();
+    return fixture;
   }
 
   async open(): Promise<void> {
@@ -255,13 +258,13 @@ export class LivesRoom {
   }
 
   /** Checks the stored state of every conversation with an agent against its log. */
-  async expectTrue(agent_id: string): Promise<void> {
+  async expectSameState(agent_id: string): Promise<void> {
     const log = await this.events(agent_id);
     const sessions = new Set(
       log.flatMap(({ type, session_id }) => (type === 'acp_event' ? [session_id!] : [])),
     );
     await this.store.read((reader) => {
-      for (const session_id of sessions) expectTrue(reader, log, session_id);
+      for (const session_id of sessions) expectSameState(reader, log, session_id);
     });
   }
 

@@ -91,17 +91,17 @@ export const anyRun = fc
     moves,
   }));
 
-type Given = { step_key: string; attempt: number };
+type SimulationOptions = { step_key: string; attempt: number };
 
-export class Story {
+export class RunSimulation {
   readonly faults: string[] = [];
   /** All effects, in order. */
   readonly effects: Effect[] = [];
   readonly #stage: Stage;
   readonly #plain_max: number;
   /** Attempts and rounds of the current attempt of the run, and those of them that have not ended. */
-  #given: Given[] = [];
-  #live: Given[] = [];
+  #given: SimulationOptions[] = [];
+  #live: SimulationOptions[] = [];
   #rounds: number[] = [];
   #open_round: number | null = null;
   #added = 0;
@@ -109,10 +109,10 @@ export class Story {
   constructor(stage: Stage, plain_max: number) {
     this.#stage = stage;
     this.#plain_max = plain_max;
-    this.#happen({ kind: 'begun' });
+    this.#step({ kind: 'begun' });
   }
 
-  play({ what }: Move): void {
+  run({ what }: Move): void {
     const { graph } = this.#stage;
     const steps = graph.steps();
     switch (what.kind) {
@@ -125,7 +125,7 @@ export class Story {
         const round = pick(this.#rounds, what.n);
         if (round === undefined) return;
         if (this.#open_round === round) this.#open_round = null;
-        this.#happen(
+        this.#step(
           what.clear ? { kind: 'round_ended', round } : { kind: 'round_unknown', round, reason: 'lost' },
         );
         return;
@@ -136,13 +136,13 @@ export class Story {
         const fields = { failStep: { error_text: 'bad' }, requireStepInput: { reason: 'what?' } };
         const more = what.command in fields ? fields[what.command as keyof typeof fields] : {};
         const command = { kind: what.command, ...more } as StepCommand;
-        this.#happen({ kind: 'step_command', step_key: step.step_key, command });
+        this.#step({ kind: 'step_command', step_key: step.step_key, command });
         return;
       }
       case 'run': {
         const kind = what.command;
         const command = kind === 'failRun' ? { kind, error_text: 'bad' } : { kind };
-        this.#happen({ kind: 'run_command', command });
+        this.#step({ kind: 'run_command', command });
         return;
       }
       case 'add': {
@@ -151,7 +151,7 @@ export class Story {
         const shape = stepShape(0, what.n, [], what.n % 2 === 0, what.n);
         const step = { ...shape, step_key: `x${this.#added++}`, depends_on: [...new Set(needs)] };
         this.#stage.insert(step);
-        this.#happen({ kind: 'step_added', step });
+        this.#step({ kind: 'step_added', step });
       }
     }
   }
@@ -171,13 +171,13 @@ export class Story {
         );
       if (live) this.#report(live, 'step_completed');
       else if (open)
-        this.#happen({ kind: 'step_command', step_key: open.step_key, command: { kind: 'completeStep' } });
+        this.#step({ kind: 'step_command', step_key: open.step_key, command: { kind: 'completeStep' } });
       else if (this.#open_round !== null) {
         const round = this.#open_round;
         this.#open_round = null;
-        this.#happen({ kind: 'round_ended', round });
+        this.#step({ kind: 'round_ended', round });
       } else if (graph.run().mode !== 'steps')
-        this.#happen({ kind: 'run_command', command: { kind: 'completeRun' } });
+        this.#step({ kind: 'run_command', command: { kind: 'completeRun' } });
       else {
         this.#fault('the run is stuck');
         return;
@@ -186,17 +186,17 @@ export class Story {
     if (!isRunOver(graph.run())) this.#fault('the run never ends');
   }
 
-  #report(given: Given, outcome: (typeof outcomes)[number]): void {
+  #report(given: SimulationOptions, outcome: (typeof outcomes)[number]): void {
     if (outcome !== 'step_running') this.#live = this.#live.filter((one) => one !== given);
     const { step_key, attempt } = given;
     if (outcome === 'step_running' || outcome === 'step_completed')
-      this.#happen({ kind: outcome, step_key, attempt });
-    else if (outcome === 'step_unknown') this.#happen({ kind: outcome, step_key, attempt, reason: 'lost' });
+      this.#step({ kind: outcome, step_key, attempt });
+    else if (outcome === 'step_unknown') this.#step({ kind: outcome, step_key, attempt, reason: 'lost' });
     else
-      this.#happen({ kind: 'step_failed', step_key, attempt, error_text: 'bad', final: outcome === 'final' });
+      this.#step({ kind: 'step_failed', step_key, attempt, error_text: 'bad', final: outcome === 'final' });
   }
 
-  #happen(event: GraphEvent): void {
+  #step(event: GraphEvent): void {
     const { graph } = this.#stage;
     const before = graph.run();
     const steps = JSON.stringify(graph.steps());
@@ -214,7 +214,7 @@ export class Story {
     const restarts = event.kind === 'run_command' && event.command.kind === 'restartRun';
     for (const effect of effects) this.#carryOut(effect, restarts);
     this.effects.push(...effects);
-    this.#look();
+    this.#check();
   }
 
   #carryOut(effect: Effect, restarts: boolean): void {
@@ -258,7 +258,7 @@ export class Story {
     }
   }
 
-  #look(): void {
+  #check(): void {
     const { graph } = this.#stage;
     const run = graph.run();
     const steps = graph.steps();
@@ -272,10 +272,10 @@ export class Story {
     if (!isRunOver(run) && run.mode === 'steps' && steps.every(isStepOver))
       this.#fault('nothing is left and the run is not over');
     if (run.rounds - run.rounds_before > run.max_rounds) this.#fault('the leader was asked too often');
-    if (!isRunOver(run)) for (const step of steps) this.#lookAt(step, byKey, plain, acp);
+    if (!isRunOver(run)) for (const step of steps) this.#checkStep(step, byKey, plain, acp);
   }
 
-  #lookAt(step: StepState, byKey: Map<string, StepState>, plain: number, acp: string[]): void {
+  #checkStep(step: StepState, byKey: Map<string, StepState>, plain: number, acp: string[]): void {
     const needs = step.depends_on.map((key) => byKey.get(key)!);
     const done = needs.every(({ status }) => status === 'completed');
     const { step_key, status, kind } = step;

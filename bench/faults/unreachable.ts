@@ -1,14 +1,15 @@
 /** Requests for agents whose node is unreachable, with the real program in network namespaces. */
-import { type AwayState, askAway } from '../../src/testing/away.ts';
+
 import { hasNamespaces } from '../../src/testing/namespaces.ts';
+import { requestUnreachable, type UnreachableState } from '../../src/testing/unreachable-nodes.ts';
 import { median } from '../figure.ts';
 import { type FaultRow, ms, Tally } from './row.ts';
 
 const ANSWER_MS_MAX = 2_000;
 const ROW_MS_MAX = 600_000;
-const states: readonly AwayState[] = ['stopped', 'killed', 'partitioned', 'closed port', 'black hole'];
+const states: readonly UnreachableState[] = ['stopped', 'killed', 'partitioned', 'closed port', 'black hole'];
 
-export const away: FaultRow = {
+export const unreachable: FaultRow = {
   number: 49,
   fault:
     'stop, restart and delete, one after the other, for an agent whose node is stopped, killed, partitioned ' +
@@ -22,7 +23,7 @@ export const away: FaultRow = {
       return tally.outcome();
     }
     const phases = ['connected', 'suspect', 'unreachable'] as const;
-    const answers = await askAway(
+    const answers = await requestUnreachable(
       { n, phases, within_ms: 10 * ANSWER_MS_MAX },
       AbortSignal.timeout(ROW_MS_MAX),
     );

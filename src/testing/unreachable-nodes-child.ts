@@ -1,9 +1,14 @@
 /** Runs `askAway` in its own namespaces and prints the responses as JSON. */
 import { execFileSync } from 'node:child_process';
 import { TestAgentNode, WITH_NODES } from './agent-node.ts';
-import type { AwayAnswer, AwayOptions, AwayPhase, AwayState } from './away.ts';
 import { requesterOf } from './http.ts';
 import { freePort, TestPlane } from './plane.ts';
+import type {
+  UnreachableAnswer,
+  UnreachableOptions,
+  UnreachablePhase,
+  UnreachableState,
+} from './unreachable-nodes.ts';
 
 const [HERE, THERE, NOWHERE] = ['10.9.0.1', '10.9.0.2', '10.9.0.3'];
 /** An unused address, where packets vanish without an error. */
@@ -12,7 +17,7 @@ const NOBODY = '02:00:00:00:00:99';
 const ip = (args: string) => execFileSync('ip', args.split(' '));
 const drop = (address: string) => ip(`neigh replace ${address} lladdr ${NOBODY} nud permanent dev near`);
 
-const { n, phases, within_ms } = JSON.parse(process.argv[2]!) as AwayOptions;
+const { n, phases, within_ms } = JSON.parse(process.argv[2]!) as UnreachableOptions;
 ip('netns add far');
 ip('link add near type veth peer name far netns far');
 ip(`addr add ${HERE}/24 dev near`);
@@ -34,14 +39,17 @@ const nodes = [stopped, killed, apart, closed, hole];
 const setTarget = (node: TestAgentNode, host: string, port: number) =>
   request('PUT', `/api/admin/agent-nodes/${node.id}`, { grpc_target: `https://${host}:${port}` });
 
-const states: Record<AwayState, { node: TestAgentNode; leave?(): unknown; phases?: readonly AwayPhase[] }> = {
+const states: Record<
+  UnreachableState,
+  { node: TestAgentNode; leave?(): unknown; phases?: readonly UnreachablePhase[] }
+> = {
   'closed port': { node: closed },
   'black hole': { node: hole },
   stopped: { node: stopped, leave: () => stopped.kill('SIGTERM') },
   killed: { node: killed, leave: () => killed.kill('SIGKILL') },
   partitioned: { node: apart, leave: () => drop(THERE), phases },
 };
-const answers: AwayAnswer[] = [];
+const answers: UnreachableAnswer[] = [];
 try {
   const agents = new Map<TestAgentNode, string>();
   for (const node of nodes) agents.set(node, (await node.agent('exec sleep 1000')).id);
@@ -64,7 +72,14 @@ try {
         ? request('DELETE', `${path}?force=true`, undefined, { within_ms })
         : request('POST', `${path}/${asked}`, { grace_seconds: 0 }, { within_ms }));
       const ms = performance.now() - began;
-      answers.push({ state: state as AwayState, asked, status, body, pending: headers.get('x-pending'), ms });
+      answers.push({
+        state: state as UnreachableState,
+        asked,
+        status,
+        body,
+        pending: headers.get('x-pending'),
+        ms,
+      });
     }
   }
 } finally {

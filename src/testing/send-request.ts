@@ -1,14 +1,14 @@
 /** Sends HTTP requests, also from another address of this machine. */
 import { request } from 'node:http';
 
-export interface Asked {
+export interface HttpAnswer {
   status: number;
   error: string;
   text: string;
   took_ms: number;
 }
 
-interface Given {
+interface RequestInput {
   from?: string;
   method?: string;
   body?: unknown;
@@ -17,7 +17,7 @@ interface Given {
 }
 
 /** Uses its own connection. `took_ms`: from the last byte of the request to the last one of the response. */
-export function ask(url: string, path: string, given: Given = {}): Promise<Asked> {
+export function sendRequest(url: string, path: string, given: RequestInput = {}): Promise<HttpAnswer> {
   const { from, method = 'POST', body, token, headers = {} } = given;
   const { hostname, port } = new URL(url);
   const text = body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body);

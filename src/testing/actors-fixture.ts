@@ -16,7 +16,7 @@ import { mintToken, type TokenSettings } from '../link/trust/tokens.ts';
 import { addAgent, addSession } from '../store/testing.ts';
 import { Facts } from '../work/facts.ts';
 import { Timers } from '../work/timers.ts';
-import { AccountsRoom } from './accounts.ts';
+import { AccountsFixture } from './accounts.ts';
 import { addTeam, addUser, joinTeam, specOf, type TeamRows } from './team.ts';
 
 export const settings: TokenSettings = {
@@ -26,8 +26,8 @@ export const settings: TokenSettings = {
 };
 export const session_tokens = new SessionTokens(new Uint8Array(32).fill(7));
 
-export interface ActorsRoom {
-  room: AccountsRoom;
+export interface ActorsFixture {
+  fixture: AccountsFixture;
   actors: Actors;
   rows: TeamRows;
   /** By member: the number of its session. */
@@ -40,20 +40,20 @@ export interface ActorsRoom {
 }
 
 /** What the methods of other features need. */
-export interface MethodsNeeds {
-  room: AccountsRoom;
+export interface MethodsDeps {
+  fixture: AccountsFixture;
   facts: Facts;
   timers: Timers;
   publisher: RunPublisher;
 }
 
 /** `more`: adds the methods of another feature. The leader `boss` and the worker `hand` have agents; `help` has none. */
-export async function openActorsRoom(
+export async function openActorsFixture(
   reviews: TeamMethodsOptions['reviews'],
-  more: (needs: MethodsNeeds) => Partial<ActorMethods> = () => ({}),
-): Promise<ActorsRoom> {
-  const room = await AccountsRoom.open();
-  const { store, clock, audit, idempotency } = room;
+  more: (needs: MethodsDeps) => Partial<ActorMethods> = () => ({}),
+): Promise<ActorsFixture> {
+  const fixture = await AccountsFixture.open();
+  const { store, clock, audit, idempotency } = fixture;
   const common = { store, clock, log: silentLog };
   const [feed, facts, timers] = [new Feed(common), new Facts(common), new Timers(common)];
   const publisher = new RunPublisher({ clock, feed });
@@ -64,7 +64,7 @@ export async function openActorsRoom(
   const actors = new Actors({ ...common, session_tokens, settings: () => settings });
   actors.open({
     ...teamMethods({ store, runs, reviews }),
-    ...more({ room, facts, timers, publisher }),
+    ...more({ fixture, facts, timers, publisher }),
   } as ActorMethods);
 
   await addUser(store, { id: 'usr_1', username: 'ana' });
@@ -77,7 +77,7 @@ export async function openActorsRoom(
     await joinTeam(store, `agt_${member}`, rows, member);
   }
   return {
-    ...{ room, actors, rows, sessions },
+    ...{ fixture, actors, rows, sessions },
     as: (member, method, params = {}, node_id = 'main') =>
       actors.call({ method, params, token: session_tokens.of(`ses_${member}`), node_id }),
     holder: async (method, params = {}) => {
@@ -86,13 +86,13 @@ export async function openActorsRoom(
     },
     close: async () => {
       await feed.close();
-      await room.close();
+      await fixture.close();
     },
   };
 }
 
 /** The actions of actors in runs, from the audit log, oldest first: `<actor> <event> <step or run>`. */
-export function actsOf({ store }: AccountsRoom): Promise<string[]> {
+export function actionsOf({ store }: AccountsFixture): Promise<string[]> {
   return store.read((reader) =>
     reader
       .all(reader.sql.selectFrom('audit').select(['event', 'details']).orderBy('id'))

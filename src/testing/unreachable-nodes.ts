@@ -9,21 +9,21 @@ import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { unshared } from './namespaces.ts';
 
-export type AwayState = 'stopped' | 'killed' | 'partitioned' | 'closed port' | 'black hole';
+export type UnreachableState = 'stopped' | 'killed' | 'partitioned' | 'closed port' | 'black hole';
 
 /** The statuses in which the plane shows a node over time. A disconnected node gets requests in each of them. */
-export type AwayPhase = 'connected' | 'suspect' | 'unreachable';
+export type UnreachablePhase = 'connected' | 'suspect' | 'unreachable';
 
-export interface AwayOptions {
+export interface UnreachableOptions {
   /** Number of consecutive requests for each state. */
   n: number;
-  phases: readonly AwayPhase[];
+  phases: readonly UnreachablePhase[];
   /** If a request has no response within this time, the whole run fails. */
   within_ms: number;
 }
 
-export interface AwayAnswer {
-  state: AwayState;
+export interface UnreachableAnswer {
+  state: UnreachableState;
   asked: 'stop' | 'restart' | 'delete';
   status: number;
   body: unknown;
@@ -33,8 +33,11 @@ export interface AwayAnswer {
 }
 
 /** Ends everything it started, even when `signal` aborts it. Rejects with the error output. */
-export async function askAway(options: AwayOptions, signal?: AbortSignal): Promise<AwayAnswer[]> {
-  const path = fileURLToPath(new URL('./away-child.ts', import.meta.url));
+export async function requestUnreachable(
+  options: UnreachableOptions,
+  signal?: AbortSignal,
+): Promise<UnreachableAnswer[]> {
+  const path = fileURLToPath(new URL('./unreachable-nodes-child.ts', import.meta.url));
   const script = `exec "${process.execPath}" "${path}" '${JSON.stringify(options)}'`;
   // Everything in a pid namespace ends with its first process.
   const [command, argv] = unshared(script, ['--pid', '--fork', '--kill-child', '--mount-proc']);
