@@ -7,12 +7,13 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
-import type { Run, Step } from '../src/features/runs/rules/run.ts';
+import { isStepOver, type Run, type Step } from '../src/features/runs/rules/run.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { AgentShell, SHELL } from '../src/testing/agent-shell.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 const ACP_AGENT = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
+const STEP_MS_MAX = 100_000;
 const TOOL_USER = fileURLToPath(new URL('agents/tool-user.mjs', import.meta.url));
 
 let plane: TestPlane;
@@ -36,11 +37,15 @@ async function begin(spec: object): Promise<Run> {
 
 const pathOf = ({ team_id, id: run_id }: Run) => ({ params: { team_id, run_id } });
 
+/** Throws with the step if it ends otherwise, or does not get there, because a timeout says nothing about it. */
 async function stepWhen(run: Run, key: string, status: Step['status']): Promise<Step> {
+  const until_ms = performance.now() + STEP_MS_MAX;
   for (;;) {
     const steps = await plane.client.call('listSteps', pathOf(run));
     const step = steps.find(({ step_key }) => step_key === key)!;
     if (step.status === status) return step;
+    if (isStepOver(step) || performance.now() > until_ms)
+      throw new Error(`step ${key} is not ${status}: ${JSON.stringify(step)}`);
     await sleep(50);
   }
 }

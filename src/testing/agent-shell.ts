@@ -12,6 +12,9 @@ while [ ! -e stop ]; do
   if [ -e "$n" ]; then sh "$n" >"$n.out" 2>&1; echo $? >"$n.tmp"; mv "$n.tmp" "$n.exit"; n=$((n + 1)); else sleep 0.1; fi
 done`;
 
+/** After this time, a script reports what it has printed, because a test that runs out of time does not. */
+const SCRIPT_MS_MAX = 100_000;
+
 export interface ShellResult {
   /** stdout and stderr, without trailing white space. */
   said: string;
@@ -31,11 +34,19 @@ export class AgentShell {
     const path = join(this.workdir, String(++this.#count));
     await writeFile(`${path}.new`, script);
     await rename(`${path}.new`, path);
+    const until_ms = performance.now() + SCRIPT_MS_MAX;
     for (;;) {
       const exit = await readFile(`${path}.exit`, 'utf8').catch(() => null);
-      if (exit === null) await sleep(50);
-      else return { said: (await readFile(`${path}.out`, 'utf8')).trimEnd(), exit: Number(exit) };
+      if (exit !== null)
+        return { said: (await readFile(`${path}.out`, 'utf8')).trimEnd(), exit: Number(exit) };
+      if (performance.now() > until_ms) throw new Error(await this.#describe(path, script));
+      await sleep(50);
     }
+  }
+
+  async #describe(path: string, script: string): Promise<string> {
+    const output = await readFile(`${path}.out`, 'utf8').catch(() => 'nothing, and it has not started');
+    return `the session has not finished this script in ${SCRIPT_MS_MAX} ms: ${script}\nIt printed: ${output}`;
   }
 
   async stop(): Promise<void> {

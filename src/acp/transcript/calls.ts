@@ -104,10 +104,10 @@ function readCallContent(reported: unknown, before?: Call): Pick<Call, 'content'
   }
   const all = contentItems(reported, before?.content ?? []);
   const content: CallContent[] = [];
-  let fixture: number = bounds.body_chars;
+  let chars_left: number = bounds.body_chars;
   for (const next of all) {
-    fixture -= countContentChars(next);
-    if (fixture < 0) break;
+    chars_left -= countContentChars(next);
+    if (chars_left < 0) break;
     content.push(next);
   }
   return { content, content_cut: Math.max(reported.length, all.length) - content.length };

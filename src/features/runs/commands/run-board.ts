@@ -57,8 +57,8 @@ export function boardLines(board: Board, screen: Screen, now_ms: number): string
   // The table keeps at least half of the screen.
   const most = Math.max(2, Math.floor(screen.rows / 2));
   const foot = waiting.length > most ? waiting.slice(-most) : waiting;
-  const fixture = Math.max(0, screen.rows - head.length - foot.length);
-  return [...head, ...tableLines(board, fixture, now_ms), ...foot]
+  const rows_left = Math.max(0, screen.rows - head.length - foot.length);
+  return [...head, ...tableLines(board, rows_left, now_ms), ...foot]
     .slice(0, screen.rows)
     .map(({ text, style }) => paint(cut(text, screen.columns), style, screen.coloured));
 }
@@ -78,10 +78,10 @@ function outputLine(output: unknown): Line {
   return { text: `output ${visible(JSON.stringify(output).slice(0, CELL_CHARS_MAX))}` };
 }
 
-function tableLines({ run, steps }: Board, fixture: number, now_ms: number): Line[] {
-  if (steps.size === 0 || fixture < 2) return [];
+function tableLines({ run, steps }: Board, rows_left: number, now_ms: number): Line[] {
+  if (steps.size === 0 || rows_left < 2) return [];
   const all = [...steps.values()];
-  const shown = all.length < fixture ? all : mostRelevant(all, fixture - 2);
+  const shown = all.length < rows_left ? all : mostRelevant(all, rows_left - 2);
   const columns = stepColumns(run, steps, now_ms);
   const rows = shown.map((step) =>
     columns.map(({ value }) => visible(String(value(step) ?? '').slice(0, CELL_CHARS_MAX))),
