@@ -1,10 +1,10 @@
 /**
- * The agent of a step. It sends mail to the user of its run, then lists and acknowledges the mail in its own inbox, with the
- * calls of `svc actor`. Its last line, which is the step's output, reports the rate.
+ * The agent of a step. It sends mail to the user of its run, then lists and acknowledges the mail in its own inbox, over one
+ * connection, as `svc mcp --actor` does. Its last line, which is the step's output, reports the rate.
  */
 
 import type { Context } from '../../src/cli/context.ts';
-import { callPlane } from '../../src/features/actors/commands/actor-call.ts';
+import { PlaneCaller } from '../../src/features/actors/commands/actor-call.ts';
 import type { ActorMethod, ActorParams, ActorResult } from '../../src/features/actors/contract.ts';
 
 export interface MailerReport {
@@ -19,9 +19,10 @@ const context = {
   io: { env: process.env, signal: new AbortController().signal },
   local: { loadConfig: noConfiguration },
 } as unknown as Context;
+const caller = new PlaneCaller(context, {});
 
 function ask<M extends ActorMethod>(method: M, params: ActorParams<M>): Promise<ActorResult<M>> {
-  return callPlane(context, {}, { method, actor_id: undefined, params });
+  return caller.call({ method, actor_id: undefined, params });
 }
 
 async function send(): Promise<void> {
@@ -41,3 +42,4 @@ for (let left = count; left > 0; ) {
 }
 const seconds = (performance.now() - begun_ms) / 1000;
 console.log(JSON.stringify({ messages_per_s: count / seconds } satisfies MailerReport));
+caller.close();

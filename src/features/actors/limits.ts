@@ -6,6 +6,8 @@ export const limits = {
   actor_result_bytes_max: 3 * MIB,
   /** Time limit of a call of `svc actor`. */
   actor_wait_ms: 15_000,
+  /** Time after the last call until `svc mcp --actor` closes its connection. */
+  actor_connection_idle_ms: 1_000,
   /** Dependencies of a step that a call can name. */
   actor_needs_max: 2_048,
   /** Longest error text of a call. */

@@ -1,7 +1,7 @@
 /**
- * Makes one call to the plane through the nearest svc process, which an agent's environment or else this machine's
- * configuration names. Only `svc actor` loads this module. It reads the files at each call, because a restarted
- * service may use another port.
+ * Calls to the plane through the nearest svc process, which an agent's environment or else this machine's
+ * configuration names. Only `svc actor` and `svc mcp --actor` load this module. It reads the files at each call, because
+ * a restarted service may use another port.
  *
  * Credentials, in this order: a token made from the configured shared secret (never from `auth_secret.txt`), then the
  * token file of an agent. In `mtls`, an operator's certificate directory is enough, and calls need no token. If the
@@ -12,6 +12,7 @@ import { dirname, join } from 'node:path';
 import { createClient } from '@connectrpc/connect';
 import { z } from 'zod';
 import { systemClock } from '../../../base/clock.ts';
+import { limits as sharedLimits } from '../../../base/limits.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { failed } from '../../../cli/failure.ts';
 import { type LocalOptions, localFlags } from '../../../cli/options.ts';
@@ -39,57 +40,135 @@ interface CallTarget {
   ca: string | null;
 }
 
+/** PEM. */
+interface OwnCertificate {
+  cert: string;
+  key: string;
+}
+
 type Env = Io['env'];
 
-/** Makes the call. Throws the plane's Problem, or a Failure if no process answers or there is no credential. */
+/** Makes one call. Throws the plane's Problem, or a Failure if no process answers or there is no credential. */
 export async function callPlane<M extends ActorMethod>(
   context: Context,
   options: LocalOptions,
   call: Call<M>,
 ): Promise<ActorResult<M>> {
+  const caller = new PlaneCaller(context, options);
   try {
-    return await callFirstReachable(context, options, call);
-  } catch (error) {
-    if (!(error instanceof Problem) || error.code !== problems.nodeUnreachable().code) throw error;
-    // The process that serves this command is unavailable, not an agent's node.
-    throw new Problem(error.kind, 'actor_surface_unreachable', error.message);
+    return await caller.call(call);
+  } finally {
+    caller.close();
   }
 }
 
-async function callFirstReachable<M extends ActorMethod>(
-  context: Context,
-  options: LocalOptions,
-  { method, actor_id, params }: Call<M>,
-): Promise<ActorResult<M>> {
-  const { env, signal } = context.io;
-  const config = await loadCallConfig(context, options);
-  if (!config.agent && !config.values.get('internal_grpc.enabled')) {
-    throw failed(problems.internalGrpcUnavailable().message);
+/** A connection that calls share. */
+interface Shared {
+  /** What determines the connection: address, names and certificates. */
+  key: string;
+  connection: Promise<Connection>;
+  /** A call did not reach the service over it, so no other call uses it. */
+  failed: boolean;
+  /** Calls in progress. */
+  calls: number;
+  idle?: NodeJS.Timeout;
+}
+
+/**
+ * Makes calls over connections that it keeps, because opening one costs several times as much as a call. A connection
+ * carries as many calls at a time as the service accepts, and is closed after `limits.actor_connection_idle_ms` without
+ * a call. The files are read at each call, as for a single call, so a call after a restart of
+ * the service opens another connection.
+ */
+export class PlaneCaller {
+  readonly #context: Context;
+  readonly #options: LocalOptions;
+  readonly #open = new Set<Shared>();
+
+  constructor(context: Context, options: LocalOptions) {
+    this.#context = context;
+    this.#options = options;
   }
-  const own = config.agent ? null : await ownCertificate(config.values);
-  const credentials = [...listCredentials(config.values, env, actor_id), ...(own ? [NO_TOKEN] : [])];
-  if (credentials.length === 0) throw failed('internal_grpc.auth.shared_secret is not configured');
-  const call_target = config.agent ? await agentCallTarget(env) : await configCallTarget(config.values);
-  const connection = await openConnection({
-    host: call_target.host,
-    port: call_target.port,
-    servername: call_target.server_name,
-    tls: call_target.ca === null ? null : { ca: call_target.ca, anchors: true, ...own },
-    signal,
-  });
-  try {
-    let refusal: unknown;
-    for (const credential of credentials) {
-      try {
-        return (await callTarget(connection, method, params, await credential(), signal)) as ActorResult<M>;
-      } catch (error) {
-        if (!isUnauthorized(error)) throw error;
-        refusal = error;
+
+  /** Throws the plane's Problem, or a Failure if no process answers or there is no credential. */
+  async call<M extends ActorMethod>(call: Call<M>): Promise<ActorResult<M>> {
+    try {
+      return await this.#call(call);
+    } catch (error) {
+      if (!isUnreachable(error)) throw error;
+      // The process that serves this command is unavailable, not an agent's node.
+      throw new Problem(error.kind, 'actor_surface_unreachable', error.message);
+    }
+  }
+
+  /** Closes the connections. Calls in progress fail. */
+  close(): void {
+    for (const shared of this.#open) this.#drop(shared);
+  }
+
+  async #call<M extends ActorMethod>({ method, actor_id, params }: Call<M>): Promise<ActorResult<M>> {
+    const { env, signal } = this.#context.io;
+    const config = await loadCallConfig(this.#context, this.#options);
+    if (!config.agent && !config.values.get('internal_grpc.enabled')) {
+      throw failed(problems.internalGrpcUnavailable().message);
+    }
+    const own = config.agent ? null : await ownCertificate(config.values);
+    const credentials = [...listCredentials(config.values, env, actor_id), ...(own ? [NO_TOKEN] : [])];
+    if (credentials.length === 0) throw failed('internal_grpc.auth.shared_secret is not configured');
+    const call_target = config.agent ? await agentCallTarget(env) : await configCallTarget(config.values);
+    const shared = this.#connect(call_target, own);
+    shared.calls++;
+    clearTimeout(shared.idle);
+    try {
+      const connection = await shared.connection;
+      let refusal: unknown;
+      for (const credential of credentials) {
+        try {
+          return (await callTarget(connection, method, params, await credential(), signal)) as ActorResult<M>;
+        } catch (error) {
+          if (!isUnauthorized(error)) throw error;
+          refusal = error;
+        }
+      }
+      throw refusal;
+    } catch (error) {
+      if (isUnreachable(error)) shared.failed = true;
+      throw error;
+    } finally {
+      shared.calls--;
+      if (shared.calls === 0) {
+        shared.idle = setTimeout(() => this.#drop(shared), limits.actor_connection_idle_ms).unref();
       }
     }
-    throw refusal;
-  } finally {
-    connection.close();
+  }
+
+  /** A connection to this target on which the service accepts another call. */
+  #connect(call_target: CallTarget, own: OwnCertificate | null): Shared {
+    const { host, port, server_name, ca } = call_target;
+    const key = JSON.stringify([call_target, own]);
+    for (const shared of this.#open) {
+      if (shared.key === key && !shared.failed && shared.calls < sharedLimits.actor_streams_max)
+        return shared;
+    }
+    const connection = openConnection({
+      ...{ host, port, servername: server_name },
+      tls: ca === null ? null : { ca, anchors: true, ...own },
+      signal: this.#context.io.signal,
+    });
+    const shared: Shared = { key, connection, failed: false, calls: 0 };
+    this.#open.add(shared);
+    const forget = () => this.#open.delete(shared);
+    connection.then(({ closed }) => closed.then(forget), forget);
+    return shared;
+  }
+
+  #drop(shared: Shared): void {
+    clearTimeout(shared.idle);
+    this.#open.delete(shared);
+    shared.connection.then(
+      (connection) => connection.close(),
+      () => {},
+    );
   }
 }
 
@@ -113,6 +192,10 @@ async function callTarget(
   } catch (error) {
     throw toProblem(error, problemKinds);
   }
+}
+
+function isUnreachable(error: unknown): error is Problem {
+  return error instanceof Problem && error.code === problems.nodeUnreachable().code;
 }
 
 function isUnauthorized(error: unknown): boolean {
@@ -214,7 +297,7 @@ function listCredentials(config: Config | null, env: Env, actor_id: string | und
 }
 
 /** In `mtls`, the files in `cert_dir` that the operator can read determine who they are; null if there are none. */
-async function ownCertificate(config: Config): Promise<{ cert: string; key: string } | null> {
+async function ownCertificate(config: Config): Promise<OwnCertificate | null> {
   if (config.get('internal_grpc.security.mode') !== 'mtls') return null;
   const [cert, key] = await Promise.all([readCertFile(config, 'cert.pem'), readCertFile(config, 'key.pem')]);
   return cert === null || key === null ? null : { cert, key };

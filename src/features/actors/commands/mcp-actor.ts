@@ -11,20 +11,22 @@ import { Failure } from '../../../cli/failure.ts';
 import type { LocalOptions } from '../../../cli/options.ts';
 import { Problem } from '../../../core/problem.ts';
 import { type ActorMethod, type ActorParams, actorMethods } from '../contract.ts';
-import { callPlane } from './actor-call.ts';
+import { PlaneCaller } from './actor-call.ts';
 
 /** Serves until the client closes stdin or the user presses Ctrl-C. */
 export async function serveActorTools(context: Context, options: LocalOptions): Promise<void> {
   const { stdin, stdout, signal } = context.io;
   const ended = once(stdin, 'close', { signal }).catch(() => {});
   const transport = new StdioServerTransport(stdin, stdout);
-  const handle = serveStdio(() => makeServer(context, options), { transport });
+  const caller = new PlaneCaller(context, options);
+  const handle = serveStdio(() => makeServer(context.local.version, caller), { transport });
   await ended;
   await handle.close();
+  caller.close();
 }
 
-function makeServer(context: Context, options: LocalOptions): McpServer {
-  const server = new McpServer({ name: 'svc', version: context.local.version });
+function makeServer(version: string, caller: PlaneCaller): McpServer {
+  const server = new McpServer({ name: 'svc', version });
   for (const method of Object.keys(actorMethods) as ActorMethod[]) {
     const { params, tool } = actorMethods[method];
     // The session determines the actor and the run.
@@ -33,7 +35,7 @@ function makeServer(context: Context, options: LocalOptions): McpServer {
     server.registerTool(method.replaceAll('-', '_'), config, async (params) => {
       try {
         const call = { method, actor_id: undefined, params: params as ActorParams<ActorMethod> };
-        const answer = await callPlane(context, options, call);
+        const answer = await caller.call(call);
         return { content: [{ type: 'text', text: JSON.stringify(answer) }] };
       } catch (error) {
         if (!(error instanceof Problem || error instanceof Failure)) throw error;

@@ -1,0 +1,108 @@
+/** Calls that share a connection, through a TCP proxy that counts connections. */
+import { once } from 'node:events';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import net, { type AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { limits } from '../../../base/limits.ts';
+import { silentLog } from '../../../base/log.ts';
+import type { Context } from '../../../cli/context.ts';
+import { type ActorListener, openActorListener } from '../../../server/actors/listener.ts';
+import { PlaneCaller } from './actor-call.ts';
+
+let home: string;
+let listener: ActorListener;
+let proxy: net.Server;
+let connections: net.Socket[];
+let caller: PlaneCaller;
+
+function listen(): Promise<ActorListener> {
+  return openActorListener({
+    ...{ host: '127.0.0.1', port: 0, certificate: null, log: silentLog },
+    call: async ({ method }) => ({ method }),
+  });
+}
+
+/** What the service writes next to the token at its start. */
+function publish(port: number): Promise<void> {
+  return writeFile(join(home, 'actor.json'), JSON.stringify({ endpoint: `http://127.0.0.1:${port}` }));
+}
+
+const call = () => caller.call({ method: 'inbox', actor_id: undefined, params: {} });
+
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), 'svc-call-'));
+  await writeFile(join(home, 'token'), 'ses_a.secret\n');
+  listener = await listen();
+  connections = [];
+  proxy = net.createServer((socket) => {
+    connections.push(socket);
+    const upstream = net.connect(listener.port, '127.0.0.1');
+    socket.on('error', () => {}).pipe(upstream.on('error', () => {}));
+    upstream.pipe(socket);
+  });
+  proxy.listen(0, '127.0.0.1');
+  await once(proxy, 'listening');
+  const { port } = proxy.address() as AddressInfo;
+  await publish(port);
+  const env = {
+    SVC_ACTOR_ENDPOINT: `http://127.0.0.1:${port}`,
+    SVC_ACTOR_TOKEN_FILE: join(home, 'token'),
+  };
+  const loadConfig = () => {
+    throw new Error('an agent cannot read the configuration');
+  };
+  const context = { io: { env, signal: new AbortController().signal }, local: { loadConfig } };
+  caller = new PlaneCaller(context as unknown as Context, {});
+});
+afterEach(async () => {
+  caller.close();
+  proxy.close();
+  await listener.close();
+  await rm(home, { recursive: true, force: true });
+});
+
+test('calls at the same time and one after another share a connection', async () => {
+  expect(await Promise.all([call(), call()])).toEqual(Array(2).fill({ method: 'inbox' }));
+  await call();
+  expect(connections).toHaveLength(1);
+});
+
+test('more calls at the same time than a connection can carry use further connections', async () => {
+  const calls = Array.from({ length: 2 * limits.actor_streams_max + 1 }, call);
+  expect(await Promise.all(calls)).toEqual(calls.map(() => ({ method: 'inbox' })));
+  expect(connections).toHaveLength(3);
+});
+
+test('the connection is closed when there are no more calls, and the next call opens another', async () => {
+  await call();
+  await once(connections[0]!, 'close');
+  await call();
+  expect(connections).toHaveLength(2);
+});
+
+test('a call after a restart of the service on another port reaches it', async () => {
+  await call();
+  await listener.close();
+  listener = await listen();
+  await publish(listener.port);
+  expect(await call()).toEqual({ method: 'inbox' });
+  expect(connections).toHaveLength(1);
+});
+
+test('a call fails while the service is down, and the next one succeeds when it is up', async () => {
+  await publish(await unusedPort());
+  await expect(call()).rejects.toMatchObject({ code: 'actor_surface_unreachable' });
+  await publish(listener.port);
+  expect(await call()).toEqual({ method: 'inbox' });
+});
+
+async function unusedPort(): Promise<number> {
+  const server = net.createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, 'close');
+  return port;
+}
