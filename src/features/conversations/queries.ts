@@ -1,11 +1,15 @@
 /** SQL for prompts. The rules are in the service. */
 import type { Selectable, Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
+import { preparedInsert, preparedUpdate } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 import type { Prompt } from './rules.ts';
 
 export type PromptRow = Selectable<Tables['prompts']>;
+
+const newPrompt = preparedInsert('prompts');
+const changedPrompt = preparedUpdate('prompts', 'num');
 
 /** Queues a prompt, even for an agent that is not running yet. */
 export function queuePrompt(
@@ -14,11 +18,11 @@ export function queuePrompt(
   prompt: { id: string; content: object[]; created_by: string | null; created_at: number },
 ): void {
   const row = { ...prompt, agent_num, content: JSON.stringify(prompt.content), state: 'queued' } as const;
-  tx.run(tx.sql.insertInto('prompts').values(row));
+  tx.run(newPrompt(tx, row));
 }
 
 export function updatePrompt(tx: Tx, num: number, changes: Updateable<Tables['prompts']>): void {
-  tx.run(tx.sql.updateTable('prompts').set(changes).where('num', '=', num));
+  tx.run(changedPrompt(tx, changes, num));
 }
 
 export function deletePrompt(tx: Tx, num: number): void {

@@ -1,6 +1,7 @@
 /** SQL for permission reviews. The rules are in `features/reviews/service.ts`. */
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
+import { preparedInsert, preparedUpdate } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 import { agentInView } from '../../store/views.ts';
@@ -32,12 +33,15 @@ function reviewQuery(reader: Reader) {
     .select(['teams.id as team_id', 'runs.id as run_id']);
 }
 
+const newReview = preparedInsert('reviews');
+const changedReview = preparedUpdate('reviews', 'num');
+
 export function insertReview(tx: Tx, row: Insertable<Tables['reviews']>): void {
-  tx.run(tx.sql.insertInto('reviews').values(row));
+  tx.run(newReview(tx, row));
 }
 
 export function updateReview(tx: Tx, num: number, changes: Updateable<Tables['reviews']>): void {
-  tx.run(tx.sql.updateTable('reviews').set(changes).where('num', '=', num));
+  tx.run(changedReview(tx, changes, num));
 }
 
 export function findReview(reader: Reader, id: string): ReviewRow | undefined {

@@ -1,7 +1,7 @@
 /** Heads: where each agent's log begins and ends, and how many bytes it has. */
 import type { Selectable } from 'kysely';
 import { problems } from '../../core/problem.ts';
-import { preparedQuery } from '../prepared-query.ts';
+import { preparedInsert, preparedQuery } from '../prepared-query.ts';
 import type { Reader, Writer } from '../store.ts';
 import type { Tables } from '../tables.ts';
 
@@ -61,9 +61,11 @@ export function logSizes(reader: Reader): { bytes: number; largest: number | nul
   return { bytes: Number(sum?.bytes ?? 0), largest: largest?.agent_num ?? null };
 }
 
+const newHead = preparedInsert('heads');
+
 /** Creates the head of a new agent's empty log. */
 export function createHead(writer: Writer, agent_num: number): void {
-  writer.run(writer.sql.insertInto('heads').values({ agent_num, last_seq: 0, first_seq: 1, bytes: 0 }));
+  writer.run(newHead(writer, { agent_num, last_seq: 0, first_seq: 1, bytes: 0 }));
 }
 
 export function deleteHead(writer: Writer, agent_num: number): void {

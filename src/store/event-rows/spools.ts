@@ -1,7 +1,7 @@
 /** Spools: how much of each stream of a session is committed. */
 import type { Selectable } from 'kysely';
 import { type StreamName, streamNames } from '../../core/event.ts';
-import { preparedQuery } from '../prepared-query.ts';
+import { preparedInsert, preparedQuery } from '../prepared-query.ts';
 import { type Reader, StaleBatch, type Writer } from '../store.ts';
 import type { Tables } from '../tables.ts';
 import { streamNumber } from './numbers.ts';
@@ -23,11 +23,13 @@ export function outputBytes({ output, offset }: Pick<SpoolRow, 'output' | 'offse
   return output ?? offset;
 }
 
+const newSpool = preparedInsert('spools');
+
 /** Creates both spools of a new session, at offset 0. */
 export function createSpools(writer: Writer, session_num: number): void {
   for (const stream of streamNames.map(streamNumber)) {
     const row = { session_num, stream, offset: 0, tail: new Uint8Array() };
-    writer.run(writer.sql.insertInto('spools').values(row));
+    writer.run(newSpool(writer, row));
   }
 }
 

@@ -5,7 +5,7 @@ import type { StreamName } from '../../../core/event.ts';
 import type { View } from '../../../core/policy.ts';
 import type { Session } from '../../../core/session.ts';
 import { createSpools, type SpoolRow } from '../../../store/event-rows/spools.ts';
-import { preparedQuery } from '../../../store/prepared-query.ts';
+import { preparedInsert, preparedQuery, preparedUpdate } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
 import { idsOfUser } from '../../../store/users.ts';
@@ -210,13 +210,16 @@ export function agentsNamed(reader: Reader, owner_id: string, name: string): Age
   ) as AgentRow[];
 }
 
+const newAgent = preparedInsert('agents', 'num');
+const changedAgent = preparedUpdate('agents', 'num');
+
 /** Returns the new row's `num`. */
 export function insertAgent(tx: Tx, row: Insertable<Tables['agents']>): number {
-  return tx.get(tx.sql.insertInto('agents').values(row).returning('num'))!.num;
+  return tx.get(newAgent(tx, row))!.num;
 }
 
 export function updateAgent(tx: Tx, num: number, changes: Updateable<Tables['agents']>): void {
-  tx.run(tx.sql.updateTable('agents').set(changes).where('num', '=', num));
+  tx.run(changedAgent(tx, changes, num));
 }
 
 export function deleteAgent(tx: Tx, num: number): void {
@@ -310,15 +313,18 @@ export function listSessions(
   return reader.all(query);
 }
 
+const newSession = preparedInsert('sessions', 'num');
+const changedSession = preparedUpdate('sessions', 'num');
+
 /** Inserts a session with both spools at offset 0. Returns its `num`. */
 export function insertSession(tx: Tx, row: Insertable<Tables['sessions']>): number {
-  const num = tx.get(tx.sql.insertInto('sessions').values(row).returning('num'))!.num;
+  const num = tx.get(newSession(tx, row))!.num;
   createSpools(tx, num);
   return num;
 }
 
 export function updateSession(tx: Tx, num: number, changes: Updateable<Tables['sessions']>): void {
-  tx.run(tx.sql.updateTable('sessions').set(changes).where('num', '=', num));
+  tx.run(changedSession(tx, changes, num));
 }
 
 export function deleteSession(tx: Tx, num: number): void {

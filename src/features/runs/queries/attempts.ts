@@ -3,7 +3,7 @@
  * step with the empty key; only this file knows that.
  */
 import { type Selectable, sql } from 'kysely';
-import { preparedQuery } from '../../../store/prepared-query.ts';
+import { preparedInsert, preparedQuery, preparedUpdate } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
 import type { AttemptTarget } from '../rules/graph.ts';
@@ -49,10 +49,13 @@ function toAttempt({ step_key, attempt, over, created_at: _, ended_at: __, ...ro
   return { ...row, target, ended: over === 1 };
 }
 
+const newAttempt = preparedInsert('run_attempts', 'num');
+const changedAttempt = preparedUpdate('run_attempts', 'num');
+
 /** Returns the num of the new attempt. */
 export function insertAttempt(tx: Tx, { target, ...attempt }: NewAttempt): number {
   const row = { ...attempt, ...toColumns(target), over: 0 } as const;
-  return tx.get(tx.sql.insertInto('run_attempts').values(row).returning('num'))!.num;
+  return tx.get(newAttempt(tx, row))!.num;
 }
 
 export function updateAttempt(
@@ -60,12 +63,12 @@ export function updateAttempt(
   num: number,
   changes: Partial<Pick<Attempt, 'session_id' | 'prompt_id' | 'started_at'>>,
 ): void {
-  tx.run(tx.sql.updateTable('run_attempts').set(changes).where('num', '=', num));
+  tx.run(changedAttempt(tx, changes, num));
 }
 
 /** `ended_at`: Unix ms. */
 export function endAttempt(tx: Tx, num: number, ended_at: number): void {
-  tx.run(tx.sql.updateTable('run_attempts').set({ over: 1, ended_at }).where('num', '=', num));
+  tx.run(changedAttempt(tx, { over: 1, ended_at }, num));
 }
 
 const attemptByNum = preparedQuery((builder, num: number) =>

@@ -1,7 +1,7 @@
 /** Queries about the steps of runs. */
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import { rfc3339OrNull } from '../../../base/clock.ts';
-import { preparedQuery } from '../../../store/prepared-query.ts';
+import { preparedQuery, preparedUpdate } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
 import type { Step } from '../rules/run.ts';
@@ -86,8 +86,10 @@ export function lastOutputs(reader: Reader, run_num: number): Record<string, unk
   return Object.fromEntries(reader.all(query).map(({ step_key, output }) => [step_key, parsed(output)]));
 }
 
+const changedStep = preparedUpdate('run_steps', 'num');
+
 export function updateStep(tx: Tx, num: number, changes: Updateable<Tables['run_steps']>): void {
-  tx.run(tx.sql.updateTable('run_steps').set(changes).where('num', '=', num));
+  tx.run(changedStep(tx, changes, num));
 }
 
 /** Total size in bytes of the outputs of the other steps, as JSON. */
