@@ -16,6 +16,11 @@ export interface Goal {
   at_most?: number;
 }
 
+export const atMost = (value: number): Goal => ({ of: 'value', at_most: value });
+export const atLeast = (value: number): Goal => ({ of: 'value', at_least: value });
+export const ratioAtMost = (ratio: number): Goal => ({ of: 'ratio', at_most: ratio });
+export const ratioAtLeast = (ratio: number): Goal => ({ of: 'ratio', at_least: ratio });
+
 export interface RowOptions {
   /** Fewer and shorter rounds, to check that the row works. The results say little about performance. */
   quick: boolean;

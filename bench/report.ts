@@ -28,7 +28,8 @@ export function page(measured: readonly Measured[]): string {
       '`npm run bench -- <row>`; all rows with a node: `npm run bench -- remote`; a short test that measures little: ' +
       '`npm run bench -- --quick`. It needs Linux, and a machine that does nothing else at the same time.',
     machine(),
-    summary(measured),
+    '## Goals',
+    pageTable(measured.flatMap(({ figures }) => figures).filter(({ goal }) => goal)),
     ...sections(measured, '##'),
   ].join('\n\n')}\n`;
 }
@@ -52,11 +53,15 @@ export function sections(measured: readonly Measured[], level: '##' | '###'): st
   return measured.flatMap(({ row, figures }) => [
     `${level} ${row.name}`,
     row.how,
-    [columns, columns.map(() => '---'), ...figures.map(cells)]
-      .map((line) => `| ${line.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`)
-      .join('\n'),
+    pageTable(figures),
     ...(row.bottleneck && figures.some((figure) => isShort(figure)) ? [`Bottleneck: ${row.bottleneck}`] : []),
   ]);
+}
+
+function pageTable(figures: readonly Figure[]): string {
+  return [columns, columns.map(() => '---'), ...figures.map(cells)]
+    .map((line) => `| ${line.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`)
+    .join('\n');
 }
 
 function cells(figure: Figure): string[] {
@@ -75,7 +80,7 @@ function cells(figure: Figure): string[] {
 function goalText({ goal, unit }: Figure): string {
   if (!goal) return '';
   const [sign, bound] = goal.at_least === undefined ? ['≤', goal.at_most!] : ['≥', goal.at_least];
-  return goal.of === 'ratio' ? `${sign} ${bound} of the limit` : `${sign} ${bound} ${unit}`;
+  return goal.of === 'ratio' ? `${sign} ${bound} × the limit` : `${sign} ${bound} ${unit}`;
 }
 
 function number(value: number): string {

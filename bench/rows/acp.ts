@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Agent } from '../../src/features/agents/rules.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
-import { type Figure, median, type Row } from '../figure.ts';
+import { atLeast, atMost, type Figure, median, type Row } from '../figure.ts';
 import { forgetPeak, peakMib, rssMib } from '../machine.ts';
 import { forEachConcurrently, LAST_LINE, withFolder, withProgram } from '../program.ts';
 import { windows } from './latency.ts';
@@ -45,7 +45,12 @@ async function steady(quick: boolean): Promise<Figure[]> {
     return [
       { what: `${what}, p50`, unit: 'ms', value: p50_ms },
       { what: `${what}, p99`, unit: 'ms', value: p99_ms },
-      { what: `${what}: processor time of the service per update`, unit: 'µs', value: cpu_us },
+      {
+        what: `${what}: processor time of the service per update`,
+        unit: 'µs',
+        value: cpu_us,
+        goal: atMost(300),
+      },
     ];
   });
 }
@@ -74,7 +79,12 @@ async function flatOut(quick: boolean): Promise<Figure[]> {
     }
     const what = `one conversation of ${count.toLocaleString('en-US')} updates, flat out`;
     return [
-      { what: `${what}, committed, to one client`, unit: 'updates/s', value: median(rates) },
+      {
+        what: `${what}, committed, to one client`,
+        unit: 'updates/s',
+        value: median(rates),
+        goal: atLeast(80_000),
+      },
       { what: `${what}: longest stall of the event loop`, unit: 'ms', value: median(stalls) },
       {
         what: `${what}: memory growth of the service`,

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import { Child } from '../child.ts';
-import { type Figure, MB, median, type Row } from '../figure.ts';
+import { atMost, type Figure, MB, median, type Row, ratioAtLeast } from '../figure.ts';
 import type { ClientArgs, ClientReport } from '../processes/client.ts';
 import type { RawFanOutArgs } from '../processes/raw-fan-out.ts';
 import { follow, LAST_LINE, portOf, silentAgents, textFile, withFolder, withProgram } from '../program.ts';
@@ -33,7 +33,7 @@ export const fanOut: Row = {
       return [
         share,
         { what: `${what}, p50`, unit: 'ms', value: late.p50_ms },
-        { what: `${what}, p99`, unit: 'ms', value: late.p99_ms, goal: { of: 'value', at_most: 20 } },
+        { what: `${what}, p99`, unit: 'ms', value: late.p99_ms, goal: atMost(25) },
       ];
     });
   },
@@ -67,7 +67,7 @@ async function delivered(plane: TestPlane, clients: number, quick: boolean): Pro
       value: median(values),
       limit: median(limits),
       limit_is: 'bare server',
-      goal: { of: 'ratio', at_least: 0.6 },
+      goal: ratioAtLeast(0.6),
     };
   });
 }

@@ -6,7 +6,7 @@ import type { Agent } from '../../src/features/agents/rules.ts';
 import { SessionFiles } from '../../src/node/sessions/session-files.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import { Child } from '../child.ts';
-import type { Figure, Row } from '../figure.ts';
+import { atMost, type Figure, type Row } from '../figure.ts';
 import { cpuSeconds, pssBytes, rssMib, withDescendants } from '../machine.ts';
 import type { WriterArgs } from '../processes/writer.ts';
 import { silentAgents, stdoutOf, withProgram } from '../program.ts';
@@ -45,16 +45,16 @@ export const idle: Row = {
           what: `${all}: memory of one, its helpers and the service’s share`,
           unit: 'MiB',
           value: each_mib + own_mib,
-          goal: { of: 'value', at_most: 2 },
+          goal: atMost(0.35),
         },
         { what: `${all}: the service’s share of that`, unit: 'MiB', value: own_mib },
-        { what: `${all}: processor`, unit: '%', value: cpu * 100, goal: { of: 'value', at_most: 3 } },
+        { what: `${all}: processor`, unit: '%', value: cpu * 100, goal: atMost(3) },
         { what: `${all}: adopted after kill -9`, unit: 's', value: back.adopted_s },
         {
           what: `${all}: adopted and caught up after kill -9`,
           unit: 's',
           value: back.caught_up_s,
-          goal: { of: 'value', at_most: 1 },
+          goal: atMost(1.5),
         },
         { what: `${all}: starting one`, unit: 'ms', value: (start_s * 1000) / count },
       ] satisfies Figure[];

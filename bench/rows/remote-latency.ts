@@ -1,5 +1,5 @@
 /** The time from a line that is written on a node to the client that reads it from the plane. */
-import type { Figure, Row } from '../figure.ts';
+import { atMost, type Figure, type Row } from '../figure.ts';
 import { silentAgents, withNode } from '../program.ts';
 import { windows } from './latency.ts';
 
@@ -29,10 +29,10 @@ export const remoteLatency: Row = {
       const what = 'remote line to client, 1,000 lines/s over 50 agents';
       const what_fast = 'remote line to client, 20,000 lines/s over 200 agents';
       return [
-        { what: `${what}, p50`, unit: 'ms', value: slow.p50_ms, goal: { of: 'value', at_most: 2.5 } },
-        { what: `${what}, p99`, unit: 'ms', value: slow.p99_ms, goal: { of: 'value', at_most: 8 } },
+        { what: `${what}, p50`, unit: 'ms', value: slow.p50_ms, goal: atMost(2.5) },
+        { what: `${what}, p99`, unit: 'ms', value: slow.p99_ms, goal: atMost(8) },
         { what: `${what_fast}, p50`, unit: 'ms', value: fast.p50_ms },
-        { what: `${what_fast}, p99`, unit: 'ms', value: fast.p99_ms, goal: { of: 'value', at_most: 40 } },
+        { what: `${what_fast}, p99`, unit: 'ms', value: fast.p99_ms, goal: atMost(40) },
         { what: `${what_fast}: processor time of the plane per line`, unit: 'µs', value: fast.cpu_us },
         { what: `${what_fast}: processor time of the node per line`, unit: 'µs', value: fast.home_cpu_us },
       ] satisfies Figure[];

@@ -7,7 +7,7 @@ import { openSqlite } from '../../src/store/sqlite.ts';
 import { addAgent, addSession, batch } from '../../src/store/testing.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import { Child } from '../child.ts';
-import { type Figure, median, type Row } from '../figure.ts';
+import { atLeast, type Figure, median, type Row } from '../figure.ts';
 import { forgetPeak, peakMib, rssMib } from '../machine.ts';
 import type { ClientArgs, ClientReport } from '../processes/client.ts';
 import type { RawFanOutArgs } from '../processes/raw-fan-out.ts';
@@ -54,7 +54,7 @@ async function readLog(total: number, kind: 'rows' | 'sealed'): Promise<Figure[]
           value: median(values),
           limit: median(limits),
           limit_is: 'bare server',
-          goal: { of: 'value', at_least: kind === 'rows' ? 150 : 400 },
+          goal: atLeast(kind === 'rows' ? 200 : 400),
         },
         { what: `${what}: memory`, unit: 'MiB more', value: grew_mib },
       ] satisfies Figure[];

@@ -1,6 +1,6 @@
 /** Reading an agent record over HTTP, compared with a handler of the same server that returns a constant, and with bare Fastify. */
 import { Child } from '../child.ts';
-import { type Figure, median, type Row } from '../figure.ts';
+import { type Figure, median, type Row, ratioAtLeast, ratioAtMost } from '../figure.ts';
 import { cpuSeconds } from '../machine.ts';
 import type { LoadArgs, LoadReport } from '../processes/load.ts';
 import { portOf, request, withProgram } from '../program.ts';
@@ -43,7 +43,7 @@ export const requests: Row = {
           value: medians(product, 'requests_per_s'),
           limit: medians(same, 'requests_per_s'),
           limit_is: 'its /healthz',
-          goal: { of: 'ratio', at_least: 0.6 },
+          goal: ratioAtLeast(0.6),
         },
         {
           what: 'GET /api/agents/{id}, compared with a bare Fastify',
@@ -58,6 +58,7 @@ export const requests: Row = {
           value: medians(product, 'cpu_us'),
           limit: medians(bare, 'cpu_us'),
           limit_is: 'bare Fastify',
+          goal: ratioAtMost(1.8),
         },
       ] satisfies Figure[];
     }),

@@ -6,7 +6,7 @@ import { sleep } from '../../src/base/async.ts';
 import { limits } from '../../src/features/runs/limits.ts';
 import { isRunOver } from '../../src/features/runs/rules/run.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
-import type { Figure, Row } from '../figure.ts';
+import { atMost, type Figure, type Row, ratioAtMost } from '../figure.ts';
 import { graph, makefile, type Needs, type Shape, shapes, teamOf } from '../graphs.ts';
 import { cpuSeconds, forgetPeak, peakMib, rssMib } from '../machine.ts';
 import { forEachConcurrently, withFolder, withProgram } from '../program.ts';
@@ -21,7 +21,7 @@ export const teams: Row = {
     `One run whose steps are real agents that do nothing (\`true\`), ${AT_ONCE} at a time. Each step has a ` +
     'record, a session with its keeper and pumps, a log, and a committed outcome. For comparison, `make ' +
     `-j${AT_ONCE}\` builds the same graph from a Makefile; it starts one process for each step and stores ` +
-    'nothing. There is no goal, because the row shows what a step costs beyond its process.',
+    'nothing.',
   run: async ({ quick }) => {
     const figures: Figure[] = [];
     for (const shape of shapes) figures.push(...(await besideMake(shape, quick ? 32 : 256)));
@@ -55,9 +55,14 @@ async function besideMake(shape: Shape, count: number): Promise<Figure[]> {
           made_ms === null ? `${what}: time per step (no make on this machine)` : `${what}: time per step`,
         unit: 'ms',
         value,
-        ...(made_ms !== null && limit),
+        ...(made_ms !== null && { ...limit, goal: ratioAtMost(25) }),
       },
-      { what: `${what}: processor time of the service per step`, unit: 'ms', value: cpu_ms },
+      {
+        what: `${what}: processor time of the service per step`,
+        unit: 'ms',
+        value: cpu_ms,
+        goal: atMost(18),
+      },
     ];
   });
 }

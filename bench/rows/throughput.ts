@@ -6,7 +6,7 @@ import { sleep } from '../../src/base/async.ts';
 import type { Agent } from '../../src/features/agents/rules.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import { Child } from '../child.ts';
-import { type Figure, MB, median, type Row } from '../figure.ts';
+import { atMost, type Figure, MB, median, type Row, ratioAtLeast } from '../figure.ts';
 import type { ClientArgs, ClientReport } from '../processes/client.ts';
 import type { RawPathArgs } from '../processes/raw-path.ts';
 import { follow, type Home, LAST_LINE, portOf, textFile, withFolder, withProgram } from '../program.ts';
@@ -53,7 +53,7 @@ async function flatOut(kind: 'log' | 'yes', quick: boolean): Promise<Figure> {
       values.push(await withProgram((plane) => oneRun(plane, file)));
     }
     const what = `one agent flat out, committed, to one client: ${kind === 'log' ? 'log text' : '`yes`'}`;
-    const goal = { of: 'ratio', at_least: kind === 'log' ? 0.75 : 0.45 } as const;
+    const goal = ratioAtLeast(0.6);
     return { what, unit: 'MB/s', value: median(values), limit: median(limits), limit_is: 'raw path', goal };
   });
 }
@@ -100,7 +100,7 @@ async function measureStalls(quick: boolean): Promise<Figure[]> {
     for (let run = 0; run < (quick ? 1 : 3); run++) {
       stalls.push(await stallsWhile((plane) => oneRun(plane, file)));
     }
-    const goal = { of: 'value', at_most: 20 } as const;
+    const goal = atMost(12);
     return [
       {
         what: 'longest stall of the event loop, one agent flat out',
