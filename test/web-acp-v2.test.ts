@@ -21,7 +21,7 @@ browserTest(
   async () => {
     const agent = await plane.agent([process.execPath, speaks_v2], { protocol: 'acp', prompt: 'change' });
     browser = await openBrowser();
-    const { page, complaints } = await browser.open(plane);
+    const { page, errors } = await browser.open(plane);
     await signIn(page, plane);
     await page.goto(`${plane.url}/agents/${agent.id}`);
     const log = page.getByRole('log');
@@ -37,11 +37,11 @@ browserTest(
     expect(await log.getByText('cat config.json', { exact: true }).count()).toBe(2);
     await log.getByText('exit code 0').waitFor(SOON);
     await log.getByText('_weather').waitFor(SOON);
-    const field = page.getByRole('textbox', { name: /^Message to/ });
+    const field = page.getByRole('textbox', { name: /^Prompt for/ });
     await field.fill('and now?');
     await field.press('ControlOrMeta+Enter');
     await log.getByText('You said: and now?').waitFor(SOON);
-    expect(complaints).toEqual([]);
+    expect(errors).toEqual([]);
   },
   60_000,
 );

@@ -55,7 +55,7 @@ const delayStorage = (page: Page) =>
       return seen;
     };
   }`);
-const patience = { timeout: 30_000 };
+const slow = { timeout: 30_000 };
 
 browserTest('root creates and changes users, and errors appear next to their fields', async () => {
   const { page } = await pageOf();
@@ -97,8 +97,8 @@ browserTest('root creates and changes users, and errors appear next to their fie
   await dialog.getByRole('button', { name: 'Delete user' }).click();
   await page.getByRole('row', { name: /^leonie/ }).waitFor({ state: 'detached' });
 
-  await act('ana', 'Make ordinary user');
-  await dialog.getByRole('button', { name: 'Make ordinary user' }).click();
+  await act('ana', 'Make regular user');
+  await dialog.getByRole('button', { name: 'Make regular user' }).click();
   await dialog.getByText('the last root user can be neither deleted nor demoted').waitFor();
   // Her role and her sign-in are unchanged.
   await dialog.getByRole('button', { name: 'Cancel' }).click();
@@ -125,8 +125,8 @@ browserTest(
     for (let at = 0; at < 230; at++)
       agents.push(await plane.create({ name: `quiet-${at}`, command: 'true', start: false }));
     const { page } = await pageOf();
-    const asked: string[] = [];
-    page.on('request', (request) => asked.push(request.url()));
+    const requests: string[] = [];
+    page.on('request', (request) => requests.push(request.url()));
     await page.goto(`${plane.url}/audit?event=agent_created`);
     const list = page.getByRole('list', { name: 'Audit records' });
     await list.getByText(`name quiet-229`, { exact: false }).waitFor();
@@ -143,7 +143,7 @@ browserTest(
         await list.hover();
         await page.mouse.wheel(0, 3000);
         return oldest.count();
-      }, patience)
+      }, slow)
       .toBe(1);
     expect(await list.getByRole('listitem').count()).toBeLessThan(80);
 
@@ -155,7 +155,7 @@ browserTest(
     expect(new Set(records.map(({ event }) => event))).toEqual(new Set(['agent_created']));
     expect(records.at(-1)!.agent_id).toBe(agents[0]!.id);
     const token = await storedToken(page);
-    expect(asked.filter((url) => url.includes(token))).toEqual([]);
+    expect(requests.filter((url) => url.includes(token))).toEqual([]);
 
     await page.getByRole('combobox', { name: 'Event' }).selectOption('user_created');
     await page.waitForURL(/event=user_created/);
@@ -215,8 +215,8 @@ browserTest(
       .waitFor();
     await plane.client.call('deleteToken', { params: { token_id: narrow.id } });
     expect(await page.content()).not.toContain(token);
-    await page.getByRole('button', { name: 'Delete backup' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Delete token' }).click();
+    await page.getByRole('button', { name: 'Revoke backup' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Revoke token' }).click();
     await page.getByText('No API tokens yet.').waitFor();
     await expect(program.call('getMe')).rejects.toThrow('invalid token');
   },
@@ -252,8 +252,8 @@ browserTest('an API token can be limited to selected agents and teams', async ()
   );
   const row = page.getByRole('listitem').filter({ hasText: 'limited' });
   await row.getByText('read, operate, manage · limited to team release, agent picked').waitFor();
-  await page.getByRole('button', { name: 'Delete limited' }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Delete token' }).click();
+  await page.getByRole('button', { name: 'Revoke limited' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Revoke token' }).click();
   await page.getByText('No API tokens yet.').waitFor();
 });
 
@@ -265,9 +265,7 @@ browserTest('signing out everywhere else keeps this device signed in', async () 
   await page.goto(`${plane.url}/settings/devices`);
   await page.getByText('This device').waitFor();
   await page.getByRole('button', { name: 'Sign out everywhere else' }).click();
-  await expect
-    .poll(() => page.getByRole('listitem').filter({ hasText: 'signed in' }).count(), patience)
-    .toBe(1);
+  await expect.poll(() => page.getByRole('listitem').filter({ hasText: 'signed in' }).count(), slow).toBe(1);
   await expect(new Client({ url: plane.url, token: elsewhere.token }).call('getMe')).rejects.toThrow(
     'invalid',
   );
@@ -326,7 +324,7 @@ browserTest('a token is renewed after half of its lifetime, once for all tabs', 
     if (response.url().endsWith('/api/token/refresh')) renewals.push(String(response.status()));
   });
   await Promise.all([page.goto(`${plane.url}/users`), second.goto(`${plane.url}/settings/devices`)]);
-  await expect.poll(() => storedToken(page), patience).not.toBe(token);
+  await expect.poll(() => storedToken(page), slow).not.toBe(token);
   for (const each of [page, second]) {
     await each.getByRole('link', { name: 'API', exact: true }).click();
     await each.getByRole('link', { name: /^Create a user/ }).waitFor();
@@ -344,10 +342,10 @@ browserTest(
     await alter(page, 'last: true, since: Date.now() - 3600_000, expires_at: Date.now() + 5 * 60_000');
     await page.goto(`${plane.url}/settings/account`);
     const dialog = page.getByRole('dialog', { name: 'Stay signed in?' });
-    await dialog.getByLabel(`Password of ${ROOT.username}`).fill('not this one');
+    await dialog.getByLabel(`Password for ${ROOT.username}`).fill('not this one');
     await dialog.getByRole('button', { name: 'Stay signed in' }).click();
     await dialog.getByText('invalid username or password').waitFor();
-    await dialog.getByLabel(`Password of ${ROOT.username}`).fill(ROOT.password);
+    await dialog.getByLabel(`Password for ${ROOT.username}`).fill(ROOT.password);
     await dialog.getByRole('button', { name: 'Stay signed in' }).click();
     await dialog.waitFor({ state: 'detached' });
     expect(await storedToken(page)).not.toBe(token);
@@ -399,6 +397,6 @@ browserTest(
       .first()
       .click();
     await page.goBack();
-    await expect.poll(() => page.getByLabel('agent_id').inputValue(), patience).toBe(id);
+    await expect.poll(() => page.getByLabel('agent_id').inputValue(), slow).toBe(id);
   },
 );

@@ -6,7 +6,13 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import type { EventRecord } from '../src/core/event.ts';
 import type { Agent } from '../src/features/agents/rules.ts';
 import type { ScenarioName } from '../src/testing/acp-scenarios.ts';
-import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
+import {
+  browserTest,
+  openBrowser,
+  signIn,
+  type TestBrowser,
+  type WatchedPage,
+} from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { makeRepository } from '../src/testing/repository.ts';
 
@@ -36,13 +42,13 @@ function scene(name: ScenarioName, argument?: unknown, prompt?: string): Promise
 }
 
 /** An agent that sends these updates, one list per turn. */
-const scriptedAgent = (turns: Update[][], prompt?: string) => scene('tells', turns, prompt);
+const scriptedAgent = (turns: Update[][], prompt?: string) => scene('sends_updates', turns, prompt);
 
 function message(text: string, messageId = text): Update {
   return { sessionUpdate: 'agent_message_chunk', messageId, content: { type: 'text', text } };
 }
 
-async function look(agent: Agent, more = '', options = {}): Promise<Watched> {
+async function openAgentPage(agent: Agent, more = '', options = {}): Promise<WatchedPage> {
   browser ??= await openBrowser();
   const watched = await browser.open(plane, options);
   await signIn(watched.page, plane);
@@ -50,10 +56,10 @@ async function look(agent: Agent, more = '', options = {}): Promise<Watched> {
   return watched;
 }
 
-const field = (page: Page) => page.getByRole('textbox', { name: /^Message to/ });
+const field = (page: Page) => page.getByRole('textbox', { name: /^Prompt for/ });
 const log = (page: Page) => page.getByRole('log');
 
-async function say(page: Page, text: string): Promise<void> {
+async function sendPrompt(page: Page, text: string): Promise<void> {
   await field(page).fill(text);
   await field(page).press('ControlOrMeta+Enter');
 }
@@ -74,8 +80,8 @@ browserTest(
       rawInput: { command: 'npm publish' },
     };
     const agent = await scriptedAgent([[{ sleep: 300 }, { toolCall, options }, message('Thank you.')]]);
-    const { page, complaints } = await look(agent);
-    await say(page, 'Go on.');
+    const { page, errors } = await openAgentPage(agent);
+    await sendPrompt(page, 'Go on.');
     await field(page).pressSequentially('1');
     const card = page.getByRole('article');
     await card.getByText('npm publish ⟦U+202E⟧').waitFor();
@@ -95,18 +101,18 @@ browserTest(
       { option_id: string },
     ];
     expect(review.option_id).toBe('a');
-    expect(complaints).toEqual([]);
+    expect(errors).toEqual([]);
     await page.context().close();
   },
 );
 
 browserTest('a draft survives a reload, and queued prompts can be edited and removed', async () => {
   const agent = await scriptedAgent([[{ sleep: 600_000 }], [message('Second.')]], 'First');
-  const { page } = await look(agent);
+  const { page } = await openAgentPage(agent);
   await field(page).fill('half a thought');
   await page.reload();
   await expect.poll(() => field(page).inputValue(), SOON).toBe('half a thought');
-  await say(page, 'also run lint');
+  await sendPrompt(page, 'also run lint');
   const waiting = page.getByRole('list', { name: 'Queued prompts' });
   await waiting.getByText('also run lint').waitFor();
   await expect.poll(() => field(page).inputValue(), SOON).toBe('');
@@ -114,7 +120,7 @@ browserTest('a draft survives a reload, and queued prompts can be edited and rem
   await waiting.getByRole('textbox').fill('also run the tests');
   await waiting.getByRole('button', { name: 'Save' }).click();
   await waiting.getByText('also run the tests').waitFor();
-  await say(page, 'and this');
+  await sendPrompt(page, 'and this');
   await waiting.getByText('and this').waitFor();
   await waiting
     .getByRole('listitem')
@@ -138,10 +144,10 @@ browserTest(
     const later = Array.from({ length: 120 }, (_, n) => message(`New line ${n}`));
     // Enough time to scroll up before they arrive.
     const agent = await scriptedAgent([first, [{ sleep: 3_000 }, ...later]], 'Begin');
-    const { page } = await look(agent);
+    const { page } = await openAgentPage(agent);
     await log(page).getByText('Old line 79').waitFor();
     await log(page).getByText('Turn ended').waitFor();
-    await say(page, 'More');
+    await sendPrompt(page, 'More');
     await log(page).getByText('More', { exact: true }).waitFor();
     await log(page).hover();
     await page.mouse.wheel(0, -600);
@@ -168,8 +174,8 @@ browserTest('a growing message leaves its earlier paragraphs in the page untouch
   const agent = await scriptedAgent([
     [...chunks.slice(0, 20), { sleep: 1_500 }, ...chunks.slice(20), message('The end.', 'one')],
   ]);
-  const { page } = await look(agent);
-  await say(page, 'Tell me');
+  const { page } = await openAgentPage(agent);
+  await sendPrompt(page, 'Tell me');
   await log(page).getByText('Paragraph 5 ').waitFor();
   await page.evaluate(`
     window.touched = 0;
@@ -210,8 +216,8 @@ browserTest('hostile text runs nothing, loads nothing, and links only to web pag
       message('Done.'),
     ],
   ]);
-  const { page, complaints, elsewhere } = await look(agent);
-  await say(page, 'Go on <img src=x onerror=alert(1)>');
+  const { page, errors, foreign_requests } = await openAgentPage(agent);
+  await sendPrompt(page, 'Go on <img src=x onerror=alert(1)>');
   await log(page).getByText('Done.').waitFor();
   await log(page).getByText('unrecognized update: of_another_world').click();
   await log(page).getByText('onerror=alert(1)').first().waitFor();
@@ -226,7 +232,7 @@ browserTest('hostile text runs nothing, loads nothing, and links only to web pag
   expect(await log(page).locator('img, script, iframe, b').count()).toBe(0);
   await log(page).getByText('<b onmouseover=alert(1)>⟦U+001B⟧[31mred⟦U+202E⟧').waitFor();
   expect(await page.title()).toContain('tells-agent');
-  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+  expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
   await page.context().close();
 });
 
@@ -241,8 +247,8 @@ browserTest(
       status,
     });
     const agent = await scriptedAgent([[tool('in_progress'), { sleep: 2_000 }, message('Too late.')]]);
-    const { page } = await look(agent);
-    await say(page, 'Test it');
+    const { page } = await openAgentPage(agent);
+    await sendPrompt(page, 'Test it');
     await log(page).getByText('npm test').waitFor();
     await page.getByRole('button', { name: 'Cancel turn' }).waitFor();
     // Delays the request until the button shows that it is in progress.
@@ -265,12 +271,12 @@ browserTest(
 browserTest('a link to an event opens the conversation there and highlights the event', async () => {
   const agent = await scriptedAgent([Array.from({ length: 400 }, (_, n) => message(`Line ${n}.`))], 'Begin');
   const frames = await plane.frames(agent.id, (all) => JSON.stringify(all.at(-1)).includes('stopReason'));
-  const wanted = frames.find(({ data }) => JSON.stringify(data).includes('Line 30.'))!.id;
-  const { page } = await look(agent, `/conversation#e${wanted}`);
-  const row = page.locator(`#e${wanted}`);
+  const event_id = frames.find(({ data }) => JSON.stringify(data).includes('Line 30.'))!.id;
+  const { page } = await openAgentPage(agent, `/conversation#e${event_id}`);
+  const row = page.locator(`#e${event_id}`);
   await row.getByText('Line 30.').waitFor();
   const seen = `(() => {
-    const row = document.querySelector('#e${wanted}');
+    const row = document.querySelector('#e${event_id}');
     const { top, bottom } = row.getBoundingClientRect();
     return top >= 0 && bottom <= innerHeight && getComputedStyle(row).outlineStyle === 'solid';
   })()`;
@@ -288,7 +294,7 @@ browserTest('typing a slash offers the agent’s commands, which can be chosen w
     [[{ sessionUpdate: 'available_commands_update', availableCommands }, message('Hi.')]],
     'Hello',
   );
-  const { page } = await look(agent);
+  const { page } = await openAgentPage(agent);
   await log(page).getByText('Hi.').waitFor();
   await field(page).pressSequentially('/');
   await page.getByRole('option', { name: /plan/ }).waitFor();
@@ -304,9 +310,9 @@ browserTest(
   async () => {
     const files = { 'src/cart.ts': '', 'src/cart.test.ts': '', 'a la carte.md': '', 'other.ts': '' };
     const workdir = makeRepository(join(plane.work, 'shop'), files);
-    const argv = [process.execPath, scripted, 'tells', JSON.stringify([[message('Seen.')]])];
+    const argv = [process.execPath, scripted, 'sends_updates', JSON.stringify([[message('Seen.')]])];
     const agent = await plane.agent(argv, { name: 'reader', protocol: 'acp', workdir });
-    const { page, complaints } = await look(agent);
+    const { page, errors } = await openAgentPage(agent);
     await field(page).fill('Look at ');
     await field(page).pressSequentially('@CART');
     const options = page.getByRole('listbox', { name: 'Files in the agent’s folder' }).getByRole('option');
@@ -323,7 +329,7 @@ browserTest(
     expect(await field(page).inputValue()).toBe('Look at @src/cart.test.ts and @"a la carte.md" now');
     await field(page).pressSequentially(' @none');
     await expect.poll(() => options.count(), SOON).toBe(0);
-    expect(complaints).toEqual([]);
+    expect(errors).toEqual([]);
     await page.context().close();
   },
 );
@@ -332,11 +338,11 @@ browserTest('n and p jump between failures from any position', async () => {
   const call = (toolCallId: string, status: string): Update => ({
     ...{ sessionUpdate: 'tool_call', toolCallId, title: `call ${toolCallId}`, kind: 'execute', status },
   });
-  const lines = (word: string) => Array.from({ length: 200 }, (_, n) => message(`${word} ${n}.`));
+  const lines = (prefix: string) => Array.from({ length: 200 }, (_, n) => message(`${prefix} ${n}.`));
   const updates = [call('one', 'failed'), ...lines('Line'), call('two', 'failed'), ...lines('Next')];
   const agent = await scriptedAgent([updates], 'Begin');
   await plane.frames(agent.id, (all) => JSON.stringify(all.at(-1)).includes('stopReason'));
-  const { page } = await look(agent);
+  const { page } = await openAgentPage(agent);
   await log(page).getByText('Next 199.').waitFor();
   const marked = log(page).locator('[data-row].bg-marked');
   for (const [key, title] of [
@@ -358,7 +364,7 @@ browserTest(
   async () => {
     const agent = await plane.agent('echo "no such model" >&2; exit 3', { name: 'broken', protocol: 'acp' });
     await plane.finished(agent.id);
-    const { page } = await look(agent);
+    const { page } = await openAgentPage(agent);
     const failure = page.getByRole('region', { name: 'Failure' });
     await failure.getByText('broken failed: exit 3').waitFor();
     await failure.getByText('no such model').waitFor();
@@ -399,23 +405,23 @@ browserTest('a refused path shows the allowed folders for workdirs and repositor
   const { page } = await browser.open(plane);
   await signIn(page, plane);
   await page.goto(`${plane.url}/agents/new`);
-  await page.getByRole('radio', { name: 'This folder' }).check();
-  await page.getByRole('textbox', { name: 'Workdir' }).fill('/etc');
+  await page.getByRole('radio', { name: 'Existing folder' }).check();
+  await page.getByRole('textbox', { name: 'Folder' }).fill('/etc');
   const start = page.getByRole('button', { name: 'Start agent' });
   await start.click();
-  await page.getByText('The folder must be in one of:').waitFor();
+  await page.getByText('The folder must be in one of these folders:').waitFor();
   await page.getByRole('listitem').getByText(plane.work, { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Use a worktree instead' }).click();
-  await page.getByText('The folder must be in one of:').waitFor({ state: 'detached' });
+  await page.getByText('The folder must be in one of these folders:').waitFor({ state: 'detached' });
   await start.click();
-  await page.getByText('Repositories must be in one of:').waitFor();
+  await page.getByText('The repository must be in one of these folders:').waitFor();
   await page.getByRole('listitem').getByText(plane.work, { exact: true }).waitFor();
   await page.context().close();
 });
 
 browserTest('an agent that needs a sign-in offers its own methods, and continues afterwards', async () => {
   const agent = await scene('auth', undefined, 'Hello?');
-  const { page } = await look(agent);
+  const { page } = await openAgentPage(agent);
   const card = page.getByRole('region', { name: 'Sign in' });
   await card.getByRole('button', { name: 'Sign in' }).click();
   await log(page).getByText('Hello.', { exact: true }).waitFor();
@@ -425,13 +431,13 @@ browserTest('an agent that needs a sign-in offers its own methods, and continues
 
 browserTest('a phone shows the options of a review at least 48 px high, grouped by kind', async () => {
   const agent = await scene('two_always', undefined, 'Ask');
-  const { page } = await look(agent, '', { screen: 'phone' });
+  const { page } = await openAgentPage(agent, '', { screen: 'phone' });
   const buttons = page.getByRole('article').locator('button:has(bdi)');
   await buttons.first().waitFor();
   const boxes = await buttons.evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON()));
   expect(boxes.map(({ height }) => height >= 48)).toEqual([true, true, true, true]);
   const [within, apart] = boxes.slice(1).map(({ top }, at) => Number(top - boxes[at].bottom));
-  // Options of one kind are close together, with a larger gap between one-time and lasting ones.
+  // Options of one kind are close together, with a larger gap between one-time and permanent ones.
   expect(apart).toBeGreaterThan(within!);
   expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0);
   await page.context().close();
@@ -442,7 +448,7 @@ browserTest(
   async () => {
     const agent = await plane.agent('echo hello', { name: 'plain' });
     await plane.finished(agent.id);
-    const { page } = await look(agent);
+    const { page } = await openAgentPage(agent);
     await page.waitForURL(`**/agents/${agent.id}/output`);
     expect(await page.getByRole('link', { name: 'Conversation' }).count()).toBe(0);
     await page.getByRole('button', { name: 'More' }).last().click();
@@ -459,7 +465,7 @@ browserTest(
   'a sub-agent is collapsed until it is opened, but its reviews are shown with its name',
   async () => {
     const agent = await scene('subagents', 'explo\u202erer', 'Go');
-    const { page, complaints } = await look(agent);
+    const { page, errors } = await openAgentPage(agent);
     const name = 'explo⟦U+202E⟧rer';
     const head = log(page).getByRole('button', { name: `Sub-agent "${name}"` });
     const card = log(page).getByRole('article');
@@ -497,14 +503,14 @@ browserTest(
     expect(await head.getAttribute('aria-expanded')).toBe('true');
     await page.goto(`${plane.url}/agents/${agent.id}/timeline`);
     await page.getByRole('link', { name: `"${name}": Look for tests` }).waitFor();
-    expect(complaints).toEqual([]);
+    expect(errors).toEqual([]);
     await page.context().close();
   },
 );
 
 browserTest('actions of a sub-agent within the agent’s session are below its row too', async () => {
   const agent = await scene('subagent_calls', undefined, 'Go');
-  const { page } = await look(agent);
+  const { page } = await openAgentPage(agent);
   const card = log(page).getByRole('article');
   await card.getByText('asked by sub-agent Explore').waitFor();
   await card.getByRole('button', { name: 'No' }).click();

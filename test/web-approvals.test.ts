@@ -36,7 +36,7 @@ async function requestReview(
   options = [once, always, reject],
 ): Promise<Review> {
   const toolCall = { toolCallId: title, title, kind };
-  const argv = [process.execPath, scripted, 'tells', JSON.stringify([[{ toolCall, options }]])];
+  const argv = [process.execPath, scripted, 'sends_updates', JSON.stringify([[{ toolCall, options }]])];
   const agent = await plane.agent(argv, { name: `asks ${title}`, protocol: 'acp', prompt: 'Go on' });
   await expect.poll(async () => (await plane.get(agent.id)).pending_reviews, SOON).toBe(1);
   const query = { agent_id: agent.id };
@@ -44,7 +44,7 @@ async function requestReview(
   return review;
 }
 
-async function look(more = '', options: { token?: string; screen?: 'phone' } = {}): Promise<Page> {
+async function openApprovals(more = '', options: { token?: string; screen?: 'phone' } = {}): Promise<Page> {
   browser ??= await openBrowser();
   const { page } = await browser.open(plane, options.screen ? { screen: options.screen } : {});
   await signIn(page, plane, options.token ? { token: options.token } : {});
@@ -63,18 +63,18 @@ browserTest(
     await plane.client.call('createUser', { body });
     const { token } = await plane.client.call('login', { body: { username: 'leo', password: PASSWORD } });
     const review = await requestReview('npm publish');
-    const [ana, leo] = await Promise.all([look(), look('', { token })]);
+    const [ana, leo] = await Promise.all([openApprovals(), openApprovals('', { token })]);
     const buttons = [ana, leo].map((page) =>
       card(page, 'npm publish').getByRole('button', { name: 'Allow once' }),
     );
     for (const button of buttons) await button.waitFor();
     // Both answers are given before either is sent.
-    const given = Promise.withResolvers<void>();
+    const both_clicked = Promise.withResolvers<void>();
     let answers = 0;
     for (const page of [ana, leo]) {
       await page.route('**/api/permission-reviews/*/respond', async (route) => {
-        if (++answers === 2) given.resolve();
-        await given.promise;
+        if (++answers === 2) both_clicked.resolve();
+        await both_clicked.promise;
         await route.continue();
       });
     }
@@ -92,7 +92,7 @@ browserTest(
 browserTest('a link focuses its review, and keys move between reviews and answer them', async () => {
   const first = await requestReview('first thing');
   const second = await requestReview('second thing', 'edit');
-  const page = await look(`?review=${second.id}`);
+  const page = await openApprovals(`?review=${second.id}`);
   const focused = () => page.evaluate('document.activeElement.dataset.review ?? null');
   await expect.poll(focused, SOON).toBe(second.id);
   await page.keyboard.press('k');
@@ -110,7 +110,7 @@ browserTest(
   'a review survives a reload and a restart of the plane, and is closed when its agent stops',
   async () => {
     const review = await requestReview('rm -r build');
-    const page = await look();
+    const page = await openApprovals();
     await card(page, 'rm -r build').waitFor();
     await plane.kill();
     await plane.start();
@@ -132,7 +132,7 @@ browserTest(
 
 browserTest('a review can be read while offline, with disabled buttons and the reason', async () => {
   await requestReview('npm test');
-  const page = await look('', { screen: 'phone' });
+  const page = await openApprovals('', { screen: 'phone' });
   const button = card(page, 'npm test').getByRole('button', { name: 'Allow once' });
   await button.waitFor();
   await page.context().setOffline(true);
@@ -151,7 +151,7 @@ browserTest(
       await requestReview('two', 'edit'),
       await requestReview('three'),
     ];
-    const page = await look();
+    const page = await openApprovals();
     for (const title of ['one', 'two']) await page.getByRole('checkbox', { name: `Select ${title}` }).check();
     const many = page.getByRole('region', { name: 'Answer the selected requests' });
     const names = await many.locator('bdi').evaluateAll((all) => all.map((one) => one.textContent));
@@ -167,7 +167,7 @@ browserTest(
 browserTest('filters are part of the URL, and cancelling the turn cancels its review', async () => {
   const edit = await requestReview('an edit', 'edit');
   await requestReview('a command');
-  const page = await look('?kind=edit');
+  const page = await openApprovals('?kind=edit');
   await card(page, 'an edit').waitFor();
   expect(await waiting(page).getByRole('article').count()).toBe(1);
   await card(page, 'an edit').getByRole('button', { name: 'Cancel turn' }).click();
@@ -186,7 +186,7 @@ browserTest(
     const argv = [process.execPath, scripted, 'acts_alone'];
     const { id } = await plane.agent(argv, { name: 'alone', protocol: 'acp', prompt: 'Go on' });
     await expect.poll(async () => (await plane.get(id)).asks, SOON).toBe('acts');
-    const page = await look();
+    const page = await openApprovals();
     await card(page, 'a command').getByText('asks before acting').waitFor();
     await page.getByText('alone acts on its own: its actions do not wait for approval.').waitFor();
     await page.getByRole('link', { name: 'alone' }).click();

@@ -26,36 +26,36 @@ browserTest('the badge shows each state of the connection with its exact text', 
   const { page } = await browser.open(plane);
   await signIn(page, plane, { origin });
   const badge = page.locator('[data-badge]:visible');
-  const says = (text: string) => badge.getByText(text, { exact: true }).waitFor();
+  const untilBadge = (text: string) => badge.getByText(text, { exact: true }).waitFor();
   await page.goto(`${origin}/agents`);
-  await says('Online · SSE idle');
+  await untilBadge('Online · SSE idle');
   expect(await badge.getAttribute('role')).toBe('status');
 
   // Loads every part of the page before the network stalls.
   const link = page.getByRole('link', { name: agent.name }).locator('visible=true');
   await link.click();
-  await says('Online · SSE connected');
+  await untilBadge('Online · SSE connected');
   await page.getByRole('link', { name: 'Agents' }).locator('visible=true').click();
-  await says('Online · SSE idle');
+  await untilBadge('Online · SSE idle');
 
   proxy.hold('down');
   await link.click();
-  await says('Online · SSE connecting');
+  await untilBadge('Online · SSE connecting');
   proxy.release();
-  await says('Online · SSE connected');
+  await untilBadge('Online · SSE connected');
 
   proxy.hold('down', 'up');
   proxy.cut();
-  await says('Online · SSE reconnecting');
+  await untilBadge('Online · SSE reconnecting');
   proxy.release();
-  await says('Online · SSE connected');
+  await untilBadge('Online · SSE connected');
 
   await page.context().setOffline(true);
-  await says('Offline · SSE disconnected');
+  await untilBadge('Offline · SSE disconnected');
   await page.context().setOffline(false);
-  await says('Online · SSE connected');
+  await untilBadge('Online · SSE connected');
   await page.goto(`${origin}/agents`);
-  await says('Online · SSE idle');
+  await untilBadge('Online · SSE idle');
 });
 
 browserTest(

@@ -26,7 +26,7 @@ beforeEach(async () => {
 afterEach(() => rm(folder, { recursive: true }));
 
 const write = (name: string, text: string) => writeFile(join(folder, 'src/web', name), text);
-const page = (word: string) => `document.title = ${JSON.stringify(word.repeat(400))};`;
+const page = (text: string) => `document.title = ${JSON.stringify(text.repeat(400))};`;
 const link = () => symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
 const build = (...args: string[]) => run(['node', join(folder, 'scripts/build-web.ts'), ...args], folder);
 const served = (name: string) => readFile(join(folder, 'dist/web', name), 'utf8').catch(() => null);

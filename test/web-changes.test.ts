@@ -21,7 +21,7 @@ afterAll(async () => {
   await plane.close();
 });
 
-const patience = { timeout: 30_000 };
+const slow = { timeout: 30_000 };
 
 browserTest('comments on lines survive a reload, and are sent to the agent as one prompt', async () => {
   const { id: agent_id, workdir } = await plane.client.call('createAgent', {
@@ -41,11 +41,11 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
   await mkdir(join(workdir, 'docs/notes'), { recursive: true });
   await writeFile(join(workdir, 'docs/notes/why.md'), 'because\n');
 
-  const { page, complaints, elsewhere } = await browser.open(plane);
+  const { page, errors, foreign_requests } = await browser.open(plane);
   await signIn(page, plane);
   await page.goto(`${plane.url}/agents/${agent_id}/changes`);
   const files = page.getByRole('navigation', { name: 'Changed files' });
-  await files.getByRole('button', { name: /gone\.ts deleted/ }).waitFor(patience);
+  await files.getByRole('button', { name: /gone\.ts deleted/ }).waitFor(slow);
   await files.getByRole('button', { name: /blob\.bin/ }).click();
   await page.getByText('This is a binary file.').waitFor();
   await files.getByRole('button', { name: /long\.txt/ }).click();
@@ -60,7 +60,7 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
   await page.getByRole('cell', { name: 'because' }).waitFor();
 
   await files.getByRole('button', { name: /cart\.ts modified/ }).click();
-  await page.locator('.token.keyword').getByText('const', { exact: true }).waitFor(patience);
+  await page.locator('.token.keyword').getByText('const', { exact: true }).waitFor(slow);
   await page.locator('.token.number').getByText('0', { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Comment on line 1', exact: true }).click();
   await page.getByRole('textbox', { name: 'Comment on line 1' }).fill('Why not a sum?');
@@ -69,7 +69,7 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
   await page.getByRole('textbox', { name: 'Comment on line 40' }).fill('Keep th');
 
   await page.reload();
-  await page.getByText('Why not a sum?').waitFor(patience);
+  await page.getByText('Why not a sum?').waitFor(slow);
   expect(await files.getByLabel('Viewed: gone.ts').isChecked()).toBe(true);
   await page.getByRole('button', { name: 'Comment on removed line 40' }).click();
   expect(await page.getByRole('textbox', { name: 'Comment on line 40' }).inputValue()).toBe('Keep th');
@@ -90,7 +90,7 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
       '2 comments on your changes:\n\ncart.ts:1\n> const total = 0;\n\nWhy not a sum?\n\ncart.ts:40 (a line that you removed)\n> line 40\n\nKeep this.',
     ],
   ]);
-  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+  expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
   await page.context().close();
 });
 
@@ -101,7 +101,7 @@ browserTest(
     const { page } = await browser.open(plane);
     await signIn(page, plane);
     await page.goto(`${plane.url}/agents/${plain.id}/changes`);
-    await page.getByText('This folder is not a git repository').waitFor(patience);
+    await page.getByText('This folder is not a git repository').waitFor(slow);
     const { id, workdir } = await plane.client.call('createAgent', {
       body: {
         name: 'tidy',
@@ -112,7 +112,7 @@ browserTest(
       },
     });
     await page.goto(`${plane.url}/agents/${id}/changes`);
-    await page.getByText('No changes yet.').waitFor(patience);
+    await page.getByText('No changes yet.').waitFor(slow);
     await writeFile(join(workdir, 'new.ts'), 'one\n');
     await page.getByRole('button', { name: 'Refresh' }).click();
     await page.getByRole('button', { name: 'Comment on line 1', exact: true }).click();

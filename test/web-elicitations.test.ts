@@ -26,8 +26,8 @@ afterAll(async () => {
   await plane.close();
 });
 
-async function elicits(asked?: object): Promise<Elicitation> {
-  const argv = [process.execPath, scripted, 'elicits', ...(asked ? [JSON.stringify(asked)] : [])];
+async function startEliciting(params?: object): Promise<Elicitation> {
+  const argv = [process.execPath, scripted, 'elicits', ...(params ? [JSON.stringify(params)] : [])];
   const agent = await plane.agent(argv, { name: 'deploys', protocol: 'acp', prompt: 'Go on' });
   await expect.poll(async () => (await plane.get(agent.id)).pending_elicitations, SOON).toBe(1);
   const query = { agent_id: agent.id };
@@ -35,7 +35,7 @@ async function elicits(asked?: object): Promise<Elicitation> {
   return elicitation;
 }
 
-async function look(path: string): Promise<Page> {
+async function openPage(path: string): Promise<Page> {
   browser ??= await openBrowser();
   const { page } = await browser.open(plane);
   await signIn(page, plane);
@@ -60,10 +60,10 @@ async function violations(page: Page): Promise<unknown[]> {
 browserTest(
   'a form is opened from its notification, filled in with the keyboard, corrected and sent',
   async () => {
-    const asked = await elicits();
-    const page = await look(`/approvals?elicitation=${asked.id}`);
+    const elicitation = await startEliciting();
+    const page = await openPage(`/approvals?elicitation=${elicitation.id}`);
     const focused = () => page.evaluate('document.activeElement.dataset.elicitation ?? null');
-    await expect.poll(focused, SOON).toBe(asked.id);
+    await expect.poll(focused, SOON).toBe(elicitation.id);
     await expect.poll(() => page.title(), SOON).toBe('(1) Approvals · svc');
     const card = page.getByRole('article', { name: 'How shall I deploy it?' });
     await card.getByText('deploys').waitFor();
@@ -87,8 +87,8 @@ browserTest(
     await name.press('Enter');
     const settled = page.getByRole('article', { name: 'How shall I deploy it?: Sent · ana' });
     await settled.waitFor();
-    await expect.poll(async () => (await get(asked)).delivery, SOON).toBe('written');
-    await page.goto(`${plane.url}/agents/${asked.agent_id}`);
+    await expect.poll(async () => (await get(elicitation)).delivery, SOON).toBe('written');
+    await page.goto(`${plane.url}/agents/${elicitation.agent_id}`);
     const content = {
       name: 'v1',
       mail: 'ana@example.org',
@@ -97,10 +97,10 @@ browserTest(
       region: 'eu',
       checks: ['test'],
     };
-    const log = plane.client.all('getLog', { params: { agent_id: asked.agent_id } });
+    const log = plane.client.all('getLog', { params: { agent_id: elicitation.agent_id } });
     let answer: EventRecord | undefined;
     for await (const event of log as AsyncIterable<EventRecord>) {
-      if (event.direction === 'to_agent' && event.elicitation_id === asked.id) answer = event;
+      if (event.direction === 'to_agent' && event.elicitation_id === elicitation.id) answer = event;
     }
     expect(answer).toMatchObject({ answered_by: 'ana', payload: { result: { action: 'accept', content } } });
     await settled.waitFor();
@@ -111,8 +111,8 @@ browserTest(
 browserTest(
   'a URL is shown with its real host, opens in an isolated page, and is done when the agent says so',
   async () => {
-    const asked = await elicits(link('https://p\u0430ypal.example/login?x=1'));
-    const page = await look(`/agents/${asked.agent_id}`);
+    const elicitation = await startEliciting(link('https://p\u0430ypal.example/login?x=1'));
+    const page = await openPage(`/agents/${elicitation.agent_id}`);
     const card = page.getByRole('article', { name: 'Sign in to the registry' });
     await card.getByText('xn--pypal-4ve.example', { exact: true }).waitFor();
     await card.getByText('https://xn--pypal-4ve.example/login?x=1', { exact: true }).waitFor();
@@ -120,7 +120,7 @@ browserTest(
     expect(await open.getAttribute('rel')).toBe('noopener noreferrer');
     expect(await violations(page)).toEqual([]);
     // Showing the URL neither fetches nor answers it.
-    expect((await get(asked)).status).toBe('pending');
+    expect((await get(elicitation)).status).toBe('pending');
     await page
       .context()
       .route('https://xn--pypal-4ve.example/**', (route) => route.fulfill({ body: 'hello' }));
@@ -129,17 +129,20 @@ browserTest(
     expect(opened.url()).toBe('https://xn--pypal-4ve.example/login?x=1');
     expect(await opened.evaluate('[window.opener, document.referrer]')).toEqual([null, '']);
     await page.getByRole('article', { name: 'Sign in to the registry: Done · ana' }).waitFor();
-    expect(await get(asked)).toMatchObject({ status: 'accepted', answered_by: 'ana' });
+    expect(await get(elicitation)).toMatchObject({ status: 'accepted', answered_by: 'ana' });
     await page.context().close();
   },
 );
 
 browserTest('a form’s content is shown as text, and one click declines it', async () => {
   const evil = '<img src=x onerror="document.title=1">\u202e';
-  const words = { title: evil, description: evil };
-  const property = { type: 'string', ...words, oneOf: [{ const: 'a', ...words }] };
-  const asked = await elicits({ message: evil, requestedSchema: { ...words, properties: { a: property } } });
-  const page = await look('/approvals');
+  const evil_texts = { title: evil, description: evil };
+  const property = { type: 'string', ...evil_texts, oneOf: [{ const: 'a', ...evil_texts }] };
+  const elicitation = await startEliciting({
+    message: evil,
+    requestedSchema: { ...evil_texts, properties: { a: property } },
+  });
+  const page = await openPage('/approvals');
   const card = page.getByRole('article');
   const shown = '<img src=x onerror="document.title=1">⟦U+202E⟧';
   await card.getByText(shown, { exact: true }).first().waitFor();
@@ -147,18 +150,18 @@ browserTest('a form’s content is shown as text, and one click declines it', as
   expect(await card.innerText()).not.toContain('\u202e');
   await card.getByRole('button', { name: 'Decline' }).click();
   await page.getByText('Declined · ana').waitFor();
-  expect(await get(asked)).toMatchObject({ status: 'declined' });
+  expect(await get(elicitation)).toMatchObject({ status: 'declined' });
   await expect.poll(() => page.title(), SOON).toBe('Approvals · svc');
   await page.context().close();
 });
 
 browserTest('a second answer shows who was first instead of an error', async () => {
-  const asked = await elicits(link('https://example.org/'));
-  const page = await look('/approvals');
+  const elicitation = await startEliciting(link('https://example.org/'));
+  const page = await openPage('/approvals');
   const decline = page.getByRole('article').getByRole('button', { name: 'Decline' });
   await decline.waitFor();
   await page.route('**/api/elicitations/*/respond', async (route) => {
-    const params = { elicitation_id: asked.id };
+    const params = { elicitation_id: elicitation.id };
     await plane.client.call('respondElicitation', { params, body: { action: 'cancel' } });
     await route.continue();
   });

@@ -9,7 +9,13 @@ import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { WITH_NODES } from '../src/testing/agent-node.ts';
-import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
+import {
+  browserTest,
+  openBrowser,
+  signIn,
+  type TestBrowser,
+  type WatchedPage,
+} from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { makeRepository } from '../src/testing/repository.ts';
 
@@ -74,8 +80,11 @@ beforeAll(async () => {
   const team = await client.call('createTeam', { body: { name: 'crew', spec } });
   const params = { team_id: team.id };
   const task = await client.call('createTask', { params, body: { title: 'Paint the shed' } });
-  const said = { params: { ...params, task_id: task.id }, body: { route: 'broadcast', text: 'Hello all' } };
-  await client.call('sendMessage', said as never);
+  const message = {
+    params: { ...params, task_id: task.id },
+    body: { route: 'broadcast', text: 'Hello all' },
+  };
+  await client.call('sendMessage', message as never);
   const run = await client.call('createRun', { params, body: { input: { title: 'one' } } });
   while ((await plane.get(reviewed.id)).pending_reviews === 0) await sleep(100);
   const changed = '/** All. */\nexport const total: number = 1;\nexport const unit = "piece";\n';
@@ -108,7 +117,7 @@ async function findings(page: Page, runOnly: string[]): Promise<string[]> {
 }
 
 /** Themes differ only in colours, so the second theme of a width is checked only for those. */
-const looks = [
+const variants = [
   { colorScheme: 'light', width: 1280, rules: RULES },
   { colorScheme: 'dark', width: 1280, rules: COLOUR_RULES },
   { colorScheme: 'dark', width: 320, rules: RULES },
@@ -127,7 +136,7 @@ async function problemsOf(page: Page): Promise<Record<string, string[]>> {
   await page.evaluate(axe.source);
   await page.evaluate(WITHOUT_TRANSITIONS);
   const wrong: Record<string, string[]> = {};
-  for (const { colorScheme, width, rules } of looks) {
+  for (const { colorScheme, width, rules } of variants) {
     await page.emulateMedia({ colorScheme });
     await page.setViewportSize({ width, height: 800 });
     await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe(colorScheme);
@@ -140,7 +149,7 @@ async function problemsOf(page: Page): Promise<Record<string, string[]>> {
 }
 
 describe('axe finds no problem, light and dark, narrow and wide, on', () => {
-  let watched: Watched | undefined;
+  let watched: WatchedPage | undefined;
   /** Content that appears late on a screen. */
   const late: Record<string, string> = { 'Agent: changes': '.token.keyword' };
   for (const [name, path] of Object.entries(places))
@@ -150,14 +159,14 @@ describe('axe finds no problem, light and dark, narrow and wide, on', () => {
         watched = await browser.open(plane);
         await signIn(watched.page, plane);
       }
-      const { page, complaints } = watched;
+      const { page, errors } = watched;
       await page.setViewportSize({ width: 1280, height: 800 });
       await page.goto(plane.url + path());
       await page.getByRole('heading', { level: 1 }).first().waitFor();
       await expect.poll(() => page.getByLabel('Loading').count(), { timeout: 30_000 }).toBe(0);
       if (late[name] !== undefined) await page.locator(late[name]).first().waitFor();
       expect(await problemsOf(page)).toEqual({});
-      expect(complaints.splice(0)).toEqual([]);
+      expect(errors.splice(0)).toEqual([]);
     });
 });
 

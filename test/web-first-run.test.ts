@@ -37,7 +37,7 @@ browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
   'a new user gets from the printed link to the diff of the first agent, on the screen of a %s',
   async (screen) => {
     const { url, pin } = await challenge();
-    const { page, complaints, elsewhere } = await browser!.open(plane, { screen });
+    const { page, errors, foreign_requests } = await browser!.open(plane, { screen });
     await page.goto(url);
     // The link's secret does not stay in the URL.
     await page.waitForURL(`${plane.url}/join`);
@@ -59,7 +59,7 @@ browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
     // On a phone the list of files comes first.
     await page.getByText('svc-demo.md').locator('visible=true').last().click();
     await page.locator('.diff-code-insert').first().waitFor();
-    expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+    expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
   },
 );
 

@@ -1,12 +1,18 @@
 /** Keyboard shortcuts in a real browser: the palette everywhere, single keys only outside of text fields and when turned on. */
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
-import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
+import {
+  browserTest,
+  openBrowser,
+  signIn,
+  type TestBrowser,
+  type WatchedPage,
+} from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
 let browser: TestBrowser | undefined;
-let watched: Watched | undefined;
+let watched: WatchedPage | undefined;
 let page: Page;
 beforeAll(async () => {
   plane = await TestPlane.open();
@@ -24,9 +30,9 @@ beforeEach(async () => {
   await signIn(page, plane);
 });
 afterEach(async () => {
-  const { complaints, elsewhere } = watched!;
+  const { errors, foreign_requests } = watched!;
   await page.context().close();
-  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+  expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
 });
 
 const go = async (path: string, heading: string | RegExp) => {

@@ -6,7 +6,13 @@ import type { Page } from 'playwright-core';
 import { parse } from 'smol-toml';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
-import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
+import {
+  browserTest,
+  openBrowser,
+  signIn,
+  type TestBrowser,
+  type WatchedPage,
+} from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
@@ -23,7 +29,7 @@ afterAll(async () => {
   await plane.close();
 });
 
-async function open(path: string, token = plane.token): Promise<Watched> {
+async function open(path: string, token = plane.token): Promise<WatchedPage> {
   browser ??= await openBrowser();
   const watched = await browser.open(plane);
   await signIn(watched.page, plane, { token });
@@ -50,7 +56,7 @@ browserTest('only root sees nodes', async () => {
 });
 
 browserTest('the token is hidden until it is revealed, and is replaced when it is rotated', async () => {
-  const { page, complaints } = await open('/nodes');
+  const { page, errors } = await open('/nodes');
   await page.getByText('No other nodes.').waitFor();
   await row(page, 'main').getByText('connected').waitFor();
   await page.getByRole('button', { name: 'Join node with token' }).click();
@@ -61,7 +67,7 @@ browserTest('the token is hidden until it is revealed, and is replaced when it i
   expect(await toml.inputValue()).not.toContain(real);
   await page.getByRole('button', { name: 'Show token' }).click();
   expect(await token.inputValue()).toBe(real);
-  await page.getByLabel('Node id').fill('gpu-1');
+  await page.getByLabel('Node ID').fill('gpu-1');
   expect(parse(await toml.inputValue())).toMatchObject({
     server: { role: 'node', node_id: 'gpu-1' },
     internal_grpc: { bootstrap: { token: real } },
@@ -70,7 +76,7 @@ browserTest('the token is hidden until it is revealed, and is replaced when it i
   await page.getByRole('button', { name: 'Rotate token', exact: true }).click();
   await expect.poll(() => token.inputValue(), { timeout: 20_000 }).not.toBe(real);
   expect((await plane.client.call('getBootstrapToken')).token).toBe(await token.inputValue());
-  expect(complaints).toEqual([]);
+  expect(errors).toEqual([]);
   await page.context().close();
 });
 
@@ -87,17 +93,17 @@ browserTest(
     await page.getByRole('button', { name: 'Register node', exact: true }).first().click();
     const dialog = page.getByRole('dialog');
     const submit = dialog.getByRole('button', { name: 'Register node', exact: true });
-    await dialog.getByLabel('Id').fill('main');
+    await dialog.getByLabel('ID').fill('main');
     await dialog.getByLabel('Target').fill('http://127.0.0.1');
     await submit.click();
     await dialog.getByText('agent node id is reserved').waitFor();
-    expect(await dialog.getByLabel('Id').getAttribute('aria-invalid')).toBe('true');
-    await dialog.getByLabel('Id').fill('gpu-1');
+    expect(await dialog.getByLabel('ID').getAttribute('aria-invalid')).toBe('true');
+    await dialog.getByLabel('ID').fill('gpu-1');
     await submit.click();
     await dialog.getByText('grpc_target must be https://<host>:<port>').waitFor();
     expect(await dialog.getByLabel('Target').getAttribute('aria-invalid')).toBe('true');
     await page.reload();
-    expect(await dialog.getByLabel('Id').inputValue()).toBe('gpu-1');
+    expect(await dialog.getByLabel('ID').inputValue()).toBe('gpu-1');
     await dialog.getByLabel('Target').fill(node.target);
     await dialog.getByLabel('Worktree root').fill('/nowhere/at/all');
     await submit.click();

@@ -6,7 +6,13 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
+import {
+  browserTest,
+  openBrowser,
+  signIn,
+  type TestBrowser,
+  type WatchedPage,
+} from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
@@ -30,22 +36,22 @@ afterAll(async () => {
   await plane.close();
 });
 
-async function opened(path: string): Promise<Watched> {
+async function opened(path: string): Promise<WatchedPage> {
   const watched = await browser.open(plane);
   await signIn(watched.page, plane);
   await watched.page.goto(plane.url + path);
   return watched;
 }
 
-const patience = { timeout: 30_000 };
+const slow = { timeout: 30_000 };
 const SCROLLER = `document.querySelector('section[aria-label="Output"]')`;
 const scroller = (page: Page) => page.getByRole('region', { name: 'Output' });
 const line = (page: Page, n: number) => page.locator(`[data-line="${n}"]`);
 const nodes = (page: Page) => page.evaluate('document.querySelectorAll("*").length');
 
 browserTest('a search covers all of a hundred thousand lines, of which few are rendered', async () => {
-  const { page, complaints } = await opened(`/agents/${long}/output`);
-  await page.getByText('100,000 lines').waitFor(patience);
+  const { page, errors } = await opened(`/agents/${long}/output`);
+  await page.getByText('100,000 lines').waitFor(slow);
   await line(page, 100_000).waitFor();
   expect(await nodes(page)).toBeLessThanOrEqual(400);
   await page.keyboard.press('Control+f');
@@ -67,14 +73,14 @@ browserTest('a search covers all of a hundred thousand lines, of which few are r
   await page.evaluate(`${SCROLLER}.scrollTop = ${SCROLLER}.scrollHeight / 2`);
   await line(page, 50_000).waitFor();
   expect(await nodes(page)).toBeLessThanOrEqual(400);
-  expect(complaints).toEqual([]);
+  expect(errors).toEqual([]);
   await page.context().close();
 });
 
 browserTest('a range of lines has a URL that opens in a new tab, and is copied exactly', async () => {
   const { page } = await opened(`/agents/${long}/output#L200-L240`);
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: plane.url });
-  await line(page, 200).waitFor(patience);
+  await line(page, 200).waitFor(slow);
   await page.getByText('Lines 200 to 240').waitFor();
   expect(await line(page, 200).getAttribute('data-chosen')).toBe('true');
   expect(await line(page, 199).getAttribute('data-chosen')).toBeNull();
@@ -103,8 +109,8 @@ browserTest('hostile output stays text', async () => {
   await writeFile(join(plane.work, 'hostile.txt'), `${hostile}\n`);
   const { id } = await plane.agent('cat hostile.txt');
   await plane.finished(id);
-  const { page, complaints, elsewhere } = await opened(`/agents/${id}/output`);
-  await line(page, 1).getByText('<img src=http://198.51.100.1/x').waitFor(patience);
+  const { page, errors, foreign_requests } = await opened(`/agents/${id}/output`);
+  await line(page, 1).getByText('<img src=http://198.51.100.1/x').waitFor(slow);
   await line(page, 2).getByText('after escapes').waitFor();
   await line(page, 3).getByText('<U+202E>detrevni').waitFor();
   expect(await line(page, 4).textContent()).toBe('4a link');
@@ -113,7 +119,7 @@ browserTest('hostile output stays text', async () => {
   await page.goto(`${plane.url}/agents/${id}/events`);
   await page.getByRole('button', { name: /output.*img/ }).click();
   await page.locator('pre', { hasText: '\\u202edetrevni' }).waitFor();
-  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+  expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
   await page.context().close();
 });
 
@@ -126,7 +132,7 @@ browserTest('new lines do not move a reader who scrolled up, and End jumps to th
     });
   await print(1, 300);
   const { page } = await opened(`/agents/${id}/output`);
-  await line(page, 300).waitFor(patience);
+  await line(page, 300).waitFor(slow);
   await scroller(page).hover();
   await page.mouse.wheel(0, -2000);
   await page.getByRole('button', { name: 'Jump to latest' }).waitFor();
@@ -134,26 +140,26 @@ browserTest('new lines do not move a reader who scrolled up, and End jumps to th
   const before = await top();
   expect(before).toBeGreaterThan(0);
   await print(301, 800);
-  await page.getByRole('button', { name: '500 new' }).waitFor(patience);
+  await page.getByRole('button', { name: '500 new' }).waitFor(slow);
   expect(await top()).toBe(before);
   await page.keyboard.press('End');
   await line(page, 800).waitFor();
 
   await page.getByLabel('Standard input').fill('a line of mine');
   await page.getByRole('button', { name: 'Send' }).click();
-  await line(page, 801).getByText('a line of mine').waitFor(patience);
+  await line(page, 801).getByText('a line of mine').waitFor(slow);
   // The line may appear before the response to its request.
   await expect.poll(() => page.getByLabel('Standard input').inputValue()).toBe('');
   await page.getByRole('button', { name: 'Close input' }).click();
-  await page.getByText('exit 0').waitFor(patience);
+  await page.getByText('exit 0').waitFor(slow);
   expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true);
   await page.context().close();
 });
 
 browserTest('an event has a URL, which search results and the timeline link to', async () => {
-  const { page, complaints } = await opened(`/agents/${long}/events#e5`);
+  const { page, errors } = await opened(`/agents/${long}/events#e5`);
   const marked = page.locator('[data-marked]');
-  await marked.waitFor(patience);
+  await marked.waitFor(slow);
   expect(await marked.getAttribute('data-seq')).toBe('5');
   await marked.locator('pre', { hasText: '"seq": 5' }).waitFor();
   await page.getByLabel('Search what the agent wrote').fill('needle');
@@ -165,7 +171,7 @@ browserTest('an event has a URL, which search results and the timeline link to',
       if (found === 0) await page.getByRole('button', { name: 'Close search results' }).click();
       if (found === 0) await page.getByLabel('Search what the agent wrote').fill('needle');
       return found;
-    }, patience)
+    }, slow)
     .toBe(1);
   await page.getByRole('link', { name: /rare needle/ }).click();
   await page.locator('[data-marked]', { hasText: 'rare needle' }).waitFor();
@@ -174,7 +180,7 @@ browserTest('an event has a URL, which search results and the timeline link to',
     .getByRole('link', { name: /^Session 1 · completed, exit 0/ })
     .first()
     .click();
-  await page.locator('[data-marked][data-seq="1"]').waitFor(patience);
-  expect(complaints).toEqual([]);
+  await page.locator('[data-marked][data-seq="1"]').waitFor(slow);
+  expect(errors).toEqual([]);
   await page.context().close();
 });

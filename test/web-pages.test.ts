@@ -39,18 +39,18 @@ browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
   'a user who is not signed in is asked to sign in, on the screen of a %s',
   async (screen) => {
     browser ??= await openBrowser();
-    const { page, complaints, elsewhere } = await browser.open(plane, { screen });
+    const { page, errors, foreign_requests } = await browser.open(plane, { screen });
     await page.goto(`${plane.url}/agents`);
     await page.getByLabel('Password').waitFor();
     expect(await page.evaluate('innerWidth')).toBe(screens[screen].viewport.width);
-    expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+    expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
     await page.context().close();
   },
 );
 
 browserTest('a signed-in user can open any URL and reload it', async () => {
   browser ??= await openBrowser();
-  const { page, complaints, elsewhere } = await browser.open(plane);
+  const { page, errors, foreign_requests } = await browser.open(plane);
   await signIn(page, plane);
   await page.goto(`${plane.url}/nodes`);
   await page.getByRole('navigation').first().waitFor();
@@ -58,7 +58,7 @@ browserTest('a signed-in user can open any URL and reload it', async () => {
   await page.getByRole('navigation').first().waitFor();
   expect(new URL(page.url()).pathname).toBe('/nodes');
   expect(await page.getByLabel('Password').count()).toBe(0);
-  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+  expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
   await page.context().close();
 });
 

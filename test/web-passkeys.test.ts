@@ -8,7 +8,13 @@ import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { Client } from '../src/client/client.ts';
-import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
+import {
+  browserTest,
+  openBrowser,
+  signIn,
+  type TestBrowser,
+  type WatchedPage,
+} from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
@@ -35,7 +41,7 @@ async function passwordToken(): Promise<string> {
   return (await new Client({ url: plane.url }).call('login', { body: ROOT })).token;
 }
 
-async function open(): Promise<Watched> {
+async function open(): Promise<WatchedPage> {
   const watched = await browser!.open(plane);
   opened.push(watched.page);
   return watched;
@@ -78,7 +84,7 @@ browserTest(
   'a passkey is offered after joining, signs in with one click, and can be renamed and removed',
   async () => {
     const { url, pin } = JSON.parse(await readFile(joinFile(), 'utf8'));
-    const { page, complaints } = await open();
+    const { page, errors } = await open();
     await page.addInitScript(WITHOUT_AUTOFILL);
     const key = await plugIn(page);
     await page.goto(url.replace('127.0.0.1', 'localhost'));
@@ -119,7 +125,7 @@ browserTest(
     await signOut(page);
     await page.getByRole('button', { name: 'Use a passkey' }).click();
     await page.getByText('passkey was not accepted', { exact: true }).waitFor();
-    expect(complaints.filter((complaint) => !complaint.includes('Failed to load resource'))).toEqual([]);
+    expect(errors.filter((error) => !error.includes('Failed to load resource'))).toEqual([]);
   },
 );
 
@@ -132,11 +138,11 @@ browserTest('a passkey that was added in the settings signs in from the form wit
   await page.getByRole('button', { name: 'Add a passkey' }).click();
   const dialog = page.getByRole('dialog');
   await dialog.getByLabel('Name').fill('Security key');
-  await dialog.getByRole('button', { name: 'Add passkey' }).click();
+  await dialog.getByRole('button', { name: 'Add a passkey' }).click();
   await page.getByText('Security key', { exact: true }).waitFor();
   // The same device does not create a second passkey.
   await page.getByRole('button', { name: 'Add a passkey' }).click();
-  await dialog.getByRole('button', { name: 'Add passkey' }).click();
+  await dialog.getByRole('button', { name: 'Add a passkey' }).click();
   await dialog.getByText('This device already has a passkey for your account.').waitFor();
   await dialog.getByRole('button', { name: 'Cancel' }).click();
 

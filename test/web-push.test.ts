@@ -64,8 +64,8 @@ async function phone(token = plane.token): Promise<Phone> {
   const { page } = await browser.open(plane, { service_worker: true });
   opened.push(page);
   await page.context().grantPermissions(['notifications'], { origin: plane.url });
-  const given = devices.map(({ endpoint, keys }) => ({ endpoint, keys }));
-  await page.context().addInitScript(`{${SUBSCRIBES.replace('DEVICES', JSON.stringify(given))}}`);
+  const subscriptions = devices.map(({ endpoint, keys }) => ({ endpoint, keys }));
+  await page.context().addInitScript(`{${SUBSCRIBES.replace('DEVICES', JSON.stringify(subscriptions))}}`);
   await signIn(page, plane, { token });
   await page.goto(`${plane.url}/settings/notifications`);
   return { page, devices };
@@ -131,21 +131,21 @@ async function workerOf(page: Page): Promise<Worker> {
   return context.serviceWorkers()[0] ?? (await context.waitForEvent('serviceworker'));
 }
 
-function asks(): Promise<Conversation> {
+function startDemoConversation(): Promise<Conversation> {
   const argv = [SVC, 'demo-agent', '--speed', '0', '--state', join(plane.folder, 'demo')];
   return Conversation.start(plane, argv, { prompt: 'Write a note' });
 }
 
 fullBrowserTest('a review of an agent appears on the phone, and a tap opens it', async () => {
-  const mine = await phone();
-  const { page } = mine;
-  const device = await turnOn(mine);
+  const my_phone = await phone();
+  const { page } = my_phone;
+  const device = await turnOn(my_phone);
   await page.getByRole('button', { name: 'Send test' }).click();
   await page.getByText('Test sent.').waitFor();
-  expect(await device.gets(1)).toMatchObject({ kind: 'test' });
+  expect(await device.untilMessages(1)).toMatchObject({ kind: 'test' });
 
-  const conversation = await asks();
-  const message = await device.gets(2);
+  const conversation = await startDemoConversation();
+  const message = await device.untilMessages(2);
   const [review] = await conversation.pending();
   expect(message).toMatchObject({ title: 'talks needs you', path: `/approvals?review=${review!.id}` });
   const cdp = await page.context().newCDPSession(page);
@@ -164,24 +164,24 @@ fullBrowserTest('a review of an agent appears on the phone, and a tap opens it',
     .first()
     .click();
   await expect.poll(async () => (await conversation.reviews())[0]!.status, SOON).toBe('answered');
-  expect(await device.gets(3)).toMatchObject({ kind: 'closed', tag });
+  expect(await device.untilMessages(3)).toMatchObject({ kind: 'closed', tag });
   await conversation.close();
 });
 
 fullBrowserTest('an answer from elsewhere replaces the notification silently', async () => {
-  const mine = await phone();
-  const { page } = mine;
-  const device = await turnOn(mine);
+  const my_phone = await phone();
+  const { page } = my_phone;
+  const device = await turnOn(my_phone);
   const worker = await workerOf(page);
   const cdp = await page.context().newCDPSession(page);
-  const conversation = await asks();
-  const message = await device.gets(1);
+  const conversation = await startDemoConversation();
+  const message = await device.untilMessages(1);
   // No page of the service is open.
   await page.goto('about:blank');
   await deliver(cdp, worker, message);
   await expect.poll(() => shown(worker), SOON).toMatchObject([{ body: message.body }]);
   await conversation.respond(message.path.split('=')[1]!, { decision: 'allow' });
-  await deliver(cdp, worker, await device.gets(2));
+  await deliver(cdp, worker, await device.untilMessages(2));
   await expect
     .poll(() => shown(worker), SOON)
     .toMatchObject([{ tag: message.tag, body: 'Answered by ana', silent: true }]);
@@ -189,9 +189,9 @@ fullBrowserTest('an answer from elsewhere replaces the notification silently', a
 });
 
 fullBrowserTest('a device chooses its notifications, and subscribes again after a key rotation', async () => {
-  const mine = await phone();
-  const { page, devices } = mine;
-  const first = await turnOn(mine);
+  const my_phone = await phone();
+  const { page, devices } = my_phone;
+  const first = await turnOn(my_phone);
   const list = () => plane.client.call('listPushSubscriptions') as Promise<object[]>;
   const here = async () =>
     (await list()).find((one) =>
@@ -213,15 +213,15 @@ fullBrowserTest('a device chooses its notifications, and subscribes again after 
   });
   devices[1]!.public_key = (await plane.client.call('getPushKey')).public_key;
   await plane.client.call('testPush', { body: {} });
-  await devices[1]!.gets(1);
+  await devices[1]!.untilMessages(1);
   expect(first.messages).toEqual([]);
 });
 
 fullBrowserTest('signing out removes the subscription from the browser and from the service', async () => {
   const { token } = await plane.client.call('login', { body: ROOT });
-  const mine = await phone(token);
-  const { page } = mine;
-  const { fingerprint } = await turnOn(mine);
+  const my_phone = await phone(token);
+  const { page } = my_phone;
+  const { fingerprint } = await turnOn(my_phone);
   const known = async () =>
     ((await plane.client.call('listPushSubscriptions')) as unknown as TestDevice[]).some(
       (one) => one.fingerprint === fingerprint,

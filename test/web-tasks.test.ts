@@ -4,7 +4,13 @@
  */
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
+import {
+  browserTest,
+  openBrowser,
+  signIn,
+  type TestBrowser,
+  type WatchedPage,
+} from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
@@ -27,17 +33,17 @@ const create = async (title: string, team = team_id) =>
 const get = (task_id: string) => plane.client.call('getTask', { params: { team_id, task_id } });
 const set = (task_id: string, status: 'in_progress' | 'completed') =>
   plane.client.call('updateTask', { params: { team_id, task_id }, body: { status } });
-const say = (task_id: string, text: string, reply_to?: number) =>
+const sendMessage = (task_id: string, text: string, reply_to?: number) =>
   plane.client.call('sendMessage', {
     params: { team_id, task_id },
     body: { route: 'broadcast', text, ...(reply_to !== undefined && { reply_to }) },
   });
-const said = async (task_id: string, team = team_id) => {
+const listTexts = async (task_id: string, team = team_id) => {
   const messages = await plane.client.call('listMessages', { params: { team_id: team, task_id } });
   return (messages as { text: string | null }[]).map(({ text }) => text);
 };
 
-async function open(path: string, screen: 'desk' | 'phone' = 'desk'): Promise<Watched> {
+async function open(path: string, screen: 'desk' | 'phone' = 'desk'): Promise<WatchedPage> {
   browser ??= await openBrowser();
   const watched = await browser.open(plane, { screen });
   await signIn(watched.page, plane);
@@ -52,7 +58,7 @@ const texts = (page: Page) => log(page).locator('li p.text-prose').allTextConten
 
 browserTest('a card can be moved with keys and with its menu, and keeps the focus', async () => {
   const id = await create('Moved by hand');
-  const { page, complaints } = await open(`/tasks?team=${team_id}`);
+  const { page, errors } = await open(`/tasks?team=${team_id}`);
   const card = page.getByRole('link', { name: 'Moved by hand' });
   const focused = () => page.evaluate('document.activeElement.closest("li")?.textContent ?? ""');
   await column(page, 'To do').getByRole('link', { name: 'Moved by hand' }).focus();
@@ -71,7 +77,7 @@ browserTest('a card can be moved with keys and with its menu, and keeps the focu
   await column(page, 'Needs you').getByRole('link', { name: 'Moved by hand' }).waitFor();
   await soon(async () => (await get(id)).status).toBe('in_review');
   await soon(focused).toContain('Moved by hand');
-  expect(complaints).toEqual([]);
+  expect(errors).toEqual([]);
   await page.context().close();
 });
 
@@ -180,7 +186,7 @@ browserTest('a conflicting edit shows both versions and loses neither', async ()
   await dialog.getByText('task changed concurrently; reload and retry').waitFor();
   await dialog.getByText('Paint it green').waitFor();
   expect(await page.getByLabel('Title').inputValue()).toBe('Paint it blue');
-  await dialog.getByRole('button', { name: 'Save mine' }).click();
+  await dialog.getByRole('button', { name: 'Overwrite with mine' }).click();
   await page.getByRole('heading', { level: 2, name: 'Paint it blue' }).waitFor();
   expect((await get(id)).title).toBe('Paint it blue');
   await page.context().close();
@@ -231,13 +237,13 @@ browserTest('a draft survives a reload, and a lost response does not send the me
   expect(await message.inputValue()).toBe('only once');
   await message.press('Control+Enter');
   await soon(() => message.inputValue()).toBe('');
-  expect(await said(id)).toEqual(['only once']);
+  expect(await listTexts(id)).toEqual(['only once']);
   expect(await texts(page)).toEqual(['only once']);
   // Sending the same text again creates another message.
   await message.fill('only once');
   await message.press('Control+Enter');
   await soon(() => texts(page)).toEqual(['only once', 'only once']);
-  expect(await said(id)).toEqual(['only once', 'only once']);
+  expect(await listTexts(id)).toEqual(['only once', 'only once']);
   await page.context().close();
 });
 
@@ -248,16 +254,16 @@ browserTest(
     const all: string[] = [];
     for (let n = 1; n <= 130; n++) {
       all.push(`message ${n}`);
-      await say(id, `message ${n}`);
+      await sendMessage(id, `message ${n}`);
     }
-    const { page, complaints } = await open(`/tasks?team=${team_id}&task=${id}`);
+    const { page, errors } = await open(`/tasks?team=${team_id}&task=${id}`);
     await log(page).getByText('message 130', { exact: true }).waitFor();
     expect(await texts(page)).toEqual(all.slice(-50));
     const BOX = `document.querySelector('[role="log"]')`;
     const isAtEnd = () =>
       page.evaluate(`((box) => box.scrollHeight - box.scrollTop - box.clientHeight < 2)(${BOX})`);
     await soon(isAtEnd).toBe(true);
-    await say(id, 'and one more');
+    await sendMessage(id, 'and one more');
     await log(page).getByText('and one more').waitFor();
     await soon(isAtEnd).toBe(true);
 
@@ -267,7 +273,7 @@ browserTest(
     await log(page).getByText('message 31', { exact: true }).waitFor({ state: 'attached' });
     const where = async () => (await eye.boundingBox())!.y;
     const before = await where();
-    await say(id, 'unseen');
+    await sendMessage(id, 'unseen');
     await page.getByRole('button', { name: '1 new' }).waitFor();
     expect(await where()).toBe(before);
     await page.getByRole('button', { name: '1 new' }).click();
@@ -279,23 +285,23 @@ browserTest(
       await page.waitForTimeout(50);
     }
     expect(await texts(page)).toEqual([...all, 'and one more', 'unseen']);
-    expect(complaints).toEqual([]);
+    expect(errors).toEqual([]);
     await page.context().close();
   },
 );
 
 browserTest('a search finds messages, and a thread shows a message with its replies', async () => {
   const id = await create('Found again');
-  const first = await say(id, 'the chimney smokes');
-  await say(id, 'the door creaks');
-  await say(id, 'it needs a sweep', first.id);
+  const first = await sendMessage(id, 'the chimney smokes');
+  await sendMessage(id, 'the door creaks');
+  await sendMessage(id, 'it needs a sweep', first.id);
   const { page } = await open(`/tasks?team=${team_id}&task=${id}`);
   await page.getByRole('searchbox', { name: 'Search this thread' }).fill('door');
   await soon(() => texts(page)).toEqual(['the door creaks']);
   expect(new URL(page.url()).searchParams.get('q')).toBe('door');
   await page.getByRole('searchbox', { name: 'Search this thread' }).fill('');
   await soon(async () => (await texts(page)).length).toBe(3);
-  await page.getByRole('button', { name: 'Thread', exact: true }).click();
+  await page.getByRole('button', { name: 'Show thread', exact: true }).click();
   await soon(() => texts(page)).toEqual(['the chimney smokes', 'it needs a sweep']);
   await page.getByRole('button', { name: 'Show all messages' }).click();
   await page.getByRole('button', { name: /^Reply to ana: the door/ }).click();
@@ -322,13 +328,13 @@ browserTest('a run can be started from its task, and its status is shown on the 
 
 browserTest('messages are shown as text, and only web URLs become links', async () => {
   const id = await create('Hostile words');
-  await say(id, '<img src=x onerror="window.hit=1"> javascript:alert(1) https://example.org/pr?n=1');
-  const { page, complaints, elsewhere } = await open(`/tasks?team=${team_id}&task=${id}`);
+  await sendMessage(id, '<img src=x onerror="window.hit=1"> javascript:alert(1) https://example.org/pr?n=1');
+  const { page, errors, foreign_requests } = await open(`/tasks?team=${team_id}&task=${id}`);
   await log(page).getByText('<img src=x').waitFor();
   const links = log(page).getByRole('link');
   expect(await links.count()).toBe(1);
   expect(await links.getAttribute('href')).toBe('https://example.org/pr?n=1');
   expect(await links.getAttribute('rel')).toBe('noreferrer noopener');
-  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+  expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
   await page.context().close();
 });

@@ -6,12 +6,18 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
-import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
+import {
+  browserTest,
+  openBrowser,
+  signIn,
+  type TestBrowser,
+  type WatchedPage,
+} from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
 let browser: TestBrowser | undefined;
-let opened: Watched[] = [];
+let opened: WatchedPage[] = [];
 beforeAll(async () => {
   // For agents that call the plane.
   const env = { SVC_INTERNAL_GRPC_ENABLED: 'true', SVC_INTERNAL_GRPC_LISTEN: '127.0.0.1:0' };
@@ -26,7 +32,7 @@ afterAll(async () => {
   await plane.close();
 });
 
-async function open(screen: 'desk' | 'phone' = 'desk'): Promise<Watched> {
+async function open(screen: 'desk' | 'phone' = 'desk'): Promise<WatchedPage> {
   browser ??= await openBrowser();
   const watched = await browser.open(plane, { screen });
   opened.push(watched);
@@ -43,7 +49,7 @@ const inSteps = (page: Page, name: string) =>
   page.getByRole('region', { name: 'Steps' }).getByRole('button', { name, exact: true });
 
 browserTest('a user creates the first team from a template, runs it and sees its result', async () => {
-  const { page, complaints, elsewhere } = await open('phone');
+  const { page, errors, foreign_requests } = await open('phone');
   await page.goto(`${plane.url}/teams`);
   await page.getByRole('button', { name: /^Pipeline/ }).click();
   await page.getByLabel('Name', { exact: true }).fill('first');
@@ -54,13 +60,13 @@ browserTest('a user creates the first team from a template, runs it and sees its
   await page.getByLabel('Prompt').press('Control+Enter');
   await page.waitForURL(/\/runs\/run_\w+/);
   await page.getByRole('region', { name: 'Result', exact: true }).getByText('"sum": 5050').waitFor();
-  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+  expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
 });
 
 browserTest(
   'everything that a run needs from people can be given on its page, which also shows the result',
   async () => {
-    const { page, complaints, elsewhere } = await open();
+    const { page, errors, foreign_requests } = await open();
     const text = await readFile(new URL('../examples/human.json', import.meta.url), 'utf8');
     const { id: team_id } = await plane.client.call('createTeam', { body: JSON.parse(text) });
     await page.goto(`${plane.url}/teams/${team_id}`);
@@ -105,7 +111,7 @@ browserTest(
     await page.getByRole('button', { name: 'Table' }).click();
     const rows = page.getByRole('region', { name: 'Steps' }).getByRole('row');
     await expect.poll(() => rows.filter({ hasText: 'completed' }).count()).toBe(3);
-    expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+    expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
   },
 );
 
@@ -133,7 +139,7 @@ browserTest(
 );
 
 browserTest('a person can add steps to a run in progress', async () => {
-  const { page, elsewhere } = await open();
+  const { page, foreign_requests } = await open();
   const members = [{ member_id: 'ann' }, { member_id: 'bob' }];
   const { id: team_id } = await team('grows', { members });
   const params = { team_id };
@@ -178,11 +184,11 @@ browserTest('a person can add steps to a run in progress', async () => {
   await inSteps(page, 'tell ready bob').waitFor();
   await plane.client.call('cancelRun', { params: { team_id, run_id } });
   await adding.waitFor({ state: 'detached' });
-  expect(elsewhere).toEqual([]);
+  expect(foreign_requests).toEqual([]);
 });
 
 browserTest("a person can send, answer and acknowledge mail in a run's mailbox", async () => {
-  const { page, complaints, elsewhere } = await open();
+  const { page, errors, foreign_requests } = await open();
   const members = [{ member_id: 'ann' }, { member_id: 'bob' }];
   const { id: team_id } = await team('writes', { leader_member_id: 'ann', members });
   const { id: run_id } = await plane.client.call('createRun', { params: { team_id }, body: { input: {} } });
@@ -203,10 +209,10 @@ browserTest("a person can send, answer and acknowledge mail in a run's mailbox",
   expect(await message.inputValue()).toBe('');
   expect(await inbox(`ann@${team_id}`)).toEqual([[me, { text: 'Who has the keys?' }]]);
 
-  const asked = { run_id, from_actor_id: bob, to_actor_id: me, payload: { text: 'Which door?' } };
-  await plane.client.call('sendMail', { body: asked });
-  const theirs = mailbox.getByRole('listitem').filter({ hasText: 'Which door?' });
-  await theirs.getByRole('button', { name: 'Reply' }).click();
+  const question = { run_id, from_actor_id: bob, to_actor_id: me, payload: { text: 'Which door?' } };
+  await plane.client.call('sendMail', { body: question });
+  const question_item = mailbox.getByRole('listitem').filter({ hasText: 'Which door?' });
+  await question_item.getByRole('button', { name: 'Reply' }).click();
   await message.pressSequentially('The green one');
   expect([
     await mailbox.getByLabel('From').inputValue(),
@@ -215,8 +221,8 @@ browserTest("a person can send, answer and acknowledge mail in a run's mailbox",
   await mailbox.getByRole('button', { name: 'Send' }).click();
   await mailbox.getByRole('listitem').filter({ hasText: 'The green one' }).waitFor();
   expect(await inbox(bob)).toEqual([[me, { text: 'The green one' }]]);
-  await theirs.getByRole('button', { name: 'Acknowledge' }).click();
-  await theirs.getByText('acknowledged').waitFor();
+  await question_item.getByRole('button', { name: 'Acknowledge' }).click();
+  await question_item.getByText('acknowledged').waitFor();
   expect(await inbox(me)).toEqual([]);
 
   // A person can write on behalf of a member without an agent.
@@ -227,7 +233,7 @@ browserTest("a person can send, answer and acknowledge mail in a run's mailbox",
   await expect.poll(() => inbox(`ann@${team_id}`)).toContainEqual([bob, { text: 'From me as well' }]);
   await plane.client.call('cancelRun', { params: { team_id, run_id } });
   await message.waitFor({ state: 'detached' });
-  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+  expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
 });
 
 browserTest('a conflicting change of a team shows both versions, and nothing typed is lost', async () => {
@@ -276,7 +282,7 @@ browserTest(
     const params = { team_id: made.id };
     await page.goto(`${plane.url}/teams/${made.id}/edit`);
     const json = page.getByLabel('Definition (JSON)');
-    await page.getByText('Values of variables are not shown.').waitFor();
+    await page.getByText('Environment values are hidden.').waitFor();
     expect(JSON.parse(await json.inputValue()).spec.members[0].agent.env_keys).toEqual(['KEY']);
     expect(await page.content()).not.toContain('kept-out-of-sight');
     await page.getByLabel('Member', { exact: true }).first().fill('renamed');
@@ -300,7 +306,7 @@ browserTest('the form and the JSON edit one definition, and an error focuses its
   // Renaming a member updates its steps and the graph.
   await page.getByLabel('Member', { exact: true }).first().fill('author');
   expect(JSON.parse(await json.inputValue()).spec.steps[0].member_id).toBe('author');
-  await page.getByRole('application', { name: 'Graph of the steps' }).getByText('author').waitFor();
+  await page.getByRole('application', { name: 'Step graph' }).getByText('author').waitFor();
 
   // Invalid JSON stays as typed, and disables the form.
   const good = await json.inputValue();
@@ -320,7 +326,7 @@ browserTest('the form and the JSON edit one definition, and an error focuses its
   const second = page.getByRole('group', { name: 'review', exact: true });
 
   // An error of the service appears at its field, which gets the focus.
-  const attempts = second.getByLabel('Attempts');
+  const attempts = second.getByLabel('Maximum attempts');
   await second.locator('summary').click();
   await attempts.fill('0');
   await page.getByRole('button', { name: 'Create team' }).click();
@@ -362,7 +368,7 @@ browserTest('a team can be deleted once it has no active runs', async () => {
 browserTest('hostile names, inputs, mail and results are shown as text', async () => {
   const evil = '<img src=http://elsewhere.example/x onerror="window.owned=1">';
   const turned = 'a\u202egnp.exe';
-  const { page, complaints, elsewhere } = await open();
+  const { page, errors, foreign_requests } = await open();
   const { id: team_id } = await plane.client.call('createTeam', {
     body: {
       name: `${evil} <script>window.owned=2</script>`,
@@ -405,7 +411,7 @@ browserTest('hostile names, inputs, mail and results are shown as text', async (
   await page.getByRole('region', { name: 'Result', exact: true }).getByText('onerror').waitFor();
   await page.getByRole('region', { name: 'Mailbox' }).getByText('⟦U+202E⟧').waitFor();
   expect(await page.evaluate('[window.owned ?? null, document.images.length]')).toEqual([null, 0]);
-  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+  expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
 });
 
 browserTest(
@@ -430,6 +436,6 @@ browserTest(
     });
     await page.getByRole('region', { name: 'Steps' }).getByText('1 completed').waitFor();
     await page.getByRole('button', { name: 'Graph' }).click();
-    await page.getByRole('application', { name: 'Graph of the steps' }).waitFor();
+    await page.getByRole('application', { name: 'Step graph' }).waitFor();
   },
 );

@@ -74,6 +74,6 @@ test('a settled elicitation shows how it ended', () => {
     'Declined · ana · the agent was no longer waiting',
   );
   expect(describe({ status: 'cancelled' })).toBe('No longer needed');
-  expect(describe({ status: 'expired' })).toBe('No longer needed: nobody answered in time');
+  expect(describe({ status: 'expired' })).toBe('Expired: nobody answered in time');
   expect(getTitle(elicitationRecord({ message: '', form: null, url: 'https://a.b/' }))).toBe('https://a.b/');
 });

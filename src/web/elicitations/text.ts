@@ -22,7 +22,7 @@ export function outcomeText({
     case 'cancelled':
       return answered_by === null ? 'No longer needed' : `Cancelled${by}${lost}`;
     case 'expired':
-      return 'No longer needed: nobody answered in time';
+      return 'Expired: nobody answered in time';
   }
 }
 

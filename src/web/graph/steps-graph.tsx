@@ -107,7 +107,7 @@ function Flow({ steps, label, selected, onSelect }: StepsGraphProps) {
         <IconButton label="Zoom in" icon={<ZoomIn aria-hidden />} onClick={() => void zoomIn()} />
         <IconButton label="Zoom out" icon={<ZoomOut aria-hidden />} onClick={() => void zoomOut()} />
         <IconButton
-          label={isLarge ? 'Go to selected step' : 'Fit'}
+          label={isLarge ? 'Go to selected step' : 'Fit to view'}
           icon={<Maximize aria-hidden />}
           onClick={() => void fitView(first)}
         />

@@ -1,4 +1,4 @@
-/** The address of an agent's link if it is http or https; null for any other (pure). */
+/** The URL of an agent's link if it is http or https; null for any other (pure). */
 export function webAddress(text: string | undefined): string | null {
   if (text === undefined || !URL.canParse(text)) return null;
   const url = new URL(text);

@@ -1,5 +1,5 @@
 /**
- * An agent's message as Markdown. Raw HTML stays text, nothing is loaded from other hosts, and links show their full address.
+ * An agent's message as Markdown. Raw HTML stays text, nothing is loaded from other hosts, and links show their full URL.
  * Only the last block of a growing message is rendered again.
  */
 import { ExternalLink, Image } from 'lucide-react';

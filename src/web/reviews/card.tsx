@@ -1,6 +1,6 @@
 /**
  * One permission review: the request, everything needed to decide, and the options with the agent's texts and order. Number
- * keys answer only while the card has the focus; a card never takes the focus by itself.
+ * keys answer only while the card has the focus; a card never takes the focus on its own.
  */
 import { Link } from '@tanstack/react-router';
 import { Check, CircleSlash, TriangleAlert } from 'lucide-react';
@@ -142,7 +142,7 @@ function Options({
           </div>
           {lasting && (
             <span id={lastingId} className="text-muted text-sm">
-              the agent decides what “always” covers
+              also applies to later requests; the agent decides which
             </span>
           )}
         </div>
@@ -211,8 +211,8 @@ function Where({ question, agent, team }: Pick<ReviewCardProps, 'question' | 'ag
       )}
       {member !== null && (
         <span>
+          {team_id !== null && `team ${team ?? team_id}, `}
           member {member}
-          {team_id !== null && ` of team ${team ?? team_id}`}
         </span>
       )}
       {asker !== null && (

@@ -115,7 +115,7 @@ export function outcomeText({ settled, undeliverable }: Question, me: string | n
     case 'cancelled':
       return `Turn cancelled · ${settled.by}${lost}`;
     case 'over':
-      return settled.why === 'expired' ? 'No longer needed: nobody answered in time' : 'No longer needed';
+      return settled.why === 'expired' ? 'Expired: nobody answered in time' : 'No longer needed';
   }
 }
 

@@ -1,4 +1,4 @@
-/** The badge that shows whether the page is live, with the texts of the contract. After a minute it offers a reload. */
+/** Shows whether the page is live, with the texts that the specification fixes. After a minute it offers a reload. */
 import { Circle, CircleCheck, CloudOff, LoaderCircle, type LucideIcon } from 'lucide-react';
 import { useStreams } from '../live/streams.ts';
 import type { BadgeState } from '../streams/badge.ts';

@@ -1,4 +1,4 @@
-/** All keyboard shortcuts. The sheet, the settings and the jumps use this table. */
+/** All keyboard shortcuts, for the shortcuts dialog, the settings, and sequences that start with `g`. */
 import { features } from '../features.ts';
 import { MOD } from '../ui/keys.ts';
 
@@ -60,7 +60,7 @@ export const keyTable: readonly { title: string; rows: readonly KeyRow[] }[] = [
     ],
   },
   {
-    title: 'Focused permission card',
+    title: 'Focused permission review',
     rows: [{ keys: ['1 … 9'], does: 'Answer with that option' }],
   },
 ];

@@ -77,7 +77,7 @@ function RenewalPrompt({
       <form onSubmit={submit} className="flex flex-col gap-3">
         <input type="hidden" name="username" autoComplete="username" value={username} />
         <TextField
-          label={`Password of ${username}`}
+          label={`Password for ${username}`}
           error={login.error && errorMessage(login.error)}
           type="password"
           name="password"

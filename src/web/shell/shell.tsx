@@ -53,7 +53,7 @@ const NO_ELICITATIONS: readonly ElicitationRecord[] = [];
 /** The pages in the bottom bar on phones; the rest is in the menu More. */
 const bottom_bar = ['/approvals', '/agents', '/teams'];
 
-/** The page's policy forbids the style elements that Base UI would add. */
+/** The page's Content-Security-Policy forbids the style elements that Base UI would add. */
 export function Shell() {
   return (
     <CSPProvider disableStyleElements>
@@ -127,7 +127,7 @@ function useSignInRedirect(): void {
   const signed_in = useSession() !== null;
   const navigate = useNavigate();
   const path = useRouterState({ select: ({ location }) => location.href });
-  // The address may already be that of the sign-in page while this page is still shown.
+  // The URL may already be that of the sign-in page while this page is still shown.
   const leaving = path.startsWith('/login');
   useEffect(() => {
     if (!signed_in && !leaving) void navigate({ to: '/login', search: { to: path } });

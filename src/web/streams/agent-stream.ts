@@ -1,7 +1,7 @@
 /**
  * The stream of one agent, shared by all its subscriptions. One connection reads from the position of the subscription that
  * is furthest behind; those ahead of it get no event twice. A subscription with an earlier position makes it reconnect
- * from there. So each subscription receives every event after its own position once and in order, whatever connections
+ * from there. So each subscription receives every event after its own position once and in order, even if connections
  * break.
  *
  * It reads only as fast as pages acknowledge batches. A page that acknowledges nothing delays the others for a moment; then

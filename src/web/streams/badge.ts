@@ -1,4 +1,4 @@
-/** The badge that shows whether the page is live: five states, with the texts that the contract fixes. Pure. */
+/** The badge that shows whether the page is live: five states, with the texts that the specification fixes. Pure. */
 export const badgeTexts = {
   idle: 'Online · SSE idle',
   connecting: 'Online · SSE connecting',

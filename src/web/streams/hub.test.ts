@@ -92,7 +92,7 @@ describe('connections', () => {
     page.handle.receive({ type: 'visible', visible: true });
     await pass();
     expect(page.seen(1)).toEqual(numbers(1, 6));
-    expect(plane.asked.at(-1)).toBe('agents/a/events?after=3');
+    expect(plane.requests.at(-1)).toBe('agents/a/events?after=3');
   });
 
   test('of more than three agents, the three selected last have streams', async () => {
@@ -202,7 +202,7 @@ describe('delivery to pages', () => {
     page.watch(1, 'a');
     await pass(10_000);
     expect(page.seen(1)).toEqual(numbers(1, 1_000));
-    expect(plane.taken.get('/api/agents/a/events')).toBeLessThan(200_000);
+    expect(plane.bytes_read.get('/api/agents/a/events')).toBeLessThan(200_000);
     page.resume();
     await pass(60_000);
     expect(page.seen(1)).toEqual(numbers(1, 100_000));
@@ -415,9 +415,9 @@ describe('permanent errors', () => {
     plane.cut();
     await pass(1_100);
     for (const page of pages) expect(page.of('signed_out')).toEqual([{ type: 'signed_out', token: 't' }]);
-    const request_count = plane.asked.length;
+    const request_count = plane.requests.length;
     await pass(120_000);
-    expect(plane.asked).toHaveLength(request_count);
+    expect(plane.requests).toHaveLength(request_count);
     expect(plane.open).toEqual([]);
   });
 
@@ -430,6 +430,6 @@ describe('permanent errors', () => {
     await pass(60_000);
     expect(page.of('gone')).toEqual([{ type: 'gone', subscription: 1 }]);
     expect(page.seen(2)).toEqual([1]);
-    expect(plane.asked.filter((request) => request.includes('/x/'))).toHaveLength(1);
+    expect(plane.requests.filter((request) => request.includes('/x/'))).toHaveLength(1);
   });
 });

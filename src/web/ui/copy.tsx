@@ -16,7 +16,7 @@ export function Copy({ text, label = 'Copy' }: { text: string; label?: string })
       onClick={() =>
         copyText(text).then(
           () => setResult('Copied'),
-          () => setResult('Copying failed'),
+          () => setResult('Copy failed'),
         )
       }
     >
@@ -36,5 +36,5 @@ export async function copyText(text: string): Promise<void> {
   area.select();
   const copied = document.execCommand('copy');
   area.remove();
-  if (!copied) throw new Error('The browser does not allow copying.');
+  if (!copied) throw new Error('The browser blocked copying.');
 }

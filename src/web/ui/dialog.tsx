@@ -1,4 +1,4 @@
-/** A modal dialog, which is a sheet from below on phones. */
+/** A modal dialog; on phones, a bottom sheet. */
 import { Dialog as Base } from '@base-ui/react/dialog';
 import { X } from 'lucide-react';
 import type { ReactNode } from 'react';

@@ -34,7 +34,7 @@ export function Screen({
   );
 }
 
-/** Shown to other users at an address that only root may open. */
+/** Shown to other users at a URL that only root may open. */
 export function RootRequired() {
   return (
     <Screen title="You don’t have access to this page">

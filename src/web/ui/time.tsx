@@ -23,7 +23,7 @@ function makeClock(every_ms: number) {
       };
     },
     now() {
-      // Without subscribers the clock stands still.
+      // Without subscribers the clock does not tick.
       if (!timer) now = Date.now();
       return now;
     },

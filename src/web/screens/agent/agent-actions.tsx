@@ -91,7 +91,7 @@ export function AgentActions({ agent }: { agent: AgentRecord }) {
       </span>
       {once && (
         <span aria-hidden className="text-muted text-sm">
-          <kbd>.</kbd> again {turn.open ? 'cancels the turn' : 'stops the agent'}
+          Press <kbd>.</kbd> again to {turn.open ? 'cancel the turn' : 'stop the agent'}
         </span>
       )}
       {dialog === 'change' && <ChangeAgent agent={agent} onClose={() => setDialog(null)} />}
@@ -107,7 +107,7 @@ async function copyLogCommand({ id }: AgentRecord): Promise<void> {
     () => true,
     () => false,
   );
-  showToast(copied ? 'Copied' : 'The browser does not allow copying. Copy this yourself:', command);
+  showToast(copied ? 'Copied' : 'The browser blocked copying. Copy this command:', command);
 }
 
 /** Only root may forget agents, and only if their node is not connected. */

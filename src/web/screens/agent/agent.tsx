@@ -1,4 +1,4 @@
-/** The page of one agent: its name, status and actions, above the tab that the address selects. */
+/** The page of one agent: its name, status and actions, above the tab that the URL selects. */
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, Navigate, Outlet, useParams } from '@tanstack/react-router';
 import { CloudOff } from 'lucide-react';
@@ -87,8 +87,8 @@ function Shown({ agent }: { agent: AgentRecord }) {
         <p role="status" className="flex items-center gap-2 bg-surface px-4 py-1 text-needs">
           <CloudOff aria-hidden className="size-4" />
           <span>
-            node:{agent.node_id} is unreachable since <Clock at={agent.stale_since} />. This page may be out
-            of date.
+            node:{agent.node_id} has been unreachable since <Clock at={agent.stale_since} />. This page may be
+            out of date.
           </span>
         </p>
       )}

@@ -39,7 +39,7 @@ export function DeleteAgent({ agent, onClose }: { agent: AgentRecord; onClose: (
   return (
     <Dialog open onClose={onClose} title={`Delete ${agent.name}?`}>
       <div className="flex flex-col gap-3">
-        {running && <p>It is running, so it and everything it started are stopped first.</p>}
+        {running && <p>It is running, so it and everything it started will be stopped first.</p>}
         <p>Its log and its conversation will be deleted.</p>
         {worktree ? (
           <>

@@ -19,13 +19,15 @@ export function findPendingRequest(
   return requests.findLast((request) => request.agent_id === agent.id && request.status === 'pending');
 }
 
-/** The first line of a request, in the agent's words. */
+/** The first line of a request, as the agent wrote it. */
 export function requestText(request: AgentRequest): string {
   if (!('tool_call' in request)) {
-    return (request.message || (request.mode === 'form' ? 'a form' : 'a link')).split('\n')[0]!.slice(0, 200);
+    return (request.message || (request.mode === 'form' ? 'fill in a form' : 'open a link'))
+      .split('\n')[0]!
+      .slice(0, 200);
   }
   const { title, kind } = request.tool_call;
-  const text = typeof title === 'string' ? title : typeof kind === 'string' ? kind : 'something';
+  const text = typeof title === 'string' ? title : typeof kind === 'string' ? kind : 'Untitled request';
   return text.split('\n')[0]!.slice(0, 200);
 }
 
@@ -78,7 +80,7 @@ export function StatusLine({ agent, request }: { agent: AgentRecord; request: Ag
   if (request) {
     return (
       <span className="text-needs">
-        asks: {requestText(request)} <Ago at={request.created_at} suffix="" />
+        asks: {requestText(request)} · <Ago at={request.created_at} suffix="" />
       </span>
     );
   }
@@ -123,7 +125,7 @@ export function NextStep({ agent, request }: { agent: AgentRecord; request: Agen
           params={{ agent_id: agent.id, tab: 'output' }}
           className={buttonClass('quiet')}
         >
-          Log
+          Output
           {of}
         </Link>
       )}

@@ -14,7 +14,7 @@ import { OperationView, unfilled } from './operation-view.tsx';
 import { Prose } from './prose.tsx';
 import type { Filled } from './request.ts';
 
-/** The page's address holds the chosen operation and the search text. */
+/** The page's URL holds the chosen operation and the search text. */
 export function Explorer({ api }: { api: Description }) {
   const { operation: chosen_id, q = '' } = useSearch({ strict: false });
   const navigate = useNavigate();
@@ -90,7 +90,7 @@ function Groups({
   chosen_id: string | undefined;
 }) {
   const groups = groupOperations(api, operations, query);
-  if (groups.length === 0) return <Empty title="No matching operation." />;
+  if (groups.length === 0) return <Empty title="No operations match this filter." />;
   return groups.map((group) => (
     <section key={group.name}>
       <h2 className="px-1 pb-1 font-medium text-muted text-sm">{group.name}</h2>

@@ -208,7 +208,7 @@ function ActingAlone({ agents }: { agents: readonly AgentRecord[] }) {
   );
 }
 
-/** The lists, plus the item in the page's address if the lists no longer contain it. */
+/** The lists, plus the item in the page's URL if the lists no longer contain it. */
 function useWithLinked(
   reviews: readonly ReviewRecord[] | undefined,
   elicitations: readonly ElicitationRecord[] | undefined,
@@ -273,7 +273,7 @@ function useCardKeys(list: RefObject<HTMLUListElement | null>): void {
   }, [list]);
 }
 
-/** The item in the page's address gets the focus once, when it is loaded. */
+/** The item in the page's URL gets the focus once, when it is loaded. */
 function useLinked(
   list: RefObject<HTMLUListElement | null>,
   linked: string | undefined,

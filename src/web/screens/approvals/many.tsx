@@ -40,7 +40,9 @@ export function AnswerMany({ questions, onDone }: { questions: readonly Question
         </Button>
       ))}
       {options.length === 0 && (
-        <span className="text-muted">These share no one-time option. Answer them one by one.</span>
+        <span className="text-muted">
+          The selected requests have no one-time option in common. Answer them one at a time.
+        </span>
       )}
       {!online && <span className="text-muted">You are offline. Answer when you are back online.</span>}
       <Button

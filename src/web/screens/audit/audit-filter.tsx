@@ -1,4 +1,4 @@
-/** The filter of the audit log, which the page's address holds. */
+/** The filter of the audit log, which the page's URL holds. */
 import { useQuery } from '@tanstack/react-query';
 import { ListFilter, X } from 'lucide-react';
 import { useEffect, useId, useState } from 'react';
@@ -61,7 +61,7 @@ export function AuditFilter({
           className="sm:w-36"
         />
         <AgentIdField
-          label="Agent id"
+          label="Agent ID"
           value={search.agent_id ?? ''}
           onChange={(agent_id) => onChange({ agent_id: agent_id || undefined })}
         />
@@ -142,7 +142,7 @@ function When({
   );
 }
 
-/** Converts an instant or a day from the address to local time for the control. */
+/** Converts an instant or a day from the URL to local time for the control. */
 function localTime(value: string): string {
   if (/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/.test(value)) return value;
   const time = new Date(/^\d{4}-\d\d-\d\d$/.test(value) ? `${value}T00:00` : value);

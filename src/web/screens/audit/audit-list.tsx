@@ -59,7 +59,7 @@ export function AuditList({
         aria-hidden
         className={cx(columns, 'hidden border-line border-b px-4 py-1.5 text-muted text-sm md:grid')}
       >
-        {['Time', 'Event', 'User', 'About', 'Address'].map((name) => (
+        {['Time', 'Event', 'User', 'Details', 'IP address'].map((name) => (
           <span key={name}>{name}</span>
         ))}
       </div>
@@ -140,7 +140,7 @@ function Row({
             <span className="truncate">{record.event}</span>
             {record.level === 'warn' && (
               <span className="inline-flex shrink-0 items-center gap-1 text-needs text-sm">
-                <TriangleAlert aria-hidden className="size-3.5" /> warn
+                <TriangleAlert aria-hidden className="size-3.5" /> warning
               </span>
             )}
           </button>

@@ -26,7 +26,7 @@ function Log() {
   const { read, records, live } = useAudit(search);
   const save = useMutation({
     mutationFn: () => exportAudit(search),
-    onError: (error) => showToast('The export failed', errorMessage(error)),
+    onError: (error) => showToast('Export failed', errorMessage(error)),
   });
   const verify = useVerify();
   const filter = (change: AuditSearch) =>

@@ -1,6 +1,6 @@
 /**
  * Creating the root user with the link and the PIN that the service printed. The token is in the fragment, which is in no
- * server log, and is removed from the address at once.
+ * server log, and is removed from the URL at once.
  */
 import { useMutation } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
@@ -70,7 +70,7 @@ function IncompleteLink() {
       <p className="mb-3">
         This link is incomplete. Open the complete link that the service printed. To print it again, run
         <code className="mx-1 rounded bg-surface px-1 font-mono">svc join-link</code> on the machine that runs
-        svc, as the same user as svc.
+        svc, as the user that svc runs as.
       </p>
       <Link to="/login" search={{}} className={buttonClass()}>
         Sign in instead
@@ -158,8 +158,8 @@ function JoinError({ message }: { message: string }) {
       {message}
       {ENDED.includes(message) && (
         <span className="block text-muted">
-          Run <code className="font-mono">svc join-link</code> on the machine that runs svc, as the same user
-          as svc, to get a valid link.
+          Run <code className="font-mono">svc join-link</code> on the machine that runs svc, as the user that
+          svc runs as, to get a valid link.
         </span>
       )}
     </p>

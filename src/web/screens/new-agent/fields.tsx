@@ -49,7 +49,7 @@ export function NodeField({ form, nodes }: { form: FormState; nodes: readonly No
 export function WorkdirField({ form }: { form: FormState }) {
   return (
     <TextField
-      label="Workdir"
+      label="Folder"
       hint="An absolute path on the node."
       {...textProps(form, 'workdir', '/home/ana/code/shop')}
     />
@@ -61,7 +61,11 @@ export function AllowedPaths({ form, paths }: { form: FormState; paths: readonly
   const { draft, change } = form;
   return (
     <div className="rounded-md border border-line bg-surface p-3">
-      <p>{form.problems.repo ? 'Repositories must be in one of:' : 'The folder must be in one of:'}</p>
+      <p>
+        {form.problems.repo
+          ? 'The repository must be in one of these folders:'
+          : 'The folder must be in one of these folders:'}
+      </p>
       <ul className="my-1 list-disc pl-5 font-mono text-sm">
         {paths.map((path) => (
           <li key={path} className="break-all">
@@ -86,7 +90,7 @@ export function CommandField({ form }: { form: FormState }) {
       hint={
         needsCommand(preset)
           ? 'Runs with /bin/sh -c.'
-          : `Replaces ${preset?.command ?? 'the command of the preset'}.`
+          : `Replaces ${preset?.command ?? 'the preset’s command'}.`
       }
       {...textProps(form, 'command', preset?.command ?? 'npm test')}
       mono
@@ -127,7 +131,7 @@ export function ConversationFields({ form }: { form: FormState }) {
   );
 }
 
-/** Says where the agent will work, as far as this is known before it is created. */
+/** Shows the folder and branch that the agent will use, as far as they are known before it is created. */
 export function FolderNote({ form }: { form: FormState }) {
   const { draft, node, name } = form;
   const folder = derivedFolder(draft, node?.folders?.worktree_root ?? null, name);
@@ -140,7 +144,7 @@ export function FolderNote({ form }: { form: FormState }) {
       ) : node?.has_default_root ? (
         'Works in a new folder in the node’s worktree root'
       ) : (
-        'This node has no worktree root. Enter a workdir that exists on it.'
+        'This node has no worktree root. Enter a folder that exists on it.'
       )}
       {draft.where === 'worktree' && ` on branch svc/${name}-…`}
     </p>

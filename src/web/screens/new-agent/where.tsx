@@ -9,7 +9,7 @@ export type NodeChoice =
 
 const choices: { where: Where; label: string }[] = [
   { where: 'worktree', label: 'New worktree' },
-  { where: 'folder', label: 'This folder' },
+  { where: 'folder', label: 'Existing folder' },
   { where: 'empty', label: 'Empty folder' },
 ];
 

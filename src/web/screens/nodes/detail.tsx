@@ -30,9 +30,9 @@ export function NodeDetail({
   const [forgetting, setForgetting] = useState(false);
   const facts: [string, ReactNode][] = [
     ['Status', <NodeStatus key="status" status={node.status} />],
-    ['Id', node.id],
+    ['ID', node.id],
     ['Target', node.grpc_target],
-    ['TLS server name', node.tls_server_name ?? 'Host of the target'],
+    ['TLS server name', node.tls_server_name ?? 'Target host'],
     ['Worktree root', <Root key="root" node={node} />],
     ['Version', node.version ?? 'Unknown'],
     ['Last seen', node.last_seen_at === null ? 'Never' : <Ago key="seen" at={node.last_seen_at} />],

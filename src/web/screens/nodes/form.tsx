@@ -86,21 +86,21 @@ export function NodeForm({
   return (
     <Dialog open onClose={onClose} title={node === null ? 'Register node' : `Edit ${node.id}`}>
       <form onSubmit={submit} className="flex flex-col gap-3">
-        {node === null && field('id', 'Id', 'The server.node_id of the node', 'gpu-1')}
+        {node === null && field('id', 'ID', 'The node’s server.node_id setting', 'gpu-1')}
         {field('name', 'Name', 'Display name', 'GPU box')}
-        {field(
-          'grpc_target',
-          'Target',
-          'The internal_grpc.listen address of the node',
-          'https://gpu.lan:8081',
-        )}
+        {field('grpc_target', 'Target', 'The node’s internal_grpc.listen address', 'https://gpu.lan:8081')}
         {field(
           'tls_server_name',
           'TLS server name',
-          'Optional. The name in its certificate, if it differs from the host.',
+          'Optional. The name in the node’s certificate, if it differs from the target host.',
           '',
         )}
-        {field('default_worktree_root', 'Worktree root', 'Optional. For worktrees on the node.', '/srv/wt')}
+        {field(
+          'default_worktree_root',
+          'Worktree root',
+          'Optional. Where the node creates worktrees.',
+          '/srv/wt',
+        )}
         {place === 'form' && (
           <p role="alert" className="text-failed">
             {message}

@@ -54,7 +54,11 @@ export function getFix(
   if (error === 'certificate verify failed') {
     if (node.tls_server_name === null) return { label: 'Join with token', kind: 'join' };
     const host = getHost(node.grpc_target);
-    return { label: `Use ${host} as TLS server name`, kind: 'change', changes: { tls_server_name: null } };
+    return {
+      label: `Use ${host} as the TLS server name`,
+      kind: 'change',
+      changes: { tls_server_name: null },
+    };
   }
   return name === 'dns' || name === 'tcp' || name === 'tls' ? { label: 'Edit target', kind: 'edit' } : null;
 }

@@ -60,14 +60,14 @@ function JoinToken({ token, toml: template, expires_at }: Answered<'getBootstrap
       </div>
       <p className="text-muted text-sm">
         {expires_at === null ? (
-          'This token is configured in internal_grpc.bootstrap.token and valid for any number of nodes.'
+          'This token is configured in internal_grpc.bootstrap.token and is valid for any number of nodes.'
         ) : (
           <Until at={expires_at} />
         )}
       </p>
       <TextField
-        label="Node id"
-        hint="Optional. The id that you will register."
+        label="Node ID"
+        hint="Optional. The ID that you will register."
         value={node_id}
         onText={setNodeId}
         placeholder="gpu-1"
@@ -134,5 +134,5 @@ function Until({ at }: { at: string }) {
   const left = Date.parse(at) - useNow();
   return left <= 0
     ? 'This token has expired. Rotate it to get a new one.'
-    : `Valid for one node and ${spanText(left)} more.`;
+    : `Valid for one node. Expires in ${spanText(left)}.`;
 }

@@ -53,7 +53,7 @@ function NodesScreen() {
                 <Button onClick={() => show({ register: true })}>Register node</Button>
               </Empty>
             )}
-            {search.node !== undefined && !node && <Empty title="agent node not found" />}
+            {search.node !== undefined && !node && <Empty title="This node does not exist." />}
           </>
         )}
       </Reading>

@@ -36,7 +36,7 @@ export function NodeTable({ nodes }: { nodes: readonly NodeRecord[] }) {
   return (
     <>
       <table className="hidden w-full border-collapse md:table">
-        <TableHead columns={[{ label: 'Id' }, ...columns]} />
+        <TableHead columns={[{ label: 'ID' }, ...columns]} />
         <tbody>
           {lines.map((line) => (
             <tr

@@ -32,10 +32,10 @@ export function unavailableReason(
     const near = new URL(place.origin).hostname === 'localhost';
     if (near && !isLoopback(hostname)) {
       return {
-        text: 'Passkeys do not work at this address. They need https and a host name: set web.rp_origin.',
+        text: 'Passkeys do not work at this address. They need HTTPS and a hostname. Set web.rp_origin.',
       };
     }
-    return { text: 'Passkeys work at another address of this service:', origin: place.origin };
+    return { text: 'To use passkeys, open svc at', origin: place.origin };
   }
   return supported ? null : { text: 'This browser does not support passkeys.' };
 }

@@ -76,7 +76,7 @@ function isAbort(error: unknown): boolean {
 export function passkeyMessage(error: unknown): string {
   const name = error instanceof Error ? error.name : '';
   if (name === 'NotAllowedError' || name === 'AbortError')
-    return 'Nothing was changed: the request was cancelled or timed out. Try again.';
+    return 'The request was cancelled or timed out. Try again.';
   if (name === 'InvalidStateError') return 'This device already has a passkey for your account.';
   return errorMessage(error);
 }

@@ -18,8 +18,8 @@ export function Offer({ onDone }: { onDone: () => void }) {
   return (
     <div className="flex flex-col gap-3">
       <p>
-        Next time, sign in with your fingerprint, your face or the PIN of this device. Your password keeps
-        working.
+        Next time, sign in with your fingerprint, your face or the PIN of this device. You can still use your
+        password.
       </p>
       {message && (
         <p role="alert" className="text-failed">

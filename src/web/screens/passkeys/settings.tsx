@@ -43,7 +43,7 @@ export function Passkeys() {
   return (
     <Section
       title="Passkeys"
-      about="Sign in with your fingerprint, your face or a device PIN. Your password keeps working."
+      about="Sign in with your fingerprint, your face or a device PIN. You can still use your password."
       actions={
         place &&
         !unavailable && (
@@ -105,7 +105,7 @@ function AddPasskey({ onClose }: { onClose: () => void }) {
   });
   return (
     <Dialog open onClose={onClose} title="Add a passkey">
-      <ActForm act="Add passkey" busy={act.busy} error={act.rest} onSubmit={act.submit} onCancel={onClose}>
+      <ActForm act="Add a passkey" busy={act.busy} error={act.rest} onSubmit={act.submit} onCancel={onClose}>
         <NameField value={name} onChange={setName} error={act.of_name} />
         {act.password}
       </ActForm>
@@ -151,7 +151,7 @@ function RemovePasskey({ passkey, onClose }: { passkey: Passkey; onClose: () => 
       open
       onClose={onClose}
       title={`Remove ${passkey.name}?`}
-      description="You can no longer sign in with it. Your device may keep offering it until you remove it there too."
+      description="You will no longer be able to sign in with it. Your device may keep offering it until you remove it there too."
     >
       <ActForm
         act="Remove passkey"
@@ -204,7 +204,7 @@ function useAct(options: {
         <TextField
           label="Current password"
           error={of_password && message}
-          hint="Enter it again: it has been more than ten minutes since you last did."
+          hint="Required because you last entered it more than ten minutes ago."
           type="password"
           autoComplete="current-password"
           required

@@ -71,7 +71,7 @@ function Conversation({ log }: { log: AgentLog }) {
 const shown_kinds = ['user_message', 'agent_message', 'tool', 'stop', 'notice'] as const;
 type ShownItem = Item & { kind: (typeof shown_kinds)[number] };
 
-/** Thoughts and output are on the agent's own page, and its questions are at the top of the run. */
+/** Thoughts and output are on the agent's own page, and its requests are at the top of the run's page. */
 function isShown(item: Item): item is ShownItem {
   return (shown_kinds as readonly string[]).includes(item.kind);
 }

@@ -102,7 +102,7 @@ function Tabs({
   return (
     <div
       role="tablist"
-      aria-label={`Tabs of ${member_id}`}
+      aria-label={`Tabs for ${member_id}`}
       className="flex gap-1 border-line border-b px-2 pt-1"
     >
       {tabs.map(({ name: one, label, count }) => (

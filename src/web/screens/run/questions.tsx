@@ -21,7 +21,7 @@ export function Questions({
   const left = Math.max(0, reviews.length - SHOWN) + Math.max(0, elicitations.length - SHOWN);
   if (reviews.length + elicitations.length === 0) return null;
   return (
-    <section aria-label="Pending questions" className="flex flex-col gap-2">
+    <section aria-label="Pending requests" className="flex flex-col gap-2">
       {reviews.slice(0, SHOWN).map((review) => (
         <ReviewCard
           key={review.id}
@@ -39,7 +39,7 @@ export function Questions({
           named
         />
       ))}
-      {left > 0 && <p className="text-muted">{left} more waiting.</p>}
+      {left > 0 && <p className="text-muted">{left} more pending.</p>}
     </section>
   );
 }

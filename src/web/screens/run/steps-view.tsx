@@ -53,7 +53,7 @@ export function StepsView({
       </header>
       {shown === 'graph' ? (
         <div className={cx('w-full', steps.length > 6 ? 'h-80' : 'h-52')}>
-          <StepsGraph steps={steps} selected={selected} onSelect={onSelect} label="Graph of the steps" />
+          <StepsGraph steps={steps} selected={selected} onSelect={onSelect} label="Step graph" />
         </div>
       ) : (
         <StepsTable steps={steps} selected={selected} onSelect={onSelect} />

@@ -25,10 +25,10 @@ export function Account() {
           <dd>
             <Clock at={user.created_at} />
           </dd>
-          <dt className="text-muted">Signed in</dt>
+          <dt className="text-muted">Devices</dt>
           <dd>
             <Link to="/settings/$tab" params={{ tab: 'devices' }} className="underline">
-              Show devices
+              Show where you are signed in
             </Link>
           </dd>
         </dl>

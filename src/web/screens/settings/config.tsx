@@ -100,7 +100,7 @@ function Editing({ setting, onDone }: { setting: SettingRecord; onDone: () => vo
   return (
     <form onSubmit={submit} className="flex flex-col gap-2">
       <Field
-        label={`New value of ${key}`}
+        label={`New value for ${key}`}
         error={change.error && errorMessage(change.error)}
         hint={form === 'list' ? 'One per line' : undefined}
       >

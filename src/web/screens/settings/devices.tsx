@@ -57,7 +57,7 @@ function Device({ sign_in }: { sign_in: SignIn }) {
       mark={sign_in.current && <span className="shrink-0 text-completed">This device</span>}
       about={
         <>
-          {sign_in.ip ?? 'unknown address'} · <Used at={sign_in.last_used_at} /> · signed in{' '}
+          {sign_in.ip ?? 'unknown IP address'} · <Used at={sign_in.last_used_at} /> · signed in{' '}
           <Clock at={sign_in.created_at} />
           <Refused error={end.error} />
         </>
@@ -69,7 +69,7 @@ function Device({ sign_in }: { sign_in: SignIn }) {
         <Button
           busy={end.isPending}
           onClick={() => end.mutate([sign_in])}
-          aria-label={`Sign out on ${name}, ${sign_in.ip ?? 'unknown address'}`}
+          aria-label={`Sign out on ${name}, ${sign_in.ip ?? 'unknown IP address'}`}
         >
           Sign out
         </Button>

@@ -148,7 +148,7 @@ function PreferenceFields({
         ))}
         <Check
           label="Include what the agent wants to do"
-          hint="The agent’s own text, which may be readable on a locked screen."
+          hint="Shows the agent’s own text, which others may read on your lock screen."
           checked={with_commands}
           onChange={(checked) => choose({ with_commands: checked })}
         />

@@ -71,7 +71,7 @@ export function Tokens() {
                   }
                 >
                   <IconButton
-                    label={`Delete ${token.name}`}
+                    label={`Revoke ${token.name}`}
                     icon={<Trash2 aria-hidden />}
                     onClick={() => setDeleting(token)}
                   />
@@ -132,8 +132,8 @@ const spans = [
   { value: '30', label: '30 days' },
   { value: '90', label: '90 days' },
   { value: '365', label: '1 year' },
-  { value: 'date', label: 'Until a date…' },
-  { value: '', label: 'No expiry' },
+  { value: 'date', label: 'Custom date…' },
+  { value: '', label: 'No expiration' },
 ];
 
 function NewToken({
@@ -253,11 +253,11 @@ function DeleteToken({ token, onClose }: { token: Token; onClose: () => void }) 
     <Dialog
       open
       onClose={onClose}
-      title={`Delete ${token.name}?`}
+      title={`Revoke ${token.name}?`}
       description="Programs that use it lose access immediately."
     >
       <ActForm
-        act="Delete token"
+        act="Revoke token"
         variant="danger"
         busy={end.isPending}
         error={end.error ? errorMessage(end.error) : undefined}

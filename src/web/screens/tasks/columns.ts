@@ -15,7 +15,7 @@ export function columnLabel(status: TaskStatus): string {
   return columns.find((column) => column.status === status)?.label ?? status;
 }
 
-/** Each column with its tasks, the last changed first. */
+/** Each column with its tasks, the most recently changed first. */
 export function onBoard(
   tasks: readonly TaskRecord[],
 ): { status: TaskStatus; label: string; tasks: TaskRecord[] }[] {
@@ -45,7 +45,7 @@ export function matching(tasks: readonly TaskRecord[], q: string): TaskRecord[] 
   });
 }
 
-/** The number of the run's pending questions. */
+/** The number of the run's pending reviews and elicitations. */
 export function countWaiting(
   questions: readonly { run_id: string | null; status: string }[],
   run_id: string | null,

@@ -131,7 +131,7 @@ export function EditTask({
         onChange={setFields}
         error={save.error}
         busy={save.isPending}
-        label={save.isPending ? 'Saving…' : theirs ? 'Save mine' : 'Save'}
+        label={save.isPending ? 'Saving…' : theirs ? 'Overwrite with mine' : 'Save'}
         onSubmit={() => save.mutate()}
       >
         {theirs && (
@@ -140,9 +140,7 @@ export function EditTask({
             <p className="break-words font-medium">{theirs.title}</p>
             <p className="max-h-40 overflow-y-auto whitespace-pre-wrap break-words">{theirs.description}</p>
             <p className="text-muted text-sm">
-              {theirs.assignee_member_id === null
-                ? 'Not assigned'
-                : `Assigned to ${theirs.assignee_member_id}`}
+              {theirs.assignee_member_id === null ? 'Unassigned' : `Assigned to ${theirs.assignee_member_id}`}
             </p>
             <Button
               className="mt-2"
@@ -220,7 +218,7 @@ function TaskForm({
             {...control}
             value={fields.assignee}
             onChange={(assignee) => onChange({ assignee })}
-            choices={[{ value: '', label: 'Nobody' }, ...members]}
+            choices={[{ value: '', label: 'Unassigned' }, ...members]}
           />
         )}
       </Field>

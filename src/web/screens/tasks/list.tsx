@@ -1,4 +1,4 @@
-/** Tasks as a list, the last changed first: a table on wide screens, cards on phones. */
+/** Tasks as a list, the most recently changed first: a table on wide screens, cards on phones. */
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago } from '../../ui/time.tsx';
 import { Card, type CardProps, TaskFacts, TaskLink, TaskMenu } from './card.tsx';
@@ -11,7 +11,7 @@ const columns = [
   { label: 'Task' },
   { label: 'Team', className: 'w-40' },
   { label: 'Assignee and run', className: 'w-1/4' },
-  { label: 'Changed', className: 'w-24' },
+  { label: 'Updated', className: 'w-24' },
   { label: 'Actions', className: 'w-12', unseen: true },
 ];
 

@@ -88,7 +88,7 @@ export function Message({
         </Button>
         {message.thread !== message.id && (
           <Button variant="quiet" className="text-sm" onClick={() => onThread(message.thread)}>
-            Thread
+            Show thread
           </Button>
         )}
         {message.run_id === null && <span className="px-2.5">Delivered with the next run</span>}

@@ -56,7 +56,7 @@ export function Messages({
           )}
           {messages.length === 0 ? (
             <p className="py-10 text-center text-muted">
-              {is_searched ? 'No messages match.' : 'No messages yet. Write to the team below.'}
+              {is_searched ? 'No messages match this search.' : 'No messages yet. Write to the team below.'}
             </p>
           ) : (
             <ol className="flex flex-col gap-3">

@@ -7,7 +7,7 @@ export interface ShownTask {
   /** Null if only one team's tasks are shown. */
   team_name: string | null;
   run: RunRecord | null;
-  /** The number of its run's pending questions. */
+  /** The number of its run's pending reviews and elicitations. */
   waiting: number;
 }
 

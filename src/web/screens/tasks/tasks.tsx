@@ -75,7 +75,7 @@ export function Tasks() {
             )}
             {!open && (
               <IconButton
-                label={list ? 'Show a board' : 'Show a list'}
+                label={list ? 'Show board' : 'Show list'}
                 icon={list ? <Columns3 aria-hidden /> : <List aria-hidden />}
                 onClick={() => change({ view: list ? undefined : 'list' })}
               />
@@ -96,7 +96,7 @@ export function Tasks() {
               </Link>
             </Empty>
           ) : chosen.length === 0 ? (
-            <Empty title="team not found">
+            <Empty title="This team does not exist.">
               <Button onClick={() => change({ team: undefined, task: undefined })}>Show all teams</Button>
             </Empty>
           ) : (
@@ -226,7 +226,7 @@ function TeamTasks({
         open_id !== undefined &&
         read.data && (
           <div className="flex-1">
-            <Empty title="task not found">
+            <Empty title="This task does not exist.">
               <Button onClick={close}>Show all tasks</Button>
             </Empty>
           </div>

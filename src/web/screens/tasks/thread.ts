@@ -63,7 +63,7 @@ interface Piece {
   href: string | null;
 }
 
-/** Characters that belong to the sentence if they are at the end of an address. */
+/** Characters that belong to the sentence if they are at the end of a URL. */
 const PUNCTUATION = new Set('.,;:!?)]}');
 
 /** Splits a text at its web addresses. */

@@ -30,8 +30,8 @@ export function Conflict({
         team definition changed concurrently; reload and retry
       </p>
       <p className="text-muted">
-        Version {theirs.version} was saved in the meantime. Lines marked − are only in that version, lines
-        marked + only in yours.
+        Version {theirs.version} was saved in the meantime. Lines marked − are only in that version; lines
+        marked + are only in yours.
       </p>
       <section
         // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it

@@ -203,7 +203,7 @@ export function Editor({
         </div>
         <div className={cx('flex min-w-0 flex-col gap-3 lg:sticky lg:top-3 lg:self-start')}>
           <section
-            aria-label="Graph of the current steps"
+            aria-label="Step graph"
             className={cx('min-w-0 rounded-md border border-line', pane === 'json' && 'max-lg:hidden')}
           >
             {steps.length === 0 ? (
@@ -212,7 +212,7 @@ export function Editor({
               <p className="px-3 py-6 text-center text-muted">{steps.length} steps are too many to draw.</p>
             ) : (
               <div className="h-56">
-                <StepsGraph steps={steps} label="Graph of the steps" />
+                <StepsGraph steps={steps} label="Step graph" />
               </div>
             )}
           </section>
@@ -222,8 +222,8 @@ export function Editor({
             </label>
             {text.includes('"env_keys"') && (
               <p className="text-muted text-sm">
-                Values of variables are not shown. A variable in <code className="font-mono">env_keys</code>{' '}
-                keeps its value. To change it, set it in <code className="font-mono">env</code>.
+                Environment values are hidden. A variable in <code className="font-mono">env_keys</code> keeps
+                its value. To change it, set it in <code className="font-mono">env</code>.
               </p>
             )}
             <textarea

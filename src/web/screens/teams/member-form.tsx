@@ -51,8 +51,8 @@ export function MemberForm({ form, index, alone }: { form: FormProps; index: num
                   ...(kind !== EXTERNAL && kind !== COMMAND && !known.some(({ id }) => id === kind)
                     ? [{ value: kind, label: kind }]
                     : []),
-                  { value: COMMAND, label: 'A command' },
-                  { value: EXTERNAL, label: 'None: external member' },
+                  { value: COMMAND, label: 'Command' },
+                  { value: EXTERNAL, label: 'No agent (external member)' },
                 ]}
               />
             )}
@@ -68,7 +68,7 @@ export function MemberForm({ form, index, alone }: { form: FormProps; index: num
       {kind === COMMAND && (
         <DocField form={form} path={[...path, 'agent', 'command']} label="Command" empty="keep" />
       )}
-      <DocField form={form} path={[...path, 'description']} label="Description of the member" />
+      <DocField form={form} path={[...path, 'description']} label="Member description" />
       {kind !== EXTERNAL && (
         <details>
           <summary className="cursor-pointer py-1 text-muted text-sm pointer-coarse:py-3">More</summary>
@@ -78,7 +78,7 @@ export function MemberForm({ form, index, alone }: { form: FormProps; index: num
               path={[...path, 'prompt']}
               label="Role"
               lines={3}
-              hint="Optional. Sent to its agent before the first prompt."
+              hint="Optional. Sent to the agent before its first prompt."
             />
             <div className="grid gap-2 sm:grid-cols-2">
               <DocField form={form} path={[...path, 'agent', 'worktree_mode']} label="Folder">

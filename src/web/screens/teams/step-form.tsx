@@ -69,7 +69,7 @@ export function StepForm({
       <details>
         <summary className="cursor-pointer py-1 text-muted text-sm pointer-coarse:py-3">More</summary>
         <div className="grid gap-2 pt-1 sm:grid-cols-3">
-          <DocField form={form} path={[...path, 'when']} label="Runs">
+          <DocField form={form} path={[...path, 'when']} label="When to run">
             {(control) => (
               <Select
                 {...control}
@@ -78,14 +78,14 @@ export function StepForm({
                   onChange(put(doc, [...path, 'when'], value === 'always' ? value : undefined))
                 }
                 choices={[
-                  { value: 'on_success', label: 'If its dependencies completed' },
+                  { value: 'on_success', label: 'If its dependencies complete' },
                   { value: 'always', label: 'Always' },
                 ]}
               />
             )}
           </DocField>
-          <DocField form={form} path={[...path, 'max_attempts']} label="Attempts" number />
-          <DocField form={form} path={[...path, 'timeout_seconds']} label="Timeout in seconds" number />
+          <DocField form={form} path={[...path, 'max_attempts']} label="Maximum attempts" number />
+          <DocField form={form} path={[...path, 'timeout_seconds']} label="Timeout (seconds)" number />
         </div>
       </details>
     </fieldset>

@@ -63,7 +63,7 @@ function TeamScreen({ team }: { team: TeamRecord }) {
         <p className="flex flex-wrap gap-x-4 text-muted text-sm">
           <span>Version {team.version}</span>
           <span className="min-w-0 break-words">
-            Access: {team.human_members.length > 0 ? team.human_members.join(', ') : 'its creator and root'}
+            Access: {team.human_members.length > 0 ? team.human_members.join(', ') : 'creator and root'}
           </span>
           {team.spec.review_route === 'leader' && <span>Permission reviews go to the leader first</span>}
         </p>
@@ -191,7 +191,7 @@ function Steps({ team: { spec } }: { team: TeamRecord }) {
         <>
           {spec.steps.length <= GRAPH_STEPS_MAX && (
             <div className="h-64">
-              <StepsGraph steps={spec.steps} label="Graph of the steps" />
+              <StepsGraph steps={spec.steps} label="Step graph" />
             </div>
           )}
           <details className="border-line border-t">

@@ -89,7 +89,8 @@ export const templates: readonly Template[] = [
     what: 'Shell commands that depend on each other; two run in parallel.',
     team: {
       name: 'pipeline',
-      description: 'Each step runs the script in env named after it. The steps of a run share one folder.',
+      description:
+        'Each step runs the script in the environment variable named after it, in a shared folder.',
       spec: {
         members: [
           {

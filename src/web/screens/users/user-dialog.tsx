@@ -130,20 +130,20 @@ function textsFor(act: UserAct): { title: string; does: string; description?: st
     case 'rename':
       return { title: `Rename ${username}`, does: 'Rename' };
     case 'password':
-      return { title: `Set the password of ${username}`, does: 'Set password', description: ends };
+      return { title: `Set a password for ${username}`, does: 'Set password', description: ends };
     case 'role':
       return role === 'root'
-        ? { title: `Make ${username} an ordinary user?`, does: 'Make ordinary user', description: ends }
+        ? { title: `Make ${username} a regular user?`, does: 'Make regular user', description: ends }
         : {
             title: `Make ${username} root?`,
             does: 'Make root',
-            description: `Root has all rights. ${ends}`,
+            description: `Root has full access. ${ends}`,
           };
     case 'delete':
       return {
         title: `Delete ${username}?`,
         does: 'Delete user',
-        description: `This revokes all tokens of ${username}. You cannot delete a user who still has agents or teams.`,
+        description: `This revokes all of ${username}’s tokens. You cannot delete a user who still has agents or teams.`,
       };
   }
 }

@@ -81,7 +81,7 @@ function UserMenu({ user, onAct }: { user: UserRecord; onAct: (act: UserAct) => 
         { label: 'Rename', icon: <PencilLine />, onSelect: () => onAct({ kind: 'rename', user }) },
         { label: 'Set password', icon: <KeyRound />, onSelect: () => onAct({ kind: 'password', user }) },
         {
-          label: root ? 'Make ordinary user' : 'Make root',
+          label: root ? 'Make regular user' : 'Make root',
           icon: root ? <ShieldOff /> : <ShieldCheck />,
           onSelect: () => onAct({ kind: 'role', user }),
         },

@@ -71,7 +71,7 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
   const [layout, setLayout] = useDiffView();
   const scroller = useRef<HTMLDivElement>(null);
   const list = comments?.list ?? [];
-  // The file in the address may no longer be changed; then the diff says so.
+  // The file in the URL may no longer be changed; then the diff says so.
   const path = selected_file ?? files[0]?.path;
 
   const open = (next: string | undefined) => {

@@ -76,7 +76,7 @@ export function CommentsBar({ agent, comments, onChange, onOpen }: CommentsBarPr
 
 function reason({ protocol, status }: AgentRecord, is_offline: boolean): string | null {
   if (protocol !== 'acp')
-    return 'This agent does not speak ACP, so it takes no prompts. Your comments stay here.';
+    return 'This agent does not speak ACP, so it does not accept prompts. Your comments stay here.';
   if (status !== 'running') return 'The agent is not running. Start it to send your comments.';
   return is_offline ? 'You are offline. Your comments stay here until you can send them.' : null;
 }

@@ -1,4 +1,4 @@
-/** The changed files as a tree. Files can be marked as viewed; the mark goes when the file changes again. */
+/** The changed files as a tree. Files can be marked as viewed; the mark is removed when the file changes again. */
 import { ChevronDown, ChevronRight, MessageSquare } from 'lucide-react';
 import { useMemo, useState } from 'react';
 import { cx } from '../../../ui/cx.ts';

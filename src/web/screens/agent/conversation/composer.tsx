@@ -52,7 +52,7 @@ export const Composer = memo(function Composer({
         />
       )}
       <label htmlFor={id} className="sr-only">
-        Message to {agent.name}
+        Prompt for {agent.name}
       </label>
       <div className="flex items-end gap-2">
         <textarea

@@ -107,7 +107,7 @@ function Edge({ onVisible, children }: { onVisible: () => void; children: ReactN
   );
 }
 
-/** Scrolls to the item in the page's address once it is loaded. Returns the number of its first event. */
+/** Scrolls to the item in the page's URL once it is loaded. Returns the number of its first event. */
 function useTarget(
   { items, last_seq }: View,
   { show, scroller }: ReturnType<typeof useWindow>,
@@ -130,7 +130,7 @@ function useTarget(
   return found !== null && found.target_seq === target_seq ? found.seq : null;
 }
 
-/** `n` and `p` put the next or previous failure into the address, which shows and marks it. */
+/** `n` and `p` put the next or previous failure into the URL, which shows and marks it. */
 function useFailureKeys(items: readonly Item[], from: number | null): void {
   const navigate = useNavigate();
   useStepKeys((direction) => {

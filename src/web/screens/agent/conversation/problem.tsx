@@ -58,7 +58,7 @@ function FailedAgent({ agent }: { agent: AgentRecord }) {
   );
 }
 
-/** The agent runs but takes no prompts until the user has signed in. */
+/** The agent runs but accepts no prompts until the user has signed in. */
 function SignIn({ agent }: { agent: AgentRecord }) {
   const queries = useQueryClient();
   const read = useQuery({ ...agentConfigQuery(agent.id), staleTime: 0 });
@@ -71,7 +71,7 @@ function SignIn({ agent }: { agent: AgentRecord }) {
   if (read.data?.phase === 'failed') {
     return (
       <p className="text-failed">
-        The agent is running but takes no prompts. See the error above and its output.
+        The agent is running but does not accept prompts. See the error above and its output.
       </p>
     );
   }

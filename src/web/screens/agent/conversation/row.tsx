@@ -23,7 +23,7 @@ interface RowProps {
   row: Row;
   folder: Folder;
   agent: AgentRecord;
-  /** The event in the page's address, if it is in this row. */
+  /** The event in the page's URL, if it is in this row. */
   marked: number | null;
 }
 

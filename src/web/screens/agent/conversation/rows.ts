@@ -62,7 +62,7 @@ export function holds(row: Row, seq: number): boolean {
   }
 }
 
-/** Unanswered questions in the row, as far as the log shows: an elicitation's answer is only in its record. */
+/** Unanswered requests in the row, as far as the log shows: an elicitation's answer is only in its record. */
 export function listWaiting(row: Row): Row[] {
   if (row.type === 'subagent') return row.rows.flatMap(listWaiting);
   if (row.type !== 'item') return [];

@@ -13,7 +13,7 @@ export function SubagentBlock({
   view,
 }: {
   row: SubagentRow;
-  /** The event in the page's address, if it is in the row. */
+  /** The event in the page's URL, if it is in the row. */
   marked: number | null;
   view: (rows: readonly Row[]) => ReactNode;
 }) {
@@ -24,7 +24,7 @@ export function SubagentBlock({
     if (marked !== null && marked !== head.seq) setOpen(true);
   }, [marked, head.seq]);
   const Chevron = open ? ChevronDown : ChevronRight;
-  // A pending question must be visible at once.
+  // A pending request must be visible even while the row is closed.
   const shown = open ? row.rows : listWaiting(row);
   return (
     <div className="min-w-0">

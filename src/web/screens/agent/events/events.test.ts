@@ -48,7 +48,7 @@ describe('the summary of an event', () => {
       ended('failed', { exit_code: 3, reason: 'exit' }),
       'failed',
       null,
-      'before: running · exit 3 · exit',
+      'was running · exit 3 · exit',
     ],
     ['an error', errorEvent('turn_lost'), 'turn_lost', null, 'turn_lost happened'],
     ['a prompt', prompts('Fix it'), 'session/prompt', 'to_agent', 'Fix it'],

@@ -86,7 +86,7 @@ function Events({ agent }: { agent: AgentRecord }) {
   );
 }
 
-/** Changes the address without scrolling. */
+/** Changes the URL without scrolling. */
 const IN_PLACE = { replace: true, resetScroll: false, hashScrollIntoView: false } as const;
 
 function NoEvents({
@@ -107,7 +107,7 @@ function NoEvents({
   return <Empty title={title} cli={`svc logs ${agent.id} --json`} />;
 }
 
-/** Shows and opens the event in the page's address whenever it changes: by a click, a search result or going back. */
+/** Shows and opens the event in the page's URL whenever it changes: by a click, a search result or going back. */
 function useShownMark(
   { range, loading, goTo }: ReturnType<typeof useEvents>,
   marked: number | null,
@@ -170,7 +170,7 @@ function Toolbar({
   );
 }
 
-/** The event number in the page's address, such as `#e1843`. */
+/** The event number in the page's URL, such as `#e1843`. */
 function useMarked(): number | null {
   const hash = useLocation({ select: (location) => location.hash });
   const found = /^e(\d{1,15})$/.exec(hash)?.[1];

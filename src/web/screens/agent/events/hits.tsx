@@ -51,7 +51,7 @@ export function Hits({ agent_id, q, marked, onClose }: HitsProps) {
           if (hits.length === 0) {
             return (
               <p className="px-3 py-2 text-muted">
-                No results. New events can be searched after a few seconds.
+                No results. New events become searchable after a few seconds.
               </p>
             );
           }

@@ -57,7 +57,7 @@ function line(text: string): string {
 
 function statusText({ previous_status, reason, exit_code, exit_signal }: EventRecord): string {
   const parts = [
-    wordOf(previous_status) && `before: ${wordOf(previous_status)}`,
+    wordOf(previous_status) && `was ${wordOf(previous_status)}`,
     typeof exit_code === 'number' && `exit ${exit_code}`,
     wordOf(exit_signal) && `signal ${wordOf(exit_signal)}`,
     wordOf(reason),

@@ -104,7 +104,7 @@ function NoLines({
   if (!loaded) return <Skeleton rows={12} height="h-4" />;
   const title =
     agent.status === 'running'
-      ? 'No output yet. What the agent prints appears here.'
+      ? 'No output yet. The agent’s output appears here.'
       : 'This agent printed nothing.';
   return <Empty title={title} cli={`svc logs ${agent.id}`} />;
 }
@@ -204,7 +204,7 @@ function Toolbar({
         onClick={() => onOptions({ wrap: !options.wrap })}
       />
       <IconButton
-        label="Show times"
+        label="Show timestamps"
         aria-pressed={options.times}
         icon={<Clock aria-hidden />}
         className={options.times ? 'bg-surface text-text!' : ''}
@@ -219,7 +219,7 @@ function Toolbar({
   );
 }
 
-/** The selected lines, which the page's address holds. They are shown as soon as they are loaded. */
+/** The selected lines, which the page's URL holds. They are shown as soon as they are loaded. */
 function useRange(
   list: { current: ListHandle | null },
   last: number,

@@ -26,7 +26,7 @@ export function useWidth(): { width: number; handle: ReactNode } {
     // biome-ignore lint/a11y/useSemanticElements: an hr is not interactive
     <div
       role="separator"
-      aria-label="Width of the side panel"
+      aria-label="Side panel width"
       aria-orientation="vertical"
       aria-valuenow={width}
       aria-valuemin={LEAST}

@@ -104,7 +104,7 @@ const lane_names = { sessions: 'session', turns: 'turn', tools: 'tool', waits: '
 function Table({ agent_id, entries }: { agent_id: string; entries: readonly Entry[] }) {
   return (
     <details className="mt-3 border-line border-t">
-      <summary className="tap flex cursor-pointer items-center px-3 text-muted">Table</summary>
+      <summary className="tap flex cursor-pointer items-center px-3 text-muted">Show as table</summary>
       <div className="overflow-x-auto px-3 pb-3">
         <table className="w-full text-left">
           <caption className="sr-only">Where the agent’s time went</caption>
