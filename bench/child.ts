@@ -48,7 +48,7 @@ export class Child {
     this.#process.send(message);
   }
 
-  ask<T>(message: object): Promise<T> {
+  request<T>(message: object): Promise<T> {
     this.send(message);
     return this.next<T>();
   }

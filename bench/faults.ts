@@ -53,7 +53,7 @@ function readArguments() {
     allowPositionals: true,
     options: { n: { type: 'string' }, seed: { type: 'string' }, write: { type: 'boolean', default: false } },
   });
-  const chosen = positionals.flatMap((word) => word.split(',')).map(rangeOf);
+  const chosen = positionals.flatMap((argument) => argument.split(',')).map(rangeOf);
   const [n, seed] = [Number(values.n ?? 1), Number(values.seed ?? SEED)];
   const every = rows.filter(({ number }) =>
     chosen.some((range) => range && number >= range[0] && number <= range[1]),
@@ -68,36 +68,36 @@ function readArguments() {
   return { every, n: values.n === undefined ? null : n, seed, write: values.write };
 }
 
-function rangeOf(word: string): [number, number] | null {
-  if (word === 'all') return [FIRST, LAST];
-  const [, from, to] = /^(\d+)(?:-(\d+))?$/.exec(word) ?? [];
+function rangeOf(argument: string): [number, number] | null {
+  if (argument === 'all') return [FIRST, LAST];
+  const [, from, to] = /^(\d+)(?:-(\d+))?$/.exec(argument) ?? [];
   return from === undefined ? null : [Number(from), Number(to ?? from)];
 }
 
-async function perform(row: FaultRow, n: number, seed: number): Promise<Done> {
+async function runRow(row: FaultRow, n: number, seed: number): Promise<Done> {
   const begun_ms = performance.now();
   const seconds = () => (performance.now() - begun_ms) / 1000;
   try {
     return { row, outcome: await row.run(n, seed), seconds: seconds() };
   } catch (error) {
-    const short = [
+    const failures = [
       `the row stopped with an error: ${String((error as Error).stack ?? error).slice(0, 1_500)}`,
     ];
-    return { row, outcome: { n: 0, short, measured: [] }, seconds: seconds() };
+    return { row, outcome: { n: 0, failures, measured: [] }, seconds: seconds() };
   } finally {
     await endChildren();
     await endPrograms();
   }
 }
 
-function show({ row, outcome, seconds }: Done): void {
-  const { n, short, measured } = outcome;
+function printResult({ row, outcome, seconds }: Done): void {
+  const { n, failures, measured } = outcome;
   console.log(`\n${row.number}. ${row.fault}`);
   console.log(`    expected: ${row.expected}`);
   console.log(
-    `    ${n.toLocaleString('en-US')} cases, ${seconds.toFixed(0)} s: ${short.length === 0 ? 'ok' : 'failed'}`,
+    `    ${n.toLocaleString('en-US')} cases, ${seconds.toFixed(0)} s: ${failures.length === 0 ? 'ok' : 'failed'}`,
   );
-  for (const what of short) console.log(`    failed: ${what}`);
+  for (const what of failures) console.log(`    failed: ${what}`);
   for (const what of measured) console.log(`    ${what}`);
 }
 
@@ -106,12 +106,12 @@ function chapter(done: readonly Done[], seed: number): string {
     '`npm run faults -- all --write` writes this section. It injects faults and hostile input into the real program, which has its ' +
     `own data directory. Seed ${seed}. To run one row, or to repeat it more often: \`npm run faults -- <row> [--n N]\`.`;
   const head = ['', 'fault or bad input', 'expected', 'cases', 'result', 'measured'];
-  const lines = done.map(({ row, outcome: { n, short, measured } }) => [
+  const lines = done.map(({ row, outcome: { n, failures, measured } }) => [
     String(row.number),
     row.fault,
     row.expected,
     n.toLocaleString('en-US'),
-    short.length === 0 ? 'ok' : `failed: ${short.join('; ')}`,
+    failures.length === 0 ? 'ok' : `failed: ${failures.join('; ')}`,
     measured.join('; '),
   ]);
   const table = [head, head.map(() => '---'), ...lines].map(
@@ -123,16 +123,16 @@ function chapter(done: readonly Done[], seed: number): string {
 const { every, n, seed, write } = readArguments();
 const done: Done[] = [];
 for (const row of every) {
-  const one = await perform(row, n ?? row.usual, seed);
-  show(one);
-  done.push(one);
+  const result = await runRow(row, n ?? row.default_n, seed);
+  printResult(result);
+  done.push(result);
 }
-const short = done.filter(({ outcome }) => outcome.short.length > 0);
+const failed = done.filter(({ outcome }) => outcome.failures.length > 0);
 const cases = done.reduce((sum, { outcome }) => sum + outcome.n, 0).toLocaleString('en-US');
-console.log(`\n${done.length} rows, ${cases} cases, ${short.length} failed`);
+console.log(`\n${done.length} rows, ${cases} cases, ${failed.length} failed`);
 if (write) {
   await writeChapter('faults', chapter(done, seed));
   console.log('written to docs/reference/figures.md');
 }
 // See `bench/main.ts`.
-process.exit(short.length > 0 ? 1 : 0);
+process.exit(failed.length > 0 ? 1 : 0);

@@ -15,14 +15,14 @@ export async function runRows(rows: readonly Row[]): Promise<Measured[] | null> 
     options: { quick: { type: 'boolean', default: false } },
   });
   const names = rows.map((row) => row.name);
-  const unknown = positionals.filter((asked) => !names.some((name) => means(asked, name)));
+  const unknown = positionals.filter((pattern) => !names.some((name) => matches(pattern, name)));
   if (unknown.length > 0) {
     console.error(`no such row: ${unknown.join(', ')}; rows are ${names.join(', ')}`);
     process.exit(2);
   }
 
   const chosen = rows.filter(
-    ({ name }) => positionals.length === 0 || positionals.some((asked) => means(asked, name)),
+    ({ name }) => positionals.length === 0 || positionals.some((pattern) => matches(pattern, name)),
   );
   const measured: Measured[] = [];
   for (const row of chosen) {
@@ -46,8 +46,8 @@ export async function runRows(rows: readonly Row[]): Promise<Measured[] | null> 
 }
 
 /** `remote` selects every row whose name starts with `remote-`. */
-function means(asked: string, name: string): boolean {
-  return name === asked || name.startsWith(`${asked}-`);
+function matches(pattern: string, name: string): boolean {
+  return name === pattern || name.startsWith(`${pattern}-`);
 }
 
 /** Rejects after a time that no row may take, however slow the machine. */

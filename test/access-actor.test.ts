@@ -406,20 +406,20 @@ test('every method allows exactly what the credential, role and step of the call
     method: ActorMethod,
     credential: Credential,
     act_as: Actor | undefined,
-    wants: string | null,
+    expected: string | null,
   ) => {
     const got = await cell(method, credential, act_as);
     cells++;
-    if (got !== wants)
-      wrong.push([`${method} by ${credential.name} as ${act_as ?? 'itself'}`, { got, wants }]);
+    if (got !== expected)
+      wrong.push([`${method} by ${credential.name} as ${act_as ?? 'itself'}`, { got, wants: expected }]);
   };
   const ending: [Credential, Actor | undefined][] = [];
   for (const method of Object.keys(rows) as ActorMethod[]) {
     for (const credential of credentials) {
       for (const act_as of acted_as) {
-        const wants = refusalOf(method, credential, act_as);
-        if (method === 'run-complete' && wants === null) ending.push([credential, act_as]);
-        else await check(method, credential, act_as, wants);
+        const expected_result = refusalOf(method, credential, act_as);
+        if (method === 'run-complete' && expected_result === null) ending.push([credential, act_as]);
+        else await check(method, credential, act_as, expected_result);
       }
     }
   }

@@ -109,9 +109,9 @@ async function makeRequesters(): Promise<Requester[]> {
   add('a deleted API token', `Bearer ${spare.token}`);
   const brief = { username: 'brief', password: PASSWORD };
   const { id: user_id } = await plane.client.call('createUser', { body: brief });
-  const gone = (await login('brief')).token;
+  const ended_token = (await login('brief')).token;
   await plane.client.call('deleteUser', { params: { user_id } });
-  add('a deleted user', `Bearer ${gone}`);
+  add('a deleted user', `Bearer ${ended_token}`);
   const fallen = await plane.client.call('createUser', { body: { ...brief, role: 'root' } });
   const was_root = (await login('brief')).token;
   await plane.client.call('updateUser', { params: { user_id: fallen.id }, body: { role: 'user' } });
@@ -277,7 +277,7 @@ function mail(from_actor_id: string, to_actor_id: string) {
 /** The status and, for an error, its message. */
 type Outcome = [status: number, error?: string];
 
-interface Given {
+interface RequestInput {
   params?: Record<string, string>;
   query?: Record<string, string>;
   body?: unknown;
@@ -292,7 +292,7 @@ interface Row {
   hidden?: () => Problem;
   /** Refuses callers for a reason that the policy does not know. */
   refuses?: (caller: Caller) => Problem | null;
-  given?: (requester: Requester) => Given | Promise<Given>;
+  buildInput?: (requester: Requester) => RequestInput | Promise<RequestInput>;
   /** The response for callers that may make the call. */
   passes: Outcome;
   /** The call may end its credential, so every call uses a new one. */
@@ -308,8 +308,8 @@ const ofTeam = (team_id = team.id, agent_id: string | null = null): Owned => ({
 });
 /** Whether a caller can see a resource, whatever the scopes of its token: the route checks those. */
 const reaches = ({ grant, ...caller }: Caller, resource: Owned) => {
-  const whole = grant && { scopes: grantableScopes('root'), limits: grant.limits };
-  return decide({ ...caller, grant: whole }, 'team.read', resource) === 'allow';
+  const full_grant = grant && { scopes: grantableScopes('root'), limits: grant.limits };
+  return decide({ ...caller, grant: full_grant }, 'team.read', resource) === 'allow';
 };
 const problem = (made: Problem): Outcome => [statuses[made.kind as keyof typeof statuses], made.message];
 const statuses = {
@@ -323,7 +323,7 @@ const statuses = {
 /** Rows of a route about an agent: one of Olga's, and one of the team. */
 function aboutAgent(
   passes: Outcome | { solo: Outcome; team: Outcome },
-  given: (name: 'solo' | 'team') => Given = () => ({}),
+  buildInput: (name: 'solo' | 'team') => RequestInput = () => ({}),
   which: 'agent' | 'resting' = 'agent',
 ): Row[] {
   return (['solo', 'team'] as const).map((name) => ({
@@ -331,7 +331,7 @@ function aboutAgent(
     resource: () => (name === 'solo' ? own(solo[which]) : ofTeam(team.id, team[which].id)),
     hidden: problems.agentNotFound,
     given: () => {
-      const { params, ...rest } = given(name);
+      const { params, ...rest } = buildInput(name);
       return { params: { agent_id: { solo, team }[name][which].id, ...params }, ...rest };
     },
     passes: Array.isArray(passes) ? passes : passes[name],
@@ -359,12 +359,12 @@ function aboutElicitation(passes: Outcome, body?: unknown): Row[] {
 }
 
 /** A row of a route within a team. */
-function inTeam(passes: Outcome, given: () => Given = () => ({})): Row {
+function inTeam(passes: Outcome, buildInput: () => RequestInput = () => ({})): Row {
   return {
     resource: () => ofTeam(),
     hidden: problems.teamNotFound,
-    given: () => {
-      const { params, ...rest } = given();
+    buildInput: () => {
+      const { params, ...rest } = buildInput();
       const { task } = team;
       const of_task = { task_id: task.id, conversation_id: task.conversation_id };
       return { params: { team_id: team.id, ...of_task, message_id: team.message_id, ...params }, ...rest };
@@ -379,7 +379,7 @@ function aboutRun(passes: Outcome, body?: unknown): Row {
   return {
     resource: () => ofTeam(light.id),
     hidden: problems.teamNotFound,
-    given: () => ({ params: params(), body }),
+    buildInput: () => ({ params: params(), body }),
     passes,
   };
 }
@@ -394,7 +394,11 @@ const actors: Record<string, ActingTarget> = {
 const actorId = (name: string) => (name.startsWith('user:') ? name : `${name}@${team.id}`);
 
 /** Rows of a route that acts as an actor, in a run that the caller must see, or in any run. */
-function asActor(passes: Outcome, given: (actor_id: string) => Given, where: 'run' | 'anywhere'): Row[] {
+function asActor(
+  passes: Outcome,
+  buildInput: (actor_id: string) => RequestInput,
+  where: 'run' | 'anywhere',
+): Row[] {
   return Object.entries(actors).map(([name, as]) => ({
     name: `as ${name}, ${where}`,
     refuses: (caller) => {
@@ -404,7 +408,7 @@ function asActor(passes: Outcome, given: (actor_id: string) => Given, where: 'ru
       if (!works && as.kind === 'member') return invalid(`unknown actor: ${actorId(name)}`);
       return mayActAs(caller, as) ? null : notAllowedAs(actorId(name));
     },
-    given: () => given(actorId(name)),
+    given: () => buildInput(actorId(name)),
     passes,
   }));
 }
@@ -415,7 +419,7 @@ function aboutMail(may: (caller: Caller, to: ActingTarget) => boolean): Row[] {
     (to): Row => ({
       name: `to ${to}`,
       refuses: (caller) => (may(caller, actors[to]!) ? null : problems.messageNotFound()),
-      given: () => ({ params: { message_id: mails.get(to)! } }),
+      buildInput: () => ({ params: { message_id: mails.get(to)! } }),
       passes: [200],
     }),
   );
@@ -427,7 +431,7 @@ const onlyOlga = (made: () => Problem) => (caller: Caller) => (caller.username =
 const notByApi = ({ grant }: Caller) => (grant ? problems.notAllowed() : null);
 const plain: Row = { passes: [200] };
 const missing = (made: () => Problem, params: Record<string, string>, body?: unknown): Row => ({
-  given: () => ({ params, body }),
+  buildInput: () => ({ params, body }),
   passes: problem(made()),
 });
 const over: Outcome = [409, 'run is completed'];
@@ -459,11 +463,11 @@ let olgas: ReturnType<typeof passkeyOf> | undefined;
 
 const rows: Record<OperationId, Row | Row[]> = {
   join: {
-    given: () => ({ body: { token: 'x', pin: '12345678', username: 'new', password: PASSWORD } }),
+    buildInput: () => ({ body: { token: 'x', pin: '12345678', username: 'new', password: PASSWORD } }),
     passes: problem(problems.rootAlreadyInitialized()),
   },
   createJoinChallenge: { passes: problem(problems.rootAlreadyInitialized()) },
-  login: { given: () => ({ body: { username: 'sven', password: PASSWORD } }), passes: [200] },
+  login: { buildInput: () => ({ body: { username: 'sven', password: PASSWORD } }), passes: [200] },
   logout: { passes: [204], ends_credential: true },
   refreshToken: {
     refuses: notByApi,
@@ -472,14 +476,14 @@ const rows: Record<OperationId, Row | Row[]> = {
   },
   getMe: plain,
   changePassword: {
-    given: () => ({ body: { current_password: 'not this one', new_password: PASSWORD } }),
+    buildInput: () => ({ body: { current_password: 'not this one', new_password: PASSWORD } }),
     passes: problem(problems.invalidLogin()),
   },
   listSignIns: plain,
   endSignIn: {
     name: 'Olga’s',
     refuses: onlyOlga(problems.sessionNotFound),
-    given: async ({ caller }) => {
+    buildInput: async ({ caller }) => {
       if (caller === null) return {};
       const before = await signInsOf('olga');
       await login('olga');
@@ -491,13 +495,13 @@ const rows: Record<OperationId, Row | Row[]> = {
   listTokens: plain,
   createToken: {
     refuses: notByApi,
-    given: () => ({ body: { name: `made-${made++}` } }),
+    buildInput: () => ({ body: { name: `made-${made++}` } }),
     passes: [201],
   },
   deleteToken: {
     name: 'Olga’s',
     refuses: onlyOlga(problems.tokenNotFound),
-    given: async () => {
+    buildInput: async () => {
       const { id } = await user('olga').client.call('createToken', { body: { name: `spare-${made++}` } });
       return { params: { token_id: id } };
     },
@@ -508,7 +512,7 @@ const rows: Record<OperationId, Row | Row[]> = {
   startPasskeyRegistration: { refuses: notByApi, passes: [200] },
   finishPasskeyRegistration: {
     refuses: notByApi,
-    given: async ({ caller }) => {
+    buildInput: async ({ caller }) => {
       const { response } = await begun((caller?.username ?? 'olga') as Username);
       return { body: { response } };
     },
@@ -516,7 +520,7 @@ const rows: Record<OperationId, Row | Row[]> = {
   },
   startPasskeyLogin: plain,
   finishPasskeyLogin: {
-    given: async () => {
+    buildInput: async () => {
       const { login_id, options } = await clientOf(null).call('startPasskeyLogin');
       olgas ??= passkeyOf('olga');
       return { body: { login_id, response: (await olgas).key.login(options) } };
@@ -526,7 +530,7 @@ const rows: Record<OperationId, Row | Row[]> = {
   renamePasskey: {
     name: 'Olga’s',
     refuses: onlyOlga(problems.passkeyNotFound),
-    given: async () => {
+    buildInput: async () => {
       olgas ??= passkeyOf('olga');
       return { params: { passkey_id: (await olgas).passkey_id }, body: { name: `made-${made++}` } };
     },
@@ -535,7 +539,7 @@ const rows: Record<OperationId, Row | Row[]> = {
   deletePasskey: {
     name: 'Olga’s',
     refuses: (caller) => onlyOlga(problems.passkeyNotFound)(caller) ?? notByApi(caller),
-    given: async () => ({ params: { passkey_id: (await passkeyOf('olga')).passkey_id } }),
+    buildInput: async () => ({ params: { passkey_id: (await passkeyOf('olga')).passkey_id } }),
     passes: [204],
   },
 
@@ -544,13 +548,13 @@ const rows: Record<OperationId, Row | Row[]> = {
   createPushSubscription: {
     // Notifications contain what only the scope `read` gives access to.
     refuses: ({ grant }) => (grant && !grant.scopes.includes('read') ? lacksScope('read') : null),
-    given: ({ caller }) => ({ body: device(caller?.username ?? 'nobody') }),
+    buildInput: ({ caller }) => ({ body: device(caller?.username ?? 'nobody') }),
     passes: [201],
   },
   deletePushSubscription: {
     name: 'Olga’s',
     refuses: onlyOlga(problems.pushNotFound),
-    given: async () => {
+    buildInput: async () => {
       const { id } = await user('olga').client.call('createPushSubscription', { body: device('olga') });
       return { params: { subscription_id: id } };
     },
@@ -561,7 +565,7 @@ const rows: Record<OperationId, Row | Row[]> = {
 
   listAgents: plain,
   createAgent: {
-    given: () => ({ body: { name: 'made', workdir: plane.work, command: 'true' } }),
+    buildInput: () => ({ body: { name: 'made', workdir: plane.work, command: 'true' } }),
     passes: [201],
   },
   getAgent: aboutAgent([200]),
@@ -618,7 +622,7 @@ const rows: Record<OperationId, Row | Row[]> = {
 
   listTeams: plain,
   createTeam: {
-    given: () => ({ body: { name: `made-${made++}`, spec: { members: [{ member_id: 'm' }] } } }),
+    buildInput: () => ({ body: { name: `made-${made++}`, spec: { members: [{ member_id: 'm' }] } } }),
     passes: [201],
   },
   getTeam: inTeam([200]),
@@ -641,7 +645,7 @@ const rows: Record<OperationId, Row | Row[]> = {
   resumeRun: aboutRun(problem(problems.runCompleted())),
   restartRun: {
     ...aboutRun([200]),
-    given: () => ({ params: { team_id: light.id, run_id: light.again } }),
+    buildInput: () => ({ params: { team_id: light.id, run_id: light.again } }),
   },
   completeRun: aboutRun(over, {}),
   failRun: aboutRun(over, { error_text: 'x' }),
@@ -689,7 +693,7 @@ const rows: Record<OperationId, Row | Row[]> = {
   listNodes: plain,
   listAgentNodes: plain,
   registerAgentNode: {
-    given: () => ({ body: { id: 'box', name: 'box', grpc_target: 'http://box' } }),
+    buildInput: () => ({ body: { id: 'box', name: 'box', grpc_target: 'http://box' } }),
     passes: problem(problems.grpcTargetInvalid()),
   },
   getAgentNode: missing(problems.nodeNotFound, { node_id: 'none' }),
@@ -702,7 +706,7 @@ const rows: Record<OperationId, Row | Row[]> = {
 
   listUsers: plain,
   createUser: {
-    given: () => ({ body: { username: 'olga', password: PASSWORD } }),
+    buildInput: () => ({ body: { username: 'olga', password: PASSWORD } }),
     passes: problem(problems.usernameTaken()),
   },
   getUser: missing(problems.userNotFound, { user_id: 'none' }),
@@ -711,7 +715,7 @@ const rows: Record<OperationId, Row | Row[]> = {
   listAudit: plain,
   verifyAudit: plain,
   getConfig: plain,
-  updateConfig: { given: () => ({ body: { 'retention.days': null } }), passes: [200] },
+  updateConfig: { buildInput: () => ({ body: { 'retention.days': null } }), passes: [200] },
   getOpenapi: plain,
   getDocs: plain,
 };
@@ -747,7 +751,7 @@ function expected(route: Route, row: Row, requester: Requester): Outcome {
 /** Sends a request as any client could. Of a stream, it reads only the headers. */
 async function request(
   route: Route,
-  { params = {}, query, body }: Given,
+  { params = {}, query, body }: RequestInput,
   authorization: string | null,
   method: string = route.method,
 ): Promise<Outcome> {
@@ -813,18 +817,20 @@ test.each(groups)('every route follows the policy: $name', async ({ has, cells_m
     const route: Route = routes[operation];
     for (const row of [rows[operation]].flat()) {
       for (const requester of requesters.filter(has)) {
-        const wants = expected(route, row, requester);
-        const given = (await row.given?.(requester)) ?? {};
+        const expected_answer = expected(route, row, requester);
+        const input = (await row.buildInput?.(requester)) ?? {};
         const authorization =
           row.ends_credential && requester.caller ? await fresh(requester.caller) : requester.authorization;
-        const got = await request(route, given, authorization);
+        const got = await request(route, input, authorization);
         cells++;
         const cell = `${operation}${row.name ? ` (${row.name})` : ''} by ${requester.name}`;
-        if (JSON.stringify(got) !== JSON.stringify(wants)) wrong.push([cell, { got, wants }]);
+        if (JSON.stringify(got) !== JSON.stringify(expected_answer))
+          wrong.push([cell, { got, wants: expected_answer }]);
         if (route.method !== 'GET') continue;
-        const [head] = await request(route, given, authorization, 'HEAD');
+        const [head] = await request(route, input, authorization, 'HEAD');
         cells++;
-        if (head !== wants[0]) wrong.push([`HEAD ${cell}`, { got: head, wants: wants[0] }]);
+        if (head !== expected_answer[0])
+          wrong.push([`HEAD ${cell}`, { got: head, wants: expected_answer[0] }]);
       }
     }
   }
@@ -886,16 +892,16 @@ test('lists and the fleet feed show each caller only what it may see', async () 
 
 /** Changes something that the caller may see; returns a text that the change contains. */
 async function changeSomething({ username, grant }: Caller): Promise<string> {
-  const word = `last-${made++}`;
+  const new_name = `last-${made++}`;
   const { client } = user(username as Username);
   if (!grant?.limits) {
-    await client.call('createAgent', { body: { name: word, workdir: plane.work, command: 'true' } });
-    return word;
+    await client.call('createAgent', { body: { name: new_name, workdir: plane.work, command: 'true' } });
+    return new_name;
   }
   const agent_id = grant.limits.agent_ids[0] ?? team.agent.id;
-  const body = { labels: { seen: word } };
+  const body = { labels: { seen: new_name } };
   await user('olga').client.call('updateAgent', { params: { agent_id }, body });
-  return word;
+  return new_name;
 }
 
 test('an unknown route returns 404 with a valid token, and 401 without one', async () => {
@@ -909,11 +915,11 @@ test('an unknown route returns 404 with a valid token, and 401 without one', asy
       '/api//agents',
     ]) {
       const got = await request({ ...routes.getMe, path } as Route, {}, authorization);
-      const wants = problem(caller === null ? refused : problems.notFound());
-      expect([name, path, got]).toEqual([name, path, wants]);
+      const expected_answer = problem(caller === null ? refused : problems.notFound());
+      expect([name, path, got]).toEqual([name, path, expected_answer]);
     }
     const got = await request({ ...routes.getMe, method: 'DELETE' } as Route, {}, authorization);
-    const wants = caller === null ? problem(refused) : [405, 'method not allowed'];
-    expect([name, got]).toEqual([name, wants]);
+    const expected_answer = caller === null ? problem(refused) : [405, 'method not allowed'];
+    expect([name, got]).toEqual([name, expected_answer]);
   }
 });

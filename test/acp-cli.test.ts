@@ -42,13 +42,13 @@ function listen(child: ReturnType<typeof begin>) {
   });
   const seen = (part: string, times = 1) =>
     new Promise<string>((done) => {
-      const look = () => {
+      const check = () => {
         if (text.split(part).length <= times) return;
-        child.stdout.off('data', look);
+        child.stdout.off('data', check);
         done(text);
       };
-      child.stdout.on('data', look);
-      look();
+      child.stdout.on('data', check);
+      check();
     });
   return seen;
 }

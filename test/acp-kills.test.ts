@@ -9,10 +9,10 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { Conversation } from '../src/testing/conversation.ts';
-import { EXAMPLE_AGENT, expectWhole } from '../src/testing/example-agent.ts';
+import { EXAMPLE_AGENT, expectFullTurn } from '../src/testing/example-agent.ts';
 import { firstOf } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
-import { revive } from '../src/testing/revive.ts';
+import { restartOnExit } from '../src/testing/revive.ts';
 
 let plane: TestPlane;
 let conversation: Conversation | undefined;
@@ -22,23 +22,23 @@ afterEach(async () => {
   await plane?.close();
 });
 
-/** Runs a turn from the agent's start to its end, with a test's own kills in `between`. Returns how often the plane died. */
-async function wholeTurn(between: { asked?: () => Promise<void>; begun?: () => Promise<void> } = {}) {
-  const stopReviving = revive(plane);
+/** Runs a turn from the agent's start to its end, with a test's own kills in `between`. Returns the number of restarts. */
+async function wholeTurn(between: { onRequest?: () => Promise<void>; begun?: () => Promise<void> } = {}) {
+  const stopReviving = restartOnExit(plane);
   conversation = await Conversation.start(plane, EXAMPLE_AGENT, { prompt: 'Change the configuration.' });
   await between.begun?.();
   const [review] = await conversation.pending();
-  await between.asked?.();
+  await between.onRequest?.();
   const answered = await conversation.respond(review!.id, { decision: 'allow' });
   expect(answered).toMatchObject({ status: 'answered', option_id: 'allow', answered_by: 'ana' });
-  await conversation.silence();
+  await conversation.untilIdle();
   return stopReviving();
 }
 
 test('a turn with a permission review is complete', async () => {
   plane = await TestPlane.open();
   await wholeTurn();
-  await expectWhole(conversation!);
+  await expectFullTurn(conversation!);
 });
 
 /** Counts begin at the plane's start: stdin frame 2 opens the session, 3 is the prompt, and 4 the answer. */
@@ -61,7 +61,7 @@ test.each(KILLED)('a plane that is killed %s (%s) resumes the turn without loss'
   const [name, n] = point.split('@');
   await plane.start({ SVC_FAILPOINT: `${name}:kill${n === undefined ? '' : `@${n}`}` });
   expect(await wholeTurn()).toBe(1);
-  await expectWhole(conversation!);
+  await expectFullTurn(conversation!);
 });
 
 test('a plane finds a permission request that arrived while it was down', async () => {
@@ -75,13 +75,13 @@ test('a plane finds a permission request that arrived while it was down', async 
       while (!(await readFile(spool, 'utf8')).includes('request_permission')) await sleep(20);
     },
   });
-  await expectWhole(conversation!);
+  await expectFullTurn(conversation!);
 });
 
 test('a pending review survives kills of the plane', async () => {
   plane = await TestPlane.open();
   await wholeTurn({
-    asked: async () => {
+    onRequest: async () => {
       for (let kill = 0; kill < 3; kill++) {
         await plane.kill();
         const [review] = await conversation!.pending();
@@ -91,7 +91,7 @@ test('a pending review survives kills of the plane', async () => {
   });
   await plane.kill();
   await plane.start();
-  await expectWhole(conversation!);
+  await expectFullTurn(conversation!);
 });
 
 test('a turn that ends while the plane is down is recorded after its restart', async () => {
@@ -107,8 +107,8 @@ test('a turn that ends while the plane is down is recorded after its restart', a
   while (!(await readFile(spool, 'utf8')).includes('end_turn')) await sleep(20);
   await plane.start();
   await answering;
-  await conversation.silence();
-  await expectWhole(conversation!);
+  await conversation.untilIdle();
+  await expectFullTurn(conversation!);
 });
 
 test('sub-agents and their requests survive a kill of the plane', async () => {
@@ -124,7 +124,7 @@ test('sub-agents and their requests survive a kill of the plane', async () => {
   expect(review).toEqual(asked);
   expect(review!.subagent).toEqual({ id: 'child-1', name: 'explorer', unknown_session: false });
   await conversation.respond(review!.id, { decision: 'allow' });
-  await conversation.silence();
+  await conversation.untilIdle();
   // The stream can lag behind the record.
   await expect.poll(() => conversation!.text).toMatch(/answered: yes-once$/);
   const config = await plane.client.call('getAgentConfig', { params: { agent_id: conversation.agent_id } });

@@ -3,7 +3,7 @@ import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { Conversation } from '../src/testing/conversation.ts';
-import { EXAMPLE_AGENT, expectWhole } from '../src/testing/example-agent.ts';
+import { EXAMPLE_AGENT, expectFullTurn } from '../src/testing/example-agent.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 /** Length of an outage. `SVC_TEST_OUTAGE_S=60` is long enough for the plane to mark the node unreachable. */
@@ -44,8 +44,8 @@ test('an answer given during an outage reaches the agent afterwards', {
     const answered = await conversation.respond(review!.id, { decision: 'allow' });
     expect(answered).toMatchObject({ status: 'answered', delivery: 'queued' });
   });
-  await conversation.silence();
-  await expectWhole(conversation);
+  await conversation.untilIdle();
+  await expectFullTurn(conversation);
 });
 
 test('a permission request made during an outage appears afterwards', { timeout }, async () => {
@@ -54,8 +54,8 @@ test('a permission request made during an outage appears afterwards', { timeout 
   await outage();
   const [review] = await conversation.pending();
   await conversation.respond(review!.id, { decision: 'allow' });
-  await conversation.silence();
-  await expectWhole(conversation);
+  await conversation.untilIdle();
+  await expectFullTurn(conversation);
 });
 
 test('a turn is complete although the link breaks repeatedly and the plane and the node are killed', {
@@ -70,6 +70,6 @@ test('a turn is complete although the link breaks repeatedly and the plane and t
   await node.kill();
   await node.start();
   clearInterval(breaking);
-  await conversation.silence();
-  await expectWhole(conversation);
+  await conversation.untilIdle();
+  await expectFullTurn(conversation);
 });

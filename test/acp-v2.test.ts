@@ -24,8 +24,8 @@ const config = () => plane.client.call('getAgentConfig', { params: { agent_id: c
 /** Waits until the agent's messages contain a text. */
 const messageWith = (text: string) => conversation!.event(() => conversation!.text.includes(text));
 /** Waits until no turn or prompt is left, and checks the log. */
-async function silence(): Promise<void> {
-  await conversation!.silence();
+async function untilIdleAndChecked(): Promise<void> {
+  await conversation!.untilIdle();
   await conversation!.expectSameState();
 }
 const stopReasons = () =>
@@ -47,7 +47,7 @@ test('a turn is complete after kills of the plane during its permission review',
     expect(await config()).toMatchObject({ protocol_version: 2 });
   }
   await conversation.respond(review!.id, { decision: 'allow' });
-  await silence();
+  await untilIdleAndChecked();
   expect(conversation.text).toBe('I will look.It is changed.');
   expect(stopReasons()).toEqual(['end_turn']);
   expect(await conversation.delivered()).toMatchObject([{ status: 'answered', delivery: 'written' }]);
@@ -77,7 +77,7 @@ test.each(['stdin_written@3', 'acp_frames_committed@4', 'review_answered'])(
     const [review] = await conversation.pending();
     await conversation.respond(review!.id, { decision: 'allow' });
     await revived;
-    await silence();
+    await untilIdleAndChecked();
     expect(conversation.text).toBe('I will look.It is changed.');
     expect(stopReasons()).toEqual(['end_turn']);
     expect(await conversation.get()).toMatchObject({ activity: 'idle', session_count: 1 });
@@ -94,12 +94,12 @@ test('prompts wait for the current turn, and a turn can be cancelled or fail', a
   const [review] = await conversation.pending();
   await conversation.cancel();
   expect(await conversation.delivered()).toMatchObject([{ id: review!.id, status: 'cancelled' }]);
-  await silence();
+  await untilIdleAndChecked();
   await conversation.prompt('fail');
   await conversation.error('prompt_failed');
-  await silence();
+  await untilIdleAndChecked();
   await conversation.prompt('hello');
-  await silence();
+  await untilIdleAndChecked();
   expect(conversation.text).toMatch(/You said: hello$/);
   expect(stopReasons()).toEqual(['cancelled', 'cancelled', 'error', 'end_turn']);
   expect(conversation.errors).toEqual(['prompt_failed']);
@@ -108,13 +108,13 @@ test('prompts wait for the current turn, and a turn can be cancelled or fail', a
 test('work that the agent starts on its own delays prompts, and can be cancelled', async () => {
   plane = await TestPlane.open({ env: PREVIEW });
   conversation = await Conversation.start(plane, agentArgv(), { prompt: 'later' });
-  await messageWith('I go on by myself.');
+  await messageWith('I continue without a prompt.');
   expect((await conversation.get()).activity).toBe('working');
   const next = await conversation.prompt('hello');
   expect(await conversation.prompts()).toMatchObject([{ id: next, state: 'queued' }]);
   await conversation.cancel();
-  await silence();
-  expect(conversation.text).toBe('I go on by myself.You said: hello');
+  await untilIdleAndChecked();
+  expect(conversation.text).toBe('I continue without a prompt.You said: hello');
   await conversation.until('idle');
   await expect(conversation.cancel()).rejects.toThrow(problems.noTurn().message);
 });
@@ -122,7 +122,7 @@ test('work that the agent starts on its own delays prompts, and can be cancelled
 test('a mode is set as a config option, and a restart resumes the session', async () => {
   plane = await TestPlane.open({ env: PREVIEW });
   conversation = await Conversation.start(plane, agentArgv(), { prompt: 'hello' });
-  await silence();
+  await untilIdleAndChecked();
   const params = { agent_id: conversation.agent_id };
   const set = (mode_id: string) => plane.client.call('setAgentConfig', { params, body: { mode_id } });
   expect(await set('ask')).toMatchObject({ config_options: [{ id: 'how', currentValue: 'ask' }] });
@@ -131,7 +131,7 @@ test('a mode is set as a config option, and a restart resumes the session', asyn
   await plane.client.call('startAgent', { params });
   await conversation.prompt('again');
   await messageWith('You said: again');
-  await silence();
+  await untilIdleAndChecked();
   expect(conversation.events.map(({ method }) => method)).toContain('session/resume');
   expect(conversation.errors).toEqual([]);
   expect((await conversation.get()).session_count).toBe(2);
@@ -145,7 +145,7 @@ test('signing in works as in version 1', async () => {
   expect(auth_methods).toEqual([{ id: 'key', name: 'Key', description: null, type: 'agent' }]);
   const params = { agent_id: conversation.agent_id };
   await plane.client.call('authenticateAgent', { params, body: { method_id: 'key' } });
-  await silence();
+  await untilIdleAndChecked();
   expect(conversation.text).toBe('You said: hello');
 });
 
@@ -155,7 +155,7 @@ test('an agent that only speaks version 1 gets version 1', async () => {
   conversation = await Conversation.start(plane, argv, { prompt: 'Go on.' });
   const [review] = await conversation.pending();
   await conversation.respond(review!.id, { decision: 'deny' });
-  await silence();
+  await untilIdleAndChecked();
   expect(conversation.text).toBe('answered: no-once');
   expect(await config()).toMatchObject({ protocol_version: 1 });
   expect(conversation.events.some(({ turn_ended, accepted }) => turn_ended || accepted)).toBe(false);

@@ -43,7 +43,7 @@ test('delivers the answer to a permission request to the agent', async () => {
   expect((await conversation.get()).activity).toBe('needs_you');
   expect(review!.options.map(({ kind }) => kind)).toEqual(['allow_once', 'allow_always', 'reject_once']);
   await conversation.respond(review!.id, { decision: 'deny' });
-  await conversation.silence();
+  await conversation.untilIdle();
   expect(conversation.text).toBe('answered: no-once');
   expect((await conversation.get()).activity).toBe('idle');
 });
@@ -53,21 +53,21 @@ test('`asks` shows whether an agent asks first or acts without asking', async ()
   const [review] = await asker.pending();
   expect((await asker.get()).asks).toBe('asks');
   await asker.respond(review!.id, { decision: 'allow' });
-  await asker.silence();
+  await asker.untilIdle();
   const acting = await begin('acts_alone');
-  await acting.silence();
+  await acting.untilIdle();
   expect(await acting.get()).toMatchObject({ asks: 'acts', permission_mode: 'ask', pending_reviews: 0 });
 });
 
-test('a decision without option_id never selects an option that lasts', async () => {
+test('a decision without option_id never selects a permanent option', async () => {
   const conversation = await begin('two_always');
   const [first] = await conversation.pending();
   await conversation.respond(first!.id, { decision: 'allow' });
-  await conversation.silence();
+  await conversation.untilIdle();
   await conversation.prompt('Again.');
   const [second] = await conversation.pending();
   await conversation.respond(second!.id, { option_id: 'always-user' });
-  await conversation.silence();
+  await conversation.untilIdle();
   expect(conversation.text).toBe('answered: yes-onceanswered: always-user');
 });
 
@@ -78,7 +78,7 @@ test('a permission review without options can only be cancelled', async () => {
     'option_id is required',
   );
   await conversation.respond(review!.id, { outcome: 'cancelled' });
-  await conversation.silence();
+  await conversation.untilIdle();
   expect(conversation.text).toBe('answered: cancelled');
 });
 
@@ -96,7 +96,7 @@ test('events and reviews of sub-agents are attributed to them, and the turn stay
     ],
   });
   await conversation.respond(review!.id, { decision: 'allow' });
-  await conversation.silence();
+  await conversation.untilIdle();
   const { last_seq } = await conversation.get();
   await conversation.event(({ seq }) => seq === last_seq);
   const by = (id: unknown) => conversation.events.filter(({ subagent }) => subagent === id).length;
@@ -110,7 +110,7 @@ test('events of a sub-agent within the agent’s session are attributed by the t
   const [review] = await conversation.pending();
   expect(review!.subagent).toEqual({ id: 'task-1', name: 'Explore', unknown_session: false });
   await conversation.respond(review!.id, { decision: 'deny' });
-  await conversation.silence();
+  await conversation.untilIdle();
   const params = { agent_id: conversation.agent_id };
   expect((await plane.client.call('getAgentConfig', { params })).subagents).toEqual([
     {
@@ -129,13 +129,13 @@ test('two permission requests with the same id get separate answers', async () =
   expect([first, second].map((review) => review!.tool_call.title)).toEqual(['first', 'second']);
   await conversation.respond(first!.id, { decision: 'allow' });
   await conversation.respond(second!.id, { decision: 'deny' });
-  await conversation.silence();
+  await conversation.untilIdle();
   expect(conversation.text).toBe('answered: yes-once, no-once');
 });
 
 test('a withdrawn permission request cancels its review', async () => {
   const conversation = await begin('withdraws');
-  await conversation.silence();
+  await conversation.untilIdle();
   expect(await conversation.reviews()).toMatchObject([{ status: 'cancelled', delivery: null }]);
   expect(conversation.text).toBe('answered: error -32800');
 });
@@ -147,7 +147,7 @@ test('cancelling a turn starts the next prompt', async () => {
   await conversation.cancel();
   while ((await conversation.prompts()).some(({ id, state }) => id !== next || state !== 'sent'));
   await conversation.cancel();
-  await conversation.silence();
+  await conversation.untilIdle();
   expect(conversation.errors).toEqual([]);
 });
 
@@ -163,7 +163,7 @@ test('a turn that ignores its cancellation is reported, and its agent can be sto
 
 test('ten thousand updates in a turn become ten thousand events in order', async () => {
   const conversation = await begin('flood', 10_000);
-  await conversation.silence();
+  await conversation.untilIdle();
   const { last_seq } = await conversation.get();
   await conversation.event(({ seq }) => seq === last_seq);
   expect(conversation.text).toBe(Array.from({ length: 10_000 }, (_, n) => `${n + 1} `).join(''));
@@ -171,7 +171,7 @@ test('ten thousand updates in a turn become ten thousand events in order', async
 
 test('the event of an oversized frame has its size but no payload', async () => {
   const conversation = await begin('long_line', 2 * MIB);
-  await conversation.silence();
+  await conversation.untilIdle();
   const frame = await conversation.event(({ truncated }) => truncated === true);
   expect(frame).toMatchObject({ method: 'session/update', payload: null, size: 2 * MIB + 1 });
 });
@@ -183,10 +183,10 @@ function peak(): number {
 
 test('a line of 100 MiB becomes output without loss, and memory stays bounded', async () => {
   const warm = await begin('long_line', 40 * MIB);
-  await warm.silence();
+  await warm.untilIdle();
   const before = LINUX ? peak() : 0;
   const conversation = await begin('long_line', 100 * MIB);
-  await conversation.silence();
+  await conversation.untilIdle();
   expect(conversation.errors).toEqual(['frame_too_large']);
   const bytes = await plane.output(conversation.agent_id, { stream: 'stdout' });
   expect(bytes.length).toBe(100 * MIB + 1);
@@ -232,13 +232,13 @@ test('a prompt waits until the agent is signed in', async () => {
   await conversation.until('needs_you');
   const params = { agent_id: conversation.agent_id };
   await plane.client.call('authenticateAgent', { params, body: { method_id: 'test-sign-in' } });
-  await conversation.silence();
+  await conversation.untilIdle();
   expect(conversation.text).toBe('Hello.');
 });
 
 test('an agent that cannot load its conversation starts a new one, and the loss is reported', async () => {
   const conversation = await begin('load_fails');
-  await conversation.silence();
+  await conversation.untilIdle();
   await conversation.stop();
   await plane.client.call('startAgent', { params: { agent_id: conversation.agent_id } });
   expect(await conversation.error('context_lost')).toMatchObject({
@@ -249,7 +249,7 @@ test('an agent that cannot load its conversation starts a new one, and the loss 
 
 test('lines that are not frames become output', async () => {
   const conversation = await begin('banners');
-  await conversation.silence();
+  await conversation.untilIdle();
   expect(conversation.text).toBe('one two');
   const output = conversation.events.flatMap(({ type, data }) => (type === 'output' ? [data] : []));
   expect(output.join('')).toBe(
@@ -259,21 +259,21 @@ test('lines that are not frames become output', async () => {
 
 test('responses without a request change nothing', async () => {
   const conversation = await begin('answers_nothing');
-  await conversation.silence();
+  await conversation.untilIdle();
   expect(conversation.events.filter(({ response_to }) => response_to === 'nor-this')).toHaveLength(1);
   expect(conversation.errors).toEqual([]);
 });
 
 test('unknown messages are shown, and unknown requests rejected', async () => {
   const conversation = await begin('unknown_kinds');
-  await conversation.silence();
+  await conversation.untilIdle();
   expect(conversation.text).toBe('answered: error -32601, error -32601, error -32601');
   expect(conversation.errors).toEqual([]);
 });
 
 test('payloads contain exactly the bytes that the agent wrote', async () => {
   const conversation = await begin('numbers');
-  await conversation.silence();
+  await conversation.untilIdle();
   expect(await conversation.payloads()).toEqual(expect.arrayContaining(oddFrames('session-1')));
 });
 
@@ -309,6 +309,6 @@ test('one of fifty concurrent answers by two users succeeds, and the others name
       message: `permission review is already answered by ${winner}`,
     });
   }
-  await conversation.silence();
+  await conversation.untilIdle();
   expect(conversation.text).toBe('answered: yes-once');
 });

@@ -58,19 +58,22 @@ async function shellIn(where: { work: string }, name: string): Promise<AgentShel
 
 /** Runs a command of `svc actor` as a member, and returns its result. It must succeed. */
 async function runAs(by: AgentShell, command: string) {
-  const { said, exit } = await by.tell(`svc actor ${command}`);
-  expect(exit, `${command}: ${said}`).toBe(0);
-  return JSON.parse(said);
+  const { output, exit_code } = await by.run(`svc actor ${command}`);
+  expect(exit_code, `${command}: ${output}`).toBe(0);
+  return JSON.parse(output);
 }
 
 /** Calls `whoami` from a member's session with another token. */
 async function whoamiWith(by: AgentShell, token: string) {
   const there = '"$(dirname "$SVC_ACTOR_TOKEN_FILE")/actor.json"';
-  return by.tell(`cp ${there} .\necho ${token} >token\nSVC_ACTOR_TOKEN_FILE=$PWD/token svc actor whoami`);
+  return by.run(`cp ${there} .\necho ${token} >token\nSVC_ACTOR_TOKEN_FILE=$PWD/token svc actor whoami`);
 }
 
 async function expectRefusal(by: AgentShell, command: string, message: string): Promise<void> {
-  expect(await by.tell(`svc actor ${command} 2>&1 >/dev/null`)).toEqual({ said: `svc: ${message}`, exit: 1 });
+  expect(await by.run(`svc actor ${command} 2>&1 >/dev/null`)).toEqual({
+    output: `svc: ${message}`,
+    exit_code: 1,
+  });
 }
 
 /** Writes the token to the step output, because the agent's output would show it redacted. */
@@ -84,14 +87,18 @@ test.each(['mtls', 'tls'])(
     const lead = await shellIn(plane, 'lead');
     const hand = await shellIn(node, 'hand');
     const shell = (at: AgentShell, node_id: string) => ({ command: SHELL, workdir: at.workdir, node_id });
-    const asks = { argv: [process.execPath, ACP_AGENT, 'permission'], protocol: 'acp', workdir: plane.work };
+    const requesting_agent = {
+      argv: [process.execPath, ACP_AGENT, 'permission'],
+      protocol: 'acp',
+      workdir: plane.work,
+    };
     const run = await begin({
       leader_member_id: 'lead',
       review_route: 'leader',
       members: [
         { member_id: 'lead', agent: shell(lead, 'main') },
         { member_id: 'hand', agent: shell(hand, node.id) },
-        { member_id: 'asker', agent: asks },
+        { member_id: 'asker', agent: requesting_agent },
         { member_id: 'guest', agent: { command: GIVES_TOKEN, workdir: plane.work } },
       ],
       steps: [
@@ -146,8 +153,8 @@ test.each(['mtls', 'tls'])(
     expect(await runAs(lead, answer)).toMatchObject({ status: 'answered', answered_by: id('lead') });
     expect(await stepWhen(run, 'ask', 'completed')).toMatchObject({ output: 'answered: yes-once' });
 
-    const unauthorized = { said: 'svc: unauthorized', exit: 4 };
-    const { said: token } = await lead.tell('cat "$SVC_ACTOR_TOKEN_FILE"');
+    const unauthorized = { output: 'svc: unauthorized', exit_code: 4 };
+    const { output: token } = await lead.run('cat "$SVC_ACTOR_TOKEN_FILE"');
     expect(await whoamiWith(hand, token)).toEqual(unauthorized);
     const { output: over } = await stepWhen(run, 'brief', 'completed');
     expect(await whoamiWith(lead, String(over).trim())).toEqual(unauthorized);

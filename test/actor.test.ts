@@ -9,7 +9,7 @@ import { afterAll, beforeAll, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import type { Agent } from '../src/features/agents/rules.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
-import { AgentShell, SHELL } from '../src/testing/agent-shell.ts';
+import { AgentShell, SHELL, type ShellResult } from '../src/testing/agent-shell.ts';
 import { freePort, SVC, TestPlane } from '../src/testing/plane.ts';
 
 const SECRET = 'a shared secret of more than 32 bytes';
@@ -42,12 +42,12 @@ async function open(where: TestPlane | TestAgentNode): Promise<Shell> {
   return { agent: await where.agent(SHELL, { workdir }), shell: new AgentShell(workdir) };
 }
 
-const runIn = ({ shell }: Shell, script: string) => shell.tell(script);
+const runIn = ({ shell }: Shell, script: string) => shell.run(script);
 
 async function whoami(agent: Shell): Promise<unknown> {
-  const { said, exit } = await runIn(agent, 'svc actor whoami');
-  expect(exit, said).toBe(0);
-  return JSON.parse(said);
+  const { output, exit_code } = await runIn(agent, 'svc actor whoami');
+  expect(exit_code, output).toBe(0);
+  return JSON.parse(output);
 }
 
 const self = ({ agent: { id, session_id, node_id, owner_id } }: Shell) => ({
@@ -67,8 +67,8 @@ test('agents on the main node and on a remote node are identified by their sessi
 test('an agent cannot act as another actor', async () => {
   for (const agent of [near, far]) {
     expect(await runIn(agent, 'svc actor whoami --actor-id user:ana')).toEqual({
-      said: 'svc: not allowed to act as user:ana',
-      exit: 1,
+      output: 'svc: not allowed to act as user:ana',
+      exit_code: 1,
     });
   }
 });
@@ -81,10 +81,10 @@ test('a session token appears in no file but its own, and in no environment or l
     const file = join(data_dir, 'actor', `${to.agent.session_id}.token`);
     const token = (await readFile(file, 'utf8')).trim();
     expect((await stat(file)).mode & 0o777).toBe(0o600);
-    expect((await runIn(to, 'cat "$SVC_ACTOR_TOKEN_FILE"')).said).toBe(token);
+    expect((await runIn(to, 'cat "$SVC_ACTOR_TOKEN_FILE"')).output).toBe(token);
     const secret = token.split('.')[1]!;
     expect(secret).toHaveLength(43);
-    expect((await runIn(to, 'env')).said).not.toContain(secret);
+    expect((await runIn(to, 'env')).output).not.toContain(secret);
     const holding: string[] = [];
     for (const entry of await readdir(data_dir, { recursive: true, withFileTypes: true })) {
       const path = join(entry.parentPath, entry.name);
@@ -114,27 +114,27 @@ printf '%s' "$answer"
 
 test('the tools of an agent call the plane with its session token, on both nodes', async () => {
   for (const agent of [near, far]) {
-    const { said, exit } = await runIn(agent, CALL_TOOL);
-    expect(exit, said).toBe(0);
-    const { result } = JSON.parse(said) as { result: { content: { text: string }[] } };
+    const { output, exit_code } = await runIn(agent, CALL_TOOL);
+    expect(exit_code, output).toBe(0);
+    const { result } = JSON.parse(output) as { result: { content: { text: string }[] } };
     expect(JSON.parse(result.content[0]!.text)).toEqual(self(agent));
   }
 });
 
 /** Calls `whoami` from an agent's session with another token. */
-async function whoamiWith(to: Shell, token: string): Promise<{ said: string; exit: number }> {
+async function whoamiWith(to: Shell, token: string): Promise<ShellResult> {
   const there = '"$(dirname "$SVC_ACTOR_TOKEN_FILE")/actor.json"';
   return runIn(to, `cp ${there} .\necho '${token}' >token\nSVC_ACTOR_TOKEN_FILE=$PWD/token svc actor whoami`);
 }
 
-const unauthorized = { said: 'svc: unauthorized', exit: 4 };
+const unauthorized = { output: 'svc: unauthorized', exit_code: 4 };
 
 test('a session token is only valid on the node of its session, until the session ends', async () => {
   // The agent's output would show the token redacted.
   const other = await plane.agent('cat "$SVC_ACTOR_TOKEN_FILE" >given; echo; sleep 1000');
   while ((await plane.output(other.id)).length === 0) await sleep(20);
   const token = (await readFile(join(plane.work, 'given'), 'utf8')).trim();
-  expect(await whoamiWith(near, token)).toMatchObject({ exit: 0 });
+  expect(await whoamiWith(near, token)).toMatchObject({ exit_code: 0 });
   expect(await whoamiWith(far, token)).toEqual(unauthorized);
   await plane.client.call('stopAgent', { params: { agent_id: other.id }, body: { grace_seconds: 0 } });
   expect(await whoamiWith(near, token)).toEqual(unauthorized);
@@ -150,16 +150,16 @@ test('a forged token is refused', async () => {
 });
 
 test('svc actor reports that the plane is down, and works after a restart on another port', async () => {
-  const before = (await runIn(near, 'cat "$(dirname "$SVC_ACTOR_TOKEN_FILE")/actor.json"')).said;
+  const before = (await runIn(near, 'cat "$(dirname "$SVC_ACTOR_TOKEN_FILE")/actor.json"')).output;
   await plane.kill();
-  const down = { said: 'svc: failed to connect to remote node', exit: 1 };
+  const down = { output: 'svc: failed to connect to remote node', exit_code: 1 };
   expect(await runIn(far, 'svc actor whoami')).toEqual(down);
   expect(await runIn(near, 'svc actor whoami')).toEqual(down);
   await plane.start();
   await node.linked();
   expect(await whoami(near)).toEqual(self(near));
   expect(await whoami(far)).toEqual(self(far));
-  expect((await runIn(near, 'cat "$(dirname "$SVC_ACTOR_TOKEN_FILE")/actor.json"')).said).not.toBe(before);
+  expect((await runIn(near, 'cat "$(dirname "$SVC_ACTOR_TOKEN_FILE")/actor.json"')).output).not.toBe(before);
 });
 
 test('svc actor works after a restart of the node', async () => {
@@ -189,27 +189,30 @@ test('a holder of the shared secret can act as any existing actor', async () => 
       node_id: null,
       user_id: null,
     };
-    const ask = async (args: string[], env: Record<string, string> = {}) => {
+    const svcAsOperator = async (args: string[], env: Record<string, string> = {}) => {
       const { code, stdout, stderr } = await guarded.cli(['actor', 'whoami', ...args], { env });
       return code === 0 ? JSON.parse(stdout) : [code, stderr];
     };
-    expect(await ask([])).toEqual(nobody);
-    expect(await ask(['--actor-id', 'user:ana'])).toEqual({
+    expect(await svcAsOperator([])).toEqual(nobody);
+    expect(await svcAsOperator(['--actor-id', 'user:ana'])).toEqual({
       ...nobody,
       actor_id: 'user:ana',
       user_id: id,
       role: 'human',
     });
-    expect(await ask([], { SVC_ACTOR_ID: 'user:ana' })).toMatchObject({ actor_id: 'user:ana' });
-    expect(await ask(['--actor-id', 'user:eve'])).toEqual([1, 'svc: unknown actor: user:eve\n']);
+    expect(await svcAsOperator([], { SVC_ACTOR_ID: 'user:ana' })).toMatchObject({ actor_id: 'user:ana' });
+    expect(await svcAsOperator(['--actor-id', 'user:eve'])).toEqual([1, 'svc: unknown actor: user:eve\n']);
     const wrong = { SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: `${SECRET}!` };
-    expect(await ask([], wrong)).toEqual([4, 'svc: unauthorized\n']);
-    expect(await ask([], { SVC_INTERNAL_GRPC_AUTH_ISSUER: 'other' })).toEqual([4, 'svc: unauthorized\n']);
+    expect(await svcAsOperator([], wrong)).toEqual([4, 'svc: unauthorized\n']);
+    expect(await svcAsOperator([], { SVC_INTERNAL_GRPC_AUTH_ISSUER: 'other' })).toEqual([
+      4,
+      'svc: unauthorized\n',
+    ]);
     const none = { SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: '' };
     const message = 'svc: internal_grpc.auth.shared_secret is not configured\n';
-    expect(await ask([], none)).toEqual([1, message]);
+    expect(await svcAsOperator([], none)).toEqual([1, message]);
     await guarded.kill('SIGTERM');
-    expect(await ask([])).toEqual([1, 'svc: failed to connect to remote node\n']);
+    expect(await svcAsOperator([])).toEqual([1, 'svc: failed to connect to remote node\n']);
   } finally {
     await guarded.close();
   }

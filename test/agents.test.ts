@@ -108,14 +108,14 @@ test('a missing or non-executable program fails the agent with a reason, and the
 });
 
 test('a start fails if the workdir was deleted or replaced with a symlink', async () => {
-  const gone = await folder('gone');
+  const removed = await folder('gone');
   const swapped = await folder('swapped');
   const outside = await realpath(join(plane.folder));
   const [a, b] = [
-    await plane.create({ command: 'pwd', workdir: gone }),
+    await plane.create({ command: 'pwd', workdir: removed }),
     await plane.create({ command: 'pwd', workdir: swapped }),
   ];
-  await rm(gone, { recursive: true });
+  await rm(removed, { recursive: true });
   await rename(swapped, `${swapped}.was`);
   await symlink(outside, swapped);
   for (const agent of [a, b]) {
@@ -169,9 +169,9 @@ test('stdin is empty by default; if enabled, it accepts input until end of file'
   const input = (agent_id: string, body: { data?: string; eof?: boolean }) =>
     plane.client.call('sendInput', { params: { agent_id }, body: body as { data: string } });
   expect(await outcome(input(silent.id, { data: 'x' }))).toBe('agent is not running');
-  const deaf = await plane.agent('sleep 60');
-  expect(await outcome(input(deaf.id, { data: 'x' }))).toBe('agent has no stdin');
-  await stop(deaf.id);
+  const no_stdin = await plane.agent('sleep 60');
+  expect(await outcome(input(no_stdin.id, { data: 'x' }))).toBe('agent has no stdin');
+  await stop(no_stdin.id);
 
   const agent = await plane.agent('cat', { stdin: true });
   for (let n = 0; n < 20; n++) await input(agent.id, { data: `line ${n} €\n` });

@@ -57,13 +57,13 @@ test('logs -f neither loses nor repeats output when the plane is killed and rest
     let text = '';
     const reached = (count: number) =>
       new Promise<void>((resolve) => {
-        const look = () => {
+        const check = () => {
           if (text.split('\n').length <= count) return;
-          child.stdout.off('data', look);
+          child.stdout.off('data', check);
           resolve();
         };
-        child.stdout.on('data', look);
-        look();
+        child.stdout.on('data', check);
+        check();
       });
     child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
       text += chunk;

@@ -69,21 +69,21 @@ interface ApiResponse {
 
 async function request(
   operation: OperationId,
-  given: { params?: Record<string, string>; query?: string; body?: unknown; token?: string } = {},
+  input: { params?: Record<string, string>; query?: string; body?: unknown; token?: string } = {},
 ): Promise<ApiResponse> {
   const route: Route = routes[operation];
   const path = pathParams(route.path).reduce(
     (text, { name, rest }) =>
-      text.replace(`{${name}${rest ? '*' : ''}}`, encodeURIComponent(given.params?.[name] ?? 'none')),
+      text.replace(`{${name}${rest ? '*' : ''}}`, encodeURIComponent(input.params?.[name] ?? 'none')),
     route.path as string,
   );
-  const response = await fetch(`${plane.url}${path}${given.query ? `?${given.query}` : ''}`, {
+  const response = await fetch(`${plane.url}${path}${input.query ? `?${input.query}` : ''}`, {
     method: route.method,
     headers: {
-      ...(!isPublic(route) && { authorization: `Bearer ${given.token ?? plane.token}` }),
-      ...(given.body !== undefined && { 'content-type': 'application/json' }),
+      ...(!isPublic(route) && { authorization: `Bearer ${input.token ?? plane.token}` }),
+      ...(input.body !== undefined && { 'content-type': 'application/json' }),
     },
-    ...(given.body !== undefined && { body: JSON.stringify(given.body) }),
+    ...(input.body !== undefined && { body: JSON.stringify(input.body) }),
   });
   const text = await response.text();
   const location = response.headers.get('location');
@@ -103,8 +103,8 @@ function expectContract(operation: OperationId, answer: ApiResponse): void {
 test('every response matches the contract', async () => {
   const params = { agent_id: agent.id };
   const seen = new Set<OperationId>();
-  const check = async (operation: OperationId, given: Parameters<typeof request>[1] = {}) => {
-    const answer = await request(operation, given);
+  const check = async (operation: OperationId, input: Parameters<typeof request>[1] = {}) => {
+    const answer = await request(operation, input);
     expectContract(operation, answer);
     seen.add(operation);
     return answer;
@@ -209,20 +209,20 @@ test('every response matches the contract', async () => {
   const speaker = await check('createAgent', {
     body: { name: 'speaker', workdir: plane.work, argv: speaking(), protocol: 'acp', start: true },
   });
-  const speaks = { agent_id: (speaker.body as Agent).id };
-  await check('promptAgent', { params: speaks, body: { text: 'one' } });
+  const acp_params = { agent_id: (speaker.body as Agent).id };
+  await check('promptAgent', { params: acp_params, body: { text: 'one' } });
   const waits = await check('promptAgent', {
-    params: speaks,
+    params: acp_params,
     body: { content: [{ type: 'text', text: 'two' }] },
   });
   const { prompt_id } = waits.body as { prompt_id: string };
-  await check('listPrompts', { params: speaks });
-  await check('getPrompt', { params: { ...speaks, prompt_id } });
-  await check('editPrompt', { params: { ...speaks, prompt_id }, body: { text: 'too' } });
-  await check('deletePrompt', { params: { ...speaks, prompt_id } });
-  const review = await firstReview(speaks.agent_id);
+  await check('listPrompts', { params: acp_params });
+  await check('getPrompt', { params: { ...acp_params, prompt_id } });
+  await check('editPrompt', { params: { ...acp_params, prompt_id }, body: { text: 'too' } });
+  await check('deletePrompt', { params: { ...acp_params, prompt_id } });
+  const review = await firstReview(acp_params.agent_id);
   await check('listReviews');
-  await check('listReviews', { query: `limit=1&status=pending&agent_id=${speaks.agent_id}` });
+  await check('listReviews', { query: `limit=1&status=pending&agent_id=${acp_params.agent_id}` });
   await check('getReview', { params: { review_id: review.id } });
   const to = { to_actor_id: `user:${ROOT.username}` };
   await check('routeReview', { params: { review_id: review.id }, body: to });
@@ -236,10 +236,10 @@ test('every response matches the contract', async () => {
   const entered = { name: 'v1', region: 'eu', checks: ['lint'] };
   const accept = { action: 'accept', content: entered };
   await check('respondElicitation', { params: { elicitation_id }, body: accept });
-  await check('getAgentConfig', { params: speaks });
-  await check('setAgentConfig', { params: speaks, body: { mode_id: 'plan' } });
-  await plane.client.call('promptAgent', { params: speaks, body: { text: '/sleep 100' } });
-  await check('cancelTurn', { params: speaks });
+  await check('getAgentConfig', { params: acp_params });
+  await check('setAgentConfig', { params: acp_params, body: { mode_id: 'plan' } });
+  await plane.client.call('promptAgent', { params: acp_params, body: { text: '/sleep 100' } });
+  await check('cancelTurn', { params: acp_params });
   const signing_in = await check('createAgent', {
     body: { name: 'signs in', workdir: plane.work, argv: speaking('--auth'), protocol: 'acp', start: true },
   });
@@ -388,10 +388,10 @@ test('no input causes a server error', async () => {
       fc.constantFrom(...tried),
       fc.array(values, { minLength: 12, maxLength: 12 }),
       texts,
-      async (operation, given, text) => {
+      async (operation, input, text) => {
         const route: Route = routes[operation];
         const fields = fieldsOf(route.body);
-        const body = Object.fromEntries(fields.map((name, i) => [name, given[i % given.length]]));
+        const body = Object.fromEntries(fields.map((name, i) => [name, input[i % input.length]]));
         const query = new URLSearchParams();
         for (const [i, name] of Object.keys(route.query?.shape ?? {}).entries()) {
           if (i % 2 === text.length % 2) query.set(name, text);

@@ -28,7 +28,7 @@ async function openPage(headers: Record<string, string> = {}) {
 }
 
 browserTest('a user signs in, calls endpoints and signs out, without requests to other hosts', async () => {
-  const { page, complaints, elsewhere } = await openPage();
+  const { page, errors, foreign_requests } = await openPage();
   await page.goto(`${plane.url}/docs`);
   await page.getByLabel('Username').fill(ROOT.username);
   await page.getByLabel('Password').fill(ROOT.password);
@@ -51,7 +51,7 @@ browserTest('a user signs in, calls endpoints and signs out, without requests to
   await response.getByText('"status":"completed"').waitFor();
   expect(await response.textContent()).toContain('"data":"hello\\n"');
   await page.getByRole('button', { name: 'Stop' }).click();
-  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+  expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
 
   await page.locator('a[href*="operation=logout"]').click();
   const ended = page.waitForResponse(`${plane.url}/api/logout`);
@@ -81,7 +81,7 @@ browserTest('requests can use an API token instead of the session', async () => 
 browserTest(
   'the page with the embedded description needs no session and follows the content security policy',
   async () => {
-    const { page, complaints, elsewhere } = await openPage({ authorization: `Bearer ${plane.token}` });
+    const { page, errors, foreign_requests } = await openPage({ authorization: `Bearer ${plane.token}` });
     await page.goto(`${plane.url}/api/openapi/docs`);
     await page.locator('a[href*="operation=listAgents"]').click();
     await page.getByRole('heading', { name: 'List agents, newest first' }).waitFor();
@@ -89,17 +89,17 @@ browserTest(
     await page.getByText('200 OK').waitFor();
     await page.reload();
     await page.getByRole('heading', { name: 'List agents, newest first' }).waitFor();
-    expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+    expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
     await page.close();
   },
 );
 
 browserTest('the browser enforces the content security policy', async () => {
-  const { page, complaints } = await openPage();
+  const { page, errors } = await openPage();
   await page.goto(`${plane.url}/docs`);
   await page.getByLabel('Password').waitFor();
   await page.evaluate(INLINE_SCRIPT);
   expect(await page.evaluate(`'ran' in globalThis`)).toBe(false);
-  expect(complaints.join()).toContain('policy: script-src');
+  expect(errors.join()).toContain('policy: script-src');
   await page.close();
 });

@@ -6,7 +6,7 @@ import { Client } from '../src/client/client.ts';
 import { Conversation } from '../src/testing/conversation.ts';
 import { firstOf } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
-import { revive } from '../src/testing/revive.ts';
+import { restartOnExit } from '../src/testing/revive.ts';
 
 const AGENT = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
 const content = { name: 'v1', port: 8080, region: 'eu', checks: ['test'] };
@@ -22,14 +22,14 @@ afterEach(async () => {
   await plane?.close();
 });
 
-async function begin(asked?: object, client?: Client): Promise<Conversation> {
-  const argv = [process.execPath, AGENT, 'elicits', ...(asked ? [JSON.stringify(asked)] : [])];
+async function begin(params?: object, client?: Client): Promise<Conversation> {
+  const argv = [process.execPath, AGENT, 'elicits', ...(params ? [JSON.stringify(params)] : [])];
   opened = await Conversation.start(plane, argv, { prompt: 'Deploy it.', ...(client && { client }) });
   return opened;
 }
 
 async function expectAnsweredOnce(conversation: Conversation): Promise<void> {
-  await conversation.silence();
+  await conversation.untilIdle();
   for (;;) {
     const [elicitation, ...others] = await conversation.elicitations();
     expect(others).toEqual([]);
@@ -46,7 +46,7 @@ async function expectAnsweredOnce(conversation: Conversation): Promise<void> {
 test('the agent gets the values that a user enters, and the audit log names only the fields', async () => {
   plane = await TestPlane.open();
   const conversation = await begin();
-  const { id } = await conversation.elicited();
+  const { id } = await conversation.pendingElicitation();
   expect(await conversation.get()).toMatchObject({ activity: 'needs_you', pending_elicitations: 1 });
   await expect(
     conversation.respondElicitation(id, { action: 'accept', content: { ...content, port: 'many' } }),
@@ -73,9 +73,9 @@ test.each(KILLED)('a plane that is killed %s (%s) delivers one answer', async (_
   await plane.kill('SIGTERM');
   const [name, n] = point.split('@');
   await plane.start({ SVC_FAILPOINT: `${name}:kill${n === undefined ? '' : `@${n}`}` });
-  const stopReviving = revive(plane);
+  const stopReviving = restartOnExit(plane);
   const conversation = await begin();
-  const { id } = await conversation.elicited();
+  const { id } = await conversation.pendingElicitation();
   await conversation.respondElicitation(id, { action: 'accept', content });
   await expectAnsweredOnce(conversation);
   expect(await stopReviving()).toBe(1);
@@ -84,11 +84,11 @@ test.each(KILLED)('a plane that is killed %s (%s) delivers one answer', async (_
 test('a pending form survives kills of the plane', async () => {
   plane = await TestPlane.open();
   const conversation = await begin();
-  const { id } = await conversation.elicited();
+  const { id } = await conversation.pendingElicitation();
   for (let kill = 0; kill < 2; kill++) {
     await plane.kill();
     await plane.start();
-    expect(await conversation.elicited()).toMatchObject({ id, status: 'pending' });
+    expect(await conversation.pendingElicitation()).toMatchObject({ id, status: 'pending' });
   }
   await conversation.respondElicitation(id, { action: 'accept', content });
   await expectAnsweredOnce(conversation);
@@ -101,7 +101,7 @@ test('one of fifty concurrent answers by two users succeeds, and the others name
   const { token } = await plane.client.call('login', { body: credentials });
   const ben = new Client({ url: plane.url, token });
   const conversation = await begin({ mode: 'url', url: 'https://example.org', elicitationId: 'e' }, ben);
-  const { id: elicitation_id } = await conversation.elicited();
+  const { id: elicitation_id } = await conversation.pendingElicitation();
   const answers = Array.from({ length: 50 }, (_, n) =>
     [ben, plane.client][n % 2]!.call('respondElicitation', {
       params: { elicitation_id },
@@ -114,7 +114,7 @@ test('one of fifty concurrent answers by two users succeeds, and the others name
   const message = `elicitation is already accepted by ${won[0]!.answered_by}`;
   const lost = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
   expect(lost).toMatchObject(Array(49).fill({ kind: 'conflict', message }));
-  await conversation.silence();
+  await conversation.untilIdle();
   await vi.waitFor(() => expect(conversation.text).toBe('answered: {"action":"accept"}'), SOON);
   expect(await conversation.elicitations()).toMatchObject([{ completed_at: expect.any(String) }]);
 });

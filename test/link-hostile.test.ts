@@ -38,7 +38,7 @@ async function memory(): Promise<number> {
 }
 
 const MIB = 1024 * 1024;
-const never = () => evil.gone;
+const untilLinkEnds = () => evil.link_ended;
 const page = (sessions: object[], last = true) =>
   ({ body: { case: 'snapshot', value: { sessions, last } } }) as never;
 /** The id of a session on this test's node. */
@@ -75,7 +75,7 @@ const warning = (details: object) => ({
 });
 async function* quiet(): Answers {
   yield page([]);
-  await never();
+  await untilLinkEnds();
 }
 
 test.each<[name: string, evil: HostileOptions, logged: RegExp]>([
@@ -103,7 +103,7 @@ test.each<[name: string, evil: HostileOptions, logged: RegExp]>([
     {
       attach: async function* () {
         yield { body: { case: 'wakes', value: { sessionIds: ['x'.repeat(100 * MIB)] } } } as never;
-        await never();
+        await untilLinkEnds();
       },
     },
     /"node_id":"evil\d+".*a node is not linked/,
@@ -114,7 +114,7 @@ test.each<[name: string, evil: HostileOptions, logged: RegExp]>([
       attach: async function* () {
         yield page([session()]);
         yield fact(3, undefined);
-        await never();
+        await untilLinkEnds();
       },
     },
     /fact 3 of ses_e+\d+ instead of 2/,
@@ -146,7 +146,7 @@ test.each<[name: string, evil: HostileOptions, logged: RegExp]>([
     {
       attach: async function* () {
         yield page([session({ startedAtMs: 9n * 10n ** 15n })]);
-        await never();
+        await untilLinkEnds();
       },
     },
     /a time out of range/,
@@ -158,7 +158,7 @@ test.each<[name: string, evil: HostileOptions, logged: RegExp]>([
       calls: {
         pull: async function* () {
           yield { chunks: [{ id: 7, data: new Uint8Array(10), last: true }] };
-          await never();
+          await untilLinkEnds();
         },
       },
     },
@@ -169,7 +169,7 @@ test.each<[name: string, evil: HostileOptions, logged: RegExp]>([
     {
       attach: async function* () {
         yield page([session()]);
-        await never();
+        await untilLinkEnds();
       },
       calls: {
         pull: async function* (requests) {
@@ -189,7 +189,7 @@ test.each<[name: string, evil: HostileOptions, logged: RegExp]>([
         yield page([session({ sessionId: honest_session, phase: 'ended' })]);
         const end = { case: 'ended', value: { exitCode: 1, endedAtMs: 1n } };
         yield fact(2, end, honest_session);
-        await never();
+        await untilLinkEnds();
       },
     },
     /fact 2 of ses_\w+ instead of 1|a node reported another node's session; ignoring it/,
@@ -231,7 +231,7 @@ test('a session that ends with missing output bytes is ended, and the loss is re
     attach: async function* () {
       yield page([session()]);
       yield fact(2, { case: 'ended', value: { exitCode: 0, stdoutBytes: 10n ** 15n, endedAtMs: 1n } });
-      await never();
+      await untilLinkEnds();
     },
     calls: {
       pull: async function* (requests) {

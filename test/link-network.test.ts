@@ -46,7 +46,7 @@ test.each(firstOf(1, links))(
     const writers = await startWriters(plane, node);
     const cat = await node.agent('cat >typed', { stdin: true });
 
-    node.proxy!.weather = { ...node.proxy!.weather, ...weather };
+    node.proxy!.conditions = { ...node.proxy!.conditions, ...weather };
     if (weather.cut_after_bytes) node.proxy!.cut();
     const until = performance.now() + ms;
     const creating: Promise<unknown>[] = [];

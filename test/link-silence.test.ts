@@ -43,7 +43,7 @@ test('suspended, killed and disconnected nodes are marked unreachable, and catch
   const frozen = await open('frozen', false);
   const killed = await open('killed', false);
   const apart = await open('apart', true);
-  const deaf = await open('deaf', true);
+  const suspended = await open('deaf', true);
   const well = await open('well', false);
   const writers = await Promise.all(nodes.map((node) => startWriters(plane, node, CALM)));
 
@@ -56,7 +56,7 @@ test('suspended, killed and disconnected nodes are marked unreachable, and catch
   frozen.signal('SIGSTOP');
   await killed.kill();
   apart.proxy!.hold('up', 'down');
-  deaf.proxy!.hold('down');
+  suspended.proxy!.hold('down');
 
   const starting = [waiting, unwanted].map(({ id }) => call(`${id}/start`));
   const stopping = call(`${doomed.id}/stop`, { grace_seconds: 0 });
@@ -67,7 +67,7 @@ test('suspended, killed and disconnected nodes are marked unreachable, and catch
   }
   expect((await plane.get(doomed.id)).status).toBe('running');
 
-  for (const node of [frozen, killed, apart, deaf]) {
+  for (const node of [frozen, killed, apart, suspended]) {
     while ((await node.record()).status !== 'unreachable') await sleep(250);
   }
   expect((await well.record()).status).toBe('connected');
@@ -88,7 +88,7 @@ test('suspended, killed and disconnected nodes are marked unreachable, and catch
   frozen.signal('SIGCONT');
   await killed.start();
   apart.proxy!.release();
-  deaf.proxy!.release();
+  suspended.proxy!.release();
   await Promise.all(nodes.map((node) => node.until('connected')));
   expect((await plane.finished(doomed.id)).status).toBe('cancelled');
   await plane.until(waiting.id, ['running']);

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { openTestNode } from '../src/testing/local-node.ts';
-import { Listener, launchOf, readAll, until } from '../src/testing/node-suite.ts';
+import { launchOf, RecordingSink, readAll, until } from '../src/testing/node-suite.ts';
 
 const COUNT = 300;
 
@@ -28,7 +28,7 @@ it('a node runs three hundred concurrent sessions, adopts them after a restart, 
 
     await node.close();
     node = await openTestNode(folder);
-    const seen = new Listener();
+    const seen = new RecordingSink();
     await node.attach(seen);
     expect(seen.sessions).toHaveLength(COUNT);
     for (const [i, id] of ids.entries()) {

@@ -67,7 +67,7 @@ test('an agent on a node is created, watched, stopped and restarted like a local
   expect(await http('DELETE', `/api/agents/${made.id}`)).toEqual(refused(409, 'agent is running'));
   await plane.frames(made.id, (frames) => frames.filter(({ data }) => data.data === 'up\n').length === 2);
   await history.close();
-  expect(history.flaw()).toBeNull();
+  expect(history.sequenceError()).toBeNull();
   expect((await http('DELETE', `/api/agents/${made.id}?force=true`))[0]).toBe(204);
   expect(await http('GET', `/api/agents/${made.id}`)).toEqual(refused(404, 'agent not found'));
 });

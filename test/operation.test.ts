@@ -70,9 +70,9 @@ test('stop --agents stops more agents than the rate limit allows at once, and st
   plane = await TestPlane.open({
     env: { SVC_LIMITS_REQUESTS_PER_SECOND: '5', SVC_LIMITS_REQUESTS_BURST: '10' },
   });
-  const slowly = async <T>(ask: () => Promise<T>): Promise<T> => {
+  const slowly = async <T>(call: () => Promise<T>): Promise<T> => {
     for (;;) {
-      const answer = await ask().catch((error) => {
+      const answer = await call().catch((error) => {
         if (error.kind !== 'rate_limited') throw error;
         return null;
       });

@@ -107,10 +107,10 @@ describe.runIf(nginx !== undefined)('behind nginx', () => {
     expect(response.headers['cache-control']).toContain('no-cache');
     const chunks = response[Symbol.asyncIterator]();
     let seen = '';
-    const until = async (wanted: string) => {
-      while (!seen.includes(wanted)) {
+    const until = async (text: string) => {
+      while (!seen.includes(text)) {
         const { value, done } = await chunks.next();
-        if (done) throw new Error(`the stream ended without ${wanted}`);
+        if (done) throw new Error(`the stream ended without ${text}`);
         seen += value;
       }
     };

@@ -51,26 +51,38 @@ test('a review notifies only its owner’s devices, without the command by defau
   const conversation = await Conversation.start(plane, argv, { prompt: 'Write a note', client: ada });
   const [review] = await conversation.pending();
   const path = `/approvals?review=${review!.id}`;
-  expect(await phone.gets(1)).toMatchObject({ kind: 'review', title: 'talks needs you', path, waiting: 1 });
+  expect(await phone.untilMessages(1)).toMatchObject({
+    kind: 'review',
+    title: 'talks needs you',
+    path,
+    waiting: 1,
+  });
   const title = String(review!.tool_call.title);
-  expect((await open.gets(1)).body).toContain(title);
+  expect((await open.untilMessages(1)).body).toContain(title);
   expect(JSON.stringify(phone.messages)).not.toContain(title);
   expect(JSON.stringify([...phone.messages, ...open.messages])).not.toMatch(/svc_|token|bearer/i);
   await conversation.respond(review!.id, { decision: 'allow' });
-  expect(await phone.gets(2)).toMatchObject({ kind: 'closed', body: `Answered by ${ROOT.username}`, path });
+  expect(await phone.untilMessages(2)).toMatchObject({
+    kind: 'closed',
+    body: `Answered by ${ROOT.username}`,
+    path,
+  });
   await conversation.close();
   // Root's own device works, but received none of the above.
   const failed = await plane.agent('exit 3', { name: 'breaks' });
-  expect(await roots.gets(1)).toMatchObject({ title: 'breaks failed', path: `/agents/${failed.id}` });
+  expect(await roots.untilMessages(1)).toMatchObject({
+    title: 'breaks failed',
+    path: `/agents/${failed.id}`,
+  });
   const spec = { members: [{ member_id: 'm' }], steps: [{ step_key: 'a' }] };
   const team = await ada.call('createTeam', { body: { name: 'crew', spec } });
   const run = await ada.call('createRun', { params: { team_id: team.id } });
   await ada.call('cancelRun', { params: { team_id: team.id, run_id: run.id } });
-  expect(await phone.gets(3)).toMatchObject({
+  expect(await phone.untilMessages(3)).toMatchObject({
     ...{ kind: 'run_ended', title: 'crew: run 1 cancelled' },
     path: `/teams/${team.id}/runs/${run.id}`,
   });
-  expect(roots.asked).toBe(1);
+  expect(roots.request_count).toBe(1);
 });
 
 test('a plane that is killed while it sends a notification sends it once after the restart', async () => {
@@ -78,11 +90,11 @@ test('a plane that is killed while it sends a notification sends it once after t
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
   device.answers.push({ status: 503, after: held });
   await plane.agent('exit 4', { name: 'crashes' });
-  await device.isAsked(1);
+  await device.untilRequests(1);
   await plane.kill();
   release();
   await plane.start();
-  expect(await device.gets(1)).toMatchObject({ title: 'crashes failed', body: 'exit code 4' });
+  expect(await device.untilMessages(1)).toMatchObject({ title: 'crashes failed', body: 'exit code 4' });
   await plane.client.call('testPush', { body: {} });
   expect(device.messages.map(({ kind }) => kind)).toEqual(['agent_failed', 'test']);
 });
@@ -95,8 +107,8 @@ test('a device gets no notifications after its sign-in ends', async () => {
   expect(await devicesOf(plane.client)).toHaveLength(others);
   const witness = await subscribe(plane.client);
   await plane.agent('exit 5');
-  await witness.gets(1);
-  expect(device.asked).toBe(0);
+  await witness.untilMessages(1);
+  expect(device.request_count).toBe(0);
 });
 
 test('the private key is in no response, endpoints are not logged, and changes are audited', async () => {

@@ -87,7 +87,7 @@ test.each(['main', 'n1'])(
     expect(pieces).toBeGreaterThan(10);
     expect(shown === lines + all + rest).toBe(true);
     expect(history.bytes('stderr').toString()).toBe(`[redacted:PEM] and ${KEY.slice(0, -1)}`);
-    expect(history.flaw()).toBeNull();
+    expect(history.sequenceError()).toBeNull();
 
     const output = await plane.output(agent.id, { stream: 'stdout' });
     expect(output.toString('latin1') === shown).toBe(true);
@@ -143,7 +143,8 @@ test('the error for a missing program redacts secrets', async () => {
 test('redaction can be turned off and on again while agents run', async () => {
   const set = (value: boolean) => plane.client.call('updateConfig', { body: { 'events.redact_env': value } });
   const agent = await plane.agent('while read -r _; do echo "$KEY"; done', { env: { KEY }, stdin: true });
-  const say = () => plane.client.call('sendInput', { params: { agent_id: agent.id }, body: { data: 'x\n' } });
+  const sendInput = () =>
+    plane.client.call('sendInput', { params: { agent_id: agent.id }, body: { data: 'x\n' } });
   const lines = async (count: number) => {
     const frames = await plane.frames(
       agent.id,
@@ -151,13 +152,13 @@ test('redaction can be turned off and on again while agents run', async () => {
     );
     return frames.at(-1)!.data.data;
   };
-  await say();
+  await sendInput();
   expect(await lines(1)).toBe('[redacted:KEY]\n');
   await set(false);
-  await say();
+  await sendInput();
   expect(await lines(2)).toBe(`${KEY}\n`);
   await set(true);
-  await say();
+  await sendInput();
   expect(await lines(3)).toBe('[redacted:KEY]\n');
   await plane.client.call('stopAgent', { params: { agent_id: agent.id }, body: { grace_seconds: 0 } });
 });

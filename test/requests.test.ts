@@ -209,8 +209,8 @@ test('HEAD on an agent’s stream returns the documented headers without a body'
 });
 
 test('the CLI warns about fields that the service ignores', async () => {
-  const given = { name: 'typo', spec: { ...spec, leader: 'hand' } };
-  const made = await plane.cli(['teams', 'create', '--file', '-'], { input: JSON.stringify(given) });
+  const definition = { name: 'typo', spec: { ...spec, leader: 'hand' } };
+  const made = await plane.cli(['teams', 'create', '--file', '-'], { input: JSON.stringify(definition) });
   expect(made).toMatchObject({
     code: 0,
     stderr: 'svc: warning: the service ignored unknown fields: spec.leader\n',

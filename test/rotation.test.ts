@@ -54,9 +54,9 @@ async function work(where: TestPlane | TestAgentNode): Promise<Working> {
 
 /** Agents that started before the rotation still reach the plane with what they were given. */
 async function expectReachable({ shell, agent }: Working): Promise<void> {
-  const { said, exit } = await shell.tell('svc actor whoami');
-  expect(exit, said).toBe(0);
-  expect(JSON.parse(said)).toMatchObject({ agent_id: agent.id, session_id: agent.session_id });
+  const { output, exit_code } = await shell.run('svc actor whoami');
+  expect(exit_code, output).toBe(0);
+  expect(JSON.parse(output)).toMatchObject({ agent_id: agent.id, session_id: agent.session_id });
 }
 
 /** Everything is still running, no output was lost, and the link carries commands again. */
@@ -143,7 +143,7 @@ test('agents survive the rotation of the generated shared secret, bootstrap toke
 test('agents survive the rotation of a configured shared secret and of certificates to another CA', {
   timeout: 240_000,
 }, async () => {
-  const secret = (word: string) => ({ SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: word.repeat(8) });
+  const secret = (text: string) => ({ SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: text.repeat(8) });
   const authority = async (): Promise<KeyPair> => {
     const key = await makeKey();
     return { key, cert: await makeCa(key, Date.now()) };
@@ -169,12 +169,12 @@ test('agents survive the rotation of a configured shared secret and of certifica
   await node.register();
   await node.linked();
   const all = [await work(plane), await work(node)];
-  const again = async (side: TestPlane | TestAgentNode, word: string) => {
+  const again = async (side: TestPlane | TestAgentNode, text: string) => {
     await side.kill('SIGTERM');
-    await side.start(secret(word));
+    await side.start(secret(text));
   };
-  const asOperator = async (word: string) =>
-    (await plane.cli(['actor', 'whoami', '--actor-id', 'user:ana'], { env: secret(word) })).code;
+  const asOperator = async (text: string) =>
+    (await plane.cli(['actor', 'whoami', '--actor-id', 'user:ana'], { env: secret(text) })).code;
 
   // The node trusts both CAs before the plane uses the new one.
   await put(node, old, both);

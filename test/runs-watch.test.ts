@@ -23,18 +23,18 @@ afterEach(() => plane.close());
 /** A running command; `seen` resolves when it has printed a text. */
 function begin(argv: string[], options: Partial<RunOptions> = {}) {
   let text = '';
-  const looks = new Set<() => void>();
+  const checks = new Set<() => void>();
   const onStdout = (piece: string) => {
     text += piece;
-    for (const look of looks) look();
+    for (const check of checks) check();
   };
   const env = { SVC_URL: plane.url, SVC_TOKEN: plane.token };
   const ended = run(argv, { home: plane.folder, env, onStdout, ...options });
   const seen = (part: string) =>
     new Promise<void>((done) => {
-      const look = () => text.includes(part) && done();
-      looks.add(look);
-      look();
+      const check = () => text.includes(part) && done();
+      checks.add(check);
+      check();
     });
   return { ended, seen };
 }

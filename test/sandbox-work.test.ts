@@ -49,10 +49,10 @@ describe.each(modes)('with $name', (mode) => {
   }
 
   /** Expects a script to end with 0, and returns what it printed. */
-  async function does(shell: AgentShell, script: string): Promise<string> {
-    const { said, exit } = await shell.tell(script);
-    expect(exit, `${script}: ${said}`).toBe(0);
-    return said;
+  async function runOk(shell: AgentShell, script: string): Promise<string> {
+    const { output, exit_code } = await shell.run(script);
+    expect(exit_code, `${script}: ${output}`).toBe(0);
+    return output;
   }
 
   /** Runs a script as an agent of a user to its end. */
@@ -64,7 +64,7 @@ describe.each(modes)('with $name', (mode) => {
       },
     });
     const { exit_code } = await fixture.plane.finished(agent.id);
-    return { exit_code, printed: await fixture.printed(agent.id) };
+    return { exit_code, printed: await fixture.outputOf(agent.id) };
   }
 
   sandboxed(
@@ -79,19 +79,19 @@ describe.each(modes)('with $name', (mode) => {
       // Git reads the settings of the user that the agent runs as; `nobody` has none.
       const who = mode.run_as ? 'Nobody <nobody@example.com>' : 'Operator <operator@example.com>';
       if (mode.run_as) {
-        await does(
+        await runOk(
           shell,
           'git config --global user.name Nobody; git config --global user.email nobody@example.com',
         );
       }
-      await does(shell, 'echo new >new.txt');
+      await runOk(shell, 'echo new >new.txt');
       const headers = { accept: 'text/x-diff' };
       const patch = await fixture.alice.open('getChanges', { params: { agent_id: shell.id }, headers });
       expect(await patch.text()).toContain('+++ b/new.txt\n');
-      await does(shell, 'git add new.txt && git commit --quiet --message mine');
-      expect(await does(shell, 'git log -1 --format="%an <%ae>"')).toBe(who);
-      await does(shell, 'git fetch --quiet origin && git rebase --quiet origin/main');
-      expect(await does(shell, 'git log --format=%s && cat theirs.txt')).toBe('mine\nupstream\nfirst\ntwo');
+      await runOk(shell, 'git add new.txt && git commit --quiet --message mine');
+      expect(await runOk(shell, 'git log -1 --format="%an <%ae>"')).toBe(who);
+      await runOk(shell, 'git fetch --quiet origin && git rebase --quiet origin/main');
+      expect(await runOk(shell, 'git log --format=%s && cat theirs.txt')).toBe('mine\nupstream\nfirst\ntwo');
       await shell.stop();
     },
   );
@@ -115,20 +115,20 @@ describe.each(modes)('with $name', (mode) => {
         'git branch -D packed',
         'git fetch --prune origin',
       ]) {
-        const { said, exit } = await shell.tell(script);
-        expect([script, exit]).toEqual([script, 1]);
-        expect(said).toMatch(/packed-refs\.lock': Read-only file system/);
+        const { output, exit_code } = await shell.run(script);
+        expect([script, exit_code]).toEqual([script, 1]);
+        expect(output).toMatch(/packed-refs\.lock': Read-only file system/);
       }
-      await does(shell, 'git fetch --quiet origin && git branch new && git branch --force packed HEAD');
+      await runOk(shell, 'git fetch --quiet origin && git branch new && git branch --force packed HEAD');
       // Like `git gc` after a commit by the operator.
-      const before = await does(shell, 'git for-each-ref');
+      const before = await runOk(shell, 'git for-each-ref');
       git(repo, '-c', 'safe.directory=*', 'pack-refs', '--all');
-      expect(await does(shell, 'git for-each-ref')).toBe(before);
-      await does(
+      expect(await runOk(shell, 'git for-each-ref')).toBe(before);
+      await runOk(
         shell,
         'echo more >>a.txt && git -c user.name=A -c user.email=a@example.com commit --quiet -am more',
       );
-      expect(await does(shell, 'git log --format=%s')).toBe('more\nfirst');
+      expect(await runOk(shell, 'git log --format=%s')).toBe('more\nfirst');
       expect(git(repo, '-c', 'safe.directory=*', 'branch', '--list', 'packed').trim()).toBe('packed');
       await shell.stop();
     },
@@ -172,8 +172,8 @@ describe.each(modes)('with $name', (mode) => {
       commit(repo, {}, 'tarball');
       fixture.own(repo);
       const shell = await inWorktree(repo);
-      await does(shell, 'npm ci --no-audit --no-fund');
-      expect(await does(shell, `node -p 'require("greeting")'`)).toBe('hello from a package');
+      await runOk(shell, 'npm ci --no-audit --no-fund');
+      expect(await runOk(shell, `node -p 'require("greeting")'`)).toBe('hello from a package');
       await shell.stop();
     },
   );
@@ -193,11 +193,11 @@ describe.each(modes)('with $name', (mode) => {
       fixture.own(repo);
       const shell = await inWorktree(repo);
       const install = 'install --user --no-index --no-build-isolation --disable-pip-version-check';
-      await does(shell, `PIP_BREAK_SYSTEM_PACKAGES=1 '${python!.program}' -m pip ${install} .`);
+      await runOk(shell, `PIP_BREAK_SYSTEM_PACKAGES=1 '${python!.program}' -m pip ${install} .`);
       const use = 'import greeting; print(greeting.WORDS, greeting.__file__)';
-      const said = await does(shell, `cd / && '${python!.program}' -c '${use}' && echo "$HOME"`);
-      const [, file, home] = /^hello from a module (\S+)\n(\S+)$/.exec(said) ?? [];
-      expect(file?.startsWith(`${home}/`), said).toBe(true);
+      const output = await runOk(shell, `cd / && '${python!.program}' -c '${use}' && echo "$HOME"`);
+      const [, file, home] = /^hello from a module (\S+)\n(\S+)$/.exec(output) ?? [];
+      expect(file?.startsWith(`${home}/`), output).toBe(true);
       await shell.stop();
     });
 

@@ -62,15 +62,15 @@ async function inWorktree(name: string): Promise<Shell> {
 
 /** Expects a script to fail, and returns what it printed. */
 async function fails({ shell }: Shell, script: string): Promise<string> {
-  const { said, exit } = await shell.tell(script);
-  expect(exit, `${script}: ${said}`).not.toBe(0);
-  return said;
+  const { output, exit_code } = await shell.run(script);
+  expect(exit_code, `${script}: ${output}`).not.toBe(0);
+  return output;
 }
 
-async function does({ shell }: Shell, script: string): Promise<string> {
-  const { said, exit } = await shell.tell(script);
-  expect(exit, `${script}: ${said}`).toBe(0);
-  return said;
+async function runOk({ shell }: Shell, script: string): Promise<string> {
+  const { output, exit_code } = await shell.run(script);
+  expect(exit_code, `${script}: ${output}`).toBe(0);
+  return output;
 }
 
 const stop = ({ id }: Agent, grace_seconds = 0) =>
@@ -81,17 +81,17 @@ sandboxed(
   async () => {
     const one = await inWorktree('worker');
     const who = '-c user.name=A -c user.email=a@example.com';
-    await does(
+    await runOk(
       one,
       `echo more >b.txt && git add b.txt && git ${who} commit -q -m more && git status --short`,
     );
-    expect(await does(one, 'git log --format=%s')).toBe('more\nfirst');
-    await does(
+    expect(await runOk(one, 'git log --format=%s')).toBe('more\nfirst');
+    await runOk(
       one,
       `echo x >/tmp/${FILE} && cat /tmp/${FILE} && echo >/dev/null && head -c 4 /dev/urandom >/dev/null`,
     );
     expect(existsSync(join('/tmp', FILE))).toBe(false);
-    const whoami = () => does(one, 'svc actor whoami').then(JSON.parse);
+    const whoami = () => runOk(one, 'svc actor whoami').then(JSON.parse);
     expect(await whoami()).toMatchObject({ agent_id: one.agent.id });
     await plane.kill();
     await start();
@@ -126,7 +126,7 @@ sandboxed(
       join('/etc', FILE),
     ];
     // A write below a private folder such as /tmp may succeed, but changes nothing outside of the sandbox.
-    for (const path of outside) await one.shell.tell(`echo x >>'${path}'`);
+    for (const path of outside) await one.shell.run(`echo x >>'${path}'`);
     expect(outside.filter((path) => existsSync(path))).toEqual([]);
     await fails(one, `echo x >>'${SVC}'`);
     expect((await readFile(SVC)).equals(svc)).toBe(true);
@@ -134,7 +134,7 @@ sandboxed(
     await fails(one, 'mkdir /tmp/m && mount -t tmpfs none /tmp/m');
     await fails(one, `unshare --user --map-root-user --mount umount '${data_dir}'`);
     // Safe paths are shared by all agents.
-    await does(one, `echo x >'${join(plane.work, 'shared')}'`);
+    await runOk(one, `echo x >'${join(plane.work, 'shared')}'`);
     await Promise.all([stop(one.agent), stop(other.agent)]);
   },
 );
@@ -162,15 +162,17 @@ sandboxed(`a worktree is deleted with its agent, including unsaved work on reque
 });
 
 sandboxed(`a .git file that an agent forges gives no access to a repository${note}`, async () => {
-  const theirs = await inWorktree('theirs');
-  const own = (await readFile(join(theirs.agent.workdir, '.git'), 'utf8')).replace('gitdir: ', '').trim();
+  const other_agent = await inWorktree('theirs');
+  const own = (await readFile(join(other_agent.agent.workdir, '.git'), 'utf8'))
+    .replace('gitdir: ', '')
+    .trim();
   const workdir = join(plane.work, 'forger');
   await mkdir(workdir);
   await writeFile(join(workdir, '.git'), `gitdir: ${own}\n`);
   const agent = await plane.agent(SHELL, { workdir });
   const forger = { agent, shell: new AgentShell(workdir) };
   await fails(forger, `echo x >'${join(repo, '.git', 'objects', 'x')}'`);
-  await Promise.all([stop(agent), stop(theirs.agent)]);
+  await Promise.all([stop(agent), stop(other_agent.agent)]);
 });
 
 sandboxed(`grace periods, child processes and exit codes work as without a sandbox${note}`, async () => {
@@ -213,30 +215,33 @@ sandboxed(`grace periods, child processes and exit codes work as without a sandb
 
 sandboxed(`agents of another user run in a sandbox too${note}`, async () => {
   const user = await findUser(directExec, 'nobody');
-  const theirs = await TestPlane.prepare({
+  const other_plane = await TestPlane.prepare({
     env: {
       ...WITH_NODES,
       ...{ SVC_AGENTS_SANDBOX: 'bwrap', SVC_AGENTS_RUN_AS: 'nobody' },
     },
   });
   try {
-    await chmod(theirs.folder, 0o711);
-    await chown(theirs.work, user.uid, user.gid);
-    const runtime = join(theirs.folder, 'run');
+    await chmod(other_plane.folder, 0o711);
+    await chown(other_plane.work, user.uid, user.gid);
+    const runtime = join(other_plane.folder, 'run');
     await mkdir(runtime);
-    await theirs.start({ RUNTIME_DIRECTORY: runtime });
-    await theirs.join();
-    const agent = await theirs.agent(SHELL);
-    const one = { agent, shell: new AgentShell(theirs.work) };
-    expect(await does(one, 'id -u && touch here && ls here')).toBe(`${user.uid}\nhere`);
+    await other_plane.start({ RUNTIME_DIRECTORY: runtime });
+    await other_plane.join();
+    const agent = await other_plane.agent(SHELL);
+    const one = { agent, shell: new AgentShell(other_plane.work) };
+    expect(await runOk(one, 'id -u && touch here && ls here')).toBe(`${user.uid}\nhere`);
     await fails(one, 'echo x >/var/tmp/../../etc/x');
-    await one.shell.tell(`echo x >'/root/${FILE}'`);
+    await one.shell.run(`echo x >'/root/${FILE}'`);
     expect(existsSync(join('/root', FILE))).toBe(false);
-    await fails(one, `ls '${theirs.data_dir}/sessions'`);
-    expect(JSON.parse(await does(one, 'svc actor whoami'))).toMatchObject({ agent_id: agent.id });
-    await theirs.client.call('stopAgent', { params: { agent_id: agent.id }, body: { grace_seconds: 0 } });
+    await fails(one, `ls '${other_plane.data_dir}/sessions'`);
+    expect(JSON.parse(await runOk(one, 'svc actor whoami'))).toMatchObject({ agent_id: agent.id });
+    await other_plane.client.call('stopAgent', {
+      params: { agent_id: agent.id },
+      body: { grace_seconds: 0 },
+    });
   } finally {
-    await theirs.close();
+    await other_plane.close();
   }
 });
 

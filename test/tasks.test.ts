@@ -20,19 +20,19 @@ test('the status of a task follows its run, and its messages reach the run', asy
   const params = await makeTask();
   const { client } = plane;
   const task = async () => (await client.call('getTask', { params })).status;
-  const said = await client.call('sendMessage', { params, body: { route: 'broadcast', text: 'begin' } });
-  expect(said.run_id).toBeNull();
+  const message = await client.call('sendMessage', { params, body: { route: 'broadcast', text: 'begin' } });
+  expect(message.run_id).toBeNull();
   const run = await client.call('startTaskRun', { params, body: { input: { branch: 'main' } } });
   expect(run.task_id).toBe(params.task_id);
   expect(run.input).toMatchObject({
     branch: 'main',
     task: { id: params.task_id, title: 'Gift cards' },
-    conversation: [{ id: said.id, payload: { text: 'begin' } }],
+    conversation: [{ id: message.id, payload: { text: 'begin' } }],
   });
   const again = client.call('startTaskRun', { params });
   await expect(again).rejects.toThrow('task has an active run');
   await expect.poll(task, { timeout: 20_000 }).toBe('in_progress');
-  const waited = () => client.call('getMessage', { params: { ...params, message_id: String(said.id) } });
+  const waited = () => client.call('getMessage', { params: { ...params, message_id: String(message.id) } });
   await expect.poll(waited, { timeout: 20_000 }).toMatchObject({ run_id: run.id });
   const later = await client.call('sendMessage', { params, body: { route: 'to_leader', text: 'later' } });
   expect(later.run_id).toBe(run.id);
@@ -55,27 +55,27 @@ test('sends a message with an idempotency key once and continues a stream, even 
       if (event === 'message') received.push((data.record as Message).text!);
     }
   })();
-  const said = ['1', '2', '3', '4', '5', '6'];
-  for (const text of said) {
-    const say = () =>
+  const expected_texts = ['1', '2', '3', '4', '5', '6'];
+  for (const text of expected_texts) {
+    const sendAll = () =>
       plane.client.call('sendMessage', {
         params,
         body: { route: 'broadcast', text },
         idempotency_key: `said-${text}`,
       });
     // Killed before, during or after the response.
-    const first = say().catch(() => null);
+    const first = sendAll().catch(() => null);
     if (Number(text) % 2 === 0) await first;
     await plane.kill('SIGKILL');
     await first;
     await plane.start();
-    const kept = await say();
-    expect(await say()).toEqual(kept);
+    const kept = await sendAll();
+    expect(await sendAll()).toEqual(kept);
   }
   const { client } = plane;
   const messages = (await client.call('listMessages', { params })) as Message[];
-  expect(messages.map(({ text }) => text)).toEqual(said);
-  await expect.poll(() => received, { timeout: 20_000 }).toEqual(said);
+  expect(messages.map(({ text }) => text)).toEqual(expected_texts);
+  await expect.poll(() => received, { timeout: 20_000 }).toEqual(expected_texts);
   stop.abort();
   await following;
 });

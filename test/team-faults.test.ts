@@ -253,8 +253,8 @@ longTest(
     const { status, attention } = await runOf(run);
     expect(status).toBe('running');
     expect(attention).toMatch(/^message \d+ from p.ng@\S+ to p.ng@\S+ was not delivered: hop budget spent$/);
-    const dead = (await mailOf(run)).filter((mail) => mail.status === 'dead_letter');
-    for (const { reason } of dead) expect(reason).toBe('hop budget spent');
+    const dead_letters = (await mailOf(run)).filter((mail) => mail.status === 'dead_letter');
+    for (const { reason } of dead_letters) expect(reason).toBe('hop budget spent');
     // Each of the two agents starts a chain with its step.
     expect((await mailOf(run)).length).toBeLessThanOrEqual(2 * (mailboxLimits.mail_hops_max + 2));
     expect((await plane.client.call('cancelRun', { params: run.params })).status).toBe('cancelled');

@@ -32,14 +32,14 @@ const LAST = ['tidy', 'd2', 'g1', 'g2', 'c5'];
 /** Twenty steps: a fan, a chain, one that fails at first, one that always runs, two of an agent that speaks ACP. */
 function spec(folder: string) {
   const demo = [SVC, 'demo-agent', '--speed', '0', '--mode', 'auto', '--state', join(folder, 'demo')];
-  const does = (command: string) => ({ command: `${NOTE}; ${command}`, workdir: folder });
+  const agentThatRuns = (command: string) => ({ command: `${NOTE}; ${command}`, workdir: folder });
   return {
     leader_member_id: 'lead',
     members: [
       { member_id: 'lead' },
-      { member_id: 'plain', agent: does('echo "$SVC_STEP_KEY"') },
-      { member_id: 'flaky', agent: does('[ "$SVC_STEP_ATTEMPT" = 2 ] && echo "$SVC_STEP_KEY"') },
-      { member_id: 'tells', agent: does('cat "$SVC_STEP_INPUT"') },
+      { member_id: 'plain', agent: agentThatRuns('echo "$SVC_STEP_KEY"') },
+      { member_id: 'flaky', agent: agentThatRuns('[ "$SVC_STEP_ATTEMPT" = 2 ] && echo "$SVC_STEP_KEY"') },
+      { member_id: 'tells', agent: agentThatRuns('cat "$SVC_STEP_INPUT"') },
       { member_id: 'demo', agent: { argv: demo, workdir: folder, protocol: 'acp' as const } },
     ],
     steps: [
@@ -77,8 +77,8 @@ async function begin(): Promise<Begun> {
   const body = { name, spec: spec(folder) };
   const made = { body, idempotency_key: `${name}-team` };
   const { id: team_id } = await retryWhileUnreachable(() => plane.client.call('createTeam', made));
-  const asked = { params: { team_id }, body: { input: { name } }, idempotency_key: `${name}-begin` };
-  const { id: run_id } = await retryWhileUnreachable(() => plane.client.call('createRun', asked));
+  const request = { params: { team_id }, body: { input: { name } }, idempotency_key: `${name}-begin` };
+  const { id: run_id } = await retryWhileUnreachable(() => plane.client.call('createRun', request));
   return { folder, run_id, params: { team_id, run_id }, sent: 0 };
 }
 
@@ -127,8 +127,8 @@ async function expectWhole(run: Begun): Promise<void> {
   const query = { run_id, status: 'all' as const, limit: 200 };
   const actor_id = `lead@${params.team_id}`;
   const mail = (await plane.client.call('listMail', { params: { actor_id }, query })) as Mail[];
-  const said = mail.filter(({ from_actor_id }) => from_actor_id === 'user:ana');
-  expect(said.map(({ payload }) => payload.n)).toEqual(Array.from({ length: run.sent }, (_, n) => n));
+  const from_ana = mail.filter(({ from_actor_id }) => from_actor_id === 'user:ana');
+  expect(from_ana.map(({ payload }) => payload.n)).toEqual(Array.from({ length: run.sent }, (_, n) => n));
   // An attempt sends one report; one that ended with a refusal may have sent it before.
   for (const key of byDemo) {
     const reports = mail.filter(({ payload }) => String(payload.text).startsWith(`${key}: `));

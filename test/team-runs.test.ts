@@ -13,7 +13,7 @@ import { ANA, FeaturesFixture, SOON } from '../src/testing/features-fixture.ts';
 import { openTestNode } from '../src/testing/local-node.ts';
 import { firstOf, killCount } from '../src/testing/long.ts';
 import { endSessions } from '../src/testing/plane.ts';
-import { beginRun, plainMember, runOf, say, stepsOfRun, untilRun } from '../src/testing/team-runs.ts';
+import { applyEvent, beginRun, plainMember, runOf, stepsOfRun, untilRun } from '../src/testing/team-runs.ts';
 
 const AGENT = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
 
@@ -134,7 +134,7 @@ test('an attempt that exceeds its timeout is stopped before the retry', { timeou
     steps: [{ step_key: 'a', timeout_seconds: 30, max_attempts: 2 }],
   });
   await vi.waitFor(async () => expect((await stepsOfRun(fixture, run_id)).a!.status).toBe('running'), SOON);
-  await fixture.pass(31_000);
+  await fixture.advanceClock(31_000);
   await untilRun(fixture, run_id, 'completed');
   const { a } = await stepsOfRun(fixture, run_id);
   expect(a).toMatchObject({ attempt: 2, output: 'quick\n' });
@@ -156,12 +156,12 @@ test('cancelling a run stops its processes, and resuming it runs the steps that 
     ],
   });
   await vi.waitFor(async () => expect(await lines('slow')).toEqual(['1']), SOON);
-  await say(fixture, run_id, { kind: 'run_command', command: { kind: 'cancelRun' } });
+  await applyEvent(fixture, run_id, { kind: 'run_command', command: { kind: 'cancelRun' } });
   const { b } = await stepsOfRun(fixture, run_id);
   expect(b!.status).toBe('cancelled');
   await fixture.until(b!.agent_id!, 'cancelled');
   expect((await runOf(fixture, run_id)).status).toBe('cancelled');
-  await say(fixture, run_id, { kind: 'run_command', command: { kind: 'resumeRun' } });
+  await applyEvent(fixture, run_id, { kind: 'run_command', command: { kind: 'resumeRun' } });
   await untilRun(fixture, run_id, 'completed');
   expect(await lines('quick')).toEqual(['once']);
   expect(await lines('slow')).toEqual(['1', '2']);
@@ -181,15 +181,15 @@ test('a step whose program does not exist fails at once, without a retry', {
 });
 
 test('an attempt that ignores its timeout is killed before the retry', { timeout: 60_000 }, async () => {
-  const deaf = 'trap "" TERM; echo $$ >>pids; while [ "$SVC_STEP_ATTEMPT" = 1 ]; do sleep 0.1; done';
+  const ignores_term = 'trap "" TERM; echo $$ >>pids; while [ "$SVC_STEP_ATTEMPT" = 1 ]; do sleep 0.1; done';
   const alive = 'for pid in $(head -n 1 pids); do kill -0 $pid && echo "it lives"; done; echo done';
   const run_id = await beginRun(fixture, {
-    members: [plainMember('slow', `${deaf}; ${alive}`)],
+    members: [plainMember('slow', `${ignores_term}; ${alive}`)],
     steps: [{ step_key: 'a', timeout_seconds: 30, max_attempts: 2 }],
   });
   await vi.waitFor(async () => expect(await lines('pids')).toHaveLength(1), SOON);
   await vi.waitFor(async () => expect((await stepsOfRun(fixture, run_id)).a!.status).toBe('running'), SOON);
-  await fixture.pass(31_000);
+  await fixture.advanceClock(31_000);
   await vi.waitFor(async () => expect(await lines('pids')).toHaveLength(2), { timeout: 50_000 });
   await untilRun(fixture, run_id, 'completed');
   expect((await stepsOfRun(fixture, run_id)).a).toMatchObject({ attempt: 2, output: 'done\n' });
@@ -211,7 +211,7 @@ test('a restart stops every process first, and discards earlier outputs', {
   for (let restart = 1; restart <= 3; restart++) {
     await vi.waitFor(async () => expect(await lines('begun')).toHaveLength(restart * 2), SOON);
     const again = { kind: 'run_command', command: { kind: 'restartRun' } } as const;
-    await say(fixture, run_id, again);
+    await applyEvent(fixture, run_id, again);
     const { a, b } = await stepsOfRun(fixture, run_id);
     expect([a!.status, b!.status, a!.output, b!.output]).toEqual(['ready', 'ready', null, null]);
   }
@@ -245,11 +245,15 @@ test("deleting a member's agent during its step makes the step require input, an
     await vi.waitFor(async () => expect((await step(key)).status).toBe('input_required'), SOON);
   }
   expect((await runOf(fixture, run_id)).status).toBe('input_required');
-  await say(fixture, run_id, { kind: 'step_command', step_key: 'a', command: { kind: 'resumeStep' } });
+  await applyEvent(fixture, run_id, { kind: 'step_command', step_key: 'a', command: { kind: 'resumeStep' } });
   await vi.waitFor(async () => expect((await step('a')).status).toBe('completed'), SOON);
-  await say(fixture, run_id, { kind: 'step_command', step_key: 'b', command: { kind: 'resumeStep' } });
+  await applyEvent(fixture, run_id, { kind: 'step_command', step_key: 'b', command: { kind: 'resumeStep' } });
   await vi.waitFor(async () => expect((await step('b')).status).toBe('running'), SOON);
-  await say(fixture, run_id, { kind: 'step_command', step_key: 'b', command: { kind: 'completeStep' } });
+  await applyEvent(fixture, run_id, {
+    kind: 'step_command',
+    step_key: 'b',
+    command: { kind: 'completeStep' },
+  });
   await untilRun(fixture, run_id, 'completed');
   expect(await lines('pids')).toHaveLength(2);
 });
@@ -295,7 +299,7 @@ test('an agent that speaks ACP runs two steps, and its permission reviews are an
 
 const CHILD = fileURLToPath(new URL('../src/testing/team-runs-child.ts', import.meta.url));
 
-/** Restarts the child until it exits without a kill; only its first `kills` processes have the failpoint. Returns its output. */
+/** Restarts the child until it exits by itself; only its first `kills` processes have the failpoint. Returns its output. */
 async function livesOf(
   home: string,
   failpoint: string,

@@ -300,9 +300,9 @@ describe('a run', () => {
 
   test('is created once per idempotency key', async () => {
     const { team } = await begin([]);
-    const ask = () =>
+    const createRun = () =>
       root.call('createRun', { params: { team_id: team.id }, body: {}, idempotency_key: `key-${team.id}` });
-    const [first, second] = [await ask(), await ask()];
+    const [first, second] = [await createRun(), await createRun()];
     expect(second.id).toBe(first.id);
   });
 });

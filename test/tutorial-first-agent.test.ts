@@ -95,14 +95,14 @@ test('the tutorials on commands and on the API work as written', async () => {
   expect(then.stdout).toContain('untracked\t1\t0\tdone.txt\n');
   expect(then.stderr).toMatch(/^deleted agt_\w+\nkept .*: untracked files$/m);
 
-  const asked = await run(
+  const output = await run(
     put(`${http}${records}`, {
       'http://127.0.0.1:8080': plane.url,
       'curl -N': 'timeout 5 curl -sN',
       '# Ctrl-C': '|| test $? = 124',
     }),
   );
-  expect(asked.stdout).toContain('"name":"hello"');
-  expect(asked.stdout).toContain('"data":"tick 3\\n"');
-  expect(JSON.parse(asked.stdout.trim().split('\n').at(-1)!)).toMatchObject({ name: 'hello' });
+  expect(output.stdout).toContain('"name":"hello"');
+  expect(output.stdout).toContain('"data":"tick 3\\n"');
+  expect(JSON.parse(output.stdout.trim().split('\n').at(-1)!)).toMatchObject({ name: 'hello' });
 });

@@ -96,7 +96,7 @@ longTest(
   },
   async () => {
     plane = await TestPlane.open({ env: WITH_NODES });
-    const never = await open('never');
+    const never_linked = await open('never');
     const killed = await open('killed');
     const frozen = await open('frozen');
     const apart = await open('apart', true);
@@ -104,9 +104,9 @@ longTest(
     const nowhere = `https://127.0.0.1:${await freePort()}`;
     const places: Place[] = [
       {
-        node: never,
-        leave: () => setTarget(never, nowhere),
-        comeBack: () => setTarget(never, never.target),
+        node: never_linked,
+        leave: () => setTarget(never_linked, nowhere),
+        comeBack: () => setTarget(never_linked, never_linked.target),
       },
       { node: killed, leave: () => killed.kill(), comeBack: () => killed.start() },
       {
@@ -146,7 +146,7 @@ longTest(
       places.map(async ({ node }, at) => {
         const { restarted, stopped, started, withdrawn } = agents[at]!;
         if (node === suspect) await silent;
-        const asked: [Request, Agent][] = [
+        const requests: [Request, Agent][] = [
           ['stop', restarted],
           ['restart', restarted],
           ['stop', restarted],
@@ -166,7 +166,7 @@ longTest(
           ['start', withdrawn],
           ['stop', withdrawn],
         ];
-        for (const [request, { id }] of asked) await expectUnreachable(request, id);
+        for (const [request, { id }] of requests) await expectUnreachable(request, id);
         // Concurrent requests, while other ones are pending.
         const many = [expectUnreachable('restart', restarted.id), expectUnreachable('stop', stopped.id)];
         await Promise.all(many);
@@ -216,9 +216,9 @@ test.runIf(hasNamespaces())(
   async ({ signal }) => {
     const answers = await requestUnreachable({ n: 6, phases: ['connected', 'suspect'], within_ms }, signal);
     expect(answers).toHaveLength(5 * 6);
-    for (const { state, asked, status, body, pending } of answers) {
-      const kept = asked === 'delete' ? null : asked;
-      expect([state, asked, status, body, pending]).toEqual([state, asked, 502, UNREACHABLE, kept]);
+    for (const { state, action, status, body, pending } of answers) {
+      const kept = action === 'delete' ? null : action;
+      expect([state, action, status, body, pending]).toEqual([state, action, 502, UNREACHABLE, kept]);
     }
   },
 );
@@ -228,16 +228,16 @@ test('a stop is answered if the node stops responding meanwhile, and is carried 
 }, async () => {
   plane = await TestPlane.open({ env: WITH_NODES });
   const node = await open('deaf', true);
-  const deaf = await node.agent("trap '' TERM; echo up; exec sleep 3600");
-  await plane.frames(deaf.id, (frames) => frames.some(({ data }) => data.data === 'up\n'));
-  const stopping = http('POST', `/api/agents/${deaf.id}/stop`, { grace_seconds: 5 });
+  const ignores_term = await node.agent("trap '' TERM; echo up; exec sleep 3600");
+  await plane.frames(ignores_term.id, (frames) => frames.some(({ data }) => data.data === 'up\n'));
+  const stopping = http('POST', `/api/agents/${ignores_term.id}/stop`, { grace_seconds: 5 });
   await sleep(500);
   node.proxy!.hold('up', 'down');
   expect(await stopping).toMatchObject({ status: 502, body: UNREACHABLE, pending: 'stop' });
-  await expectUnreachable('stop', deaf.id);
+  await expectUnreachable('stop', ignores_term.id);
   node.proxy!.release();
-  expect(await plane.finished(deaf.id)).toMatchObject({ status: 'cancelled', session_count: 1 });
-  expect(await untilNotPending(deaf)).toMatchObject({ session_count: 1 });
+  expect(await plane.finished(ignores_term.id)).toMatchObject({ status: 'cancelled', session_count: 1 });
+  expect(await untilNotPending(ignores_term)).toMatchObject({ session_count: 1 });
 });
 
 test('the CLI reports that a request is pending, and can withdraw it', { timeout: 60_000 }, async () => {
@@ -290,8 +290,8 @@ test('a command for several agents continues after one on an unreachable node, a
   const start = await plane.cli(['agents', 'start', 'a', 'b']);
   expect(start).toMatchObject({ code: 1, stderr: 'svc: a: agent is already running\n' });
   expect((await plane.get(b.id)).session_count).toBe(2);
-  const gone = await plane.cli(['agents', 'delete', '--force', 'far', 'a', 'b']);
-  expect(gone).toMatchObject({
+  const deleted = await plane.cli(['agents', 'delete', '--force', 'far', 'a', 'b']);
+  expect(deleted).toMatchObject({
     code: 5,
     stderr: `svc: far: failed to connect to remote node\ndeleted ${a.id}\ndeleted ${b.id}\n`,
   });

@@ -10,7 +10,7 @@ export const conflicts: FaultRow = {
   number: 33,
   fault: 'concurrent starts, team updates, steps, names and joins that conflict',
   expected: 'one succeeds, all others get the exact conflict error',
-  usual: 100,
+  default_n: 100,
   run: async (n) => {
     const tally = new Tally();
     await joins(tally, n);
@@ -25,7 +25,7 @@ export const conflicts: FaultRow = {
 
 function judge(tally: Tally, what: string, outcomes: readonly string[], lost: string): void {
   const won = outcomes.filter((one) => one === 'ok').length;
-  tally.must(won === 1, `${what}: ${won} winners`);
+  tally.check(won === 1, `${what}: ${won} winners`);
   for (const one of outcomes) tally.case(one === 'ok' || one === lost, `${what}: ${one}`);
   tally.measure(`${what}: ${counts(outcomes)}`);
 }
@@ -55,10 +55,10 @@ async function starts(tally: Tally, plane: TestPlane, n: number): Promise<void> 
   // A request that arrives while the first start is in progress joins it.
   const known = outcomes.every((one) => one === 'ok' || one === 'agent is already running');
   tally.n += n;
-  tally.must(known, `start: ${counts(outcomes)}`);
+  tally.check(known, `start: ${counts(outcomes)}`);
   const sessions = await plane.client.call('listSessions', { params });
   const made = Array.isArray(sessions) ? sessions.length : sessions.items.length;
-  tally.must(made === 1, `start: ${made} sessions of one agent`);
+  tally.check(made === 1, `start: ${made} sessions of one agent`);
   tally.measure(`start: ${counts(outcomes)}, ${made} session`);
 }
 
@@ -78,7 +78,7 @@ async function teams(tally: Tally, plane: TestPlane, n: number): Promise<void> {
   );
   judge(tally, 'team update', updated, 'team definition changed concurrently; reload and retry');
   const { version } = await client.call('getTeam', { params });
-  tally.must(version === 2, `team update: version ${version} afterwards`);
+  tally.check(version === 2, `team update: version ${version} afterwards`);
   const run = await client.call('createRun', { params });
   const about = { ...params, run_id: run.id };
   const added = await Promise.all(
@@ -100,7 +100,7 @@ async function keys(tally: Tally, plane: TestPlane, n: number): Promise<void> {
   );
   const ids = new Set(made.map(({ id }) => id));
   tally.n += n;
-  tally.must(ids.size === 1, `one Idempotency-Key: ${ids.size} agents`);
+  tally.check(ids.size === 1, `one Idempotency-Key: ${ids.size} agents`);
   const other = { body: { ...body, name: 'other' }, idempotency_key: 'one-key' };
   const refused = await outcomeOf(plane.client.call('createAgent', other));
   tally.case(refused === 'idempotency key reused with a different request', `another body: ${refused}`);

@@ -19,7 +19,7 @@ export const force: FaultRow = {
   number: 41,
   fault: `guessing of passwords from ${ADDRESSES} addresses, and of the PIN`,
   expected: 'slowed down; the PIN is invalidated at the fifth try; the user can still sign in',
-  usual: 10_000,
+  default_n: 10_000,
   run: async (n) => {
     const tally = new Tally();
     await withProgram((plane) => passwords(tally, plane, n));
@@ -47,16 +47,16 @@ async function passwords(tally: Tally, plane: TestPlane, n: number): Promise<voi
   const minutes = Math.ceil((performance.now() - begun_ms) / 60_000);
   const looked_at = answers.filter((status) => status === '401').length;
   const bound = ADDRESSES * LOOKED_AT_MAX * minutes;
-  tally.must(looked_at <= bound, `${looked_at} guesses were checked, more than ${bound}`);
+  tally.check(looked_at <= bound, `${looked_at} guesses were checked, more than ${bound}`);
   tally.measure(`${counts(answers)} in ${((performance.now() - begun_ms) / 1000).toFixed(0)} s`);
   const home = await login('127.0.0.77', 'ada', PASSWORD);
-  tally.must(home.status === 200, `a sign-in from an address with a session got ${home.status}`);
+  tally.check(home.status === 200, `a sign-in from an address with a session got ${home.status}`);
   const away = await login('127.0.2.1', 'ben', PASSWORD);
   tally.measure(
     `sign-in during the attack, from an address with a session: ${home.status}; from a new address: ${away.status}`,
   );
   const root = await login('127.0.2.2', ROOT.username, ROOT.password);
-  tally.must(root.status === 200, `the sign-in of a user who is not attacked got ${root.status}`);
+  tally.check(root.status === 200, `the sign-in of a user who is not attacked got ${root.status}`);
 }
 
 /** Of many concurrent wrong PINs, five are checked. After that, the right one is not accepted either. */
@@ -81,10 +81,10 @@ async function pin(tally: Tally, n: number): Promise<void> {
     });
     tally.n += n;
     const tried = answers.filter((answer) => answer === 'invalid pin').length;
-    tally.must(tried === 5, `${tried} PINs were tried`);
-    tally.must(!answers.includes('ok'), 'a wrong PIN was accepted');
+    tally.check(tried === 5, `${tried} PINs were tried`);
+    tally.check(!answers.includes('ok'), 'a wrong PIN was accepted');
     const late = await outcomeOf(anybody.call('join', { body: body(right) }));
-    tally.must(late === 'join token expired', `the right PIN afterwards: ${late}`);
+    tally.check(late === 'join token expired', `the right PIN afterwards: ${late}`);
     tally.measure(`PIN: ${counts(answers)}; the right one afterwards: ${late}`);
   } finally {
     await endProgram(plane);
@@ -103,7 +103,7 @@ export const timing: FaultRow = {
   fault:
     'response times for an existing and an unknown user, and for a PIN with the first or the last digit wrong',
   expected: `no significant difference (|t| of the pairs below ${T_MAX})`,
-  usual: 300,
+  default_n: 300,
   run: async (n, seed) => {
     const tally = new Tally();
     await withProgram((plane) => users(tally, plane, n, new Rng(seed)));
@@ -192,7 +192,7 @@ async function inEitherOrder(rng: Rng, a: () => Promise<number>, b: () => Promis
 
 function compare(tally: Tally, what: string, pairs: readonly Pair[]): void {
   const t = yuen(pairs.map(({ a, b }) => a - b));
-  tally.must(Math.abs(t) < T_MAX, `${what}: t = ${t.toFixed(1)}`);
+  tally.check(Math.abs(t) < T_MAX, `${what}: t = ${t.toFixed(1)}`);
   const [a, b] = [median(pairs.map((pair) => pair.a)), median(pairs.map((pair) => pair.b))];
   tally.measure(
     `${what}: medians ${a.toFixed(2)} and ${b.toFixed(2)} ms, t = ${t.toFixed(2)}, ${pairs.length} pairs`,

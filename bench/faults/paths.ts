@@ -20,7 +20,7 @@ export const folders: FaultRow = {
     'workdirs that lead outside: dots, NUL, siblings, links, overlong names; and one that is constantly ' +
     'swapped for a link',
   expected: 'rejected, or inside',
-  usual: 1_000,
+  default_n: 1_000,
   run: (n) =>
     withProgram(async (plane) => {
       const tally = new Tally();
@@ -38,7 +38,7 @@ async function names(tally: Tally, plane: TestPlane): Promise<void> {
   symlinkSync(evil, join(work, 'link'));
   symlinkSync(join(folder, 'nowhere'), join(work, 'dangling'));
   symlinkSync(join(work, 'circle'), join(work, 'circle'));
-  const asked = [
+  const requests = [
     ...['/', '/etc', evil, `${work}-evil`, data_dir, join(data_dir, 'sessions')],
     ...[`${work}/..`, `${work}/../outside`, `${work}/none/../../outside`, `${work}/./../outside`],
     ...[`${work}/link`, `${work}/link/x`, `${work}/link/..`, `${work}/dangling`, `${work}/circle`],
@@ -57,14 +57,14 @@ async function names(tally: Tally, plane: TestPlane): Promise<void> {
       `file://${work}`,
     ],
   ];
-  const words: string[] = [];
-  for (const workdir of asked) {
-    const said = await outcomeOf(plane.create({ workdir, command: 'true' }));
-    words.push(said);
-    tally.case(said.startsWith('workdir'), `${JSON.stringify(workdir.slice(0, 60))}: ${said}`);
+  const outcomes: string[] = [];
+  for (const workdir of requests) {
+    const outcome = await outcomeOf(plane.create({ workdir, command: 'true' }));
+    outcomes.push(outcome);
+    tally.case(outcome.startsWith('workdir'), `${JSON.stringify(workdir.slice(0, 60))}: ${outcome}`);
   }
-  tally.must(words.includes(OUTSIDE), 'no workdir was rejected as outside');
-  tally.measure(`${asked.length} names: ${counts(words)}`);
+  tally.check(outcomes.includes(OUTSIDE), 'no workdir was rejected as outside');
+  tally.measure(`${requests.length} names: ${counts(outcomes)}`);
 }
 
 /** Starts agents in a folder that is replaced by a link again and again. Each reports its real location. */
@@ -72,11 +72,13 @@ async function swapped(tally: Tally, plane: TestPlane, n: number): Promise<void>
   const path = join(plane.work, 'flip');
   const outside = join(plane.folder, 'target');
   mkdirSync(outside);
-  const said = join(plane.work, 'said');
-  writeFileSync(said, '');
+  const report_folder = join(plane.work, 'said');
+  writeFileSync(report_folder, '');
   mkdirSync(path);
   const agents = await Promise.all(
-    upTo(AT_ONCE).map(() => plane.create({ workdir: path, command: `readlink /proc/self/cwd >>'${said}'` })),
+    upTo(AT_ONCE).map(() =>
+      plane.create({ workdir: path, command: `readlink /proc/self/cwd >>'${report_folder}'` }),
+    ),
   );
   rmdirSync(path);
   const swapper = new Child('swapper', { path, outside } satisfies SwapperArgs);
@@ -84,16 +86,16 @@ async function swapped(tally: Tally, plane: TestPlane, n: number): Promise<void>
   await forEachConcurrently(agents, AT_ONCE, async ({ id }) => {
     for (let i = 0; i < n / AT_ONCE; i++) ends.push(await launch(plane, id));
   });
-  const { swaps } = await swapper.ask<{ swaps: number }>({});
+  const { swaps } = await swapper.request<{ swaps: number }>({});
   await swapper.end();
-  const where = (await readFile(said, 'utf8')).split('\n').filter(Boolean);
+  const where = (await readFile(report_folder, 'utf8')).split('\n').filter(Boolean);
   for (const one of where) {
     const inside = one === path || one === `${path} (deleted)`;
-    tally.must(inside, `an agent ran in ${one.replace(plane.folder, '…')}`);
+    tally.check(inside, `an agent ran in ${one.replace(plane.folder, '…')}`);
   }
   tally.n += ends.length;
-  tally.must(where.length > 0, 'no agent ran at all');
-  tally.must(
+  tally.check(where.length > 0, 'no agent ran at all');
+  tally.check(
     ends.some((end) => end !== 'completed'),
     'nothing was rejected',
   );
@@ -116,7 +118,7 @@ export const repositories: FaultRow = {
     'git: references that are options, hooks, fsmonitor, filters, drivers, transports, submodules outside the ' +
     'repository',
   expected: 'nothing of a repository is executed, and nothing is written outside',
-  usual: 20,
+  default_n: 20,
   run: async (n) => {
     const tally = new Tally();
     await withProgram(async (plane) => {
@@ -156,11 +158,11 @@ export const repositories: FaultRow = {
           },
         });
       for (const ref of refs) {
-        const said = await outcomeOf(create(ref));
-        tally.case(/^worktree_ref /.test(said), `${JSON.stringify(ref.slice(0, 40))}: ${said}`);
+        const outcome = await outcomeOf(create(ref));
+        tally.case(/^worktree_ref /.test(outcome), `${JSON.stringify(ref.slice(0, 40))}: ${outcome}`);
       }
       poison(repo, program);
-      tally.must(existsSync(canary), 'the trap does not work');
+      tally.check(existsSync(canary), 'the trap does not work');
       const before = await readFile(canary, 'utf8');
       for (const name of ['x', '-x', '--upload-pack=x', '../x', '$(id)', ...upTo(n).map((i) => `n${i}`)]) {
         const agent = await create(undefined, name);
@@ -174,7 +176,7 @@ export const repositories: FaultRow = {
         tally.case(inside, `a worktree is in ${agent.workdir}`);
       }
       const ran = (await readFile(canary, 'utf8')) !== before;
-      tally.must(!ran, 'a program of the repository ran');
+      tally.check(!ran, 'a program of the repository ran');
       tally.measure(
         `${refs.length} references rejected; ${n + 5} worktrees created, inspected and removed; canary ${ran ? 'triggered' : 'not triggered'}`,
       );

@@ -6,7 +6,7 @@ export const kills: FaultRow = {
   number: 34,
   fault: 'a plane that is killed while it executes runs, at random times and at each commit',
   expected: 'no step is lost, and no attempt exists twice',
-  usual: 20,
+  default_n: 20,
   run: async (n, seed) => {
     const tally = new Tally();
     process.env.SVC_TEST_KILLS = String(n);
@@ -26,7 +26,7 @@ export const access: FaultRow = {
   number: 46,
   fault: 'every route by every role, on the user’s own and other users’ resources, at every entry point',
   expected: '403 or 404, as in the contract',
-  usual: 1,
+  default_n: 1,
   run: async () => {
     const tally = new Tally();
     const entries = ['http', 'actor', 'node'].map((entry) => `test/access-${entry}.test.ts`);
@@ -44,7 +44,7 @@ export const escapes: FaultRow = {
   number: 48,
   fault: 'terminal sequences, OSC 52, HTML and line endings in names and output',
   expected: 'harmless in the web UI, on a terminal and in the log',
-  usual: 1,
+  default_n: 1,
   run: async () => {
     const tally = new Tally();
     await runTests(tally, [

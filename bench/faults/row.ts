@@ -6,33 +6,33 @@ export interface FaultRow {
   /** The expected behavior. */
   expected: string;
   /** The default number of repetitions. */
-  usual: number;
+  default_n: number;
   run(n: number, seed: number): Promise<Outcome>;
 }
 
 export interface Outcome {
   /** The number of cases. */
   n: number;
-  /** Deviations from the expected behavior, each kind once. */
-  short: string[];
+  /** Deviations from the expected behavior, each kind once with its count. */
+  failures: string[];
   measured: string[];
 }
 
-/** Counts cases and deviations. */
+/** Counts cases and failures. */
 export class Tally {
   n = 0;
-  readonly #short = new Map<string, number>();
+  readonly #failures = new Map<string, number>();
   readonly #measured: string[] = [];
 
-  /** Counts one case. `what` describes the deviation if it does not hold. */
+  /** Counts one case. `what`: the failure to report unless it holds. */
   case(holds: boolean, what: string): void {
     this.n++;
-    this.must(holds, what);
+    this.check(holds, what);
   }
 
   /** Checks something about the row as a whole. */
-  must(holds: boolean, what: string): void {
-    if (!holds) this.#short.set(what, (this.#short.get(what) ?? 0) + 1);
+  check(holds: boolean, what: string): void {
+    if (!holds) this.#failures.set(what, (this.#failures.get(what) ?? 0) + 1);
   }
 
   measure(what: string): void {
@@ -40,15 +40,15 @@ export class Tally {
   }
 
   outcome(): Outcome {
-    const short = [...this.#short].map(([what, times]) => (times === 1 ? what : `${what} (×${times})`));
-    return { n: this.n, short, measured: this.#measured };
+    const failures = [...this.#failures].map(([what, times]) => (times === 1 ? what : `${what} (×${times})`));
+    return { n: this.n, failures, measured: this.#measured };
   }
 }
 
 /** The number of occurrences of each text, the most frequent first. */
-export function counts(words: readonly string[]): string {
+export function counts(texts: readonly string[]): string {
   const times = new Map<string, number>();
-  for (const word of words) times.set(word, (times.get(word) ?? 0) + 1);
+  for (const text of texts) times.set(text, (times.get(text) ?? 0) + 1);
   return [...times]
     .sort(([, a], [, b]) => b - a)
     .map(([word, count]) => `${count} × ${word}`)

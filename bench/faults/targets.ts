@@ -21,13 +21,13 @@ export const targets: FaultRow = {
     'a `grpc_target` that is a metadata or link-local address, is not https, or is a server that redirects; a ' +
     'node that sends endlessly',
   expected: 'rejected or bounded; the error is always one of a few fixed messages',
-  usual: 1,
+  default_n: 1,
   run: async () => {
     const tally = new Tally();
     await withProgram(async (plane) => {
       const register = (grpc_target: string, id = 'evil') =>
         plane.client.call('registerAgentNode', { body: { id, name: id, grpc_target } });
-      const said: string[] = [];
+      const outcomes: string[] = [];
       const forms = FORBIDDEN_ADDRESSES.map(
         (address) => `https://${address.includes(':') ? `[${address}]` : address}:443`,
       );
@@ -55,13 +55,13 @@ export const targets: FaultRow = {
         ],
       ];
       for (const target of [...forms, ...others]) {
-        const words = await outcomeOf(register(target));
-        said.push(words);
-        tally.case(words.startsWith('grpc_target'), `${target}: ${words}`);
-        if (words === 'ok') await plane.client.call('deleteAgentNode', { params: { node_id: 'evil' } });
+        const outcome = await outcomeOf(register(target));
+        outcomes.push(outcome);
+        tally.case(outcome.startsWith('grpc_target'), `${target}: ${outcome}`);
+        if (outcome === 'ok') await plane.client.call('deleteAgentNode', { params: { node_id: 'evil' } });
       }
-      tally.measure(`${said.length} targets: ${counts(said)}`);
-      await elsewhere(tally, plane, register);
+      tally.measure(`${outcomes.length} targets: ${counts(outcomes)}`);
+      await checkForeignServers(tally, plane, register);
     }, WITH_NODES);
     await runTests(tally, ['src/link/plane/target.test.ts', 'test/link-hostile.test.ts']);
     return tally.outcome();
@@ -71,7 +71,7 @@ export const targets: FaultRow = {
 type Plane = Parameters<Parameters<typeof withProgram>[0]>[0];
 
 /** Servers that are not nodes: the plane follows no redirects, and does not reveal their answers. */
-async function elsewhere(
+async function checkForeignServers(
   tally: Tally,
   plane: Plane,
   register: (target: string, id: string) => Promise<unknown>,
@@ -80,9 +80,9 @@ async function elsewhere(
   const canary = await serve('HTTP/1.1 200 OK\r\n\r\n', () => visits++);
   const away = `http://127.0.0.1:${portOf(canary)}/secret`;
   const redirects = await serve(`HTTP/1.1 302 Found\r\nLocation: ${away}\r\nContent-Length: 0\r\n\r\n`);
-  const talks = await serve(`SSH-2.0-secret banner of an inner service\r\n`);
+  const ssh_server = await serve(`SSH-2.0-secret banner of an inner service\r\n`);
   try {
-    for (const [id, server] of Object.entries({ redirects, talks })) {
+    for (const [id, server] of Object.entries({ redirects, talks: ssh_server })) {
       await register(`https://127.0.0.1:${portOf(server)}`, id);
       const params = { node_id: id };
       const health = await plane.client.call('getAgentNodeHealth', { params });
@@ -97,16 +97,16 @@ async function elsewhere(
     }
     tally.case(visits === 0, `the canary was visited ${visits} times`);
   } finally {
-    for (const server of [canary, redirects, talks]) server.close();
+    for (const server of [canary, redirects, ssh_server]) server.close();
   }
 }
 
 /** Opens a server that sends the same answer to every client that sends data. */
-async function serve(words: string, onVisit: () => void = () => {}): Promise<Server> {
+async function serve(answer: string, onVisit: () => void = () => {}): Promise<Server> {
   const server = createServer((socket) => {
     onVisit();
     socket.on('error', () => {});
-    socket.on('data', () => socket.end(words));
+    socket.on('data', () => socket.end(answer));
   });
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');

@@ -10,30 +10,30 @@ interface Report {
   testResults: { assertionResults: { fullName: string; status: string }[] }[];
 }
 
-/** Runs the tests in these files whose names contain one of `words` (letters and spaces only), by default all. Each is a case. */
+/** Runs the tests whose names contain one of `name_parts` (letters and spaces only), by default all. Each test is a case. */
 export async function runTests(
   tally: Tally,
   files: readonly string[],
-  words: readonly string[] = [],
+  name_parts: readonly string[] = [],
 ): Promise<void> {
   const missing = files.filter((file) => !existsSync(join(root, file)));
-  tally.must(missing.length === 0, `missing test files: ${missing.join(', ')}`);
+  tally.check(missing.length === 0, `missing test files: ${missing.join(', ')}`);
   const there = files.filter((file) => !missing.includes(file));
   if (there.length === 0) return;
   await withFolder(async (folder) => {
     const path = join(folder, 'report.json');
-    const named = words.length > 0 ? ['-t', words.join('|')] : [];
+    const named = name_parts.length > 0 ? ['-t', name_parts.join('|')] : [];
     const ran = await run(['vitest', 'run', ...there, ...named, '--reporter=json', `--outputFile=${path}`]);
     const text = await readFile(path, 'utf8').catch(() => null);
     if (text === null) {
-      tally.must(false, `cannot run the tests: ${ran.output.slice(-500)}`);
+      tally.check(false, `cannot run the tests: ${ran.output.slice(-500)}`);
       return;
     }
     const results = (JSON.parse(text) as Report).testResults.flatMap((file) => file.assertionResults);
     const tried = results.filter(({ status }) => status === 'passed' || status === 'failed');
     for (const { fullName, status } of tried) tally.case(status === 'passed', `failed: ${fullName}`);
-    tally.must(tried.length > 0, 'no test ran');
-    tally.must(ran.ok, 'the test run failed');
+    tally.check(tried.length > 0, 'no test ran');
+    tally.check(ran.ok, 'the test run failed');
     tally.measure(`${tried.length} tests of ${there.join(', ')}, ${ran.seconds.toFixed(0)} s`);
   });
 }

@@ -15,11 +15,11 @@ export const unreachable: FaultRow = {
     'stop, restart and delete, one after the other, for an agent whose node is stopped, killed, partitioned ' +
     '(all packets are dropped), or was never reachable (a closed port, a black hole)',
   expected: '502 within 2 s, every time',
-  usual: 100,
+  default_n: 100,
   run: async (n) => {
     const tally = new Tally();
     if (!hasNamespaces()) {
-      tally.must(false, 'needs root and network namespaces');
+      tally.check(false, 'needs root and network namespaces');
       return tally.outcome();
     }
     const phases = ['connected', 'suspect', 'unreachable'] as const;
@@ -27,13 +27,13 @@ export const unreachable: FaultRow = {
       { n, phases, within_ms: 10 * ANSWER_MS_MAX },
       AbortSignal.timeout(ROW_MS_MAX),
     );
-    for (const { state, asked, status, ms: took_ms } of answers) {
-      tally.case(status === 502, `${state}: ${status} for ${asked}`);
-      tally.must(took_ms <= ANSWER_MS_MAX, `${state}: ${asked} took ${ms(took_ms)}`);
+    for (const { state, action, status, ms: took_ms } of answers) {
+      tally.case(status === 502, `${state}: ${status} for ${action}`);
+      tally.check(took_ms <= ANSWER_MS_MAX, `${state}: ${action} took ${ms(took_ms)}`);
     }
     for (const state of states) {
       const took = answers.filter((answer) => answer.state === state).map((answer) => answer.ms);
-      tally.must(took.length === n, `${state}: ${took.length} of ${n} requests`);
+      tally.check(took.length === n, `${state}: ${took.length} of ${n} requests`);
       tally.measure(
         `${state}: ${took.length} answers, median ${ms(median(took))}, slowest ${ms(Math.max(...took))}`,
       );

@@ -21,22 +21,22 @@ const context = {
 } as unknown as Context;
 const caller = new PlaneCaller(context, {});
 
-function ask<M extends ActorMethod>(method: M, params: ActorParams<M>): Promise<ActorResult<M>> {
+function call<M extends ActorMethod>(method: M, params: ActorParams<M>): Promise<ActorResult<M>> {
   return caller.call({ method, actor_id: undefined, params });
 }
 
 async function send(): Promise<void> {
-  await ask('send', { to: 'user', payload: { text: 'a word' } });
+  await call('send', { to: 'user', payload: { text: 'a word' } });
 }
 
 async function ack({ id }: { id: number }): Promise<void> {
-  await ask('ack', { message_id: id });
+  await call('ack', { message_id: id });
 }
 
 const begun_ms = performance.now();
 for (let left = count; left > 0; left -= at_once) await Promise.all(Array.from({ length: at_once }, send));
 for (let left = count; left > 0; ) {
-  const { messages } = await ask('inbox', { limit: at_once });
+  const { messages } = await call('inbox', { limit: at_once });
   await Promise.all(messages.map(ack));
   left -= messages.length;
 }

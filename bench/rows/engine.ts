@@ -70,13 +70,13 @@ async function withEngine<T>(fn: (engine: Engine) => Promise<T>): Promise<T> {
 async function measure(shape: Shape, count: number): Promise<Figure[]> {
   return withEngine(async (engine) => {
     const steps = graph(shape, count);
-    const say = async (step_key: string, command: StepCommand) => {
+    const command = async (step_key: string, command: StepCommand) => {
       const event = { kind: 'step_command', step_key, command } as const;
       await engine.store.write((tx) => engine.scheduler.apply(tx, run_num, event));
     };
     const take = async ({ step_key }: Needs) => {
-      await say(step_key, { kind: 'startStep' });
-      await say(step_key, { kind: 'completeStep' });
+      await command(step_key, { kind: 'startStep' });
+      await command(step_key, { kind: 'completeStep' });
     };
     const delay = monitorEventLoopDelay({ resolution: 10 });
     delay.enable();

@@ -54,7 +54,7 @@ async function delivered(plane: TestPlane, clients: number, quick: boolean): Pro
         sample_every: 0,
       } satisfies ClientArgs);
       await client.next();
-      await client.ask({ take: 0 });
+      await client.request({ take: 0 });
       await plane.client.call('startAgent', { params: { agent_id: agent.id } });
       values.push(rate(await client.next<ClientReport>()));
       await client.end();

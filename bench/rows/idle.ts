@@ -94,8 +94,8 @@ async function readoptSessions(plane: TestPlane, agents: readonly Agent[]) {
   await plane.start();
   const adopted_ms = performance.now() - begun_ms;
   const db = new DatabaseSync(join(plane.data_dir, 'svc.db'), { readOnly: true });
-  const heard = db.prepare('SELECT count(*) AS count FROM spools WHERE offset > 0');
-  while (Number(heard.get()!.count) < agents.length) await sleep(5);
+  const spools_read = db.prepare('SELECT count(*) AS count FROM spools WHERE offset > 0');
+  while (Number(spools_read.get()!.count) < agents.length) await sleep(5);
   const caught_up_ms = performance.now() - begun_ms;
   db.close();
   return { adopted_s: adopted_ms / 1000, caught_up_s: caught_up_ms / 1000 };

@@ -84,7 +84,7 @@ export async function windows(
     const { written } = await writer.next<{ written: number }>();
     await writer.end();
     const expected = agents.length > 1 ? written : written * Math.ceil(clients / sample_every);
-    const taken = await client.ask<ClientReport>({ take: expected });
+    const taken = await client.request<ClientReport>({ take: expected });
     // A few lines arrive in two events with the time split between them, and are not counted.
     if (taken.lines < expected * 0.999) throw new Error(`${taken.lines} of ${expected} lines came`);
     return taken;

@@ -36,11 +36,11 @@ export const remoteOutage: Row = {
             sample_every: 0,
           } satisfies ClientArgs);
           await client.next();
-          await client.ask<ClientReport>({ take: 0 });
+          await client.request<ClientReport>({ take: 0 });
           node.proxy!.hold('up', 'down');
           await writeFile(go, '');
           await sleep(outage_s * 1000);
-          const early = await client.ask<ClientReport>({ take: 0 });
+          const early = await client.request<ClientReport>({ take: 0 });
           if (early.bytes > MB) throw new Error('the proxy let bytes pass');
           const released_us = nowUs();
           node.proxy!.release();

@@ -143,13 +143,13 @@ async function makeWorktree(side: Side): Promise<void> {
 async function listChanges(side: Side, later: number): Promise<void> {
   const { id, workdir } = await inWorktree(side, side.large);
   await writeFile(join(workdir, 'folder-0/file-0.txt'), 'other text\n');
-  const look = () =>
+  const countHelpers = () =>
     timed(async () => {
       const changes = await side.fixture.plane.client.call('getChanges', { params: { agent_id: id } });
       if (changes.files.length !== 1) throw new Error(`${changes.files.length} files have changed`);
     });
-  side.taken.first_changes_ms.push(await look());
-  for (let n = 0; n < later; n++) side.taken.changes_ms.push(await look());
+  side.taken.first_changes_ms.push(await countHelpers());
+  for (let n = 0; n < later; n++) side.taken.changes_ms.push(await countHelpers());
 }
 
 function inWorktree({ fixture }: Side, worktree_repo: string): Promise<Agent> {

@@ -72,7 +72,7 @@ export async function oneRunOf(plane: TestPlane, agent: Agent, file: string): Pr
     sample_every: 0,
   } satisfies ClientArgs);
   await client.next();
-  await client.ask<ClientReport>({ take: 0 });
+  await client.request<ClientReport>({ take: 0 });
   await plane.client.call('startAgent', { params: { agent_id: agent.id } });
   const taken = await client.next<ClientReport>();
   await client.end();

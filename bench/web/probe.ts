@@ -42,8 +42,8 @@ function find(selector: string): Element {
   return found;
 }
 
-/** Calls `look` in each frame with the elapsed share of the time. Returns the durations of the frames. */
-function eachFrame(ms: number, look: (share: number) => void): Promise<number[]> {
+/** Calls `onFrame` in each frame with the elapsed share of the time, 0 to 1. Returns the durations of the frames. */
+function eachFrame(ms: number, onFrame: (share: number) => void): Promise<number[]> {
   const frames: number[] = [];
   return new Promise((resolve) => {
     let begun_at: number | null = null;
@@ -52,7 +52,7 @@ function eachFrame(ms: number, look: (share: number) => void): Promise<number[]>
       if (begun_at !== null) frames.push(now - last_at);
       begun_at ??= now;
       last_at = now;
-      look(Math.min(1, (now - begun_at) / ms));
+      onFrame(Math.min(1, (now - begun_at) / ms));
       if (now - begun_at < ms) requestAnimationFrame(frame);
       else resolve(frames);
     };
@@ -92,10 +92,10 @@ function afterPaint(fn: () => void): void {
 }
 
 /** Calls `look` now and at every change below `root`. Returns a function that ends this. */
-function atChanges(root: Node, look: () => void): () => void {
-  const observer = new MutationObserver(look);
+function atChanges(root: Node, onChange: () => void): () => void {
+  const observer = new MutationObserver(onChange);
   observer.observe(root, { subtree: true, childList: true, characterData: true, attributes: true });
-  look();
+  onChange();
   return () => observer.disconnect();
 }
 
@@ -115,11 +115,11 @@ const probe: Probe = {
   async follow(selector, ms) {
     const element = find(selector);
     let from_end_px = 0;
-    const look = () => {
+    const check = () => {
       const { scrollHeight, scrollTop, clientHeight } = element;
       from_end_px = Math.max(from_end_px, scrollHeight - scrollTop - clientHeight);
     };
-    const frames = await eachFrame(ms, () => afterTask(look));
+    const frames = await eachFrame(ms, () => afterTask(check));
     return { frames, from_end_px };
   },
 
@@ -156,10 +156,10 @@ const probe: Probe = {
     });
   },
 
-  awaitAfter(type, selector, words) {
+  awaitAfter(type, selector, text) {
     watchFrames();
     const there = () =>
-      [...document.querySelectorAll(selector)].some((element) => element.textContent.includes(words));
+      [...document.querySelectorAll(selector)].some((element) => element.textContent.includes(text));
     awaited = new Promise((resolve) => {
       const begin = ({ timeStamp }: Event) => {
         let seen = false;

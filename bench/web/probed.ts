@@ -38,7 +38,7 @@ export interface Probe {
   /** Adds a mark with this name to the trace whenever the element changes. */
   markChanges(selector: string, name: string): void;
   /** Measures the time from the next event of this type until a matching element is painted; `awaited` returns it. */
-  awaitAfter(event: string, selector: string, words: string): void;
+  awaitAfter(event: string, selector: string, text: string): void;
   awaited(): Promise<number>;
   /** Layout shifts since the start of the page, or since `forget`. */
   shifts(): Shift[];

@@ -5,7 +5,7 @@ import type { Page } from 'playwright-core';
 import { transformWithOxc } from 'vite';
 import { sleep } from '../../src/base/async.ts';
 import type { Agent } from '../../src/features/agents/rules.ts';
-import { openBrowser, signIn, type TestBrowser, type WatchedOptions } from '../../src/testing/browser.ts';
+import { openBrowser, signIn, type TestBrowser, type WatchedPageOptions } from '../../src/testing/browser.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import { stdoutOf, withProgram } from '../program.ts';
 import type { Probe } from './probed.ts';
@@ -35,13 +35,13 @@ export class OpenPage {
   }
 
   /** Waits until an element with the text is visible; throws an error that names it if it does not appear. */
-  async has(selector: string, words = ''): Promise<void> {
-    const place = this.page.locator(selector).filter({ visible: true, hasText: words });
+  async has(selector: string, text = ''): Promise<void> {
+    const place = this.page.locator(selector).filter({ visible: true, hasText: text });
     await place
       .first()
       .waitFor()
       .catch(() => {
-        const what = words === '' ? selector : `${selector} with "${words}"`;
+        const what = text === '' ? selector : `${selector} with "${text}"`;
         throw new Error(`the page ${this.page.url()} has no ${what}`);
       });
   }
@@ -63,7 +63,7 @@ export class Stage {
   }
 
   /** Opens an empty page without a session. */
-  async open(options?: WatchedOptions): Promise<OpenPage> {
+  async open(options?: WatchedPageOptions): Promise<OpenPage> {
     const { page } = await this.#browser.open(this.plane, options);
     page.setDefaultTimeout(MISSING_MS);
     await page.addInitScript({ content: this.#probe });
@@ -71,7 +71,7 @@ export class Stage {
   }
 
   /** Like `open`, with root's session stored in the browser. */
-  async openSignedIn(options?: WatchedOptions): Promise<OpenPage> {
+  async openSignedIn(options?: WatchedPageOptions): Promise<OpenPage> {
     const seen = await this.open(options);
     await signIn(seen.page, this.plane);
     return seen;
@@ -106,10 +106,10 @@ export class Stage {
     return { agent, output: stdoutOf(this.plane, agent) };
   }
 
-  /** Starts the demo agent with a silent turn. `said` makes a message of it, to be written to `output`. */
+  /** Starts the demo agent with a silent turn. `toFrame` turns text into an agent message, to be written to `output`. */
   async withConversation(
     name: string,
-  ): Promise<{ agent: Agent; output: string; said: (text: string) => string }> {
+  ): Promise<{ agent: Agent; output: string; toFrame: (text: string) => string }> {
     const { id } = await this.plane.client.call('createAgent', {
       body: { name, workdir: this.plane.work, preset: 'demo', prompt: '/sleep 600', start: true },
     });
@@ -120,7 +120,7 @@ export class Stage {
       return session_id !== '' && text.includes('night');
     });
     const agent = await this.plane.get(id);
-    const said = (text: string) =>
+    const toFrame = (text: string) =>
       JSON.stringify({
         jsonrpc: '2.0',
         method: 'session/update',
@@ -133,7 +133,7 @@ export class Stage {
           },
         },
       });
-    return { agent, output: stdoutOf(this.plane, agent), said };
+    return { agent, output: stdoutOf(this.plane, agent), toFrame };
   }
 }
 

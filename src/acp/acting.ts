@@ -95,12 +95,12 @@ const GIT_READERS = new Set(['blame', 'diff', 'log', 'ls-files', 'rev-parse', 's
 export function isReadOnlyCommand(command: string): boolean {
   if (ACTOR_COMMAND.test(command)) return true;
   // Redirections, substitutions and background jobs can hide anything, except those that only silence output.
-  const bare = command
+  const stripped = command
     .replace(/^\S*sh -l?c (["']?)(.*)\1$/s, '$2')
     .replaceAll(/\d?>&\d|\d?>\s*\/dev\/null/g, '')
     .replaceAll('&&', ';');
-  if (/[<>`&]|\$\(|--(output|pre)\b/.test(bare)) return false;
-  const parts = bare.split(/[;|\n]+/).filter((part) => part.trim() !== '');
+  if (/[<>`&]|\$\(|--(output|pre)\b/.test(stripped)) return false;
+  const parts = stripped.split(/[;|\n]+/).filter((part) => part.trim() !== '');
   return parts.length > 0 && parts.every(isReadOnlyPart);
 }
 

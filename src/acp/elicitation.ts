@@ -129,27 +129,27 @@ function readForm(schema: unknown): Form {
 }
 
 function readField(name: string, property: unknown, required: boolean): FormField {
-  const called = JSON.stringify(name.slice(0, sharedLimits.name_chars_max));
+  const quoted_name = JSON.stringify(name.slice(0, sharedLimits.name_chars_max));
   if (name === '__proto__' || name.length > sharedLimits.name_chars_max) {
-    throw new Unreadable(`field ${called} has a name that cannot be used`);
+    throw new Unreadable(`field ${quoted_name} has a name that cannot be used`);
   }
   const shape = isRecord(property) ? readShape(property) : null;
-  if (shape === null) throw new Unreadable(`field ${called} cannot be shown`);
-  return { name, ...readLabels(property), required, ...nothing, ...shape };
+  if (shape === null) throw new Unreadable(`field ${quoted_name} cannot be shown`);
+  return { name, ...readLabels(property), required, ...field_defaults, ...shape };
 }
 
-const nothing = { format: null, min: null, max: null, pattern: null, choices: [], default: null };
+const field_defaults = { format: null, min: null, max: null, pattern: null, choices: [], default: null };
 type Shape = Pick<FormField, 'type'> & Partial<FormField>;
 
 /** Null if the property cannot be shown as a field. */
 function readShape(property: Record<string, unknown>): Shape | null {
-  const { type, default: preset, minimum, maximum } = property;
+  const { type, default: default_value, minimum, maximum } = property;
   switch (type) {
     case 'boolean':
-      return { type, default: typeof preset === 'boolean' ? preset : null };
+      return { type, default: typeof default_value === 'boolean' ? default_value : null };
     case 'number':
     case 'integer':
-      return { type, ...between(minimum, maximum), default: asNumber(preset) };
+      return { type, ...between(minimum, maximum), default: asNumber(default_value) };
     case 'string':
       return readTextField(property);
     case 'array':
@@ -160,8 +160,8 @@ function readShape(property: Record<string, unknown>): Shape | null {
 }
 
 function readTextField(property: Record<string, unknown>): Shape | null {
-  const { default: preset, minLength, maxLength, format, pattern } = property;
-  const text = typeof preset === 'string' ? preset : null;
+  const { default: default_value, minLength, maxLength, format, pattern } = property;
+  const text = typeof default_value === 'string' ? default_value : null;
   if (isPresent(property.enum) || isPresent(property.oneOf)) {
     const choices = readChoiceList(property.enum, property.oneOf);
     if (choices === null) return null;
@@ -177,12 +177,19 @@ function readTextField(property: Record<string, unknown>): Shape | null {
   };
 }
 
-function readChoices({ items, default: preset, minItems, maxItems }: Record<string, unknown>): Shape | null {
+function readChoices({
+  items,
+  default: default_value,
+  minItems,
+  maxItems,
+}: Record<string, unknown>): Shape | null {
   if (!isRecord(items)) return null;
   const choices = readChoiceList(items.enum, items.anyOf ?? items.oneOf);
   if (choices === null) return null;
   const values = choices.map(({ value }) => value);
-  const chosen = Array.isArray(preset) ? values.filter((value) => preset.includes(value)) : null;
+  const chosen = Array.isArray(default_value)
+    ? values.filter((value) => default_value.includes(value))
+    : null;
   return { type: 'choices', ...between(minItems, maxItems), choices, default: chosen };
 }
 

@@ -83,11 +83,11 @@ export function fold(state: AcpState, direction: Direction, message: Message): F
   const is_own = direction === 'to_agent' || message.kind === 'response';
   const source = is_own ? null : findSource(state, message.params);
   const step = direction === 'to_agent' ? foldOutgoing(state, message) : foldIncoming(state, message, source);
-  return { replay: false, source, events: [], ...step, state: withinMode(state, step.state) };
+  return { replay: false, source, events: [], ...step, state: discardOldObservations(state, step.state) };
 }
 
-/** Discards observations when the mode changes, because those from one mode say nothing about another. */
-function withinMode(before: AcpState, after: AcpState): AcpState {
+/** Discards the observations if the mode changed, because they are not valid for another mode. */
+function discardOldObservations(before: AcpState, after: AcpState): AcpState {
   if (before.modes === after.modes && before.config_options === after.config_options) return after;
   const state = withConsistentMode(before, after);
   return currentMode(before) === currentMode(state) ? state : { ...state, acting: noObservations };
@@ -198,12 +198,12 @@ function receiveResponse(before: AcpState, message: Message & { kind: 'response'
   const sent_request = before.asked.find((item) => item.id === id);
   if (!sent_request) return { state: before };
   const state: AcpState = { ...before, asked: before.asked.filter((item) => item !== sent_request) };
-  const { step, events } = afterResponse(state, sent_request, result, error);
+  const { state: step, events } = afterResponse(state, sent_request, result, error);
   return { state: step, events: [...events, { kind: 'answered', asked: sent_request, error }] };
 }
 
 interface AfterResponse {
-  step: AcpState;
+  state: AcpState;
   events: AcpEvent[];
 }
 
@@ -221,9 +221,9 @@ function afterResponse(
         : initialized(state, sent_request, result);
     case AGENT_METHODS.authenticate:
       return error
-        ? { step: { ...state, phase: 'auth_required' }, events: [] }
+        ? { state: { ...state, phase: 'auth_required' }, events: [] }
         : {
-            step: { ...state, phase: state.acp_session_id === null ? 'opening' : 'ready' },
+            state: { ...state, phase: state.acp_session_id === null ? 'opening' : 'ready' },
             events: [{ kind: 'authenticated' }],
           };
     case AGENT_METHODS.session_new:
@@ -234,11 +234,14 @@ function afterResponse(
       return turnEnded(state, sent_request.id, result, error);
     case AGENT_METHODS.session_set_mode:
       if (error || state.modes === null || sent_request.value === null) break;
-      return { step: { ...state, modes: { ...state.modes, currentModeId: sent_request.value } }, events: [] };
+      return {
+        state: { ...state, modes: { ...state.modes, currentModeId: sent_request.value } },
+        events: [],
+      };
     case AGENT_METHODS.session_set_config_option:
-      return { step: { ...state, ...configured(readSettings(result)) }, events: [] };
+      return { state: { ...state, ...configured(readSettings(result)) }, events: [] };
   }
-  return { step: state, events: [] };
+  return { state, events: [] };
 }
 
 function initialized(state: AcpState, { value }: SentRequest, result: unknown): AfterResponse {
@@ -257,7 +260,7 @@ function initialized(state: AcpState, { value }: SentRequest, result: unknown): 
     capabilities: readCapabilities(agentCapabilities),
     auth_methods: bounded(asRecords(authMethods).flatMap(authMethod)),
   };
-  return { step, events: [{ kind: 'initialized' }] };
+  return { state: step, events: [{ kind: 'initialized' }] };
 }
 
 function opened(state: AcpState, method: string, result: unknown): AfterResponse {
@@ -266,18 +269,18 @@ function opened(state: AcpState, method: string, result: unknown): AfterResponse
   if (acp_session_id === null)
     return fail(state, 'acp_session_failed', 'the agent opened a session without an id');
   const step: AcpState = { ...state, phase: 'ready', acp_session_id, ...configured(readSettings(result)) };
-  return { step, events: [{ kind: 'opened', method }] };
+  return { state: step, events: [{ kind: 'opened', method }] };
 }
 
 function openFailed(state: AcpState, method: string, error: RpcError): AfterResponse {
   if (error.code === AUTH_REQUIRED) {
     const step: AcpState = { ...state, phase: 'auth_required', acp_session_id: null };
-    return { step, events: [{ kind: 'auth_required' }] };
+    return { state: step, events: [{ kind: 'auth_required' }] };
   }
   const events: AcpEvent[] = [{ kind: 'open_failed', method, error }];
-  if (method !== AGENT_METHODS.session_new) return { step: { ...state, acp_session_id: null }, events };
+  if (method !== AGENT_METHODS.session_new) return { state: { ...state, acp_session_id: null }, events };
   const failed = fail(state, 'acp_session_failed', error.message);
-  return { step: failed.step, events: [...events, ...failed.events] };
+  return { state: failed.state, events: [...events, ...failed.events] };
 }
 
 function turnEnded(
@@ -289,12 +292,12 @@ function turnEnded(
   const stop_reason = readText(result, 'stopReason');
   const ended: AcpState = state.turn?.prompt_id === prompt_id ? { ...state, turn: null } : state;
   const events: AcpEvent[] = [{ kind: 'turn_ended', prompt_id, stop_reason, error }];
-  if (error?.code !== AUTH_REQUIRED) return { step: ended, events };
-  return { step: { ...ended, phase: 'auth_required' }, events: [{ kind: 'auth_required' }, ...events] };
+  if (error?.code !== AUTH_REQUIRED) return { state: ended, events };
+  return { state: { ...ended, phase: 'auth_required' }, events: [{ kind: 'auth_required' }, ...events] };
 }
 
 function fail(state: AcpState, code: string, message: string): AfterResponse {
-  return { step: { ...state, phase: 'failed' }, events: [{ kind: 'failed', code, message }] };
+  return { state: { ...state, phase: 'failed' }, events: [{ kind: 'failed', code, message }] };
 }
 
 // --- updates ----------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ export const rpcErrors = {
   requestCancelled: { code: -32800, message: 'request cancelled' },
 } as const satisfies Record<string, RpcError>;
 
-/** Error code of an agent that needs someone to sign in first. */
+/** The error code with which an agent requires a sign-in. */
 export const AUTH_REQUIRED = -32000;
 
 /** Null if the line is not a JSON-RPC 2.0 message, or if its id, method, depth or number of values exceeds the limits. */
@@ -78,7 +78,7 @@ export function readText(value: unknown, key: string): string | null {
   return typeof text === 'string' ? truncate(text) : null;
 }
 
-/** A text of the agent, truncated to the length that may be stored. */
+/** Truncates a text from the agent to the length that may be stored. */
 export function truncate(text: string): string {
   return text.slice(0, sharedLimits.acp_text_chars_max);
 }

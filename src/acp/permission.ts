@@ -20,7 +20,7 @@ export function readPermission(params: unknown): Permission | null {
   if (params.options.length > limits.review_options_max) return null;
   const options = params.options.flatMap((option) => readShortOption(option) ?? []);
   if (options.length < params.options.length || isAmbiguous(options)) return null;
-  return { tool_call: isRecord(toolCall) ? fitting(toolCall) : {}, options };
+  return { tool_call: isRecord(toolCall) ? keepFittingFields(toolCall) : {}, options };
 }
 
 /** Null if the option cannot be chosen because its id is missing or too long. A shortened id would be a different one. */
@@ -36,14 +36,14 @@ function isAmbiguous(options: readonly OfferedOption[]): boolean {
   return options.some(({ option_id, kind }) => kinds.get(option_id) !== kind);
 }
 
-function fitting(tool_call: Fields): Fields {
+function keepFittingFields(tool_call: Fields): Fields {
   if (JSON.stringify(tool_call).length <= sharedLimits.acp_payload_bytes_max) return tool_call;
-  let left = limits.acp_state_chars_max;
-  const fits = Object.entries(tool_call).filter(([key, value]) => {
+  let remaining_chars = limits.acp_state_chars_max;
+  const fields = Object.entries(tool_call).filter(([key, value]) => {
     const chars = key.length + JSON.stringify(value).length;
-    if (chars > left) return false;
-    left -= chars;
+    if (chars > remaining_chars) return false;
+    remaining_chars -= chars;
     return true;
   });
-  return Object.fromEntries(fits);
+  return Object.fromEntries(fields);
 }

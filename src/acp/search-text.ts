@@ -51,12 +51,12 @@ function callTexts({ title, rawInput }: Fields): string[] {
 /** All strings in a value, in order. It is not recursive, because an agent can nest a frame as deep as it is long. */
 export function collectStrings(value: unknown): string[] {
   const found: string[] = [];
-  const left = [value];
-  while (left.length > 0) {
-    const next = left.pop();
+  const stack = [value];
+  while (stack.length > 0) {
+    const next = stack.pop();
     if (typeof next === 'string') found.push(next);
     else if (typeof next === 'object' && next !== null) {
-      for (const value of Object.values(next).reverse()) left.push(value);
+      for (const value of Object.values(next).reverse()) stack.push(value);
     }
   }
   return found;

@@ -16,8 +16,8 @@ import type { Subagent } from './subagents.ts';
 import { idleWork, type Work } from './v2/work.ts';
 
 /**
- * `starting`: no message yet. `initializing`, `opening`, `authenticating`: waiting for the agent's answer. `ready`: takes
- * prompts. `auth_required`: somebody has to sign in first. `failed`: no communication is possible; the process keeps running.
+ * `starting`: no message yet. `initializing`, `opening`, `authenticating`: waiting for the agent's answer. `ready`: accepts
+ * prompts. `auth_required`: someone has to sign in first. `failed`: no communication is possible; the process keeps running.
  *
  *     starting ─▶ initializing ─▶ opening ─▶ ready
  *     initializing, opening ─▶ failed

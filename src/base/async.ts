@@ -52,8 +52,8 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 let last_turn: Promise<unknown> = Promise.resolve();
 
 /**
- * Resolves in a later turn of the event loop, and for one caller per turn. Work that begins with it and is synchronous blocks
- * the loop for one piece of work at a time, however much is waiting.
+ * Resolves in a later turn of the event loop, for only one caller per turn. Callers that then do synchronous work
+ * therefore never block the loop for longer than one of them takes.
  */
 export function nextTurn(): Promise<void> {
   const turn = last_turn.then(() => new Promise<void>((resolve) => setImmediate(resolve)));
@@ -61,7 +61,7 @@ export function nextTurn(): Promise<void> {
   return turn;
 }
 
-/** Runs at most one task per key at a time, in call order. */
+/** Runs at most one task per key at a time, in call order. A failed task does not affect later ones. */
 export class KeyedQueue {
   readonly #tails = new Map<string, Promise<unknown>>();
 

@@ -35,7 +35,7 @@ class Work {
 
 const settled = () => new Promise((resolve) => setImmediate(resolve));
 
-test('an owner with slow tasks leaves turns to the others', async () => {
+test('slow tasks of one owner do not block other owners', async () => {
   const work = new Work({ running: 4, running_per_owner: 2 });
   for (let n = 0; n < 20; n++) void work.ask('alice', `place ${n}`);
   await settled();
@@ -45,7 +45,7 @@ test('an owner with slow tasks leaves turns to the others', async () => {
   expect(work.running).toContain('bob b');
 });
 
-test('a place with slow tasks leaves turns to the other places of its owner', async () => {
+test('slow tasks in one place do not block other places of the same owner', async () => {
   const work = new Work({ running: 4, running_per_place: 1 });
   for (let n = 0; n < 20; n++) void work.ask('alice', 'slow', `slow ${n}`);
   void work.ask('alice', 'other');

@@ -32,8 +32,9 @@ interface Waiting {
 }
 
 /**
- * Limits the number of running tasks: in total, for each owner and for each place. A free turn goes to the owner with the
- * fewest running tasks. If several have equally few, it goes to the owner, and then to the place, that has waited longest.
+ * Limits the number of running tasks: in total, for each owner and for each place. A free turn goes to the owner with
+ * the fewest running tasks. If several have equally few, it goes to the owner, and then to the place, that has waited
+ * longest.
  */
 export class FairQueue {
   readonly #limits: FairQueueLimits;
@@ -44,13 +45,16 @@ export class FairQueue {
   #running = 0;
   #turns = 0;
 
-  /** `full` creates the error for tasks that may not even wait. */
+  /** `full` creates the error for a task that exceeds a waiting limit. */
   constructor(bounds: FairQueueLimits, full: () => Error) {
     this.#limits = bounds;
     this.#full = full;
   }
 
-  /** Runs the task when its turn comes. Throws the error of `full` if too many tasks are already waiting. */
+  /**
+   * Runs the task when its turn comes and returns its result. Throws the task's own error, or the error of `full` if
+   * too many tasks are already waiting.
+   */
   async run<T>({ owner, place }: Turn, work: () => Promise<T>): Promise<T> {
     const shares = { owner: shareOf(this.#owners, owner), place: shareOf(this.#places, place) };
     try {
@@ -133,9 +137,9 @@ function isBefore(one: Waiting, other: Waiting): boolean {
 function shareOf(shares: Map<string, Share>, name: string): Share {
   const known = shares.get(name);
   if (known) return known;
-  const made = { running: 0, waiting: 0, served: 0 };
-  shares.set(name, made);
-  return made;
+  const created = { running: 0, waiting: 0, served: 0 };
+  shares.set(name, created);
+  return created;
 }
 
 function forget(shares: Map<string, Share>, name: string): void {

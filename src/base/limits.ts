@@ -1,14 +1,14 @@
 /**
- * Limits that several modules share: queues, pages, bodies, retries. Names end with their unit. If an operator can change a
- * value, this is the default, and `core/config.ts` has the key. Other limits are in the `limits.ts` of their module, and
- * `docs/reference/limits.md` lists them all.
+ * Limits that several modules share: queues, pages, bodies, retries. Names end with their unit. If an operator can
+ * change a value, this is the default, and `core/config.ts` has the key. Other limits are in the `limits.ts` of their
+ * module, and `docs/reference/limits.md` lists them all.
  */
 export const KIB = 1024;
 export const MIB = 1024 * KIB;
 export const GIB = 1024 * MIB;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** The limits that clients need, apart from the others so that a browser does not load those. */
+/** The limits that clients need. They are a separate object, so that a browser bundle omits the rest. */
 export const clientLimits = {
   /** Largest page of a list, so that one response stays small. */
   page_items_max: 200,
@@ -36,7 +36,7 @@ export const limits = {
   idempotency_key_chars_max: 255,
   /** How long a response is stored for its `Idempotency-Key`. */
   idempotency_keep_ms: 24 * 60 * 60 * 1000,
-  /** Size of a page if the client names none. */
+  /** Default page size. */
   page_items_default: 100,
   /** Default of `limits.streams_per_user`: open event streams of one user. */
   streams_per_user: 100,
@@ -84,7 +84,7 @@ export const limits = {
   retention_days: 30,
   /** Default of `retention.bytes_per_agent`. */
   retention_bytes_per_agent: 256 * MIB,
-  /** Requests for an agent must be answered within 2 s, wherever its node is. */
+  /** How long a request waits for a node, so that every request is answered within 2 s. */
   node_answer_ms: 1_000,
   /** A node is shown as suspect after this much silence: three missed heartbeats and a margin. */
   node_suspect_ms: 15_000,
@@ -118,7 +118,7 @@ export const limits = {
   changed_files_max: 2_000,
   /** Largest patch of an agent's changes. */
   patch_bytes_max: 8 * MIB,
-  /** Size of the pieces in which a patch is sent. */
+  /** Size of the chunks in which a patch is sent. */
   patch_piece_bytes: 256 * KIB,
   /** Files that a search by name returns. */
   found_files_max: 50,
@@ -128,11 +128,11 @@ export const limits = {
   disk_no_start_share: 0.05,
   /** Time limit of one check of `svc doctor`. */
   doctor_wait_ms: 5_000,
-  /** Heap for young objects of a worker thread, to keep its memory small. */
+  /** Size of V8's young generation in a worker thread, to keep its memory small. */
   worker_young_mib: 8,
   /** Log lines that are waiting for a slow reader. Later ones are dropped. */
   log_waiting_bytes_max: 1 * MIB,
-  /** The same refusal is logged at most once in this period. */
+  /** The same warning about rejected peers is logged at most once in this period. */
   refusal_log_ms: 10_000,
   /** A worker thread ends after being idle for this long. */
   worker_idle_ms: 60_000,
@@ -140,7 +140,7 @@ export const limits = {
   timer_ms_max: 2 ** 31 - 1,
   /** Runs that the CLI requests at once. */
   cli_run_page_items: 20,
-  /** Work that writes to a repository, one at a time for each. It counts as a turn of `folder_work` while it runs a job. */
+  /** Work that writes to a repository, one task at a time per repository. Its jobs also take turns in `folder_work`. */
   repository_work: {
     running: 1_000,
     running_per_owner: 1_000,

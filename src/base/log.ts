@@ -19,8 +19,9 @@ export interface LogFile {
 }
 
 /**
- * Opens the service's own log: one JSON record per line, or lines of text for people. Callers must not log secrets. Throws
- * if the file cannot be opened; later errors (a full disk, a closed terminal) lose records but never stop the service.
+ * Opens the service's own log: one JSON record per line, or lines of text for people. Callers must not log secrets.
+ * Throws if the file cannot be opened; later errors (a full disk, a closed terminal) lose records but never stop the
+ * service.
  */
 export function openLog(options: LogOptions): LogFile {
   const file = pino.destination({
@@ -63,7 +64,7 @@ export class RareWarning {
   readonly #clock: Clock;
   readonly #message: string;
   #logged_ms = Number.NEGATIVE_INFINITY;
-  #silent = 0;
+  #suppressed = 0;
 
   constructor(log: Logger, clock: Clock, message: string) {
     this.#log = log;
@@ -71,18 +72,19 @@ export class RareWarning {
     this.#message = message;
   }
 
+  /** Logs at most once per `limits.refusal_log_ms`. `reason` is cut after 200 characters. */
   warn(reason: string, details: Record<string, unknown>): void {
     const now_ms = this.#clock.now();
     // Uses the absolute difference, so that setting the clock back does not silence the warning.
     if (Math.abs(now_ms - this.#logged_ms) < limits.refusal_log_ms) {
-      this.#silent++;
+      this.#suppressed++;
       return;
     }
-    const silent = this.#silent;
+    const suppressed = this.#suppressed;
     this.#logged_ms = now_ms;
-    this.#silent = 0;
+    this.#suppressed = 0;
     this.#log.warn(
-      { reason: reason.slice(0, 200), ...details, ...(silent > 0 && { silent }) },
+      { reason: reason.slice(0, 200), ...details, ...(suppressed > 0 && { suppressed }) },
       this.#message,
     );
   }

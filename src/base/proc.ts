@@ -1,6 +1,6 @@
 /**
- * Reads process information from the system: pids with start times (a pid alone may have been reused), and the boot id. Uses
- * /proc if there is one, and `ps` otherwise. Sends no signals.
+ * Reads process information from the system: pids with start times (a pid alone may have been reused), and the boot id.
+ * Uses /proc if there is one, and `ps` otherwise. Sends no signals.
  */
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
@@ -28,6 +28,7 @@ export const hasProc: boolean = process.platform === 'linux';
 /** Clock ticks per second as /proc counts them; the same on every Linux that Node supports. */
 export const TICKS_PER_SECOND = 100;
 
+/** Parses the content of `/proc/<pid>/stat`; null if it is malformed. */
 export function parseStat(text: string): ProcessStat | null {
   const open = text.indexOf('(');
   const close = text.lastIndexOf(')');

@@ -1,6 +1,6 @@
 /**
- * Locates the files of the program. In the source tree, each module is a separate file. In the bundle, the entry points and
- * the code they share are files in one folder, `dist/program/`.
+ * Locates the files of the program. In the source tree, each module is a separate file. In the bundle, the entry points
+ * and the code they share are files in one folder, `dist/program/`.
  */
 import { fileURLToPath } from 'node:url';
 
@@ -12,7 +12,8 @@ const package_url = new URL('../../', import.meta.url);
 export const packageFolder = fileURLToPath(package_url);
 
 /**
- * The file of an entry point that runs in a separate process or thread. `scripts/build-program.ts` lists all entry points.
+ * The file of an entry point that runs in a separate process or thread. `scripts/build-program.ts` lists all entry
+ * points.
  *
  * @param module its path below `src/` without extension, such as `events/worker`
  */

@@ -1,5 +1,6 @@
 /**
- * The plane's own key, which encrypts secrets in the database. It is a file beside the database and is not part of backups.
+ * The plane's own key, which encrypts secrets in the database. It is a file beside the database and is not part of
+ * backups.
  */
 import { hkdfSync, randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -8,9 +9,9 @@ import { writeFileAtomic } from './files.ts';
 const KEY_BYTES = 32;
 
 /**
- * Reads the key, or creates it (mode 0600). Losing it invalidates the stored responses of the last day's idempotency keys,
- * unused bootstrap tokens, the actor tokens of running sessions, and the push key. Devices subscribe to notifications again
- * when their user opens the web UI.
+ * Reads the key, or creates it (mode 0600). Losing it invalidates the stored responses of the last day's idempotency
+ * keys, unused bootstrap tokens, the actor tokens of running sessions, and the push key. Devices subscribe to
+ * notifications again when their user opens the web UI.
  */
 export async function loadSecretKey(path: string): Promise<Uint8Array> {
   try {

@@ -1,7 +1,7 @@
 /**
- * Calls into a worker thread, for heavy work that would block the event loop. The thread starts at the first call and ends
- * when idle, to free its memory. Errors are passed to the caller. If the worker crashes, its pending calls are rejected and
- * the next call starts a new worker.
+ * Calls into a worker thread, for heavy work that would block the event loop. The thread starts at the first call and
+ * ends when idle, to free its memory. Errors are passed to the caller. If the worker crashes, its pending calls are
+ * rejected and the next call starts a new worker.
  */
 import { parentPort, Worker } from 'node:worker_threads';
 import { limits } from './limits.ts';
@@ -32,6 +32,7 @@ export class WorkerCalls<T extends Tasks> {
     this.#data = data;
   }
 
+  /** Runs a task in the worker. Throws what the task throws, or an Error if the worker ends first. */
   call<K extends keyof T & string>(kind: K, data: Parameters<T[K]>[0]): Promise<Awaited<ReturnType<T[K]>>> {
     clearTimeout(this.#idle);
     const worker = this.#start();
@@ -42,7 +43,7 @@ export class WorkerCalls<T extends Tasks> {
     });
   }
 
-  /** Ends the worker and rejects its pending calls. */
+  /** Ends the worker and rejects its pending calls. Idempotent; a later call starts a new worker. */
   async close(): Promise<void> {
     clearTimeout(this.#idle);
     const worker = this.#worker;

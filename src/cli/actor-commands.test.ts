@@ -7,7 +7,7 @@ import { silentLog } from '../base/log.ts';
 import { configKeys } from '../core/config.ts';
 import { type Problem, problems } from '../core/problem.ts';
 import { type ActorListener, openActorListener } from '../server/actors/listener.ts';
-import { type Ran, run } from '../testing/cli.ts';
+import { type RunResult, run } from '../testing/cli.ts';
 
 let home: string;
 let listener: ActorListener;
@@ -34,7 +34,7 @@ afterEach(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-function actor(args: string[], env: Record<string, string> = {}): Promise<Ran> {
+function actor(args: string[], env: Record<string, string> = {}): Promise<RunResult> {
   const config = { get: (key: keyof typeof configKeys) => configKeys[key].default };
   const endpoint = { SVC_ACTOR_ENDPOINT: `http://127.0.0.1:${listener.port}` };
   return run(['actor', ...args], {

@@ -36,7 +36,7 @@ export class Api {
     });
   }
 
-  /** Returns a client of the same plane whose calls `signal` aborts. */
+  /** Returns a client of the same plane whose calls are aborted by `signal` instead. */
   upTo(signal: AbortSignal): Api {
     return new Api(this.url, this.#token, { ...this.#io, signal });
   }

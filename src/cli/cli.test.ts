@@ -511,7 +511,7 @@ describe('logs', () => {
         },
       });
       expect(ran).toMatchObject({ code: 130, stdout: 'one\ntwo\nthree\nfour\n' });
-      expect(plane.asked.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, '2']);
+      expect(plane.requests.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, '2']);
       expect(ran.stderr).toContain('does not answer; trying again');
     } finally {
       await plane.close();

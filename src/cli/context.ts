@@ -45,7 +45,7 @@ export interface Local {
   /** The file that `svc init` writes without `--config`. */
   defaultConfigFile(): string;
   loadConfig(flags: LocalFlags): Promise<Config>;
-  /** Runs the plane until it is stopped; returns the exit code. */
+  /** Runs the plane, or the node, until it is stopped; returns the exit code. */
   serve(flags: LocalFlags): Promise<number>;
   holderOf(data_dir: string): Promise<PlaneHolder | null>;
   /** Signals the process that holds the data directory, after checking that the pid still belongs to it. */

@@ -168,12 +168,12 @@ async function stopAgents(context: Context, options: ApiOptions): Promise<number
   if (role !== 'root') throw failed(`${username} sees only their own agents: --agents needs a root user`);
   const running = await api.all('listAgents', { query: { status: 'running' } });
   const results = await Promise.allSettled(running.map(({ id }) => stopAgent(api, id)));
-  const left = results.flatMap((result, at) =>
+  const failures = results.flatMap((result, at) =>
     result.status === 'rejected' ? [`${running[at]!.id}: ${result.reason?.message}`] : [],
   );
-  if (left.length > 0)
+  if (failures.length > 0)
     throw failed(
-      `the plane was not stopped, because these agents are still running:\n${left.map(visible).join('\n')}`,
+      `the plane was not stopped, because these agents are still running:\n${failures.map(visible).join('\n')}`,
     );
   return running.length;
 }

@@ -105,7 +105,7 @@ export async function runCli(argv: readonly string[], context: Context): Promise
 /** What a command line needs: loading all commands takes three times as long as loading one group. */
 function groupsFor([name = 'serve']: readonly string[]): readonly CommandGroup[] {
   if (name === '-V' || name === '--version') return [];
-  // Completion, help, and a name that does not exist need them all.
+  // Completion, help and unknown commands need all groups.
   const chosen = groups.filter(({ names }) => names.includes(name) && !names.includes('completion'));
   return chosen.length > 0 ? chosen : groups;
 }

@@ -17,7 +17,7 @@ test('keeps colours where allowed, and removes every other control sequence', ()
   expect(clean('x\u202egnp.exe')).toBe('xgnp.exe');
 });
 
-test('recognises a sequence that is split at any point', () => {
+test('recognizes a sequence that is split at any point', () => {
   const text = 'a\x1b[31mb\x1b]52;c;eA==\x1b\\c\x1b[2Jd\x1b(Be';
   for (let at = 0; at <= text.length; at++) {
     const filter = new TerminalFilter({ colours: true });

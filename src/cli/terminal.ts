@@ -15,7 +15,7 @@ const COLOUR = /^\x1b\[[0-9;:]*m$/;
 /** Marks that reorder text, and line separators other than `\n`. */
 const REORDERING = /[\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 
-/** Cleans a stream chunk by chunk; recognises a sequence that is split between two chunks. */
+/** Cleans a stream chunk by chunk; recognizes a sequence that is split between two chunks. */
 export class TerminalFilter {
   readonly #colours: boolean;
   #held = '';

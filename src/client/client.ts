@@ -173,8 +173,8 @@ export class Client {
   }
 
   /**
-   * Yields the frames of a stream. A connection that ends, breaks or falls silent is opened again after the last event. Ends when the
-   * signal aborts, or when the caller leaves the loop. Throws a `Problem` that another attempt would not solve.
+   * Yields the frames of a stream. A connection that ends, breaks or falls silent is opened again after the last event. Ends
+   * when the signal aborts, or when the caller leaves the loop. Throws a `Problem` that another attempt would not solve.
    */
   async *follow<Op extends StreamOperation>(
     operation: Op,
@@ -212,10 +212,10 @@ export class Client {
           }
         } catch (error) {
           if (args.signal.aborted) return;
-          if (error instanceof Problem && !isPassing(error)) throw error;
+          if (error instanceof Problem && !isTemporary(error)) throw error;
           if (!(error instanceof Problem) && !(error instanceof Unreachable)) throw error;
-          const asked_ms = error instanceof Problem ? (error.retry_after_s ?? 0) * 1000 : 0;
-          not_before = performance.now() + asked_ms;
+          const retry_after_ms = error instanceof Problem ? (error.retry_after_s ?? 0) * 1000 : 0;
+          not_before = performance.now() + retry_after_ms;
           ended = error;
         }
         if (args.signal.aborted) return;
@@ -325,21 +325,21 @@ async function pause(
   signal: AbortSignal,
   reconnect_signal?: ReconnectSignal,
 ): Promise<void> {
-  let left_ms = Number.POSITIVE_INFINITY;
+  let remaining_ms = Number.POSITIVE_INFINITY;
   let signalled: AbortController;
   do {
-    const wait_ms = next(left_ms);
+    const wait_ms = next(remaining_ms);
     const until = performance.now() + wait_ms;
     const wake = new AbortController();
     signalled = wake;
     const stopListening = reconnect_signal?.listen(() => wake.abort());
     await sleep(wait_ms, reconnect_signal ? AbortSignal.any([signal, wake.signal]) : signal);
     stopListening?.();
-    left_ms = Math.max(0, until - performance.now());
+    remaining_ms = Math.max(0, until - performance.now());
   } while (signalled.signal.aborted && !signal.aborted);
 }
 
 /** Whether a later retry may succeed. */
-function isPassing(problem: Problem): boolean {
+function isTemporary(problem: Problem): boolean {
   return ['rate_limited', 'bad_gateway', 'unavailable'].includes(problem.kind);
 }

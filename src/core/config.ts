@@ -93,8 +93,8 @@ function choice<const Values extends readonly [string, ...string[]]>(
   );
 }
 function integerSchema(min: number, max: number) {
-  const wrong = `must be an integer from ${min} to ${max}`;
-  return z.int(wrong).min(min, wrong).max(max, wrong);
+  const message = `must be an integer from ${min} to ${max}`;
+  return z.int(message).min(min, message).max(max, message);
 }
 
 function isOrigin(text: string): boolean {
@@ -389,7 +389,7 @@ export function parseAddress(address: string): { host: string; port: number } | 
   return host && port <= 65_535 ? { host, port } : null;
 }
 
-/** The address at which processes on the same machine reach a listener. */
+/** The address at which processes on this machine reach a listener: loopback for a wildcard address. */
 export function nearAddress({ host, port }: { host: string; port: number }): { host: string; port: number } {
   const loopback = { '0.0.0.0': '127.0.0.1', '::': '::1' } as Record<string, string>;
   return { host: loopback[host] ?? host, port };

@@ -15,10 +15,10 @@ export interface Unescaped {
   bytes: Buffer;
   /** Position in the stream of the byte at `index` of `bytes`. */
   origin(index: number): number;
-  /** Index of the first of `bytes` that is at or after `place`. */
-  index(place: number): number;
-  /** `place`, or the start of the sequence that contains it. */
-  outside(place: number): number;
+  /** Index in `bytes` of the first byte that is at or after this position of the stream. */
+  index(position: number): number;
+  /** The position, or the start of the sequence that contains it. */
+  outside(position: number): number;
   /** Sequences that begin between two positions. */
   between(from: number, to: number): Buffer[];
   /** Position where an incomplete sequence at the end begins; the stream's length if all sequences are complete. */

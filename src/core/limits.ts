@@ -1,7 +1,7 @@
 /** Limits of the module `core`. Names end with their unit. */
 
 export const limits = {
-  /** Shorter values are not redacted, because they occur by chance. */
+  /** Shorter values are not redacted, because they would match ordinary text. */
   redact_bytes_min: 8,
   /** Longest part of a secret at the end of a read that is shown instead of being held back for long. */
   redact_shown_bytes_max: 7,

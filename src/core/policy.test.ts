@@ -21,9 +21,9 @@ const root = caller('usr_root', 'root');
 const ada = caller('usr_ada', 'user');
 const bob = caller('usr_bob', 'user');
 const ofAda: Owned = { owner_id: ada.user_id, agent_id: 'agt_1', team_id: 'team_1' };
-const withToken = (who: Caller, given: readonly Scope[], limits: Limits | null = null): Caller => ({
+const withToken = (who: Caller, scopes_of_token: readonly Scope[], limits: Limits | null = null): Caller => ({
   ...who,
-  grant: { scopes: given, limits },
+  grant: { scopes: scopes_of_token, limits },
 });
 
 /** Per action: anonymous, another user, the owner, root. Written by hand, so that a loosened rule fails here. */

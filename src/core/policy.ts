@@ -95,10 +95,10 @@ export function decide(caller: Caller | null, action: Action, resource?: Owned):
   if (rule === undefined || !roles.includes(caller.role)) return 'forbidden';
   const [who] = rule;
   if (who === 'root' && caller.role !== 'root') return 'root_required';
-  const refusal = refusalOf(caller.grant, rule);
-  if (refusal !== null) return refusal;
+  const denial = denialFor(caller.grant, rule);
+  if (denial !== null) return denial;
   if (who === 'signed_in' || who === 'root' || resource === undefined) return 'allow';
-  return isWithin(caller.grant, resource) && isOf(caller, who, resource) ? 'allow' : 'hide';
+  return isWithin(caller.grant, resource) && hasAccess(caller, who, resource) ? 'allow' : 'hide';
 }
 
 function ruleOf(action: Action): Rule | undefined {
@@ -106,7 +106,7 @@ function ruleOf(action: Action): Rule | undefined {
 }
 
 /** Why a token may not do an action on any resource; null if it may. */
-function refusalOf(
+function denialFor(
   grant: Grant | null,
   [who, scope, reach]: Exclude<Rule, readonly ['anyone']>,
 ): Decision | null {
@@ -123,7 +123,7 @@ function isWithin(grant: Grant | null, { agent_id, team_id }: Owned): boolean {
   );
 }
 
-function isOf(
+function hasAccess(
   { role, user_id }: Caller,
   who: 'owner' | 'team',
   { owner_id, human_ids = [] }: Owned,
@@ -190,27 +190,27 @@ export interface GrantRequest {
  * The grant of a new token for a user with this role. Without `scopes`: everything that the role and the limits allow,
  * except `admin`. Throws a 400 for scopes that the role or the limits rule out.
  */
-export function newGrant(role: Role, { scopes: asked, agent_ids, team_ids }: GrantRequest): Grant {
+export function newGrant(role: Role, { scopes: requested, agent_ids, team_ids }: GrantRequest): Grant {
   const limits =
     agent_ids || team_ids ? { agent_ids: unique(agent_ids ?? []), team_ids: unique(team_ids ?? []) } : null;
-  const given = grantableScopes(role);
-  const allowed = limits === null ? given : given.filter((scope) => !forRootAlone.includes(scope));
-  for (const scope of asked ?? []) {
-    if (!given.includes(scope)) throw invalid(`scopes must not contain ${scope}: only root may grant it`);
+  const grantable = grantableScopes(role);
+  const allowed = limits === null ? grantable : grantable.filter((scope) => !rootOnlyScopes.includes(scope));
+  for (const scope of requested ?? []) {
+    if (!grantable.includes(scope)) throw invalid(`scopes must not contain ${scope}: only root may grant it`);
     if (!allowed.includes(scope)) {
       throw invalid(`scopes must not contain ${scope}: the token is limited to agents or teams`);
     }
   }
-  const wanted = asked ?? allowed.filter((scope) => scope !== 'admin');
-  return { scopes: scopes.filter((scope) => wanted.includes(scope)), limits };
+  const granted = requested ?? allowed.filter((scope) => scope !== 'admin');
+  return { scopes: scopes.filter((scope) => granted.includes(scope)), limits };
 }
 
 /** The scopes that contain at least one action that a role may do. */
 export function grantableScopes(role: Role): Scope[] {
-  return scopes.filter((scope) => role === 'root' || !forRootAlone.includes(scope));
+  return scopes.filter((scope) => role === 'root' || !rootOnlyScopes.includes(scope));
 }
 
-const forRootAlone: readonly Scope[] = scopes.filter((scope) =>
+const rootOnlyScopes: readonly Scope[] = scopes.filter((scope) =>
   actions.every((action) => scopeOf(action) !== scope || rules[action][0] === 'root'),
 );
 

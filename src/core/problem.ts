@@ -326,10 +326,10 @@ export function agentProcessesSurvived(pids: readonly number[]): Problem {
 }
 
 /** The error if the node at the target has another id than the registry expects. */
-export function nodeIdMismatch(registered: string, said: string): Problem {
+export function nodeIdMismatch(registered: string, reported: string): Problem {
   return new Problem(
     'bad_gateway',
     'node_id_mismatch',
-    `node id mismatch: registered ${registered}, node says ${said}`,
+    `node id mismatch: registered ${registered}, node says ${reported}`,
   );
 }

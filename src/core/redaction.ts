@@ -34,7 +34,7 @@ export interface Redacted {
 }
 
 export interface RedactOptions {
-  /** How many of the first given bytes were already part of an earlier output. They may be the beginning of a secret. */
+  /** How many of the first input bytes an earlier output already contained. They may be the beginning of a secret. */
   shown?: number;
   /** The stream ends here, so nothing is held back. */
   last: boolean;
@@ -66,9 +66,9 @@ export class Redactor {
   }
 
   /** Redacts bytes of a stream. The caller must pass held-back bytes again, with what follows them. */
-  take(given: Uint8Array, { shown = 0, last }: RedactOptions): Redacted {
-    const data = asBuffer(given);
-    const source = new Source(data, this.#made(), last);
+  take(input: Uint8Array, { shown = 0, last }: RedactOptions): Redacted {
+    const data = asBuffer(input);
+    const source = new Source(data, this.#getSearch(), last);
     const parts: Buffer[] = [];
     const edits: Edit[] = [];
     let out = 0;
@@ -77,10 +77,10 @@ export class Redactor {
       out += part.length;
     };
     let copied = shown;
-    let open = source.open(0);
+    let incomplete_from = source.firstIncomplete(0);
     for (let found = source.find(0); found; found = source.find(found.end)) {
       // A match that begins earlier, or one that begins at the same position and is longer, is still possible.
-      if (open <= found.at) break;
+      if (incomplete_from <= found.at) break;
       if (found.at > copied) add(data.subarray(copied, found.at));
       const out_from = out;
       // Sequences are added before the mark, because the end of a sequence could form a secret with the text that follows.
@@ -88,26 +88,29 @@ export class Redactor {
       add(found.mark);
       edits.push({ out_end: out, more: found.end - Math.max(found.at, shown) - (out - out_from) });
       copied = found.end;
-      if (open < found.end) open = source.open(found.end);
+      if (incomplete_from < found.end) incomplete_from = source.firstIncomplete(found.end);
     }
-    if (open > copied) add(data.subarray(copied, open));
+    if (incomplete_from > copied) add(data.subarray(copied, incomplete_from));
     return {
-      bytes: edits.length === 0 ? data.subarray(shown, Math.max(open, shown)) : Buffer.concat(parts, out),
-      held: data.length - open,
+      bytes:
+        edits.length === 0
+          ? data.subarray(shown, Math.max(incomplete_from, shown))
+          : Buffer.concat(parts, out),
+      held: data.length - incomplete_from,
       sourceBytes: (count) =>
         edits.reduce((sum, { out_end, more }) => (out_end <= count ? sum + more : sum), count),
     };
   }
 
-  /** Whether a beginning of a secret is short enough to show if nothing follows. */
+  /** Whether the beginning of a secret is so short that it may be shown if nothing follows. */
   isHarmless(beginning: Uint8Array): boolean {
-    return this.#made().isHarmless(asBuffer(beginning));
+    return this.#getSearch().isHarmless(asBuffer(beginning));
   }
 
   /** How many bytes at the end may have been shown as a harmless beginning of a secret. */
   shownAtEnd(bytes: Uint8Array): number {
     const data = asBuffer(bytes);
-    const search = this.#made();
+    const search = this.#getSearch();
     for (let count = Math.min(limits.redact_shown_bytes_max, data.length); count > 0; count--) {
       const end = data.subarray(data.length - count);
       if (search.begins(end, 0) && search.isHarmless(end)) return count;
@@ -115,6 +118,7 @@ export class Redactor {
     return 0;
   }
 
+  /** Redacts a complete text, which is returned unchanged if it contains no secret. */
   text(text: string): string {
     const bare = withoutEscapes(text);
     if (!this.#secrets.some(({ value }) => text.includes(value) || bare.includes(value))) return text;
@@ -142,7 +146,7 @@ export class Redactor {
   }
 
   /** The search is built on first use, because most agents are idle most of the time. */
-  #made(): Search {
+  #getSearch(): Search {
     this.#search ??= new Search(
       this.#secrets.map(({ name, value }) => ({
         bytes: Buffer.from(value),
@@ -195,13 +199,13 @@ class Source {
   }
 
   /** The first position at or after `from` where a secret or a sequence is incomplete; the end if all are complete. */
-  open(from: number): number {
+  firstIncomplete(from: number): number {
     const { length } = this.#data;
     if (this.#last) return length;
-    const whole = this.#search.open(this.#data, from);
+    const whole = this.#search.firstIncomplete(this.#data, from);
     const bare = this.#bare;
     if (bare === null) return whole;
-    const index = this.#search.open(bare.bytes, bare.index(from));
+    const index = this.#search.firstIncomplete(bare.bytes, bare.index(from));
     const interrupted = index < bare.bytes.length ? bare.origin(index) : bare.end;
     // A sequence is never split, because its end would be mistaken for text.
     return Math.max(from, Math.min(whole < length ? bare.outside(whole) : length, interrupted));
@@ -266,7 +270,7 @@ class Search {
   }
 
   /** The first position at or after `from` where an incomplete pattern begins; the end if there is none. */
-  open(data: Buffer, from: number): number {
+  firstIncomplete(data: Buffer, from: number): number {
     const end = data.length;
     for (let at = Math.max(from, end - this.#longest + 1); at < end; at++) {
       if (this.#first[data[at]!] === 1 && this.begins(data, at)) return at;

@@ -1,7 +1,8 @@
 /**
- * The fleet feed: a stream of all changes, for lists. Each entry is a record as it was after a change. The feed has its own
- * numbering and keeps entries for a day. Owner, team and agent decide who can see an entry; the feed does not interpret
- * records. Unlike an agent's log, it starts with new entries: clients without a position load the lists first.
+ * The fleet feed: a stream of all changes, for lists. Each entry is a record as it was after a change. The feed has its
+ * own numbering and keeps entries for a day. Owner, team and agent decide who can see an entry; the feed does not
+ * interpret records. Unlike an agent's log, it starts with new entries: clients without a position load the lists
+ * first.
  */
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
@@ -31,8 +32,8 @@ export interface FeedOptions {
   heartbeat_ms?: number;
 }
 
-/** The number of the newest deleted entry. Entries are missing after any lower position. */
-const TRIMMED_POSITION_KEY = 'feed_trimmed';
+/** Key in `meta` for the number of the newest deleted entry. A client at a lower position has missed entries. */
+const TRIMMED_KEY = 'feed_trimmed';
 
 const newEntries = preparedQuery(
   (
@@ -112,9 +113,9 @@ export class Feed {
     });
   }
 
-  /** SSE frames of the entries after `position` (or of new entries) that `sees` allows. */
+  /** SSE frames of the entries after `position` (or of new entries) that `canSee` allows. */
   async *follow(
-    sees: (audience: Audience) => boolean,
+    canSee: (audience: Audience) => boolean,
     position: Position,
     signal: AbortSignal,
   ): AsyncGenerator<Buffer> {
@@ -142,7 +143,7 @@ export class Feed {
           continue;
         }
         const entries = this.#fromRing(cursor) ?? (await this.#fromStore(cursor));
-        const frames = entries.filter(sees).map((entry) => entry.frame);
+        const frames = entries.filter(canSee).map((entry) => entry.frame);
         cursor = entries.at(-1)?.id ?? this.#head;
         if (frames.length > 0) yield frames.length === 1 ? frames[0]! : Buffer.concat(frames);
       }
@@ -165,7 +166,7 @@ export class Feed {
       tx.run(
         tx.sql
           .insertInto('meta')
-          .values({ key: TRIMMED_POSITION_KEY, value })
+          .values({ key: TRIMMED_KEY, value })
           .onConflict((conflict) => conflict.column('key').doUpdateSet({ value })),
       );
       return old.at(-1)!.id === up_to;
@@ -235,8 +236,7 @@ export function entryFrame(id: number, ts_ms: number, kind: string, record: stri
 function readBounds(reader: Reader): { head: number; trimmed: number } {
   const newest = reader.get(reader.sql.selectFrom('feed').select('id').orderBy('id', 'desc').limit(1));
   const trimmed = Number(
-    reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', TRIMMED_POSITION_KEY))
-      ?.value ?? 0,
+    reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', TRIMMED_KEY))?.value ?? 0,
   );
   return { head: Math.max(newest?.id ?? 0, trimmed), trimmed };
 }

@@ -1,7 +1,7 @@
 /**
- * Encodes events as SSE frames, see `interface.md` §3.1. Output is stored as raw bytes and becomes JSON here. The valid
- * UTF-8 of a batch is never decoded. Read as Latin-1, every byte is one character, and `JSON.stringify` does not escape
- * those above 0x7f. Written as Latin-1, the result is the same UTF-8 again.
+ * Encodes events as SSE frames; see `docs/reference/events.md`. Output is stored as raw bytes and becomes JSON here.
+ * The valid UTF-8 of a batch is never decoded. Read as Latin-1, every byte is one character, and `JSON.stringify` does
+ * not escape those above 0x7f. Written as Latin-1, the result is the same UTF-8 again.
  */
 import type { EventRecord, EventType } from '../core/event.ts';
 import type { EventContent, StoredEvent } from '../store/event-rows/read.ts';
@@ -56,6 +56,7 @@ function dataText(data: string | Uint8Array): string {
   return `"${asBuffer(data).toString('base64')}","encoding":"base64"`;
 }
 
+/** A view of the same memory, without a copy. */
 export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
@@ -92,17 +93,19 @@ export function frameSeq(bytes: Buffer): number {
   return Number(bytes.toString('latin1', 4, bytes.indexOf('\n')));
 }
 
+/** The event type in a frame's `event` line. */
 export function frameType(bytes: Buffer): EventType {
   const at = bytes.indexOf('\n') + '\nevent: '.length;
   return bytes.toString('latin1', at, bytes.indexOf('\n', at)) as EventType;
 }
 
+/** A heartbeat, which repeats the client's position. `now_ms`: Unix milliseconds. */
 export function heartbeatFrame(position: number, now_ms: number): Buffer {
   const ts = Math.floor(now_ms / 1000);
   return Buffer.from(`id: ${position}\nevent: heartbeat\ndata: {"type":"heartbeat","ts":${ts}}\n\n`);
 }
 
-/** An error for one connection, which is not stored. `position`: where the client continues. */
+/** An error frame for one connection. It is not stored. `position`: where the client continues. */
 export function connectionError(
   position: number,
   now_ms: number,

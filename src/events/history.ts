@@ -1,10 +1,10 @@
 /**
- * Reads stored events of one agent, forwards or backwards: sealed ranges from segment files, the rest from rows. Within a
- * segment's range only the segment counts. Rows that still exist there, because their deletion is pending or because status
- * events are kept permanently, become visible again only when the segment is deleted.
+ * Reads stored events of one agent, forwards or backwards: sealed ranges from segment files, the rest from rows. Within
+ * a segment's range only the segment counts. Rows that still exist there, because their deletion is pending or because
+ * status events are kept permanently, become visible again only when the segment is deleted.
  *
- * Streams need frames, in parts without gaps; pages, search and its index need records. Rows become either one directly;
- * segments contain frames.
+ * Streams need frames, in parts without gaps; pages, search and its index need records. Rows become either one
+ * directly; segments contain frames.
  */
 
 import type { EventRecord, EventType } from '../core/event.ts';
@@ -16,7 +16,9 @@ import { limits } from './limits.ts';
 import { type SegmentRow, segmentAfter, segmentBefore, segmentsHolding } from './queries/segments.ts';
 import { type Block, openSegment, parseBlocks, readBlock } from './segment.ts';
 
-/** Consecutive frames, ready to send. If `first_seq` is after the requested position, the events in between are missing. */
+/**
+ * Consecutive frames, ready to send. If `first_seq` is after the requested position, the events in between are missing.
+ */
 export interface Part {
   first_seq: number;
   last_seq: number;
@@ -79,8 +81,8 @@ export class History {
   }
 
   /**
-   * Records after `cursor`, oldest first, in batches that are never empty; at most `limit` per batch of rows. A batch from a
-   * segment may also contain records from `before` on.
+   * Records after `cursor`, oldest first, in batches that are never empty; at most `limit` per batch of rows. A batch
+   * from a segment may also contain records from `before` on.
    */
   async *records(
     agent: AgentRef,
@@ -116,7 +118,7 @@ export class History {
     return this.#pageAfter(agent, options);
   }
 
-  /** Returns those of the requested records that are still kept, by number. Reads each block once. */
+  /** Returns the requested records by number, without those that are no longer kept. Reads each block once. */
   async at(agent: AgentRef, seqs: readonly number[]): Promise<Map<number, EventRecord>> {
     const found: EventRecord[] = [];
     if (seqs.length === 0) return new Map();
@@ -225,7 +227,7 @@ export class History {
     return records.length > 0 ? records : null;
   }
 
-  /** Newest first: rows after the last segment before `cursor`, and that segment, which comes before them. */
+  /** Returns the last segment before `cursor`, if any, and the rows between it and `cursor`, newest first. */
   #previous(reader: Reader, agent: AgentRef, cursor: number, limit: number, types?: readonly EventType[]) {
     const segment = segmentBefore(reader, agent.num, cursor) ?? null;
     if (segment && segment.last_seq >= cursor - 1) return { rows: [], segment };

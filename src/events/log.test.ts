@@ -55,7 +55,7 @@ async function follow(
 const count = (n: number) => (frames: Frame[]) => frames.length >= n;
 const ids = (frames: Frame[]) => frames.map((frame) => frame.id);
 
-test('a frame matches the interface exactly', async () => {
+test('output frames have exactly the documented format', async () => {
   await output('héllo\n', Buffer.from([0xff, 0x00]), 'a"\u0000\\\r');
   const stop = new AbortController();
   let text = '';
@@ -183,7 +183,7 @@ test('a follower that falls behind the shared tail reads from the database', asy
   expect((await following.next()).done).toBe(true);
 });
 
-test('an unknown agent has no stream', async () => {
+test('rejects a stream of an unknown agent', async () => {
   await expect(events.follow('agt_x', 'start', AbortSignal.abort()).next()).rejects.toThrow(
     'agent not found',
   );

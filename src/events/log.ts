@@ -109,7 +109,9 @@ export class EventLog {
     createHead(tx, agent_num);
   }
 
-  /** Deletes the log of an agent that is deleted in the same transaction. Rows and files are deleted in the background. */
+  /**
+   * Deletes the log of an agent that is deleted in the same transaction. Rows and files are deleted in the background.
+   */
   drop(tx: Tx, agent_num: number): void {
     insertDrop(tx, agent_num);
     deleteHead(tx, agent_num);
@@ -126,7 +128,8 @@ export class EventLog {
 
   /**
    * Appends events in the caller's transaction; followers see them after the commit. Redacts the session's secrets in
-   * messages and errors. Throws `agent not found` if the log does not exist, and `session not found` for an unknown session.
+   * messages and errors. Throws `agent not found` if the log does not exist, and `session not found` for an unknown
+   * session.
    */
   append(tx: Tx, agent_id: string, bodies: readonly EventBody[]): Appended {
     const agent = tx.get(agentNum(tx, agent_id));
@@ -143,7 +146,10 @@ export class EventLog {
     return appended;
   }
 
-  /** Records of stored events, oldest first: those after a number, or the last ones before a number. */
+  /**
+   * Records of stored events, oldest first: those after a number, or the last ones before a number.
+   * Throws `agent not found`.
+   */
   async page(agent_id: string, options: PageOptions): Promise<EventRecord[]> {
     return this.#history.page(await this.#find(agent_id), options);
   }
@@ -153,7 +159,7 @@ export class EventLog {
     return openOutput(this.#store, this.#folder, await this.#find(agent_id), session_id, stream);
   }
 
-  /** Events that contain all words of `text`, newest first. */
+  /** At most `limit` events that contain all words of `text`, newest first. Throws `agent not found`. */
   async search(
     agent_id: string,
     query: { text: string; limit: number; before?: number | undefined },
@@ -162,8 +168,9 @@ export class EventLog {
   }
 
   /**
-   * Yields SSE frames from `position` on, then live, until `signal` aborts or the agent is deleted. Each event appears once
-   * and in order; `events_truncated` and `reset` frames report gaps. Throws `agent not found` before the first frame.
+   * Yields SSE frames from `position` on, then live, until `signal` aborts or the agent is deleted. Each event appears
+   * once and in order; `events_truncated` and `reset` frames report gaps. Throws `agent not found` before the first
+   * frame.
    */
   async *follow(agent_id: string, position: Position, signal: AbortSignal): AsyncGenerator<Buffer> {
     const agent = await this.#find(agent_id);
@@ -175,6 +182,7 @@ export class EventLog {
     }
   }
 
+  /** Ends all followers and waits for maintenance in progress. */
   async close(): Promise<void> {
     this.#stopListening();
     for (const tail of this.#tails.values()) tail.close();
@@ -226,6 +234,7 @@ const defaultSealing: Sealing = {
   idle_from_bytes: limits.seal_idle_from_bytes,
 };
 
+/** Opens the log without background work; call `start` for that. */
 export function openEventLog(options: EventLogOptions): EventLog {
   return new EventLog(options);
 }

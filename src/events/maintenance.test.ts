@@ -279,7 +279,7 @@ test('deleting an agent ends its followers and deletes its rows and files', asyn
   expect(await store.read((r) => r.all(r.sql.selectFrom('log_drops').selectAll()))).toEqual([]);
 });
 
-test('a start deletes files without a record and rows that a segment replaces', async () => {
+test('startup deletes files without a record and rows that a segment replaces', async () => {
   await output(range(1, 10).map(String));
   const rows = await store.read((r) => r.all(r.sql.selectFrom('events').selectAll()));
   await events.runMaintenance();

@@ -1,10 +1,11 @@
 /**
- * Log maintenance: seals older rows into segment files, applies retention, cleans up after deleted agents and crashes, and
- * returns free pages. It runs one pass at a time, in slices that are short enough not to block the event loop.
+ * Log maintenance: seals older rows into segment files, applies retention, cleans up after deleted agents and crashes,
+ * and returns free pages. It runs one pass at a time, in slices that are short enough not to block the event loop.
  *
- * A segment is valid from the transaction that records it. A file without a record is an orphan, and is deleted at startup.
- * The rows that a recorded segment replaces are deleted afterwards, or after a crash. Status events are never deleted while
- * their agent exists: their rows stay when the range is sealed, and become visible again when the segment is deleted.
+ * A segment is valid from the transaction that records it. A file without a record is an orphan, and is deleted at
+ * startup. The rows that a recorded segment replaces are deleted afterwards, or after a crash. Status events are never
+ * deleted while their agent exists: their rows stay when the range is sealed, and become visible again when the segment
+ * is deleted.
  */
 import { readdir, rm, statfs, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -60,8 +61,8 @@ export interface Sealing {
   /** Seals an agent's log once it has this many unsealed bytes. */
   from_bytes: number;
   /**
-   * The same for an agent that wrote within `busy_ms`: sealing would take the processor from its stream. Less if many agents
-   * write at the same time, see `limits.seal_busy_total_bytes`.
+   * The same for an agent that wrote within `busy_ms`: sealing would take CPU time from its stream. The threshold is
+   * lower if many agents write at the same time; see `limits.seal_busy_total_bytes`.
    */
   busy_from_bytes: number;
   busy_ms: number;
@@ -119,6 +120,7 @@ export class LogMaintenance {
     this.#running ??= this.#run();
   }
 
+  /** Records that a log grew. Starts a pass early if the log may be large enough to be sealed. */
   grew(agent_num: number, bytes: number): void {
     const grown = (this.#grown.get(agent_num) ?? 0) + bytes;
     this.#grown.set(agent_num, grown);
@@ -267,9 +269,9 @@ export class LogMaintenance {
     let lasted_ms = 0;
     const value = await this.#store.write((tx) => {
       const begun_ms = performance.now();
-      const answer = fn(tx);
+      const result = fn(tx);
       lasted_ms = performance.now() - begun_ms;
-      return answer;
+      return result;
     });
     const wanted = (this.#slice_rows * limits.maintenance_slice_ms) / Math.max(lasted_ms, 0.1);
     this.#slice_rows = Math.round(Math.min(limits.delete_rows_per_slice, Math.max(8, wanted)));
@@ -332,11 +334,16 @@ export class LogMaintenance {
     }
   }
 
-  /** Deletes the oldest segments of all agents first, then rows of the largest log. */
+  /**
+   * Reduces all logs to the total size limit: deletes the oldest segments of all agents first, then rows of the largest
+   * log.
+   */
   async #retainTotal(): Promise<void> {
     const disk = await statfs(this.#options.folder).catch(() => null);
-    const share = disk ? disk.blocks * disk.bsize * limits.retention_disk_share : Number.POSITIVE_INFINITY;
-    const max = Math.min(this.#options.retention().bytes_total, share);
+    const disk_share_bytes = disk
+      ? disk.blocks * disk.bsize * limits.retention_disk_share
+      : Number.POSITIVE_INFINITY;
+    const max = Math.min(this.#options.retention().bytes_total, disk_share_bytes);
     while (!this.#stop.signal.aborted) {
       const { bytes, oldest, largest } = await this.#store.read((reader) => ({
         ...logSizes(reader),

@@ -1,7 +1,7 @@
 /**
- * The raw bytes of a session: one stream, or both in the order of arrival. Positions count kept bytes; `lost_bytes` is the
- * number of bytes that retention deleted before them. The index of a sealed block lists its bytes, and rows are found by
- * binary search, so the cost of reading a range depends only on its length.
+ * The raw bytes of a session: one stream, or both in the order of arrival. Positions count kept bytes; `lost_bytes` is
+ * the number of bytes that retention deleted before them. The index of a sealed block lists its bytes, and rows are
+ * found by binary search, so the cost of reading a range depends only on its length.
  */
 import { setImmediate } from 'node:timers/promises';
 import { type EventRecord, type StreamName, streamNames } from '../core/event.ts';
@@ -45,14 +45,14 @@ export async function openOutput(
   stream: StreamName | null,
 ): Promise<Output> {
   const target = await store.read((reader) => findTarget(reader, agent, session_id, stream));
-  const walk = new Walk(store, folder, target);
-  const firsts = await Promise.all(target.streams.map((name) => walk.firstKept(name)));
+  const output = new OutputReader(store, folder, target);
+  const first_offsets = await Promise.all(target.streams.map((name) => output.firstKept(name)));
   const committed = target.streams.reduce((sum, name) => sum + target.committed[name], 0);
-  const lost_bytes = firsts.reduce((sum, first) => sum + first, 0);
+  const lost_bytes = first_offsets.reduce((sum, offset) => sum + offset, 0);
   return {
     size_bytes: committed - lost_bytes,
     lost_bytes,
-    read: (from, to) => walk.read(from, to, firsts),
+    read: (from, to) => output.read(from, to, first_offsets),
   };
 }
 
@@ -82,26 +82,29 @@ interface SegmentRef {
   blocks: Block[];
 }
 
-/** A read position: events up to `after` are finished, the next `skip` bytes are skipped, and then `left` bytes are read. */
-interface Place {
+/**
+ * A read position: events up to `after` are finished, the next `skip` bytes are skipped, and then `left` bytes are
+ * read.
+ */
+interface ReadPosition {
   after: number;
   skip: number;
   left: number;
 }
 
 /** The requested part of an event's bytes; null if the event has no such part. */
-function takeBytes(bytes: Buffer, place: Place): Buffer | null {
-  if (place.skip >= bytes.length) {
-    place.skip -= bytes.length;
+function takeBytes(bytes: Buffer, position: ReadPosition): Buffer | null {
+  if (position.skip >= bytes.length) {
+    position.skip -= bytes.length;
     return null;
   }
-  const part = bytes.subarray(place.skip, place.skip + place.left);
-  place.skip = 0;
-  place.left -= part.length;
+  const part = bytes.subarray(position.skip, position.skip + position.left);
+  position.skip = 0;
+  position.left -= part.length;
   return part.length > 0 ? part : null;
 }
 
-class Walk {
+class OutputReader {
   readonly #store: Pick<Store, 'read'>;
   readonly #folder: string;
   readonly #target: Target;
@@ -118,77 +121,79 @@ class Walk {
     if (committed === 0) return 0;
     let after = this.#target.first_seq - 1;
     for (let segment = await this.#segment(after); segment; segment = await this.#segment(after)) {
-      const run = segment.blocks.flatMap((block) => block.runs).find((one) => this.#ownRows(one, [stream]));
+      const run = segment.blocks
+        .flatMap((block) => block.runs)
+        .find((one) => this.#isOfTarget(one, [stream]));
       if (run) return run.from;
       after = segment.last_seq;
     }
     return (await this.#firstRow(after, [stream]))?.offset ?? committed;
   }
 
-  async *read(from: number, to: number, firsts: readonly number[]): AsyncGenerator<Buffer> {
+  async *read(from: number, to: number, first_offsets: readonly number[]): AsyncGenerator<Buffer> {
     const { streams, first_seq } = this.#target;
-    const place: Place = { after: first_seq - 1, skip: from, left: to - from };
-    let sought = streams.length > 1;
-    while (place.left > 0) {
+    const position: ReadPosition = { after: first_seq - 1, skip: from, left: to - from };
+    let has_sought = streams.length > 1;
+    while (position.left > 0) {
       // The segment is looked up at each step, because rows may be sealed during the read.
-      const segment = await this.#segment(place.after);
+      const segment = await this.#segment(position.after);
       if (segment) {
-        yield* this.#readSegment(segment, place);
+        yield* this.#readSegment(segment, position);
         continue;
       }
-      if (!sought) {
-        sought = true;
-        const wanted = to - place.left + firsts[0]!;
-        const found = await this.#seek(place.after, streams[0]!, wanted);
-        if (found) Object.assign(place, { after: found.seq - 1, skip: wanted - found.offset });
+      if (!has_sought) {
+        has_sought = true;
+        const wanted = to - position.left + first_offsets[0]!;
+        const found = await this.#seek(position.after, streams[0]!, wanted);
+        if (found) Object.assign(position, { after: found.seq - 1, skip: wanted - found.offset });
       }
-      const parts = await this.#store.read((reader) => this.#readRows(reader, place));
+      const parts = await this.#store.read((reader) => this.#readRows(reader, position));
       if (!parts) return;
       if (parts.length > 0) yield Buffer.concat(parts);
       else await setImmediate();
     }
   }
 
-  async *#readSegment(segment: SegmentRef, place: Place): AsyncGenerator<Buffer> {
+  async *#readSegment(segment: SegmentRef, position: ReadPosition): AsyncGenerator<Buffer> {
     const file = await openSegment(this.#folder, segment.path);
     try {
       for (const block of segment.blocks) {
-        if (place.left <= 0) return;
-        if (block.last_seq <= place.after) continue;
-        const held = block.runs
-          .filter((run) => this.#ownRows(run, this.#target.streams))
+        if (position.left <= 0) return;
+        if (block.last_seq <= position.after) continue;
+        const block_bytes = block.runs
+          .filter((run) => this.#isOfTarget(run, this.#target.streams))
           .reduce((sum, run) => sum + run.to - run.from, 0);
-        if (held === 0) continue;
-        if (block.first_seq > place.after && place.skip >= held) {
-          place.skip -= held;
+        if (block_bytes === 0) continue;
+        if (block.first_seq > position.after && position.skip >= block_bytes) {
+          position.skip -= block_bytes;
           continue;
         }
         const frames = file && (await readBlock(file, block));
         if (!frames) throw new Error(`a block of ${segment.path} cannot be read`);
-        for (const bytes of this.#bytes(frames, place.after)) {
-          const part = takeBytes(bytes, place);
+        for (const bytes of this.#bytes(frames, position.after)) {
+          const part = takeBytes(bytes, position);
           if (part) yield part;
         }
       }
-      place.after = segment.last_seq;
+      position.after = segment.last_seq;
     } finally {
       await file?.close();
     }
   }
 
   /** Bytes of the next rows; null if there are no rows. */
-  #readRows(reader: Reader, place: Place): Buffer[] | null {
+  #readRows(reader: Reader, position: ReadPosition): Buffer[] | null {
     const parts: Buffer[] = [];
-    if (segmentAfter(reader, this.#target.agent.num, place.after)) return parts;
+    if (segmentAfter(reader, this.#target.agent.num, position.after)) return parts;
     let bytes = 0;
     let rows = 0;
-    reader.each(this.#rows(reader, place.after, this.#target.streams).select('data'), (row) => {
-      place.after = row[0] as number;
-      const part = takeBytes(asBuffer(row[3] as Uint8Array), place);
+    reader.each(this.#rows(reader, position.after, this.#target.streams).select('data'), (row) => {
+      position.after = row[0] as number;
+      const part = takeBytes(asBuffer(row[3] as Uint8Array), position);
       if (part) parts.push(part);
       bytes += part?.length ?? 0;
       rows++;
-      return place.left > 0 && bytes < limits.replay_part_bytes && rows < limits.scan_rows_per_slice;
+      return position.left > 0 && bytes < limits.replay_part_bytes && rows < limits.scan_rows_per_slice;
     });
     return rows === 0 ? null : parts;
   }
@@ -257,7 +262,7 @@ class Walk {
     return row ? { path: row.path, last_seq: row.last_seq, blocks: parseBlocks(row.blocks) } : null;
   }
 
-  #ownRows(run: Run, streams: readonly StreamName[]): boolean {
+  #isOfTarget(run: Run, streams: readonly StreamName[]): boolean {
     const stream = streamName(run.stream);
     return run.session_num === this.#target.session_num && stream !== null && streams.includes(stream);
   }

@@ -1,4 +1,6 @@
-/** Parses where a client wants to resume: after the last event it has, some events before the newest, or at the start. */
+/**
+ * Parses where a client wants to resume: after the last event it has, some events before the newest, or at the start.
+ */
 import { problems } from '../core/problem.ts';
 
 export type Position = { after: number } | { tail: number } | 'start';

@@ -1,6 +1,6 @@
 /**
- * Writes one segment file from an agent's oldest rows: encode, compress, write, fsync, rename. Runs in the worker, with its
- * own reader. It does not change the database: until its result is recorded, the file is an orphan.
+ * Writes one segment file from an agent's oldest rows: encode, compress, write, fsync, rename. Runs in the worker, with
+ * its own reader. It does not change the database: until its result is recorded, the file is an orphan.
  */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs';

@@ -1,7 +1,9 @@
 /**
- * The full-text index of output and conversations, in a separate database file that can be deleted at any time: it is rebuilt
+ * The full-text index of output and conversations, in a separate database file that can be deleted at any time: it is
+ * rebuilt
  * from the log. It stores words and numbers, not the text. Row numbers are `agent << 40 | seq`, so each agent's rows form a range.
- * Runs in the worker, with bounded transactions. While it catches up, it works half of the time.
+ * Runs in the worker, with bounded transactions. While it catches up, it pauses after each transaction for as long as
+ * the transaction took.
  */
 import { chmodSync, closeSync, openSync, rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
@@ -37,7 +39,7 @@ PRAGMA user_version = ${VERSION};
 `;
 
 /** The searchable text of an event; empty if it has none. */
-interface Found {
+interface IndexEntry {
   num: number;
   seq: number;
   text: string;
@@ -50,7 +52,7 @@ export class SearchIndex {
   readonly #reader: Snapshots;
   readonly #history: History;
   readonly #statements = new Map<string, StatementSync>();
-  /** Agents that may be deleted while their events wait to be inserted. */
+  /** Deleted agents. Their events that are still waiting to be inserted are skipped. */
   readonly #forgotten = new Set<number>();
 
   constructor(path: string, reader: Snapshots, folder: string) {
@@ -79,7 +81,7 @@ export class SearchIndex {
   async update(agent_nums: readonly number[]): Promise<number[]> {
     const unfinished: number[] = [];
     // Agents share transactions: one for each of 50 agents costs 3.6 times as much CPU.
-    let found: Found[] = [];
+    let found: IndexEntry[] = [];
     let size = 0;
     for (const num of agent_nums) {
       const { records, has_more } = await this.#newRecords(num);
@@ -117,7 +119,7 @@ export class SearchIndex {
       .map((row) => Number(row.seq));
   }
 
-  /** Deletes the entries of an agent that was deleted, in batches. */
+  /** Deletes the entries of a deleted agent, in batches. Idempotent. */
   async forget(agent_num: number): Promise<void> {
     this.#forgotten.add(agent_num);
     await this.#clear(agent_num);
@@ -128,7 +130,10 @@ export class SearchIndex {
     await this.#deleteBefore(agent_num, SEQ_MASK);
   }
 
-  /** Prepared once. FTS5 inserts internal rows with ids above 2^53, and every `run` returns the last row id. */
+  /**
+   * Returns a statement, prepared once. It reads integers as BigInt, because FTS5 inserts internal rows with ids above
+   * 2^53, and every `run` returns the last row id.
+   */
   #statement(sql: string): StatementSync {
     let statement = this.#statements.get(sql);
     if (!statement) {
@@ -139,7 +144,7 @@ export class SearchIndex {
     return statement;
   }
 
-  /** One batch, so that no agent waits for another's backlog. */
+  /** The agent's next events that are not indexed yet. Only one batch, so that no agent waits for another's backlog. */
   async #newRecords(num: number): Promise<{ records: EventRecord[]; has_more: boolean }> {
     const agent = this.#reader.read((reader) => headWithId(reader, num));
     if (!agent) return { records: [], has_more: false };
@@ -159,11 +164,11 @@ export class SearchIndex {
     return { records: [], has_more: cursor < agent.last_seq };
   }
 
-  async #insert(found: readonly Found[]): Promise<void> {
+  async #insert(found: readonly IndexEntry[]): Promise<void> {
     if (found.length === 0) return;
     const begun_ms = performance.now();
     const insert = this.#statement('INSERT INTO words (rowid, text) VALUES (?, ?)');
-    const move = this.#statement(
+    const move_cursor = this.#statement(
       'INSERT INTO cursors VALUES (?, ?) ON CONFLICT (agent_num) DO UPDATE SET seq = excluded.seq',
     );
     this.#db.exec('BEGIN');
@@ -171,7 +176,7 @@ export class SearchIndex {
       for (const [i, { num, seq, text }] of found.entries()) {
         if (this.#forgotten.has(num)) continue;
         if (text !== '') insert.run(rowId(num, seq), text);
-        if (found[i + 1]?.num !== num) move.run(num, seq);
+        if (found[i + 1]?.num !== num) move_cursor.run(num, seq);
       }
       this.#db.exec('COMMIT');
     } catch (error) {
@@ -230,7 +235,7 @@ function openIndex(path: string): DatabaseSync {
     db.exec('PRAGMA synchronous = NORMAL');
     const version = Number(db.prepare('PRAGMA user_version').get()!.user_version);
     if (version === 0) db.exec(schema);
-    else if (version !== VERSION) throw new Error('another version of the index');
+    else if (version !== VERSION) throw new Error('the index has another version');
     db.prepare('SELECT count(*) FROM cursors').get();
     return db;
   } catch (error) {
@@ -243,7 +248,10 @@ function rowId(agent_num: number, seq: number): bigint {
   return (BigInt(agent_num) << SEQ_BITS) | BigInt(seq);
 }
 
-/** The readable text of an event, without colors; empty if there is nothing to search for. */
+/**
+ * The readable text of an event without terminal escape sequences, at most `limits.search_chars_per_event` characters;
+ * empty if there is nothing to search for.
+ */
 export function plainText(record: EventRecord): string {
   const text = textOf(record);
   if (typeof text !== 'string') return '';

@@ -1,6 +1,7 @@
 /**
- * Searches an agent's log, a few seconds behind its newest events. The index is in the worker; this module decides when to
- * index, and formats the hits. It reads the events from the log, so that it never shows events that are no longer kept.
+ * Searches an agent's log, a few seconds behind its newest events. The index is in the worker; this module decides when
+ * to index, and formats the hits. It reads the events from the log, so that it never shows events that are no longer
+ * kept.
  */
 import { sleep, Wake } from '../base/async.ts';
 import type { Logger } from '../base/log.ts';
@@ -44,17 +45,19 @@ export class Search {
     this.#running ??= this.#run();
   }
 
+  /** Schedules indexing of an agent's new events. */
   touch(agent_num: number): void {
     this.#dirty.add(agent_num);
     this.#wake.notify();
   }
 
+  /** Removes a deleted agent from the index, in the background. */
   forget(agent_num: number): void {
     this.#dirty.delete(agent_num);
     this.#worker.call('forget', agent_num).catch((error) => this.#warn(error));
   }
 
-  /** Matches, newest first; only those before `before` if it is given. */
+  /** At most `limit` matches, newest first. `before`: only events with a lower number. */
   async find(
     agent: AgentRef,
     query: { text: string; limit: number; before?: number | undefined },
@@ -106,8 +109,8 @@ export class Search {
   }
 
   /**
-   * Indexes events of these agents in one transaction, and returns those that have more. Then pauses for longer than that
-   * took, so that indexing does not take the processor from streams that write a lot.
+   * Indexes events of these agents in one transaction, and returns those that have more. Then pauses for longer than
+   * that took, so that indexing does not take CPU time from busy streams.
    */
   async #index(agents: number[]): Promise<number[]> {
     const begun_ms = performance.now();
@@ -128,15 +131,15 @@ export class Search {
   }
 }
 
-/** The text around the first search word. */
+/** At most `limits.snippet_chars` characters of text around the first search word, on one line. */
 export function snippet(text: string, query: string): string {
   const lower = text.toLowerCase();
-  const places = query
+  const indexes = query
     .toLowerCase()
     .split(/\s+/)
     .map((word) => lower.indexOf(word))
-    .filter((place) => place >= 0);
-  const at = places.length > 0 ? Math.min(...places) : 0;
+    .filter((index) => index >= 0);
+  const at = indexes.length > 0 ? Math.min(...indexes) : 0;
   const from = Math.max(0, at - limits.snippet_chars / 4);
   const part = text.slice(from, from + limits.snippet_chars);
   const cut = `${from > 0 ? '…' : ''}${part}${from + part.length < text.length ? '…' : ''}`;

@@ -1,6 +1,6 @@
 /**
- * Segment files: sealed events in the form of the frames that clients receive, in zstd blocks with checksums. The index of
- * the blocks is in the segment's row, so that a reader can go directly to the block that it needs.
+ * Segment files: sealed events in the form of the frames that clients receive, in zstd blocks with checksums. The index
+ * of the blocks is in the segment's row, so that a reader can go directly to the block that it needs.
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -26,6 +26,7 @@ export interface Run {
   stream: number;
   /** Sequence number of the first event of the run. */
   seq: number;
+  /** Range in the stream's output, in bytes; `to` is exclusive. */
   from: number;
   to: number;
 }
@@ -35,6 +36,7 @@ export function parseBlocks(bytes: Uint8Array): Block[] {
   return JSON.parse(Buffer.from(bytes).toString()) as Block[];
 }
 
+/** Encodes the index for the segment's row. */
 export function blockIndex(blocks: readonly Block[]): Uint8Array {
   return Buffer.from(JSON.stringify(blocks));
 }
@@ -55,8 +57,8 @@ export async function readBlock(file: FileHandle, block: Block): Promise<Buffer 
   const { bytesRead } = await file.read(packed, 0, block.bytes, block.at);
   if (bytesRead < block.bytes) return null;
   try {
-    // This is synchronous, because decompressing takes a fraction of a millisecond, a third of the cost of using the thread
-    // pool.
+    // This is synchronous, because decompressing takes a fraction of a millisecond, a third of the cost of using the
+    // thread pool.
     return zstdDecompressSync(packed, { chunkSize: block.raw_bytes + SPARE_BYTES });
   } catch {
     return null;

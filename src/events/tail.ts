@@ -1,7 +1,7 @@
 /**
- * The newest frames of one log, encoded once and shared by all its followers. The tail is bounded; a follower that falls
- * behind reads from the database. With many followers, small commits are merged for a few milliseconds, so that each
- * follower costs one write per chunk instead of one per line.
+ * The newest frames of one log, encoded once and shared by all its followers. The tail is bounded; a follower that
+ * falls behind reads from the database. With many followers, small commits are merged for a few milliseconds, so that
+ * each follower costs one write per chunk instead of one per line.
  */
 import { Wake } from '../base/async.ts';
 import { limits } from './limits.ts';
@@ -32,17 +32,20 @@ export class Tail {
     return this.#wakes.size;
   }
 
+  /** Adds a follower. Each new chunk notifies the returned `Wake`; pass it to `leave`. */
   join(): Wake {
     const wake = new Wake();
     this.#wakes.add(wake);
     return wake;
   }
 
+  /** Removes a follower. Idempotent. */
   leave(wake: Wake): void {
     this.#wakes.delete(wake);
     if (this.#wakes.size === 0) clearTimeout(this.#timer);
   }
 
+  /** Adds committed frames. They must follow those of the last call without a gap. */
   publish(chunk: Chunk): void {
     this.#pending.push(chunk);
     this.#pending_bytes += chunk.frames.length;

@@ -1,4 +1,6 @@
-/** The worker thread of the event log. It writes segments and maintains the search index, but never writes to the store. */
+/**
+ * The worker thread of the event log. It writes segments and maintains the search index, but never writes to the store.
+ */
 import { workerData } from 'node:worker_threads';
 import { serveCalls } from '../base/worker-calls.ts';
 import { openReader } from '../store/sqlite.ts';
@@ -23,7 +25,7 @@ const search = () => {
 
 const tasks = {
   seal: (request: SealRequest) => seal(reader, request),
-  /** Agents that the index has to update, after a start. */
+  /** Agents whose index entries are out of date. Called once after a start. */
   stale: (_: null) => search().stale(),
   /** Updates the index for these agents; returns those that have more to index. */
   index: (agent_nums: number[]) => search().update(agent_nums),

@@ -177,9 +177,9 @@ export interface Extensions {
   publishTask(tx: Tx, task_num: number): void;
   /** Notifies a team's leader of a review. Throws a Problem if the leader cannot be notified. */
   notifyLeader(tx: Tx, notice: ReviewNotice): void;
-  /** What the first prompt of an agent in a run says about commands of `svc actor`, besides those for steps. */
+  /** The `svc actor` commands that the first prompt of an agent in a run explains, besides those for steps. */
   actorHelp(): ActorHelp[];
-  /** Names the mail that waits for an actor, for a prompt to it; null: there is none. */
+  /** Text about the unread mail of an actor, to add to a prompt; null if there is none. */
   pendingMail(tx: Tx, query: { run_num: number; actor_id: string; prompt_id: string }): string | null;
   /** The number of unacknowledged messages per actor of a run; actors without any may be absent. */
   unacknowledgedMail(reader: Reader, run: { num: number; attempt: number }): ReadonlyMap<string, number>;

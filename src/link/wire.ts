@@ -1,6 +1,6 @@
 /**
- * Converts between messages of the protocol (`link/proto/node.proto`) and types of the plane and node. Unknown values are
- * rejected or counted.
+ * Converts between messages of the protocol (`link/proto/node.proto`) and types of the plane and node. Unknown values
+ * are rejected or counted.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
@@ -77,11 +77,12 @@ export function isBefore(a: LinkPosition, b: LinkPosition): boolean {
   return a.incarnation < b.incarnation || (a.incarnation === b.incarnation && a.epoch < b.epoch);
 }
 
+/** The value of `LINK_HEADER`. */
 export function showPosition({ plane_id, incarnation, epoch }: LinkPosition): string {
   return `${plane_id} ${incarnation} ${epoch}`;
 }
 
-// --- problems ---------------------------------------------------------------------------------------------------------
+// --- problems --------------------------------------------------------------------------------------------------------
 
 /** Converts a handler's error to an error that the caller may see. Only a Problem keeps its message. */
 export function toConnectError(error: unknown): ConnectError {
@@ -96,8 +97,8 @@ export function toConnectError(error: unknown): ConnectError {
 }
 
 /**
- * Converts the error of a call to a Problem. Any error that the other side did not send as a Problem becomes a link failure.
- * `kinds`: the kinds that the peer may send. Default: those that a node may send for a command.
+ * Converts the error of a call to a Problem. Any error that the other side did not send as a Problem becomes a link
+ * failure. `kinds`: the kinds that the peer may send. Default: those that a node may send for a command.
  */
 export function toProblem(error: unknown, kinds: readonly ProblemKind[] = nodesKinds): Problem {
   if (error instanceof Problem) return error;
@@ -116,6 +117,7 @@ interface WireRefusal {
   allowedPaths?: readonly string[];
 }
 
+/** Converts a rejection to a Problem. A kind that is not in `kinds`, or a malformed code, becomes a link failure. */
 export function fromRefusal(
   { kind, code, message, allowedPaths = [] }: WireRefusal,
   kinds: readonly ProblemKind[] = nodesKinds,
@@ -153,7 +155,7 @@ const AGENT_ID = /^agt_\w{1,60}$/;
 /** Thrown if a peer violates the protocol. The link ends, and a new one starts from the state on disk. */
 export class ProtocolError extends Error {}
 
-// --- sessions ---------------------------------------------------------------------------------------------------------
+// --- sessions --------------------------------------------------------------------------------------------------------
 
 export function viewToWire(view: SessionView): MessageInitShape<typeof SessionViewSchema> {
   const { launch } = view;
@@ -179,10 +181,11 @@ export function viewToWire(view: SessionView): MessageInitShape<typeof SessionVi
   };
 }
 
+/** Throws a ProtocolError if the message is malformed. */
 export function viewFromWire(view: WireSessionView): SessionView {
   const { launch, phase } = view;
   if (!launch || (phase !== 'starting' && phase !== 'running' && phase !== 'ended')) {
-    throw new ProtocolError(`session ${view.sessionId} of an unknown form`);
+    throw new ProtocolError(`session ${view.sessionId} has an unknown form`);
   }
   if (!SESSION_ID.test(view.sessionId) || !AGENT_ID.test(launch.agentId))
     throw new ProtocolError('a session with malformed ids');
@@ -234,6 +237,7 @@ export function factToWire({
   }
 }
 
+/** Throws a ProtocolError if the message is malformed. A fact of an unknown kind is kept as `unknown`. */
 export function factFromWire(fact: WireFact): SessionFact {
   return {
     session_id: fact.sessionId,
@@ -251,7 +255,7 @@ function factBody(body: WireFact['body']): SessionFact['body'] {
       return { kind: 'ended', end: endFromWire(body.value) };
     case 'trouble': {
       const { code, error, details } = body.value;
-      if (!CODE_PATTERN.test(code)) throw new ProtocolError('a warning without a code');
+      if (!CODE_PATTERN.test(code)) throw new ProtocolError('a warning with a malformed code');
       return {
         kind: 'trouble',
         code: code as WarningCode,
@@ -283,7 +287,7 @@ function endToWire(end: SessionEnd): MessageInitShape<typeof SessionEndSchema> {
 
 function endFromWire(end: WireSessionEnd): SessionEnd {
   const reason = endReasons.find((known) => known === end.reason) ?? null;
-  if (reason === null && end.reason !== undefined) throw new ProtocolError('an end of an unknown reason');
+  if (reason === null && end.reason !== undefined) throw new ProtocolError('an unknown end reason');
   return {
     exit: {
       exit_code: end.exitCode ?? null,
@@ -298,6 +302,7 @@ function endFromWire(end: WireSessionEnd): SessionEnd {
   };
 }
 
+/** Null if the value is absent or unknown. */
 export function cleanupFromWire(cleanup: string | undefined): Cleanup | null {
   return cleanups.find((known) => known === cleanup) ?? null;
 }
@@ -309,7 +314,7 @@ function parseDetails(text: string): Record<string, unknown> {
       return Object.fromEntries(Object.entries(value).filter(isDetail).slice(0, limits.link_details_max));
     }
   } catch {
-    // A detail that is not JSON is ignored.
+    // Details that are not JSON are ignored.
   }
   return {};
 }
@@ -323,16 +328,17 @@ function isDetail([name, value]: [string, unknown]): boolean {
   return value === null || typeof value === 'boolean' || typeof value === 'number';
 }
 
-// --- changes ----------------------------------------------------------------------------------------------------------
+// --- changes ---------------------------------------------------------------------------------------------------------
 
 export function changedFileToWire(file: ChangedFile): MessageInitShape<typeof ChangedFileSchema> {
   const { path, from, status, additions, deletions } = file;
   return { path, status, ...withoutNulls({ from, additions, deletions }) };
 }
 
+/** Throws a ProtocolError for an unknown status. */
 export function changedFileFromWire(file: WireChangedFile): ChangedFile {
   const status = changeStatuses.find((known) => known === file.status);
-  if (!status) throw new ProtocolError('a change of an unknown kind');
+  if (!status) throw new ProtocolError('an unknown change status');
   return {
     path: file.path,
     from: file.from ?? null,
@@ -342,7 +348,7 @@ export function changedFileFromWire(file: WireChangedFile): ChangedFile {
   };
 }
 
-// --- programs ---------------------------------------------------------------------------------------------------------
+// --- programs --------------------------------------------------------------------------------------------------------
 
 export function findingToWire({
   path,
@@ -371,7 +377,7 @@ export function findingsFromWire(
   });
 }
 
-// --- values -----------------------------------------------------------------------------------------------------------
+// --- values ----------------------------------------------------------------------------------------------------------
 
 /** Removes null fields, which are absent in the protocol. */
 export function withoutNulls<T extends Record<string, unknown>>(
@@ -389,14 +395,14 @@ export function whole(value: bigint): number {
   return number;
 }
 
-/** Checks that the path is absolute and within the system's length limit. */
+/** Checks that the path is absolute and within the system's length limit. Throws a ProtocolError. */
 export function folder(path: string): string {
   if (!path.startsWith('/') || Buffer.byteLength(path) > sharedLimits.path_bytes_max)
     throw new ProtocolError('a malformed folder path');
   return path;
 }
 
-/** Truncates text to the length that is shown on one line. */
+/** Truncates text to `limits.link_text_chars_max`; null if it is absent. */
 export function truncatedOrNull(text: string | undefined): string | null {
   return text?.slice(0, limits.link_text_chars_max) ?? null;
 }

@@ -25,7 +25,7 @@ export async function openActors(options: ActorListenerOptions, opened: Closing)
   const { config, trust, actors, files, log } = options;
   const address = parseAddress(config.get('internal_grpc.listen'))!;
   const certificate = trust.identity();
-  const call = (asked: Omit<ActorCall, 'node_id'>) => actors.call({ ...asked, node_id: MAIN_NODE });
+  const call = (request: Omit<ActorCall, 'node_id'>) => actors.call({ ...request, node_id: MAIN_NODE });
   const isOperator = (peer: X509Certificate) => trust.isOwnKey(peer);
   const operators = trust.mode === 'mtls' ? { isOperator } : {};
   const listener = await openActorListener({ ...address, certificate, call, log, ...operators });

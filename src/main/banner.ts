@@ -53,8 +53,8 @@ export function banner(facts: BannerFacts): string {
     );
   }
   if (facts.ssh) {
-    const { port: given, protocol } = new URL(facts.url);
-    const port = given || (protocol === 'https:' ? '443' : '80');
+    const { port: url_port, protocol } = new URL(facts.url);
+    const port = url_port || (protocol === 'https:' ? '443' : '80');
     lines.push(
       '',
       `  From your machine   ssh -L ${port}:127.0.0.1:${port} ${facts.ssh.user}@${facts.ssh.host}`,

@@ -23,11 +23,11 @@ export async function presetChecks(
   if (run_as === undefined) return [];
   const allowed = config.get('agents.env_allow');
   const allow = allowed.length > 0 ? allowed : null;
-  const asked = presets.flatMap((preset) => {
+  const probed = presets.flatMap((preset) => {
     const question = toProgramQuestion(preset);
     return question ? [{ preset, question }] : [];
   });
-  const questions = asked.map(({ question }) => question);
+  const questions = probed.map(({ question }) => question);
   const sandbox = configuredSandbox(config, env, directExec, run_as);
   // Another check reports why the sandbox does not work.
   if (sandbox && (await sandbox.problem()) !== null) return [];
@@ -40,7 +40,7 @@ export async function presetChecks(
   });
   const confinement = (await sandbox?.folders({ kind: 'programs' }))?.argv ?? [];
   const found = await probe(questions, { exec: directExec, env: common, run_as, confinement });
-  const records = asked.map(({ preset }, at) => presetRecord(preset, found[at]!));
+  const records = probed.map(({ preset }, at) => presetRecord(preset, found[at]!));
   const lines = records
     .filter(({ installed }) => installed)
     .map(({ id, path, version, signed_in, sign_in_hint }) => ({

@@ -197,7 +197,7 @@ async function planeCheck({ url, pid, since }: Holder): Promise<DoctorCheck> {
   }
 }
 
-/** Checks whether the node is listening. It answers only its control plane. */
+/** Checks whether the node is listening. It has no health endpoint, because it answers only its control plane. */
 async function runningNodeCheck({ url, pid, since }: Holder): Promise<DoctorCheck> {
   if (url === null) return failed('agent node', `pid ${pid} has been starting since ${since}`);
   const { hostname, port } = new URL(url);

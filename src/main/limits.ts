@@ -5,13 +5,13 @@ export const limits = {
   housekeeping_ms: 300_000,
   /** Time after a start until a database that was not checked while opening is checked, so that the start is not slowed. */
   database_check_ms: 30_000,
-  /** Time for a shutdown. */
+  /** Longest duration of a shutdown. */
   plane_stop_ms: 10_000,
-  /** Time of a shutdown in which requests can finish. */
+  /** Part of a shutdown in which requests can finish. */
   requests_finish_ms: 7_000,
   /** How long a start waits for the lock on the data directory. */
   lock_wait_ms: 500,
-  /** Interval at which the holder of the lock is looked for. */
+  /** Interval between attempts to read the holder of the lock. */
   lock_retry_ms: 20,
   /** Attempts to read the holder of the lock. */
   lock_attempts: 25,

@@ -24,13 +24,13 @@ export async function replaceablePath(
   user: RunAs,
   { hidden, programs }: ProtectedPaths,
 ): Promise<string | null> {
-  const ways = await Promise.all([
+  const resolved = await Promise.all([
     ...hidden.map(async (path) => ({ path, is_program: false, ...(await pathSteps(path)) })),
     ...programs.map(async (path) => ({ path, is_program: true, ...(await pathSteps(path)) })),
   ]);
-  const asked = ways.flatMap(({ steps, end }) => [...steps.map(({ folder }) => folder), end]);
-  const writable = await writableBy(exec, user, [...new Set(asked)]);
-  for (const { path, is_program, steps, end, is_there } of ways) {
+  const paths_to_check = resolved.flatMap(({ steps, end }) => [...steps.map(({ folder }) => folder), end]);
+  const writable = await writableBy(exec, user, [...new Set(paths_to_check)]);
+  for (const { path, is_program, steps, end, is_there } of resolved) {
     // The last folder decides whether a missing path can be created, even in a sticky folder.
     const ends = (is_program || !is_there) && (await isOwnedBy(user, end, writable)) ? [end] : [];
     const culprit = (await findReplaceable(user, steps, writable)) ?? ends[0];
@@ -71,8 +71,8 @@ async function findReplaceable(
     // In a sticky folder such as /tmp, users can change only their own files.
     const free = writable.has(folder) && ((above.mode & 0o1000) === 0 || own.uid === user.uid);
     // The owner of a link cannot write to the link as to a file.
-    const theirs = own.uid === user.uid && (free || !own.isSymbolicLink());
-    if (theirs) return entry;
+    const replaceable_by_user = own.uid === user.uid && (free || !own.isSymbolicLink());
+    if (replaceable_by_user) return entry;
     if (above.uid === user.uid || free) return folder;
   }
   return undefined;

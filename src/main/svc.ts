@@ -16,7 +16,7 @@ process.on('SIGINT', () => {
   if (interrupted.signal.aborted) process.exit(130);
   interrupted.abort();
 });
-// The write itself reports a reader that has gone (`svc logs | head`).
+// The write itself reports that the reader has exited (`svc logs | head`).
 process.stdout.on('error', () => {});
 process.stderr.on('error', () => {});
 

@@ -20,7 +20,7 @@ export const limits = {
   kill_wait_ms: 3_000,
   /** How long the init process of a sandbox may take to end. */
   init_end_ms: 3_000,
-  /** Period in which the helper processes of every session are checked once. */
+  /** The helper processes of each session are checked once in this period. */
   helper_check_ms: 5_000,
   /** Sessions whose helpers are checked in one sweep, at most. */
   helper_checks_per_sweep: 25,
@@ -42,9 +42,9 @@ export const limits = {
   spools_open_max: 512,
   /** Sessions that are adopted at the same time. */
   adopt_parallel: 32,
-  /** Interval at which the free disk space is checked while there is plenty. */
+  /** Interval at which free disk space is checked while there is plenty of it. */
   guard_far_s: 1,
-  /** Interval at which the free disk space is checked while there is little. */
+  /** Interval at which free disk space is checked while there is little left. */
   guard_near_s: 0.1,
   /** Output is held back while less disk space than this is free. */
   disk_pause_bytes: 1 * GIB,
@@ -62,9 +62,9 @@ export const limits = {
   probe_parallel: 4,
   /** Time for a program to print its version. */
   probe_version_ms: 10_000,
-  /** Output that is read when a program prints its version. */
+  /** Largest output that is read when a program prints its version. */
   probe_output_bytes_max: 4 * KIB,
-  /** How long the output of an ended command is read. */
+  /** How long to keep reading the output of a command that has ended. */
   exec_drain_ms: 2_000,
   /** Jobs that read folders: changes, patches, files. */
   folder_views: {
@@ -104,7 +104,7 @@ export const limits = {
   git_lookup_timeout_ms: 10_000,
   /** After this time, an incomplete worktree is removed. */
   incomplete_worktree_ms: 60_000,
-  /** Output of a git command that is read. */
+  /** Largest output of a git command that is read. */
   git_output_bytes_max: 8 * MIB,
   /** Largest index of a worktree. */
   git_index_bytes_max: 64 * MIB,

@@ -2,7 +2,7 @@ import { accessSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll } from 'vitest';
-import { openerOf } from '../testing/local-node.ts';
+import { localNodeOpener } from '../testing/local-node.ts';
 import { nodeSuite } from '../testing/node-suite.ts';
 import { findCgroupParent } from './processes/cgroup.ts';
 
@@ -21,8 +21,8 @@ symlinkSync(bash ?? '/bin/sh', sh);
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const delegated = (await findCgroupParent()) !== null;
-nodeSuite('local node', { open: openerOf(), cleanup: delegated ? 'proven' : 'swept' });
+nodeSuite('local node', { open: localNodeOpener(), cleanup: delegated ? 'proven' : 'swept' });
 nodeSuite('local node without cgroups and watches, with bash as its shell and careful pumps', {
-  open: openerOf({ cgroup: false, watches: false, careful_pumps: true, tools: { sh } }),
+  open: localNodeOpener({ cgroup: false, watches: false, careful_pumps: true, tools: { sh } }),
   cleanup: 'swept',
 });

@@ -2,8 +2,8 @@
  * The node of this machine. It owns `{data_dir}/sessions`: it starts sessions, finds them again after any restart, and
  * reports what it observes. Closing or killing it affects no agent and no helper.
  *
- * `sessions/` contains the life of one session, `processes/` how programs run and end, `confinement/` what agents may see
- * and change, and `folders/` the work in their folders.
+ * `sessions/` contains the life of one session, `processes/` how programs run and end, `confinement/` what agents may
+ * see and change, and `folders/` the work in their folders.
  */
 import { constants } from 'node:fs';
 import { open, readdir, realpath, rename, rm } from 'node:fs/promises';
@@ -53,7 +53,7 @@ export interface LocalNode extends Node {
 export async function openLocalNode(options: LocalNodeOptions): Promise<LocalNode> {
   const folder = join(options.data_dir, 'sessions');
   await makePrivateFolder(folder);
-  // The path that the kernel shows in /proc, where processes that hold the FIFOs are looked up.
+  // The path as the kernel shows it in /proc, where the node looks up processes that hold the FIFOs.
   const root = await realpath(folder);
   const tools = { ...findTools(), ...options.tools };
   if (options.run_as && !(tools.setpriv && tools.chown))
@@ -164,7 +164,7 @@ class MachineNode implements LocalNode {
     this.#closed = true;
     this.#supervisor.close();
     this.#sink = null;
-    await this.#startsInProgress();
+    await this.#waitForStarts();
     if (!this.#options.launcher) this.#host.launcher.close();
     await Promise.all([...this.#sessions.values()].map((session) => session.close()));
     await this.#supervisor.idle();
@@ -172,10 +172,10 @@ class MachineNode implements LocalNode {
   }
 
   /**
-   * Waits up to `limits.start_wait_ms` for starts that have not reached their wrapper. The next service process could only
+   * Waits up to `limits.start_wait_ms` for starts whose wrapper is not running yet. The next service process could only
    * report them as failed.
    */
-  async #startsInProgress(): Promise<void> {
+  async #waitForStarts(): Promise<void> {
     const late = new AbortController();
     const begun = async () => {
       await Promise.allSettled(this.#starts.values());
@@ -186,7 +186,7 @@ class MachineNode implements LocalNode {
     await Promise.race([begun(), sleep(limits.start_wait_ms, late.signal)]);
   }
 
-  // --- calls of the plane ----------------------------------------------------------------------------------------
+  // --- calls from the plane ---------------------------------------------------------------------------------------
 
   async attach(sink: NodeSink): Promise<void> {
     this.#sink = sink;
@@ -325,7 +325,7 @@ class MachineNode implements LocalNode {
     });
   }
 
-  // --- calls of sessions -----------------------------------------------------------------------------------------
+  // --- callbacks from sessions ------------------------------------------------------------------------------------
 
   #fact(fact: SessionFact): void {
     if (fact.body.kind === 'ended') this.#dropToken(fact.session_id);

@@ -26,7 +26,8 @@ export interface LocalNodeOptions {
   /** The sandbox around every agent, if any. */
   sandbox?: Sandbox | null;
   /**
-   * The folder with the `svc` program, which comes first in the PATH of agents; null: none. Default: that of this package.
+   * The folder with the `svc` program, which comes first in the PATH of agents; null: none. Default: that of this
+   * package.
    */
   bin_dir?: string | null;
   /** Without this, agents cannot call the plane. */

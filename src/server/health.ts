@@ -15,6 +15,7 @@ export interface HealthOptions extends MountOptions {
   metrics_open(): boolean;
 }
 
+/** Adds `/healthz`, `/readyz` and `/metrics`. */
 export function mountHealth(app: FastifyInstance, options: HealthOptions): void {
   const method = ['GET', 'HEAD'];
   app.route({ method, url: '/healthz', handler: () => ({ status: 'ok' }) });
@@ -36,6 +37,7 @@ export function mountHealth(app: FastifyInstance, options: HealthOptions): void 
   });
 }
 
+/** The 503 while the service is starting. */
 export function notReady(): Problem {
   return new Problem('unavailable', 'not_ready', 'service is not ready');
 }

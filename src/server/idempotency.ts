@@ -58,6 +58,7 @@ export class IdempotencyKeys implements Idempotency {
     return idFromKeyed('agt', this.#idKey, user_id, 'create', key);
   }
 
+  /** See `Idempotency.begin`. The same user and key always belong to one request, until a day after it. */
   async begin(
     caller: { user_id: string },
     key: string,

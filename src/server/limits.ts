@@ -10,17 +10,17 @@ export const limits = {
   headers_timeout_ms: 10_000,
   /** Time to receive a request. */
   request_timeout_ms: 30_000,
-  /** Interval at which slow connections are looked for. */
+  /** Interval between checks for slow connections. */
   connections_check_ms: 5_000,
   /** An idle connection is closed after this time. */
   keep_alive_ms: 72_000,
   /** A response that makes no progress for this time is ended. */
   response_stall_ms: 30_000,
-  /** Bytes of a refused body that are read, so that the client sees the answer. */
+  /** Bytes of a rejected body that are read, so that the client sees the response. */
   refused_body_bytes_max: 1 * MIB,
-  /** Time in which they are read. */
+  /** Time during which a rejected body is read. */
   refused_body_ms: 2_000,
-  /** Callers whose rate is counted. */
+  /** Callers whose rate is tracked at the same time. */
   rate_buckets_max: 10_000,
   /** A stream whose client reads nothing for this time is closed. */
   stream_stall_ms: 30_000,
@@ -28,6 +28,6 @@ export const limits = {
   stream_recheck_ms: 10_000,
   /** Interval at which a shutdown closes idle connections. */
   drain_poll_ms: 50,
-  /** When a shutdown ends open requests. */
+  /** Time after which a shutdown ends open requests. */
   requests_cut_ms: 8_000,
 } as const;

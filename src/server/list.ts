@@ -5,6 +5,7 @@ interface PageOf<T> {
   next_cursor?: string;
 }
 
+/** Returns a page if the request has a limit or a cursor, else a plain array. */
 export function asList<T>(
   query: { limit?: number | undefined; cursor?: string | undefined },
   page: PageOf<T>,

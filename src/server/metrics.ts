@@ -39,7 +39,7 @@ export class Metrics {
     if (seconds !== null) counters.seconds.observe(seconds);
   }
 
-  /** Registers a histogram in seconds, and returns the function that records a value. */
+  /** Registers a histogram with these buckets, in seconds, and returns the function that records a value. */
   times(name: string, help: string, buckets: number[]): (seconds: number) => void {
     const histogram = new Histogram({ name, help, buckets, registers: [this.registry] });
     return (seconds) => histogram.observe(seconds);
@@ -57,6 +57,7 @@ export class Metrics {
     });
   }
 
+  /** All metrics in the Prometheus text format. Starts collecting process metrics at the first call. */
   text(): Promise<string> {
     if (!this.#collecting) {
       collectDefaultMetrics({ register: this.registry });

@@ -61,6 +61,7 @@ declare module 'fastify' {
   }
 }
 
+/** Adds a route for every operation, and 405 for the other methods of its path. */
 export function mountRoutes(app: FastifyInstance, handlers: Handlers, options: Mounted): void {
   app.decorateRequest('caller', null);
   app.decorateRequest('ip_address', null);
@@ -78,8 +79,10 @@ export function mountRoutes(app: FastifyInstance, handlers: Handlers, options: M
     const route: Route = routes[operation];
     const url = route.path.replace(/\{[a-z_]+\*\}$/, '*').replace(/\{([a-z_]+)\}/g, ':$1');
     const method = route.method === 'GET' ? ['GET', 'HEAD'] : [route.method];
-    const given = handlers[operation];
-    const handler = (typeof given === 'function' ? { before: null, handle: given } : given) as AnyHandler;
+    const handler_or_pair = handlers[operation];
+    const handler = (
+      typeof handler_or_pair === 'function' ? { before: null, handle: handler_or_pair } : handler_or_pair
+    ) as AnyHandler;
     const mounted = { operation, route, handler, params: pathParams(route.path) };
     app.route({
       method,
@@ -176,13 +179,15 @@ async function answer(
     return call.hijacked ? reply : undefined;
   }
   const key = route.idempotent ? idempotencyKey(request.raw) : null;
-  const given =
+  const response =
     key === null || request.caller === null
       ? shape(route, await run(), options)
-      : await once(options, request, key, raw, call, route, async () => shape(route, await run(), options));
-  for (const [name, text] of Object.entries(given.headers ?? {})) reply.header(name, text);
-  if (given.location !== null) reply.header('location', given.location);
-  return reply.code(given.status).send(given.body);
+      : await runOnce(options, request, key, raw, call, route, async () =>
+          shape(route, await run(), options),
+        );
+  for (const [name, text] of Object.entries(response.headers ?? {})) reply.header(name, text);
+  if (response.location !== null) reply.header('location', response.location);
+  return reply.code(response.status).send(response.body);
 }
 
 const NO_FIELDS = z.object({});
@@ -198,8 +203,8 @@ function checkFields(route: Route, query: unknown, body: unknown, reply: Fastify
   if (updates && route.body && changesNothing(route.body, body)) throw problems.nothingToChange();
 }
 
-function readQuery(schema: NonNullable<Route['query']>, given: unknown, options: MountOptions): unknown {
-  const query = validate(schema, given, 'query');
+function readQuery(schema: NonNullable<Route['query']>, raw_query: unknown, options: MountOptions): unknown {
+  const query = validate(schema, raw_query, 'query');
   return query.cursor === undefined || query.limit !== undefined
     ? query
     : { ...query, limit: options.page_items_default() };
@@ -261,7 +266,7 @@ function idempotencyKey(request: IncomingMessage): string | null {
   return key;
 }
 
-async function once(
+async function runOnce(
   options: MountOptions,
   request: FastifyRequest,
   key: string,
@@ -283,9 +288,9 @@ async function once(
   try {
     const answered = await run();
     const headers = call.response_headers;
-    const given = Object.keys(headers).length === 0 ? answered : { ...answered, headers };
-    await begun.first.keep(given, { secret: route.secret_answer === true });
-    return given;
+    const response = Object.keys(headers).length === 0 ? answered : { ...answered, headers };
+    await begun.first.keep(response, { secret: route.secret_answer === true });
+    return response;
   } catch (error) {
     await begun.first.release();
     throw error;
@@ -369,10 +374,10 @@ class RequestCall {
 }
 
 /** Maps path parameters to the names of the contract. A malformed id gives "not found". */
-function decodeParams(mounted: MountedRoute, given: Record<string, string>): Record<string, string> {
+function decodeParams(mounted: MountedRoute, raw_params: Record<string, string>): Record<string, string> {
   const params: Record<string, string> = {};
   for (const { name, rest } of mounted.params) {
-    const value = (rest ? given['*'] : given[name]) ?? '';
+    const value = (rest ? raw_params['*'] : raw_params[name]) ?? '';
     if (value === '' || value.includes('\0')) throw problems.notFound();
     params[name] = value;
   }

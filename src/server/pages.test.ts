@@ -249,8 +249,11 @@ describe('files', () => {
       { 'if-unmodified-since': 'Thu, 01 Jan 1970 00:00:00 GMT' },
     ]) {
       for (const path of ['/assets/index-1a.js', '/sw.js']) {
-        const { status, headers: given } = await send(path, headers as unknown as Record<string, string>);
-        expect([path, status, given['accept-ranges']]).toEqual([path, 200, undefined]);
+        const { status, headers: response_headers } = await send(
+          path,
+          headers as unknown as Record<string, string>,
+        );
+        expect([path, status, response_headers['accept-ranges']]).toEqual([path, 200, undefined]);
       }
     }
   });

@@ -34,21 +34,22 @@ const NO_PAGES = new Set(['api', 'assets', 'healthz', 'metrics', 'readyz']);
 export const NOT_BUILT = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>svc</title>
 <h1>The web UI is not built</h1>
-<p>Run <code>npm run build:web</code> where the service comes from, then load this page again.</p>
-<p>The service itself runs: its API and <code>svc</code> on the command line work without it.</p>
+<p>Run <code>npm run build:web</code> in the source directory of the service, then reload this page.</p>
+<p>The API and the <code>svc</code> command line work without the web UI.</p>
 </html>
 `;
 
 const WRONG_HOST = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>svc: unknown host</title>
-<h1>This service is not known by that name</h1>
-<p>It answers only to configured addresses, so that no other site can reach it through your browser.</p>
-<p>If the address is right, name it in the configuration, for example
-<code>web.rp_origin = "https://svc.example"</code>, and start the service again. Without it, only the address in
-<code>server.listen</code> and <code>localhost</code> count, with the port.</p>
+<h1>Unknown host name</h1>
+<p>The service answers only at configured addresses, so that no other site can reach it through your browser.</p>
+<p>If the address is correct, add it to the configuration, for example
+<code>web.rp_origin = "https://svc.example"</code>, and restart the service. By default, only the address in
+<code>server.listen</code> and <code>localhost</code> are accepted, with the port.</p>
 </html>
 `;
 
+/** Adds the routes of the web UI. `folder`: the folder of the built UI, which need not exist. */
 export async function mountPages(app: FastifyInstance, folder: string): Promise<void> {
   // The plugin's own wildcard route would serve every file below the folder, so the routes here list the allowed names.
   await app.register(fastifyStatic, { serve: false, preCompressed: true });

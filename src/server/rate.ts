@@ -12,7 +12,7 @@ export interface Rate {
 }
 
 interface Bucket {
-  left: number;
+  tokens: number;
   at_ms: number;
 }
 
@@ -32,17 +32,17 @@ export class RateLimiter {
     let bucket = this.#buckets.get(key);
     if (bucket === undefined) {
       this.#makeRoom();
-      bucket = { left: size, at_ms: now };
+      bucket = { tokens: size, at_ms: now };
       this.#buckets.set(key, bucket);
     } else {
-      bucket.left = Math.min(size, bucket.left + ((now - bucket.at_ms) / 1000) * rate.per_second);
+      bucket.tokens = Math.min(size, bucket.tokens + ((now - bucket.at_ms) / 1000) * rate.per_second);
       bucket.at_ms = now;
     }
-    if (bucket.left < 1) {
-      const wait_s = Math.max(1, Math.ceil((1 - bucket.left) / rate.per_second));
+    if (bucket.tokens < 1) {
+      const wait_s = Math.max(1, Math.ceil((1 - bucket.tokens) / rate.per_second));
       throw new Problem('rate_limited', 'rate_limited', 'too many requests', { retry_after_s: wait_s });
     }
-    bucket.left -= 1;
+    bucket.tokens -= 1;
   }
 
   #makeRoom(): void {

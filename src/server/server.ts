@@ -43,7 +43,7 @@ export interface HttpOptions extends MountOptions {
   metrics_open(): boolean;
 }
 
-const patience = {
+const default_timeouts = {
   headers_ms: limits.headers_timeout_ms,
   request_ms: limits.request_timeout_ms,
   check_ms: limits.connections_check_ms,
@@ -51,7 +51,7 @@ const patience = {
   cut_ms: limits.requests_cut_ms,
 };
 
-type Timeouts = Record<keyof typeof patience, number>;
+type Timeouts = Record<keyof typeof default_timeouts, number>;
 
 export interface HttpServer {
   /** `http(s)://host:port` at which processes on this machine reach it. */
@@ -87,7 +87,7 @@ const SECURITY_HEADERS = {
  */
 export async function openHttp(options: HttpOptions): Promise<HttpServer> {
   const metrics = options.metrics ?? new Metrics();
-  const timeouts = { ...patience, ...options.timeouts };
+  const timeouts = { ...default_timeouts, ...options.timeouts };
   const draining = new AbortController();
   const gate: Gate = { guard: null, draining: draining.signal, requests_open: 0 };
   const app = createApp(options, timeouts);
@@ -163,7 +163,7 @@ function createApp(options: HttpOptions, timeouts: Timeouts): FastifyInstance {
     exposeHeadRoutes: false,
     routerOptions: { maxParamLength: sharedLimits.path_chars_max },
     genReqId: () => `req_${boot_id}${(requests++).toString(36)}`,
-    clientErrorHandler: (error, socket) => refuseAtSocket(error as NodeJS.ErrnoException, socket as Socket),
+    clientErrorHandler: (error, socket) => rejectAtSocket(error as NodeJS.ErrnoException, socket as Socket),
     frameworkErrors: (error, request, reply) =>
       sendError(error, request as FastifyRequest, reply as FastifyReply, options.log),
   }) as unknown as FastifyInstance;
@@ -191,7 +191,7 @@ interface Gate {
 
 /** Checks every request before anything else, and sets the headers of every response. */
 function checkRequests(app: FastifyInstance, { tls, public_origin }: HttpOptions, gate: Gate): void {
-  // For the name that people use, not for a `localhost` that other programs share.
+  // HSTS must not apply to `localhost`, which other programs share.
   const strict = tls !== null && public_origin?.startsWith('https:') === true;
   app.addHook('onRequest', async (request, reply) => {
     gate.requests_open += 1;
@@ -235,17 +235,17 @@ function localUrl(scheme: string, address: AddressInfo): string {
   return `${scheme}://${local ?? (address.family === 'IPv6' ? `[${address.address}]` : address.address)}:${address.port}`;
 }
 
-type Answering = Socket & { _httpMessage?: (ServerResponse & { req: IncomingMessage }) | null };
+type RespondingSocket = Socket & { _httpMessage?: (ServerResponse & { req: IncomingMessage }) | null };
 
 /**
- * Called when a connection was idle for a while. Closes it if the client does not read what is waiting for it, or if
- * no response is pending. A response may take as long as it needs.
+ * Called when a connection has been idle for `stall_ms`. Closes it if the client does not read pending data, or if no response
+ * is pending. A handler may take as long as it needs.
  */
-function endStalled(socket: Answering): void {
+function endStalled(socket: RespondingSocket): void {
   if (!socket._httpMessage || socket.writableLength > 0) socket.destroy();
 }
 
-/** Fastify's own errors, in the format of the contract. */
+/** Errors that Fastify throws, by code, as Problems of the contract. */
 const frameworkProblems: Record<string, () => Problem> = {
   FST_ERR_CTP_INVALID_MEDIA_TYPE: problems.unsupportedMediaType,
   FST_ERR_BAD_URL: () => invalid('request path is not valid', 'invalid_path'),
@@ -302,7 +302,7 @@ function allowedPathsHeader(paths: readonly string[]): string {
  * Input that is not HTTP, too long or too slow never becomes a request. It gets one plain response, and the
  * connection is closed.
  */
-function refuseAtSocket(error: NodeJS.ErrnoException, socket: Socket): void {
+function rejectAtSocket(error: NodeJS.ErrnoException, socket: Socket): void {
   // Nothing can be written before the TLS handshake is complete, and pending data would keep the connection open.
   const isTls = error.code?.startsWith('ERR_TLS_') || error.code?.startsWith('ERR_SSL_');
   if (socket.destroyed || isTls || error.code === 'ECONNRESET' || !socket.writable) {
@@ -316,7 +316,7 @@ function refuseAtSocket(error: NodeJS.ErrnoException, socket: Socket): void {
         ? ['408 Request Timeout', 'request_timeout', 'request took too long']
         : ['400 Bad Request', 'invalid_http', 'request is not valid HTTP'];
   // Never write a second response into one that is in progress on this connection.
-  if ((socket as Answering)._httpMessage?.headersSent) {
+  if ((socket as RespondingSocket)._httpMessage?.headersSent) {
     socket.destroy();
     return;
   }

@@ -47,14 +47,15 @@ export class Streams {
 
   /**
    * Serves one stream to its end. `open` returns the frames. Errors before the first frame are thrown here, before any
-   * header is written. `holds` is called every few seconds, and the stream ends when it returns false.
+   * header is written. `isAuthorized` is called every `recheck_ms`, and the stream ends when it returns false. Throws a 429
+   * or a 503 if too many streams are open.
    */
   async serve(
     call: StreamCall,
     open: (signal: AbortSignal) => AsyncIterable<Buffer>,
-    holds: () => Promise<boolean> | boolean,
+    isAuthorized: () => Promise<boolean> | boolean,
   ): Promise<void> {
-    const release = this.#take(call.caller.user_id);
+    const release = this.#acquire(call.caller.user_id);
     const stop = new AbortController();
     const { signal } = stop;
     const end = () => stop.abort();
@@ -76,9 +77,9 @@ export class Streams {
       response.setTimeout(this.#stall_ms, () => {
         if (response.writableLength > 0) response.destroy();
       });
-      recheck = setInterval(() => void stopUnless(holds, stop), this.#recheck_ms);
+      recheck = setInterval(() => void stopIfUnauthorized(isAuthorized, stop), this.#recheck_ms);
       for (let next = first; !next.done && !signal.aborted; next = await frames.next()) {
-        if (!response.write(next.value) && !signal.aborted) await drained(response, signal);
+        if (!response.write(next.value) && !signal.aborted) await untilDrained(response, signal);
       }
       response.end();
     } finally {
@@ -90,10 +91,10 @@ export class Streams {
     }
   }
 
-  #take(user_id: string): () => void {
+  #acquire(user_id: string): () => void {
     const { per_user, total } = this.#bounds();
-    const mine = this.#by_user.get(user_id) ?? 0;
-    if (mine >= per_user) {
+    const open_streams = this.#by_user.get(user_id) ?? 0;
+    if (open_streams >= per_user) {
       throw new Problem('rate_limited', 'too_many_streams', 'too many open streams', {
         retry_after_s: Math.ceil(this.#recheck_ms / 1000),
       });
@@ -104,11 +105,11 @@ export class Streams {
       });
     }
     this.#open++;
-    this.#by_user.set(user_id, mine + 1);
+    this.#by_user.set(user_id, open_streams + 1);
     return () => {
       this.#open--;
-      const left = this.#by_user.get(user_id)! - 1;
-      if (left > 0) this.#by_user.set(user_id, left);
+      const remaining = this.#by_user.get(user_id)! - 1;
+      if (remaining > 0) this.#by_user.set(user_id, remaining);
       else this.#by_user.delete(user_id);
     };
   }
@@ -124,15 +125,18 @@ function writeHead(response: ServerResponse): void {
   response.flushHeaders();
 }
 
-async function stopUnless(holds: () => Promise<boolean> | boolean, stop: AbortController): Promise<void> {
+async function stopIfUnauthorized(
+  isAuthorized: () => Promise<boolean> | boolean,
+  stop: AbortController,
+): Promise<void> {
   try {
-    if (!(await holds())) stop.abort();
+    if (!(await isAuthorized())) stop.abort();
   } catch {
     stop.abort();
   }
 }
 
-function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
+function untilDrained(response: ServerResponse, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const done = () => {
       response.off('drain', done);

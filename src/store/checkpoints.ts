@@ -1,7 +1,7 @@
 /**
- * Decides when to checkpoint the write-ahead log: every few MiB, in the worker and in parallel with writes. SQLite restarts
- * the log only when all of it has been copied, which never happens while the writer keeps writing. So above a limit, the
- * writer (but not the event loop) waits until the small rest is copied.
+ * Decides when to checkpoint the write-ahead log: every few MiB, in the worker and in parallel with writes. SQLite
+ * restarts the log only when all of it has been copied, which never happens while the writer keeps writing. So above a
+ * limit, the writer (but not the event loop) waits until the small remainder is copied.
  */
 
 import type { Logger } from '../base/log.ts';
@@ -22,12 +22,13 @@ export class Checkpoints {
     this.#log = log;
   }
 
+  /** Records that a group wrote `bytes` to the log. */
   grew(bytes: number): void {
     this.#since_bytes += bytes;
     this.#log_bytes += bytes;
   }
 
-  /** Starts a checkpoint if one is due. The caller must await the promise before the next group. */
+  /** Starts a checkpoint if one is due. If it returns a promise, the caller must await it before the next group. */
   afterGroup(): Promise<void> | null {
     if (this.#since_bytes < limits.wal_checkpoint_bytes || this.#closed) return null;
     this.#running ??= this.#run();
@@ -45,7 +46,7 @@ export class Checkpoints {
       const { log_bytes, all } = await this.#worker.call('checkpoint', null);
       this.#log_bytes = all && this.#since_bytes === 0 ? 0 : log_bytes;
     } catch (error) {
-      // Retried after the next bytes. If the log grows far beyond the limit, SQLite itself runs a checkpoint.
+      // A later write starts another checkpoint. If the log grows far beyond the limit, SQLite itself runs one.
       this.#log_bytes = 0;
       if (!this.#closed) this.#log.warn({ err: error }, 'cannot checkpoint the write-ahead log');
     } finally {

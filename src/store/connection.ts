@@ -107,7 +107,7 @@ export function openWriter(path: string): Connection {
     db.exec(`PRAGMA wal_autocheckpoint = ${limits.wal_pages_max}`);
     db.exec(`PRAGMA journal_size_limit = ${limits.wal_kept_bytes_max}`);
     db.exec(`PRAGMA cache_size = -${limits.database_cache_bytes / 1024}`);
-    // Otherwise the pages that a savepoint may have to restore go to temporary files, 15 of them for a step of a run.
+    // Otherwise, each savepoint would keep its rollback pages in a temporary file: 15 files for one step of a run.
     db.exec('PRAGMA temp_store = MEMORY');
     // Without these, fsync on macOS does not reach the disk.
     if (process.platform === 'darwin') db.exec('PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON');
@@ -124,8 +124,8 @@ export function openReadOnly(path: string): Connection {
 }
 
 /**
- * Reads from a snapshot that is kept until it is released, so that reads between two commits share one. While a snapshot is
- * held, all reads see its state, whatever is committed in the meantime.
+ * Reads from a snapshot that is kept until it is released, so that reads between two commits share one. While a
+ * snapshot is held, all reads see its state, whatever is committed in the meantime.
  */
 export class SnapshotReader {
   readonly #connection: Connection;
@@ -146,8 +146,9 @@ export class SnapshotReader {
     }
   }
 
+  /** Takes a new snapshot and holds it, even if a read fails, until `release`. */
   pin(): void {
-    // Take a new snapshot: one from before a checkpoint would prevent the log from restarting.
+    // A snapshot from before a checkpoint would prevent the log from restarting.
     this.release();
     this.#begin();
     // A snapshot begins with the first read.

@@ -1,6 +1,6 @@
 /**
- * Copies the database, even while another process is writing, and prepares copies for use after a restore. A copy is one
- * snapshot. The process that has the store open must use `Store.backup` instead.
+ * Copies the database, even while another process is writing, and prepares copies for use after a restore. A copy is
+ * one snapshot. The process that has the store open must use `Store.backup` instead.
  */
 import { existsSync } from 'node:fs';
 import { chmod, unlink } from 'node:fs/promises';
@@ -11,7 +11,7 @@ import { appendEvents } from './event-rows/write.ts';
 import { quickCheck } from './integrity.ts';
 import { limits } from './limits.ts';
 
-/** Writes a snapshot of `from` to the new file `to`. */
+/** Writes a snapshot of `from` to the new file `to` (mode 0600). On an error, deletes `to` and throws. */
 export async function copyDatabase(from: string, to: string): Promise<void> {
   const source = new DatabaseSync(from, { readOnly: true, timeout: limits.database_busy_ms });
   try {
@@ -51,11 +51,12 @@ export function damageOf(path: string): string[] {
 }
 
 /**
- * Prepares a restored copy for use. Every log continues above all numbers that were assigned since the copy was made, and
- * records that with a `log_gap`. The numbers come from the replaced database; if it is unreadable, they skip far ahead.
+ * Prepares a restored copy for use. Every log continues above all numbers that were assigned since the copy was made,
+ * and records that with a `log_gap`. The numbers come from the replaced database; if it is unreadable, they skip far
+ * ahead.
  */
 export function skipLogNumbers(copy: string, replaced: string | null, now_ms: number): void {
-  const given = replaced !== null && existsSync(replaced) ? headsOf(replaced) : null;
+  const replaced_heads = replaced !== null && existsSync(replaced) ? headsOf(replaced) : null;
   const db = new DatabaseSync(copy);
   try {
     db.exec('BEGIN IMMEDIATE');
@@ -64,12 +65,15 @@ export function skipLogNumbers(copy: string, replaced: string | null, now_ms: nu
       .all();
     const writer = new Connection(db);
     for (const { id, num, last_seq } of heads) {
-      const had = Number(last_seq);
-      const known = given === null ? had + limits.restore_jump_events : (given.get(String(id)) ?? had);
-      if (known <= had) continue;
-      skipTo(writer, Number(num), known);
+      const copied_seq = Number(last_seq);
+      const skip_to_seq =
+        replaced_heads === null
+          ? copied_seq + limits.restore_jump_events
+          : (replaced_heads.get(String(id)) ?? copied_seq);
+      if (skip_to_seq <= copied_seq) continue;
+      skipTo(writer, Number(num), skip_to_seq);
       const error = 'the service was restored from a backup; events since then are not in it';
-      const data = JSON.stringify({ code: 'log_gap', error, from: had + 1, to: known });
+      const data = JSON.stringify({ code: 'log_gap', error, from: copied_seq + 1, to: skip_to_seq });
       const gap = { ts_ms: now_ms, type: 'error', data } as const;
       const no_output = { session_id: null, stream: null, offset: null, partial: false };
       appendEvents(writer, Number(num), [{ ...gap, ...no_output }]);
@@ -83,7 +87,7 @@ export function skipLogNumbers(copy: string, replaced: string | null, now_ms: nu
   }
 }
 
-/** The last number of every agent's log; null if the database cannot be read. */
+/** The last number of every agent's log, by agent id; null if the database is missing, damaged or unreadable. */
 function headsOf(path: string): Map<string, number> | null {
   try {
     const db = new DatabaseSync(path, { readOnly: true });

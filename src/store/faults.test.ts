@@ -48,7 +48,7 @@ test('opens with every acknowledged write after a kill', async () => {
   await store.close();
 });
 
-test('a garbled tail of the write-ahead log is an error that suggests a restore', async () => {
+test('reports a corrupted tail of the write-ahead log and suggests a restore', async () => {
   const path = await afterKill(20);
   const { length } = await readFile(`${path}-wal`);
   await garble(`${path}-wal`, length - 5_000, 5_000);
@@ -56,7 +56,7 @@ test('a garbled tail of the write-ahead log is an error that suggests a restore'
   await expect(openAt(path)).rejects.toBeInstanceOf(StoreDamaged);
 });
 
-test('a write-ahead log without its end or its beginning is an error', async () => {
+test('reports a write-ahead log that lacks its end or its beginning', async () => {
   const path = await afterKill(20);
   const { length } = await readFile(`${path}-wal`);
   await truncate(`${path}-wal`, length - 10);
@@ -75,7 +75,7 @@ test('a torn, unacknowledged write is not an error', async () => {
   await store.close();
 });
 
-test('finds a garbled page at the start after a kill, and with a check after a clean stop', async () => {
+test('detects a corrupted page at startup after a kill, and in a check after a clean stop', async () => {
   const path = await afterKill(200);
   const store = await openAt(path);
   expect(store.unchecked).toBe(false);
@@ -90,7 +90,7 @@ test('finds a garbled page at the start after a kill, and with a check after a c
   await expect(openAt(path)).rejects.toThrow(/is damaged: .*svc restore FILE/);
 });
 
-test('a file that is not a database is an error that suggests a restore', async () => {
+test('reports a file that is not a database and suggests a restore', async () => {
   await writeFile(at('x.db'), 'x'.repeat(10_000));
   await expect(openAt(at('x.db'))).rejects.toThrow(/is damaged: .*svc restore FILE/);
 });
@@ -191,7 +191,7 @@ test('a kill before a commit loses the group, a kill after it does not', async (
   await store.close();
 });
 
-test('any mix of writes, throws and batches matches a simple model', async () => {
+test('any mix of writes, failed writes and batches matches a simple model', async () => {
   const step = fc.oneof(
     fc.record({
       kind: fc.constant('write' as const),

@@ -1,6 +1,6 @@
 /**
- * Integrity checks of the database: of its write-ahead log before opening, and of its pages after an unclean stop (small
- * databases at once, large ones later in the background). Also maps SQLite's errors to problems for clients.
+ * Integrity checks of the database: of its write-ahead log before opening, and of its pages after an unclean stop
+ * (small databases at once, large ones later in the background). Also maps SQLite's errors to problems for clients.
  */
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
@@ -15,22 +15,25 @@ export function checkWal(path: string): boolean {
   const { sound_frames, committed_frames } = wal;
   // After a reboot the index may list commits that were never synced, and therefore never acknowledged.
   if (committed_frames !== null && committed_frames > sound_frames && sameBoot(path)) {
-    throw new StoreDamaged(
-      path,
-      `its write-ahead log holds ${committed_frames} committed frames, of which ${committed_frames - sound_frames} cannot be read`,
-    );
+    const unreadable = committed_frames - sound_frames;
+    const found = `its write-ahead log holds ${committed_frames} committed frames, of which ${unreadable} cannot be read`;
+    throw new StoreDamaged(path, found);
   }
   return true;
 }
 
-/** Records the boot in which the database is open. A power failure that loses the file counts as another boot, as it should. */
+/**
+ * Records the boot in which the database is open. If a power failure loses the file, that correctly counts as another
+ * boot.
+ */
 export function rememberBoot(path: string): void {
   const boot = bootId();
   if (boot === null) return;
   try {
     writeFileSync(`${path}-boot`, boot, { mode: 0o600 });
   } catch {
-    // Without the file, a damaged log may be taken for a torn one. Still start, even if the disk is full.
+    // Without the file, the next start may mistake a damaged log for a torn one. Start anyway, even if the disk is
+    // full.
   }
 }
 
@@ -85,7 +88,9 @@ export function isDamage(error: unknown): boolean {
   return number !== null && ((number & 0xff) === CORRUPT || (number & 0xff) === NOTADB);
 }
 
-/** The problem that clients see for a failure of the database; null for other errors, such as a constraint violation. */
+/**
+ * The problem that clients see for a failure of the database; null for other errors, such as a constraint violation.
+ */
 export function storageProblem(error: unknown): Problem | null {
   const number = code(error);
   if (number === null) return null;

@@ -2,7 +2,7 @@
 import { KIB, MIB } from '../base/limits.ts';
 
 export const limits = {
-  /** How long a commit waits for other writes to share its fsync, while groups have several writes. */
+  /** How long a commit waits for more writes to share its fsync, if recent commits had several. */
   group_commit_ms: 3,
   /** A group of writes is committed after running for this long. */
   group_run_ms_max: 8,
@@ -16,7 +16,7 @@ export const limits = {
   database_cache_bytes: 16 * MIB,
   /** How long a connection waits for a lock. */
   database_busy_ms: 5_000,
-  /** Prepared statements that are kept. */
+  /** Prepared statements that one connection caches. */
   statements_cached_max: 500,
   /** Length of the write-ahead log at which SQLite itself runs a checkpoint. */
   wal_pages_max: 40_000,
@@ -26,7 +26,7 @@ export const limits = {
   wal_checkpoint_bytes: 8 * MIB,
   /** Databases larger than this are not checked at startup. */
   quick_check_bytes_max: 32 * MIB,
-  /** Pages that a backup copies before it lets others continue. */
+  /** Pages that a backup copies at once, before other work continues. */
   backup_pages_per_step: 256,
   /** The store's worker ends after being idle for this long. */
   store_worker_idle_ms: 5_000,

@@ -3,7 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { migrate, migrations } from './migrate.ts';
 
-test('existing agents and members ask, and lose the variables that their presets had set', () => {
+test('an upgrade makes existing agents and members ask, and removes variables that presets had set', () => {
   const db = new DatabaseSync(':memory:');
   migrate(db, 'm.db', migrations.slice(0, 6));
   db.exec('PRAGMA foreign_keys = OFF');

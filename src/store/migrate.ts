@@ -1,6 +1,6 @@
 /**
- * Migrates a database to the program's schema in numbered steps. Each step runs in its own transaction, which also stores
- * its number (`PRAGMA user_version`). Rejects a database that is newer than the program; never downgrades.
+ * Migrates a database to the program's schema in numbered steps. Each step runs in its own transaction, which also
+ * stores its number (`PRAGMA user_version`). Rejects a database that is newer than the program; never downgrades.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { sql as initial } from './migrations/0001_initial.ts';

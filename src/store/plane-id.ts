@@ -6,8 +6,8 @@ import type { Reader, Store, Tx } from './store.ts';
 export interface PlaneIdentity {
   plane_id: string;
   /**
-   * Unix milliseconds when the database was created or last restored. Nodes obey the plane with the highest value they have
-   * seen.
+   * Unix milliseconds when the database was created or last restored. Nodes obey the plane with the highest value they
+   * have seen.
    */
   incarnation: number;
 }

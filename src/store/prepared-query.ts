@@ -15,8 +15,8 @@ class Placeholder {
   }
 }
 
-/** A built query and its parameters. */
-class Filled<Row> implements Compilable<Row> {
+/** A built query with the parameters of one call. */
+class BoundQuery<Row> implements Compilable<Row> {
   readonly #built: CompiledQuery<Row>;
   readonly #parameters: readonly unknown[];
 
@@ -43,7 +43,7 @@ export function preparedQuery<Params extends unknown[], Row>(
       const one = parameters[i];
       if (one instanceof Placeholder) parameters[i] = params[one.index];
     }
-    return new Filled(query, parameters);
+    return new BoundQuery(query, parameters);
   };
 }
 

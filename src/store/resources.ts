@@ -1,4 +1,4 @@
-/** Converts records to resources of the policy, with their owner and the ids that a limited token refers to. */
+/** Describes records for the access policy: their owner, and the ids to which a token can be limited. */
 import type { Owned } from '../core/policy.ts';
 import type { Reader } from './store.ts';
 import { peopleOf } from './views.ts';
@@ -17,7 +17,7 @@ export function agentResource(
   return { owner_id, human_ids: humans(reader, team_num), agent_id: id, team_id };
 }
 
-/** A review or an elicitation belongs to the agent that asks. */
+/** Also for elicitations: like a review, an elicitation belongs to the agent that asks. */
 export function reviewResource(
   reader: Reader,
   { agent_id: id, ...row }: OwnedRow & { agent_id: string },

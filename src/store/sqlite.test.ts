@@ -31,7 +31,7 @@ test('reads see a write once it is acknowledged', async () => {
   expect(await metaKeys()).toEqual(['a']);
 });
 
-test('reads see nothing before it is acknowledged', async () => {
+test('reads do not see a write before it is acknowledged', async () => {
   for (let i = 0; i < 20; i++) {
     let acknowledged = i;
     const write = store.write((tx) => setMeta(tx, `${i}`, 'x'.repeat(100_000))).then(() => acknowledged++);
@@ -45,7 +45,7 @@ test('reads see nothing before it is acknowledged', async () => {
   }
 });
 
-test('a throw rolls back only its own write', async () => {
+test('a failed write rolls back only its own changes', async () => {
   const results = await Promise.allSettled([
     store.write((tx) => setMeta(tx, 'a', '1')),
     store.write((tx) => {
@@ -98,7 +98,7 @@ test('ingest stores events and the offset together, with consecutive numbers', a
   ]);
 });
 
-test('ingest rejects a batch that does not begin at the committed offset, and stores nothing of it', async () => {
+test('ingest rejects a batch that does not begin at the committed offset, and stores none of it', async () => {
   const num = await addAgent(store, 'agt_1');
   await addSession(store, num, 'ses_1');
   await store.ingest(batch('agt_1', 'ses_1', 0, ['one\n']));

@@ -1,8 +1,8 @@
 /**
  * The database interface for all modules above. Only this module knows which database is used.
  *
- * Kysely builds the queries, and the store runs them. In SQLite, a transaction's body is synchronous, so `Reader` and `Tx`
- * take built queries instead of promises. The store creates no ids and reads no clock.
+ * Kysely builds the queries, and the store runs them. In SQLite, a transaction's body is synchronous, so `Reader` and
+ * `Tx` take built queries instead of promises. The store creates no ids and reads no clock.
  */
 import type { Compilable, Kysely } from 'kysely';
 import type { Tables } from './tables.ts';
@@ -14,9 +14,13 @@ export interface Reader {
   readonly database: object;
   all<Row>(query: Compilable<Row>): Row[];
   get<Row>(query: Compilable<Row>): Row | undefined;
-  /** For many rows. Returns each as an array, in the order of the selected columns, which is much faster than objects. */
+  /**
+   * For many rows. Returns each as an array, in the order of the selected columns, which is much faster than objects.
+   */
   arrays(query: Compilable<unknown>): (readonly unknown[])[];
-  /** For many or large rows: calls `visit` with each row as an array of the selected columns, until it returns false. */
+  /**
+   * For many or large rows: calls `visit` with each row as an array of the selected columns, until it returns false.
+   */
   each(query: Compilable<unknown>, visit: (row: readonly unknown[]) => boolean): void;
 }
 
@@ -49,14 +53,15 @@ export interface Store {
   /** Pass this to `openReader` in a worker. */
   readonly source: StoreSource;
   /**
-   * Whether the integrity check was skipped when the store was opened. It runs only for small databases after an unclean
-   * stop.
+   * Whether the integrity check was skipped when the store was opened. It runs only for small databases after an
+   * unclean stop.
    */
   readonly unchecked: boolean;
   /** Writes a consistent copy of the live database to a new file. */
   backup(path: string): Promise<void>;
   /** Runs `quick_check` and returns the problems; empty if the database is intact. */
   check(): Promise<string[]>;
+  /** Finishes queued writes, then closes the files. Later writes are rejected. Idempotent. */
   close(): Promise<void>;
 }
 

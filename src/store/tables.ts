@@ -1,4 +1,6 @@
-/** Column types of every table, for Kysely. The SQL is in `migrations/`; times are Unix milliseconds, booleans 0 or 1. */
+/**
+ * Column types of every table, for Kysely. The SQL is in `migrations/`; times are Unix milliseconds, booleans 0 or 1.
+ */
 import type { AccountsTables } from './tables/accounts.ts';
 import type { AgentsTables } from './tables/agents.ts';
 import type { EventsTables } from './tables/events.ts';

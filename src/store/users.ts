@@ -60,7 +60,7 @@ export function idsOfUser({ sql }: Pick<Reader, 'sql'>, name_or_id: string) {
     .where(({ eb, or }) => or([eb('username', '=', name_or_id), eb('id', '=', name_or_id)]));
 }
 
-/** Users, newest first, after a position of `[created_at, id]`, at most `limit`. */
+/** At most `limit` users, newest first, that follow the position `after` (`[created_at, id]`). */
 export function listUsers(
   reader: Reader,
   page: { after: readonly [number, string] | undefined; limit: number | undefined },
@@ -73,14 +73,17 @@ export function listUsers(
   return reader.all(limit === undefined ? query : query.limit(limit));
 }
 
+/** Throws the database's error if the id or the username exists. */
 export function insertUser(tx: Tx, row: Insertable<Tables['users']>): void {
   tx.run(tx.sql.insertInto('users').values(row));
 }
 
+/** Does nothing if the user does not exist. */
 export function updateUser(tx: Tx, id: string, changes: Updateable<Tables['users']>): void {
   tx.run(tx.sql.updateTable('users').set(changes).where('id', '=', id));
 }
 
+/** Deletes a user, if it exists, and all rows that refer to it with a cascading foreign key. */
 export function deleteUser(tx: Tx, id: string): void {
   tx.run(tx.sql.deleteFrom('users').where('id', '=', id));
 }

@@ -1,7 +1,8 @@
 /**
- * Inspects a write-ahead log before SQLite opens it, because SQLite silently drops every frame that it cannot verify. The
- * index file (`-shm`) is written after each commit and survives a killed process. If it counts more frames within the same
- * boot than can be verified, committed rows are lost and the operator must know. File formats: sqlite.org/walformat.html.
+ * Inspects a write-ahead log before SQLite opens it, because SQLite silently drops every frame that it cannot verify.
+ * The index file (`-shm`) is written after each commit and survives a killed process. If it counts more frames within
+ * the same boot than can be verified, committed rows are lost and the operator must know. File formats:
+ * sqlite.org/walformat.html.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { endianness } from 'node:os';

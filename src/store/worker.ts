@@ -1,4 +1,6 @@
-/** The store's worker thread, with its own connections: checkpoints and integrity checks, which would block the loop. */
+/**
+ * The store's worker thread, with its own connections: checkpoints and integrity checks, which would block the loop.
+ */
 import { DatabaseSync } from 'node:sqlite';
 import { workerData } from 'node:worker_threads';
 import { serveCalls } from '../base/worker-calls.ts';

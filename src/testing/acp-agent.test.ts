@@ -8,7 +8,7 @@ import type { Json } from './acp-wire.ts';
 import { AgentProcess } from './agent-process.ts';
 
 type Option = { optionId: string; kind: string };
-type Asked = Json & { id: string | number; params: { options: Option[]; toolCall: Json } };
+type PermissionRequest = Json & { id: string | number; params: { options: Option[]; toolCall: Json } };
 
 let agent: AgentProcess;
 
@@ -26,8 +26,8 @@ async function inTurn(name: ScenarioName, argument?: string): Promise<AgentProce
   return agent;
 }
 
-async function asked(): Promise<Asked> {
-  return (await agent.frame(({ method }) => method === 'session/request_permission')) as Asked;
+async function permissionRequest(): Promise<PermissionRequest> {
+  return (await agent.frame(({ method }) => method === 'session/request_permission')) as PermissionRequest;
 }
 
 function choose(id: string | number, optionId: string): void {
@@ -40,18 +40,18 @@ async function end(): Promise<Json> {
 }
 
 /** The text of the agent's messages so far. */
-function said(): string {
+function agentText(): string {
   return agent.lines.map((line) => /"agent_message_chunk".*"text":"([^"]*)"/.exec(line)?.[1] ?? '').join('');
 }
 
 const tests: Record<ScenarioName, () => Promise<void>> = {
   async permission() {
     await inTurn('permission');
-    choose((await asked()).id, 'yes-always');
+    choose((await permissionRequest()).id, 'yes-always');
     expect(await end()).toEqual({ stopReason: 'end_turn' });
-    expect(said()).toBe('answered: yes-always');
+    expect(agentText()).toBe('answered: yes-always');
     agent.send({ id: 'turn', method: 'session/prompt', params: {} });
-    await asked();
+    await permissionRequest();
     agent.send({ method: 'session/cancel', params: {} });
     expect(await end()).toEqual({ stopReason: 'cancelled' });
   },
@@ -64,60 +64,60 @@ const tests: Record<ScenarioName, () => Promise<void>> = {
   },
   async two_always() {
     await inTurn('two_always');
-    const { id, params } = await asked();
+    const { id, params } = await permissionRequest();
     expect(params.options.filter(({ kind }) => kind === 'allow_always')).toHaveLength(2);
     choose(id, 'always-user');
     await end();
-    expect(said()).toBe('answered: always-user');
+    expect(agentText()).toBe('answered: always-user');
   },
   async no_options() {
     await inTurn('no_options');
-    const { id, params } = await asked();
+    const { id, params } = await permissionRequest();
     expect(params.options).toEqual([]);
     agent.send({ id, result: { outcome: { outcome: 'cancelled' } } });
     expect(await end()).toEqual({ stopReason: 'cancelled' });
   },
   async twice() {
     await inTurn('twice');
-    const questions = [await asked(), await asked()];
+    const questions = [await permissionRequest(), await permissionRequest()];
     expect(questions.map(({ id }) => id)).toEqual([7, 7]);
     expect(questions[0]!.params.toolCall).not.toEqual(questions[1]!.params.toolCall);
     choose(7, 'yes-once');
     choose(7, 'no-once');
     await end();
-    expect(said()).toBe('answered: yes-once, no-once');
+    expect(agentText()).toBe('answered: yes-once, no-once');
   },
   async withdraws() {
     await inTurn('withdraws', '10');
-    const { id } = await asked();
+    const { id } = await permissionRequest();
     const { params } = await agent.frame(({ method }) => method === '$/cancel_request');
     expect(params).toEqual({ requestId: id });
     agent.send({ id, error: { code: -32800, message: 'cancelled' } });
     await end();
-    expect(said()).toBe('answered: error -32800');
+    expect(agentText()).toBe('answered: error -32800');
   },
   async ignores_cancel() {
     await inTurn('ignores_cancel');
     agent.send({ method: 'session/cancel', params: {} });
-    await agent.frame(() => said().includes('I heard that'));
+    await agent.frame(() => agentText().includes('I ignore the cancellation'));
     agent.end();
     await expect(end()).rejects.toThrow('the agent ended');
   },
   async slow() {
     await inTurn('slow');
-    await agent.frame(() => said() !== '');
+    await agent.frame(() => agentText() !== '');
     agent.send({ method: 'session/cancel', params: {} });
     expect(await end()).toEqual({ stopReason: 'cancelled' });
   },
   async flood() {
     await inTurn('flood');
     await end();
-    expect(said().trim().split(' ')).toEqual(Array.from({ length: 10_000 }, (_, at) => `${at + 1}`));
+    expect(agentText().trim().split(' ')).toEqual(Array.from({ length: 10_000 }, (_, at) => `${at + 1}`));
     agent.end();
     expect(await agent.ended).toEqual([0, null]);
     await inTurn('flood', '2');
     await end();
-    expect(said()).toBe('1 2 ');
+    expect(agentText()).toBe('1 2 ');
   },
   async long_line() {
     await inTurn('long_line', '100000');
@@ -133,7 +133,7 @@ const tests: Record<ScenarioName, () => Promise<void>> = {
   async crash_in_turn() {
     await inTurn('crash_in_turn');
     await expect(end()).rejects.toThrow('the agent ended');
-    expect(said()).toBe('These are my last');
+    expect(agentText()).toBe('These are my last');
     expect(await agent.ended).toEqual([null, 'SIGKILL']);
   },
   async v2_only() {
@@ -158,7 +158,7 @@ const tests: Record<ScenarioName, () => Promise<void>> = {
     await end();
     expect(agent.lines.slice(0, 2)).toEqual(['Loading the model...', '']);
     expect(agent.lines).toContain('{broken');
-    expect(said()).toBe('one two');
+    expect(agentText()).toBe('one two');
   },
   async answers_nothing() {
     await inTurn('answers_nothing');
@@ -168,12 +168,12 @@ const tests: Record<ScenarioName, () => Promise<void>> = {
   },
   async unknown_kinds() {
     await inTurn('unknown_kinds');
-    for (const wanted of ['_made_up/request', 'fs/read_text_file', 'terminal/create']) {
-      const { id } = await agent.frame(({ method }) => method === wanted);
+    for (const expected_method of ['_made_up/request', 'fs/read_text_file', 'terminal/create']) {
+      const { id } = await agent.frame(({ method }) => method === expected_method);
       agent.send({ id, error: { code: -32601, message: 'Method not found' } });
     }
     await end();
-    expect(said()).toBe('answered: error -32601, error -32601, error -32601');
+    expect(agentText()).toBe('answered: error -32601, error -32601, error -32601');
     expect(agent.lines.filter((line) => line.includes('made_up_update'))).toHaveLength(1);
   },
   async elicits() {
@@ -185,18 +185,18 @@ const tests: Record<ScenarioName, () => Promise<void>> = {
     expect(agent.lines.at(-2)).toContain(JSON.stringify(JSON.stringify({ name: 'v1' })).slice(1, -1));
     expect(agent.lines.join()).not.toContain('elicitation/complete');
   },
-  async tells() {
+  async sends_updates() {
     const update = (text: string) => ({ sessionUpdate: 'agent_message_chunk', content: { text } });
     await inTurn(
-      'tells',
+      'sends_updates',
       JSON.stringify([[update('a'), { sleep: 1 }, { toolCall: {}, options: [] }, update('b')]]),
     );
-    const { id, params } = await asked();
+    const { id, params } = await permissionRequest();
     expect(params.options).toEqual([]);
-    expect(said()).toBe('a');
+    expect(agentText()).toBe('a');
     choose(id, 'any');
     expect(await end()).toEqual({ stopReason: 'end_turn' });
-    expect(said()).toBe('ab');
+    expect(agentText()).toBe('ab');
   },
   async writes() {
     const folder = await mkdtemp(join(tmpdir(), 'svc-agent-'));
@@ -211,11 +211,11 @@ const tests: Record<ScenarioName, () => Promise<void>> = {
   async calls() {
     await inTurn('calls', 'printf hello');
     expect(await end()).toEqual({ stopReason: 'end_turn' });
-    expect(said()).toBe('hello');
+    expect(agentText()).toBe('hello');
   },
   async subagents() {
     await inTurn('subagents');
-    const { id, params } = await asked();
+    const { id, params } = await permissionRequest();
     expect(params).toMatchObject({ sessionId: 'child-1' });
     choose(id, 'yes-once');
     expect(await end()).toEqual({ stopReason: 'end_turn' });
@@ -223,16 +223,16 @@ const tests: Record<ScenarioName, () => Promise<void>> = {
     expect(new Set(sessions.filter(Boolean))).toEqual(
       new Set(['session-1', 'child-1', 'child-2', 'unknown-1']),
     );
-    expect(said()).toMatch(/answered: yes-once$/);
+    expect(agentText()).toMatch(/answered: yes-once$/);
   },
   async subagent_calls() {
     await inTurn('subagent_calls');
-    const { id, params } = await asked();
+    const { id, params } = await permissionRequest();
     const mark = { _meta: { claudeCode: { parentToolUseId: 'task-1' } } };
     expect(params).toMatchObject({ sessionId: 'session-1', toolCall: mark });
     choose(id, 'no-once');
     expect(await end()).toEqual({ stopReason: 'end_turn' });
-    expect(said()).toMatch(/answered: no-once$/);
+    expect(agentText()).toMatch(/answered: no-once$/);
   },
   async numbers() {
     await inTurn('numbers');
@@ -242,6 +242,6 @@ const tests: Record<ScenarioName, () => Promise<void>> = {
   },
 };
 
-for (const [name, { does }] of Object.entries(scenarios)) {
-  test(`${name} ${does}`, () => tests[name as ScenarioName]());
+for (const [name, { description }] of Object.entries(scenarios)) {
+  test(`${name} ${description}`, () => tests[name as ScenarioName]());
 }

@@ -14,13 +14,13 @@ if (!scenario) {
 }
 const wire = new Wire();
 let cancelTurn = () => {};
-scenario.starts?.(wire);
+scenario.onStart?.(wire);
 createInterface({ input: process.stdin })
   .on('line', (line) => receive(JSON.parse(line)))
   .on('close', () => process.exit(0));
 
 function receive({ id, method, params = {}, ...answer }: Json & { id?: RpcId; params?: Json }): void {
-  if (method === undefined) wire.answered(id ?? null, answer as Answer);
+  if (method === undefined) wire.resolveRequest(id ?? null, answer as Answer);
   else if (id === undefined) notified(String(method));
   else if (method !== 'session/prompt') wire.send({ id, ...respond(String(method), params) });
   else void turn().then((stopReason) => wire.send({ id, result: { stopReason } }));
@@ -28,7 +28,7 @@ function receive({ id, method, params = {}, ...answer }: Json & { id?: RpcId; pa
 
 function notified(method: string): void {
   if (method !== 'session/cancel') return;
-  if (scenario!.deaf) wire.sendText('I heard that, and go on.');
+  if (scenario!.ignores_cancel) wire.sendText('I ignore the cancellation.');
   else cancelTurn();
 }
 
@@ -50,7 +50,7 @@ function respond(method: string, params: Json): Answer {
 }
 
 function open(method: string, params: Json): Answer {
-  const error = scenario!.refuses?.(wire, method);
+  const error = scenario!.rejectSession?.(wire, method);
   if (error) return { error };
   wire.session_id = String(params.sessionId ?? 'session-1');
   return { result: method === 'session/new' ? { sessionId: wire.session_id } : {} };

@@ -1,6 +1,6 @@
 /**
- * The scenarios of scripted ACP agents, most of which violate the protocol. `does` describes each in one line. Everything
- * else follows the protocol.
+ * The scenarios of scripted ACP agents, most of which violate the protocol in one way, which `description` states. They follow
+ * it otherwise.
  */
 import { exec } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -12,17 +12,18 @@ import type { Answer, Json, RpcId, Wire } from './acp-wire.ts';
 const execute = promisify(exec);
 
 export interface Scenario {
-  does: string;
+  /** A predicate of which the agent is the subject; a word in brackets is the scenario's argument. */
+  description: string;
   /** Runs before the first frame. */
-  starts?: (wire: Wire) => void;
-  /** Fields that replace those of the answer to `initialize`. */
+  onStart?: (wire: Wire) => void;
+  /** Fields that override those of the answer to `initialize`. */
   initialize?: Json;
   /** The error for `session/new` or `session/load`; null: it succeeds. */
-  refuses?: (wire: Wire, method: string) => Answer['error'] | null;
+  rejectSession?: (wire: Wire, method: string) => Answer['error'] | null;
   /** Performs a turn; returns its stop reason. */
   turn?: (wire: Wire, argument: string | undefined) => Promise<string>;
   /** Continues its turn after `session/cancel`. */
-  deaf?: boolean;
+  ignores_cancel?: boolean;
 }
 
 const once = { optionId: 'yes-once', name: 'Yes', kind: 'allow_once' };
@@ -30,7 +31,7 @@ const always = { optionId: 'yes-always', name: 'Yes, always', kind: 'allow_alway
 const reject = { optionId: 'no-once', name: 'No', kind: 'reject_once' };
 
 /** A form with one field of every kind. */
-export const askedForm = {
+export const elicitationForm = {
   mode: 'form',
   message: 'How shall I deploy it?',
   toolCallId: 'call-1',
@@ -66,11 +67,11 @@ let turns_sent = 0;
 
 export const scenarios = {
   permission: {
-    does: 'asks for permission once and reports the chosen option',
+    description: 'asks for permission once and reports the chosen option',
     turn: (wire) => requestAndQuote(wire, [once, always, reject]),
   },
   acts_alone: {
-    does: 'writes without asking, in a tool call that it reports from start to end',
+    description: 'writes without asking, in a tool call that it reports from start to end',
     turn: async (wire) => {
       const call = { toolCallId: 'call-1', title: 'Write a.txt', kind: 'edit' };
       wire.update({ sessionUpdate: 'tool_call', ...call, status: 'pending' });
@@ -79,7 +80,7 @@ export const scenarios = {
     },
   },
   two_always: {
-    does: 'offers two options of the kind allow_always',
+    description: 'offers two options of the kind allow_always',
     turn: (wire) =>
       requestAndQuote(wire, [
         { ...always, optionId: 'always-project', name: 'Always here' },
@@ -89,18 +90,18 @@ export const scenarios = {
       ]),
   },
   no_options: {
-    does: 'asks for permission without offering an option',
+    description: 'asks for permission without offering an option',
     turn: (wire) => requestAndQuote(wire, []),
   },
   twice: {
-    does: 'asks twice at the same time with the same JSON-RPC id',
+    description: 'asks twice at the same time with the same JSON-RPC id',
     turn: async (wire) => {
       const questions = ['first', 'second'].map((title) => ask(wire, [once, always, reject], title, 7));
       return quote(wire, await Promise.all(questions));
     },
   },
   withdraws: {
-    does: 'asks for permission, and withdraws the request after [ms]',
+    description: 'asks for permission, and withdraws the request after [ms]',
     turn: async (wire, ms = '0') => {
       const requestId = wire.newId();
       const question = ask(wire, [once, reject], 'soon withdrawn', requestId);
@@ -110,16 +111,16 @@ export const scenarios = {
     },
   },
   ignores_cancel: {
-    does: 'has a turn that never ends, not even after session/cancel',
-    deaf: true,
+    description: 'has a turn that never ends, not even after session/cancel',
+    ignores_cancel: true,
     turn: endless,
   },
   slow: {
-    does: 'has a turn that lasts until it is cancelled',
+    description: 'has a turn that lasts until it is cancelled',
     turn: endless,
   },
   flood: {
-    does: 'sends [10000] updates in a turn, as fast as it can',
+    description: 'sends [10000] updates in a turn, as fast as it can',
     turn: async (wire, count = '10000') => {
       for (let n = 1; n <= Number(count) && !wire.cancelled; n++) {
         wire.sendText(`${n} `);
@@ -129,7 +130,7 @@ export const scenarios = {
     },
   },
   long_line: {
-    does: 'sends one frame of [2097152] bytes in a turn',
+    description: 'sends one frame of [2097152] bytes in a turn',
     turn: async (wire, bytes = '2097152') => {
       const text = (chars: number) => ({ type: 'text', text: 'x'.repeat(chars) });
       const frame = (chars: number) =>
@@ -146,14 +147,14 @@ export const scenarios = {
     },
   },
   half_frame: {
-    does: 'writes half a frame in a turn, and exits with code 1',
+    description: 'writes half a frame in a turn, and exits with code 1',
     turn: async (wire) => {
       wire.write('{"jsonrpc":"2.0","method":"session/upd');
       process.exit(1);
     },
   },
   crash_in_turn: {
-    does: 'is killed in the middle of a turn',
+    description: 'is killed in the middle of a turn',
     turn: async (wire) => {
       wire.sendText('These are my last');
       process.kill(process.pid, 'SIGKILL');
@@ -161,23 +162,23 @@ export const scenarios = {
     },
   },
   v2_only: {
-    does: 'supports only version 2 of the protocol',
+    description: 'supports only version 2 of the protocol',
     initialize: { protocolVersion: 2 },
   },
   auth: {
-    does: 'opens no session until the user has signed in',
+    description: 'opens no session until the user has signed in',
     initialize: { authMethods: [{ id: 'test-sign-in', name: 'Sign in' }] },
-    refuses: (wire) => (wire.signed_in ? null : { code: -32000, message: 'Authentication required' }),
+    rejectSession: (wire) => (wire.signed_in ? null : { code: -32000, message: 'Authentication required' }),
   },
   load_fails: {
-    does: 'offers to load sessions, but refuses to do so',
+    description: 'offers to load sessions, but refuses to do so',
     initialize: { agentCapabilities: { loadSession: true } },
-    refuses: (_wire, method) =>
+    rejectSession: (_wire, method) =>
       method === 'session/load' ? { code: -32603, message: 'No previous sessions' } : null,
   },
   banners: {
-    does: 'prints lines that are not frames, before and between its frames',
-    starts: (wire) => wire.write('Loading the model...\n\n'),
+    description: 'prints lines that are not frames, before and between its frames',
+    onStart: (wire) => wire.write('Loading the model...\n\n'),
     turn: async (wire) => {
       wire.write('a line of text\n');
       wire.sendText('one ');
@@ -187,7 +188,7 @@ export const scenarios = {
     },
   },
   answers_nothing: {
-    does: 'answers requests that nobody sent',
+    description: 'answers requests that nobody sent',
     turn: async (wire) => {
       for (const id of ['nobody-sent-this', 4_711, null]) wire.send({ id, result: {} });
       wire.send({ id: 'nor-this', error: { code: -32603, message: 'Internal error' } });
@@ -195,7 +196,8 @@ export const scenarios = {
     },
   },
   unknown_kinds: {
-    does: 'sends notifications, updates and requests that a client may not know, and reports the answers',
+    description:
+      'sends notifications, updates and requests that a client may not know, and reports the answers',
     turn: async (wire) => {
       wire.send({ method: '_made_up/notification', params: { sessionId: wire.session_id } });
       wire.update({ sessionUpdate: 'made_up_update', anything: [1, 2, 3] });
@@ -210,18 +212,20 @@ export const scenarios = {
     },
   },
   elicits: {
-    does: 'asks for input with the parameters in [JSON or @file], by default with a form, reports a URL as complete, and reports the answer',
-    turn: async (wire, params = JSON.stringify(askedForm)) => {
+    description:
+      'asks for input with the parameters in [JSON or @file], by default with a form, reports a URL as complete, and reports the answer',
+    turn: async (wire, params = JSON.stringify(elicitationForm)) => {
       const json = params.startsWith('@') ? await readFile(params.slice(1), 'utf8') : params;
-      const asked = JSON.parse(json) as Json;
-      const answer = await wire.request('elicitation/create', asked);
-      const { elicitationId } = asked;
+      const request = JSON.parse(json) as Json;
+      const answer = await wire.request('elicitation/create', request);
+      const { elicitationId } = request;
       if (elicitationId) wire.send({ method: 'elicitation/complete', params: { elicitationId } });
       return quote(wire, [answer]);
     },
   },
-  tells: {
-    does: 'sends the updates in [a JSON list], one turn per prompt; an update with options is a permission request, and one with sleep is a pause',
+  sends_updates: {
+    description:
+      'sends the updates in [a JSON list], one turn per prompt; an update with options is a permission request, and one with sleep is a pause',
     turn: async (wire, list = '[]') => {
       const turns = JSON.parse(list) as Json[][];
       for (const one of turns[turns_sent++ % turns.length] ?? []) {
@@ -233,21 +237,23 @@ export const scenarios = {
     },
   },
   writes: {
-    does: 'writes the lines of [a file] unchanged, with its session id for SESSION, and waits until the turn is cancelled',
+    description:
+      'writes the lines of [a file] unchanged, with its session id for SESSION, and waits until the turn is cancelled',
     turn: async (wire, path = '/dev/null') => {
       wire.write(readFileSync(path, 'utf8').replaceAll('SESSION', wire.session_id));
       return new Promise(() => {});
     },
   },
   calls: {
-    does: 'runs [a command] in every turn, and sends its output as a message',
+    description: 'runs [a command] in every turn, and sends its output as a message',
     turn: async (wire, command = 'true') => {
       wire.sendText((await execute(command)).stdout);
       return 'end_turn';
     },
   },
   subagents: {
-    does: 'delegates to a sub-agent [explorer] with its own session and mode, which also delegates, and asks for permission',
+    description:
+      'delegates to a sub-agent [explorer] with its own session and mode, which also delegates, and asks for permission',
     turn: async (wire, title = 'explorer') => {
       const announce = (sessionId: string, fields: Json, parent?: string) =>
         wire.update({ sessionUpdate: 'subagent_update', sessionId, ...fields }, parent);
@@ -272,7 +278,8 @@ export const scenarios = {
     },
   },
   subagent_calls: {
-    does: 'delegates with a tool call, whose id is in the calls, messages and requests of its sub-agent',
+    description:
+      'delegates with a tool call, whose id is in the calls, messages and requests of its sub-agent',
     turn: async (wire) => {
       const launch = { toolCallId: 'task-1', title: 'Find the failing test', kind: 'think' };
       wire.update({ sessionUpdate: 'tool_call', ...launch, status: 'pending' });
@@ -293,7 +300,7 @@ export const scenarios = {
     },
   },
   numbers: {
-    does: 'sends frames whose bytes change when they are parsed and written again',
+    description: 'sends frames whose bytes change when they are parsed and written again',
     turn: async (wire) => {
       for (const frame of oddFrames(wire.session_id)) wire.write(`${frame}\n`);
       return 'end_turn';
@@ -329,13 +336,13 @@ function ask(wire: Wire, options: Json[], title: string, id?: RpcId, more: Json 
 
 /** Sends the answers as a message; returns the resulting stop reason. */
 function quote(wire: Wire, answers: Answer[]): string {
-  const words = answers.map(({ result, error }) => {
+  const outcomes = answers.map(({ result, error }) => {
     if (error) return `error ${error.code}`;
     const { optionId, outcome } = (result?.outcome ?? {}) as Json;
     return String(optionId ?? outcome ?? JSON.stringify(result));
   });
-  wire.sendText(`answered: ${words.join(', ')}`);
-  return words.includes('cancelled') ? 'cancelled' : 'end_turn';
+  wire.sendText(`answered: ${outcomes.join(', ')}`);
+  return outcomes.includes('cancelled') ? 'cancelled' : 'end_turn';
 }
 
 function endless(wire: Wire): Promise<string> {

@@ -30,7 +30,7 @@ const options = [
   { optionId: 'allow', name: 'Allow', kind: 'allow_once' as const },
   { optionId: 'reject', name: 'Reject', kind: 'reject_once' as const },
 ];
-const text = (words: string) => ({ type: 'text' as const, text: words });
+const text = (content: string) => ({ type: 'text' as const, text: content });
 
 let signed_in = process.argv[2] !== 'signs_in';
 let mode = 'auto';
@@ -50,8 +50,8 @@ class Turn {
     return this.#client.notify(methods.client.session.update, { sessionId: this.#sessionId, update });
   }
 
-  sendText(words: string, messageId: string = randomUUID()): Promise<void> {
-    return this.notify({ sessionUpdate: 'agent_message_chunk', messageId, content: text(words) });
+  sendText(content: string, messageId: string = randomUUID()): Promise<void> {
+    return this.notify({ sessionUpdate: 'agent_message_chunk', messageId, content: text(content) });
   }
 
   run(): Promise<void> {
@@ -66,15 +66,15 @@ class Turn {
     return this.notify({ sessionUpdate: 'state_update', state: 'idle', stopReason: 'cancelled' });
   }
 
-  async ask(subject: RequestPermissionSubject): Promise<RequestPermissionResponse['outcome']> {
+  async requestPermission(subject: RequestPermissionSubject): Promise<RequestPermissionResponse['outcome']> {
     const params = {
       sessionId: this.#sessionId,
       ...{ title: 'Change the configuration?', description: 'It turns debugging on.' },
       ...{ subject, options },
     };
-    const asked = this.#client.request(methods.client.session.requestPermission, params);
+    const answer = this.#client.request(methods.client.session.requestPermission, params);
     await this.notify({ sessionUpdate: 'state_update', state: 'requires_action' });
-    const { outcome } = await asked;
+    const { outcome } = await answer;
     return outcome;
   }
 }
@@ -93,7 +93,7 @@ const turns: Record<string, (turn: Turn) => Promise<void>> = {
     const data = Buffer.from('{ "debug": false }\n').toString('base64');
     await turn.notify({ sessionUpdate: 'terminal_output_chunk', terminalId: 't', data });
     await turn.notify({ sessionUpdate: 'terminal_update', terminalId: 't', exitStatus: { exitCode: 0 } });
-    // A command that only reads does not count as an act.
+    // A command that only reads does not count as a change.
     const rawInput = { command: 'cat config.json' };
     await turn.notify({
       sessionUpdate: 'tool_call_update',
@@ -105,7 +105,7 @@ const turns: Record<string, (turn: Turn) => Promise<void>> = {
     const changes = [{ operation: 'modify' as const, path: `${process.cwd()}/config.json` }];
     const diff = { type: 'diff' as const, changes, patch: { format: 'git_patch' as const, text: PATCH } };
     const toolCall = { ...edit, status: 'pending' as const, content: [diff] };
-    const outcome = await turn.ask({ type: 'tool_call', toolCall });
+    const outcome = await turn.requestPermission({ type: 'tool_call', toolCall });
     if (outcome.outcome === 'cancelled') return;
     await turn.run();
     const allowed = outcome.outcome === 'selected' && outcome.optionId === 'allow';
@@ -126,16 +126,16 @@ const turns: Record<string, (turn: Turn) => Promise<void>> = {
   later: async (turn) => {
     await turn.end();
     await turn.run();
-    await turn.sendText('I go on by myself.');
+    await turn.sendText('I continue without a prompt.');
   },
 };
 
-async function work(turn: Turn, words: string): Promise<void> {
+async function runTurn(turn: Turn, prompt: string): Promise<void> {
   cancel = () => void turn.cancelled();
   await turn.run();
-  const named = turns[words];
+  const named = turns[prompt];
   if (named) return named(turn);
-  await turn.sendText(`You said: ${words}`);
+  await turn.sendText(`You said: ${prompt}`);
   await turn.end();
 }
 
@@ -185,7 +185,7 @@ const connection = agent({ name: 'v2' })
     const turn = new Turn(client, params.sessionId);
     await turn.notify({ sessionUpdate: 'user_message', messageId, content: params.prompt });
     const [first] = params.prompt;
-    setImmediate(() => void work(turn, first?.type === 'text' ? String(first.text) : ''));
+    setImmediate(() => void runTurn(turn, first?.type === 'text' ? String(first.text) : ''));
     return { messageId };
   })
   .onNotification(methods.agent.session.cancel, () => cancel())

@@ -18,7 +18,7 @@ export class Wire {
   /** The current turn was cancelled. */
   cancelled = false;
   readonly #waiting = new Map<RpcId, ((answer: Answer) => void)[]>();
-  #asked = 0;
+  #requests_sent = 0;
 
   write(text: string): void {
     const bytes = Buffer.from(text);
@@ -38,7 +38,7 @@ export class Wire {
   }
 
   newId(): RpcId {
-    return `agent-${++this.#asked}`;
+    return `agent-${++this.#requests_sent}`;
   }
 
   /** Resolves with the next answer to `id`. Never resolves if the turn is cancelled first. */
@@ -47,7 +47,7 @@ export class Wire {
     return new Promise((resolve) => this.#waiting.set(id, [...(this.#waiting.get(id) ?? []), resolve]));
   }
 
-  answered(id: RpcId, answer: Answer): void {
+  resolveRequest(id: RpcId, answer: Answer): void {
     this.#waiting.get(id)?.shift()?.(answer);
   }
 

@@ -1,6 +1,5 @@
 /**
- * Actors of the team `x` with one open run, and the methods that they call, with the database of a test. The effects of runs are
- * not carried out.
+ * The actor methods, with a test's database, the team `x` and one open run of it. The effects of runs are not carried out.
  */
 import { silentLog } from '../base/log.ts';
 import { Feed } from '../events/feed.ts';
@@ -34,8 +33,8 @@ export interface ActorsFixture {
   sessions: Map<string, number>;
   /** Calls with the token of the member's session. */
   as(member: string, method: ActorMethod, params?: object, node_id?: string): Promise<unknown>;
-  /** Calls with the shared secret. */
-  holder(method: ActorMethod, params?: object): Promise<unknown>;
+  /** Calls with a token that is signed with the shared secret, as from outside a session. */
+  withSharedSecret(method: ActorMethod, params?: object): Promise<unknown>;
   close(): Promise<void>;
 }
 
@@ -80,7 +79,7 @@ export async function openActorsFixture(
     ...{ fixture, actors, rows, sessions },
     as: (member, method, params = {}, node_id = 'main') =>
       actors.call({ method, params, token: session_tokens.of(`ses_${member}`), node_id }),
-    holder: async (method, params = {}) => {
+    withSharedSecret: async (method, params = {}) => {
       const token = await mintToken(settings, '', clock, { kind: 'actor' });
       return actors.call({ method, params, token, node_id: 'main' });
     },

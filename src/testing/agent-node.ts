@@ -31,7 +31,7 @@ export interface AgentNodeOptions {
   /** The plane connects to the node through the test's proxy. */
   proxied?: boolean;
   /** A network namespace in which the node runs, and its address there. */
-  at?: { netns: string; host: string };
+  network?: { netns: string; host: string };
   /** The `svc` to run; absent: the one in this source tree. */
   program?: string;
   /** Fields of the registration. */
@@ -47,7 +47,7 @@ export class TestAgentNode {
   readonly port: number;
   readonly proxy: FlakyProxy | null;
   readonly #env: Record<string, string>;
-  readonly #at: AgentNodeOptions['at'];
+  readonly #network: AgentNodeOptions['network'];
   readonly #program: string;
   #plane: TestPlane;
   #process: ChildProcess | null = null;
@@ -70,7 +70,7 @@ export class TestAgentNode {
     this.port = port;
     this.proxy = proxy;
     this.#env = options.env ?? {};
-    this.#at = options.at;
+    this.#network = options.network;
     this.#program = options.program ?? SVC;
   }
 
@@ -107,7 +107,7 @@ export class TestAgentNode {
   }
 
   get #host(): string {
-    return this.#at?.host ?? '127.0.0.1';
+    return this.#network?.host ?? '127.0.0.1';
   }
 
   get isRunning(): boolean {
@@ -142,7 +142,7 @@ export class TestAgentNode {
 
   /** Resolves when the node listens; rejects with its output if it exits before. */
   async start(more: Record<string, string> = {}): Promise<void> {
-    const netns = this.#at ? ['ip', 'netns', 'exec', this.#at.netns] : [];
+    const netns = this.#network ? ['ip', 'netns', 'exec', this.#network.netns] : [];
     const [command, ...argv] = [...netns, this.#program, 'serve'];
     const child = spawn(command!, argv, {
       cwd: this.folder,

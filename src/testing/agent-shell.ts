@@ -1,4 +1,4 @@
-/** Runs scripts of a test in the environment of an agent's session. */
+/** Runs shell scripts of a test inside an agent's session. */
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../base/async.ts';
@@ -12,13 +12,13 @@ while [ ! -e stop ]; do
   if [ -e "$n" ]; then sh "$n" >"$n.out" 2>&1; echo $? >"$n.tmp"; mv "$n.tmp" "$n.exit"; n=$((n + 1)); else sleep 0.1; fi
 done`;
 
-/** After this time, a script reports what it has printed, because a test that runs out of time does not. */
+/** The time limit for a script. Its error shows the output so far, which the error of a test timeout would not. */
 const SCRIPT_MS_MAX = 100_000;
 
 export interface ShellResult {
   /** stdout and stderr, without trailing white space. */
-  said: string;
-  exit: number;
+  output: string;
+  exit_code: number;
 }
 
 export class AgentShell {
@@ -29,8 +29,8 @@ export class AgentShell {
     this.workdir = workdir;
   }
 
-  /** Runs a script in the agent's session and waits for it. */
-  async tell(script: string): Promise<ShellResult> {
+  /** Runs a script in the agent's session and waits until it exits. Rejects after `SCRIPT_MS_MAX`. */
+  async run(script: string): Promise<ShellResult> {
     const path = join(this.workdir, String(++this.#count));
     await writeFile(`${path}.new`, script);
     await rename(`${path}.new`, path);
@@ -38,14 +38,14 @@ export class AgentShell {
     for (;;) {
       const exit = await readFile(`${path}.exit`, 'utf8').catch(() => null);
       if (exit !== null)
-        return { said: (await readFile(`${path}.out`, 'utf8')).trimEnd(), exit: Number(exit) };
+        return { output: (await readFile(`${path}.out`, 'utf8')).trimEnd(), exit_code: Number(exit) };
       if (performance.now() > until_ms) throw new Error(await this.#describe(path, script));
       await sleep(50);
     }
   }
 
   async #describe(path: string, script: string): Promise<string> {
-    const output = await readFile(`${path}.out`, 'utf8').catch(() => 'nothing, and it has not started');
+    const output = await readFile(`${path}.out`, 'utf8').catch(() => 'nothing; it has not started');
     return `the session has not finished this script in ${SCRIPT_MS_MAX} ms: ${script}\nIt printed: ${output}`;
   }
 

@@ -104,7 +104,7 @@ const method = fc.constantFrom(
   ...Object.values(AGENT_METHODS),
   ...Object.values(CLIENT_METHODS),
   ...Object.values(PROTOCOL_METHODS),
-  'never/heard_of',
+  'unknown/method',
 );
 const error = fc.record({ code: fc.constantFrom(-32000, -32601, 0), message: fc.string() });
 

@@ -1,6 +1,6 @@
 /**
- * A machine for tests of attacks: the real program with confined agents, an honest operator, and two users, one of them
- * hostile. Its folders are outside the system's folder for temporary files, which is empty in a sandbox.
+ * The environment of the attack tests: the real program with confined agents, and two users, of whom alice is hostile. Its
+ * folders are outside the system's temporary folder, which is empty in a sandbox.
  */
 import { execFileSync } from 'node:child_process';
 import { chmod, chown, mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
@@ -80,11 +80,11 @@ export class AttackFixture {
     more: Record<string, string> = {},
     program?: string,
   ): Promise<AttackFixture> {
-    const above = process.getuid?.() === 0 ? '/srv' : homedir();
-    const base = await realpath(await mkdtemp(join(above, 'svc-attacks-')));
+    const parent = process.getuid?.() === 0 ? '/srv' : homedir();
+    const base = await realpath(await mkdtemp(join(parent, 'svc-attacks-')));
     await chmod(base, 0o711);
     const user = mode.run_as ? await findUser(directExec, 'nobody') : null;
-    const [repos, home, runtime, trees] = (await Promise.all(
+    const [repos, home, runtime, worktrees] = (await Promise.all(
       ['repos', 'home', 'run', 'trees'].map(async (name) => {
         await mkdir(join(base, name), { mode: 0o755 });
         return join(base, name);
@@ -96,7 +96,7 @@ export class AttackFixture {
       SVC_WORKTREE_REPO_ROOTS: repos,
       ...(mode.sandbox && { SVC_AGENTS_SANDBOX: 'bwrap' }),
       ...(mode.run_as && { SVC_AGENTS_RUN_AS: 'nobody' }),
-      SVC_WORKTREE_DEFAULT_ROOT: trees,
+      SVC_WORKTREE_DEFAULT_ROOT: worktrees,
       ...more,
     };
     const env = { ...WITH_NODES, ...(mode.remote ? {} : confined) };
@@ -158,10 +158,11 @@ export class AttackFixture {
   async run(command: string | string[], more: Parameters<AttackFixture['start']>[1] = {}): Promise<string> {
     const agent = await this.start(command, more);
     await this.plane.finished(agent.id);
-    return this.printed(agent.id);
+    return this.outputOf(agent.id);
   }
 
-  async printed(agent_id: string): Promise<string> {
+  /** The agent's stdout, followed by its stderr. */
+  async outputOf(agent_id: string): Promise<string> {
     const [out, err] = await Promise.all(
       (['stdout', 'stderr'] as const).map((stream) => this.plane.output(agent_id, { stream })),
     );

@@ -92,11 +92,11 @@ export class Authenticator {
   }
 
   #client(type: string, challenge: string, forged: Forgery): Buffer {
-    const said = { type, challenge, origin: this.#origin, crossOrigin: false };
+    const fields = { type, challenge, origin: this.#origin, crossOrigin: false };
     const { origin, type: other_type, challenge: other_challenge, client } = forged;
     return Buffer.from(
       JSON.stringify({
-        ...said,
+        ...fields,
         ...(origin !== undefined && { origin }),
         ...(other_type !== undefined && { type: other_type }),
         ...(other_challenge !== undefined && { challenge: other_challenge }),
@@ -108,8 +108,12 @@ export class Authenticator {
   #head(rp_id: string, flags: number, forged: Forgery): Buffer {
     const counter = Buffer.alloc(4);
     counter.writeUInt32BE(forged.counter ?? this.counter);
-    const of_rp = hash('sha256', forged.rp_id ?? rp_id, 'buffer');
-    return Buffer.concat([of_rp, Buffer.from([flags | (forged.flags ?? PRESENT_AND_VERIFIED)]), counter]);
+    const rp_id_hash = hash('sha256', forged.rp_id ?? rp_id, 'buffer');
+    return Buffer.concat([
+      rp_id_hash,
+      Buffer.from([flags | (forged.flags ?? PRESENT_AND_VERIFIED)]),
+      counter,
+    ]);
   }
 }
 
@@ -145,9 +149,9 @@ function newKey(algorithm: Algorithm, claimed?: number): { key: KeyObject; cose:
       [-2, bytes('e')],
     ],
   };
-  const said = new Map(cose[algorithm]());
-  if (claimed !== undefined) said.set(3, claimed);
-  return { key: privateKey, cose: cbor(said) };
+  const fields = new Map(cose[algorithm]());
+  if (claimed !== undefined) fields.set(3, claimed);
+  return { key: privateKey, cose: cbor(fields) };
 }
 
 function keyPair(algorithm: Algorithm) {

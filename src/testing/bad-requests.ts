@@ -35,8 +35,8 @@ export function unclearRequests(token: string): UnclearRequest[] {
       lines: [...begin, 'Content-Type: application/json', 'Transfer-Encoding: chunked'],
       body: 'zz\r\n',
     },
-    { name: 'no HTTP at all', lines: ['hello'], body: '' },
-    { name: 'another version', lines: ['GET /api/me HTTP/9.9', 'Host: HOST', auth], body: '' },
+    { name: 'not HTTP', lines: ['hello'], body: '' },
+    { name: 'an unknown HTTP version', lines: ['GET /api/me HTTP/9.9', 'Host: HOST', auth], body: '' },
     { name: 'bare line feeds', lines: ['GET /api/me HTTP/1.1', 'Host: HOST', auth], body: '', end: '\n' },
   ];
 }

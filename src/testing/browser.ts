@@ -1,6 +1,6 @@
 /**
  * A real browser for tests: Chromium with the screen of a desktop or a phone, pages that record the browser's errors, and
- * signing in without the form. Without Chromium, tests are skipped, except in CI, which installs it.
+ * sign-in without the form. Without Chromium, tests are skipped, except in CI, where Chromium is always installed.
  */
 import { existsSync } from 'node:fs';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
@@ -27,7 +27,7 @@ const DAY_MS = 86_400_000;
 const REPORT_VIOLATIONS = `document.addEventListener('securitypolicyviolation', (event) =>
   console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI))`;
 
-export interface WatchedOptions {
+export interface WatchedPageOptions {
   screen?: keyof typeof screens;
   colour_scheme?: 'light' | 'dark';
   /** Additional headers of every request. */
@@ -37,16 +37,16 @@ export interface WatchedOptions {
 }
 
 /** A page in a separate context, so that pages do not share storage. `page.context()` opens more pages with the same storage. */
-export interface Watched {
+export interface WatchedPage {
   page: Page;
   /** Errors that the browser reported: script errors, and violations of the content security policy. */
-  complaints: string[];
+  errors: string[];
   /** URLs of requests to other origins. */
-  elsewhere: string[];
+  foreign_requests: string[];
 }
 
 export interface TestBrowser {
-  open(plane: TestPlane, options?: WatchedOptions): Promise<Watched>;
+  open(plane: TestPlane, options?: WatchedPageOptions): Promise<WatchedPage>;
   close(): Promise<void>;
 }
 
@@ -61,7 +61,11 @@ export async function openBrowser({ full = false } = {}): Promise<TestBrowser> {
   };
 }
 
-async function openWatched(browser: Browser, plane: TestPlane, options: WatchedOptions): Promise<Watched> {
+async function openWatched(
+  browser: Browser,
+  plane: TestPlane,
+  options: WatchedPageOptions,
+): Promise<WatchedPage> {
   const { screen = 'desk', colour_scheme = 'light', headers = {}, service_worker = false } = options;
   const context = await browser.newContext({
     ...screens[screen],
@@ -69,19 +73,20 @@ async function openWatched(browser: Browser, plane: TestPlane, options: WatchedO
     extraHTTPHeaders: headers,
     serviceWorkers: service_worker ? 'allow' : 'block',
   });
-  const complaints: string[] = [];
-  const elsewhere: string[] = [];
+  const errors: string[] = [];
+  const foreign_requests: string[] = [];
   // Events of the whole context include those of its other pages and its workers.
-  context.on('weberror', (error) => complaints.push(String(error.error())));
+  context.on('weberror', (error) => errors.push(String(error.error())));
   context.on('console', (message) => {
-    if (message.type() === 'error') complaints.push(`${message.text()} ${message.location().url}`.trim());
+    if (message.type() === 'error') errors.push(`${message.text()} ${message.location().url}`.trim());
   });
   context.on('request', (request) => {
     const { origin, protocol } = new URL(request.url());
-    if (protocol !== 'data:' && protocol !== 'blob:' && origin !== plane.url) elsewhere.push(request.url());
+    if (protocol !== 'data:' && protocol !== 'blob:' && origin !== plane.url)
+      foreign_requests.push(request.url());
   });
   await context.addInitScript(REPORT_VIOLATIONS);
-  return { page: await context.newPage(), complaints, elsewhere };
+  return { page: await context.newPage(), errors, foreign_requests };
 }
 
 /** Stores a session in the browser, by default root's, as after a sign-in. Afterwards, open any page of the UI. */
@@ -92,7 +97,7 @@ export async function signIn(
 ): Promise<void> {
   const { id, username, role, created_at } = await new Client({ url: plane.url, token }).call('getMe');
   const session = { token, expires_at: Date.now() + DAY_MS, user: { id, username, role, created_at } };
-  // A page that is not on the server, to get access to the storage of the origin.
+  // A page that the test serves instead of the plane, to get access to the storage of the origin.
   const url = `${origin}/before`;
   const body = '<link rel="icon" href="data:,">';
   await page.route(url, (route) => route.fulfill({ contentType: 'text/html', body }));

@@ -4,7 +4,7 @@ import type { Context, Io, Local } from '../cli/context.ts';
 import { runCli } from '../cli/main.ts';
 import { configKeys } from '../core/config.ts';
 
-export interface Ran {
+export interface RunResult {
   code: number;
   stdout: string;
   stderr: string;
@@ -25,8 +25,8 @@ export interface RunOptions {
   onStderr?: (text: string) => void;
 }
 
-export async function run(argv: string[], options: RunOptions): Promise<Ran> {
-  const ran: Ran = { code: -1, stdout: '', stderr: '' };
+export async function run(argv: string[], options: RunOptions): Promise<RunResult> {
+  const result: RunResult = { code: -1, stdout: '', stderr: '' };
   const typed = [...(options.typed ?? [])];
   const stdin: Io['stdin'] = new PassThrough();
   if (options.typed) {
@@ -41,10 +41,11 @@ export async function run(argv: string[], options: RunOptions): Promise<Ran> {
     const stream: Io['stdout'] = new PassThrough();
     stream.isTTY = tty;
     stream.on('data', (chunk: Buffer) => {
-      ran[name] += chunk.toString();
+      result[name] += chunk.toString();
       options[name === 'stdout' ? 'onStdout' : 'onStderr']?.(chunk.toString());
-      const asked = name === 'stderr' && /: $/.test(chunk.toString());
-      if (asked && typed.length > 0) setImmediate(() => (stdin as PassThrough).write(`${typed.shift()}\r`));
+      const prompted = name === 'stderr' && /: $/.test(chunk.toString());
+      if (prompted && typed.length > 0)
+        setImmediate(() => (stdin as PassThrough).write(`${typed.shift()}\r`));
     });
     return stream;
   };
@@ -58,14 +59,14 @@ export async function run(argv: string[], options: RunOptions): Promise<Ran> {
     signal: options.signal ?? new AbortController().signal,
   };
   const context: Context = { io, local: { ...fakeLocal(options.home), ...options.local } };
-  ran.code = await runCli(argv, context);
+  result.code = await runCli(argv, context);
   await new Promise((resolve) => setImmediate(resolve));
-  return ran;
+  return result;
 }
 
-/** A machine on which nothing is running or configured. */
+/** A machine without a running service or a configuration. */
 function fakeLocal(home: string): Local {
-  const refuse = () => Promise.reject(new Error('not in this test'));
+  const refuse = () => Promise.reject(new Error('not available in this test'));
   return {
     version: '0.0.0',
     defaultConfigFile: () => `${home}/config.toml`,

@@ -93,6 +93,7 @@ export class Conversation {
     return this.events.map((event) => chunkOf(event)).join('');
   }
 
+  /** Waits until the agent has this activity. */
   async until(activity: Agent['activity']): Promise<void> {
     while ((await this.get()).activity !== activity) await sleep(20);
   }
@@ -116,7 +117,7 @@ export class Conversation {
   }
 
   /** Waits until no prompt is queued and no turn is in progress. */
-  async silence(): Promise<void> {
+  async untilIdle(): Promise<void> {
     while ((await this.prompts()).length > 0) await sleep(20);
   }
 
@@ -177,7 +178,7 @@ export class Conversation {
   }
 
   /** Waits for a pending elicitation. */
-  async elicited(): Promise<Elicitation> {
+  async pendingElicitation(): Promise<Elicitation> {
     for (;;) {
       const found = (await this.elicitations()).find(({ status }) => status === 'pending');
       if (found) return found;
@@ -205,7 +206,7 @@ export class Conversation {
   async expectSameState(): Promise<void> {
     const { last_seq, session_id } = await this.get();
     while (Number(this.history.events.at(-1)?.id ?? 0) < last_seq) await sleep(20);
-    expect(this.history.flaw()).toBeNull();
+    expect(this.history.sequenceError()).toBeNull();
     const log = this.events;
     const reader = openReader({ kind: 'sqlite', path: join(this.#plane.data_dir, DATABASE_FILE) });
     try {
@@ -222,12 +223,12 @@ export class Conversation {
     const frames = await this.#frames(last_seq);
     if (out) {
       // The beginning of a long spool is freed.
-      const [said, kept] = [
+      const [logged, kept_bytes] = [
         bytesOf(frames, session_id!, 'from_agent'),
         Math.min(out.length, SPOOL_KEPT_BYTES),
       ];
-      expect(said.length).toBe(out.length);
-      expect(said.subarray(-kept).equals(out.subarray(-kept))).toBe(true);
+      expect(logged.length).toBe(out.length);
+      expect(logged.subarray(-kept_bytes).equals(out.subarray(-kept_bytes))).toBe(true);
     }
     if (stdin) expect(bytesOf(frames, session_id!, 'to_agent').toString()).toBe(stdin.toString());
   }
@@ -269,8 +270,8 @@ interface RawEvent {
 
 function rawEvent(json: string): RawEvent {
   const record = JSON.parse(json) as EventRecord;
-  const shown = record.type === 'acp_event' && record.truncated !== true;
-  return { record, payload: shown ? json.slice(json.indexOf('"payload":') + 10, -1) : null };
+  const has_payload = record.type === 'acp_event' && record.truncated !== true;
+  return { record, payload: has_payload ? json.slice(json.indexOf('"payload":') + 10, -1) : null };
 }
 
 /** The bytes of a session's stdout or stdin, according to its events. */
@@ -291,15 +292,15 @@ function chunkOf({ payload }: EventRecord): string {
   return String((update.content as { text?: unknown } | undefined)?.text ?? '');
 }
 
-/** Repeats a call until it is answered, because the plane may be restarting. */
+/** Repeats a call while the plane is unreachable or unavailable, because it may be restarting. */
 export async function retryWhileUnreachable<T>(call: () => Promise<T>): Promise<T> {
   for (;;) {
     try {
       return await call();
     } catch (error) {
-      const passing =
+      const is_temporary =
         error instanceof Unreachable || (error instanceof Problem && error.kind === 'unavailable');
-      if (!passing) throw error;
+      if (!is_temporary) throw error;
       await sleep(20);
     }
   }

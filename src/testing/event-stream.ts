@@ -1,17 +1,17 @@
-/** A server that answers requests for an agent's event stream with frames from the test. */
+/** A fake service whose event streams a test scripts, for tests of clients. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Agent } from '../features/agents/rules.ts';
 
-/** Opens a server that interrupts its streams: each connection gets the next piece, which ends or breaks the connection. */
+/** Opens the server. The connection with index n calls `pieces[n]`, which sends frames and ends or breaks the connection. */
 export async function openStream(agent: Agent, pieces: ((response: ServerResponse) => void)[]) {
-  const asked: IncomingMessage[] = [];
+  const requests: IncomingMessage[] = [];
   const server = createServer((request, response) => {
     if (request.url!.includes('/events')) {
-      asked.push(request);
+      requests.push(request);
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write('retry: 1000\n\n');
-      (pieces[asked.length - 1] ?? ((last) => last.end()))(response);
+      (pieces[requests.length - 1] ?? ((last) => last.end()))(response);
       return;
     }
     response.setHeader('content-type', 'application/json');
@@ -23,7 +23,7 @@ export async function openStream(agent: Agent, pieces: ((response: ServerRespons
     server.closeAllConnections();
     return new Promise((resolve) => server.close(resolve));
   };
-  return { env: { SVC_URL: url, SVC_TOKEN: 't' }, asked, close };
+  return { env: { SVC_URL: url, SVC_TOKEN: 't' }, requests, close };
 }
 
 export function frame(seq: number, fields: Record<string, unknown>): string {

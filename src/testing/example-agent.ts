@@ -5,15 +5,15 @@ import { expect } from 'vitest';
 import type { EventRecord } from '../core/event.ts';
 import type { Conversation } from './conversation.ts';
 
-/** It waits a second at each step; this makes it 20 times faster. */
-const hurry = 'data:text/javascript,const s=setTimeout;globalThis.setTimeout=(f,ms,...a)=>s(f,ms/20,...a)';
+/** Makes its timers 20 times faster, because it waits a second at each step. */
+const SPEED_UP = 'data:text/javascript,const s=setTimeout;globalThis.setTimeout=(f,ms,...a)=>s(f,ms/20,...a)';
 const program = join(createRequire(import.meta.url).resolve('acp-example'), '../examples/agent.js');
 
-/** The command that runs it. */
-export const EXAMPLE_AGENT = [process.execPath, '--import', hurry, program];
+/** The argv of the example agent. */
+export const EXAMPLE_AGENT = [process.execPath, '--import', SPEED_UP, program];
 
 /** All messages of its turn in both directions, if the permission is granted. */
-const WHOLE = [
+const FULL_TURN = [
   'to_agent initialize',
   'from_agent initialize: answer',
   'to_agent session/new',
@@ -26,10 +26,10 @@ const WHOLE = [
   'from_agent session/prompt: answer',
 ];
 
-/** Checks that its turn was the same as without any failures. */
-export async function expectWhole(conversation: Conversation): Promise<void> {
+/** Checks that its turn was complete, as if no failure had occurred. */
+export async function expectFullTurn(conversation: Conversation): Promise<void> {
   await conversation.expectSameState();
-  expect(outline(conversation.events)).toEqual(WHOLE);
+  expect(outline(conversation.events)).toEqual(FULL_TURN);
   expect(conversation.text).toMatch(/^I'll help you with that.* The changes have been applied\.$/);
   const [review, ...others] = await conversation.delivered();
   expect(others).toEqual([]);

@@ -4,13 +4,13 @@
  */
 export class FakeStreams {
   /** Every request for a stream, as `path?query#last-event-id`. */
-  readonly asked: string[] = [];
+  readonly requests: string[] = [];
   /** Requests get no answer. */
   is_down = false;
   /** The accepted tokens; null: all. */
   tokens: Set<string> | null = null;
   /** The number of bytes that readers have read, by path. */
-  readonly taken = new Map<string, number>();
+  readonly bytes_read = new Map<string, number>();
   readonly #logs = new Map<string, { first: number; head: number; wake: () => void; grown: Promise<void> }>();
   readonly #open = new Set<{ path: string; end: (how: 'cut' | 'end') => void }>();
 
@@ -56,7 +56,9 @@ export class FakeStreams {
     const url = new URL(String(input));
     const headers = new Headers(init?.headers);
     const last = headers.get('last-event-id');
-    this.asked.push(`${url.pathname.slice('/api/'.length)}${url.search}${last === null ? '' : `#${last}`}`);
+    this.requests.push(
+      `${url.pathname.slice('/api/'.length)}${url.search}${last === null ? '' : `#${last}`}`,
+    );
     const token = headers.get('authorization')?.replace('Bearer ', '') ?? '';
     if (this.tokens?.has(token) === false) return refusal(401, 'invalid token');
     const log = this.#logs.get(url.pathname);
@@ -98,13 +100,13 @@ export class FakeStreams {
       },
     };
     this.#open.add(connection);
-    const send = (words: string) => {
-      this.taken.set(path, (this.taken.get(path) ?? 0) + words.length);
-      controller.enqueue(text.encode(words));
+    const send = (chunk: string) => {
+      this.bytes_read.set(path, (this.bytes_read.get(path) ?? 0) + chunk.length);
+      controller.enqueue(text.encode(chunk));
     };
     return new ReadableStream({
-      start: (given) => {
-        controller = given;
+      start: (opened) => {
+        controller = opened;
         signal?.addEventListener('abort', () => {
           this.#open.delete(connection);
           controller.error(signal.reason);
@@ -122,9 +124,9 @@ export class FakeStreams {
           send(errorOf(cursor, 'events_truncated'));
         } else {
           const to = Math.min(log.head, cursor + 20);
-          let words = '';
-          while (cursor < to) words += frameOf(path, ++cursor);
-          send(words);
+          let chunk = '';
+          while (cursor < to) chunk += frameOf(path, ++cursor);
+          send(chunk);
         }
       },
       cancel: () => {

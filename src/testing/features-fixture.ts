@@ -1,6 +1,6 @@
 /**
- * The features of a plane for tests, wired as in `main/plane.ts`, with a real database and a scripted node. For states that real
- * processes leave too quickly.
+ * The features of a plane for tests, wired as in `main/plane.ts`, with a real database and a scripted node, which can keep an
+ * agent in states that a real process leaves too quickly.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -82,7 +82,7 @@ export class FeaturesFixture {
   readonly feed: Feed;
   readonly node = new ScriptedNode();
   readonly secrets = new Secrets({ redact_env: () => true, actorToken: () => this.actor_token });
-  #served: Node | null = null;
+  #other_node: Node | null = null;
   #more: OpenMore | null = null;
   review_timeout_ms: number | null = null;
   acp_version = 1;
@@ -119,20 +119,20 @@ export class FeaturesFixture {
   }
 
   /**
-   * `served`: a node that takes the place of the scripted one. `kept`: the folder of an earlier fixture. `more`: opens a feature
-   * that comes after runs.
+   * `other_node`: replaces the scripted node. `existing_folder`: the folder of an earlier fixture. `more`: opens an additional
+   * feature after runs.
    */
   static async make(
-    served: Node | null = null,
-    kept: string | null = null,
+    other_node: Node | null = null,
+    existing_folder: string | null = null,
     more: OpenMore | null = null,
   ): Promise<FeaturesFixture> {
-    const folder = kept ?? (await mkdtemp(join(tmpdir(), 'svc-lives-')));
+    const folder = existing_folder ?? (await mkdtemp(join(tmpdir(), 'svc-features-')));
     const fixture = new FeaturesFixture(
       folder,
       await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }),
     );
-    fixture.#served = served;
+    fixture.#other_node = other_node;
     fixture.#more = more;
     await fixture.open();
     return fixture;
@@ -140,7 +140,7 @@ export class FeaturesFixture {
 
   async open(): Promise<void> {
     const { store, clock, log: events, feed } = this;
-    const node = this.#served ?? this.node;
+    const node = this.#other_node ?? this.node;
     const common = { store, clock, log: silentLog };
     const audit = new Audit(common);
     const key = new Uint8Array(32).fill(9);
@@ -228,9 +228,9 @@ export class FeaturesFixture {
     caller = ANA,
     options: { replace?: boolean } = {},
   ): Promise<Agent> {
-    const none = { argv: null, preset: null, worktree_repo: null, worktree_ref: null, env: {}, labels: {} };
-    const request = { ...none, name: 'a', command: 'true', workdir: this.folder, node_id: 'main' };
-    const usual = { worktree_mode: 'use_existing', protocol: 'auto', restart_policy: 'never' } as const;
+    const empty = { argv: null, preset: null, worktree_repo: null, worktree_ref: null, env: {}, labels: {} };
+    const request = { ...empty, name: 'a', command: 'true', workdir: this.folder, node_id: 'main' };
+    const defaults = { worktree_mode: 'use_existing', protocol: 'auto', restart_policy: 'never' } as const;
     const rest = {
       permission_mode: 'ask',
       stdin: false,
@@ -238,7 +238,7 @@ export class FeaturesFixture {
       prompt: null,
       start: false,
     } as const;
-    return this.agents.create(caller, { ...request, ...usual, ...rest, ...more }, key, options);
+    return this.agents.create(caller, { ...request, ...defaults, ...rest, ...more }, key, options);
   }
 
   get(agent_id: string): Promise<Agent> {
@@ -269,7 +269,7 @@ export class FeaturesFixture {
   }
 
   /** Advances the clock and runs the timers that are due. */
-  async pass(ms: number): Promise<void> {
+  async advanceClock(ms: number): Promise<void> {
     this.clock.advance(ms);
     // The scheduler sleeps by the real clock, so only a restart checks the timers.
     await this.close();

@@ -1,7 +1,7 @@
 /**
  * An unreliable network for tests: a TCP proxy on a free port of loopback that delays, slows, holds back or cuts connections.
- * `up` is the direction from the connecting side, `down` the one to it. Bytes that it holds back arrive later and in order, as
- * with TCP. It never changes or drops a byte of a connection that it does not cut.
+ * `up` is the direction from the client to the server, `down` the opposite one. Bytes that it holds back arrive later and in
+ * order, as with TCP. It never changes or drops a byte of a connection that it does not cut.
  */
 import { once } from 'node:events';
 import net, { type AddressInfo } from 'node:net';
@@ -23,7 +23,7 @@ const perfect: NetworkConditions = { cut_after_bytes: null, delay_ms: null, byte
 
 export class FlakyProxy {
   /** A change of `cut_after_bytes` affects new connections; the other fields also affect existing ones. */
-  weather: NetworkConditions = perfect;
+  conditions: NetworkConditions = perfect;
   /** The number of connections so far. */
   connections = 0;
   /** The number of connections that reached `cut_after_bytes`. */
@@ -31,7 +31,7 @@ export class FlakyProxy {
   /** The port to which new connections are forwarded. */
   target_port: number;
   readonly #server: net.Server;
-  readonly #pairs = new Set<() => void>();
+  readonly #cut_functions = new Set<() => void>();
   readonly #held = new Set<Direction>();
   readonly #wakes = new Set<Wake>();
 
@@ -65,13 +65,13 @@ export class FlakyProxy {
   }
 
   reset(): void {
-    this.weather = perfect;
+    this.conditions = perfect;
     this.release();
   }
 
   /** Ends every connection at once. */
   cut(): void {
-    for (const cut of [...this.#pairs]) cut();
+    for (const cut of [...this.#cut_functions]) cut();
   }
 
   async close(): Promise<void> {
@@ -85,60 +85,60 @@ export class FlakyProxy {
   #connect(near: net.Socket): void {
     this.connections++;
     const far = net.connect(this.target_port, '127.0.0.1');
-    const both = [near, far];
-    let left = this.weather.cut_after_bytes?.() ?? Number.POSITIVE_INFINITY;
+    const sockets = [near, far];
+    let remaining = this.conditions.cut_after_bytes?.() ?? Number.POSITIVE_INFINITY;
     const stop = new AbortController();
     const cut = () => {
-      this.#pairs.delete(cut);
+      this.#cut_functions.delete(cut);
       stop.abort();
-      for (const socket of both) socket.destroy();
+      for (const socket of sockets) socket.destroy();
     };
-    this.#pairs.add(cut);
-    for (const socket of both) socket.setNoDelay(true).on('error', () => {});
+    this.#cut_functions.add(cut);
+    for (const socket of sockets) socket.setNoDelay(true).on('error', () => {});
 
-    const carry = async (from: net.Socket, to: net.Socket, direction: Direction) => {
-      let passed = Promise.resolve();
-      let waiting = 0;
+    const forward = async (from: net.Socket, to: net.Socket, direction: Direction) => {
+      let delivered = Promise.resolve();
+      let queued_bytes = 0;
       const deliver = async (chunk: Buffer, due: number) => {
         await sleep(Math.max(due - performance.now(), 0), stop.signal);
-        await this.#gate(direction, stop.signal);
-        waiting -= chunk.length;
-        const bytes = chunk.subarray(0, left);
-        left -= bytes.length;
+        await this.#untilReleased(direction, stop.signal);
+        queued_bytes -= chunk.length;
+        const bytes = chunk.subarray(0, remaining);
+        remaining -= bytes.length;
         if (!to.write(bytes)) await Promise.race([once(to, 'drain'), once(to, 'close')]);
-        if (left <= 0 && this.#pairs.has(cut)) {
+        if (remaining <= 0 && this.#cut_functions.has(cut)) {
           this.cuts++;
           cut();
         }
       };
       try {
         for await (const chunk of from) {
-          await this.#trickle(chunk.length, stop.signal);
-          const due = performance.now() + (this.weather.delay_ms?.() ?? 0);
-          waiting += chunk.length;
-          passed = passed.then(() => deliver(chunk, due));
-          // A write may fail while nothing arrives that would be awaited.
-          passed.catch(cut);
-          if (waiting > WINDOW_BYTES) await passed;
+          await this.#throttle(chunk.length, stop.signal);
+          const due = performance.now() + (this.conditions.delay_ms?.() ?? 0);
+          queued_bytes += chunk.length;
+          delivered = delivered.then(() => deliver(chunk, due));
+          // A write may fail while no chunk arrives, so that nothing awaits this promise.
+          delivered.catch(cut);
+          if (queued_bytes > WINDOW_BYTES) await delivered;
         }
-        await passed;
-        await this.#gate(direction, stop.signal);
+        await delivered;
+        await this.#untilReleased(direction, stop.signal);
         to.end();
       } catch {
-        await passed.catch(() => {});
-        await this.#gate(direction, stop.signal);
+        await delivered.catch(() => {});
+        await this.#untilReleased(direction, stop.signal);
         cut();
       }
     };
-    void Promise.all([carry(near, far, 'up'), carry(far, near, 'down')]).then(cut);
+    void Promise.all([forward(near, far, 'up'), forward(far, near, 'down')]).then(cut);
   }
 
-  async #trickle(bytes: number, signal: AbortSignal): Promise<void> {
-    const { bytes_per_second } = this.weather;
+  async #throttle(bytes: number, signal: AbortSignal): Promise<void> {
+    const { bytes_per_second } = this.conditions;
     if (bytes_per_second !== null) await sleep((bytes / bytes_per_second) * 1000, signal);
   }
 
-  async #gate(direction: Direction, signal: AbortSignal): Promise<void> {
+  async #untilReleased(direction: Direction, signal: AbortSignal): Promise<void> {
     const wake = new Wake();
     this.#wakes.add(wake);
     while (this.#held.has(direction) && !signal.aborted) await wake.wait(undefined, signal);

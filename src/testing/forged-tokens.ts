@@ -42,13 +42,13 @@ export class TokenForge {
   all(): Forged[] {
     const { typ } = this.#header;
     const at = this.#at;
-    const life_s = limits.link_token_s;
+    const lifetime_s = limits.link_token_s;
     const leeway_s = limits.link_token_leeway_s;
-    const theirs = 'a secret of the sender with 32 bytes';
+    const own_secret = 'a secret of the sender with 32 bytes';
     const fromHeader: [string, object][] = [
       ['a path as kid', { kid: '../../../../dev/null' }],
       ['an injection as kid', { kid: "x' UNION SELECT 'key" }],
-      ['a key of the sender', { jwk: { kty: 'oct', k: Buffer.from(theirs).toString('base64url') } }],
+      ['a key of the sender', { jwk: { kty: 'oct', k: Buffer.from(own_secret).toString('base64url') } }],
       ['the address of a key', { jku: 'https://evil.example/keys' }],
       ['a certificate of the sender', { x5u: 'https://evil.example/cert' }],
     ];
@@ -60,19 +60,19 @@ export class TokenForge {
       ['no type', () => this.token({}, { typ: undefined as never })],
       ['expired', () => this.token({ iat: at - 100, nbf: at - 100, exp: at - leeway_s - 1 })],
       // With a margin, because time passes until the token is verified.
-      ['not yet valid', () => this.token({ nbf: at + leeway_s + 30, exp: at + life_s + 30 })],
+      ['not yet valid', () => this.token({ nbf: at + leeway_s + 30, exp: at + lifetime_s + 30 })],
       ['issued in the future', () => this.token({ iat: at + leeway_s + 30 })],
       [
-        'too old for its long life',
-        () => this.token({ iat: at - life_s - leeway_s - 1, nbf: at - 100, exp: at + 3600 }),
+        'issued too long ago, but not expired',
+        () => this.token({ iat: at - lifetime_s - leeway_s - 1, nbf: at - 100, exp: at + 3600 }),
       ],
       ...['iss', 'aud', 'sub', 'iat', 'nbf', 'exp', 'jti'].map(
         (claim): Forged => [`no ${claim}`, () => this.token({ [claim]: undefined })],
       ),
-      ['an id that is no text', () => this.token({ jti: { $ne: 1 } })],
-      ['an endless id', () => this.token({ jti: 'x'.repeat(65) })],
+      ['an id that is not a string', () => this.token({ jti: { $ne: 1 } })],
+      ['an id that is too long', () => this.token({ jti: 'x'.repeat(65) })],
       ['HS512 with the secret', () => this.token({}, { alg: 'HS512' })],
-      ['a header that must be understood', () => this.hmac({ crit: ['new'], new: 1 })],
+      ['an unknown critical header', () => this.hmac({ crit: ['new'], new: 1 })],
       ['alg none', () => new UnsecuredJWT(this.#fresh()).encode()],
       ['alg none with the right type', () => this.#unsigned({ alg: 'none', typ })],
       ['alg nOnE', () => this.#unsigned({ alg: 'nOnE', typ })],
@@ -81,12 +81,12 @@ export class TokenForge {
       ['RS256 with a key of the sender', () => this.#rsa()],
       ['RS256 in the header, the secret as key', () => this.hmac({ alg: 'RS256' })],
       ...fromHeader.flatMap(([name, header]): Forged[] => [
-        [`${name}, signed with it`, () => this.hmac(header, theirs)],
-        [`${name}, signed with nothing`, () => this.hmac(header, '')],
+        [`${name}, signed with it`, () => this.hmac(header, own_secret)],
+        [`${name}, signed with an empty key`, () => this.hmac(header, '')],
       ]),
-      ['nonsense', () => 'a.b.c'],
-      ['nothing', () => ''],
-      ['more than a token may have', () => 'x'.repeat(sharedLimits.link_token_chars_max + 1)],
+      ['malformed', () => 'a.b.c'],
+      ['an empty token', () => ''],
+      ['longer than a token may be', () => 'x'.repeat(sharedLimits.link_token_chars_max + 1)],
     ];
   }
 

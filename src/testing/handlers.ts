@@ -1,13 +1,13 @@
-/** Handlers that only answer 500 and can be replaced individually, for tests of the HTTP layer alone. */
+/** Handlers that answer 500 unless a test replaces them, for tests of the HTTP layer alone. */
 import { operationIds } from '../api/routes.ts';
 import type { Handlers } from '../server/call.ts';
 
-export function fakeHandlers(given: Partial<Handlers>): Handlers {
+export function fakeHandlers(handlers: Partial<Handlers>): Handlers {
   const missing = (operation: string) => () => {
     throw new Error(`no fake handler for ${operation}`);
   };
   return {
     ...Object.fromEntries(operationIds.map((operation) => [operation, missing(operation)])),
-    ...given,
+    ...handlers,
   } as Handlers;
 }

@@ -33,8 +33,8 @@ export class History {
     );
   }
 
-  /** The first error in the numbering of the events; null if none exists. */
-  flaw(): string | null {
+  /** The first missing, duplicate or misplaced event; null if there is none. */
+  sequenceError(): string | null {
     let last = 0;
     for (const { id, data } of this.events) {
       if (Number(id) !== data.seq) return `id ${id} on event ${data.seq}`;

@@ -1,4 +1,4 @@
-/** A node that lies: it joins with a token and gets a valid certificate, like any node, then sends what a test scripts. */
+/** A malicious node: it joins with a token and gets a valid certificate, like any node, then sends what a test scripts. */
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import http2 from 'node:http2';
@@ -22,31 +22,31 @@ import type { TestPlane } from './plane.ts';
 type Attach = ServiceImpl<typeof NodeService>['attach'];
 export type Answers = ReturnType<Attach> extends AsyncIterable<infer Answer> ? AsyncGenerator<Answer> : never;
 
-/** Its replies after the greeting, and to other calls. */
+/** What the node sends: fields of its hello, the messages after it, and the answers to other calls. */
 export interface HostileOptions {
   hello?: { nodeId?: string; protocol?: number; protocolMin?: number; instanceId?: string };
   attach(node: HostileNode): Answers;
   calls?: Partial<ServiceImpl<typeof NodeService>>;
-  /** What the plane sends after its hello. */
-  hears?(body: AttachRequest['body']): void;
+  /** Called with every message from the plane after its hello. */
+  onMessage?(body: AttachRequest['body']): void;
 }
 
 const socketKey = createContextKey<Socket | null>(null);
 
 export class HostileNode {
   readonly id: string;
-  readonly #evil: HostileOptions;
+  readonly #options: HostileOptions;
   readonly #closing: (() => Promise<unknown>)[] = [];
-  /** Ends the current link. */
-  gone: Promise<void> = Promise.resolve();
+  /** Resolves when the current link has ended. */
+  link_ended: Promise<void> = Promise.resolve();
 
-  /** Agents that it reports stay bound to its id: each test uses its own. */
-  constructor(id: string, evil: HostileOptions) {
+  /** The plane binds the agents of this node to `id`, so each test uses a different one. */
+  constructor(id: string, options: HostileOptions) {
     this.id = id;
-    this.#evil = evil;
+    this.#options = options;
   }
 
-  /** The plane's record of its link. */
+  /** The status of this node, according to the plane. */
   async status(plane: TestPlane): Promise<string> {
     const nodes = await plane.client.call('listAgentNodes', { query: {} });
     return (Array.isArray(nodes) ? nodes : nodes.items).find(({ id }) => id === this.id)!.status;
@@ -57,7 +57,7 @@ export class HostileNode {
   }
 
   async *#attach(requests: AsyncIterable<AttachRequest>, { signal }: HandlerContext): Answers {
-    this.gone = new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
+    this.link_ended = new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
     for await (const { body } of requests) {
       if (body.case !== 'hello') continue;
       const {
@@ -65,30 +65,30 @@ export class HostileNode {
         protocol = 1,
         protocolMin = 1,
         instanceId = 'instance',
-      } = this.#evil.hello ?? {};
+      } = this.#options.hello ?? {};
       const speaks = { protocol, protocolMin, version: '9.9.9' };
       const value = { nodeId, instanceId, diskId: 'disk', speaks, timeMs: BigInt(Date.now()) };
       yield { body: { case: 'hello', value } };
-      void this.#listen(requests);
-      yield* this.#evil.attach(this);
+      void this.#readMessages(requests);
+      yield* this.#options.attach(this);
       return;
     }
   }
 
-  async #listen(requests: AsyncIterable<AttachRequest>): Promise<void> {
+  async #readMessages(requests: AsyncIterable<AttachRequest>): Promise<void> {
     try {
-      for await (const { body } of requests) this.#evil.hears?.(body);
+      for await (const { body } of requests) this.#options.onMessage?.(body);
     } catch {
       // The link is over.
     }
   }
 
-  // biome-ignore lint/correctness/useYield: it says nothing
-  async *#silence({ signal }: HandlerContext): AsyncGenerator<never> {
+  // biome-ignore lint/correctness/useYield: the stream stays empty
+  async *#sendNothing({ signal }: HandlerContext): AsyncGenerator<never> {
     if (!signal.aborted) await once(signal, 'abort');
   }
 
-  /** Listens, and is registered. */
+  /** Starts the server and registers the node with the plane. */
   async join(plane: TestPlane): Promise<void> {
     const { id } = this;
     const folder = await mkdtemp(join(tmpdir(), 'svc-evil-'));
@@ -123,8 +123,8 @@ export class HostileNode {
         router.service(NodeService, {
           attach: (requests, context) => this.#attach(requests, context),
           getHealth: async () => ({ nodeId: id }),
-          pull: (_reads, context) => this.#silence(context),
-          ...this.#evil.calls,
+          pull: (_reads, context) => this.#sendNothing(context),
+          ...this.#options.calls,
         });
       },
     });

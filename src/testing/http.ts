@@ -59,7 +59,7 @@ export function openFakeHttp(
   });
 }
 
-/** A request without a response by then counts as never answered. */
+/** The default time limit for a response. */
 const ANSWER_MS_MAX = 60_000;
 
 interface RequestOptions {
@@ -69,7 +69,7 @@ interface RequestOptions {
   within_ms?: number;
 }
 
-/** Requests of a client with a token, to a service that need not run yet. Bodies are sent and read as JSON. */
+/** A function that sends requests with a token. The service need not run yet. Bodies are sent and read as JSON. */
 export function requesterOf(service: () => { url: string; token: string }) {
   return async (
     method: string,
@@ -99,8 +99,8 @@ export function requesterOf(service: () => { url: string; token: string }) {
 /** Like `requesterOf`, for a listener and by default with this token. */
 export function requesterWithToken(server: () => HttpServer, usual_token: string) {
   const request = requesterOf(() => ({ url: server().url, token: usual_token }));
-  return async (...asked: Parameters<typeof request>) => {
-    const { status, headers, body } = await request(...asked);
+  return async (...args: Parameters<typeof request>) => {
+    const { status, headers, body } = await request(...args);
     return { status, location: headers.get('location'), body };
   };
 }

@@ -22,7 +22,9 @@ export function openTestNode(data_dir: string, more: Partial<LocalNodeOptions> =
   });
 }
 
-export function openerOf(more: Partial<LocalNodeOptions> = {}): (data_dir: string) => Promise<NodeUnderTest> {
+export function localNodeOpener(
+  more: Partial<LocalNodeOptions> = {},
+): (data_dir: string) => Promise<NodeUnderTest> {
   return async (data_dir) => {
     let node = await openTestNode(data_dir, more);
     return {

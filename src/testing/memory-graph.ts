@@ -22,13 +22,13 @@ export interface RunShape {
 
 export class MemoryGraph implements RunGraph {
   readonly #shape: RunShape;
-  readonly #own: Set<string>;
+  readonly #defined_keys: Set<string>;
   #run: RunState;
   #steps: Map<string, StepState>;
 
   constructor(shape: RunShape) {
     this.#shape = shape;
-    this.#own = new Set(shape.steps.map(({ step_key }) => step_key));
+    this.#defined_keys = new Set(shape.steps.map(({ step_key }) => step_key));
     this.#run = {
       status: 'pending',
       mode: shape.mode,
@@ -70,7 +70,7 @@ export class MemoryGraph implements RunGraph {
     return [...this.#steps.values()].map((step) => ({ ...step }));
   }
   dropAdded(): void {
-    for (const key of this.#steps.keys()) if (!this.#own.has(key)) this.#steps.delete(key);
+    for (const key of this.#steps.keys()) if (!this.#defined_keys.has(key)) this.#steps.delete(key);
   }
   waitingPlain(count: number): StepState[] {
     return this.#waiting('plain').slice(0, count);

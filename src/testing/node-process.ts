@@ -10,26 +10,26 @@ import { openTestNode } from './local-node.ts';
 const [data_dir = '', launch = 'null', starve] = process.argv.slice(2);
 const node = await openTestNode(data_dir, starve ? { helper_check_ms: 100, sweep_ms: 50 } : {});
 await node.attach({ snapshot: async () => {}, fact: () => {}, wake: () => {} });
-const wanted = JSON.parse(launch) as Launch | null;
-if (wanted) await node.start(wanted);
+const launch_options = JSON.parse(launch) as Launch | null;
+if (launch_options) await node.start(launch_options);
 process.stdout.write('up\n');
 process.stdin.resume();
 process.stdin.on('end', () => process.exit(0));
 if (starve) {
-  const held: number[] = [];
-  const take = () => {
+  const descriptors: number[] = [];
+  const openAll = () => {
     try {
-      for (;;) held.push(openSync('/dev/null', 'r'));
+      for (;;) descriptors.push(openSync('/dev/null', 'r'));
     } catch {
-      // None is left.
+      // No descriptor is free.
     }
   };
-  take();
+  openAll();
   process.stdout.write('starved\n');
   for (let round = 0; round < 40; round++) {
     await sleep(25);
-    take();
+    openAll();
   }
-  for (const fd of held) closeSync(fd);
-  process.stdout.write('fed\n');
+  for (const fd of descriptors) closeSync(fd);
+  process.stdout.write('released\n');
 }

@@ -46,7 +46,7 @@ if os.fork() == 0:
 time.sleep(1000)`;
 
 /** Collects what a node reports. */
-export class Listener implements NodeSink {
+export class RecordingSink implements NodeSink {
   readonly facts: SessionFact[] = [];
   sessions: SessionView[] = [];
 
@@ -73,15 +73,15 @@ export class Listener implements NodeSink {
   }
 }
 
-/** Waits until `look` returns a value; otherwise the test times out. */
+/** Calls `probe` every 10 ms until it returns a value. Rejects after `WAIT_MS`. */
 export async function until<T>(
-  look: () => T | null | false | undefined | Promise<T | null | false>,
+  probe: () => T | null | false | undefined | Promise<T | null | false>,
 ): Promise<T> {
   const begun = performance.now();
   for (;;) {
-    const found = await look();
+    const found = await probe();
     if (found) return found;
-    if (performance.now() - begun > WAIT_MS) throw new Error('it never came');
+    if (performance.now() - begun > WAIT_MS) throw new Error(`timed out after ${WAIT_MS / 1000} s`);
     await sleep(10);
   }
 }
@@ -112,8 +112,8 @@ export async function readAll(node: Node, session_id: string, stream: StreamName
   }
 }
 
-/** Whether a process is alive; a zombie is not. */
-export async function nodeCases(pid: number): Promise<boolean> {
+/** Whether a process is alive. A zombie is not. */
+export async function isPidAlive(pid: number): Promise<boolean> {
   try {
     process.kill(pid, 0);
   } catch {
@@ -129,27 +129,28 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
   describe(name, { timeout: 120_000 }, () => {
     let folder: string;
     let workdir: string;
-    let under: NodeUnderTest;
+    let under_test: NodeUnderTest;
     let node: Node;
-    let seen: Listener;
+    let sink: RecordingSink;
     let started: string[];
 
     beforeEach(async () => {
       folder = await mkdtemp(join(tmpdir(), 'svc-node-'));
       workdir = join(folder, 'work');
       await mkdir(workdir);
-      under = await suite.open(join(folder, 'data'));
-      node = under.node;
-      seen = new Listener();
+      under_test = await suite.open(join(folder, 'data'));
+      node = under_test.node;
+      sink = new RecordingSink();
       started = [];
-      await node.attach(seen);
+      await node.attach(sink);
     });
 
     afterEach(async () => {
       for (const id of started) await node.stop(id, 0);
-      for (const id of started) await seen.ended(id);
-      await under.close();
-      await rm(folder, { recursive: true, force: true });
+      for (const id of started) await sink.ended(id);
+      await under_test.close();
+      // The guard outlives the node and may still write its file.
+      await rm(folder, { recursive: true, force: true, maxRetries: 5 });
     }, 120_000);
 
     const start = async (argv: string[], more: Partial<Launch> = {}) => {
@@ -165,15 +166,15 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
     const pidIn = (file: string) =>
       until(async () => Number(await readFile(join(workdir, file), 'utf8').catch(() => '')) || null);
     const reattach = async () => {
-      node = await under.reopen();
-      seen = new Listener();
-      await node.attach(seen);
+      node = await under_test.reopen();
+      sink = new RecordingSink();
+      await node.attach(sink);
     };
 
     describe('output', () => {
       it('contains every byte of both streams, including a last line without newline', async () => {
         const { id } = await script("printf 'a\\nb\\000\\377 no newline'; printf 'to err' >&2");
-        const end = await seen.ended(id);
+        const end = await sink.ended(id);
         expect(await text(id)).toBe('a\nb\0\xff no newline');
         expect(await text(id, 'stderr')).toBe('to err');
         expect(end.sizes).toEqual({ stdout: 16, stderr: 6 });
@@ -184,7 +185,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         const chunk =
           'const c = Buffer.alloc(65536); for (let i = 0; i < c.length; i++) c[i] = 65 + (i % 50);';
         const { id } = await js(`${chunk} for (let i = 0; i < 256; i++) require('fs').writeSync(1, c)`);
-        const end = await seen.ended(id);
+        const end = await sink.ended(id);
         expect(end.sizes.stdout).toBe(16 * MIB);
         const one = Buffer.alloc(65536);
         for (let i = 0; i < one.length; i++) one[i] = 65 + (i % 50);
@@ -204,14 +205,14 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         const { id } = await script(
           'echo one; echo x >/dev/stderr; echo y | tee /dev/stderr; cp file /dev/stdout; echo z >/dev/stdout; echo two',
         );
-        await seen.ended(id);
+        await sink.ended(id);
         expect(await text(id)).toBe('one\ny\ncopied\nz\ntwo\n');
         expect(await text(id, 'stderr')).toBe('x\ny\n');
       });
 
       it('can be read from any offset, and is empty at its current end', async () => {
         const { id } = await script('printf 0123456789');
-        await seen.ended(id);
+        await sink.ended(id);
         expect(Buffer.from(await node.read(id, 'stdout', 4, 3)).toString()).toBe('456');
         expect(await node.read(id, 'stdout', 10, 100)).toHaveLength(0);
         await expect(node.read(id, 'stdout', 11, 100)).rejects.toMatchObject({ code: 'output_lost' });
@@ -226,7 +227,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         [255, 'exit_code'],
       ])('reports exit code %i', async (code, reason) => {
         const { id } = await script(`exit ${code}`);
-        expect((await seen.ended(id)).exit).toEqual({
+        expect((await sink.ended(id)).exit).toEqual({
           exit_code: code,
           exit_signal: null,
           reason,
@@ -238,7 +239,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         'distinguishes %s from an exit code',
         async (signal) => {
           const { id } = await js(`process.kill(process.pid, '${signal}'); setInterval(() => {}, 1000)`);
-          expect((await seen.ended(id)).exit).toEqual({
+          expect((await sink.ended(id)).exit).toEqual({
             exit_code: null,
             exit_signal: signal,
             reason: 'signal',
@@ -250,7 +251,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
       it('is a failed spawn for a missing program', async () => {
         const { id, view } = await start(['no-such-program-here', 'x']);
         expect(view.phase).toBe('ended');
-        const { exit } = await seen.ended(id);
+        const { exit } = await sink.ended(id);
         expect(exit).toMatchObject({ exit_code: null, reason: 'spawn_failed' });
         expect(exit.message).toContain('no-such-program-here: not found');
       });
@@ -259,20 +260,20 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         await writeFile(join(workdir, 'plain'), 'text');
         const { id, view } = await start([join(workdir, 'plain')]);
         expect(view.phase).toBe('ended');
-        expect((await seen.ended(id)).exit).toMatchObject({ exit_code: null, reason: 'spawn_failed' });
+        expect((await sink.ended(id)).exit).toMatchObject({ exit_code: null, reason: 'spawn_failed' });
       });
 
       it('is a failed spawn for a script without its interpreter', async () => {
         await writeFile(join(workdir, 'odd'), '#!/no/such/interpreter\n', { mode: 0o755 });
         const { id } = await start(['./odd']);
-        const { exit } = await seen.ended(id);
+        const { exit } = await sink.ended(id);
         expect(exit).toMatchObject({ exit_code: null, reason: 'spawn_failed' });
         expect(exit.message).toContain('/no/such/interpreter');
       });
 
       it('has exit code 127 for a missing shell command', async () => {
         const { id } = await script('no-such-program-here');
-        expect((await seen.ended(id)).exit).toMatchObject({ exit_code: 127, reason: 'exit_code' });
+        expect((await sink.ended(id)).exit).toMatchObject({ exit_code: 127, reason: 'exit_code' });
       });
 
       it('is workdir_refused if the workdir was replaced by a link', async () => {
@@ -281,21 +282,21 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         await symlink(join(folder, 'elsewhere'), workdir);
         const { id, view } = await script('touch here');
         expect(view.phase).toBe('ended');
-        expect((await seen.ended(id)).exit).toMatchObject({ exit_code: null, reason: 'workdir_refused' });
+        expect((await sink.ended(id)).exit).toMatchObject({ exit_code: null, reason: 'workdir_refused' });
         await expect(readFile(join(folder, 'elsewhere', 'here'))).rejects.toThrow('ENOENT');
       });
 
       it('is workdir_refused if the workdir is missing', async () => {
         const { id } = await script('true', { workdir: join(folder, 'never') });
-        expect((await seen.ended(id)).exit).toMatchObject({ reason: 'workdir_refused' });
+        expect((await sink.ended(id)).exit).toMatchObject({ reason: 'workdir_refused' });
       });
 
       it('kills the processes that the command left behind', async () => {
         const { id } = await script('sleep 1000 & echo $! >left; echo done');
         const pid = await pidIn('left');
-        const end = await seen.ended(id);
+        const end = await sink.ended(id);
         expect(end).toMatchObject({ leftovers: [], cleanup: suite.cleanup, sizes: { stdout: 5 } });
-        expect(await nodeCases(pid)).toBe(false);
+        expect(await isPidAlive(pid)).toBe(false);
       });
 
       it('keeps and lists the processes that the command left behind, on request', async () => {
@@ -303,12 +304,12 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
           on_exit: 'keep',
         });
         const pid = await pidIn('left');
-        const end = await seen.ended(id);
+        const end = await sink.ended(id);
         expect(end.leftovers.map((left) => left.pid)).toEqual([pid]);
         expect(end.leftovers[0]?.command).toBe('sleep 1000');
         expect(end.exit.exit_code).toBe(0);
         expect((await text(id)).split('\n').sort()).toEqual(['', 'done', 'early']);
-        expect(await nodeCases(pid)).toBe(true);
+        expect(await isPidAlive(pid)).toBe(true);
         process.kill(pid, 'SIGKILL');
       });
 
@@ -316,7 +317,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         const loop = 'i=0; while :; do i=$((i+1)); echo line $i; echo $i >count; done';
         const { id } = await script(`(${loop}) & echo $! >left; echo done`, { on_exit: 'keep' });
         const pid = await pidIn('left');
-        const end = await seen.ended(id);
+        const end = await sink.ended(id);
         const before = await pidIn('count');
         await until(async () => (await pidIn('count')) > before + 300);
         const size = (await readAll(node, id, 'stdout')).length;
@@ -348,36 +349,36 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
     });
 
     describe('the data of a step', () => {
-      const left = async (id: string, max = MIB) => {
+      const stepOutput = async (id: string, max = MIB) => {
         const bytes = await node.stepOutput(id, max);
         return bytes && Buffer.from(bytes).toString();
       };
 
       it('is a file to read and a file to write, which exist until the session is forgotten', async () => {
         const { id } = await script('cat "$SVC_STEP_INPUT" >"$SVC_STEP_OUTPUT"', { step_input: '{"a":"ä"}' });
-        await seen.ended(id);
-        expect(await left(id)).toBe('{"a":"ä"}');
-        expect(await left(id, 3)).toBe('{"a');
+        await sink.ended(id);
+        expect(await stepOutput(id)).toBe('{"a":"ä"}');
+        expect(await stepOutput(id, 3)).toBe('{"a');
         await reattach();
-        expect(await left(id)).toBe('{"a":"ä"}');
+        expect(await stepOutput(id)).toBe('{"a":"ä"}');
         await node.forget(id);
-        await expect(left(id)).rejects.toMatchObject({ code: 'session_not_found' });
+        await expect(stepOutput(id)).rejects.toMatchObject({ code: 'session_not_found' });
         started = [];
       });
 
       it('is null if the agent wrote nothing, or left no regular file', async () => {
         for (const text of ['true', 'ln -s /etc/passwd "$SVC_STEP_OUTPUT"', 'mkfifo "$SVC_STEP_OUTPUT"']) {
           const { id } = await script(text, { step_input: '{}' });
-          await seen.ended(id);
-          expect(await left(id)).toBe(null);
+          await sink.ended(id);
+          expect(await stepOutput(id)).toBe(null);
         }
       });
 
       it('does not exist for a session without a step', async () => {
         const { id } = await script('env | grep -c SVC_STEP || true');
-        await seen.ended(id);
+        await sink.ended(id);
         expect(await text(id)).toBe('0\n');
-        expect(await left(id)).toBe(null);
+        expect(await stepOutput(id)).toBe(null);
       });
     });
 
@@ -389,7 +390,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
            console.log(JSON.stringify(out))`,
           { env: { A_VALUE: "it's $HOME `x`\n2" } },
         );
-        await seen.ended(id);
+        await sink.ended(id);
         expect(JSON.parse(await text(id))).toEqual({
           cwd: workdir,
           a: "it's $HOME `x`\n2",
@@ -401,7 +402,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
 
       it('contains no ignored or blocked signal', async () => {
         const { id } = await script('grep -E "Sig(Ign|Blk)" /proc/self/status || echo none');
-        await seen.ended(id);
+        await sink.ended(id);
         for (const line of (await text(id)).trim().split('\n'))
           expect(line).toMatch(/none|0000000000000000$/);
       });
@@ -410,19 +411,19 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         const { id } = await script(
           'for fd in 3 4 5 6 7 8 9; do (: <&$fd) 2>/dev/null && echo $fd; done; echo done',
         );
-        await seen.ended(id);
+        await sink.ended(id);
         expect(await text(id)).toBe('done\n');
       });
 
       it('is an empty stdin by default, so that cat ends', async () => {
         const { id } = await script('cat; echo over');
-        expect((await seen.ended(id)).exit.exit_code).toBe(0);
+        expect((await sink.ended(id)).exit.exit_code).toBe(0);
         expect(await text(id)).toBe('over\n');
       });
 
       it('excludes the helpers, even from a kill of its process group', async () => {
         const { id } = await script('trap "" TERM; kill -TERM 0; echo still; exit 4');
-        expect((await seen.ended(id)).exit.exit_code).toBe(4);
+        expect((await sink.ended(id)).exit.exit_code).toBe(4);
         expect(await text(id)).toBe('still\n');
       });
     });
@@ -435,7 +436,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         expect(await node.input(id, 3, Buffer.from('lo world'), false)).toBe(11);
         await until(async () => (await text(id)) === 'hello world');
         expect(await node.input(id, 11, Buffer.from('!'), true)).toBe(12);
-        expect((await seen.ended(id)).exit.exit_code).toBe(0);
+        expect((await sink.ended(id)).exit.exit_code).toBe(0);
         expect(await text(id)).toBe('hello world!');
       });
 
@@ -453,7 +454,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         const data = Buffer.alloc(8 * MIB, 'abcdefghijklmnopqrstuvwxyz\n');
         const { id } = await script('sleep 0.3; cat | cat', { stdin: true });
         await node.input(id, 0, data, true);
-        await seen.ended(id);
+        await sink.ended(id);
         expect((await readAll(node, id, 'stdout')).equals(data)).toBe(true);
       });
 
@@ -461,7 +462,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         const { id, view } = await script('head -n 1', { stdin: true });
         expect(view.phase).toBe('running');
         await node.input(id, 0, Buffer.from('one\ntwo\n'), false);
-        expect((await seen.ended(id)).exit.exit_code).toBe(0);
+        expect((await sink.ended(id)).exit.exit_code).toBe(0);
         expect(await text(id)).toBe('one\n');
       });
     });
@@ -518,12 +519,12 @@ time.sleep(1000)`,
 
       it.each(trees)('ends the tree of %s', async (_tree, argv) => {
         const { id } = await start(argv);
-        const first = await Promise.race([pidIn('a'), seen.ended(id).then(() => null)]);
+        const first = await Promise.race([pidIn('a'), sink.ended(id).then(() => null)]);
         // Without Python, there is nothing to stop.
-        if (first === null) return expect((await seen.ended(id)).exit.message).toMatch(/python3/);
+        if (first === null) return expect((await sink.ended(id)).exit.message).toMatch(/python3/);
         expect(await node.stop(id, 300)).toEqual({ cleanup: suite.cleanup, survivors: [] });
-        expect(await nodeCases(first)).toBe(false);
-        expect((await seen.ended(id)).cleanup).toBe(suite.cleanup);
+        expect(await isPidAlive(first)).toBe(false);
+        expect((await sink.ended(id)).cleanup).toBe(suite.cleanup);
       });
 
       it('ends a child that cleared its environment, left the session and closed everything', async () => {
@@ -533,14 +534,14 @@ time.sleep(1000)`,
         );
         const pid = await pidIn('a');
         expect(await node.stop(id, 300)).toEqual({ cleanup: suite.cleanup, survivors: [] });
-        expect(await nodeCases(pid)).toBe(false);
+        expect(await isPidAlive(pid)).toBe(false);
       });
 
       it('lets a program finish within the grace period', async () => {
         const { id } = await script('trap "echo bye; exit 0" TERM; echo up; while :; do sleep 0.05; done');
         await until(async () => (await text(id)) === 'up\n');
         await node.stop(id, 30_000);
-        expect((await seen.ended(id)).exit.exit_code).toBe(0);
+        expect((await sink.ended(id)).exit.exit_code).toBe(0);
         expect(await text(id)).toBe('up\nbye\n');
       });
 
@@ -549,7 +550,7 @@ time.sleep(1000)`,
         const { id } = await script(`trap "${cleanUp}" TERM; echo up; while :; do sleep 0.05; done`);
         await until(async () => (await text(id)) === 'up\n');
         await node.stop(id, 30_000);
-        expect((await seen.ended(id)).exit.exit_code).toBe(0);
+        expect((await sink.ended(id)).exit.exit_code).toBe(0);
         expect(await text(id)).toBe('up\nclean\n');
       });
 
@@ -558,7 +559,7 @@ time.sleep(1000)`,
         const [one, two] = await Promise.all([node.stop(id, 1000), node.stop(id, 1000)]);
         expect(one).toEqual({ cleanup: suite.cleanup, survivors: [] });
         expect(two).toEqual(one);
-        await seen.ended(id);
+        await sink.ended(id);
         expect(await node.stop(id, 0)).toEqual(one);
       });
 
@@ -572,7 +573,7 @@ time.sleep(1000)`,
         await sleep(50);
         await reattach();
         expect(await cut).toBe('bad_gateway');
-        expect(seen.sessions).toMatchObject([{ session_id: id, phase: 'running' }]);
+        expect(sink.sessions).toMatchObject([{ session_id: id, phase: 'running' }]);
         expect(await node.stop(id, 0)).toEqual({ cleanup: suite.cleanup, survivors: [] });
       });
 
@@ -589,7 +590,7 @@ time.sleep(1000)`,
           /\) T/.test(await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => ') T')),
         );
         await node.stop(id, 30_000);
-        expect((await seen.ended(id)).exit.exit_code).toBe(0);
+        expect((await sink.ended(id)).exit.exit_code).toBe(0);
       });
     });
 
@@ -611,8 +612,8 @@ time.sleep(1000)`,
         );
         await until(async () => (await text(id)).includes('line 10\n'));
         await reattach();
-        expect(seen.sessions).toMatchObject([{ session_id: id, pid: view.pid }]);
-        const end = await seen.ended(id);
+        expect(sink.sessions).toMatchObject([{ session_id: id, pid: view.pid }]);
+        const end = await sink.ended(id);
         expect(end.exit.exit_code).toBe(7);
         const lines = Array.from({ length: 3000 }, (_, i) => `line ${i + 1}\n`).join('');
         expect(await text(id)).toBe(lines);
@@ -624,24 +625,24 @@ time.sleep(1000)`,
         await node.detach();
         await writeFile(join(workdir, 'go'), '');
         await reattach();
-        expect((await seen.ended(id)).exit.exit_code).toBe(5);
-        const facts = seen.eventsOf(id);
+        expect((await sink.ended(id)).exit.exit_code).toBe(5);
+        const facts = sink.eventsOf(id);
         expect(facts.map((fact) => fact.number)).toEqual([1, 2]);
         await reattach();
-        expect(seen.eventsOf(id)).toEqual(facts);
+        expect(sink.eventsOf(id)).toEqual(facts);
       });
 
       it('can be forgotten once it has ended', async () => {
         const { id } = await script('until [ -e go ]; do sleep 0.05; done');
         await expect(node.forget(id)).rejects.toThrow('agent is running');
         await writeFile(join(workdir, 'go'), '');
-        await seen.ended(id);
+        await sink.ended(id);
         await node.forget(id);
         await node.forget(id);
         started = [];
         await expect(node.read(id, 'stdout', 0, 1)).rejects.toThrow('session not found');
         await reattach();
-        expect(seen.sessions).toEqual([]);
+        expect(sink.sessions).toEqual([]);
       });
 
       it('counts as live in the health report', async () => {
@@ -658,7 +659,7 @@ time.sleep(1000)`,
 
       it('include svc, which a probe finds as an agent does', async () => {
         const { id } = await script('command -v svc; svc --version');
-        expect((await seen.ended(id)).exit.exit_code).toBe(0);
+        expect((await sink.ended(id)).exit.exit_code).toBe(0);
         const [path, printed] = (await text(id)).split('\n');
         expect(printed).toBe(version);
         const [found] = await node.probe([question]);

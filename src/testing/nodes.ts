@@ -9,7 +9,8 @@ export class FakeLinks implements Links {
   readonly calls: string[] = [];
   readonly rows = new Map<string, NodeRow>();
   readonly states = new Map<string, Partial<LinkState>>();
-  report: (row: NodeRow) => Promise<HealthReport> = () => Promise.reject(new Error('not in this test'));
+  report: (row: NodeRow) => Promise<HealthReport> = () =>
+    Promise.reject(new Error('not available in this test'));
 
   open(row: NodeRow): void {
     this.calls.push(`open ${row.id}`);

@@ -49,7 +49,7 @@ export class TestDevice {
   /** The responses to the next requests, one each. Later requests are accepted. */
   readonly answers: PushAnswer[] = [];
   /** The number of requests so far, accepted or not. */
-  asked = 0;
+  request_count = 0;
 
   constructor(endpoint: string) {
     this.endpoint = endpoint;
@@ -66,15 +66,15 @@ export class TestDevice {
   }
 
   /** Waits until there are exactly `count` messages; returns the last one. */
-  async gets(count: number): Promise<PushMessage> {
+  async untilMessages(count: number): Promise<PushMessage> {
     await vi.waitFor(() => expect(this.messages.length).toBeGreaterThanOrEqual(count), { timeout: 30_000 });
     expect(this.messages).toHaveLength(count);
     return this.messages.at(-1)!;
   }
 
   /** Waits for `count` requests, accepted or not. */
-  async isAsked(count: number): Promise<void> {
-    await vi.waitFor(() => expect(this.asked).toBeGreaterThanOrEqual(count), { timeout: 30_000 });
+  async untilRequests(count: number): Promise<void> {
+    await vi.waitFor(() => expect(this.request_count).toBeGreaterThanOrEqual(count), { timeout: 30_000 });
   }
 
   /** Decrypts a body that was encrypted for this device. */
@@ -106,7 +106,7 @@ export class PushService {
   readonly #devices = new Map<string, TestDevice>();
   /** The errors in requests. */
   readonly faults: string[] = [];
-  #made = 0;
+  #device_count = 0;
 
   private constructor() {
     this.#server = createServer((request, response) => {
@@ -128,7 +128,7 @@ export class PushService {
   }
 
   device(): TestDevice {
-    const path = `/push/${++this.#made}-${randomBytes(8).toString('hex')}`;
+    const path = `/push/${++this.#device_count}-${randomBytes(8).toString('hex')}`;
     const device = new TestDevice(`${this.origin}${path}`);
     this.#devices.set(path, device);
     return device;
@@ -149,7 +149,7 @@ export class PushService {
     const body = await buffer(request);
     const device = this.#devices.get(request.url ?? '');
     if (!device) return void response.writeHead(410).end();
-    device.asked += 1;
+    device.request_count += 1;
     this.#checkSender(request, device);
     const head = headOf(request, body);
     const answer = device.answers.shift();

@@ -48,19 +48,19 @@ export async function installAgent(name: RealAgentName, version: string): Promis
     return {
       folder,
       argv: [join(folder, 'node_modules/.bin', program), ...args],
-      env: strangersEnvironment(),
+      env: userEnvironment(),
       remove,
     };
   } catch (error) {
     await remove();
-    const words = String((error as { stderr?: string }).stderr ?? error);
-    const Failure = /\bE404\b|\bETARGET\b/.test(words) ? NotInRegistry : Error;
-    throw new Failure(`${spec} cannot be installed: ${words}`);
+    const message = String((error as { stderr?: string }).stderr ?? error);
+    const Failure = /\bE404\b|\bETARGET\b/.test(message) ? NotInRegistry : Error;
+    throw new Failure(`${spec} cannot be installed: ${message}`);
   }
 }
 
 /** A user's environment, without npm's changes: npm puts this project's Node first, which some agents do not support. */
-function strangersEnvironment(): Record<string, string> {
+function userEnvironment(): Record<string, string> {
   const { PATH = '', ...rest } = process.env as Record<string, string>;
   const folders = PATH.split(delimiter).filter((folder) => !folder.includes('node_modules'));
   const kept = Object.entries(rest).filter(

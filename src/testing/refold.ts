@@ -18,7 +18,7 @@ export type Log = readonly EventRecord[];
 
 interface RecordedConversation {
   state: AcpState;
-  said: Message[];
+  sent: Message[];
 }
 
 /** A frame's JSON text. Parsing it can lose information, because a number may be too large for JavaScript. */
@@ -29,7 +29,7 @@ const payloadText: TextOf = (event) => JSON.stringify(event.payload);
 export function refold(log: Log, session_id: string, textOf = payloadText): RecordedConversation {
   const stdout: Buffer[] = [];
   let state = initialState;
-  const said: Message[] = [];
+  const sent: Message[] = [];
   for (const event of log) {
     if (event.session_id !== session_id) continue;
     if (event.type === 'output' && event.stream === 'stdout') {
@@ -47,19 +47,19 @@ export function refold(log: Log, session_id: string, textOf = payloadText): Reco
     const { source, ...after } = foldFrame(state, direction, message);
     assert.equal(event.subagent, source?.id, `event ${event.seq} is from another sub-agent`);
     state = after.state;
-    if (direction === 'to_agent') said.push(message);
+    if (direction === 'to_agent') sent.push(message);
   }
-  return { state: stored(state), said };
+  return { state: stored(state), sent };
 }
 
 /** Throws if the rows and the log of a session disagree. */
 export function expectSameState(reader: Reader, log: Log, session_id: string, textOf = payloadText): void {
   const session = findSession(reader, session_id)!;
   const { spilling, ...state } = stored(loadAcpState(reader, session.num));
-  const { state: folded, said } = refold(log, session_id, textOf);
+  const { state: folded, sent } = refold(log, session_id, textOf);
   assert.deepEqual({ ...state, spilling: false }, folded);
   assert.equal(spilling, false);
-  expectPrompts(reader, session.num, said);
+  expectPrompts(reader, session.num, sent);
   const own = log.filter((event) => event.session_id === session_id);
   const rowsOf = <T extends { session_id: string }>(rows: T[]) =>
     rows.filter((row) => row.session_id === session_id);
@@ -67,15 +67,15 @@ export function expectSameState(reader: Reader, log: Log, session_id: string, te
   expectQuestions(rowsOf(listElicitations(reader, {})), own, 'elicitation_id', folded);
 }
 
-function expectPrompts(reader: Reader, session_num: number, said: readonly Message[]): void {
+function expectPrompts(reader: Reader, session_num: number, sent: readonly Message[]): void {
   const prompts = reader.all(
     reader.sql.selectFrom('prompts').select('id').where('session_num', '=', session_num).orderBy('num'),
   );
-  const sent = said.flatMap((one) =>
+  const prompt_ids = sent.flatMap((one) =>
     one.kind === 'request' && one.method === 'session/prompt' ? [one.id] : [],
   );
   assert.deepEqual(
-    sent,
+    prompt_ids,
     prompts.map(({ id }) => id),
   );
 }
@@ -93,17 +93,17 @@ function expectQuestions(
   field: 'review_id' | 'elicitation_id',
   { received }: AcpState,
 ): void {
-  const about = log.filter((event) => event.direction !== undefined && event[field] !== undefined);
-  const of = (direction: string) =>
-    about.filter((event) => event.direction === direction).map((event) => event[field]);
-  const [asked, answered] = [of('from_agent'), of('to_agent')];
+  const events = log.filter((event) => event.direction !== undefined && event[field] !== undefined);
+  const idsOf = (direction: string) =>
+    events.filter((event) => event.direction === direction).map((event) => event[field]);
+  const [asked, answered] = [idsOf('from_agent'), idsOf('to_agent')];
   assert.deepEqual(asked.toSorted(), rows.map(({ id }) => id).toSorted());
   // No request has two answers. One without an answer is pending, withdrawn, or its session has ended.
   assert.equal(new Set(answered).size, answered.length);
   for (const row of rows) {
-    const waits = row.status === 'pending';
-    if (!waits && row.status !== 'cancelled') assert.ok(answered.includes(row.id), row.id);
-    if (!waits) continue;
+    const is_pending = row.status === 'pending';
+    if (!is_pending && row.status !== 'cancelled') assert.ok(answered.includes(row.id), row.id);
+    if (!is_pending) continue;
     assert.ok(!answered.includes(row.id), row.id);
     assert.ok(received.map(({ id }) => JSON.stringify(id)).includes(row.request_id), row.request_id);
   }

@@ -64,7 +64,7 @@ export function remoteNode(port: () => number, more: Partial<RemoteNodeOptions> 
   });
 }
 
-export function openerOfRemote(
+export function remoteNodeOpener(
   more: Partial<LocalNodeOptions> = {},
 ): (data_dir: string) => Promise<NodeUnderTest> {
   return async (data_dir) => {

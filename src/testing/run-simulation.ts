@@ -1,6 +1,6 @@
 /**
- * Random histories of a run: a graph, and events in any order. It also simulates an unreliable executor, whose events arrive late,
- * repeatedly, and for attempts that ended long ago. `faults` names every rule that was violated.
+ * Random histories of a run: a graph, and events in any order. It also simulates an unreliable executor, whose events arrive
+ * late, repeatedly, and for attempts that ended long ago. `faults` names every rule that was violated.
  */
 import fc from 'fast-check';
 import { advance } from '../features/runs/rules/advance.ts';
@@ -16,7 +16,7 @@ import { isRunOver, isStepOver } from '../features/runs/rules/run.ts';
 import type { RunShape, StepShape } from './memory-graph.ts';
 
 /** The graph under test. */
-export interface Stage {
+export interface GraphUnderTest {
   readonly graph: RunGraph;
   /** Inserts the row of a step before the event `step_added`. */
   insert(step: StepShape): void;
@@ -91,41 +91,41 @@ export const anyRun = fc
     moves,
   }));
 
-type SimulationOptions = { step_key: string; attempt: number };
+type LaunchedAttempt = { step_key: string; attempt: number };
 
 export class RunSimulation {
   readonly faults: string[] = [];
   /** All effects, in order. */
   readonly effects: Effect[] = [];
-  readonly #stage: Stage;
+  readonly #under_test: GraphUnderTest;
   readonly #plain_max: number;
-  /** Attempts and rounds of the current attempt of the run, and those of them that have not ended. */
-  #given: SimulationOptions[] = [];
-  #live: SimulationOptions[] = [];
+  /** All attempts of steps that the run launched since its last restart; `#live` has those that have not ended. */
+  #launched: LaunchedAttempt[] = [];
+  #live: LaunchedAttempt[] = [];
   #rounds: number[] = [];
   #open_round: number | null = null;
   #added = 0;
 
-  constructor(stage: Stage, plain_max: number) {
-    this.#stage = stage;
+  constructor(under_test: GraphUnderTest, plain_max: number) {
+    this.#under_test = under_test;
     this.#plain_max = plain_max;
-    this.#step({ kind: 'begun' });
+    this.#apply({ kind: 'begun' });
   }
 
   run({ what }: Move): void {
-    const { graph } = this.#stage;
+    const { graph } = this.#under_test;
     const steps = graph.steps();
     switch (what.kind) {
       case 'report': {
-        const given = pick(this.#given, what.n);
-        if (given) this.#report(given, what.outcome);
+        const launched = pick(this.#launched, what.n);
+        if (launched) this.#report(launched, what.outcome);
         return;
       }
       case 'leader': {
         const round = pick(this.#rounds, what.n);
         if (round === undefined) return;
         if (this.#open_round === round) this.#open_round = null;
-        this.#step(
+        this.#apply(
           what.clear ? { kind: 'round_ended', round } : { kind: 'round_unknown', round, reason: 'lost' },
         );
         return;
@@ -136,13 +136,13 @@ export class RunSimulation {
         const fields = { failStep: { error_text: 'bad' }, requireStepInput: { reason: 'what?' } };
         const more = what.command in fields ? fields[what.command as keyof typeof fields] : {};
         const command = { kind: what.command, ...more } as StepCommand;
-        this.#step({ kind: 'step_command', step_key: step.step_key, command });
+        this.#apply({ kind: 'step_command', step_key: step.step_key, command });
         return;
       }
       case 'run': {
         const kind = what.command;
         const command = kind === 'failRun' ? { kind, error_text: 'bad' } : { kind };
-        this.#step({ kind: 'run_command', command });
+        this.#apply({ kind: 'run_command', command });
         return;
       }
       case 'add': {
@@ -150,16 +150,16 @@ export class RunSimulation {
         const needs = what.needs.flatMap((need) => pick(steps, need)?.step_key ?? []);
         const shape = stepShape(0, what.n, [], what.n % 2 === 0, what.n);
         const step = { ...shape, step_key: `x${this.#added++}`, depends_on: [...new Set(needs)] };
-        this.#stage.insert(step);
-        this.#step({ kind: 'step_added', step });
+        this.#under_test.insert(step);
+        this.#apply({ kind: 'step_added', step });
       }
     }
   }
 
-  /** Completes everything that is left, so that the run ends. */
+  /** Completes all remaining steps and rounds, so that the run ends. */
   finish(): void {
-    const { graph } = this.#stage;
-    for (let left = 1_000; left > 0 && !isRunOver(graph.run()); left--) {
+    const { graph } = this.#under_test;
+    for (let tries = 1_000; tries > 0 && !isRunOver(graph.run()); tries--) {
       const [live] = this.#live;
       const open = graph
         .steps()
@@ -171,13 +171,13 @@ export class RunSimulation {
         );
       if (live) this.#report(live, 'step_completed');
       else if (open)
-        this.#step({ kind: 'step_command', step_key: open.step_key, command: { kind: 'completeStep' } });
+        this.#apply({ kind: 'step_command', step_key: open.step_key, command: { kind: 'completeStep' } });
       else if (this.#open_round !== null) {
         const round = this.#open_round;
         this.#open_round = null;
-        this.#step({ kind: 'round_ended', round });
+        this.#apply({ kind: 'round_ended', round });
       } else if (graph.run().mode !== 'steps')
-        this.#step({ kind: 'run_command', command: { kind: 'completeRun' } });
+        this.#apply({ kind: 'run_command', command: { kind: 'completeRun' } });
       else {
         this.#fault('the run is stuck');
         return;
@@ -186,18 +186,18 @@ export class RunSimulation {
     if (!isRunOver(graph.run())) this.#fault('the run never ends');
   }
 
-  #report(given: SimulationOptions, outcome: (typeof outcomes)[number]): void {
-    if (outcome !== 'step_running') this.#live = this.#live.filter((one) => one !== given);
-    const { step_key, attempt } = given;
+  #report(launched: LaunchedAttempt, outcome: (typeof outcomes)[number]): void {
+    if (outcome !== 'step_running') this.#live = this.#live.filter((one) => one !== launched);
+    const { step_key, attempt } = launched;
     if (outcome === 'step_running' || outcome === 'step_completed')
-      this.#step({ kind: outcome, step_key, attempt });
-    else if (outcome === 'step_unknown') this.#step({ kind: outcome, step_key, attempt, reason: 'lost' });
+      this.#apply({ kind: outcome, step_key, attempt });
+    else if (outcome === 'step_unknown') this.#apply({ kind: outcome, step_key, attempt, reason: 'lost' });
     else
-      this.#step({ kind: 'step_failed', step_key, attempt, error_text: 'bad', final: outcome === 'final' });
+      this.#apply({ kind: 'step_failed', step_key, attempt, error_text: 'bad', final: outcome === 'final' });
   }
 
-  #step(event: GraphEvent): void {
-    const { graph } = this.#stage;
+  #apply(event: GraphEvent): void {
+    const { graph } = this.#under_test;
     const before = graph.run();
     const steps = JSON.stringify(graph.steps());
     let effects: Effect[];
@@ -218,23 +218,24 @@ export class RunSimulation {
   }
 
   #carryOut(effect: Effect, restarts: boolean): void {
-    const { graph } = this.#stage;
+    const { graph } = this.#under_test;
     switch (effect.kind) {
       case 'launch': {
         const { step_key, attempt } = effect;
         // Attempts of the earlier attempt of the run ended with it.
-        if (restarts) this.#given = this.#given.filter((one) => this.#live.includes(one));
+        if (restarts) this.#launched = this.#launched.filter((one) => this.#live.includes(one));
         const step = graph.step(step_key)!;
-        if (this.#given.some((one) => one.step_key === step_key && one.attempt === attempt))
+        if (this.#launched.some((one) => one.step_key === step_key && one.attempt === attempt))
           this.#fault(`attempt ${attempt} of ${step_key} was launched twice`);
-        if (this.#live.some((one) => one.step_key === step_key)) this.#fault(`${step_key} goes on twice`);
+        if (this.#live.some((one) => one.step_key === step_key))
+          this.#fault(`${step_key} runs twice at once`);
         const needs = step.depends_on.map((key) => graph.step(key)!);
         if (!needs.every(isStepOver)) this.#fault(`${step_key} was launched too early`);
         if (step.when === 'on_success' && needs.some(({ status }) => status !== 'completed'))
           this.#fault(`${step_key} was launched after a failure`);
-        const given = { step_key, attempt };
-        this.#given.push(given);
-        this.#live.push(given);
+        const launched = { step_key, attempt };
+        this.#launched.push(launched);
+        this.#live.push(launched);
         return;
       }
       case 'end_attempt': {
@@ -243,9 +244,9 @@ export class RunSimulation {
         return;
       }
       case 'start_round':
-        if (this.#rounds.includes(effect.round)) this.#fault(`round ${effect.round} was asked for twice`);
-        if (this.#open_round !== null) this.#fault('the leader is asked twice at once');
-        if (!graph.steps().every(isStepOver)) this.#fault('the leader was asked too early');
+        if (this.#rounds.includes(effect.round)) this.#fault(`round ${effect.round} was started twice`);
+        if (this.#open_round !== null) this.#fault('two rounds are open at once');
+        if (!graph.steps().every(isStepOver)) this.#fault('a round started too early');
         this.#rounds.push(effect.round);
         this.#open_round = effect.round;
         return;
@@ -253,25 +254,25 @@ export class RunSimulation {
         this.#open_round = null;
         return;
       case 'run_ended':
-        if (this.#live.length > 0) this.#fault('an attempt outlives the run');
-        if (this.#open_round !== null) this.#fault('a round outlives the run');
+        if (this.#live.length > 0) this.#fault('an attempt is live after the end of the run');
+        if (this.#open_round !== null) this.#fault('a round is open after the end of the run');
     }
   }
 
   #check(): void {
-    const { graph } = this.#stage;
+    const { graph } = this.#under_test;
     const run = graph.run();
     const steps = graph.steps();
     const byKey = new Map(steps.map((step) => [step.step_key, step]));
     const live = this.#live.map(({ step_key }) => byKey.get(step_key)).filter((step) => step !== undefined);
     const plain = live.filter(({ kind }) => kind === 'plain').length;
-    if (plain > this.#plain_max) this.#fault('too many plain steps go on');
+    if (plain > this.#plain_max) this.#fault('too many plain steps run at once');
     const acp = live.filter(({ kind }) => kind === 'acp').map(({ member_id }) => member_id);
-    if (new Set(acp).size < acp.length) this.#fault('an ACP member has two steps');
-    if (isRunOver(run) && !steps.every(isStepOver)) this.#fault('a run is over and a step is not');
+    if (new Set(acp).size < acp.length) this.#fault('an ACP member runs two steps at once');
+    if (isRunOver(run) && !steps.every(isStepOver)) this.#fault('the run is over, but a step is not');
     if (!isRunOver(run) && run.mode === 'steps' && steps.every(isStepOver))
-      this.#fault('nothing is left and the run is not over');
-    if (run.rounds - run.rounds_before > run.max_rounds) this.#fault('the leader was asked too often');
+      this.#fault('every step is over, but the run is not');
+    if (run.rounds - run.rounds_before > run.max_rounds) this.#fault('the run has too many rounds');
     if (!isRunOver(run)) for (const step of steps) this.#checkStep(step, byKey, plain, acp);
   }
 
@@ -279,12 +280,14 @@ export class RunSimulation {
     const needs = step.depends_on.map((key) => byKey.get(key)!);
     const done = needs.every(({ status }) => status === 'completed');
     const { step_key, status, kind } = step;
-    if (status === 'pending' && needs.every(isStepOver)) this.#fault(`${step_key} is forgotten`);
+    if (status === 'pending' && needs.every(isStepOver))
+      this.#fault(`${step_key} stays pending after its dependencies`);
     if (status === 'skipped' && (done || step.when === 'always')) this.#fault(`${step_key} was skipped`);
     if (status !== 'ready' || step.launched) return;
-    if (kind === 'plain' && plain < this.#plain_max) this.#fault(`${step_key} could go on`);
+    if (kind === 'plain' && plain < this.#plain_max) this.#fault(`${step_key} should have been launched`);
     const leads = this.#open_round !== null && step.member_id === 'a';
-    if (kind === 'acp' && !leads && !acp.includes(step.member_id)) this.#fault(`${step_key} could go on`);
+    if (kind === 'acp' && !leads && !acp.includes(step.member_id))
+      this.#fault(`${step_key} should have been launched`);
   }
 
   #fault(what: string): void {

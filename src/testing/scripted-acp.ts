@@ -1,4 +1,4 @@
-/** An ACP agent on a `ScriptedNode` that a test scripts. It reads messages in the order of its stdin. */
+/** An ACP agent on a `ScriptedNode`, whose messages come from a test. It reads messages in the order of its stdin. */
 import { expect, vi } from 'vitest';
 import { type Message, type RequestId, type RpcError, readMessage, writeMessage } from '../acp/message.ts';
 import type { CreateAgent } from '../features/agents/creation.ts';
@@ -10,7 +10,7 @@ export class ScriptedAcp {
   readonly session_id: string;
   readonly #fixture: FeaturesFixture;
   /** The number of lines of stdin that it has read. */
-  #heard = 0;
+  #lines_read = 0;
 
   constructor(fixture: FeaturesFixture, session_id: string) {
     this.#fixture = fixture;
@@ -22,25 +22,25 @@ export class ScriptedAcp {
     return this.#fixture.node.stdin(this.session_id).toString().split('\n').slice(0, -1);
   }
 
-  /** Waits for the next message to it, which must have this kind and method. */
-  async hears<K extends Message['kind']>(kind: K, method?: string): Promise<ReceivedFrame<K>> {
+  /** Waits up to 20 s for the next message to the agent, which must have this kind and method. */
+  async receive<K extends Message['kind']>(kind: K, method?: string): Promise<ReceivedFrame<K>> {
     const line = await vi.waitFor(() => {
-      const next = this.lines[this.#heard];
+      const next = this.lines[this.#lines_read];
       expect(next).toBeDefined();
       return next!;
     }, 20_000);
-    this.#heard++;
+    this.#lines_read++;
     const message = readMessage(line)!;
     expect(message).toMatchObject({ kind, ...(method !== undefined && { method }) });
     return message as ReceivedFrame<K>;
   }
 
-  writes(text: string): void {
+  write(text: string): void {
     this.#fixture.node.write(this.session_id, Buffer.from(text));
   }
 
   send(message: Message): void {
-    this.writes(writeMessage(message));
+    this.write(writeMessage(message));
   }
 
   /** Waits for a request, and answers it. */
@@ -48,9 +48,9 @@ export class ScriptedAcp {
     method: string,
     answer: { result?: unknown; error?: RpcError },
   ): Promise<ReceivedFrame<'request'>> {
-    const asked = await this.hears('request', method);
-    this.send({ kind: 'response', id: asked.id, ...answer });
-    return asked;
+    const request = await this.receive('request', method);
+    this.send({ kind: 'response', id: request.id, ...answer });
+    return request;
   }
 
   async initialize(answer: object = {}): Promise<void> {
@@ -58,7 +58,7 @@ export class ScriptedAcp {
     await this.respond('initialize', { result });
   }
 
-  /** Answers `initialize` and `session/new`. `offers`: its modes and options. */
+  /** Answers `initialize` and `session/new`. `offers`: the modes and configuration options of the session. */
   async openSession(answer: object = {}, offers: object = {}): Promise<void> {
     await this.initialize(answer);
     await this.respond('session/new', { result: { sessionId: 'acp-1', ...offers } });

@@ -17,12 +17,12 @@ interface RequestInput {
 }
 
 /** Uses its own connection. `took_ms`: from the last byte of the request to the last one of the response. */
-export function sendRequest(url: string, path: string, given: RequestInput = {}): Promise<HttpAnswer> {
-  const { from, method = 'POST', body, token, headers = {} } = given;
+export function sendRequest(url: string, path: string, input: RequestInput = {}): Promise<HttpAnswer> {
+  const { from, method = 'POST', body, token, headers = {} } = input;
   const { hostname, port } = new URL(url);
   const text = body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body);
   return new Promise((resolve, reject) => {
-    const asked = request({
+    const outgoing = request({
       hostname,
       port,
       path,
@@ -39,22 +39,22 @@ export function sendRequest(url: string, path: string, given: RequestInput = {})
       },
     });
     let sent_ms = 0;
-    asked.on('error', reject);
-    asked.on('response', async (response) => {
-      let said = '';
+    outgoing.on('error', reject);
+    outgoing.on('response', async (response) => {
+      let answer = '';
       response.setEncoding('utf8');
-      for await (const part of response) said += part;
+      for await (const part of response) answer += part;
       resolve({
         status: response.statusCode ?? 0,
-        error: errorOf(said),
-        text: said,
+        error: errorOf(answer),
+        text: answer,
         took_ms: performance.now() - sent_ms,
       });
     });
-    asked.on('socket', (socket) => {
+    outgoing.on('socket', (socket) => {
       const send = () => {
         sent_ms = performance.now();
-        asked.end(text ?? undefined);
+        outgoing.end(text ?? undefined);
       };
       if (socket.connecting) socket.once('connect', send);
       else send();
@@ -62,10 +62,10 @@ export function sendRequest(url: string, path: string, given: RequestInput = {})
   });
 }
 
-function errorOf(said: string): string {
+function errorOf(text: string): string {
   try {
-    return String((JSON.parse(said) as { error?: unknown }).error ?? '');
+    return String((JSON.parse(text) as { error?: unknown }).error ?? '');
   } catch {
-    return said.slice(0, 100);
+    return text.slice(0, 100);
   }
 }

@@ -1,6 +1,6 @@
 /**
- * A node behind an unreliable network: every connection is cut after a random number of bytes, from a seed. Like a plane, it
- * links again, repeats unanswered calls, and passes on each fact once.
+ * A node behind an unreliable network: every connection is cut after a random number of bytes, which a seed determines. Like a
+ * plane, it reconnects, repeats unanswered calls, and reports each fact once.
  */
 import { sleep } from '../base/async.ts';
 import type { StreamName } from '../core/event.ts';
@@ -25,17 +25,17 @@ import { openTestNodeServer, remoteNode } from './remote-node.ts';
 import { random } from './writers.ts';
 
 /** The bytes after which a connection is cut: always enough to open a link, but usually fewer than a test needs. */
-const CONNECTION_BYTES = { least: 15_000, most: 300_000 };
+const CONNECTION_BYTES = { min: 15_000, max: 300_000 };
 
-export function openerOfSimulated(seed: number): (data_dir: string) => Promise<NodeUnderTest> {
+export function simulatedNodeOpener(seed: number): (data_dir: string) => Promise<NodeUnderTest> {
   const next = random(seed);
   return async (data_dir) => {
     let local = await openTestNode(data_dir);
     let server = await openTestNodeServer(local);
     const proxy = await FlakyProxy.open(server.port);
-    const { least, most } = CONNECTION_BYTES;
-    proxy.weather = {
-      ...proxy.weather,
+    const { min: least, max: most } = CONNECTION_BYTES;
+    proxy.conditions = {
+      ...proxy.conditions,
       cut_after_bytes: () => least + Math.floor(next() * (most - least)),
     };
     let node = new RetryingNode((onDown) => remoteNode(() => proxy.port, { onDown }));
@@ -65,7 +65,7 @@ export function openerOfSimulated(seed: number): (data_dir: string) => Promise<N
 class RetryingNode implements Node {
   readonly folders: Folders;
   readonly #remote: RemoteNode;
-  /** Number of the last fact that was passed on, by session. */
+  /** The number of the last fact that was reported, by session. */
   readonly #facts = new Map<string, number>();
   #sink: NodeSink | null = null;
 
@@ -89,15 +89,15 @@ class RetryingNode implements Node {
   }
 
   start(launch: Launch): Promise<SessionView> {
-    return this.#patiently(() => this.#remote.start(launch));
+    return this.#retry(() => this.#remote.start(launch));
   }
 
   stop(session_id: string, grace_ms: number): Promise<StopReport> {
-    return this.#patiently(() => this.#remote.stop(session_id, grace_ms));
+    return this.#retry(() => this.#remote.stop(session_id, grace_ms));
   }
 
   input(session_id: string, offset: number, data: Uint8Array, eof: boolean): Promise<number> {
-    return this.#patiently(() => this.#remote.input(session_id, offset, data, eof));
+    return this.#retry(() => this.#remote.input(session_id, offset, data, eof));
   }
 
   read(
@@ -107,7 +107,7 @@ class RetryingNode implements Node {
     max: number,
     into?: Uint8Array,
   ): Promise<Uint8Array> {
-    return this.#patiently(() => this.#remote.read(session_id, stream, from, max, into));
+    return this.#retry(() => this.#remote.read(session_id, stream, from, max, into));
   }
 
   committed(session_id: string, offsets: StreamSizes, fact: number): void {
@@ -115,15 +115,15 @@ class RetryingNode implements Node {
   }
 
   stepOutput(session_id: string, max: number): Promise<Uint8Array | null> {
-    return this.#patiently(() => this.#remote.stepOutput(session_id, max));
+    return this.#retry(() => this.#remote.stepOutput(session_id, max));
   }
 
   forgetOwner(owner_id: string): Promise<void> {
-    return this.#patiently(() => this.#remote.forgetOwner(owner_id));
+    return this.#retry(() => this.#remote.forgetOwner(owner_id));
   }
 
   forget(session_id: string): Promise<void> {
-    return this.#patiently(() => this.#remote.forget(session_id));
+    return this.#retry(() => this.#remote.forget(session_id));
   }
 
   reach(): Promise<void> {
@@ -131,17 +131,17 @@ class RetryingNode implements Node {
   }
 
   health(): Promise<NodeHealth> {
-    return this.#patiently(() => this.#remote.health());
+    return this.#retry(() => this.#remote.health());
   }
 
   probe(programs: readonly ProgramQuestion[]): Promise<ProgramFinding[]> {
-    return this.#patiently(() => this.#remote.probe(programs));
+    return this.#retry(() => this.#remote.probe(programs));
   }
 
   async #link(first: boolean): Promise<void> {
     while (this.#sink) {
       try {
-        return await this.#remote.attach(this.#once(this.#sink, first));
+        return await this.#remote.attach(this.#deduplicated(this.#sink, first));
       } catch (error) {
         if (!isOutOfReach(error)) throw error;
         await sleep(10);
@@ -149,8 +149,8 @@ class RetryingNode implements Node {
     }
   }
 
-  /** Passes on one snapshot. New facts of later snapshots are passed on one by one. */
-  #once(sink: NodeSink, fresh: boolean): NodeSink {
+  /** Reports only the first snapshot as such, and the new facts of later snapshots one by one. */
+  #deduplicated(sink: NodeSink, first: boolean): NodeSink {
     const deliver = (fact: SessionFact) => {
       if (fact.number <= (this.#facts.get(fact.session_id) ?? 0)) return;
       this.#facts.set(fact.session_id, fact.number);
@@ -160,14 +160,14 @@ class RetryingNode implements Node {
       fact: deliver,
       wake: (session_id) => sink.wake(session_id),
       snapshot: async (views) => {
-        if (!fresh) return views.flatMap((view) => view.facts).forEach(deliver);
+        if (!first) return views.flatMap((view) => view.facts).forEach(deliver);
         for (const view of views) this.#facts.set(view.session_id, view.facts.at(-1)?.number ?? 0);
         await sink.snapshot(views);
       },
     };
   }
 
-  async #patiently<T>(call: () => Promise<T>): Promise<T> {
+  async #retry<T>(call: () => Promise<T>): Promise<T> {
     for (;;) {
       try {
         return await call();

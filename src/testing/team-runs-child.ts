@@ -20,12 +20,16 @@ const node = await openTestNode(join(folder, 'data'), {
   } as Folders,
 });
 const fixture = await FeaturesFixture.make(node, folder);
-if (!(await found())) {
+if (!(await loadRun())) {
   const note = 'echo "$SVC_STEP_KEY" >>done; echo "$SVC_STEP_KEY"';
-  const speaks = { command: null, argv: [process.execPath, agent, 'flood', '3'], protocol: 'acp' as const };
+  const acp_agent = {
+    command: null,
+    argv: [process.execPath, agent, 'flood', '3'],
+    protocol: 'acp' as const,
+  };
   await beginRun(fixture, {
     run_id: RUN,
-    members: [plainMember('m', note), plainMember('speaker', '', speaks)],
+    members: [plainMember('m', note), plainMember('speaker', '', acp_agent)],
     steps: [
       { step_key: 'a', member_id: 'm' },
       { step_key: 'b', depends_on: ['a'] },
@@ -36,7 +40,7 @@ if (!(await found())) {
     ],
   });
 }
-while (!isRunOver((await found())!)) await sleep(20);
+while (!isRunOver((await loadRun())!)) await sleep(20);
 // The run stops its agents.
 while (Object.values(await sessionsLive()).length > 0) await sleep(20);
 const result = await fixture.store.read((reader) => ({
@@ -53,7 +57,7 @@ await fixture.close();
 await node.close();
 process.exit(0);
 
-function found() {
+function loadRun() {
   return fixture.store.read((reader) => findRun(reader, RUN));
 }
 

@@ -1,6 +1,6 @@
 /**
- * Teams and runs for tests. Either a run is really started in a `LivesRoom`, or only its rows are inserted, for tests that are not
- * about its execution.
+ * Teams and runs for tests: `beginRun` starts a run in a `FeaturesFixture`, and `addRun` only inserts its rows, for tests that
+ * are not about its execution.
  */
 import { expect, vi } from 'vitest';
 import { newId } from '../base/ids.ts';
@@ -27,13 +27,13 @@ import type { Facts } from '../work/facts.ts';
 import { ANA, type FeaturesFixture, SOON } from './features-fixture.ts';
 
 function agentOf(command: string, more: Partial<MemberAgent>): MemberAgent {
-  const usual = { argv: null, preset: null, protocol: 'plain', node_id: 'main', env: {} } as const;
+  const defaults = { argv: null, preset: null, protocol: 'plain', node_id: 'main', env: {} } as const;
   const place = { workdir: null, worktree_mode: 'use_existing', worktree_repo: null } as const;
-  return { permission_mode: 'ask', ...usual, ...place, command, ...more };
+  return { permission_mode: 'ask', ...defaults, ...place, command, ...more };
 }
 
 /** The definition of an agent that speaks ACP. */
-export const SPEAKS_ACP: MemberAgent = agentOf('true', { protocol: 'acp' });
+export const ACP_AGENT: MemberAgent = agentOf('true', { protocol: 'acp' });
 
 /** A member whose steps run `command`. */
 export function plainMember(member_id: string, command: string, more: Partial<MemberAgent> = {}): Member {
@@ -50,24 +50,24 @@ export interface TeamRequest {
 }
 
 /** Starts a run of a new team, by default in the folder of the fixture; returns its id. */
-export async function beginRun(fixture: FeaturesFixture, asked: TeamRequest): Promise<string> {
-  const members = asked.members.map((member) => ({
+export async function beginRun(fixture: FeaturesFixture, request: TeamRequest): Promise<string> {
+  const members = request.members.map((member) => ({
     ...member,
     agent: member.agent && { ...member.agent, workdir: member.agent.workdir ?? fixture.folder },
   }));
-  const leader_member_id = asked.leader ?? null;
+  const leader_member_id = request.leader ?? null;
   const member_id = defaultMember({ leader_member_id, members });
-  const usual = { member_id, depends_on: [], when: 'on_success', prompt: '', input: null } as const;
-  const steps = (asked.steps ?? []).map((step) => ({
-    ...usual,
+  const defaults = { member_id, depends_on: [], when: 'on_success', prompt: '', input: null } as const;
+  const steps = (request.steps ?? []).map((step) => ({
+    ...defaults,
     ...{ depends_on: [], timeout_seconds: null, max_attempts: 1 },
     ...step,
   }));
   const spec: TeamSpec = {
     ...{ spec_version: 1, entrypoint: { type: 'task' }, review_route: 'human' },
-    ...{ members, leader_member_id, steps, max_rounds: asked.max_rounds ?? 20 },
+    ...{ members, leader_member_id, steps, max_rounds: request.max_rounds ?? 20 },
   };
-  const id = asked.run_id ?? newId('run');
+  const id = request.run_id ?? newId('run');
   await fixture.store.write((tx) => {
     addUser(tx, ANA);
     const { user_id: created_by } = ANA;
@@ -75,7 +75,7 @@ export async function beginRun(fixture: FeaturesFixture, asked: TeamRequest): Pr
     const num = insertTeam(tx, { id: newId('team'), ...names, created_by, created_at: 0, updated_at: 0 });
     const common = { team: teamOfNum(tx, num)!, created_by, now: fixture.clock.now() };
     const task_num = createTask(tx, { team_num: num, title: 'task', created_by, now: common.now });
-    createRun(tx, fixture.scheduler, { ...common, id, task_num, input: asked.input ?? {} });
+    createRun(tx, fixture.scheduler, { ...common, id, task_num, input: request.input ?? {} });
   });
   return id;
 }
@@ -91,7 +91,7 @@ export function addUser(tx: Tx, { user_id: id, username, role }: Caller): void {
   );
 }
 
-/** Adds a step to a run, like a leader. */
+/** Adds a step to a run, as its leader can. */
 export async function addToRun(
   fixture: FeaturesFixture,
   run_id: string,
@@ -101,14 +101,15 @@ export async function addToRun(
     const run = findRun(tx, run_id)!;
     const none = { when: 'on_success', prompt: '', input: null } as const;
     const bounds = { depends_on: [], timeout_seconds: null, max_attempts: 1 };
-    const whole: StepSpec = { ...none, ...bounds, ...step };
+    const spec: StepSpec = { ...none, ...bounds, ...step };
     const kind = memberKind(parseSpec(run).members.find(({ member_id }) => member_id === step.member_id)!);
-    insertSteps(tx, run.num, [{ ...stepRow(whole, kind), added: 1 }]);
-    fixture.scheduler.apply(tx, run.num, { kind: 'step_added', step: { ...whole, kind } });
+    insertSteps(tx, run.num, [{ ...stepRow(spec, kind), added: 1 }]);
+    fixture.scheduler.apply(tx, run.num, { kind: 'step_added', step: { ...spec, kind } });
   });
 }
 
-export async function say(fixture: FeaturesFixture, run_id: string, event: GraphEvent): Promise<void> {
+/** Applies an event to the graph of a run. */
+export async function applyEvent(fixture: FeaturesFixture, run_id: string, event: GraphEvent): Promise<void> {
   await fixture.store.write((tx) => fixture.scheduler.apply(tx, findRun(tx, run_id)!.num, event));
 }
 
@@ -136,7 +137,7 @@ export async function untilRun(
   return runOf(fixture, run_id);
 }
 
-// --- runs as rows, which nothing executes -------------------------------------------------------------------------------
+// --- rows of runs that are not executed -------------------------------------------------------------------------------
 
 /** `members`: by id, the first one is the leader; null: an outside member. */
 export function specWith(members: Record<string, MemberAgent | null>): TeamSpec {

@@ -1,4 +1,4 @@
-/** Runs `askAway` in its own namespaces and prints the responses as JSON. */
+/** The child process of `requestUnreachable`: sends the requests in its namespaces and prints the answers as JSON. */
 import { execFileSync } from 'node:child_process';
 import { TestAgentNode, WITH_NODES } from './agent-node.ts';
 import { requesterOf } from './http.ts';
@@ -12,10 +12,10 @@ import type {
 
 const [HERE, THERE, NOWHERE] = ['10.9.0.1', '10.9.0.2', '10.9.0.3'];
 /** An unused address, where packets vanish without an error. */
-const NOBODY = '02:00:00:00:00:99';
+const UNUSED_MAC = '02:00:00:00:00:99';
 
 const ip = (args: string) => execFileSync('ip', args.split(' '));
-const drop = (address: string) => ip(`neigh replace ${address} lladdr ${NOBODY} nud permanent dev near`);
+const drop = (address: string) => ip(`neigh replace ${address} lladdr ${UNUSED_MAC} nud permanent dev near`);
 
 const { n, phases, within_ms } = JSON.parse(process.argv[2]!) as UnreachableOptions;
 ip('netns add far');
@@ -32,7 +32,7 @@ const request = requesterOf(() => plane);
 // Sequential, because a bootstrap token lets only one node join.
 const stopped = await TestAgentNode.open(plane, { id: 'stopped' });
 const killed = await TestAgentNode.open(plane, { id: 'killed' });
-const apart = await TestAgentNode.open(plane, { id: 'apart', at: { netns: 'far', host: THERE } });
+const apart = await TestAgentNode.open(plane, { id: 'apart', network: { netns: 'far', host: THERE } });
 const closed = await TestAgentNode.open(plane, { id: 'closed' });
 const hole = await TestAgentNode.open(plane, { id: 'hole' });
 const nodes = [stopped, killed, apart, closed, hole];
@@ -41,13 +41,13 @@ const setTarget = (node: TestAgentNode, host: string, port: number) =>
 
 const states: Record<
   UnreachableState,
-  { node: TestAgentNode; leave?(): unknown; phases?: readonly UnreachablePhase[] }
+  { node: TestAgentNode; disconnect?(): unknown; phases?: readonly UnreachablePhase[] }
 > = {
   'closed port': { node: closed },
   'black hole': { node: hole },
-  stopped: { node: stopped, leave: () => stopped.kill('SIGTERM') },
-  killed: { node: killed, leave: () => killed.kill('SIGKILL') },
-  partitioned: { node: apart, leave: () => drop(THERE), phases },
+  stopped: { node: stopped, disconnect: () => stopped.kill('SIGTERM') },
+  killed: { node: killed, disconnect: () => killed.kill('SIGKILL') },
+  partitioned: { node: apart, disconnect: () => drop(THERE), phases },
 };
 const answers: UnreachableAnswer[] = [];
 try {
@@ -60,21 +60,21 @@ try {
   await plane.start();
   for (const node of [stopped, killed, apart]) await node.until('connected');
 
-  for (const [state, { node, leave, phases = [null] }] of Object.entries(states)) {
+  for (const [state, { node, disconnect: leave, phases = [null] }] of Object.entries(states)) {
     await leave?.();
     const path = `/api/agents/${agents.get(node)}`;
     for (let i = 0; i < n; i++) {
       const phase = phases[Math.floor((i * phases.length) / n)]!;
       if (phase !== null) await node.until(phase);
-      const asked = (['stop', 'restart', 'delete'] as const)[i % 3]!;
+      const action = (['stop', 'restart', 'delete'] as const)[i % 3]!;
       const began = performance.now();
-      const { status, headers, body } = await (asked === 'delete'
+      const { status, headers, body } = await (action === 'delete'
         ? request('DELETE', `${path}?force=true`, undefined, { within_ms })
-        : request('POST', `${path}/${asked}`, { grace_seconds: 0 }, { within_ms }));
+        : request('POST', `${path}/${action}`, { grace_seconds: 0 }, { within_ms }));
       const ms = performance.now() - began;
       answers.push({
         state: state as UnreachableState,
-        asked,
+        action,
         status,
         body,
         pending: headers.get('x-pending'),

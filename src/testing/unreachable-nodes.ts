@@ -24,10 +24,10 @@ export interface UnreachableOptions {
 
 export interface UnreachableAnswer {
   state: UnreachableState;
-  asked: 'stop' | 'restart' | 'delete';
+  action: 'stop' | 'restart' | 'delete';
   status: number;
   body: unknown;
-  /** The header. */
+  /** The `X-Pending` header. */
   pending: string | null;
   ms: number;
 }

@@ -70,7 +70,7 @@ export async function expectNothingLost(
     expect(await pidOf(plane, id)).toBe(pid);
     while (Number(history.events.at(-1)?.id ?? 0) < agent.last_seq) await sleep(20);
     await history.close();
-    expect(history.flaw()).toBeNull();
+    expect(history.sequenceError()).toBeNull();
     for (const stream of ['stdout', 'stderr'] as const) {
       const written = await readFile(join(home.work, `${name}.${stream}`));
       expect(written.length).toBeGreaterThan(0);

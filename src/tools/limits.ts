@@ -10,9 +10,9 @@ export const limits = {
   doctor_end_ms: 5_000,
   /** How long processes may remain after SIGKILL. */
   doctor_leftover_ms: 2_000,
-  /** Interval at which they are looked for. */
+  /** Interval between checks for such processes. */
   doctor_leftover_poll_ms: 50,
-  /** Interval at which a killed agent is looked for. */
+  /** Interval between checks whether a killed agent has exited. */
   doctor_kill_poll_ms: 5,
   /** Longest line of an agent. */
   doctor_line_bytes_max: 32 * MIB,

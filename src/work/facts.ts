@@ -1,7 +1,7 @@
 /**
  * Facts: events between features. A feature records a fact in the transaction that makes it true. Each consumer has a
- * cursor, and handles a fact in a transaction that also moves the cursor. So each fact is handled exactly once. A consumer
- * that fails does not delay the others.
+ * cursor, and handles a fact in a transaction that also moves the cursor. So each fact is handled exactly once. A
+ * consumer that fails does not delay the others.
  */
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
@@ -72,7 +72,7 @@ export type FactHandlers = { [K in FactKind]?: (tx: Tx, fact: Fact<K>) => void }
 interface Consumer {
   name: string;
   handlers: FactHandlers;
-  /** After a failure: when it takes facts again, on the clock of `performance.now`. */
+  /** After a failure: when it handles facts again, in ms of `performance.now()`. */
   retry_at_ms: number;
 }
 
@@ -92,14 +92,15 @@ export class Facts {
     this.#log = options.log;
   }
 
+  /** Records a fact in the caller's transaction. Consumers handle it after the commit. */
   record<K extends FactKind>(tx: Tx, kind: K, ref: string, payload: FactPayloads[K]): void {
     insertFact(tx, { ts: this.#clock.now(), kind, ref, payload: JSON.stringify(payload) });
     tx.afterCommit(() => this.#wake.notify());
   }
 
   /**
-   * Starts the consumers. Their names permanently identify their cursors, so they must not change. A fact is deleted once
-   * all consumers have passed it, so all of them must be registered here.
+   * Starts the consumers. Their names permanently identify their cursors, so they must not change. A fact is deleted
+   * once all consumers have passed it, so all of them must be registered here.
    */
   async open(handlers: Record<string, FactHandlers>): Promise<void> {
     await this.#store.write((tx) => putConsumers(tx, Object.keys(handlers)));
@@ -109,6 +110,7 @@ export class Facts {
     this.#running = this.#run(consumers);
   }
 
+  /** Resolves after the transaction in progress. */
   async close(): Promise<void> {
     this.#stop.abort();
     await this.#running;
@@ -135,7 +137,7 @@ export class Facts {
   /**
    * Handles the next facts for all of these consumers in one transaction, because a transaction for each costs several
    * times as much as the handlers. Returns false if there are no more facts. If a handler throws, the caller repeats
-   * the facts without its consumer, which tries again later.
+   * the transaction without that consumer, which retries later.
    */
   #step(tx: Tx, consumers: readonly Consumer[]): boolean {
     this.#handling = null;

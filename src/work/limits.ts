@@ -1,7 +1,7 @@
 /** Limits of the module `work`. Names end with their unit. */
 
 export const limits = {
-  /** Most facts that are handled in one transaction. */
+  /** Facts that are handled in one transaction, at most. */
   facts_per_transaction: 16,
   /** Delay before a failed fact handler runs again. */
   fact_retry_ms: 1_000,

@@ -1,8 +1,8 @@
 /**
- * The outbox: work that must be done on a node, with results from a node, or at a push service. A service enqueues an intent
- * in the transaction that decides on it. The dispatcher carries out intents in order within a lane, in parallel across
- * lanes, and again after a crash, so handlers must be idempotent. It retries while a node is unreachable; handlers must deal
- * with any other failure.
+ * The outbox: work that must be done on a node, with a node's results, or at a push service. A service enqueues an
+ * intent in the transaction that decides on it. The dispatcher carries out intents in order within a lane, in parallel
+ * across lanes, and again after a crash, so handlers must be idempotent. It retries while a node is unreachable;
+ * handlers must deal with any other failure.
  */
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
@@ -23,7 +23,8 @@ export interface IntentPayloads {
   /** Deletes a node's data of a deleted user or team. The lane consists of the owner and the node. */
   forget_owner: { owner_id: string };
   /**
-   * Carries out a request for an agent whose node did not answer. The lane is the agent's, and its row contains the request.
+   * Carries out a request for an agent whose node did not answer. The lane is the agent's, and its row contains the
+   * request.
    */
   pursue: Record<string, never>;
   /** Gives an attempt of a step to its agent. The lane is the agent's. */
@@ -47,7 +48,7 @@ export interface Intent<K extends IntentKind = IntentKind> {
   lane: string;
   kind: K;
   payload: IntentPayloads[K];
-  /** Set when the intent was withdrawn: it is not carried out, or not retried if it is in progress. */
+  /** The intent was withdrawn: it is not carried out, or not retried if it is already in progress. */
   withdrawn?: boolean;
 }
 
@@ -136,8 +137,8 @@ export class Outbox {
   }
 
   /**
-   * Withdraws the intents of these kinds in a lane, and rejects their waiters. An intent that is in progress may still complete
-   * once. Idempotent.
+   * Withdraws the intents of these kinds in a lane, and rejects their waiters. An intent that is in progress may still
+   * complete once. Idempotent.
    */
   withdraw(tx: Tx, lane: string, kinds: readonly IntentKind[]): void {
     deleteIntents(tx, lane, kinds);
@@ -152,7 +153,10 @@ export class Outbox {
     });
   }
 
-  /** Resolves to the handler's result; rejects with its error, even if it will be retried. Call it right after the commit. */
+  /**
+   * Resolves to the handler's result; rejects with its error, even if it will be retried. Call it right after the
+   * commit.
+   */
   outcome(id: number): Promise<unknown> {
     if (this.#closed) return Promise.reject(problems.draining());
     return new Promise((resolve, reject) => {
@@ -169,6 +173,7 @@ export class Outbox {
     }
   }
 
+  /** Stops dispatching and rejects all waiters with `draining`. The intents stay for the next process. */
   close(): void {
     this.#closed = true;
     for (const lane of this.#lanes.values()) if (lane.retry) clearTimeout(lane.retry);
@@ -225,7 +230,7 @@ export class Outbox {
       if (this.#closed) return false;
       reply = (waiter) => waiter.reject(error);
       if (!intent.withdrawn && (!(error instanceof Problem) || isOutOfReach(error))) {
-        this.#tryAgain(intent, lane, error);
+        this.#scheduleRetry(intent, lane, error);
         this.#settle(intent.id, reply);
         return false;
       }
@@ -234,13 +239,13 @@ export class Outbox {
       await this.#delete(intent.id);
     } catch (error) {
       // The row could not be deleted, perhaps for lack of space. Repeating the intent changes nothing.
-      if (!this.#closed) this.#tryAgain(intent, lane, error);
+      if (!this.#closed) this.#scheduleRetry(intent, lane, error);
     }
     this.#settle(intent.id, reply);
     return lane.retry === null && !this.#closed;
   }
 
-  #tryAgain(intent: Intent, lane: Lane, error: unknown): void {
+  #scheduleRetry(intent: Intent, lane: Lane, error: unknown): void {
     lane.retry_ms = Math.min(Math.max(lane.retry_ms * 2, limits.outbox_retry_ms), limits.outbox_retry_ms_max);
     this.#log.warn(
       { err: error, intent: intent.kind, lane: intent.lane, retry_ms: lane.retry_ms },

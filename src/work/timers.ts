@@ -42,7 +42,7 @@ export interface Timer<K extends TimerKind = TimerKind> {
 
 export type TimerHandlers = { [K in TimerKind]: (tx: Tx, timer: Timer<K>) => void };
 
-/** `setTimeout` supports no longer delays. */
+/** The longest delay that `setTimeout` supports. */
 const WAIT_MS_MAX = 2 ** 31 - 1;
 
 export class Timers {
@@ -69,15 +69,17 @@ export class Timers {
     tx.afterCommit(() => this.#wake.notify());
   }
 
-  /** Removes the timer of this kind and ref, if there is one. */
+  /** Removes the timer of this kind and ref. Idempotent. */
   clear(tx: Tx, kind: TimerKind, ref: string): void {
     deleteTimer(tx, kind, ref);
   }
 
+  /** Starts the scheduler. A due timer without a handler is removed. */
   open(handlers: Partial<TimerHandlers>): void {
     this.#running = this.#run(handlers);
   }
 
+  /** Resolves after the transaction in progress. Timers stay for the next process. */
   async close(): Promise<void> {
     this.#stop.abort();
     await this.#running;

@@ -1,5 +1,6 @@
-// An agent that speaks ACP and uses the first MCP server it was offered: in each turn it says, as JSON, what that answers to
-// its argument, a list of [tool, arguments]. As many clients do, it gives the server no environment of its own.
+// An ACP agent that uses the first MCP server that it gets. Its argument is a JSON list of [tool, arguments]: in each turn, it
+// calls these tools and sends their results as a JSON message. Like many clients, it does not pass its own environment to the
+// server.
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { Readable, Writable } from 'node:stream';
@@ -18,26 +19,26 @@ async function useTools() {
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
   let id = 0;
   const send = (message) => child.stdin.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
-  const ask = async (method, params) => {
+  const request = async (method, params) => {
     send({ id: ++id, method, params });
     for (;;) {
-      const answer = JSON.parse((await lines.next()).value);
-      if (answer.id === id) return answer.result;
+      const response = JSON.parse((await lines.next()).value);
+      if (response.id === id) return response.result;
     }
   };
-  await ask('initialize', {
+  await request('initialize', {
     protocolVersion: '2025-06-18',
     capabilities: {},
     clientInfo: { name: 'tool-user', version: '1' },
   });
   send({ method: 'notifications/initialized' });
-  const answers = [];
+  const results = [];
   for (const [name, args] of calls) {
-    const { content } = await ask('tools/call', { name, arguments: args });
-    answers.push(JSON.parse(content[0].text));
+    const { content } = await request('tools/call', { name, arguments: args });
+    results.push(JSON.parse(content[0].text));
   }
   child.stdin.end();
-  return answers;
+  return results;
 }
 
 agent({ name: 'tool-user' })

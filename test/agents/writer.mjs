@@ -1,5 +1,5 @@
-// An agent that writes numbered lines to stdout and stderr until a file `stop` appears in its workdir. What it has written
-// it also keeps in `<name>.stdout` and `<name>.stderr`, each piece written there first.
+// An agent that writes numbered lines to stdout and stderr until a file `stop` appears in its workdir. It writes each piece to
+// `<name>.stdout` or `<name>.stderr` first, so that these files contain all its output.
 import { appendFileSync, existsSync, writeSync } from 'node:fs';
 
 const [name, pause_ms = '5', size = '60'] = process.argv.slice(2);
@@ -18,12 +18,12 @@ function write(fd, bytes) {
   }
 }
 
-// Whoever is stopped at once has written to both streams all the same.
+// At least five lines, so that even an agent that is stopped at once has written to both streams.
 for (let n = 1; n <= 5 || !existsSync('stop'); n++) {
   const fd = n % 5 === 0 ? 2 : 1;
   const text = `${name} ${n} ${'€x'.repeat((n * 7919) % Number(size))}`;
   const bytes = Buffer.from(n % 11 === 0 ? text : `${text}\n`);
-  // Now and then a line in two pieces, cut anywhere, and bytes that are no text.
+  // Some lines are written in two pieces, cut anywhere, and some bytes are not valid UTF-8.
   const cut = n % 3 === 0 ? (n * 31) % bytes.length : bytes.length;
   write(fd, bytes.subarray(0, cut));
   write(fd, bytes.subarray(cut));

@@ -1,4 +1,4 @@
-/** Habits that a reader relies on: files that say what they are, tests that all run, nothing left for later. */
+/** Conventions that readers rely on: large files begin with a description, all tests run, and no work is left as a TODO. */
 import { expect, test } from 'vitest';
 import { isForTests, sourceFiles } from './source.ts';
 
@@ -7,26 +7,26 @@ const files = folders
   .flatMap((folder) => sourceFiles(folder))
   .filter((file) => !file.path.includes('/architecture/'));
 
-test('nothing is left for later', () => {
-  const later = files.filter((file) => /\b(TODO|FIXME|XXX|HACK)\b/.test(file.text));
-  expect(later.map((file) => file.path)).toEqual([]);
+test('no file contains a TODO or FIXME', () => {
+  const unfinished = files.filter((file) => /\b(TODO|FIXME|XXX|HACK)\b/.test(file.text));
+  expect(unfinished.map((file) => file.path)).toEqual([]);
 });
 
-test('every test runs', () => {
-  const off = files.filter(
+test('no test is skipped or focused', () => {
+  const skipped = files.filter(
     (file) =>
       /\.test\.tsx?$/.test(file.path) && /\b(test|it|describe)\.(skip|only|todo|fails)\b/.test(file.text),
   );
-  expect(off.map((file) => file.path)).toEqual([]);
+  expect(skipped.map((file) => file.path)).toEqual([]);
 });
 
-test('nothing is committed that silences the compiler', () => {
-  const silenced = files.filter((file) => /@ts-(ignore|nocheck)|biome-ignore-all/.test(file.text));
-  expect(silenced.map((file) => file.path)).toEqual([]);
+test('no file suppresses compiler errors', () => {
+  const suppressing = files.filter((file) => /@ts-(ignore|nocheck)|biome-ignore-all/.test(file.text));
+  expect(suppressing.map((file) => file.path)).toEqual([]);
 });
 
-test('a source file of any size begins by saying what it is', () => {
-  const silent = files.filter(
+test('a source file of more than 100 lines begins with a doc comment', () => {
+  const undescribed = files.filter(
     (file) =>
       file.path.startsWith('src/') &&
       !file.text.includes('@generated') &&
@@ -34,12 +34,12 @@ test('a source file of any size begins by saying what it is', () => {
       file.text.split('\n').length > 100 &&
       !/^(#!.*\n)?(import[^;]+;\s*)*\/\*\*/.test(file.text),
   );
-  expect(silent.map((file) => file.path)).toEqual([]);
+  expect(undescribed.map((file) => file.path)).toEqual([]);
 });
 
-test('a published program never writes with console', () => {
-  const loud = files.filter(
+test('no published module uses console', () => {
+  const using_console = files.filter(
     (file) => file.path.startsWith('src/') && !isForTests(file.path) && /\bconsole\.\w+\(/.test(file.text),
   );
-  expect(loud.map((file) => file.path)).toEqual([]);
+  expect(using_console.map((file) => file.path)).toEqual([]);
 });

@@ -1,4 +1,4 @@
-/** Checks of the documentation: links lead somewhere, and the index and the reference are complete. */
+/** Checks of the documentation: no link is broken, and the index and the reference are complete. */
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
@@ -35,7 +35,7 @@ function linksOf(page: string): { target: string; path: string; anchor: string }
   });
 }
 
-test('every link within the documentation leads to a file and a heading', () => {
+test('every link within the documentation points to an existing file and heading', () => {
   const broken = pages.flatMap((page) =>
     linksOf(page)
       .filter(({ path, anchor }) => {
@@ -55,7 +55,7 @@ test('the index lists every page of the documentation', () => {
   expect(missing.map((page) => relative('docs', page))).toEqual([]);
 });
 
-test('the README begins with the two commands that do everything, and stays short', () => {
+test('the README begins with the commands to start and to test, and has at most 150 lines', () => {
   const lines = read('README.md').split('\n');
   expect(lines.slice(0, 4)).toEqual([
     '```',
@@ -66,7 +66,7 @@ test('the README begins with the two commands that do everything, and stays shor
   expect(lines.length).toBeLessThanOrEqual(150);
 });
 
-test('the reference of events has every code of an error event', () => {
+test('the event reference lists exactly the codes of error events that the code uses', () => {
   const known: string[] = [errorEvents, warningEvents, failureReasons, streamErrors].flatMap(Object.keys);
   const sources = sourceFiles('src').filter(
     ({ path }) => !isForTests(path) && !path.startsWith('src/web/') && !path.startsWith('src/tools/'),

@@ -40,7 +40,7 @@ export const features = [
   ...['conversations', 'accounts', 'passkeys', 'runs', 'actors', 'mailbox', 'notifications', 'tasks'],
 ];
 
-/** What a feature is. Every feature imports it; of the features, it knows the two that belong to the core. */
+/** These define what a feature is. Every feature imports them; they import only the two features of the core. */
 const feature_files = ['feature.ts', 'feature-set.ts', 'feature-set.test.ts'];
 const core_features = ['audit', 'settings'];
 
@@ -55,7 +55,7 @@ export const removable: Record<string, readonly string[]> = {
   mailbox: ['tasks'],
   tasks: [],
 };
-/** Each has one entry or a few for every feature. */
+/** Files with one or more entries for every feature. */
 const feature_lists = [
   'src/main/plane.ts',
   'src/api/routes.ts',
@@ -64,7 +64,7 @@ const feature_lists = [
   'src/web/features.ts',
 ];
 
-/** Imports against the order that still have to go. Remove a line here when you remove its import. */
+/** Forbidden imports that have not been removed yet. Remove a line here when you remove its import. */
 export const known_violations: string[] = [];
 
 interface Location {
@@ -90,8 +90,8 @@ export function violation(path: string, imported: string): string | null {
   const target = targetOf(path, imported);
   if (target === null) return null;
   const found = `${path} imports ${target}`;
-  if (!target.startsWith('src/')) return `${found}: nothing in src/ may depend on what is outside`;
-  if (isForTests(target)) return `${found}: move what the product needs out of the test code`;
+  if (!target.startsWith('src/')) return `${found}: nothing in src/ may depend on files outside src/`;
+  if (isForTests(target)) return `${found}: move the code that the product needs out of the test code`;
   const from = locate(path);
   const to = locate(target);
   if (to.module === 'features' && pure_parts.includes(to.part)) return null;
@@ -154,7 +154,7 @@ export function violations(files: readonly SourceFile[]): string[] {
   return [...new Set(found)];
 }
 
-/** As if a file with this text were at this path. */
+/** The violations of a file with this path and text. */
 export function violationsOf(path: string, text: string): string[] {
   return violations([{ path, text, imports: importsOf(path, text) }]);
 }

@@ -1,7 +1,7 @@
 /**
- * `npm ci` in a fresh clone refuses a lock file that lacks a package of another platform, and npm writes such a file
- * without a word when a registry does not have that package yet. When this fails, pin the parent at a release whose
- * platform packages are all there.
+ * In a fresh clone, `npm ci` rejects a lock file that lacks a package of another platform. npm writes such a file, without a
+ * warning, if the registry does not have that package yet. If this test fails, pin the parent to a release whose platform
+ * packages have all been published.
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ interface Locked {
   version?: string;
   integrity?: string;
   link?: boolean;
-  /** Comes inside its parent's tarball, under that one's hash. */
+  /** It is part of its parent's tarball, and covered by the parent's hash. */
   inBundle?: boolean;
   hasInstallScript?: boolean;
   license?: string;
@@ -26,16 +26,16 @@ const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8')) a
 };
 const packages = Object.entries(lock.packages);
 
-test('the lock file holds every package that it names', () => {
+test('the lock file contains every package that one of its packages depends on', () => {
   const missing = packages.flatMap(([path, { dependencies, optionalDependencies }]) =>
     Object.keys({ ...dependencies, ...optionalDependencies })
       .filter((name) => !found(path, name))
-      .map((name) => `${path || 'the project'} needs ${name}`),
+      .map((name) => `${path || 'the project'} depends on ${name}`),
   );
   expect(missing).toEqual([]);
 });
 
-/** As Node looks: beside the package, then further up. */
+/** Searches like Node: next to the package, then in the folders above. */
 function found(path: string, name: string): boolean {
   for (let folder = path; ; folder = folder.slice(0, Math.max(0, folder.lastIndexOf('/node_modules/')))) {
     if (`${folder ? `${folder}/` : ''}node_modules/${name}` in lock.packages) return true;
@@ -43,7 +43,7 @@ function found(path: string, name: string): boolean {
   }
 }
 
-test('every locked package has a hash, and no run-time dependency runs a script when installed', () => {
+test('every locked package has a hash, and no run-time dependency has an install script', () => {
   const external = packages.filter(([path, each]) => path !== '' && !each.link && !each.inBundle);
   expect(external.length).toBeGreaterThan(50);
   expect(

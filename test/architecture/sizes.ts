@@ -26,7 +26,7 @@ const NESTED =
 export function sizeProblems(path: string, text: string): SizeProblem[] {
   const found: SizeProblem[] = [];
   const lines = text.split('\n').length - 1;
-  if (lines > file_lines_max) found.push({ where: path, text: `${lines} lines; split it along its ideas` });
+  if (lines > file_lines_max) found.push({ where: path, text: `${lines} lines; split it by topic` });
   const lineOf = (offset: number) => text.slice(0, offset).split('\n').length;
   const visit = (value: unknown, depth: number, name: string, scope: string): void => {
     if (Array.isArray(value)) {
@@ -69,7 +69,7 @@ function isNode(value: unknown): value is Node {
   return typeof value === 'object' && value !== null && typeof (value as Node).type === 'string';
 }
 
-/** The name that a declaration, property or method gives to what it contains. */
+/** The name of a declaration, property or method. */
 function nameOf(node: Node): string | undefined {
   const named = (node.id ?? node.key) as Node | null | undefined;
   return isNode(named) && typeof named.name === 'string' ? named.name : undefined;

@@ -1,4 +1,4 @@
-/** What the architecture tests look at: every source file, with what it imports, as a parser sees it. */
+/** The input of the architecture tests: every source file with its parsed imports. */
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, posix } from 'node:path';
 import { parseSync } from 'vite';
@@ -23,7 +23,7 @@ export function sourceFiles(folder: string): SourceFile[] {
     });
 }
 
-/** Static, dynamic and type-only imports, and what is exported from elsewhere. */
+/** Static, dynamic and type-only imports, and re-exports. */
 export function importsOf(path: string, text: string): string[] {
   const { module, errors } = parseSync(path, text);
   if (errors.length > 0) throw new Error(`${path} cannot be parsed: ${errors[0]?.message}`);
@@ -49,12 +49,12 @@ export function loadedBy(path: string, text: string): string[] {
   ];
 }
 
-/** Where a relative import leads, from the repository's root; null for packages. */
+/** The path of a relative import from the repository's root; null for packages. */
 export function targetOf(file: string, imported: string): string | null {
   return imported.startsWith('.') ? posix.join(dirname(file), imported) : null;
 }
 
-/** Tests and what only they use (processes that they kill end in `-child.ts`): they import anything, nothing imports them. */
+/** Tests, and code that only they use (names of child processes end in `-child.ts`). Product code must not import them. */
 export function isForTests(path: string): boolean {
   return path.startsWith('src/testing/') || /(\.test\.tsx?|\/testing\.ts|-child\.ts)$/.test(path);
 }

@@ -25,9 +25,9 @@ afterEach(async () => {
 });
 
 /** An agent that sends this elicitation in its turn. `json`: for what an object literal cannot express. */
-async function elicits(asked: object | string): Promise<Conversation> {
+async function startEliciting(params: object | string): Promise<Conversation> {
   const file = join(plane.folder, 'asked.json');
-  await writeFile(file, typeof asked === 'string' ? asked : JSON.stringify(asked));
+  await writeFile(file, typeof params === 'string' ? params : JSON.stringify(params));
   const argv = [process.execPath, AGENT, 'elicits', `@${file}`];
   opened = await Conversation.start(plane, argv, { prompt: 'Ask.' });
   return opened;
@@ -45,27 +45,27 @@ test.each<[what: string, asked: object | string]>([
   ['too many choices', form({ a: { type: 'string', enum: Array.from({ length: 20_000 }, String) } })],
   ['a field named __proto__', `{"requestedSchema":{"properties":{"__proto__":{"type":"string"}}}}`],
   ['a schema of references', form({ a: { $ref: '#/properties/a' } })],
-])('%s is shown to nobody, and the agent gets an error', async (_what, asked) => {
-  const conversation = await elicits(asked);
+])('%s is shown to nobody, and the agent gets an error', async (_what, params) => {
+  const conversation = await startEliciting(params);
   await conversation.error('elicitation_unreadable');
-  await conversation.silence();
+  await conversation.untilIdle();
   await vi.waitFor(() => expect(conversation.text).toBe('answered: error -32602'), SOON);
   expect(await conversation.elicitations()).toEqual([]);
 });
 
 test('a pattern with catastrophic backtracking blocks nothing', async () => {
-  const conversation = await elicits(form({ a: { type: 'string', pattern: '^(a|a|aa)+$' } }));
-  const { id } = await conversation.elicited();
+  const conversation = await startEliciting(form({ a: { type: 'string', pattern: '^(a|a|aa)+$' } }));
+  const { id } = await conversation.pendingElicitation();
   const content = { a: `${'a'.repeat(20_000)}!` };
   expect(await conversation.respondElicitation(id, { action: 'accept', content })).toMatchObject({
     status: 'accepted',
   });
-  await conversation.silence();
+  await conversation.untilIdle();
 });
 
 test('values for unknown fields or for __proto__ are rejected', async () => {
-  const conversation = await elicits(form({ constructor: { type: 'string' } }));
-  const { id } = await conversation.elicited();
+  const conversation = await startEliciting(form({ constructor: { type: 'string' } }));
+  const { id } = await conversation.pendingElicitation();
   const answer = (body: string) =>
     fetch(`${plane.url}/api/elicitations/${id}/respond`, {
       method: 'POST',
@@ -80,7 +80,7 @@ test('values for unknown fields or for __proto__ are rejected', async () => {
   const poisoned = await answer('{"action":"accept","content":{"__proto__":{"constructor":"x"}}}');
   expect(poisoned.status).toBe(400);
   expect((await answer('{"action":"accept","content":{}}')).status).toBe(200);
-  await conversation.silence();
+  await conversation.untilIdle();
   await vi.waitFor(() => expect(conversation.text).toBe('answered: {"action":"accept","content":{}}'), SOON);
 });
 
@@ -89,13 +89,16 @@ const hidden = CHARACTERS.map((one) => `rm${one}x`).join(';');
 const named = 'rm⟦U+202E⟧x;rm⟦U+200D⟧x;rm⟦U+2800⟧x;rm⟦U+0430⟧x';
 
 test('the command line names hidden characters wherever an agent put them', async () => {
-  const words = { title: hidden, description: `\u001b[2J\u001b]52;c;eA==\u0007${hidden}` };
-  const choice = { const: hidden, ...words };
-  const conversation = await elicits({
+  const hidden_texts = { title: hidden, description: `\u001b[2J\u001b]52;c;eA==\u0007${hidden}` };
+  const choice = { const: hidden, ...hidden_texts };
+  const conversation = await startEliciting({
     message: `${hidden}\nsvc elicitations answer eli_x`,
-    requestedSchema: { ...words, properties: { [hidden]: { type: 'string', ...words, oneOf: [choice] } } },
+    requestedSchema: {
+      ...hidden_texts,
+      properties: { [hidden]: { type: 'string', ...hidden_texts, oneOf: [choice] } },
+    },
   });
-  const { id } = await conversation.elicited();
+  const { id } = await conversation.pendingElicitation();
   const { stdout } = await plane.cli(['elicitations', 'show', id]);
   expect(stdout.split(named)).toHaveLength(8);
   for (const one of [...CHARACTERS, '\u001b', '\u0007']) expect(stdout).not.toContain(one);
@@ -110,8 +113,8 @@ test('the command line names hidden characters wherever an agent put them', asyn
 });
 
 test('a look-alike host is shown in Punycode, before the URL', async () => {
-  const conversation = await elicits(url('https://p\u0430ypal.com/\u202egpj.exe'));
-  const { id } = await conversation.elicited();
+  const conversation = await startEliciting(url('https://p\u0430ypal.com/\u202egpj.exe'));
+  const { id } = await conversation.pendingElicitation();
   const { stdout } = await plane.cli(['elicitations', 'show', id]);
   expect(stdout).toContain('host     xn--pypal-4ve.com\n');
   expect(stdout).toContain('url      https://xn--pypal-4ve.com/%E2%80%AEgpj.exe\n');

@@ -89,7 +89,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
       } as never,
     })) as Agent;
     await fixture.plane.finished(agent.id);
-    return fixture.printed(agent.id);
+    return fixture.outputOf(agent.id);
   };
 
   attack(`agents of different users share no settings or conversations${note}`, async () => {
@@ -101,11 +101,11 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     await run(fixture.bob, `echo '${SECRET}' >~/.claude/note`, claude);
     const beside = dirname(fixture.data_dir);
     const kept = readdirSync(beside).filter((name) => name.startsWith('svc-state'));
-    const looks = [join(fixture.data_dir, 'state'), ...kept.map((name) => join(beside, name))];
-    const alice = `cat ~/.claude/note; echo 'echo obeyed' >~/.claude/hook; ls -AR ${looks.join(' ')}; cat ~/.claude/.cred*`;
-    const printed = await run(fixture.alice, alice, claude);
-    expect(printed).toContain('the sign-in');
-    expect(printed).not.toMatch(/sesame|claude$/m);
+    const paths = [join(fixture.data_dir, 'state'), ...kept.map((name) => join(beside, name))];
+    const alice = `cat ~/.claude/note; echo 'echo obeyed' >~/.claude/hook; ls -AR ${paths.join(' ')}; cat ~/.claude/.cred*`;
+    const output = await run(fixture.alice, alice, claude);
+    expect(output).toContain('the sign-in');
+    expect(output).not.toMatch(/sesame|claude$/m);
     const again = await run(fixture.bob, `${hook}; cat ~/.claude/note`, claude);
     expect(again).toContain(SECRET);
     expect(again).toContain('the sign-in');
@@ -120,9 +120,9 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
   attack(`a running agent does not see hidden files that are replaced${note}`, async () => {
     const svc = join(machine, 'svc');
     const certs = join(svc, 'certs');
-    const look = `cat ${svc}/config.toml ${svc}/late.key ${certs}/*; ls -A ${svc} ${certs} ${certs}/*`;
-    const spy = await fixture.start(`until [ -e go ]; do echo waiting; sleep 0.1; done; ${look}`);
-    while (!(await fixture.printed(spy.id)).includes('waiting')) await sleep(20);
+    const script = `cat ${svc}/config.toml ${svc}/late.key ${certs}/*; ls -A ${svc} ${certs} ${certs}/*`;
+    const spy = await fixture.start(`until [ -e go ]; do echo waiting; sleep 0.1; done; ${script}`);
+    while (!(await fixture.outputOf(spy.id)).includes('waiting')) await sleep(20);
     await writeFile(join(svc, 'config.new'), await readFile(join(svc, 'config.toml')), { mode: 0o644 });
     await rename(join(svc, 'config.new'), join(svc, 'config.toml'));
     await rename(certs, `${certs}.old`);
@@ -131,7 +131,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     await writeFile(join(svc, 'late.key'), SECRET, { mode: 0o644 });
     await writeFile(join(fixture.work, 'go'), '');
     await fixture.plane.finished(spy.id);
-    expect(await fixture.printed(spy.id)).not.toMatch(/sesame|BEGIN|\.pem$/m);
+    expect(await fixture.outputOf(spy.id)).not.toMatch(/sesame|BEGIN|\.pem$/m);
   });
 
   if (!mode.remote) {
@@ -166,11 +166,11 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
       await expect(create()).rejects.toThrow('would be visible to other agents');
       const apart = await name(join(machine, 'trees/inner'));
       expect(apart.worktree_root_problem).toBeNull();
-      const theirs = await create();
-      await fixture.plane.finished(theirs.id);
-      expect(theirs.workdir).toContain(join(machine, 'trees/inner'));
-      const look = `cat ${theirs.workdir}/note; ls -R ${machine}/trees`;
-      expect(await run(fixture.alice, look)).not.toMatch(/sesame|^bob/m);
+      const bobs_agent = await create();
+      await fixture.plane.finished(bobs_agent.id);
+      expect(bobs_agent.workdir).toContain(join(machine, 'trees/inner'));
+      const script = `cat ${bobs_agent.workdir}/note; ls -R ${machine}/trees`;
+      expect(await run(fixture.alice, script)).not.toMatch(/sesame|^bob/m);
       await name(null);
     });
   }
@@ -179,27 +179,27 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     await configure('later');
     await restart();
     const later = join(machine, 'later');
-    const look = `ls ${later}; cat ${later}/*/note`;
-    const spy = await fixture.start(`until [ -e seen ]; do echo waiting; sleep 0.1; done; ${look}`);
-    while (!(await fixture.printed(spy.id)).includes('waiting')) await sleep(20);
-    const theirs = await fixture.bob.call('createAgent', {
+    const script = `ls ${later}; cat ${later}/*/note`;
+    const spy = await fixture.start(`until [ -e seen ]; do echo waiting; sleep 0.1; done; ${script}`);
+    while (!(await fixture.outputOf(spy.id)).includes('waiting')) await sleep(20);
+    const bobs_agent = await fixture.bob.call('createAgent', {
       body: {
         ...{ name: 'bob', node_id: fixture.node_id, worktree_mode: 'create_worktree' },
         ...{ command: `echo '${SECRET}' >note`, start: true },
       },
     });
-    await fixture.plane.finished(theirs.id);
-    expect(theirs.workdir).toContain(later);
+    await fixture.plane.finished(bobs_agent.id);
+    expect(bobs_agent.workdir).toContain(later);
     await writeFile(join(fixture.work, 'seen'), '');
     await fixture.plane.finished(spy.id);
-    expect(await fixture.printed(spy.id)).not.toMatch(/sesame|^bob/m);
+    expect(await fixture.outputOf(spy.id)).not.toMatch(/sesame|^bob/m);
     await configure('trees');
     await restart();
   });
 
   attack(`worktrees stay private after the root changes${note}`, async () => {
     const made = { ...{ workdir: undefined, worktree_mode: 'create_worktree' }, start: false };
-    const theirs = (await fixture.bob.call('createAgent', {
+    const bobs_agent = (await fixture.bob.call('createAgent', {
       body: {
         name: 'bob',
         node_id: fixture.node_id,
@@ -207,25 +207,25 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
         ...made,
       } as never,
     })) as Agent;
-    await fixture.bob.call('startAgent', { params: { agent_id: theirs.id } });
-    await fixture.plane.finished(theirs.id);
+    await fixture.bob.call('startAgent', { params: { agent_id: bobs_agent.id } });
+    await fixture.plane.finished(bobs_agent.id);
     // Earlier releases kept no list of roots.
     await rm(join(fixture.data_dir, 'worktree-roots.json'));
     await restart();
     await configure('other');
     await restart();
-    const look = `cat ${theirs.workdir}/note; echo x >${theirs.workdir}/planted; ls ${dirname(theirs.workdir!)}`;
-    expect(await run(fixture.alice, look)).not.toMatch(/sesame|^bob/m);
+    const script = `cat ${bobs_agent.workdir}/note; echo x >${bobs_agent.workdir}/planted; ls ${dirname(bobs_agent.workdir!)}`;
+    expect(await run(fixture.alice, script)).not.toMatch(/sesame|^bob/m);
     const claim = fixture.alice.call('createAgent', {
-      body: { name: 'x', node_id: fixture.node_id, command: 'ls', workdir: theirs.workdir! },
+      body: { name: 'x', node_id: fixture.node_id, command: 'ls', workdir: bobs_agent.workdir! },
     });
     await expect(claim).rejects.toThrow();
     // The owner's agent still works there.
-    await fixture.bob.call('startAgent', { params: { agent_id: theirs.id } });
-    await fixture.plane.finished(theirs.id);
-    const printed = await fixture.printed(theirs.id);
-    expect(printed).toContain(SECRET);
-    expect(printed).not.toContain('planted');
+    await fixture.bob.call('startAgent', { params: { agent_id: bobs_agent.id } });
+    await fixture.plane.finished(bobs_agent.id);
+    const output = await fixture.outputOf(bobs_agent.id);
+    expect(output).toContain(SECRET);
+    expect(output).not.toContain('planted');
   });
 });
 

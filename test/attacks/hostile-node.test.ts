@@ -74,7 +74,7 @@ const warning = { case: 'trouble', value: { code: 'forged_trouble', error: 'forg
 
 async function* idle(node: HostileNode): Answers {
   yield page();
-  await node.gone;
+  await node.link_ended;
 }
 
 /** A session as a node reports it; `more`: other values of its launch. */
@@ -120,9 +120,9 @@ test('claims about another node’s session end nothing and reveal nothing', asy
       yield { body: { case: 'wakes', value: { sessionIds: [id, '__proto__', ''] } } } as never;
       // A later request is answered once the plane has processed the lies.
       yield { body: { case: 'upcall', value: { id: 1, method: 'x', params: '{}', token: 't' } } } as never;
-      await node.gone;
+      await node.link_ended;
     },
-    hears: (body) => {
+    onMessage: (body) => {
       answered ||= body.case === 'reply';
     },
   });
@@ -138,7 +138,7 @@ test('a session that claims another node’s agent and user becomes a new agent 
   await open({
     attach: async function* (node) {
       yield page([session(ownSession(), { agentId })]);
-      await node.gone;
+      await node.link_ended;
     },
   });
   const [found] = await vi.waitFor(async () => {
@@ -179,7 +179,7 @@ test('an agent with the id that a later step would get does not take over the st
   await open({
     attach: async function* (node) {
       yield page([session(ownSession(), { agentId })]);
-      await node.gone;
+      await node.link_ended;
     },
   });
   await vi.waitFor(async () => expect(await agentsOf(client)).toHaveLength(1), 20_000);
@@ -206,7 +206,7 @@ test.each<[string, object, string?]>([
   await open({
     attach: async function* (node) {
       yield page([session(id ?? ownSession(), more)]);
-      await node.gone;
+      await node.link_ended;
     },
   });
   await vi.waitFor(() => expect(plane.log.slice(from)).toContain('node breaks the protocol'), 20_000);
@@ -315,7 +315,7 @@ test('malformed changes, files and programs from a node become valid and bounded
   });
   await linked();
   const { id: agent_id } = await create();
-  const asked = await Promise.all(
+  const responses = await Promise.all(
     [
       `/api/agents/${agent_id}/changes`,
       `/api/agents/${agent_id}/changes/a.txt`,
@@ -327,7 +327,7 @@ test('malformed changes, files and programs from a node become valid and bounded
       return { path, status: response.status, text: await response.text() };
     }),
   );
-  for (const { path, status, text } of asked) {
+  for (const { path, status, text } of responses) {
     expect([200, 502], `${path}: ${text.slice(0, 200)}`).toContain(status);
     expect(text.length, path).toBeLessThan(5_000_000);
     expect(() => JSON.parse(text)).not.toThrow();
@@ -355,9 +355,9 @@ test('an actor’s token is refused on another machine', async () => {
       for (const method of methods) {
         yield { body: { case: 'upcall', value: { id: ++id, method, params: '{}', token } } } as never;
       }
-      await node.gone;
+      await node.link_ended;
     },
-    hears: (body) => replies.push(body),
+    onMessage: (body) => replies.push(body),
   });
   await evil.join(plane);
   await vi.waitFor(

@@ -66,7 +66,7 @@ describe.each(confinements)('with $name', (mode) => {
     act: () => Promise<unknown>,
   ): Promise<void> {
     const racer = await fixture.start(swapper(script, path, target));
-    while (!(await fixture.printed(racer.id)).includes('swapping')) await sleep(20);
+    while (!(await fixture.outputOf(racer.id)).includes('swapping')) await sleep(20);
     try {
       for (let n = 0; n < tries; n++) await act().catch(() => {});
     } finally {
@@ -139,14 +139,14 @@ describe.each(confinements)('with $name', (mode) => {
       workdir: path,
       command: `pwd; ls -a; cat hidden; echo x >planted`,
     })) as Agent;
-    const printed: string[] = [];
+    const outputs: string[] = [];
     await race(SWAP, path, fixture.data_dir, 32, async () => {
       await fixture.alice.call('startAgent', { params: { agent_id: agent.id } });
       await fixture.plane.finished(agent.id);
-      printed.push(await fixture.printed(agent.id));
+      outputs.push(await fixture.outputOf(agent.id));
     });
     expect(existsSync(join(fixture.data_dir, 'planted'))).toBe(false);
-    expect(printed.join('')).not.toMatch(/sesame|sessions|secret\.key/);
+    expect(outputs.join('')).not.toMatch(/sesame|sessions|secret\.key/);
   });
 
   attack(
@@ -189,11 +189,11 @@ describe.each(confinements)('with $name', (mode) => {
     const credentials = join(fixture.home, '.config/svc/credentials.json');
     await writeFile(credentials, SECRET, { mode: 0o600 });
     await writeFile(join(fixture.home, '.bash_history'), SECRET, { mode: 0o600 });
-    const printed = await fixture.run(
+    const output = await fixture.run(
       `cat ${credentials} ${fixture.home}/.bash_history ${fixture.data_dir}/hidden; ls -aR ${fixture.home} ${fixture.data_dir}`,
     );
-    expect(printed).not.toContain('sesame');
-    if (mode.sandbox) expect(printed).not.toContain('.bash_history\n');
+    expect(output).not.toContain('sesame');
+    if (mode.sandbox) expect(output).not.toContain('.bash_history\n');
   });
 
   sandboxed(`the agent cannot leave anything in a repository that git runs for others${note}`, async () => {
@@ -216,7 +216,7 @@ describe.each(confinements)('with $name', (mode) => {
       execFileSync('git', [...who, ...args], { cwd: repo, stdio: 'pipe' });
     }
     expect(existsSync(join(fixture.work, 'reflog'))).toBe(false);
-    expect(existsSync(canary), await fixture.printed(agent.id)).toBe(false);
+    expect(existsSync(canary), await fixture.outputOf(agent.id)).toBe(false);
   });
 
   sandboxed(`the agent can signal neither the service nor other agents${note}`, async () => {
@@ -234,10 +234,10 @@ describe.each(confinements)('with $name', (mode) => {
       query: {},
     })) as { pid: number }[];
     const pids = [(fixture.node ?? fixture.plane).pid, session!.pid];
-    const printed = await fixture.run(
+    const output = await fixture.run(
       `for pid in ${pids.join(' ')}; do kill -0 $pid && echo reached $pid; kill -9 $pid; ls /proc/$pid; done`,
     );
-    expect(printed).not.toContain('reached');
+    expect(output).not.toContain('reached');
     expect((await fixture.bob.call('getAgent', { params: { agent_id: other.id } })).status).toBe('running');
     await fixture.bob.call('stopAgent', { params: { agent_id: other.id }, body: { grace_seconds: 0 } });
   });
@@ -247,17 +247,17 @@ describe.each(confinements)('with $name', (mode) => {
     const other = await fixture.bob.call('createAgent', {
       body: { ...body, command: 'echo "$SVC_ACTOR_TOKEN_FILE"; sleep 1000' },
     });
-    let theirs = '';
-    while (theirs === '') {
-      theirs = (await fixture.printed(other.id)).trim();
+    let bobs_token = '';
+    while (bobs_token === '') {
+      bobs_token = (await fixture.outputOf(other.id)).trim();
       await sleep(20);
     }
-    const printed = await fixture.run(
-      `test -s "$SVC_ACTOR_TOKEN_FILE" && echo own; cat ${theirs}; ls ${dirname(theirs)}; ls ${dirname(dirname(theirs))}`,
+    const output = await fixture.run(
+      `test -s "$SVC_ACTOR_TOKEN_FILE" && echo own; cat ${bobs_token}; ls ${dirname(bobs_token)}; ls ${dirname(dirname(bobs_token))}`,
     );
-    expect(printed).toMatch(/^own$/m);
-    expect(printed).toContain(`cat: ${theirs}: No such file or directory`);
-    expect(printed).not.toMatch(/^(token|eyJ|svc_)/m);
+    expect(output).toMatch(/^own$/m);
+    expect(output).toContain(`cat: ${bobs_token}: No such file or directory`);
+    expect(output).not.toMatch(/^(token|eyJ|svc_)/m);
     await fixture.bob.call('stopAgent', { params: { agent_id: other.id }, body: { grace_seconds: 0 } });
   });
 
@@ -268,10 +268,10 @@ describe.each(confinements)('with $name', (mode) => {
 
   sandboxed(`the agent cannot write any kernel setting${note}`, async () => {
     // Only checks, and changes nothing if the check fails.
-    const printed = await fixture.run(
+    const output = await fixture.run(
       'find /proc -writable ! -path "/proc/[0-9]*" ! -type l 2>/dev/null; echo done',
     );
-    expect(printed).toBe('done\n');
+    expect(output).toBe('done\n');
   });
 
   sandboxed(`a relative link in place of the workdir reveals nothing${note}`, async () => {
@@ -283,14 +283,14 @@ describe.each(confinements)('with $name', (mode) => {
       workdir: path,
       command: `ls -a ${fixture.data_dir}; cat ${fixture.data_dir}/hidden`,
     })) as Agent;
-    const printed: string[] = [];
+    const outputs: string[] = [];
     await race(SWAP, path, relative(folder, fixture.data_dir), 24, async () => {
       await fixture.alice.call('startAgent', { params: { agent_id: agent.id } });
       await fixture.plane.finished(agent.id);
-      printed.push(await fixture.printed(agent.id));
+      outputs.push(await fixture.outputOf(agent.id));
     });
-    expect(printed.length).toBeGreaterThan(0);
-    expect(printed.join('')).not.toMatch(/sesame|secret\.key|node\.json|hidden\n/);
+    expect(outputs.length).toBeGreaterThan(0);
+    expect(outputs.join('')).not.toMatch(/sesame|secret\.key|node\.json|hidden\n/);
   });
 
   sandboxed(
@@ -304,17 +304,17 @@ describe.each(confinements)('with $name', (mode) => {
       git(repo, 'add', '--all');
       git(repo, 'commit', '--quiet', '--message', 'forged');
       await fixture.own(repo);
-      const theirs = (await fixture.bob.call('createAgent', {
+      const bobs_agent = (await fixture.bob.call('createAgent', {
         body: {
           ...{ name: 'bob', node_id: fixture.node_id, command: 'true' },
           ...{ worktree_mode: 'create_worktree', worktree_repo: repo },
         },
       })) as Agent;
-      await writeFile(join(forger, '.git'), `gitdir: ${theirs.workdir}/worktrees/n\n`);
-      const printed = await fixture.run(`cat ${theirs.workdir}/private; ls ${theirs.workdir}`, {
+      await writeFile(join(forger, '.git'), `gitdir: ${bobs_agent.workdir}/worktrees/n\n`);
+      const output = await fixture.run(`cat ${bobs_agent.workdir}/private; ls ${bobs_agent.workdir}`, {
         workdir: forger,
       });
-      expect(printed).not.toMatch(/sesame|a\.txt/);
+      expect(output).not.toMatch(/sesame|a\.txt/);
     },
   );
 
@@ -361,9 +361,9 @@ describe.each(confinements)('with $name', (mode) => {
     expect(existsSync(join(fixture.data_dir, 'planted'))).toBe(false);
     expect(existsSync(join(repo, '.git/hooks/planted'))).toBe(false);
     for (const name of (await readdir(fixture.work)).filter((each) => each.endsWith('.out'))) {
-      const said = await readFile(join(fixture.work, name), 'utf8');
-      expect(said).not.toContain('sesame');
-      if (fixture.user) expect(said).not.toMatch(/^0$/m);
+      const content = await readFile(join(fixture.work, name), 'utf8');
+      expect(content).not.toContain('sesame');
+      if (fixture.user) expect(content).not.toMatch(/^0$/m);
     }
   }
 

@@ -18,7 +18,7 @@ afterEach(() => plane.close());
 const file = () => join(plane.data_dir, 'join.json');
 const challenge = async () => JSON.parse(await readFile(file(), 'utf8'));
 
-async function ask(path: string, body?: unknown): Promise<{ status: number; text: string }> {
+async function sendRequest(path: string, body?: unknown): Promise<{ status: number; text: string }> {
   const response = await fetch(plane.url + path, {
     method: 'POST',
     ...(body !== undefined && {
@@ -30,10 +30,15 @@ async function ask(path: string, body?: unknown): Promise<{ status: number; text
 }
 
 test('a stranger on loopback cannot create the root user', async () => {
-  const { status, text } = await ask('/api/admin/join-challenge');
+  const { status, text } = await sendRequest('/api/admin/join-challenge');
   const { token, pin, expires_at } = await challenge();
-  const { token: given = '', pin: given_pin = '' } = JSON.parse(text);
-  const joined = await ask('/api/join', { ...ROOT, username: 'mallory', token: given, pin: given_pin });
+  const { token: join_token = '', pin: given_pin = '' } = JSON.parse(text);
+  const joined = await sendRequest('/api/join', {
+    ...ROOT,
+    username: 'mallory',
+    token: join_token,
+    pin: given_pin,
+  });
   expect(joined).toEqual({ status: 401, text: JSON.stringify({ error: 'invalid join token' }) });
   expect([status, JSON.parse(text)]).toEqual([202, { file: file(), expires_at }]);
   expect(text).not.toContain(token);
@@ -49,11 +54,11 @@ test.runIf(process.getuid?.() === 0)('another user of the machine cannot read th
 test('requests from a stranger neither replace nor use up the operator’s link', async () => {
   const before = await challenge();
   for (let i = 0; i < 50; i++) {
-    await ask('/api/admin/join-challenge');
-    await ask('/api/join', { ...ROOT, token: `guess-${i}`, pin: '00000000' });
+    await sendRequest('/api/admin/join-challenge');
+    await sendRequest('/api/join', { ...ROOT, token: `guess-${i}`, pin: '00000000' });
   }
   expect(await challenge()).toEqual(before);
-  const { status } = await ask('/api/join', { ...ROOT, token: before.token, pin: before.pin });
+  const { status } = await sendRequest('/api/join', { ...ROOT, token: before.token, pin: before.pin });
   expect(status).toBe(201);
 });
 

@@ -66,7 +66,7 @@ async function login(device: Authenticator, forged: Forgery = {}): Promise<HttpA
   return finishLogin(login_id, device.login(options, forged));
 }
 
-const said = ({ status, error }: HttpAnswer) => [status, error];
+const statusAndError = ({ status, error }: HttpAnswer) => [status, error];
 const passkeys = async ({ token }: Person): Promise<string[]> =>
   parsed(await post('/api/me', undefined, token, 'GET')).passkeys.map(({ id }: { id: string }) => id);
 
@@ -94,18 +94,18 @@ test.each<[string, Forgery]>([
   ['signed with another key', { other_key: true }],
   ['without a user handle', { user_handle: null }],
 ])('a response %s signs nobody in', async (_, forged) => {
-  expect(said(await login(victim.device, forged))).toEqual([401, NOT_ACCEPTED]);
+  expect(statusAndError(await login(victim.device, forged))).toEqual([401, NOT_ACCEPTED]);
 });
 
 test('a recorded response cannot be replayed, with its own challenge or another', async () => {
   const { login_id, options } = await startLogin();
   const recorded = victim.device.login(options);
   expect((await finishLogin(login_id, recorded)).status).toBe(200);
-  expect(said(await finishLogin(login_id, recorded))).toEqual([401, NOT_ACCEPTED]);
+  expect(statusAndError(await finishLogin(login_id, recorded))).toEqual([401, NOT_ACCEPTED]);
   const fresh = await startLogin();
-  expect(said(await finishLogin(fresh.login_id, recorded))).toEqual([401, NOT_ACCEPTED]);
+  expect(statusAndError(await finishLogin(fresh.login_id, recorded))).toEqual([401, NOT_ACCEPTED]);
   // A failed attempt uses up its challenge.
-  expect(said(await finishLogin(fresh.login_id, victim.device.login(fresh.options)))).toEqual([
+  expect(statusAndError(await finishLogin(fresh.login_id, victim.device.login(fresh.options)))).toEqual([
     401,
     NOT_ACCEPTED,
   ]);
@@ -120,11 +120,11 @@ test('of twenty simultaneous logins with one response, one succeeds', async () =
 
 test('a passkey of one user does not sign in another', async () => {
   const handle = Buffer.from(victim.id).toString('base64url');
-  expect(said(await login(mallory.device, { user_handle: handle }))).toEqual([401, NOT_ACCEPTED]);
+  expect(statusAndError(await login(mallory.device, { user_handle: handle }))).toEqual([401, NOT_ACCEPTED]);
   // The victim's credential, signed with Mallory's key.
   const { login_id, options } = await startLogin();
   const response = { ...mallory.device.login(options, { user_handle: handle }), id: victim.device.id };
-  expect(said(await finishLogin(login_id, { ...response, rawId: victim.device.id }))).toEqual([
+  expect(statusAndError(await finishLogin(login_id, { ...response, rawId: victim.device.id }))).toEqual([
     401,
     NOT_ACCEPTED,
   ]);
@@ -143,7 +143,7 @@ test('a cloned authenticator is refused by its counter, and audited', async () =
   device.counter = 10;
   expect((await login(device)).status).toBe(200);
   for (const counter of [10, 9, 1, 0])
-    expect(said(await login(device, { counter }))).toEqual([401, NOT_ACCEPTED]);
+    expect(statusAndError(await login(device, { counter }))).toEqual([401, NOT_ACCEPTED]);
   const entries = await audit('passkey_counter_regressed');
   expect(entries.map(({ user_id }) => user_id)).toEqual(Array(4).fill(victim.id));
   device.counter = 11;
@@ -157,7 +157,7 @@ test('a key with an algorithm that was not offered is not registered', async () 
     ...[0, -36, -65_535].map((claimed) => new Authenticator(origin, 'ES256', claimed)),
   ]) {
     const answer = await finish(mallory.token, device.register(await begin(mallory.token)));
-    expect(said(answer)).toEqual([400, NOT_VALID]);
+    expect(statusAndError(answer)).toEqual([400, NOT_VALID]);
   }
   expect(await passkeys(mallory)).toEqual(before);
 });
@@ -171,7 +171,7 @@ test.each([
 ] as const)('a key of %s that claims algorithm %i is not registered', async (real, claimed) => {
   const device = new Authenticator(origin, real, claimed);
   const answer = await finish(mallory.token, device.register(await begin(mallory.token)));
-  expect(said(answer)).toEqual([400, NOT_VALID]);
+  expect(statusAndError(answer)).toEqual([400, NOT_VALID]);
 });
 
 test('a registration works only once, for the sign-in that began it', async () => {
@@ -185,7 +185,7 @@ test('a registration works only once, for the sign-in that began it', async () =
 
 test('registering the victim’s credential again does not take it over', async () => {
   const response = victim.device.register(await begin(mallory.token));
-  expect(said(await finish(mallory.token, response))).toEqual([400, NOT_VALID]);
+  expect(statusAndError(await finish(mallory.token, response))).toEqual([400, NOT_VALID]);
   // The authenticator stores only its last user, but the credential still belongs to the victim.
   const user_handle = Buffer.from(victim.id).toString('base64url');
   const answer = await login(victim.device, { user_handle });
@@ -199,8 +199,14 @@ test('nobody, including root, can see, rename or remove another user’s passkey
     [mallory.token, PASSWORD],
     [plane.token, ROOT.password],
   ] as const) {
-    expect(said(await post(path, { name: 'mine' }, token, 'PATCH'))).toEqual([404, 'passkey not found']);
-    expect(said(await post(path, { current_password }, token, 'DELETE'))).toEqual([404, 'passkey not found']);
+    expect(statusAndError(await post(path, { name: 'mine' }, token, 'PATCH'))).toEqual([
+      404,
+      'passkey not found',
+    ]);
+    expect(statusAndError(await post(path, { current_password }, token, 'DELETE'))).toEqual([
+      404,
+      'passkey not found',
+    ]);
   }
   expect(await passkeys(victim)).toEqual(before);
 });
@@ -226,6 +232,6 @@ test('a token without the password can neither add nor remove a passkey', async 
 test('the last passkey can be removed, and the password still works', async () => {
   const path = `/api/passkeys/${mallory.passkey_id}`;
   expect((await post(path, { current_password: PASSWORD }, mallory.token, 'DELETE')).status).toBe(204);
-  expect(said(await login(mallory.device))).toEqual([401, NOT_ACCEPTED]);
+  expect(statusAndError(await login(mallory.device))).toEqual([401, NOT_ACCEPTED]);
   expect((await post('/api/login', { username: 'mallory', password: PASSWORD })).status).toBe(200);
 });

@@ -75,8 +75,8 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
   });
 
   sandboxed('an agent cannot mount the cgroups of the service', async () => {
-    const printed = await fixture.run(CGROUPS);
-    expect(printed.split('\n')).toEqual([
+    const output = await fixture.run(CGROUPS);
+    expect(output.split('\n')).toEqual([
       'clone: Operation not permitted',
       'unshare: Operation not permitted',
       '',
@@ -85,8 +85,8 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
 
   const stop = (agent: Agent) =>
     fixture.alice.call('stopAgent', { params: { agent_id: agent.id }, body: { grace_seconds: 0 } });
-  const printed = async (agent: Agent, text: string) => {
-    while (!(await fixture.printed(agent.id)).includes(text)) await sleep(20);
+  const untilPrinted = async (agent: Agent, text: string) => {
+    while (!(await fixture.outputOf(agent.id)).includes(text)) await sleep(20);
   };
   const handleOf = async (agent: Agent) =>
     new SessionFiles(join(fixture.data_dir, 'sessions', agent.session_id!)).readHandle()!;
@@ -141,7 +141,7 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
       fixture.start(`${HOLD_INIT}; while :; do sleep 0.2; done`),
       fixture.start(`${HOLD_INIT}; exit 0`),
     ])) as [Agent, Agent];
-    await Promise.all([printed(stopped, 'held'), printed(ending, 'held')]);
+    await Promise.all([untilPrinted(stopped, 'held'), untilPrinted(ending, 'held')]);
     const inits = (await Promise.all([stopped, ending].map(handleOf))).map(({ init }) => init!);
     for (const { pid } of inits) expect(readFileSync(`/proc/${pid}/stat`, 'utf8')).toContain(') T ');
     await stop(stopped);
@@ -162,7 +162,7 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
     const flee =
       'exit if fork; setsid; exit if fork; %ENV = (); open STDIN, "</dev/null"; open $_, ">/dev/null" for *STDOUT, *STDERR; exec "sleep", "4242.5"';
     const agent = await fixture.start(`echo up; exec perl -MPOSIX -e '${flee}' & exec sleep 1000`);
-    await printed(agent, 'up');
+    await untilPrinted(agent, 'up');
     const fled = () => readAllStats().filter((stat) => commandLine(stat) === 'sleep 4242.5');
     await expect.poll(fled).toHaveLength(1);
     const before = await handleOf(agent);
@@ -208,15 +208,15 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
         const agent = await fixture.start(
           `echo up; until [ -e go ]; do sleep 0.05; done; cat ${later}/file; echo x >${later}/mark; echo end`,
         );
-        await printed(agent, 'up');
+        await untilPrinted(agent, 'up');
         const { pid } = (await worker()).at(-1)!;
         const host = (...argv: string[]) =>
           execFileSync('nsenter', ['--target', `${fixture.plane.pid}`, '--mount', '--', ...argv]).toString();
         host('mount', '-t', 'tmpfs', '-o', 'mode=1777', 'none', later);
         host('sh', '-c', `echo mounted later >${later}/file`);
         await writeFile(join(fixture.work, 'go'), '');
-        await printed(agent, 'end');
-        expect(await fixture.printed(agent.id)).not.toContain('mounted later');
+        await untilPrinted(agent, 'end');
+        expect(await fixture.outputOf(agent.id)).not.toContain('mounted later');
         expect(host('ls', later)).toBe('file\n');
         expect(readFileSync(`/proc/${pid}/mountinfo`, 'utf8')).not.toContain(later);
       },
@@ -226,8 +226,8 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
   sandboxed('neither agents nor folder workers can use the service’s kernel keys', async () => {
     const first = process.arch === 'arm64' ? 217 : 248;
     const call = `syscall(${first} + $_, $_ == 2 ? (0, -3, 0) : ($type, $name, 0, 0, 0))`;
-    const ask = `($type, $name) = ("user", "x"); for (0, 1, 2) { print ${call}, " ", $! + 0, "\\n" }`;
-    expect(await fixture.run(['perl', '-e', ask])).toBe('-1 1\n'.repeat(3));
+    const program = `($type, $name) = ("user", "x"); for (0, 1, 2) { print ${call}, " ", $! + 0, "\\n" }`;
+    expect(await fixture.run(['perl', '-e', program])).toBe('-1 1\n'.repeat(3));
     const { pid } = (await worker()).at(-1)!;
     expect(readFileSync(`/proc/${pid}/status`, 'utf8')).toMatch(/^Seccomp:\t2$/m);
   });

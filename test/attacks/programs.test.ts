@@ -118,13 +118,13 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
 
   if (mode.run_as) {
     attack(`the agents' user cannot replace the package of the service${note}`, async () => {
-      const theirs = join(machine, 'theirs');
-      const program = await install(join(theirs, 'svc'));
-      fixture.own(theirs);
-      await chown(join(theirs, 'svc'), 0, 0);
+      const operator_path = join(machine, 'theirs');
+      const program = await install(join(operator_path, 'svc'));
+      fixture.own(operator_path);
+      await chown(join(operator_path, 'svc'), 0, 0);
       const plane = await prepare(program, {});
       try {
-        const why = `agents.run_as cannot keep agents from changing ${theirs}/svc, which the service runs`;
+        const why = `agents.run_as cannot keep agents from changing ${operator_path}/svc, which the service runs`;
         await expect(plane.start()).rejects.toThrow(why);
         expect(await diagnosis(plane)).toContain(why);
       } finally {
@@ -133,8 +133,8 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
     });
 
     attack(`the service runs no program from a folder of the agents' user${note}`, async () => {
-      const theirs = join(machine, 'bin');
-      await mkdir(theirs);
+      const operator_bin = join(machine, 'bin');
+      await mkdir(operator_bin);
       const names = [
         'uname',
         'readlink',
@@ -150,12 +150,12 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
       ];
       for (const name of names) {
         // An agent's program may run, but only as the agents' user.
-        const script = `#!/bin/sh\n[ "$(id -u)" != 0 ] || echo "${name} $*" >>${theirs}/ran\nPATH=/usr/bin:/bin exec ${name} "$@"\n`;
-        await writeFile(join(theirs, name), script, { mode: 0o755 });
+        const script = `#!/bin/sh\n[ "$(id -u)" != 0 ] || echo "${name} $*" >>${operator_bin}/ran\nPATH=/usr/bin:/bin exec ${name} "$@"\n`;
+        await writeFile(join(operator_bin, name), script, { mode: 0o755 });
       }
-      fixture.own(theirs);
+      fixture.own(operator_bin);
       await fixture.plane.kill('SIGTERM');
-      const PATH = `${theirs}:${process.env.PATH}`;
+      const PATH = `${operator_bin}:${process.env.PATH}`;
       await fixture.plane.start({ PATH });
       expect((await fixture.plane.cli(['doctor'], { env: { PATH } })).stdout).toContain('agents.run_as');
       const body = { name: 'x', node_id: 'main', worktree_mode: 'create_worktree', argv: ['true'] };
@@ -164,7 +164,9 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
       })) as Agent;
       await fixture.plane.finished(agent.id);
       await fixture.alice.call('deleteAgent', { params: { agent_id: agent.id } });
-      expect(existsSync(join(theirs, 'ran')) ? await readFile(join(theirs, 'ran'), 'utf8') : '').toBe('');
+      expect(
+        existsSync(join(operator_bin, 'ran')) ? await readFile(join(operator_bin, 'ran'), 'utf8') : '',
+      ).toBe('');
       await fixture.plane.kill('SIGTERM');
       await fixture.plane.start();
     });
@@ -200,6 +202,6 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
     const body = { name: 'x', node_id: fixture.node_id, workdir: fixture.work, command, start: true };
     const agent = await who.call('createAgent', { body });
     await fixture.plane.finished(agent.id);
-    return fixture.printed(agent.id);
+    return fixture.outputOf(agent.id);
   };
 });

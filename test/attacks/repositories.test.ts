@@ -47,12 +47,12 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
   }
 
   /** Waits until an agent has printed a word. */
-  async function untilPrinted(agent: Agent, word: string): Promise<void> {
+  async function untilPrinted(agent: Agent, text: string): Promise<void> {
     for (;;) {
-      const said = await fixture.printed(agent.id);
-      if (said.includes(word)) return;
+      const output = await fixture.outputOf(agent.id);
+      if (output.includes(text)) return;
       const { status } = await fixture.plane.get(agent.id);
-      expect(status, `${said} (waiting for ${word})`).toBe('running');
+      expect(status, `${output} (waiting for ${text})`).toBe('running');
       await sleep(20);
     }
   }
@@ -87,9 +87,9 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
       }
       await inWorktree(fixture.alice, repo, `touch ${made_up}/foo.stop`);
       await fixture.plane.finished(racer.id);
-      const said = await fixture.printed(reader.id);
-      expect(said).toContain('done');
-      expect(said).not.toContain(PRIVATE);
+      const output = await fixture.outputOf(reader.id);
+      expect(output).toContain('done');
+      expect(output).not.toContain(PRIVATE);
       expect(existsSync(`${made_up}/objects/planted`)).toBe(false);
     },
   );
@@ -180,7 +180,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
         `record=$(git rev-parse --absolute-git-dir) && cd ${repo}/.git && mkdir -p "$record/rebase-merge" objects/info &&
       rm -f ${places.join(' ')} && mkfifo ${places.join(' ')} "$record/rebase-merge/update-refs"`,
       );
-      expect(await fixture.plane.finished(blocker.id), await fixture.printed(blocker.id)).toMatchObject({
+      expect(await fixture.plane.finished(blocker.id), await fixture.outputOf(blocker.id)).toMatchObject({
         exit_code: 0,
       });
       const bob = await inWorktree(fixture.bob, repo, 'git log --oneline --all');
@@ -218,7 +218,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
       perl -0777 -i -pe 'BEGIN { $old = pack "H*", shift; $new = pack "H*", shift } s/\\Q$old\\E/$new/g' $old $new $graph &&
       [ -z "$(git diff --name-only HEAD)" ]`,
     );
-    expect(await fixture.plane.finished(worker.id), await fixture.printed(worker.id)).toMatchObject({
+    expect(await fixture.plane.finished(worker.id), await fixture.outputOf(worker.id)).toMatchObject({
       exit_code: 0,
     });
     const { files } = await fixture.alice.call('getChanges', { params: { agent_id: worker.id } });
@@ -232,7 +232,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
       `echo hidden >a.txt && rm .git && git init --quiet && git add --all &&
       git -c user.name=x -c user.email=x@example.com commit --quiet --message x`,
     );
-    expect(await fixture.plane.finished(worker.id), await fixture.printed(worker.id)).toMatchObject({
+    expect(await fixture.plane.finished(worker.id), await fixture.outputOf(worker.id)).toMatchObject({
       exit_code: 0,
     });
     const shown = fixture.alice.call('getChanges', { params: { agent_id: worker.id } });

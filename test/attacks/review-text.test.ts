@@ -32,10 +32,10 @@ beforeAll(async () => {
     },
     options: [{ optionId: 'yes', name: `Yes: ${command}`, kind: 'allow_once' }],
   };
-  const argv = [process.execPath, AGENT, 'tells', JSON.stringify([[question]])];
+  const argv = [process.execPath, AGENT, 'sends_updates', JSON.stringify([[question]])];
   ({ id: agent_id } = await plane.agent(argv, { protocol: 'acp', prompt: 'Go on.' }));
-  const asks = async () => expect((await plane.get(agent_id)).pending_reviews).toBe(1);
-  await vi.waitFor(asks, { timeout: 30_000 });
+  const expectPending = async () => expect((await plane.get(agent_id)).pending_reviews).toBe(1);
+  await vi.waitFor(expectPending, { timeout: 30_000 });
   const listed = await plane.client.call('listReviews', { query: { agent_id } });
   review_id = ('items' in listed ? listed.items : listed)[0]!.id;
 });

@@ -83,9 +83,9 @@ test('after a race of refreshes and a logout, no token outlives the logout', asy
     const won = (await Promise.all(racers)).flatMap((fresh) => (fresh === null ? [] : [fresh.token]));
     expect(won.length).toBeLessThanOrEqual(1);
     // A successful logout ends the token. If a refresh came first, the logout is rejected.
-    const said = await ended;
+    const logout_result = await ended;
     expect(await works(token)).toBe(INVALID);
-    for (const fresh of won) expect(await works(fresh)).toBe(said === 'ok' ? INVALID : 'ok');
+    for (const fresh of won) expect(await works(fresh)).toBe(logout_result === 'ok' ? INVALID : 'ok');
   }
 });
 
@@ -93,8 +93,8 @@ test('of simultaneous refreshes with one token, one succeeds', async () => {
   const { username } = await newUser();
   const token = await signIn(username);
   const tries = await Promise.all(Array.from({ length: 20 }, () => outcome(as(token).call('refreshToken'))));
-  expect(tries.filter((said) => said === 'ok')).toHaveLength(1);
-  expect(tries.filter((said) => said === INVALID)).toHaveLength(19);
+  expect(tries.filter((result) => result === 'ok')).toHaveLength(1);
+  expect(tries.filter((result) => result === INVALID)).toHaveLength(19);
 });
 
 /** Stops the service, changes its database, and starts it again. */
@@ -132,11 +132,11 @@ test('an API token is not refreshed, and cannot end or list the sign-ins of othe
   const [{ username }, other] = [await newUser(), await newUser()];
   const { token } = await as(await signIn(username)).call('createToken', { body: { name: 'ci' } });
   expect(await outcome(as(token).call('refreshToken'))).toBe('not allowed');
-  const theirs = await signIn(other.username);
-  const [sign_in] = (await as(theirs).call('listSignIns')) as unknown as { id: string }[];
+  const other_token = await signIn(other.username);
+  const [sign_in] = (await as(other_token).call('listSignIns')) as unknown as { id: string }[];
   const params = { sign_in_id: sign_in!.id };
   expect(await outcome(as(token).call('endSignIn', { params }))).not.toBe('ok');
-  expect(await works(theirs)).toBe('ok');
+  expect(await works(other_token)).toBe('ok');
 });
 
 test('nothing in the data directory can be used as a token, a PIN or a password', async () => {

@@ -134,13 +134,13 @@ test("worktrees that Alice queues in a shared repository do not delay Bob's", as
   try {
     const repo = makeRepository(join(fixture.repos, 'shared'), { 'a.txt': 'one\n' });
     let waiting = 40;
-    const asked = Array.from({ length: waiting }, () =>
+    const requests = Array.from({ length: waiting }, () =>
       worktree(fixture, fixture.alice, repo).finally(() => waiting--),
     );
     await expect.poll(() => waiting, { timeout: 30_000 }).toBeLessThan(40);
     await worktree(fixture, fixture.bob, repo);
     expect(waiting).toBeGreaterThan(20);
-    await Promise.all(asked);
+    await Promise.all(requests);
   } finally {
     await fixture.close();
   }

@@ -46,8 +46,8 @@ describe.each(modes)('with $name', (mode) => {
     steps: [{ step_key: 's', member_id: 'm' }],
   });
 
-  function teamOf(client: Client, name: string, given: object, human_members: string[]) {
-    return client.call('createTeam', { body: { name, human_members, spec: given as never } });
+  function teamOf(client: Client, name: string, spec: object, human_members: string[]) {
+    return client.call('createTeam', { body: { name, human_members, spec: spec as never } });
   }
 
   async function ended(client: Client, team_id: string, run_id: string): Promise<Run> {
@@ -67,14 +67,14 @@ describe.each(modes)('with $name', (mode) => {
   async function runOf(client: Client, team_id: string): Promise<{ run: Run; printed: string }> {
     const { id } = (await client.call('createRun', { params: { team_id }, body: { input: {} } })) as Run;
     const run = await ended(client, team_id, id);
-    const printed = (await agentsOf(team_id)).map((each) => fixture.printed(each.id));
-    return { run, printed: (await Promise.all(printed)).join('') };
+    const outputs = (await agentsOf(team_id)).map((each) => fixture.outputOf(each.id));
+    return { run, printed: (await Promise.all(outputs)).join('') };
   }
 
   attack('a definition cannot access a worktree of the user who starts the run', async () => {
     const workdir = await worktreeOf(fixture.bob);
-    const given = spec('cat notes.txt; echo planted >planted', { workdir });
-    const team = await teamOf(fixture.alice, 'reach', given, ['bob']);
+    const definition = spec('cat notes.txt; echo planted >planted', { workdir });
+    const team = await teamOf(fixture.alice, 'reach', definition, ['bob']);
     const { run, printed } = await runOf(fixture.bob, team.id);
     expect([run.status, printed]).toEqual(['failed', '']);
     expect(existsSync(join(workdir, 'planted'))).toBe(false);
@@ -98,10 +98,10 @@ describe.each(modes)('with $name', (mode) => {
     const own = spec('cat notes.txt', { workdir });
     const team = await teamOf(fixture.bob, 'again', own, ['alice']);
     expect((await runOf(fixture.bob, team.id)).printed).toBe(`${PRIVATE}\n`);
-    const update = (client: Client, version: number, given: object, human_members = ['alice']) =>
+    const update = (client: Client, version: number, spec: object, human_members = ['alice']) =>
       client.call('updateTeam', {
         params: { team_id: team.id },
-        body: { spec: given as never, human_members, version },
+        body: { spec: spec as never, human_members, version },
       });
     await update(fixture.alice, 1, spec('cat notes.txt; echo planted >planted', { workdir }));
     await update(fixture.bob, 2, spec('cat notes.txt; echo planted >planted ', { workdir }), []);
@@ -116,7 +116,7 @@ describe.each(modes)('with $name', (mode) => {
       member_id,
       agent: { command, node_id: fixture.node_id, ...more },
     });
-    const given = {
+    const definition = {
       members: [
         member('first', 'echo own >notes.txt', own),
         member('second', 'cat notes.txt; exit 1', { workdir }),
@@ -126,7 +126,7 @@ describe.each(modes)('with $name', (mode) => {
         { step_key: 'b', member_id: 'second', depends_on: ['a'] },
       ],
     };
-    const team = await teamOf(fixture.alice, 'root-run', given, []);
+    const team = await teamOf(fixture.alice, 'root-run', definition, []);
     const { run, printed } = await runOf(fixture.plane.client, team.id);
     expect([run.status, printed]).toEqual(['failed', 'own\n']);
     const agents = await agentsOf(team.id);
@@ -142,14 +142,14 @@ describe.each(modes)('with $name', (mode) => {
     await fixture.plane.finished(made.id);
     await fixture.alice.call('resumeRun', { params: { team_id: team.id, run_id: run.id } });
     await ended(fixture.plane.client, team.id, run.id);
-    expect(await fixture.printed(second)).toBe('');
+    expect(await fixture.outputOf(second)).toBe('');
     const refused = () => fixture.plane.client.call('getAgent', { params: { agent_id: second } });
     expect(await refused()).toMatchObject({ reason: 'workdir_refused', session_count: 2 });
     // The agent outlives its team, and then is still not root's own.
     await fixture.alice.call('deleteTeam', { params: { team_id: team.id } });
     await fixture.plane.client.call('startAgent', { params: { agent_id: second } }).catch(() => {});
     await fixture.plane.finished(second);
-    expect(await fixture.printed(second)).toBe('');
+    expect(await fixture.outputOf(second)).toBe('');
     expect(await refused()).toMatchObject({ reason: 'workdir_refused' });
   });
 
@@ -174,9 +174,9 @@ describe.each(modes)('with $name', (mode) => {
     expect(again.printed).toContain('mark\nmark\n');
     const second = await agent(fixture.bob, `${read}; ls ~/.claude`, preset);
     await fixture.plane.finished(second.id);
-    const printed = await fixture.printed(second.id);
-    expect(printed).toContain('51c9');
-    expect(printed).not.toContain('mark');
+    const output = await fixture.outputOf(second.id);
+    expect(output).toContain('51c9');
+    expect(output).not.toContain('mark');
     const kept = () => readdirSync(join(fixture.data_dir, 'state')).filter((name) => name === team.id);
     expect(kept()).toEqual([team.id]);
     await fixture.alice.call('deleteTeam', { params: { team_id: team.id } });

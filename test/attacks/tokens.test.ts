@@ -23,7 +23,7 @@ const QUESTION = [
 let plane: TestPlane;
 let olga: Client;
 /** The records that the limited tokens are for. */
-let given: Agent;
+let allowed_agent: Agent;
 /** Olga's other records, to which the limited tokens give no access. */
 let other: Agent;
 let asker: Agent;
@@ -42,7 +42,7 @@ interface Answer {
   text: string;
 }
 
-async function ask(
+async function sendRequest(
   token: string | null,
   method: string,
   path: string,
@@ -113,7 +113,7 @@ beforeAll(async () => {
   olga = as((await new Client({ url: plane.url, token: null }).call('login', { body: user })).token);
   const make = (more: object) =>
     olga.call('createAgent', { body: { name: 'agent', workdir: plane.work, start: true, ...more } });
-  given = await make({ name: 'given', command: 'exec sleep 1000' });
+  allowed_agent = await make({ name: 'given', command: 'exec sleep 1000' });
   other = await make({ name: 'other', command: 'cat', stdin: true });
   asker = await make({ name: 'asker', argv: QUESTION, protocol: 'acp', prompt: 'Ask.' });
   for (;;) {
@@ -147,7 +147,12 @@ test('a token with the scope read changes nothing, by any route', async () => {
   expect(tried).toEqual(expect.arrayContaining(['startAgent', 'stopAgent', 'respondReview', 'createAgent']));
   for (const operation of tried) {
     const route: Route = routes[operation];
-    const { status, error } = await ask(token, route.method, pathOf(route, params), bodies[operation]);
+    const { status, error } = await sendRequest(
+      token,
+      route.method,
+      pathOf(route, params),
+      bodies[operation],
+    );
     expect([operation, status, error]).toEqual([
       operation,
       403,
@@ -170,29 +175,29 @@ test('a token with the scope read does not mark mail as delivered', async () => 
 test('a token with the scope manage creates no agent that it may not start', async () => {
   const token = await tokenOf(olga, { scopes: ['manage'] });
   const body = { name: 'started', workdir: plane.work, command: 'true', start: true };
-  const { status, error } = await ask(token, 'POST', '/api/agents', body);
+  const { status, error } = await sendRequest(token, 'POST', '/api/agents', body);
   expect([status, error]).toEqual([403, 'token lacks scope operate']);
   expect(await olga.call('listAgents', { query: { name: 'started' } })).toEqual([]);
 });
 
 test('a token with the scope operate can act on agents, but cannot read records', async () => {
   const token = await tokenOf(olga, { scopes: ['operate'] });
-  const sent = await ask(token, 'POST', `/api/agents/${other.id}/input`, { data: 'hello\n' });
+  const sent = await sendRequest(token, 'POST', `/api/agents/${other.id}/input`, { data: 'hello\n' });
   expect(sent.status).toBe(200);
-  const { status, error } = await ask(token, 'GET', `/api/agents/${other.id}`);
+  const { status, error } = await sendRequest(token, 'GET', `/api/agents/${other.id}`);
   expect([status, error]).toEqual([403, 'token lacks scope read']);
 });
 
 test('a limited token does not find another agent of its user, by any route', async () => {
-  const token = await tokenOf(olga, { agent_ids: [given.id] });
-  expect((await ask(token, 'GET', `/api/agents/${given.id}`)).status).toBe(200);
+  const token = await tokenOf(olga, { agent_ids: [allowed_agent.id] });
+  expect((await sendRequest(token, 'GET', `/api/agents/${allowed_agent.id}`)).status).toBe(200);
   const about = routesOf('agent_id');
   expect(about.length).toBeGreaterThan(20);
   for (const { operation, route } of about) {
     for (const { id } of [other, asker]) {
       const query = operation === 'searchLog' ? '?q=x' : '';
       const path = pathOf(route, { agent_id: id }) + query;
-      const { status, error } = await ask(token, route.method, path, bodies[operation]);
+      const { status, error } = await sendRequest(token, route.method, path, bodies[operation]);
       expect([operation, status, error]).toEqual([operation, 404, 'agent not found']);
     }
   }
@@ -201,46 +206,51 @@ test('a limited token does not find another agent of its user, by any route', as
 });
 
 test('a limited token does not find reviews, teams, runs, tasks and mail outside of its limits', async () => {
-  const token = await tokenOf(olga, { agent_ids: [given.id] });
+  const token = await tokenOf(olga, { agent_ids: [allowed_agent.id] });
   const params = {
     ...{ review_id, team_id: team.id, run_id: team.run_id, task_id: team.task_id, step_key: 'a' },
     ...{ conversation_id: team.conversation_id, message_id: team.mail_id },
   };
   for (const { operation, route } of routesOf('review_id', 'team_id', 'run_id', 'message_id')) {
-    const { status, error } = await ask(token, route.method, pathOf(route, params), bodies[operation]);
+    const { status, error } = await sendRequest(
+      token,
+      route.method,
+      pathOf(route, params),
+      bodies[operation],
+    );
     expect([operation, status]).toEqual([operation, 404]);
     expect(error).toMatch(/^(permission review|team|run|message) not found$/);
   }
 });
 
 test('lists, mailboxes and the fleet stream contain nothing outside of the limits of a token', async () => {
-  const token = await tokenOf(olga, { agent_ids: [given.id] });
+  const token = await tokenOf(olga, { agent_ids: [allowed_agent.id] });
   const limited = as(token);
   const agents = (await limited.call('listAgents', { query: {} })) as Agent[];
-  expect(agents.map(({ id }) => id)).toEqual([given.id]);
+  expect(agents.map(({ id }) => id)).toEqual([allowed_agent.id]);
   expect(await limited.call('listAgents', { query: { name: 'other' } })).toEqual([]);
   expect(await limited.call('listReviews', { query: { agent_id: asker.id } })).toEqual([]);
   expect(await limited.call('listTeams', { query: {} })).toEqual([]);
   const actor = { params: { actor_id: 'user:olga' } };
   expect(await limited.call('listMail', { ...actor, query: {} })).toEqual([]);
   expect(await limited.call('listTriggers', { ...actor, query: {} })).toEqual([]);
-  const inbox = await ask(token, 'GET', `/api/actor/user:olga/mailbox?run_id=${team.run_id}`);
+  const inbox = await sendRequest(token, 'GET', `/api/actor/user:olga/mailbox?run_id=${team.run_id}`);
   expect([inbox.status, inbox.error]).toEqual([404, 'run not found']);
-  const member = await ask(token, 'GET', `/api/actor/m@${team.id}/mailbox`);
+  const member = await sendRequest(token, 'GET', `/api/actor/m@${team.id}/mailbox`);
   expect([member.status, member.error]).toEqual([400, `unknown actor: m@${team.id}`]);
 
   // From the start and across a restart: stored events are filtered like live ones.
   await plane.kill();
   await plane.start();
   const last = { labels: { is: 'the-last-change' } };
-  await olga.call('updateAgent', { params: { agent_id: given.id }, body: last });
+  await olga.call('updateAgent', { params: { agent_id: allowed_agent.id }, body: last });
   const stop = new AbortController();
   let received = '';
   for await (const { data } of limited.follow('followAll', { query: { after: 0 }, signal: stop.signal })) {
     received += JSON.stringify(data);
     if (received.includes('the-last-change')) stop.abort();
   }
-  expect(received).toContain(given.id);
+  expect(received).toContain(allowed_agent.id);
   for (const id of [other.id, asker.id, review_id, team.id, team.run_id, team.task_id])
     expect(received).not.toContain(id);
 });
@@ -252,12 +262,12 @@ test('a token that is limited to a team gives access to what belongs to it, and 
   expect(await limited.call('getRun', { params: run })).toMatchObject({ id: team.run_id });
   const inbox = { params: { actor_id: 'user:olga' }, query: {} };
   expect(await limited.call('listMail', inbox)).toMatchObject([{ payload: { is: 'private' } }]);
-  const { status, error } = await ask(token, 'GET', `/api/agents/${given.id}`);
+  const { status, error } = await sendRequest(token, 'GET', `/api/agents/${allowed_agent.id}`);
   expect([status, error]).toEqual([404, 'agent not found']);
 });
 
 test('a limited token can neither create agents or teams nor change the account', async () => {
-  const token = await tokenOf(olga, { agent_ids: [given.id] });
+  const token = await tokenOf(olga, { agent_ids: [allowed_agent.id] });
   const device = { endpoint: 'https://push.example.org/x', keys: { p256dh: 'x', auth: 'x' } };
   for (const [method, path, body] of [
     ['POST', '/api/agents', { name: 'more', workdir: plane.work, command: 'true' }],
@@ -268,18 +278,18 @@ test('a limited token can neither create agents or teams nor change the account'
     ['POST', '/api/push/subscriptions', device],
     ['POST', '/api/me/password', { current_password: PASSWORD, new_password: 'another long password' }],
   ] as const) {
-    const { status, error } = await ask(token, method, path, body);
+    const { status, error } = await sendRequest(token, method, path, body);
     expect([path, status, error]).toEqual([path, 403, 'token is limited to certain agents or teams']);
   }
 });
 
 test('a limited token gets no response that was stored for another token of its user', async () => {
-  const token = await tokenOf(olga, { agent_ids: [given.id] });
-  const whole = await tokenOf(olga);
+  const token = await tokenOf(olga, { agent_ids: [allowed_agent.id] });
+  const unlimited = await tokenOf(olga);
   const request = ['POST', `/api/agents/${other.id}/input`, { data: 'once\n' }] as const;
   const key = { 'idempotency-key': 'a-key-that-leaked' };
-  expect((await ask(whole, ...request, key)).status).toBe(200);
-  const replayed = await ask(token, ...request, key);
+  expect((await sendRequest(unlimited, ...request, key)).status).toBe(200);
+  const replayed = await sendRequest(token, ...request, key);
   expect([replayed.status, replayed.error]).toEqual([409, 'idempotency key reused with a different request']);
   expect(replayed.text).not.toContain(other.workdir);
 });
@@ -291,7 +301,7 @@ test('a token whose agent is deleted gives access to nothing', async () => {
   const limited = as(await tokenOf(olga, { agent_ids: [brief.id] }));
   await olga.call('deleteAgent', { params: { agent_id: brief.id }, query: {} });
   expect(await limited.call('listAgents', { query: {} })).toEqual([]);
-  await expect(limited.call('getAgent', { params: { agent_id: given.id } })).rejects.toThrow(
+  await expect(limited.call('getAgent', { params: { agent_id: allowed_agent.id } })).rejects.toThrow(
     'agent not found',
   );
 });
@@ -304,7 +314,7 @@ test('no token can create or refresh a token, or add a passkey, whatever its sco
       ['/api/token/refresh', {}],
       ['/api/passkeys/registration/start', {}],
     ] as const) {
-      const { status, error } = await ask(token, 'POST', path, body);
+      const { status, error } = await sendRequest(token, 'POST', path, body);
       expect([path, status, error]).toEqual([path, 403, 'not allowed']);
     }
   }
@@ -333,23 +343,23 @@ test('a token of root without the scope admin gives no rights of root', async ()
   expect(tried.length).toBeGreaterThan(10);
   for (const operation of tried) {
     const route: Route = routes[operation];
-    const { status, error } = await ask(token, route.method, pathOf(route, params));
+    const { status, error } = await sendRequest(token, route.method, pathOf(route, params));
     expect([operation, status, error]).toEqual([operation, 403, 'token lacks scope admin']);
   }
 });
 
 test('metrics require a token with the scope metrics, even for local programs and agents', async () => {
-  const closed = await ask(null, 'GET', '/metrics');
+  const closed = await sendRequest(null, 'GET', '/metrics');
   expect([closed.status, closed.error]).toEqual([401, 'missing authorization token']);
   const script = `fetch('${plane.url}/metrics').then(async (r) => console.log(r.status, await r.text()))`;
   const agent = await plane.agent([process.execPath, '-e', script]);
   await plane.finished(agent.id);
   expect(String(await plane.output(agent.id))).toBe('401 {"error":"missing authorization token"}\n');
   const all_but: Scope[] = ['read', 'operate', 'manage', 'admin'];
-  const without = await ask(await tokenOf(plane.client, { scopes: all_but }), 'GET', '/metrics');
+  const without = await sendRequest(await tokenOf(plane.client, { scopes: all_but }), 'GET', '/metrics');
   expect([without.status, without.error]).toEqual([403, 'token lacks scope metrics']);
   const watcher = await tokenOf(plane.client, { scopes: ['metrics'] });
-  expect((await ask(watcher, 'GET', '/metrics')).text).toContain('svc_http_requests_total');
-  const reading = await ask(watcher, 'GET', '/api/agents');
+  expect((await sendRequest(watcher, 'GET', '/metrics')).text).toContain('svc_http_requests_total');
+  const reading = await sendRequest(watcher, 'GET', '/api/agents');
   expect([reading.status, reading.error]).toEqual([403, 'token lacks scope read']);
 });

@@ -49,12 +49,16 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
 
   /** Creates an agent in its own worktree, and waits for its end. */
   async function made(client: Client, command: string, more: Record<string, unknown> = {}): Promise<Agent> {
-    const agent = await ask(client, { command, start: true, ...more });
+    const agent = await createAgent(client, { command, start: true, ...more });
     await fixture.plane.finished(agent.id);
     return agent;
   }
 
-  function ask(client: Client, more: Record<string, unknown>, idempotency_key?: string): Promise<Agent> {
+  function createAgent(
+    client: Client,
+    more: Record<string, unknown>,
+    idempotency_key?: string,
+  ): Promise<Agent> {
     const common = { name: 'worker', node_id: fixture.node_id, command: 'true' };
     return client.call('createAgent', {
       body: { ...common, worktree_mode: 'create_worktree', ...more },
@@ -84,7 +88,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
       const forger = await made(fixture.alice, forge, { worktree_repo: shared });
       expect(await fixture.plane.get(forger.id)).toMatchObject({ exit_code: 0 });
       const alices = { worktree_repo: shared, workdir };
-      expect(await refusal(ask(fixture.alice, alices))).toBe('workdir_not_safe');
+      expect(await refusal(createAgent(fixture.alice, alices))).toBe('workdir_not_safe');
       expect(readdirSync(workdir)).toEqual(before);
       expect(readFileSync(join(workdir, 'notes.txt'), 'utf8')).toBe(PRECIOUS);
     }
@@ -105,7 +109,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
       expect(await fixture.plane.get(forger.id)).toMatchObject({ exit_code: 0 });
       const before = readdirSync(bob.workdir);
       const alices = { name: 'x', worktree_repo: repo, workdir: bob.workdir, start: true };
-      expect(await refusal(ask(fixture.alice, alices, key))).toBe('workdir_not_empty');
+      expect(await refusal(createAgent(fixture.alice, alices, key))).toBe('workdir_not_empty');
       expect(readdirSync(bob.workdir)).toEqual(before);
       expect(readFileSync(join(bob.workdir, 'notes.txt'), 'utf8')).toBe(PRECIOUS);
     }
@@ -113,15 +117,15 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
 
   attack(`the id of an agent cannot be predicted${note}`, async () => {
     const { id: user_id } = await fixture.alice.call('getMe');
-    const agent = await ask(fixture.alice, {}, 'a-key-to-guess');
+    const agent = await createAgent(fixture.alice, {}, 'a-key-to-guess');
     expect(agent.id).not.toBe(idFrom('agt', user_id, 'create', 'a-key-to-guess'));
-    expect((await ask(fixture.alice, {}, 'a-key-to-guess')).id).toBe(agent.id);
+    expect((await createAgent(fixture.alice, {}, 'a-key-to-guess')).id).toBe(agent.id);
   });
 
   attack(`nothing can be put into another user's empty worktree by any path${note}`, async () => {
     const worktree_repo = repository('planted');
     const workdir = join(trees, 'bobs-empty');
-    const bob = await ask(fixture.bob, { workdir, command: 'sleep 600', start: true });
+    const bob = await createAgent(fixture.bob, { workdir, command: 'sleep 600', start: true });
     const folder = await fixture.folder('links');
     symlinkSync(trees, join(folder, 'trees'));
     symlinkSync(workdir, join(folder, 'direct'));
@@ -136,7 +140,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     ];
     for (const name of names) {
       for (const more of [{ worktree_repo }, {}]) {
-        expect([name, await refusal(ask(fixture.alice, { ...more, workdir: name }))]).toEqual([
+        expect([name, await refusal(createAgent(fixture.alice, { ...more, workdir: name }))]).toEqual([
           ...[name, 'workdir_not_safe'],
         ]);
       }
@@ -149,8 +153,11 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     const worktree_repo = repository('at-once');
     for (let n = 0; n < 8; n++) {
       const workdir = join(trees, `at-once-${n}`);
-      const asked = [ask(fixture.bob, { workdir }), ask(fixture.alice, { workdir, worktree_repo })];
-      const got = (await Promise.allSettled(asked)).map(({ status }) => status);
+      const creations = [
+        createAgent(fixture.bob, { workdir }),
+        createAgent(fixture.alice, { workdir, worktree_repo }),
+      ];
+      const got = (await Promise.allSettled(creations)).map(({ status }) => status);
       expect([...got].sort()).toEqual(['fulfilled', 'rejected']);
       expect(existsSync(join(workdir, 'planted.txt'))).toBe(got[1] === 'fulfilled');
     }
@@ -162,7 +169,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     const forge = `r=$(git rev-parse --absolute-git-dir) && echo $r && echo '${bob.workdir}/.git' >$r/gitdir && printf initializing >$r/locked`;
     const alices = { worktree_repo, workdir: join(trees, 'similar1') };
     const forger = await made(fixture.alice, forge, alices);
-    expect(await fixture.printed(forger.id)).toMatch(/worktrees\/similar1\n$/);
+    expect(await fixture.outputOf(forger.id)).toMatch(/worktrees\/similar1\n$/);
     expect(await remove(fixture.bob, bob, false)).toMatchObject({ worktree_kept: { workdir: bob.workdir } });
     expect(readFileSync(join(bob.workdir, 'notes.txt'), 'utf8')).toBe(PRECIOUS);
   });
@@ -171,7 +178,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     `an agent that was given a path cannot enter a worktree that is created there later${note}`,
     async () => {
       const workdir = join(trees, 'feature');
-      const first = await ask(fixture.alice, { workdir });
+      const first = await createAgent(fixture.alice, { workdir });
       const squatter = await fixture.alice.call('createAgent', {
         body: {
           ...{ name: 'squatter', node_id: fixture.node_id, workdir, restart_policy: 'on_failure' },
@@ -200,7 +207,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
         headers: { authorization: `Bearer ${fixture.plane.token}`, accept: 'text/x-diff' },
       });
       expect(patch.status).toBe(400);
-      expect(await fixture.printed(squatter.id)).not.toContain('31bd');
+      expect(await fixture.outputOf(squatter.id)).not.toContain('31bd');
       expect(readdirSync(workdir)).toEqual(['notes.txt']);
     },
   );
@@ -215,10 +222,10 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
       },
     });
     await remove(fixture.alice, first, false);
-    await expect.poll(() => fixture.printed(lodger.id), { timeout: 20_000 }).toContain('gone');
-    expect(await refusal(ask(fixture.bob, { workdir }))).toBe('workdir_not_safe');
+    await expect.poll(() => fixture.outputOf(lodger.id), { timeout: 20_000 }).toContain('gone');
+    expect(await refusal(createAgent(fixture.bob, { workdir }))).toBe('workdir_not_safe');
     await fixture.alice.call('stopAgent', { params: { agent_id: lodger.id }, body: { grace_seconds: 0 } });
-    expect(await refusal(ask(fixture.bob, { workdir }))).toBe('allowed');
+    expect(await refusal(createAgent(fixture.bob, { workdir }))).toBe('allowed');
   });
 
   attack(`queued deletions remove nothing from the next owner of the path${note}`, async () => {
@@ -235,15 +242,15 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
       return answer;
     };
     const deletions = Array.from({ length: waiting }, deletion);
-    let theirs: string | undefined;
-    while (theirs !== 'allowed') {
+    let bobs_result: string | undefined;
+    while (bobs_result !== 'allowed') {
       // Once no deletion waits, nothing keeps the next owner from the path.
       const is_last = waiting === 0;
-      theirs = await refusal(made(fixture.bob, NOTE, { workdir }));
+      bobs_result = await refusal(made(fixture.bob, NOTE, { workdir }));
       if (is_last) break;
     }
     const answers = await Promise.all(deletions);
-    expect({ theirs, answers: answers.toSorted() }).toMatchObject({ theirs: 'allowed' });
+    expect({ theirs: bobs_result, answers: answers.toSorted() }).toMatchObject({ theirs: 'allowed' });
     expect(answers.filter((answer) => answer === 'allowed')).toHaveLength(1);
     expect(readFileSync(join(workdir, 'notes.txt'), 'utf8')).toBe(PRECIOUS);
   });
@@ -258,8 +265,8 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     await remove(fixture.alice, first, false);
     writeFileSync(join(fixture.work, 'left.go'), '');
     await expect.poll(() => existsSync(join(fixture.work, 'left.empty')), { timeout: 20_000 }).toBe(true);
-    const theirs = await refusal(made(fixture.bob, `${NOTE}; sleep 1`, { workdir }));
-    if (theirs === 'allowed') expect(readdirSync(workdir)).toEqual(['notes.txt']);
+    const bobs_result = await refusal(made(fixture.bob, `${NOTE}; sleep 1`, { workdir }));
+    if (bobs_result === 'allowed') expect(readdirSync(workdir)).toEqual(['notes.txt']);
     expect(
       existsSync(join(fixture.work, 'left.loot'))
         ? readFileSync(join(fixture.work, 'left.loot'), 'utf8')
@@ -270,7 +277,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
   if (!mode.remote) {
     attack(`an agent from a restored database does not get another's worktree${note}`, async () => {
       const workdir = join(trees, 'restored');
-      const first = await ask(fixture.alice, { command: 'cat notes.txt; touch planted', workdir });
+      const first = await createAgent(fixture.alice, { command: 'cat notes.txt; touch planted', workdir });
       const file = join(fixture.repos, '../backup.tar');
       expect((await fixture.plane.cli(['backup', file])).code).toBe(0);
       await remove(fixture.alice, first, true);
@@ -280,7 +287,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
       await fixture.plane.start();
       await fixture.alice.call('startAgent', { params: { agent_id: first.id } }).catch(() => {});
       await fixture.plane.finished(first.id);
-      expect(await fixture.printed(first.id)).not.toContain(PRECIOUS.trim());
+      expect(await fixture.outputOf(first.id)).not.toContain(PRECIOUS.trim());
       expect(readdirSync(workdir)).toEqual(['notes.txt']);
     });
   }
@@ -294,7 +301,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
       fixture.own(folder);
       hogs.push(await fixture.start('true', { workdir: folder }));
     }
-    const alice = await ask(fixture.alice, { workdir });
+    const alice = await createAgent(fixture.alice, { workdir });
     const change = (agent_id: string, path: string) =>
       refusal(fixture.alice.call('getChange', { params: { agent_id, path } } as never));
     let held = 4;
@@ -329,7 +336,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
         });
       await set(root);
       try {
-        expect(await refusal(ask(fixture.alice, { workdir: root }))).toBe('workdir_not_safe');
+        expect(await refusal(createAgent(fixture.alice, { workdir: root }))).toBe('workdir_not_safe');
       } finally {
         await set(null);
       }
@@ -344,7 +351,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     fixture.own(workdir);
     const forge = `r=$(git rev-parse --absolute-git-dir) && echo '${workdir}/.git' >$r/gitdir && printf initializing >$r/locked`;
     await made(fixture.alice, forge, { worktree_repo });
-    expect(await refusal(ask(fixture.alice, { worktree_repo, workdir }))).toBe('workdir_not_empty');
+    expect(await refusal(createAgent(fixture.alice, { worktree_repo, workdir }))).toBe('workdir_not_empty');
     expect(readFileSync(join(workdir, 'notes.txt'), 'utf8')).toBe(PRECIOUS);
   });
 });

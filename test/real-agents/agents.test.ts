@@ -237,9 +237,9 @@ async function files(folder: string): Promise<string[]> {
   return (await readdir(folder)).filter((name) => name !== '.git');
 }
 
-async function until<T>(look: () => Promise<T | undefined>): Promise<T> {
+async function until<T>(probe: () => Promise<T | undefined>): Promise<T> {
   for (;;) {
-    const found = await look();
+    const found = await probe();
     if (found !== undefined) return found;
     await sleep(100);
   }

@@ -76,7 +76,7 @@ async function flooded(
   stage: Stage,
   ms: number,
   open: (stage: Stage, agent_id: string) => Promise<OpenPage>,
-  look: (seen: OpenPage) => Promise<void>,
+  measure: (seen: OpenPage) => Promise<void>,
 ): Promise<void> {
   const { agent, output } = await stage.withOutput('flood');
   const seen = await open(stage, agent.id);
@@ -87,7 +87,7 @@ async function flooded(
     seconds,
   } satisfies WriterArgs);
   await sleep(BEFORE_MS);
-  await look(seen);
+  await measure(seen);
   await writer.end();
   await seen.close();
 }

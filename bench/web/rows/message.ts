@@ -73,7 +73,7 @@ async function costOf(
   chars: number,
   open: (agent_id: string) => Promise<OpenPage>,
 ): Promise<{ work: number[]; shifts: Shift[] }> {
-  const { agent, output, said } = await stage.withConversation('writer');
+  const { agent, output, toFrame: said } = await stage.withConversation('writer');
   const seen = await open(agent.id);
   const { page } = seen;
   await seen.probe('markChanges', FOLLOWED, MARK);

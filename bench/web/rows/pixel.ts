@@ -102,16 +102,16 @@ async function startClick(
   preset: string,
   command: string | null,
   place: string,
-  words: string,
+  text: string,
 ): Promise<number> {
   const ui = await stage.ui('/agents/new');
   const { page } = ui;
   await ui.has('form', preset);
   await page.getByRole('group', { name: 'Agent', exact: true }).getByText(preset, { exact: true }).click();
   if (command !== null) await page.getByRole('textbox', { name: 'Command' }).fill(command);
-  await ui.probe('awaitAfter', 'click', place, words);
+  await ui.probe('awaitAfter', 'click', place, text);
   await page.getByRole('button', { name: 'Start agent' }).click();
-  await ui.has(place, words);
+  await ui.has(place, text);
   const ms = await ui.probe('awaited');
   await ui.close();
   return ms;

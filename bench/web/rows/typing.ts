@@ -60,7 +60,7 @@ async function openConversation(stage: Stage, agent_id: string): Promise<OpenPag
 }
 
 async function steady(stage: Stage, open: Open): Promise<number> {
-  const { agent, output, said } = await stage.withConversation('talker');
+  const { agent, output, toFrame: said } = await stage.withConversation('talker');
   const seen = await open(agent.id);
   const stop = new AbortController();
   const talking = drip(output, pieces(said), UPDATES_PER_S, stop.signal);
@@ -88,19 +88,19 @@ async function flatOut(stage: Stage, open: Open): Promise<number> {
 }
 
 /** The INP (interaction to next paint) of typing the words into the only text field of the page. */
-async function typed(seen: OpenPage, words: string): Promise<number> {
+async function typed(seen: OpenPage, text: string): Promise<number> {
   const field = seen.page.locator('textarea');
   await field.click();
   await seen.probe('forget');
-  await seen.page.keyboard.type(words, { delay: KEY_MS });
-  await seen.page.waitForFunction(`document.querySelector('textarea').value === ${JSON.stringify(words)}`);
+  await seen.page.keyboard.type(text, { delay: KEY_MS });
+  await seen.page.waitForFunction(`document.querySelector('textarea').value === ${JSON.stringify(text)}`);
   // The browser reports events after they are over.
   await sleep(500);
   const worst = (await seen.probe('interactions')).sort((a, b) => b - a);
-  return worst[Math.floor(words.length / 50)] ?? REPORTED_MS_MIN;
+  return worst[Math.floor(text.length / 50)] ?? REPORTED_MS_MIN;
 }
 
 /** An endless sequence of messages like those of `/flood`. */
-function* pieces(said: (text: string) => string): Generator<string> {
-  for (let n = 1; ; n++) yield said(`${n} `);
+function* pieces(toFrame: (text: string) => string): Generator<string> {
+  for (let n = 1; ; n++) yield toFrame(`${n} `);
 }

@@ -48,15 +48,15 @@ export function formatRaw({ value, cut }: Raw): string {
 export function jsonLength(value: unknown, max: number): number {
   let chars = 0;
   // Not recursive, because JSON may be nested as deep as it is long.
-  const left = [value];
-  while (left.length > 0 && chars <= max) {
-    const next = left.pop();
+  const stack = [value];
+  while (stack.length > 0 && chars <= max) {
+    const next = stack.pop();
     if (typeof next === 'string') chars += next.length + 2;
     else if (typeof next !== 'object' || next === null) chars += 8;
     else {
       for (const [key, inner] of Object.entries(next)) {
         chars += key.length + 4;
-        left.push(inner);
+        stack.push(inner);
       }
     }
   }

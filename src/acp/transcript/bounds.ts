@@ -20,7 +20,7 @@ export const bounds = {
   output_chars: 64 * KI,
   turns: 10_000,
   sessions: 1_000,
-  /** Requests of the service that have not been answered yet. */
+  /** Requests of the service that the agent has not answered. */
   asked: 1_000,
   /** Sub-agents of one session, and concurrent authors. */
   subagents: 1_000,

@@ -111,14 +111,14 @@ export class MessageWriters {
       this.pause(ts);
       this.begin();
     }
-    const speech = this.#all.get(subagent) ?? new MessageWriter(this.#items);
-    this.#all.set(subagent, speech);
-    return speech;
+    const writer = this.#all.get(subagent) ?? new MessageWriter(this.#items);
+    this.#all.set(subagent, writer);
+    return writer;
   }
 
   /** Pauses all authors. */
   pause(ts: number): void {
-    for (const speech of this.#all.values()) speech.pause(ts);
+    for (const writer of this.#all.values()) writer.pause(ts);
   }
 
   /** Call this when the agent was restarted and may reuse ids. */

@@ -62,8 +62,8 @@ function withText(body: Body, added: string): Body {
   const continues = last?.type === 'text';
   // Once something was omitted, later text would be in the wrong place.
   const has_room = body.cut === 0 && (continues || body.parts.length < bounds.parts);
-  const fixture = has_room ? Math.max(0, bounds.text_chars - body.text_chars) : 0;
-  const text = truncateText(added, fixture);
+  const remaining_chars = has_room ? Math.max(0, bounds.text_chars - body.text_chars) : 0;
+  const text = truncateText(added, remaining_chars);
   const cut = body.cut + added.length - text.length;
   if (text === '') return cut === body.cut ? body : { ...body, cut };
   const parts: Part[] = continues

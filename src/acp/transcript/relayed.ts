@@ -1,5 +1,6 @@
 /**
- * Messages between the agent and its sub-agents. They are complete, and later ones with the same id replace them, or chunks.
+ * Messages between the agent and its sub-agents. A message arrives in chunks, or complete and then replaces an earlier one with
+ * the same id.
  */
 import type { Update } from '../updates.ts';
 import { shortText } from './bounded.ts';

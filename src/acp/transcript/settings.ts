@@ -112,7 +112,7 @@ function summarizePlan(reported: readonly Fields[]): Plan {
 }
 
 function readCommands(commands: readonly Fields[]): AvailableCommand[] {
-  return fitting(commands).filter(
+  return takeFitting(commands).filter(
     ({ name }) => typeof name === 'string' && name !== '',
   ) as unknown as AvailableCommand[];
 }
@@ -128,13 +128,13 @@ function configured({ modes, config_options, commands }: ReportedSettings): Part
     ...(modes && { modes: readModes(modes.current_id, modes.available) }),
     ...(commands && { commands: readCommands(commands) }),
     ...(config_options && {
-      config_options: fitting(config_options).filter(isNamed) as unknown as SessionConfigOption[],
+      config_options: takeFitting(config_options).filter(isNamed) as unknown as SessionConfigOption[],
     }),
   };
 }
 
 function readModes(current_id: string, available: readonly Fields[]): SessionModeState {
-  const modes = fitting(available).filter(isNamed) as unknown as SessionModeState['availableModes'];
+  const modes = takeFitting(available).filter(isNamed) as unknown as SessionModeState['availableModes'];
   return { currentModeId: shortText(current_id), availableModes: modes };
 }
 
@@ -147,10 +147,10 @@ function shortCost(cost: Cost | null): Cost | null {
 }
 
 /** The agent's own objects, as many as a transcript keeps. */
-function fitting(objects: readonly Fields[]): Fields[] {
-  let fixture: number = bounds.text_chars;
+function takeFitting(objects: readonly Fields[]): Fields[] {
+  let remaining_chars: number = bounds.text_chars;
   return objects.slice(0, bounds.parts).filter((object) => {
-    fixture -= jsonLength(object, fixture);
-    return fixture >= 0;
+    remaining_chars -= jsonLength(object, remaining_chars);
+    return remaining_chars >= 0;
   });
 }

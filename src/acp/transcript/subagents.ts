@@ -31,7 +31,7 @@ interface Known {
 
 /** The same limit as in the service: longer ids are ignored, and longer names are truncated. */
 const NAME_CHARS = 256;
-const nothing: About = {
+const unknown_subagent: About = {
   ...{ name: null, description: null, ...unreportedWork },
   unknown_session: false,
 };
@@ -114,7 +114,7 @@ export class Subagents {
   marked(id: string, update: Fields): void {
     if (this.#known.has(id)) return;
     const name = brief(readMarkedName(update));
-    this.#get(id, null).about = { ...nothing, name, status: 'running' };
+    this.#get(id, null).about = { ...unknown_subagent, name, status: 'running' };
   }
 
   /** Call this when the process has ended. The end of unfinished work was not reported. */
@@ -141,7 +141,7 @@ export class Subagents {
   #get(id: string, parent_id: string | null): Known {
     const before = this.#known.get(id);
     if (before) return before;
-    const known: Known = { id, has_session: false, parent_id, about: nothing, at: null, turn: null };
+    const known: Known = { id, has_session: false, parent_id, about: unknown_subagent, at: null, turn: null };
     this.#known.set(id, known);
     const [oldest] = this.#known.keys();
     if (this.#known.size > bounds.subagents) this.#known.delete(oldest!);

@@ -96,13 +96,13 @@ export class Tools {
     const about = { call, status, ended_ts, ...countChanges(call) };
     const chars = countCallChars(call);
     if (before) this.#items.replace(at!, { ...before, ...about }, chars);
-    const place = before ? at! : this.#items.add({ kind: 'tool', ...where, ...about }, chars);
-    this.#by_id.set(scopedKey(call.id, scope), place);
+    const position = before ? at! : this.#items.add({ kind: 'tool', ...where, ...about }, chars);
+    this.#by_id.set(scopedKey(call.id, scope), position);
     for (const item of call.content) {
-      if (item.type === 'terminal') this.#by_terminal.set(item.terminal_id, place);
+      if (item.type === 'terminal') this.#by_terminal.set(item.terminal_id, position);
     }
-    if (is_open) this.#open.add(place);
-    else this.#open.delete(place);
+    if (is_open) this.#open.add(position);
+    else this.#open.delete(position);
     this.#forget();
   }
 
@@ -175,7 +175,7 @@ export class Tools {
     return at === undefined ? undefined : (this.#items.get(at) as Tool | undefined);
   }
 
-  /** Forgets dropped items. */
+  /** Removes the positions of dropped items. */
   #forget(): void {
     const maps = [this.#by_id, this.#by_review, this.#by_terminal];
     const known = maps.reduce((sum, { size }) => sum + size, this.#waiting.size + this.#open.size);

@@ -23,26 +23,29 @@ async function until(agent_id: string, seen: (view: View) => void): Promise<void
 }
 
 async function ends(acp: ScriptedAcp, stopReason: string): Promise<void> {
-  const { id } = await acp.hears('request', 'session/prompt');
+  const { id } = await acp.receive('request', 'session/prompt');
   acp.send({ kind: 'response', id, result: { stopReason } });
 }
 
-const say = (text: string) => ({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } });
+const agentMessage = (text: string) => ({
+  sessionUpdate: 'agent_message_chunk',
+  content: { type: 'text', text },
+});
 
 test('shows a turn with an answered and a withdrawn permission request', async () => {
   const { id, acp } = await startAcp(fixture, { prompt: 'go' });
   await acp.openSession({ agentInfo: { name: 'scripted', version: '1' } });
-  const { id: prompt_id } = await acp.hears('request', 'session/prompt');
-  acp.sendUpdate(say('I will'));
+  const { id: prompt_id } = await acp.receive('request', 'session/prompt');
+  acp.sendUpdate(agentMessage('I will'));
   acp.sendUpdate({ sessionUpdate: 'tool_call', toolCallId: 'c1', title: 'Edit', kind: 'edit' });
   acp.requestPermission('q1');
   await until(id, (view) => expect(only(view, 'permission')).toHaveLength(1));
   const [request] = only(await viewOf(id), 'permission');
   await fixture.reviews.respond(ANA, request!.review_id, { option_id: 'once' }, null);
-  await acp.hears('response');
+  await acp.receive('response');
   acp.requestPermission('q2');
   acp.send({ kind: 'notification', method: '$/cancel_request', params: { requestId: 'q2' } });
-  await acp.hears('response');
+  await acp.receive('response');
   acp.send({ kind: 'response', id: prompt_id, result: { stopReason: 'refusal' } });
   await until(id, (view) => expect(view.working).toBe(false));
   const view = await viewOf(id);
@@ -68,7 +71,7 @@ test('shows a turn with an answered and a withdrawn permission request', async (
 test('shows a turn that is cancelled while a request is pending', async () => {
   const { id, acp } = await startAcp(fixture, { prompt: 'go' });
   await acp.openSession();
-  const { id: prompt_id } = await acp.hears('request', 'session/prompt');
+  const { id: prompt_id } = await acp.receive('request', 'session/prompt');
   acp.sendUpdate({ sessionUpdate: 'tool_call', toolCallId: 'c1', title: 'Edit', status: 'in_progress' });
   acp.requestPermission('q1');
   await until(id, (view) => expect(only(view, 'permission')).toHaveLength(1));
@@ -87,19 +90,19 @@ test('shows a turn that is cancelled while a request is pending', async () => {
 test('shows replayed messages once when an agent restarts after ending during its turn', async () => {
   const { id, acp } = await startAcp(fixture, { prompt: 'one' });
   await acp.openSession();
-  acp.sendUpdate(say('first answer'));
+  acp.sendUpdate(agentMessage('first answer'));
   await ends(acp, 'end_turn');
   await fixture.prompting.prompt(ANA, id, [{ type: 'text', text: 'two' }], null);
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   fixture.node.end(acp.session_id, 1);
   await fixture.until(id, 'failed');
   const { session_id } = await fixture.agents.start(ANA, id, null);
   const again = new ScriptedAcp(fixture, session_id!);
   await again.initialize({ agentCapabilities: { loadSession: true } });
-  const { id: load_id } = await again.hears('request', 'session/load');
-  again.sendUpdate(say('first answer'));
+  const { id: load_id } = await again.receive('request', 'session/load');
+  again.sendUpdate(agentMessage('first answer'));
   again.send({ kind: 'response', id: load_id, result: {} });
-  again.sendUpdate(say('here again'));
+  again.sendUpdate(agentMessage('here again'));
   await until(id, (view) => expect(only(view, 'agent_message')).toHaveLength(2));
   const view = await viewOf(id);
   expect(only(view, 'agent_message').map(({ body }) => bodyText(body))).toEqual([

@@ -79,7 +79,7 @@ export class Transcript {
     return this.#view;
   }
 
-  /** Takes events. Those that were taken before are skipped. */
+  /** Processes events in order. Skips events that were processed before. */
   take(events: readonly EventRecord[]): void {
     for (const event of events) {
       if (!this.#writer.isNew(event)) continue;
@@ -247,7 +247,7 @@ export class Transcript {
     else this.#writer.stop({ ...where, key: `${where.key} end` }, reason);
   }
 
-  // --- of the service -------------------------------------------------------------------------------------------------
+  // --- from the service -------------------------------------------------------------------------------------------------
 
   #output(event: EventRecord): void {
     if (event.stream !== 'stdout') return;

@@ -78,9 +78,9 @@ export class UpdateWriter {
     const { voice } = update;
     const where = this.#writer.enter(event);
     const message_id = shortOrNull(update.message_id);
-    const speech = this.#writer.voices.of(where.subagent, where.ts);
-    if (update.kind === 'chunk') speech.chunk(voice, message_id, update.block, where);
-    else speech.whole(voice, message_id, update.blocks, where);
+    const messages = this.#writer.voices.of(where.subagent, where.ts);
+    if (update.kind === 'chunk') messages.chunk(voice, message_id, update.block, where);
+    else messages.whole(voice, message_id, update.blocks, where);
   }
 
   #announced(event: EventRecord, { announcement }: Of<'subagent'>): void {

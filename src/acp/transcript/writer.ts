@@ -37,7 +37,7 @@ export class Writer {
     return this.#last_seq;
   }
 
-  /** Whether the event is new. Events that were taken before are skipped. */
+  /** Whether the event is new. The caller skips events that were processed before. */
   isNew(event: EventRecord): boolean {
     const seq = asNumber(event.seq);
     if (seq === null || (seq <= this.#last_seq && !isOfConnection(event))) return false;

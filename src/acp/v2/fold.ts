@@ -32,23 +32,23 @@ function foldEither(
   if (state.protocol_version === PREVIEW) {
     return direction === 'to_agent' ? foldOutgoing(state, message) : foldIncoming(state, message);
   }
-  const result = direction === 'from_agent' ? introduction(state, message) : null;
-  return result ? introduced(state, message as Response, result) : fold(state, direction, message);
+  const result = direction === 'from_agent' ? chosenV2Result(state, message) : null;
+  return result ? initialized(state, message as Response, result) : fold(state, direction, message);
 }
 
-// --- the beginning ----------------------------------------------------------------------------------------------------
+// --- initialize -------------------------------------------------------------------------------------------------------
 
 /** The result of an agent that was offered v2 and chose it; null for every other message. */
-function introduction({ asked: request }: AcpState, message: Message): Fields | null {
+function chosenV2Result({ asked: request }: AcpState, message: Message): Fields | null {
   if (message.kind !== 'response' || !isRecord(message.result)) return null;
   const { method, value } = request.find(({ id }) => id === message.id) ?? {};
   const is_offered = method === AGENT_METHODS.initialize && value === String(PREVIEW);
   return is_offered && message.result.protocolVersion === PREVIEW ? message.result : null;
 }
 
-function introduced(before: AcpState, message: Response, result: Fields): Folded {
+function initialized(before: AcpState, message: Response, result: Fields): Folded {
   const { session } = asRecord(result.capabilities);
-  const folded = fold(before, 'from_agent', { ...message, result: plainIntroduction(result, session) });
+  const folded = fold(before, 'from_agent', { ...message, result: toV1InitializeResult(result, session) });
   const { mcp } = asRecord(session);
   const mcp_stdio = isRecord(asRecord(mcp).stdio);
   const state: AcpState = { ...folded.state, protocol_version: PREVIEW, mcp_stdio };
@@ -56,14 +56,14 @@ function introduced(before: AcpState, message: Response, result: Fields): Folded
   const failed = {
     kind: 'failed' as const,
     code: 'acp_sessions_unsupported',
-    message: `the agent speaks ACP version ${PREVIEW} and does not say that it has sessions`,
+    message: `the agent speaks ACP version ${PREVIEW} but does not support sessions`,
   };
   const others = folded.events.filter(({ kind }) => kind !== 'initialized');
   return { ...folded, state: { ...state, phase: 'failed' }, events: [failed, ...others] };
 }
 
-function plainIntroduction({ info, authMethods }: Fields, session: unknown): Fields {
-  const takes = asRecord(asRecord(session).prompt);
+function toV1InitializeResult({ info, authMethods }: Fields, session: unknown): Fields {
+  const prompt = asRecord(asRecord(session).prompt);
   return {
     protocolVersion: PROTOCOL_VERSION,
     agentInfo: info,
@@ -71,9 +71,9 @@ function plainIntroduction({ info, authMethods }: Fields, session: unknown): Fie
       // In v2, every agent that has sessions can resume them.
       sessionCapabilities: { resume: {} },
       promptCapabilities: {
-        image: isRecord(takes.image),
-        audio: isRecord(takes.audio),
-        embeddedContext: isRecord(takes.embeddedContext),
+        image: isRecord(prompt.image),
+        audio: isRecord(prompt.audio),
+        embeddedContext: isRecord(prompt.embeddedContext),
       },
     },
     authMethods: asRecords(authMethods).map(({ methodId, ...method }) => ({ ...method, id: methodId })),
@@ -117,12 +117,12 @@ function foldIncoming(state: AcpState, message: Message): Folded & { accepted?: 
   }
   return fold(state, 'from_agent', {
     ...message,
-    params: { ...params, update: endedCall(plainUpdate(update)) },
+    params: { ...params, update: cancelledAsFailed(plainUpdate(update)) },
   });
 }
 
-/** A cancelled call did not act, just like a failed one. */
-function endedCall(update: Fields): Fields {
+/** v1 has no cancelled calls. Like a failed call, a cancelled one did not act. */
+function cancelledAsFailed(update: Fields): Fields {
   return update.status === 'cancelled' ? { ...update, status: 'failed' } : update;
 }
 
@@ -150,7 +150,7 @@ function promptAnswered(state: AcpState, message: Response): Folded & { accepted
   }
   if (work.end !== null) return endTurn(state, message.id, work.end);
   return {
-    state: withoutChange(state, { ...work, accepted: true }),
+    state: setWork(state, { ...work, accepted: true }),
     replay: false,
     source: null,
     events: [],
@@ -184,8 +184,8 @@ function afterStateUpdate(state: AcpState, update: Fields): Folded {
   }
   const end = readEnd(update);
   const { work: after, ends } = idle(work, end);
-  const rested = withWork(same, after);
-  return ends ? endTurn(rested.state, turn.prompt_id, end) : rested;
+  const now_idle = withWork(same, after);
+  return ends ? endTurn(now_idle.state, turn.prompt_id, end) : now_idle;
 }
 
 function readEnd(update: Fields): End {
@@ -201,9 +201,9 @@ function endTurn(state: AcpState, id: Response['id'], { stop_reason, error }: En
 }
 
 function withWork(folded: Folded, work: Work): Folded {
-  return { ...folded, state: withoutChange(folded.state, work) };
+  return { ...folded, state: setWork(folded.state, work) };
 }
 
-function withoutChange(state: AcpState, work: Work): AcpState {
+function setWork(state: AcpState, work: Work): AcpState {
   return state.work === work ? state : { ...state, work };
 }

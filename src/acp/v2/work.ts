@@ -49,9 +49,9 @@ export function busy(work: Work, in_turn: boolean): Work {
  * In that case, the prompt was neither accepted nor echoed, or no work on it was reported.
  */
 export function idle(work: Work, end: End): { work: Work; ends: boolean } {
-  const rested = work.busy ? { ...work, busy: false } : work;
+  const now_idle = work.busy ? { ...work, busy: false } : work;
   const done = work.begun || work.cancelled;
-  if (work.accepted) return { work: rested, ends: done };
-  if (done && (work.echoed || work.cancelled)) return { work: { ...rested, end }, ends: false };
-  return { work: work.begun ? { ...rested, begun: false } : rested, ends: false };
+  if (work.accepted) return { work: now_idle, ends: done };
+  if (done && (work.echoed || work.cancelled)) return { work: { ...now_idle, end }, ends: false };
+  return { work: work.begun ? { ...now_idle, begun: false } : now_idle, ends: false };
 }

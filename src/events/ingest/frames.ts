@@ -1,7 +1,7 @@
 /**
- * Splits the stdout of an agent that speaks ACP into frames and output (pure). A frame is a whole line, so bytes wait here
- * until their line ends. A line that gets too long becomes output and is reported. Secrets in output are redacted. Frames
- * are redacted where they are displayed, because replies to the agent must use its exact values.
+ * Splits the stdout of an agent that speaks ACP into frames and output (pure). A frame is a whole line, so bytes wait
+ * here until their line ends. A line that gets too long becomes output and is reported. Secrets in output are redacted.
+ * Frames are redacted where they are displayed, because replies to the agent must use its exact values.
  */
 import { isUtf8 } from 'node:buffer';
 import { type Message, readMessage } from '../../acp/message.ts';
@@ -39,7 +39,9 @@ const defaultSizes: FrameSizes = {
   payload_bytes_max: sharedLimits.acp_payload_bytes_max,
 };
 
-/** Where a cutter's unfinished line is counted, and what to call when the line had to be dropped. */
+/**
+ * The memory budget that a cutter's unfinished line counts against, and the callback for a line that had to be dropped.
+ */
 export interface WaitingPlace {
   lines: WaitingLines;
   owner: string;
@@ -54,7 +56,7 @@ export class FrameCutter implements WaitingLine {
   readonly #sizes: FrameSizes;
   readonly #redactor: () => Redactor | null;
   readonly #place: WaitingPlace | null;
-  /** The waiting bytes were dropped. The line that begins next counts as too long unless the next read contains its end. */
+  /** The waiting bytes were dropped. Their line counts as too long unless the next read contains its end. */
   #is_dropped = false;
   #drops = 0;
 
@@ -89,8 +91,8 @@ export class FrameCutter implements WaitingLine {
   }
 
   /**
-   * Drops the waiting bytes to free memory. When they are taken again, they become output, as those of a line that is too
-   * long.
+   * Drops the waiting bytes to free memory. When they are read again, they become output, like the bytes of a line that
+   * is too long.
    */
   drop(): void {
     this.#waiting = NOTHING;
@@ -108,8 +110,8 @@ export class FrameCutter implements WaitingLine {
   }
 
   /**
-   * Returns null if all bytes wait for more. `last`: the stream ends. The result may be a view of `chunk`; waiting bytes
-   * never are.
+   * Adds bytes and returns the complete pieces, or null if all bytes wait for more. `last`: the stream ends. The result
+   * may be a view of `chunk`; waiting bytes are always copied.
    */
   take(chunk: Uint8Array, { last }: { last: boolean }): Frames | null {
     const is_dropped = this.#is_dropped && chunk.length > 0;
@@ -136,7 +138,7 @@ export class FrameCutter implements WaitingLine {
   }
 
   #lines(chunk: Uint8Array, ends: number, last: boolean): Frames | null {
-    const all = this.#with(chunk.subarray(0, ends));
+    const all = this.#withWaiting(chunk.subarray(0, ends));
     const { pieces, used } = this.#split(all, last);
     this.#keep(all.subarray(used));
     this.#keep(chunk.subarray(ends));
@@ -146,7 +148,7 @@ export class FrameCutter implements WaitingLine {
   }
 
   #spill(chunk: Uint8Array): Frames | null {
-    const all = this.#with(chunk);
+    const all = this.#withWaiting(chunk);
     const pieces: Piece[] = this.#spilling ? [] : [{ kind: 'too_large' }];
     const used = this.#plain(all, false, pieces);
     this.#keep(all.subarray(used));
@@ -155,7 +157,8 @@ export class FrameCutter implements WaitingLine {
   }
 
   /**
-   * `used`: the number of processed bytes. The rest waits, because a secret may begin there and continue in the next line.
+   * Splits complete lines into pieces. `used`: the number of processed bytes. The rest waits, because a secret may
+   * begin there and continue in the next line.
    */
   #split(bytes: Uint8Array, last: boolean): { pieces: Piece[]; used: number } {
     const { frame_bytes_max, payload_bytes_max } = this.#sizes;
@@ -199,7 +202,9 @@ export class FrameCutter implements WaitingLine {
     return { pieces, used };
   }
 
-  /** Adds output to `pieces` and returns its length in bytes. `whole`: no bytes may wait. `last`: the stream ends here. */
+  /**
+   * Adds output to `pieces` and returns its length in bytes. `whole`: no bytes may wait. `last`: the stream ends here.
+   */
   #plain(bytes: Uint8Array, whole: boolean, pieces: Piece[], last = false): number {
     const redacted = this.#redactor()?.take(bytes, { last: whole });
     const shown = redacted?.bytes ?? bytes;
@@ -212,7 +217,7 @@ export class FrameCutter implements WaitingLine {
     return redacted?.sourceBytes(used) ?? used;
   }
 
-  #with(more: Uint8Array): Uint8Array {
+  #withWaiting(more: Uint8Array): Uint8Array {
     if (this.#waiting_bytes === 0) return more;
     const bytes = Buffer.concat([this.#waiting.subarray(0, this.#waiting_bytes), more]);
     this.#waiting = NOTHING;

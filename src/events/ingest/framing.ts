@@ -1,6 +1,6 @@
 /**
- * Splits a stream's bytes into output events (pure). An event contains whole lines if possible, and at most 64 KiB. It never
- * splits a UTF-8 character, and does not mix text with lines that are not UTF-8 if they are cheap to separate.
+ * Splits a stream's bytes into output events (pure). An event contains whole lines if possible, and at most 64 KiB. It
+ * never splits a UTF-8 character, and does not mix text with lines that are not UTF-8 if they are cheap to separate.
  */
 import { isUtf8 } from 'node:buffer';
 import { limits } from '../limits.ts';
@@ -28,6 +28,7 @@ const NEWLINE = 0x0a;
 /** A chunk that changes more often than this between text and other bytes is not split at these changes. */
 const RUNS_MAX = 16;
 
+/** Splits a chunk into events. `used` is 0 if all of it should wait for more bytes. Never throws. */
 export function cut(chunk: Uint8Array, options: CutOptions): Cut {
   const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
   const max = options.event_bytes_max ?? limits.event_output_bytes_max;

@@ -1,7 +1,8 @@
 /**
- * Reads the output of a node's sessions and commits it: bytes become events together with the new offset. Each session has
- * one reader, which is woken without data. The reader passes on the session's facts in order, and its end only after the
- * last byte is committed. This module makes no decisions about agents: `settle` and `rebase` are transactions of the caller.
+ * Reads the output of a node's sessions and commits it: bytes become events together with the new offset. Each session
+ * has one reader, which is woken without data. The reader passes on the session's facts in order, and its end only
+ * after the last byte is committed. This module makes no decisions about agents: `settle` and `rebase` are transactions
+ * of the caller.
  */
 
 import type { SessionFact } from '../../core/node.ts';
@@ -23,8 +24,8 @@ export class Ingest {
   }
 
   /**
-   * Follows a session from its committed cursor, starting with facts that are already known. For a session that is already
-   * followed, it only wakes the reader. Throws if a node reports more sessions or facts than the limits allow.
+   * Follows a session from its committed cursor, starting with facts that are already known. For a session that is
+   * already followed, it only wakes the reader. Throws if a node reports more sessions or facts than the limits allow.
    */
   follow(session_id: string, facts: readonly SessionFact[] = []): void {
     if (this.#closing) return;
@@ -38,15 +39,17 @@ export class Ingest {
     reader.wake();
   }
 
+  /** Passes a fact to its session's reader, which starts if necessary. Throws like `follow`. */
   fact(fact: SessionFact): void {
     this.follow(fact.session_id, [fact]);
   }
 
+  /** Call it when a session may have more output. Does nothing for a session that is not followed. */
   wake(session_id: string): void {
     this.#readers.get(session_id)?.wake();
   }
 
-  /** Stops reading after the commits in progress; the next plane reads the rest. */
+  /** Stops reading after the commits in progress; the next service process reads the rest. */
   async close(): Promise<void> {
     this.#closing = true;
     await Promise.all([...this.#readers.values()].map((reader) => reader.close()));

@@ -2,8 +2,8 @@
 import { limits } from '../limits.ts';
 
 /**
- * A bounded pool. A batch is stored before its buffer is reused. Streams for which no buffer is left allocate memory of the
- * exact size.
+ * A bounded pool. A buffer is reused only after its batch is stored. Streams for which no buffer is left allocate
+ * memory of the exact size.
  */
 export class ReadBuffers {
   readonly #free: Uint8Array[] = [];

@@ -31,7 +31,7 @@ export class SessionReader {
     const session = {
       facts: this.#facts,
       wake: () => this.#wake.notify(),
-      onCommitted: (cursor: SessionCursor) => this.#confirm(cursor),
+      onCommitted: (cursor: SessionCursor) => this.#acknowledge(cursor),
     };
     this.#streams = streamNames.map((name) => new StreamReader(options, session, name));
     this.#done = this.#run().finally(() => {
@@ -100,7 +100,7 @@ export class SessionReader {
   async #catchUp(cursor: SessionCursor): Promise<boolean> {
     for (let progress = true; progress && !this.#stop.signal.aborted; ) {
       // Handles facts first, because an agent must be shown as running before its first byte.
-      if (await this.#settleFacts(cursor)) return true;
+      if (await this.#handleFacts(cursor)) return true;
       if (cursor.fact === 0 && this.#facts.length === 0) return false;
       const end = endOf(this.#facts);
       progress = await this.#readStreams();
@@ -125,15 +125,17 @@ export class SessionReader {
     return progress;
   }
 
-  /** Handles pending facts, but the end only after the last byte is committed. Returns true if the session has ended. */
-  async #settleFacts(cursor: SessionCursor): Promise<boolean> {
+  /**
+   * Handles pending facts, but the end only after the last byte is committed. Returns true if the session has ended.
+   */
+  async #handleFacts(cursor: SessionCursor): Promise<boolean> {
     for (let fact = this.#facts[0]; fact; fact = this.#facts[0]) {
       const end = endOf([fact]);
       if (end && !this.#streams.every((stream) => stream.isComplete(end.sizes[stream.name]))) return false;
       await this.#options.settle(this.#id, fact);
       cursor.fact = fact.number;
       this.#forgetFacts(fact.number);
-      this.#confirm(cursor);
+      this.#acknowledge(cursor);
       if (end) return true;
     }
     return false;
@@ -147,7 +149,7 @@ export class SessionReader {
   }
 
   /** Reports to the node what is committed, so that the node may free it. */
-  #confirm({ streams: { stdout, stderr }, fact }: SessionCursor): void {
+  #acknowledge({ streams: { stdout, stderr }, fact }: SessionCursor): void {
     const sizes = { stdout: stdout.offset - stdout.base, stderr: stderr.offset - stderr.base };
     this.#options.node.committed(this.#id, sizes, fact);
   }

@@ -8,7 +8,8 @@ import type { Store } from '../../store/store.ts';
 import type { Piece } from './frames.ts';
 
 /**
- * How much of a stream is committed. `offset` counts the stream's bytes; `offset - base` is the position in the spool file.
+ * How much of a stream is committed. `offset` counts the stream's bytes; `offset - base` is the position in the spool
+ * file.
  */
 export interface StreamCursor {
   offset: number;
@@ -27,8 +28,8 @@ export interface SessionCursor {
   /** Number of the last handled fact. */
   fact: number;
   /**
-   * Set for an agent that speaks ACP; null if stdout consists of plain lines. `spilling`: an overlong line has not ended
-   * yet.
+   * Set for an agent that speaks ACP; null if stdout consists of plain lines. `spilling`: the current line is too long
+   * for a frame, and its bytes become output until it ends.
    */
   acp: { spilling: boolean } | null;
   /** Redacts the session's output. Called before each read. Null: there is nothing to redact. */

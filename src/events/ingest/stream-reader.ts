@@ -2,8 +2,8 @@
  * Reads one stream of a session and commits it piece by piece. A piece can be read while the previous one is being
  * committed; the cursor moves when a commit is done.
  *
- * Secrets of the session are redacted before a commit. If the bytes end with a possible beginning of a secret, that part is
- * not committed, but read again together with the bytes that follow it.
+ * Secrets of the session are redacted before a commit. If the bytes end with a possible beginning of a secret, that
+ * part is not committed, but read again together with the bytes that follow it.
  */
 
 import type { StreamName } from '../../core/event.ts';
@@ -64,7 +64,7 @@ interface Held {
   /** Where the stream ended at that time. */
   end: number;
   since: number;
-  /** The bytes are too few to reveal the secret, so they are committed if nothing follows for a while. */
+  /** The bytes are too few to reveal the secret, so they are committed if nothing follows within `hold_ms`. */
   is_harmless: boolean;
 }
 
@@ -73,7 +73,7 @@ export class StreamReader {
   readonly #options: ReaderOptions;
   readonly #session: SessionState;
   #cursor!: SessionCursor;
-  /** The bytes of the spool before the offset were compared with the committed ones and match. */
+  /** The spool's bytes before the offset are known to match the committed ones. */
   #verified = false;
   /** The last read was full, so there are more bytes to read. */
   #busy = false;
@@ -121,7 +121,10 @@ export class StreamReader {
     await pending?.done;
   }
 
-  /** Milliseconds until held-back bytes may be committed; 0 if they may be now; infinite if more bytes must arrive first. */
+  /**
+   * Milliseconds until held-back bytes may be committed; 0 if they may be now; infinite if more bytes must arrive
+   * first.
+   */
   holdMs(): number {
     if (!this.#held?.is_harmless) return Number.POSITIVE_INFINITY;
     const hold_ms = this.#options.hold_ms ?? limits.redact_hold_ms;
@@ -129,8 +132,8 @@ export class StreamReader {
   }
 
   /**
-   * Commits the next piece. Returns false if no more bytes are known to exist. For a stream that writes continuously, it
-   * reads ahead while the last piece is being committed.
+   * Commits the next piece. Returns false if no more bytes are known to exist. For a stream that writes continuously,
+   * it reads ahead while the last piece is being committed.
    */
   async commitNext(): Promise<boolean> {
     const { buffers } = this.#options;
@@ -144,7 +147,8 @@ export class StreamReader {
       if (piece === null || piece === 'lost') {
         await this.committed();
         if (piece === 'lost') await this.#rebase();
-        // A frame longer than a read waits for its end. Held-back bytes may be part of the read.
+        // There is more to do if the last read was full (a frame can be longer than one read), or if the session has
+        // ended and the held-back bytes now reach further than before.
         const grew = this.#held !== null && this.#held.end !== held_end && this.#hasEnded();
         return piece === 'lost' || this.#busy || grew;
       }
@@ -216,8 +220,8 @@ export class StreamReader {
   }
 
   /**
-   * Reads the next bytes. Returns null if there is nothing to commit, and `lost` if the spool differs from the committed
-   * bytes.
+   * Reads the next bytes. Returns null if there is nothing to commit, and `lost` if the spool differs from the
+   * committed bytes.
    */
   async #next(buffer: Uint8Array | undefined): Promise<Piece | null | 'lost'> {
     const { base } = this.#committed;
@@ -228,7 +232,7 @@ export class StreamReader {
     const max = frames ? limits.acp_read_bytes : limits.ingest_read_bytes;
     const check = this.#verified ? 0 : Math.min(tail.length, from);
     const read = await this.#read(from - check, max + check, buffer);
-    // The bytes before these were dropped in the meantime.
+    // During the read, the waiting bytes before these were dropped, so read again from their start.
     if (frames?.drops !== drops) return this.#next(buffer);
     if (!read || !sameBytes(read.subarray(0, check), tailOf(tail, check))) return 'lost';
     this.#verified = true;

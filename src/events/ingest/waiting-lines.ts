@@ -1,6 +1,6 @@
 /**
- * Limits the memory for the unfinished lines of all sessions together. Each line may grow to 32 MiB, so a few agents that
- * never end their lines would otherwise use all memory.
+ * Limits the memory for the unfinished lines of all sessions together. Each line may grow to 32 MiB, so a few agents
+ * that never end their lines would otherwise use all memory.
  */
 
 /** A line that has not ended yet. */
@@ -26,8 +26,8 @@ export class WaitingLines {
   }
 
   /**
-   * Sets how many bytes of memory a line uses. Above the limit, the longest lines of the owner who uses the most memory are
-   * dropped until the rest fits. The line that grew may be one of them.
+   * Sets how many bytes of memory a line uses. Above the limit, the longest lines of the owner who uses the most memory
+   * are dropped until the rest fits. The line that grew may be one of them.
    */
   set(line: WaitingLine, bytes: number): void {
     this.#change(line, bytes);

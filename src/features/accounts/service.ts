@@ -82,9 +82,9 @@ export class Accounts {
     try {
       return await this.#logins.run(network, attempt);
     } finally {
-      const left = (this.#waiting.get(network) ?? 1) - 1;
-      if (left === 0) this.#waiting.delete(network);
-      else this.#waiting.set(network, left);
+      const waiting = (this.#waiting.get(network) ?? 1) - 1;
+      if (waiting === 0) this.#waiting.delete(network);
+      else this.#waiting.set(network, waiting);
     }
   }
 

@@ -139,12 +139,12 @@ test('reveals no commands without a token; unknown ones are reported by name', a
   await expect(call('no-such', {}, 'x')).rejects.toMatchObject(unauthorized);
   for (const method of ['no-such', 'toString', '__proto__'])
     await expect(call(method, {})).rejects.toMatchObject({ kind: 'not_found', code: 'unknown_method' });
-  const wrong = (params: unknown) => expect(call('whoami', params)).rejects;
-  await wrong([]).toThrow('params must be an object');
-  await wrong(null).toThrow('params must be an object');
-  await wrong({ actor_id: 7 }).toThrow('actor_id must be a string');
-  await wrong({ actor_id: '' }).toThrow('actor_id must not be empty');
-  await wrong({ actor_id: 'x'.repeat(257) }).toThrow('actor_id must be at most 256 characters');
+  const expectRejection = (params: unknown) => expect(call('whoami', params)).rejects;
+  await expectRejection([]).toThrow('params must be an object');
+  await expectRejection(null).toThrow('params must be an object');
+  await expectRejection({ actor_id: 7 }).toThrow('actor_id must be a string');
+  await expectRejection({ actor_id: '' }).toThrow('actor_id must not be empty');
+  await expectRejection({ actor_id: 'x'.repeat(257) }).toThrow('actor_id must be at most 256 characters');
 });
 
 test('rejected callers cannot fill the log', async () => {

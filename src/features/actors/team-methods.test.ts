@@ -21,23 +21,23 @@ let opened: ActorsFixture;
 let fixture: ActorsFixture['fixture'];
 let actors: ActorsFixture['actors'];
 let as: ActorsFixture['as'];
-let holder: ActorsFixture['holder'];
+let holder: ActorsFixture['withSharedSecret'];
 /** The actors that listed or answered reviews. */
 let reviewers: unknown[];
 
 beforeEach(async () => {
   reviewers = [];
-  const heard = async (who: unknown) => {
+  const reviewsOf = async (who: unknown) => {
     reviewers.push(who);
     return [] as never;
   };
   opened = await openActorsFixture({
-    list: async (who: unknown) => ({ items: await heard(who) }),
-    listFor: heard,
-    respond: heard,
-    respondAs: (who: MemberAnswerer) => heard(who),
+    list: async (who: unknown) => ({ items: await reviewsOf(who) }),
+    listFor: reviewsOf,
+    respond: reviewsOf,
+    respondAs: (who: MemberAnswerer) => reviewsOf(who),
   });
-  ({ fixture, actors, as, holder } = opened);
+  ({ fixture, actors, as, withSharedSecret: holder } = opened);
 });
 afterEach(() => opened.close());
 

@@ -87,6 +87,7 @@ export class AcpTransaction {
     return this.session.stdin_bytes + Buffer.byteLength(this.#stdin_lines);
   }
 
+  /** Appends output to the log, at the end of the transaction; `error` does the same with an error event. */
   output(body: Omit<EventBody & { type: 'output' }, 'type' | 'session_id' | 'ts_ms' | 'stream'>): void {
     this.#bodies.push({
       type: 'output',
@@ -141,6 +142,7 @@ export class AcpTransaction {
     return id;
   }
 
+  /** Sends a notification. Like `request` and `respond`, it takes the form of ACP version 1. */
   notify(method: string, params: unknown): void {
     this.#send({ kind: 'notification', method, params });
   }
@@ -154,6 +156,7 @@ export class AcpTransaction {
     this.#send({ kind: 'response', id, ...answer }, about);
   }
 
+  /** `number`: of the request in its session. The same request always gets the same id, here and in `elicitationId`. */
   reviewId(number: number): string {
     return idFrom('rev', this.session.id, String(number));
   }
@@ -162,6 +165,7 @@ export class AcpTransaction {
     return idFrom('eli', this.session.id, String(number));
   }
 
+  /** Records whether the agent is in the middle of a line that is too long to be a message. */
   spilling(spilling: boolean): void {
     if (this.#state.spilling !== spilling) this.#state = { ...this.#state, spilling };
   }

@@ -25,6 +25,7 @@ import {
 import type { Reconciler } from './reconciler.ts';
 import { newAgentDefaults } from './records.ts';
 
+/** Receives what a node reports while it is attached: the snapshot first, then facts and wake-ups. */
 export function nodeSink(core: AgentCore, reconciler: Reconciler, node_id: string, ingest: Ingest): NodeSink {
   return {
     snapshot: (views) => adopt(core, reconciler, node_id, ingest, views),

@@ -282,7 +282,7 @@ export const createAgentBody = z
 
 const labelFilter = z
   .union([z.string(), z.array(z.string())])
-  .transform((given) => [given].flat())
+  .transform((value) => [value].flat())
   .refine((pairs) => pairs.length <= limits.label_items_max, {
     error: `must be given at most ${limits.label_items_max} times`,
   })

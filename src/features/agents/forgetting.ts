@@ -38,11 +38,13 @@ export class Forgetting {
     const { store } = this.#core;
     await this.assertUnreachable(node_id);
     const rows = await store.read((reader) => listAgents(reader, { view: viewOf(caller), node_id }));
-    const left: LeftBehind[] = [];
+    const left_behind: LeftBehind[] = [];
     for (const { id } of rows) {
-      left.push(await store.write((tx) => this.#forget(tx, caller, this.#core.records.mustFind(tx, id))));
+      left_behind.push(
+        await store.write((tx) => this.#forget(tx, caller, this.#core.records.mustFind(tx, id))),
+      );
     }
-    return left;
+    return left_behind;
   }
 
   /** Throws `agent_node_answers` unless the node is unreachable or no longer registered. */

@@ -150,7 +150,9 @@ test('rejects queued input when the session ends', async () => {
     fixture.agents.input(ANA, agent.id, 'a', false, null),
     fixture.agents.input(ANA, agent.id, 'b', false, null),
   ];
-  const words = sent.map((item) => item.then((after) => after.status).catch((error: Error) => error.message));
+  const outcomes = sent.map((item) =>
+    item.then((after) => after.status).catch((error: Error) => error.message),
+  );
   await vi.waitFor(async () => {
     const intents = await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()));
     expect(intents).toHaveLength(2);
@@ -158,7 +160,7 @@ test('rejects queued input when the session ends', async () => {
   node.sendFact(agent.session_id!, ended(0));
   await fixture.until(agent.id, 'completed');
   go();
-  expect(await Promise.all(words)).toEqual(['completed', 'agent is not running']);
+  expect(await Promise.all(outcomes)).toEqual(['completed', 'agent is not running']);
 });
 
 test('restart and forced delete succeed if the agent ends in the meantime', async () => {

@@ -223,7 +223,7 @@ export class Lifecycle {
     return this.#core.outbox.enqueue(tx, row.node_id, session_id, 'stop', { grace_ms });
   }
 
-  /** They carry out the intents on the node. */
+  /** The handlers that carry out intents on the node. */
   intentHandlers(): Pick<IntentHandlers, 'start' | 'stop' | 'input' | 'forget'> {
     return {
       start: (intent) => this.#dispatchStart(intent.lane),

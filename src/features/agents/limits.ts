@@ -44,7 +44,7 @@ export const limits = {
   cli_fruitless_max: 3,
   /** Text that one request of `svc agents input` sends. */
   cli_input_chars: 128 * KIB,
-  /** Patches that are sent. Each holds its bytes in memory until its last one is sent. */
+  /** Patches that are sent at the same time. Each is in memory until its last byte is sent. */
   patches_sent: {
     running: 6,
     running_per_owner: 2,

@@ -141,7 +141,7 @@ test('an automatic restart checks the folder again', async () => {
     const due = await fixture.store.read((reader) => reader.all(reader.sql.selectFrom('timers').selectAll()));
     expect(due).toHaveLength(1);
   }, SOON);
-  await fixture.pass(60_000);
+  await fixture.advanceClock(60_000);
   await vi.waitFor(async () => expect((await fixture.get(agent.id)).session_count).toBe(2), SOON);
   await expectRefused(agent.id, 1);
 });

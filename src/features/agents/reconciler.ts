@@ -59,6 +59,7 @@ export class Reconciler {
     });
   }
 
+  /** Applies a fact. Idempotent: facts up to the committed one are ignored, like those of a session that has ended. */
   async settle(session_id: string, fact: SessionFact): Promise<void> {
     await this.#core.store.write((tx) => {
       const session = findSession(tx, session_id);
@@ -95,6 +96,7 @@ export class Reconciler {
     tx.afterCommit(() => this.#core.waits.changed(session_id));
   }
 
+  /** Another program changed the spool file: continues with its new content, and logs that output may be missing. */
   async rebase(session_id: string, stream: StreamName): Promise<void> {
     await this.#core.store.write((tx) => {
       const session = findSession(tx, session_id);

@@ -7,6 +7,7 @@ import type { Lifecycle } from './lifecycle.ts';
 import { limits } from './limits.ts';
 import { findAgent, findSession, updateAgent } from './queries/agents.ts';
 
+/** Schedules the restart after a failed session. The delay doubles each time, up to `limits.restart_backoff_ms_max`. */
 export function restartFacts(core: AgentCore): FactHandlers {
   return {
     session_ended: (tx, { payload, ts_ms }) => {
@@ -25,6 +26,7 @@ export function restartFacts(core: AgentCore): FactHandlers {
   };
 }
 
+/** Restarts the agent when its delay is over, unless it has been started, stopped or deleted in the meantime. */
 export function restartTimers(core: AgentCore, lifecycle: Lifecycle): Pick<TimerHandlers, 'agent_restart'> {
   return {
     agent_restart: (tx, timer) => {

@@ -17,14 +17,14 @@ export interface SecretsOptions {
   actorToken(session_id: string): string | null;
 }
 
-interface Known {
+interface SessionRedactors {
   everything: Redactor | null;
   token: Redactor | null;
 }
 
 export class Secrets {
   readonly #options: SecretsOptions;
-  readonly #known = new Map<string, Known>();
+  readonly #cache = new Map<string, SessionRedactors>();
 
   constructor(options: SecretsOptions) {
     this.#options = options;
@@ -45,7 +45,7 @@ export class Secrets {
   /** The session's redactor, for one use; null if there is nothing to redact. */
   redactor(reader: Reader, session_id: string | null): Redactor | null {
     if (session_id === null) return null;
-    let known = this.#known.get(session_id);
+    let known = this.#cache.get(session_id);
     if (!known) {
       known = this.#find(reader, session_id);
       this.#remember(session_id, known);
@@ -53,11 +53,11 @@ export class Secrets {
     return this.#choose(known);
   }
 
-  #choose({ everything, token }: Known): Redactor | null {
+  #choose({ everything, token }: SessionRedactors): Redactor | null {
     return this.#options.redact_env() ? everything : token;
   }
 
-  #find(reader: Reader, session_id: string): Known {
+  #find(reader: Reader, session_id: string): SessionRedactors {
     const session = findSession(reader, session_id);
     const agent = session && findAgent(reader, session.agent_id);
     const token = this.#options.actorToken(session_id);
@@ -66,13 +66,13 @@ export class Secrets {
     return { everything: Redactor.of([...own, ...env]), token: Redactor.of(own) };
   }
 
-  #remember(session_id: string, known: Known): void {
-    this.#known.delete(session_id);
-    for (const [oldest] of this.#known) {
-      if (this.#known.size < limits.redactions_cached_max) break;
-      this.#known.delete(oldest);
+  #remember(session_id: string, known: SessionRedactors): void {
+    this.#cache.delete(session_id);
+    for (const [oldest] of this.#cache) {
+      if (this.#cache.size < limits.redactions_cached_max) break;
+      this.#cache.delete(oldest);
     }
-    this.#known.set(session_id, known);
+    this.#cache.set(session_id, known);
   }
 }
 

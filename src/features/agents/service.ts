@@ -80,6 +80,7 @@ export class Agents {
     this.#pending = pending;
   }
 
+  /** Throws `agent not found`, also for an agent that the caller may not see. This holds for every method with an `agent_id`. */
   get(caller: Caller, agent_id: string): Promise<Agent> {
     return this.#record(caller, 'agent.read', agent_id);
   }
@@ -132,14 +133,14 @@ export class Agents {
     const request = fromPreset(input);
     if (request.prompt !== null && request.protocol !== 'acp') throw problems.promptNeedsAcp();
     const node = this.#core.nodes.get(request.node_id);
-    const [of_key, earlier] = this.#idsOf(caller, idempotency_key);
+    const [id_of_key, earlier] = this.#idsOf(caller, idempotency_key);
     const known = await this.#core.store.read(
-      (reader) => findAgent(reader, of_key) ?? (earlier && findAgent(reader, earlier)),
+      (reader) => findAgent(reader, id_of_key) ?? (earlier && findAgent(reader, earlier)),
     );
     // The same request was made within the key's lifetime, and its response was lost.
     const is_repeat = known && known.created_at > this.#core.clock.now() - sharedLimits.idempotency_keep_ms;
     if (is_repeat && known.name !== request.name) throw problems.idempotencyReused();
-    const id = is_repeat ? known.id : known ? newId('agt') : of_key;
+    const id = is_repeat ? known.id : known ? newId('agt') : id_of_key;
     if (!is_repeat) {
       await node.reach();
       const replaced = replace ? await this.#replaceable(caller, request.name) : [];
@@ -203,7 +204,7 @@ export class Agents {
     return rows;
   }
 
-  /** Fields with unchanged values are ignored, and not audited. Throws `agent is running` for fields that need a stopped agent. */
+  /** Ignores unchanged values and does not audit them. Throws `agent is running` for fields that need a stopped agent. */
   async update(caller: Caller, agent_id: string, changes: UpdateAgent): Promise<Agent> {
     await this.#core.store.write((tx) => {
       const row = this.#core.records.find(tx, caller, 'agent.change', agent_id);
@@ -232,9 +233,13 @@ export class Agents {
     return this.#record(caller, 'agent.change', agent_id);
   }
 
+  /**
+   * Starts the agent and waits for its process; see `Lifecycle.startAndWait`. Idempotent by key. If the node does not answer,
+   * keeps the request and throws `node_unreachable`.
+   */
   async start(caller: Caller, agent_id: string, idempotency_key: string | null): Promise<Agent> {
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
-    const find = this.#driven(caller, agent_id);
+    const find = this.#findOperable(caller, agent_id);
     const request = { kind: 'start', principal: toPrincipal(caller), grace_ms: 0, session_id } as const;
     await this.#pending.request(find, request, () =>
       this.#lifecycle.startAndWait(find, request.principal, session_id),
@@ -242,8 +247,12 @@ export class Agents {
     return this.#record(caller, 'agent.drive', agent_id);
   }
 
+  /**
+   * Stops the agent and waits for its end. `grace_ms`: between TERM and KILL. Throws `agent is not running`, and
+   * `agent_processes_survived`. If the node does not answer, keeps the request and throws `node_unreachable`.
+   */
   async stop(caller: Caller, agent_id: string, grace_ms: number): Promise<Agent> {
-    const find = this.#driven(caller, agent_id);
+    const find = this.#findOperable(caller, agent_id);
     const request = { kind: 'stop', principal: toPrincipal(caller), grace_ms } as const;
     await this.#pending.request(find, request, () =>
       this.#lifecycle.stopAndWait(find, request.principal, grace_ms),
@@ -251,6 +260,7 @@ export class Agents {
     return this.#record(caller, 'agent.drive', agent_id);
   }
 
+  /** Stops the agent if it runs, then starts it. Idempotent by key: a repetition stops nothing. `grace_ms`: see `stop`. */
   async restart(
     caller: Caller,
     agent_id: string,
@@ -258,7 +268,7 @@ export class Agents {
     idempotency_key: string | null,
   ): Promise<Agent> {
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
-    const find = this.#driven(caller, agent_id);
+    const find = this.#findOperable(caller, agent_id);
     const request = { kind: 'restart', principal: toPrincipal(caller), grace_ms, session_id } as const;
     const carryOut = () => this.#lifecycle.restartAndWait(find, request.principal, grace_ms, session_id);
     await this.#pending.request(find, request, carryOut);
@@ -267,10 +277,10 @@ export class Agents {
 
   /** Withdraws the request that is kept until the agent's node answers. Idempotent. */
   withdraw(caller: Caller, agent_id: string): Promise<void> {
-    return this.#pending.withdraw(this.#driven(caller, agent_id), toPrincipal(caller));
+    return this.#pending.withdraw(this.#findOperable(caller, agent_id), toPrincipal(caller));
   }
 
-  #driven(caller: Caller, agent_id: string): (reader: Reader) => AgentRow {
+  #findOperable(caller: Caller, agent_id: string): (reader: Reader) => AgentRow {
     return (reader) => this.#core.records.find(reader, caller, 'agent.drive', agent_id);
   }
 
@@ -316,6 +326,10 @@ export class Agents {
     return this.#record(caller, 'agent.drive', agent_id);
   }
 
+  /**
+   * `force`: stops a running agent first; without it, throws `agent is running`. `delete_worktree`: removes the worktree even if
+   * it has unsaved work. Throws `node_unreachable`, and changes nothing, if the node does not answer.
+   */
   async delete(
     caller: Caller,
     agent_id: string,
@@ -362,6 +376,7 @@ export class Agents {
     return { worktree_kept: kept };
   }
 
+  /** Newest first. Without a page request: all of them. */
   sessions(caller: Caller, agent_id: string, request: PageRequest): Promise<Page<Session>> {
     const limit = request.limit ?? sharedLimits.page_items_default;
     const paged = request.limit !== undefined || request.cursor !== undefined;
@@ -378,18 +393,22 @@ export class Agents {
     });
   }
 
+  /** The changed files of the workdir, compared with the base of its worktree. */
   changes(caller: Caller, agent_id: string): Promise<Changes> {
     return this.#readFolder(caller, agent_id, (folders, request) => folders.changes(request));
   }
 
+  /** The changes of one file. `path`: relative to the workdir. */
   change(caller: Caller, agent_id: string, path: string): Promise<FileChange> {
     return this.#readFolder(caller, agent_id, (folders, request) => folders.change(request, path));
   }
 
+  /** All changes as a patch for `git apply`. Throws `patch_too_large` above `limits.patch_bytes_max`. */
   patch(caller: Caller, agent_id: string): Promise<Uint8Array> {
     return this.#readFolder(caller, agent_id, (folders, request) => folders.patch(request));
   }
 
+  /** The best matches of a search among the files of the workdir. */
   files(caller: Caller, agent_id: string, query: string): Promise<FoundFiles> {
     return this.#readFolder(caller, agent_id, (folders, request) =>
       folders.files(request.workdir, query, request),

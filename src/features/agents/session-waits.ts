@@ -31,9 +31,9 @@ export class SessionWaits {
         waiters.add(wake);
         try {
           if (await this.#store.read(check)) return true;
-          const left_ms = deadline - performance.now();
-          if (left_ms <= 0) return false;
-          const timer = setTimeout(wake, left_ms);
+          const remaining_ms = deadline - performance.now();
+          if (remaining_ms <= 0) return false;
+          const timer = setTimeout(wake, remaining_ms);
           await woken;
           clearTimeout(timer);
         } finally {

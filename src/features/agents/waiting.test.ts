@@ -22,7 +22,7 @@ test('waits for an ACP agent’s permission request, and for the end of its turn
   const needs_you = waits.until(ANA, id, 'needs_you', MINUTE_MS, never);
   const idle = waits.until(ANA, id, 'idle', MINUTE_MS, never);
   await acp.openSession();
-  const prompt = await acp.hears('request', 'session/prompt');
+  const prompt = await acp.receive('request', 'session/prompt');
   acp.requestPermission('q', [{ optionId: 'y', name: 'y', kind: 'allow_once' }]);
   expect(await needs_you).toMatchObject({ id, activity: 'needs_you', pending_reviews: 1 });
   const [review] = (await fixture.reviews.list(ANA, {}, {})).items;

@@ -28,13 +28,13 @@ const call = (toolCallId: string, status: string) => ({
 test('sets the asking mode, and waits for its confirmation, before the first prompt of a new session', async () => {
   const { id, acp } = await claude();
   await acp.openSession({}, modes('auto'));
-  const request = await acp.hears('request', 'session/set_mode');
+  const request = await acp.receive('request', 'session/set_mode');
   expect(request.params).toEqual({ sessionId: 'acp-1', modeId: 'default' });
   await until(id, { asks: 'acts' });
-  await fixture.pass(1_000);
+  await fixture.advanceClock(1_000);
   expect(acp.lines).toHaveLength(3);
   acp.send({ kind: 'response', id: request.id, result: {} });
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   await until(id, { asks: 'unknown', permission_mode: 'ask' });
   expect(await fixture.errors(id)).toEqual([]);
   await fixture.expectSameState(id);
@@ -67,14 +67,14 @@ test('sets an option instead of a mode if the agent has one', async () => {
   const result = { configOptions: [{ ...mode, currentValue: 'default' }] };
   const request = await acp.respond('session/set_config_option', { result });
   expect(request.params).toEqual({ sessionId: 'acp-1', configId: 'how', value: 'default' });
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   await until(id, { asks: 'unknown' });
 });
 
 test('an agent that may act without asking starts in its own mode, which the record shows', async () => {
   const { id, acp } = await claude({ permission_mode: 'agent' });
   await acp.openSession({}, modes('auto'));
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   await until(id, { permission_mode: 'agent', asks: 'acts' });
 });
 
@@ -82,13 +82,13 @@ test('reports an error if the agent rejects or does not offer the mode', async (
   const refusing = await claude();
   await refusing.acp.openSession({}, modes('auto'));
   await refusing.acp.respond('session/set_mode', { error: refusal });
-  await refusing.acp.hears('request', 'session/prompt');
+  await refusing.acp.receive('request', 'session/prompt');
   expect(await fixture.errors(refusing.id)).toEqual(['permission_mode_refused']);
   await until(refusing.id, { asks: 'acts' });
 
   const without = await claude();
   await without.acp.openSession({}, modes('auto', ['auto', 'plan']));
-  await without.acp.hears('request', 'session/prompt');
+  await without.acp.receive('request', 'session/prompt');
   expect(await fixture.errors(without.id)).toEqual(['permission_mode_missing']);
   await until(without.id, { asks: 'acts' });
 });
@@ -96,25 +96,25 @@ test('reports an error if the agent rejects or does not offer the mode', async (
 test('reports an agent that does not confirm the mode, and sends its prompt once it does', async () => {
   const { id, acp } = await claude();
   await acp.openSession({}, modes('auto'));
-  const request = await acp.hears('request', 'session/set_mode');
-  await fixture.pass(limits.acp_silent_ms);
+  const request = await acp.receive('request', 'session/set_mode');
+  await fixture.advanceClock(limits.acp_silent_ms);
   await vi.waitFor(
     async () => expect(await fixture.errors(id)).toEqual(['permission_mode_unconfirmed']),
     SOON,
   );
   expect(acp.lines).toHaveLength(3);
   acp.send({ kind: 'response', id: request.id, result: {} });
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
 });
 
 test('after a restart between the mode and its confirmation, sends neither twice', async () => {
   const { id, acp } = await claude();
   await acp.openSession({}, modes('auto'));
-  const request = await acp.hears('request', 'session/set_mode');
+  const request = await acp.receive('request', 'session/set_mode');
   await fixture.close();
   await fixture.open();
   acp.send({ kind: 'response', id: request.id, result: {} });
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   await until(id, { activity: 'working' });
   expect(acp.lines).toHaveLength(4);
   await fixture.expectSameState(id);
@@ -129,13 +129,13 @@ test('keeps a mode that a user chooses later, and records its meaning', async ()
   await chosen;
   await until(id, { asks: 'acts' });
   await fixture.prompting.prompt(ANA, id, [{ type: 'text', text: 'Go on.' }], null);
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
 });
 
 test('the record keeps what was observed until the next session starts', async () => {
   const { id, acp } = await startAcp(fixture, { prompt: 'Go on.' });
   await acp.openSession();
-  const prompt = await acp.hears('request', 'session/prompt');
+  const prompt = await acp.receive('request', 'session/prompt');
   await until(id, { asks: 'unknown' });
   acp.requestPermission('p1');
   await until(id, { asks: 'asks', activity: 'needs_you' });

@@ -35,7 +35,7 @@ const initialize = (session_id: string, params: string) =>
 test('an agent is offered only version 1 by default', async () => {
   fixture.acp_version = 1;
   const { acp } = await startAcp(fixture);
-  await acp.hears('request', 'initialize');
+  await acp.receive('request', 'initialize');
   expect(acp.lines).toEqual([initialize(acp.session_id, `"protocolVersion":1,${v1}`)]);
 });
 
@@ -49,7 +49,7 @@ test('an agent that is offered version 2 may choose version 1', async () => {
     ),
   );
   expect(await fixture.prompting.config(ANA, id)).toMatchObject({ protocol_version: 1 });
-  const { id: prompt_id } = await acp.hears('request', 'session/prompt');
+  const { id: prompt_id } = await acp.receive('request', 'session/prompt');
   acp.send({ kind: 'response', id: prompt_id, result: { stopReason: 'end_turn' } });
   await until(id, { activity: 'idle' });
   await fixture.expectSameState(id);
@@ -58,12 +58,12 @@ test('an agent that is offered version 2 may choose version 1', async () => {
 test('sets the asking mode as an option before the first prompt', async () => {
   const { id, acp } = await claude();
   await acp.openSession(hello(), { configOptions: [mode('auto')] });
-  const request = await acp.hears('request', 'session/set_config_option');
+  const request = await acp.receive('request', 'session/set_config_option');
   expect(request.params).toEqual({ sessionId: 'acp-1', configId: 'how', type: 'id', value: 'default' });
   await until(id, { asks: 'acts' });
   expect(acp.lines).toHaveLength(3);
   acp.send({ kind: 'response', id: request.id, result: { configOptions: [mode('default')] } });
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   await until(id, { asks: 'unknown', permission_mode: 'ask' });
   expect(await fixture.errors(id)).toEqual([]);
   await fixture.expectSameState(id);
@@ -72,7 +72,7 @@ test('sets the asking mode as an option before the first prompt', async () => {
 test('reports an agent without a mode option as lacking the asking mode', async () => {
   const { id, acp } = await claude();
   await acp.openSession(hello(), {});
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   expect(await fixture.errors(id)).toEqual(['permission_mode_missing']);
 });
 
@@ -85,7 +85,7 @@ test('a team member is offered its tools if the agent can start such servers its
     const { session_id } = await fixture.agents.start(ANA, id, null);
     const acp = new ScriptedAcp(fixture, session_id!);
     await acp.initialize(hello(session));
-    return (await acp.hears('request', 'session/new')).params;
+    return (await acp.receive('request', 'session/new')).params;
   };
   const server = { name: 'svc', command: '/usr/bin/env', args: ['svc', 'mcp', '--actor'], env: [] };
   expect(await opening('boss', { mcp: { stdio: {} } })).toEqual({
@@ -98,7 +98,7 @@ test('a team member is offered its tools if the agent can start such servers its
 test('the last message of a turn has the text that the agent finally sent', async () => {
   const { id, acp } = await startAcp(fixture, { prompt: 'hello' });
   await acp.openSession(hello());
-  const prompt = await acp.hears('request', 'session/prompt');
+  const prompt = await acp.receive('request', 'session/prompt');
   const text = (content: string) => ({ type: 'text', text: content });
   const chunk = (messageId: string, content: string) =>
     acp.sendUpdate({ sessionUpdate: 'agent_message_chunk', messageId, content: text(content) });
@@ -132,15 +132,15 @@ test('the last message of a turn has the text that the agent finally sent', asyn
 test('a withdrawn and an unreadable request are answered as in version 1', async () => {
   const { id, acp } = await startAcp(fixture, { prompt: 'hello' });
   await acp.openSession(hello());
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   const method = 'session/request_permission';
   const options = [{ optionId: 'y', name: 'Yes', kind: 'allow_once' }];
   acp.send({ kind: 'request', id: 1, method, params: { sessionId: 'acp-1', title: 'May I?', options } });
   await until(id, { pending_reviews: 1 });
   acp.send({ kind: 'notification', method: '$/cancel_request', params: { requestId: 1 } });
-  expect(await acp.hears('response')).toMatchObject({ id: 1, error: { code: -32800 } });
+  expect(await acp.receive('response')).toMatchObject({ id: 1, error: { code: -32800 } });
   acp.send({ kind: 'request', id: 2, method, params: { sessionId: 'acp-1', title: 'May I?' } });
-  expect(await acp.hears('response')).toMatchObject({ id: 2, error: { code: -32602 } });
+  expect(await acp.receive('response')).toMatchObject({ id: 2, error: { code: -32602 } });
   await until(id, { pending_reviews: 0 });
   await fixture.expectSameState(id);
 });

@@ -25,7 +25,7 @@ test('prompts wait for the agent and for its turns, and are sent one after anoth
   expect(await say(id, 'second')).toMatchObject({ queued: true });
   await say(id, 'third');
   await acp.openSession();
-  const first = await acp.hears('request', 'session/prompt');
+  const first = await acp.receive('request', 'session/prompt');
   expect(first.params).toEqual({ sessionId: 'acp-1', prompt: text('first') });
   expect(await waiting(id)).toEqual([
     ['sent', 'first'],
@@ -72,7 +72,7 @@ test('a queued prompt can be changed and withdrawn, and is sent as last changed'
   const second = await say(id, 'second');
   const third = await say(id, 'third');
   await acp.openSession();
-  const sent = await acp.hears('request', 'session/prompt');
+  const sent = await acp.receive('request', 'session/prompt');
   expect(await fixture.prompting.edit(ANA, id, second.prompt_id, text('better'))).toMatchObject({
     id: second.prompt_id,
     state: 'queued',
@@ -110,7 +110,7 @@ test('a cancelled turn ends when the agent confirms it, after its requests were 
   const { id, acp } = await startAcp(fixture, { prompt: 'first' });
   await expect(fixture.prompting.cancel(ANA, id)).rejects.toThrow('no turn is running');
   await acp.openSession();
-  const prompt = await acp.hears('request', 'session/prompt');
+  const prompt = await acp.receive('request', 'session/prompt');
   await say(id, 'second');
   acp.requestPermission(7);
   acp.requestPermission('x');
@@ -118,9 +118,9 @@ test('a cancelled turn ends when the agent confirms it, after its requests were 
   expect((await fixture.get(id)).activity).toBe('needs_you');
   expect(await fixture.prompting.cancel(ANA, id)).toMatchObject({ status: 'running', pending_reviews: 0 });
   const cancelled = { outcome: { outcome: 'cancelled' } };
-  expect(await acp.hears('response')).toEqual({ kind: 'response', id: 7, result: cancelled });
-  expect(await acp.hears('response')).toEqual({ kind: 'response', id: 'x', result: cancelled });
-  expect((await acp.hears('notification', 'session/cancel')).params).toEqual({ sessionId: 'acp-1' });
+  expect(await acp.receive('response')).toEqual({ kind: 'response', id: 7, result: cancelled });
+  expect(await acp.receive('response')).toEqual({ kind: 'response', id: 'x', result: cancelled });
+  expect((await acp.receive('notification', 'session/cancel')).params).toEqual({ sessionId: 'acp-1' });
   expect(await waiting(id)).toEqual([
     ['sent', 'first'],
     ['queued', 'second'],
@@ -133,7 +133,7 @@ test('a cancelled turn ends when the agent confirms it, after its requests were 
     ['cancelled', 'ana'],
   ]);
   await vi.waitFor(async () => expect(await waiting(id)).toEqual([]), SOON);
-  await fixture.pass(sharedLimits.turn_cancel_ms);
+  await fixture.advanceClock(sharedLimits.turn_cancel_ms);
   expect(await fixture.errors(id)).toEqual([]);
   await fixture.expectSameState(id);
 });
@@ -141,11 +141,11 @@ test('a cancelled turn ends when the agent confirms it, after its requests were 
 test('a turn that continues after its cancellation is reported once', async () => {
   const { id, acp } = await startAcp(fixture, { prompt: 'first' });
   await acp.openSession();
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   await fixture.prompting.cancel(ANA, id);
-  await fixture.pass(sharedLimits.turn_cancel_ms);
+  await fixture.advanceClock(sharedLimits.turn_cancel_ms);
   await vi.waitFor(async () => expect(await fixture.errors(id)).toEqual(['cancel_ignored']), SOON);
-  await fixture.pass(sharedLimits.turn_cancel_ms);
+  await fixture.advanceClock(sharedLimits.turn_cancel_ms);
   expect(await fixture.errors(id)).toEqual(['cancel_ignored']);
   expect((await fixture.get(id)).activity).toBe('working');
 });
@@ -166,7 +166,7 @@ test('a turn is lost if the agent dies; queued prompts go to the next session', 
   const { id, acp } = await startAcp(fixture, { prompt: 'first' });
   const second = await say(id, 'second');
   await acp.openSession();
-  const lost = await acp.hears('request', 'session/prompt');
+  const lost = await acp.receive('request', 'session/prompt');
   acp.sendUpdate({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: 'half' } });
   fixture.node.end(acp.session_id, 1);
   await fixture.until(id, 'failed');
@@ -176,7 +176,7 @@ test('a turn is lost if the agent dies; queued prompts go to the next session', 
   const { session_id } = await fixture.agents.start(ANA, id, null);
   const next = new ScriptedAcp(fixture, session_id!);
   await next.openSession();
-  expect((await next.hears('request', 'session/prompt')).id).toBe(second.prompt_id);
+  expect((await next.receive('request', 'session/prompt')).id).toBe(second.prompt_id);
   await fixture.expectSameState(id);
 });
 
@@ -184,12 +184,12 @@ test('an agent that is being stopped gets a cancel and no further prompt', async
   const { id, acp } = await startAcp(fixture, { prompt: 'first' });
   await say(id, 'second');
   await acp.openSession();
-  const prompt = await acp.hears('request', 'session/prompt');
+  const prompt = await acp.receive('request', 'session/prompt');
   acp.requestPermission(1);
   await vi.waitFor(async () => expect((await fixture.get(id)).pending_reviews).toBe(1), SOON);
   fixture.node.stop = async (session_id) => {
-    await acp.hears('response');
-    await acp.hears('notification', 'session/cancel');
+    await acp.receive('response');
+    await acp.receive('notification', 'session/cancel');
     acp.send({ kind: 'response', id: prompt.id, result: { stopReason: 'cancelled' } });
     fixture.node.end(session_id, 0);
     return { cleanup: 'swept', survivors: [] };
@@ -210,16 +210,16 @@ test('a conversation continues unchanged across restarts of the plane', async ()
   await acp.initialize();
   await again();
   await acp.respond('session/new', { result: { sessionId: 'acp-1' } });
-  const prompt = await acp.hears('request', 'session/prompt');
-  acp.writes('{"jsonrpc":"2.0","id":1,"method":"session/request_permission","par');
+  const prompt = await acp.receive('request', 'session/prompt');
+  acp.write('{"jsonrpc":"2.0","id":1,"method":"session/request_permission","par');
   await again();
-  acp.writes('ams":{"options":[{"optionId":"y","kind":"allow_once"}]}}\n');
+  acp.write('ams":{"options":[{"optionId":"y","kind":"allow_once"}]}}\n');
   await vi.waitFor(async () => expect((await fixture.get(id)).pending_reviews).toBe(1), SOON);
   await again();
   const [review] = (await fixture.reviews.list(ANA, {}, {})).items;
   await fixture.reviews.respond(ANA, review!.id, { decision: 'allow' }, null);
   await again();
-  expect(await acp.hears('response')).toMatchObject({ result: { outcome: { optionId: 'y' } } });
+  expect(await acp.receive('response')).toMatchObject({ result: { outcome: { optionId: 'y' } } });
   acp.send({ kind: 'response', id: prompt.id, result: { stopReason: 'end_turn' } });
   await vi.waitFor(async () => expect(await waiting(id)).toEqual([]), SOON);
   expect(acp.lines).toHaveLength(4);
@@ -246,7 +246,7 @@ test('a prompt that is too large for an event reaches the agent in full', async 
   await acp.openSession();
   const words = 'x'.repeat(sharedLimits.acp_payload_bytes_max);
   await say(id, words);
-  const { params } = await acp.hears('request', 'session/prompt');
+  const { params } = await acp.receive('request', 'session/prompt');
   expect((params as { prompt: { text: string }[] }).prompt[0]!.text === words).toBe(true);
   const event = (await fixture.events(id)).find(({ truncated }) => truncated === true);
   expect(event).toMatchObject({ direction: 'to_agent', method: 'session/prompt', payload: null });
@@ -283,7 +283,7 @@ test('a session whose stdin is lost gets no further prompt, which waits for the 
   const { id, acp } = await startAcp(fixture, { prompt: 'first' });
   await say(id, 'second');
   await acp.openSession();
-  const prompt = await acp.hears('request', 'session/prompt');
+  const prompt = await acp.receive('request', 'session/prompt');
   await fixture.close();
   // What a plane from an older backup finds.
   fixture.node.views.get(acp.session_id)!.stdin_bytes = 1_000_000;

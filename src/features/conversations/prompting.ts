@@ -106,6 +106,7 @@ export class Prompting {
     });
   }
 
+  /** Changes a queued prompt. Throws `prompt_sent` once it has been sent. Without a change, it is not audited. */
   async edit(caller: Caller, agent_id: string, prompt_id: string, content: ContentBlock[]): Promise<Prompt> {
     assertContent(content);
     return this.#core.store.write((tx) => {
@@ -119,6 +120,7 @@ export class Prompting {
     });
   }
 
+  /** Removes a queued prompt. Throws like `edit`. */
   remove(caller: Caller, agent_id: string, prompt_id: string): Promise<void> {
     const { store, facts } = this.#core;
     return store.write((tx) => {
@@ -148,6 +150,7 @@ export class Prompting {
 
   // --- settings -------------------------------------------------------------------------------------------------------
 
+  /** The settings of the current or last session. Throws `agent is not running` if there has been none. */
   config(caller: Caller, agent_id: string): Promise<AcpConfig> {
     return this.#config(caller, 'agent.read', agent_id);
   }
@@ -175,7 +178,7 @@ export class Prompting {
     const { mode_id } = change;
     if (mode_id !== undefined) settings.unshift((state) => modeRequest(state, mode_id));
     for (const setting of settings) {
-      await this.#ask(caller, agent_id, (state) => {
+      await this.#sendRequest(caller, agent_id, (state) => {
         if (state.phase !== 'ready') throw problems.acpNotReady();
         const { method, params } = setting(state);
         return { method, params: { sessionId: state.acp_session_id, ...params } };
@@ -184,8 +187,9 @@ export class Prompting {
     return this.#config(caller, 'agent.drive', agent_id);
   }
 
+  /** Signs in with one of the methods that the agent offers. Throws the agent's own message if it rejects the sign-in. */
   async authenticate(caller: Caller, agent_id: string, method_id: string): Promise<AcpConfig> {
-    await this.#ask(caller, agent_id, (state) => {
+    await this.#sendRequest(caller, agent_id, (state) => {
       if (state.phase !== 'auth_required') throw problems.noSignIn();
       if (!state.auth_methods.some(({ id }) => id === method_id)) throw problems.unknownAuthMethod();
       return { method: AGENT_METHODS.authenticate, params: { methodId: method_id } };
@@ -195,7 +199,7 @@ export class Prompting {
 
   /** The agent answered a request of the service. */
   answered(request_id: string, error: RpcError | null): void {
-    this.#settle(
+    this.#finish(
       request_id,
       error && new Problem('conflict', 'agent_refused', `the agent refused: ${error.message}`),
     );
@@ -203,16 +207,16 @@ export class Prompting {
 
   /** The agent ended and will not answer. */
   unanswered(request_ids: readonly string[]): void {
-    for (const id of request_ids) this.#settle(id, problems.agentNotRunning());
+    for (const id of request_ids) this.#finish(id, problems.agentNotRunning());
   }
 
-  #settle(request_id: string, problem: Problem | null): void {
+  #finish(request_id: string, problem: Problem | null): void {
     this.#waiting.get(request_id)?.(problem);
     this.#waiting.delete(request_id);
   }
 
-  async #ask(caller: Caller, agent_id: string, request: (state: AcpState) => Request): Promise<void> {
-    const received = await this.#core.store.write((tx) => {
+  async #sendRequest(caller: Caller, agent_id: string, request: (state: AcpState) => Request): Promise<void> {
+    const sent = await this.#core.store.write((tx) => {
       const row = this.#running(tx, caller, agent_id);
       const id = AcpTransaction.run(this.#core, tx, row.session_id!, (transaction) => {
         if (transaction.state.asked.length >= limits.acp_asked_max) throw problems.acpSilent();
@@ -225,9 +229,9 @@ export class Prompting {
       tx.afterCommit(() => this.#waiting.set(id!, resolve));
       return { id: id!, promise };
     });
-    const patience = setTimeout(() => this.#settle(received.id, problems.acpSilent()), limits.acp_answer_ms);
-    const problem = await received.promise;
-    clearTimeout(patience);
+    const timeout = setTimeout(() => this.#finish(sent.id, problems.acpSilent()), limits.acp_answer_ms);
+    const problem = await sent.promise;
+    clearTimeout(timeout);
     if (problem) throw problem;
   }
 

@@ -23,8 +23,8 @@ test.each([1, 2, 3, 4])('handles four hundred random messages (seed %i)', async 
   const noise = fc.constantFrom('Loading…\n', '{\n', '\n', '\u0000\n', '[1]\n');
   const line = fc.oneof({ weight: 9, arbitrary: message.map(writeMessage) }, { weight: 1, arbitrary: noise });
   if (seed % 2 === 0) await acp.openSession();
-  for (const text of fc.sample(line, { seed, numRuns: 400 })) acp.writes(text);
-  acp.writes('the last line of all\n');
+  for (const text of fc.sample(line, { seed, numRuns: 400 })) acp.write(text);
+  acp.write('the last line of all\n');
   await vi.waitFor(async () => {
     expect((await fixture.events(id)).some(({ data }) => String(data).endsWith('of all\n'))).toBe(true);
   }, SOON);

@@ -23,12 +23,12 @@ async function shown(id: string, count: number) {
 test('no message in the log contains a secret in either direction, and the agent gets it unchanged', async () => {
   const { id, acp } = await startAcp(fixture, { env, prompt: `use ${KEY}` });
   await acp.openSession();
-  const request = await acp.hears('request', 'session/prompt');
+  const request = await acp.receive('request', 'session/prompt');
   expect(JSON.stringify(request)).toContain(JSON.stringify(KEY).slice(1, -1));
   acp.sendUpdate({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: `it is ${KEY}.` } });
-  acp.writes(`not a message: ${KEY}\n`);
+  acp.write(`not a message: ${KEY}\n`);
   const escaped = JSON.stringify(KEY).replaceAll('k', '\\u006b');
-  acp.writes(`{"jsonrpc":"2.0","method":"_x","params":{"n":1.50,"key":${escaped}}}\n`);
+  acp.write(`{"jsonrpc":"2.0","method":"_x","params":{"n":1.50,"key":${escaped}}}\n`);
   const events = await shown(id, 7);
   expect(JSON.stringify(events)).not.toContain(JSON.stringify(KEY).slice(1, -1));
   const texts = events.map(({ payload }) => JSON.stringify(payload) ?? '');
@@ -42,7 +42,7 @@ test('redacts the agent’s self-description; settings keep their ids', async ()
   const { id, acp } = await startAcp(fixture, { env, prompt: 'go' });
   const modes = { currentModeId: env.MODE, availableModes: [{ id: env.MODE, name: 'x' }] };
   await acp.openSession({}, { modes });
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   acp.sendUpdate({ sessionUpdate: 'session_info_update', title: `use ${KEY}` });
   acp.sendUpdate({ sessionUpdate: 'plan', entries: [{ content: KEY, status: 'pending' }] });
   acp.sendUpdate({ sessionUpdate: 'subagent_update', sessionId: 'child', title: KEY });
@@ -58,7 +58,7 @@ test('redacts the agent’s self-description; settings keep their ids', async ()
 test('a request is shown without secrets, and answered with the agent’s own id', async () => {
   const { id, acp } = await startAcp(fixture, { env, prompt: 'go' });
   await acp.openSession();
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   acp.requestPermission(
     'q',
     [{ optionId: 'fast-and-loose', name: `be ${env.MODE}`, kind: 'allow_once' }],
@@ -75,7 +75,7 @@ test('a request is shown without secrets, and answered with the agent’s own id
     options: [{ option_id: 'fast-and-loose', name: 'be [redacted:MODE]' }],
   });
   await fixture.reviews.respond(ANA, review!.id, { decision: 'allow' }, null);
-  const answer = await acp.hears('response');
+  const answer = await acp.receive('response');
   expect(answer.result).toEqual({ outcome: { outcome: 'selected', optionId: 'fast-and-loose' } });
 });
 

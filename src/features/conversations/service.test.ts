@@ -73,33 +73,33 @@ test('reports an agent with another version, which cannot be prompted', async ()
 
 test('reports a silent agent, which may still answer later', async () => {
   const { id, acp } = await startAcp(fixture);
-  const request = await acp.hears('request', 'initialize');
+  const request = await acp.receive('request', 'initialize');
   const stale = (stale_since: number | null) =>
     fixture.store.write((tx) =>
       tx.run(tx.sql.updateTable('agents').set({ stale_since }).where('id', '=', id)),
     );
   await stale(1);
-  await fixture.pass(limits.acp_silent_ms);
+  await fixture.advanceClock(limits.acp_silent_ms);
   await stale(null);
   expect(await fixture.errors(id)).toEqual([]);
-  await fixture.pass(limits.acp_silent_ms);
+  await fixture.advanceClock(limits.acp_silent_ms);
   await vi.waitFor(async () => expect(await fixture.errors(id)).toEqual(['acp_silent']), SOON);
   acp.send({ kind: 'response', id: request.id, result: { protocolVersion: 1 } });
-  await acp.hears('request', 'session/new');
+  await acp.receive('request', 'session/new');
   const other = await startAcp(fixture);
   await other.acp.initialize();
-  await other.acp.hears('request', 'session/new');
-  await fixture.pass(limits.acp_silent_ms);
+  await other.acp.receive('request', 'session/new');
+  await fixture.advanceClock(limits.acp_silent_ms);
   expect(await fixture.errors(other.id)).toEqual([]);
 });
 
 test('lines that are not frames are output, as is an incomplete frame at the end', async () => {
   const { id, acp } = await startAcp(fixture);
-  acp.writes('Loading…\n');
+  acp.write('Loading…\n');
   await acp.openSession();
-  acp.writes('between\n');
+  acp.write('between\n');
   acp.sendUpdate({ sessionUpdate: 'session_info_update', title: 'T' });
-  acp.writes('{"jsonrpc":"2.0","method":"session/upd');
+  acp.write('{"jsonrpc":"2.0","method":"session/upd');
   fixture.node.end(acp.session_id, 0);
   await fixture.until(id, 'completed');
   const output = (await fixture.events(id)).filter(({ type }) => type === 'output');
@@ -126,10 +126,10 @@ test('rejects unsupported requests at any time', async () => {
     acp.send({ kind: 'request', id: request_id, method, params: {} });
   ask(1, 'fs/read_text_file');
   await acp.initialize();
-  expect(await acp.hears('response')).toMatchObject({ id: 1, error: { code: -32601 } });
+  expect(await acp.receive('response')).toMatchObject({ id: 1, error: { code: -32601 } });
   await acp.respond('session/new', { result: { sessionId: 'acp-1' } });
   ask(2, '_made/up');
-  expect(await acp.hears('response')).toMatchObject({ id: 2, error: { code: -32601 } });
+  expect(await acp.receive('response')).toMatchObject({ id: 2, error: { code: -32601 } });
   acp.send({ kind: 'response', id: 'nobody', result: {} });
   acp.sendUpdate({ sessionUpdate: 'made_up' });
   acp.send({ kind: 'notification', method: '_made/up', params: null });
@@ -154,7 +154,7 @@ test('resumes a conversation if supported, else loads it, else reports a new one
   expect(await fixture.errors(id)).toEqual(['context_lost']);
 
   const loading = await restarted(id, {}, true);
-  const load = await loading.hears('request', 'session/load');
+  const load = await loading.receive('request', 'session/load');
   expect(load.params).toMatchObject({ sessionId: 'acp-2' });
   loading.sendUpdate({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: 'of before' } });
   loading.send({ kind: 'response', id: load.id, result: null });
@@ -212,7 +212,7 @@ test('the conversation continues after a sign-in with a method that the agent of
   const again = fixture.prompting.authenticate(ANA, id, 'key');
   await acp.respond('authenticate', { result: {} });
   await again;
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   expect(await fixture.errors(id)).toEqual(['auth_required', 'auth_required', 'prompt_failed']);
   await fixture.expectSameState(id);
 });
@@ -257,14 +257,14 @@ test('limits the wait for an agent that does not answer', async () => {
     fixture.prompting.configure(ANA, id, { mode_id: 'auto' }),
   );
   const heard = [];
-  while (heard.length < request.length) heard.push(await acp.hears('request', 'session/set_mode'));
+  while (heard.length < request.length) heard.push(await acp.receive('request', 'session/set_mode'));
   await expect(fixture.prompting.configure(ANA, id, { mode_id: 'auto' })).rejects.toThrow(
     'agent has not answered yet',
   );
   for (const item of heard) acp.send({ kind: 'response', id: item.id, result: {} });
   await Promise.all(request);
   const last = fixture.prompting.configure(ANA, id, { mode_id: 'auto' });
-  await acp.hears('request', 'session/set_mode');
+  await acp.receive('request', 'session/set_mode');
   fixture.node.end(acp.session_id, 0);
   await expect(last).rejects.toThrow('agent is not running');
   await fixture.expectSameState(id);
@@ -291,7 +291,7 @@ test('a team’s member gets the tools of its team, in new and resumed sessions;
 
   const { acp } = await startAcp(fixture);
   await acp.initialize();
-  expect((await acp.hears('request', 'session/new')).params).toMatchObject({ mcpServers: [] });
+  expect((await acp.receive('request', 'session/new')).params).toMatchObject({ mcpServers: [] });
 });
 
 test('a team’s member gets no tools if agents cannot call the plane', async () => {
@@ -301,5 +301,5 @@ test('a team’s member gets no tools if agents cannot call the plane', async ()
   const { session_id } = await fixture.agents.start(ANA, id, null);
   const acp = new ScriptedAcp(fixture, session_id!);
   await acp.initialize();
-  expect((await acp.hears('request', 'session/new')).params).toMatchObject({ mcpServers: [] });
+  expect((await acp.receive('request', 'session/new')).params).toMatchObject({ mcpServers: [] });
 });

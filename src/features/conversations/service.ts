@@ -45,7 +45,7 @@ export class Conversations {
         const { num } = transaction.session;
         const before = outputBytes(spoolsOf(tx, num).stdout);
         moveSpool(tx, num, 'stdout', { ...batch, output: before + bytesOfOutput(batch) });
-        this.#take(transaction, batch, before);
+        this.#processPieces(transaction, batch, before);
       }),
     );
     failpoint('acp_frames_committed');
@@ -77,11 +77,7 @@ export class Conversations {
             return setSilenceTimer(transaction);
           }
           if (applying) return reportBlocked(transaction, 'permission_mode_unconfirmed', UNCONFIRMED);
-          reportBlocked(
-            transaction,
-            'acp_silent',
-            'the agent has not introduced itself: it may not speak ACP',
-          );
+          reportBlocked(transaction, 'acp_silent', 'the agent has not answered: it may not speak ACP');
         });
       },
       turn_cancel: (tx, { ref, payload }) => {
@@ -104,7 +100,7 @@ export class Conversations {
   }
 
   /** `offset`: the amount of earlier output. */
-  #take(transaction: AcpTransaction, { pieces, spilling }: FrameBatch, offset: number): void {
+  #processPieces(transaction: AcpTransaction, { pieces, spilling }: FrameBatch, offset: number): void {
     for (const piece of pieces) {
       if (piece.kind === 'output') {
         const { bytes, partial } = piece;

@@ -23,7 +23,7 @@ const words = (text: string) => ({ sessionUpdate: 'agent_message_chunk', content
 async function delegated(): Promise<{ id: string; acp: ScriptedAcp; prompt_id: string }> {
   const { id, acp } = await startAcp(fixture, { prompt: 'go' });
   await acp.openSession({}, { modes });
-  const prompt = await acp.hears('request', 'session/prompt');
+  const prompt = await acp.receive('request', 'session/prompt');
   acp.sendUpdate(announcement);
   return { id, acp, prompt_id: String(prompt.id) };
 }
@@ -108,7 +108,7 @@ test('a review names the requesting sub-agent, and its answer goes to that reque
     await fixture.reviews.respond(ANA, review.id, { decision: 'allow' }, null);
   }
   const answered = [];
-  for (const _ of reviews) answered.push((await acp.hears('response')).id);
+  for (const _ of reviews) answered.push((await acp.receive('response')).id);
   expect(answered).toEqual(['of-nobody', 'of-call', 'of-child', 'of-main']);
   await fixture.expectSameState(id);
 });
@@ -118,11 +118,13 @@ test('cancelling the turn cancels the main session and its sub-agents’ request
   acp.requestPermission('of-child', undefined, 'Write', { sessionId: 'child-1' });
   await pending(1);
   await fixture.prompting.cancel(ANA, id);
-  expect(await acp.hears('response')).toMatchObject({
+  expect(await acp.receive('response')).toMatchObject({
     id: 'of-child',
     result: { outcome: { outcome: 'cancelled' } },
   });
-  expect(await acp.hears('notification', 'session/cancel')).toMatchObject({ params: { sessionId: 'acp-1' } });
+  expect(await acp.receive('notification', 'session/cancel')).toMatchObject({
+    params: { sessionId: 'acp-1' },
+  });
   await pending(0);
 });
 
@@ -142,7 +144,7 @@ test('a sub-agent’s last message is not the agent’s', async () => {
 test('names of sub-agents are redacted', async () => {
   const { id, acp } = await startAcp(fixture, { env: { KEY: 'hunter-hunter' }, prompt: 'go' });
   await acp.openSession();
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   acp.sendUpdate({ ...announcement, title: 'reads hunter-hunter' });
   acp.requestPermission('q', undefined, 'Write', { sessionId: 'child-1' });
   const [review] = await pending(1);

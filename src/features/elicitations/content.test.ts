@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { elicitationRequest, type Form } from '../../acp/elicitation.ts';
-import { askedForm } from '../../testing/acp-scenarios.ts';
+import { elicitationForm } from '../../testing/acp-scenarios.ts';
 import { checkedContent } from './content.ts';
 
 function parseForm(properties: object, required: string[] = []): Form {
@@ -10,7 +10,7 @@ function parseForm(properties: object, required: string[] = []): Form {
   return event.elicitation.form!;
 }
 
-const { properties, required } = askedForm.requestedSchema;
+const { properties, required } = elicitationForm.requestedSchema;
 const whole = parseForm(properties, required);
 const least = { name: 'v1', region: 'eu', checks: ['lint'] };
 

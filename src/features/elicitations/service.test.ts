@@ -1,7 +1,7 @@
 /** Elicitations, with an agent whose requests are scripted by the test. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { RequestId } from '../../acp/message.ts';
-import { askedForm } from '../../testing/acp-scenarios.ts';
+import { elicitationForm } from '../../testing/acp-scenarios.ts';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import type { Caller } from '../accounts/rules.ts';
@@ -19,7 +19,7 @@ const accept: ElicitationAnswer = { action: 'accept', content };
 const respond = (id: string, answer: ElicitationAnswer = accept, caller: Caller = ANA) =>
   fixture.elicitations.respond(caller, id, answer, null);
 const get = (id: string) => fixture.elicitations.get(ANA, id);
-const elicit = (acp: ScriptedAcp, id: RequestId = 1, params: object = askedForm) =>
+const elicit = (acp: ScriptedAcp, id: RequestId = 1, params: object = elicitationForm) =>
   acp.send({ kind: 'request', id, method: 'elicitation/create', params: { sessionId: 'acp-1', ...params } });
 const link = (more: object = {}) => ({
   mode: 'url',
@@ -33,7 +33,7 @@ const link = (more: object = {}) => ({
 async function prompted(): Promise<{ id: string; acp: ScriptedAcp }> {
   const { id, acp } = await startAcp(fixture, { prompt: 'go' });
   await acp.openSession();
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   return { id, acp };
 }
 
@@ -73,7 +73,7 @@ test('a form waits for a person, and the input goes only to the agent', async ()
     expires_at: null,
   });
   expect(elicitation!.form!.fields.map(({ name }) => name)).toEqual(
-    Object.keys(askedForm.requestedSchema.properties),
+    Object.keys(elicitationForm.requestedSchema.properties),
   );
   expect(await fixture.get(id)).toMatchObject({
     pending_elicitations: 1,
@@ -86,7 +86,7 @@ test('a form waits for a person, and the input goes only to the agent', async ()
   const answered = await respond(elicitation!.id, { action: 'accept', content: entered });
   expect(answered).toMatchObject({ status: 'accepted', answered_by: 'ana', delivery: 'queued' });
   const result = { action: 'accept', content: entered };
-  expect(await acp.hears('response')).toEqual({ kind: 'response', id: 'q', result });
+  expect(await acp.receive('response')).toEqual({ kind: 'response', id: 'q', result });
   await vi.waitFor(async () => expect((await get(elicitation!.id)).delivery).toBe('written'), SOON);
   expect(await fixture.get(id)).toMatchObject({ pending_elicitations: 0, activity: 'working' });
   const fields = Object.keys(entered);
@@ -110,7 +110,7 @@ test.each<[ElicitationAnswer, string]>([
     'content is only for action accept of a form',
   );
   expect(await respond(elicitation!.id, answer)).toMatchObject({ status, answered_by: 'ana' });
-  expect(await acp.hears('response')).toEqual({ kind: 'response', id: 1, result: answer });
+  expect(await acp.receive('response')).toEqual({ kind: 'response', id: 1, result: answer });
 });
 
 test('rejected content changes nothing', async () => {
@@ -137,7 +137,7 @@ test('an accepted URL completes when the agent reports it', async () => {
   expect(elicitation).toMatchObject({ mode: 'url', url, form: null, completed_at: null });
   await expect(respond(elicitation!.id)).rejects.toThrow('content is only for action accept of a form');
   expect(await respond(elicitation!.id, { action: 'accept' })).toMatchObject({ status: 'accepted' });
-  expect(await acp.hears('response')).toEqual({ kind: 'response', id: 1, result: { action: 'accept' } });
+  expect(await acp.receive('response')).toEqual({ kind: 'response', id: 1, result: { action: 'accept' } });
   expect(await audited('elicitation_answered')).toMatchObject([{ mode: 'url', host: 'example.org' }]);
   const complete = (elicitationId: unknown) =>
     acp.send({ kind: 'notification', method: 'elicitation/complete', params: { elicitationId } });
@@ -169,7 +169,7 @@ test('the first answer counts; a later one gets a 409 that names the first respo
   expect(lost).toMatchObject(Array(2).fill({ kind: 'conflict', message }));
   // This is also true if the late answer would not fit the form.
   await expect(respond(elicitation!.id, { action: 'accept', content: {} })).rejects.toThrow(message);
-  await acp.hears('response');
+  await acp.receive('response');
   expect(acp.lines).toHaveLength(4);
 });
 
@@ -201,9 +201,9 @@ test('elicitations survive restarts, and an answer is delivered once', async () 
   await fixture.close();
   fixture.node.input = input;
   await fixture.open();
-  expect(await acp.hears('response')).toMatchObject({ id: 2, result: { action: 'accept' } });
+  expect(await acp.receive('response')).toMatchObject({ id: 2, result: { action: 'accept' } });
   await respond(one!.id);
-  expect(await acp.hears('response')).toMatchObject({ id: 1, result: accept });
+  expect(await acp.receive('response')).toMatchObject({ id: 1, result: accept });
   await vi.waitFor(async () => {
     expect((await elicitations(2)).map(({ delivery }) => delivery)).toEqual(['written', 'written']);
   }, SOON);
@@ -217,14 +217,14 @@ test('an elicitation that nobody answers in time expires, and the agent gets can
   elicit(acp);
   const [elicitation] = await elicitations(1);
   expect(elicitation!.expires_at).toBe(new Date(fixture.clock.now() + 60_000).toISOString());
-  await fixture.pass(60_000);
-  expect(await acp.hears('response')).toMatchObject({ id: 1, result: { action: 'cancel' } });
+  await fixture.advanceClock(60_000);
+  expect(await acp.receive('response')).toMatchObject({ id: 1, result: { action: 'cancel' } });
   expect(await get(elicitation!.id)).toMatchObject({ status: 'expired', answered_by: null });
   await expect(respond(elicitation!.id)).rejects.toThrow('elicitation is already expired');
   elicit(acp, 2);
   const [, next] = await elicitations(2);
   await respond(next!.id);
-  await fixture.pass(60_000);
+  await fixture.advanceClock(60_000);
   expect((await get(next!.id)).status).toBe('accepted');
   await fixture.expectSameState(id);
 });
@@ -234,7 +234,7 @@ test('an elicitation that the agent withdraws is cancelled', async () => {
   elicit(acp, 1);
   const [elicitation] = await elicitations(1);
   acp.send({ kind: 'notification', method: '$/cancel_request', params: { requestId: 1 } });
-  expect(await acp.hears('response')).toMatchObject({ id: 1, error: { code: -32800 } });
+  expect(await acp.receive('response')).toMatchObject({ id: 1, error: { code: -32800 } });
   expect(await get(elicitation!.id)).toMatchObject({
     status: 'cancelled',
     answered_by: null,
@@ -267,7 +267,7 @@ test('an answer to a request that the agent withdrew is undeliverable', async ()
     { elicitation_id: elicitation!.id, answered_by: 'ana', status: 'accepted' },
   ]);
   reached.resolve();
-  await acp.hears('response');
+  await acp.receive('response');
   expect(await get(elicitation!.id)).toMatchObject({ status: 'accepted', delivery: 'undeliverable' });
   await fixture.expectSameState(id);
 });
@@ -298,15 +298,15 @@ test('cancelling the turn answers it with cancel, before the agent gets the canc
   const [elicitation] = await elicitations(1);
   await fixture.prompting.cancel(BEN, id).catch(() => {});
   await fixture.prompting.cancel(ANA, id);
-  expect(await acp.hears('response')).toMatchObject({ id: 1, result: { action: 'cancel' } });
-  await acp.hears('notification', 'session/cancel');
+  expect(await acp.receive('response')).toMatchObject({ id: 1, result: { action: 'cancel' } });
+  await acp.receive('notification', 'session/cancel');
   expect(await get(elicitation!.id)).toMatchObject({ status: 'cancelled', answered_by: 'ana' });
   await fixture.expectSameState(id);
 });
 
 test('an agent may ask before it has a session, and is not reported as silent while it waits', async () => {
   const { id, acp } = await startAcp(fixture);
-  const hello = await acp.hears('request', 'initialize');
+  const hello = await acp.receive('request', 'initialize');
   expect(hello.params).toMatchObject({ clientCapabilities: { elicitation: { form: {}, url: {} } } });
   acp.send({
     kind: 'request',
@@ -316,13 +316,13 @@ test('an agent may ask before it has a session, and is not reported as silent wh
   });
   const [elicitation] = await elicitations(1);
   expect((await fixture.get(id)).activity).toBe('needs_you');
-  await fixture.pass(60_000);
-  await fixture.pass(60_000);
+  await fixture.advanceClock(60_000);
+  await fixture.advanceClock(60_000);
   expect(await fixture.errors(id)).toEqual([]);
   await respond(elicitation!.id, { action: 'accept' });
-  expect(await acp.hears('response')).toMatchObject({ id: 1, result: { action: 'accept' } });
+  expect(await acp.receive('response')).toMatchObject({ id: 1, result: { action: 'accept' } });
   expect((await fixture.get(id)).activity).toBe('starting');
-  await fixture.pass(60_000);
+  await fixture.advanceClock(60_000);
   await vi.waitFor(async () => expect(await fixture.errors(id)).toEqual(['acp_silent']), SOON);
   await fixture.expectSameState(id);
 });
@@ -334,7 +334,7 @@ test.each([
 ])('%s is refused with an error, and the log says why', async (_what, params) => {
   const { id, acp } = await prompted();
   elicit(acp, 1, params);
-  expect(await acp.hears('response')).toMatchObject({
+  expect(await acp.receive('response')).toMatchObject({
     id: 1,
     error: { code: -32602, message: expect.stringMatching(/^invalid params: /) },
   });
@@ -348,7 +348,7 @@ test('shown texts are redacted; names and values are sent back to the agent unch
   const env = { KEY: 'k3y-of-mine', MODE: 'fast-and-loose' };
   const { id, acp } = await startAcp(fixture, { env, prompt: 'go' });
   await acp.openSession();
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   const properties = {
     'fast-and-loose': { type: 'string', enum: ['fast-and-loose'], description: `not ${env.KEY}` },
     key: { type: 'string', title: env.KEY, default: env.KEY },
@@ -370,7 +370,7 @@ test('shown texts are redacted; names and values are sent back to the agent unch
   });
   const answer = { 'fast-and-loose': 'fast-and-loose', key: env.KEY };
   await respond(elicitation!.id, { action: 'accept', content: answer });
-  expect(await acp.hears('response')).toMatchObject({ result: { action: 'accept', content: answer } });
+  expect(await acp.receive('response')).toMatchObject({ result: { action: 'accept', content: answer } });
   const events = JSON.stringify(await fixture.events(id));
   expect(events).not.toContain(env.KEY);
   expect(events).not.toContain(env.MODE);

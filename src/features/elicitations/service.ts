@@ -56,6 +56,7 @@ export class Elicitations {
     );
   }
 
+  /** Throws a 404, also for an elicitation that the caller may not see. */
   get(caller: Caller, elicitation_id: string): Promise<Elicitation> {
     return this.#core.store.read((reader) =>
       toElicitation(mustFind(reader, caller, 'review.read', elicitation_id)),
@@ -87,7 +88,7 @@ export class Elicitations {
   }
 
   #answer(tx: Tx, row: ElicitationRow, caller: Caller, answer: ElicitationAnswer): Elicitation {
-    if (row.status !== 'pending') throw over(row);
+    if (row.status !== 'pending') throw elicitationOver(row);
     if (findSession(tx, row.session_id)?.stdin_lost === 1) throw problems.stdinLost();
     const { action } = answer;
     const content = buildContent(row, answer);
@@ -163,7 +164,7 @@ function buildContent(
   return null;
 }
 
-function over({ status, answered_by }: ElicitationRow): Problem {
+function elicitationOver({ status, answered_by }: ElicitationRow): Problem {
   const by = answered_by === null ? '' : ` by ${answered_by}`;
   return new Problem('conflict', 'elicitation_over', `elicitation is already ${status}${by}`);
 }

@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { run as runCli } from '../../testing/cli.ts';
 import { ANA } from '../../testing/features-fixture.ts';
-import { addRun, SPEAKS_ACP, specWith } from '../../testing/team-runs.ts';
+import { ACP_AGENT, addRun, specWith } from '../../testing/team-runs.ts';
 import type { ActorCaller } from '../actors/rules/actor.ts';
 import { ActorTransactions } from '../actors/transactions.ts';
 import { insertRun, type RunRow } from '../runs/queries/runs.ts';
@@ -25,7 +25,7 @@ function robotIn(run_num: number, { team_id, team_num }: RunRow): ActorCaller {
 
 test('an agent of the same name in another run can neither acknowledge mail nor cancel triggers', async () => {
   const { store } = fixture;
-  const run = await addRun(store, ANA, specWith({ robot: SPEAKS_ACP }));
+  const run = await addRun(store, ANA, specWith({ robot: ACP_AGENT }));
   const other_num = await store.write((tx) =>
     insertRun(tx, {
       ...{ id: 'run_other', team_num: run.team_num, number: 2, task_num: run.task_num },

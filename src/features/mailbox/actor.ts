@@ -50,8 +50,8 @@ export function mailMethods(
         const to_actor_id = resolveActor(tx, getParticipants(team, run), to).actor_id;
         // A message from an earlier attempt of the run belongs to that attempt.
         const run_attempt = getRunAttempt(tx, caller) ?? run.attempt;
-        const letter = { run, run_attempt, from_actor_id, to_actor_id, payload, idempotency_key };
-        return toMail(mailbox.post(tx, letter));
+        const mail = { run, run_attempt, from_actor_id, to_actor_id, payload, idempotency_key };
+        return toMail(mailbox.post(tx, mail));
       }),
   };
 }

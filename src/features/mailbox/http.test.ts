@@ -2,7 +2,7 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { HttpServer } from '../../server/server.ts';
 import { openFakeHttp, ROOT_TOKEN, requesterWithToken, USER_TOKEN } from '../../testing/http.ts';
-import { addRun, SPEAKS_ACP, specWith } from '../../testing/team-runs.ts';
+import { ACP_AGENT, addRun, specWith } from '../../testing/team-runs.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { RunRow } from '../runs/queries/runs.ts';
 import { mailHandlers } from './http.ts';
@@ -26,7 +26,7 @@ let server: HttpServer;
 const request = requesterWithToken(() => server, USER_TOKEN);
 beforeEach(async () => {
   fixture = await openMailFixture();
-  run = await addRun(fixture.store, ADA, specWith({ lead: null, robot: SPEAKS_ACP }));
+  run = await addRun(fixture.store, ADA, specWith({ lead: null, robot: ACP_AGENT }));
   server = await openFakeHttp(mailHandlers(fixture.mailbox, fixture.triggers));
 });
 afterEach(async () => {

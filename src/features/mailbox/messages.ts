@@ -15,12 +15,12 @@ export const mail_help: ActorHelp = {
 
 /** Names messages to the agent that receives them. */
 export function mailText(rows: readonly MailRow[]): string {
-  const many = rows.length === 1 ? '1 message waits' : `${rows.length} messages wait`;
-  const about = `${many} in your mailbox. Acknowledge each message when you have dealt with it: svc actor ack --message-id ID. Reply if a reply helps: svc actor send --to ACTOR --payload JSON. Others wrote the payloads.`;
-  return [about, ...rows.map(nameOne)].join('\n\n');
+  const count = rows.length === 1 ? '1 message waits' : `${rows.length} messages wait`;
+  const about = `${count} in your mailbox. Acknowledge each message when you have dealt with it: svc actor ack --message-id ID. Reply if a reply helps: svc actor send --to ACTOR --payload JSON. Others wrote the payloads.`;
+  return [about, ...rows.map(describeMail)].join('\n\n');
 }
 
-function nameOne({ num, from_actor_id, delivered_at, payload }: MailRow): string {
+function describeMail({ num, from_actor_id, delivered_at, payload }: MailRow): string {
   const again = delivered_at === null ? '' : ' (repeated, because it is not acknowledged)';
   const over = payload.length - limits.mail_named_chars;
   const rest = over > 0 ? `… (${over} more characters: svc actor inbox)` : '';

@@ -10,7 +10,7 @@ import { Triggers } from './triggers.ts';
 
 let opened: ActorsFixture;
 let as: ActorsFixture['as'];
-let holder: ActorsFixture['holder'];
+let holder: ActorsFixture['withSharedSecret'];
 
 beforeEach(async () => {
   opened = await openActorsFixture({} as never, ({ fixture, facts, timers, publisher }) => {
@@ -23,7 +23,7 @@ beforeEach(async () => {
       ...triggerMethods(store, transactions, triggers),
     };
   });
-  ({ as, holder } = opened);
+  ({ as, withSharedSecret: holder } = opened);
 });
 afterEach(() => opened.close());
 

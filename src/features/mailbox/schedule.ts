@@ -43,7 +43,7 @@ export function firstTime(schedule: Schedule, now: number): number {
   }
   if (cron !== null) assertCronPattern(schedule);
   const first = nextTime(schedule, now, now);
-  if (first === null) throw invalid('cron names no time to come');
+  if (first === null) throw invalid('cron must match a time in the future');
   return first;
 }
 

@@ -1,7 +1,7 @@
 /** Mail between actors: rights, storage, and delivery exactly once. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ANA, BEN, SOON } from '../../testing/features-fixture.ts';
-import { addRun, changeRun, SPEAKS_ACP, specWith } from '../../testing/team-runs.ts';
+import { ACP_AGENT, addRun, changeRun, specWith } from '../../testing/team-runs.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { findRun, type RunRow } from '../runs/queries/runs.ts';
 import { putHumans } from '../teams/queries.ts';
@@ -37,7 +37,7 @@ beforeEach(async () => {
   run = await addRun(
     fixture.store,
     CAT,
-    specWith({ lead: null, helper: null, robot: SPEAKS_ACP, plain: SPEAKS_ACP }),
+    specWith({ lead: null, helper: null, robot: ACP_AGENT, plain: ACP_AGENT }),
     [BEN, ANA],
   );
 });

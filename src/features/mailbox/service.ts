@@ -90,6 +90,7 @@ export class Mailbox {
 
   // --- people ---------------------------------------------------------------------------------------------------------
 
+  /** Sends a message as an actor that the caller may act as. Idempotent by key, and throws like `post`. */
   send(caller: Caller, sent: SendMail, idempotency_key: string | null): Promise<Mail> {
     return this.#options.store.write((tx) => {
       const { team, run } = requireRun(tx, caller, 'team.work', sent.run_id);
@@ -115,6 +116,7 @@ export class Mailbox {
     return own && decide(caller, 'mailbox.use') === 'allow' ? this.take(filter) : this.#list(filter);
   }
 
+  /** Throws `message not found`, also for mail that the caller may not see. */
   get(caller: Caller, mail_num: number): Promise<Mail> {
     return this.#options.store.read((reader) => {
       const row = requireMail(reader, mail_num);
@@ -123,6 +125,7 @@ export class Mailbox {
     });
   }
 
+  /** Acknowledges mail as its receiver. Idempotent; see `acknowledge`. */
   ack(caller: Caller, mail_num: number): Promise<Mail> {
     return this.#options.store.write((tx) => {
       const row = requireMail(tx, mail_num);

@@ -1,7 +1,7 @@
 /** Triggers across restarts of the plane, and until the end of the run. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ANA, BEN, SOON } from '../../testing/features-fixture.ts';
-import { addRun, changeRun, SPEAKS_ACP, specWith } from '../../testing/team-runs.ts';
+import { ACP_AGENT, addRun, changeRun, specWith } from '../../testing/team-runs.ts';
 import { findRun, type RunRow } from '../runs/queries/runs.ts';
 import { limits } from './limits.ts';
 import { type MailFixture, openMailFixture } from './testing.ts';
@@ -10,7 +10,7 @@ let fixture: MailFixture;
 let run: RunRow;
 beforeEach(async () => {
   fixture = await openMailFixture();
-  run = await addRun(fixture.store, BEN, specWith({ lead: null, robot: SPEAKS_ACP }), [ANA]);
+  run = await addRun(fixture.store, BEN, specWith({ lead: null, robot: ACP_AGENT }), [ANA]);
 });
 afterEach(() => fixture.end());
 
@@ -35,9 +35,9 @@ test('a trigger sends its actor mail from itself, once, and is deleted', async (
     created_by: 'usr_b',
   });
   expect(trigger.next_at).toBe(trigger.at);
-  await fixture.pass(999);
+  await fixture.advanceClock(999);
   expect(await mail()).toEqual([]);
-  await fixture.pass(1);
+  await fixture.advanceClock(1);
   await expectMail(1);
   const actor_id = `lead@${run.team_id}`;
   expect(await mail()).toMatchObject([
@@ -58,7 +58,7 @@ test('a trigger with a key is set once, even if its answer was lost', async () =
 
 test('a trigger that was missed while the service was down fires once, and continues from now', async () => {
   await set({ every_seconds: 60 });
-  await fixture.pass(10 * 60_000 + 1);
+  await fixture.advanceClock(10 * 60_000 + 1);
   await expectMail(1);
   await fixture.close();
   await fixture.open();
@@ -66,19 +66,19 @@ test('a trigger that was missed while the service was down fires once, and conti
   expect(await list()).toMatchObject([
     { fired: 1, next_at: new Date(fixture.clock.now() + 59_999).toISOString() },
   ]);
-  await fixture.pass(59_999);
+  await fixture.advanceClock(59_999);
   await expectMail(2);
 });
 
 test('does not fire twice after the clock was set back', async () => {
   await set({ every_seconds: 60 });
-  await fixture.pass(60_000);
+  await fixture.advanceClock(60_000);
   await expectMail(1);
-  await fixture.pass(-60_000);
-  await fixture.pass(60_000);
-  await fixture.pass(59_999);
+  await fixture.advanceClock(-60_000);
+  await fixture.advanceClock(60_000);
+  await fixture.advanceClock(59_999);
   expect(await mail()).toHaveLength(1);
-  await fixture.pass(1);
+  await fixture.advanceClock(1);
   await expectMail(2);
 });
 
@@ -90,7 +90,7 @@ test('triggers end with the run, and with their attempt', async () => {
   await changeRun(fixture.store, fixture.facts, run, { status: 'cancelled' });
   await vi.waitFor(async () => expect(await list()).toEqual([]), SOON);
   await expect(set({ every_seconds: 60 })).rejects.toThrow('run is over');
-  await fixture.pass(60_000);
+  await fixture.advanceClock(60_000);
   expect(await mail()).toEqual([]);
   const timers = await fixture.store.read((reader) =>
     reader.all(reader.sql.selectFrom('timers').select('ref').where('kind', '=', 'trigger')),
@@ -105,7 +105,7 @@ test('only its owner can delete a trigger', async () => {
   await expect(set({ every_seconds: 60 }, 'robot')).rejects.toThrow('not allowed to act as robot@');
   await fixture.triggers.remove(BEN, 'lead', id);
   await expect(fixture.triggers.remove(BEN, `lead@${run.team_id}`, id)).rejects.toThrow('trigger not found');
-  await fixture.pass(60_000);
+  await fixture.advanceClock(60_000);
   expect(await mail()).toEqual([]);
 });
 
@@ -136,7 +136,7 @@ test('a trigger ends visibly if the run’s mailbox is full', async () => {
       tx.run(tx.sql.insertInto('mail').values({ ...row, ...actors }));
     }
   });
-  await fixture.pass(60_000);
+  await fixture.advanceClock(60_000);
   await vi.waitFor(async () => expect(await list()).toEqual([]), SOON);
   const { attention } = await fixture.store.read((reader) => findRun(reader, run.id)!);
   expect(attention).toBe(
@@ -155,7 +155,7 @@ test('an agent that wakes itself with a trigger continues its chain', async () =
     const at = fixture.clock.now() + 1_000;
     fixture.triggers.add(tx, findRun(tx, run.id)!, actor_id, { ...NO_TIME, at, payload: {} }, actor_id);
   });
-  await fixture.pass(1_000);
+  await fixture.advanceClock(1_000);
   await vi.waitFor(async () => expect(await mail('robot')).toHaveLength(2), SOON);
   await fixture.mailbox.take({ to_actor_id: actor_id, limit: 50 });
   const hops = await fixture.store.read((reader) =>

@@ -85,6 +85,7 @@ export class Triggers {
     });
   }
 
+  /** Deletes a trigger of the actor. Throws `trigger not found`, also for a trigger of another actor. */
   remove(caller: Caller, actor_id: string, id: string): Promise<void> {
     return this.#options.store.write((tx) => {
       const acting = resolveActingActor(tx, caller, 'team.work', actor_id, findTrigger(tx, id)?.run_id);

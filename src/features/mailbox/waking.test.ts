@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import { ANA, SOON } from '../../testing/features-fixture.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
-import { addRun, changeRun, SPEAKS_ACP, specWith } from '../../testing/team-runs.ts';
+import { ACP_AGENT, addRun, changeRun, specWith } from '../../testing/team-runs.ts';
 import { updateAgent } from '../agents/queries/agents.ts';
 import { queuePrompt } from '../conversations/queries.ts';
 import { findRun, type RunRow } from '../runs/queries/runs.ts';
@@ -18,7 +18,7 @@ let agent_id: string;
 let acp: ScriptedAcp;
 beforeEach(async () => {
   fixture = await openMailFixture();
-  run = await addRun(fixture.store, ANA, specWith({ lead: null, robot: SPEAKS_ACP }));
+  run = await addRun(fixture.store, ANA, specWith({ lead: null, robot: ACP_AGENT }));
   const started = await startAcp(fixture);
   agent_id = started.id;
   acp = started.acp;
@@ -43,7 +43,7 @@ const idle = () => vi.waitFor(async () => expect((await fixture.get(agent_id)).a
 
 /** The text of the agent's next prompt, whose turn is then in progress, and a function that ends it. */
 async function prompted(from = acp) {
-  const request = await from.hears('request', 'session/prompt');
+  const request = await from.receive('request', 'session/prompt');
   const { prompt } = request.params as { prompt: { text: string }[] };
   const end = () => from.send({ kind: 'response', id: request.id, result: { stopReason: 'end_turn' } });
   return { id: String(request.id), text: prompt[0]!.text, end };
@@ -152,9 +152,9 @@ test('a run shows unacknowledged mail until its agent acknowledges it', async ()
   const id = await send(1);
   (await prompted()).end();
   await idle();
-  await fixture.pass(limits.mail_unacknowledged_ms - 1);
+  await fixture.advanceClock(limits.mail_unacknowledged_ms - 1);
   expect(await attention()).toBe(null);
-  await fixture.pass(1);
+  await fixture.advanceClock(1);
   const message = `message ${id} to ${at('robot')} waits to be acknowledged`;
   await vi.waitFor(async () => expect(await attention()).toBe(message), SOON);
   await ack(id);
@@ -213,11 +213,11 @@ test('an agent with a step gets no separate prompt', async () => {
   const step_num = await fixture.store.read((reader) => findStep(reader, run.num, 'a')!.num);
   const id = await send(1);
   await settled();
-  await fixture.pass(limits.mail_check_ms);
+  await fixture.advanceClock(limits.mail_check_ms);
   await settled();
   expect(await statusOf(id)).toBe('pending');
   await fixture.store.write((tx) => updateStep(tx, step_num, { launched: 0, status: 'completed' }));
-  await fixture.pass(limits.mail_check_ms);
+  await fixture.advanceClock(limits.mail_check_ms);
   await prompted();
   expect(named()).toEqual([id]);
 });

@@ -30,6 +30,7 @@ export interface HealthSteps {
   close(): void;
 }
 
+/** Each step has at most `limits.health_step_ms`. Never rejects for a failed step. Always closes the connections. */
 export async function testNode(node_id: string, steps: HealthSteps, log: Logger): Promise<HealthReport> {
   const checks: HealthCheck[] = [];
   let health: NodeHealth | null = null;
@@ -68,7 +69,7 @@ async function run(
   const began = performance.now();
   const ms = () => Math.round((performance.now() - began) * 10) / 10;
   try {
-    await inTime(step);
+    await withTimeLimit(step);
     return { name, ok: true, ms: ms() };
   } catch (error) {
     if (!(error instanceof Problem)) unexpected(error);
@@ -79,14 +80,14 @@ async function run(
 }
 
 /** Runs a step with a time limit. A step that ignores its signal does not delay the test. */
-async function inTime(step: Step): Promise<void> {
+async function withTimeLimit(step: Step): Promise<void> {
   const stop = new AbortController();
   let timer: NodeJS.Timeout | undefined;
-  const patience = new Promise<never>((_resolve, reject) => {
+  const timeout = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => reject(problems.nodeUnreachable()), limits.health_step_ms);
   });
   try {
-    await Promise.race([step(stop.signal), patience]);
+    await Promise.race([step(stop.signal), timeout]);
   } finally {
     clearTimeout(timer);
     stop.abort();

@@ -28,15 +28,15 @@ import type { LinkState, Links, Registry } from './service.ts';
 
 export interface NodeLinksDeps extends Omit<DialingDeps, 'joined'> {
   plane: { plane_id: string; incarnation: number };
-  /** What reads the sessions of a node; called once per registered node. */
+  /** Opens the readers of a node's sessions. Called once per registered node. */
   readers(node: Node): SessionReaders;
-  /** An actor on a node calls. */
+  /** Handles a call from an actor on a node. */
   upcall(call: ActorCall): Promise<unknown>;
-  /** Whether live sessions are on that node, according to the database. */
+  /** Whether the node has live sessions, according to the database. */
   hasLive(node_id: string): Promise<boolean>;
-  /** The node is back, so work that waited for it continues. */
+  /** Called when a node is linked again, so that work that waited for it continues. */
   onUp(node_id: string): void;
-  /** Silent for so long that its agents' records get the time; null when it is back. */
+  /** `since_ms`: Unix time of the last message of a node that becomes unreachable; null: the node is linked again. */
   onStale(node_id: string, since_ms: number | null): Promise<void>;
   clock: Clock;
   log: Logger;
@@ -58,11 +58,12 @@ export class NodeLinks implements Links {
     }, limits.link_check_ms).unref();
   }
 
-  /** Call it before `open`. */
+  /** Sets the registry that links report to. Must be called before `open`. */
   reportTo(registry: LinkRegistry): void {
     this.#registry = registry;
   }
 
+  /** Null if the node is not registered; so is `ingest`. */
   node(node_id: string): Node | null {
     return this.#links.get(node_id)?.node ?? null;
   }
@@ -71,6 +72,7 @@ export class NodeLinks implements Links {
     return this.#links.get(node_id)?.ingest ?? null;
   }
 
+  /** Starts connecting, and keeps trying until the link is closed. */
   open(row: NodeRow): void {
     const link = new NodeLink(this.#deps, this.#registry!, row);
     this.#links.set(row.id, link);
@@ -81,6 +83,7 @@ export class NodeLinks implements Links {
     this.#links.get(row.id)?.changed(row);
   }
 
+  /** Resolves once the link and its ingest have stopped. The agents of the node keep running. */
   async close(node_id: string): Promise<void> {
     const link = this.#links.get(node_id);
     this.#links.delete(node_id);
@@ -105,6 +108,7 @@ export class NodeLinks implements Links {
     await this.#links.get(node_id)?.rootChecked(timeout);
   }
 
+  /** Tests the connection with connections of its own. Never rejects for a failed check, which is part of the report. */
   probe(row: NodeRow): Promise<HealthReport> {
     const steps = probeSteps(this.#deps, row);
     const auth: HealthSteps['auth'] = async (signal) => {
@@ -134,7 +138,7 @@ class NodeLink {
   readonly #wake = new Wake();
   #row: NodeRow;
   #running: Promise<void> | null = null;
-  #down: (reason: Error) => void = () => {};
+  #onLinkDown: (reason: Error) => void = () => {};
   #status: NodeStatus = 'connecting';
   #error: string | null = null;
   #refusal: Problem | null = null;
@@ -145,11 +149,11 @@ class NodeLink {
   #checked_root: string | null = null;
   readonly #checked = new Wake();
   /** By the plane's clock, for display; silence is measured by the monotonic clock. */
-  #seen_at_ms: number | null;
-  #heard_at = performance.now();
+  #last_seen_at_ms: number | null;
+  #last_heard_at = performance.now();
   #linked = false;
-  #cared_at = Number.NEGATIVE_INFINITY;
-  /** The open connection shows the previous certificate. */
+  #maintained_at = Number.NEGATIVE_INFINITY;
+  /** When the certificate was renewed last. The open connection still shows the previous one. */
   #renewed_at_ms = Number.NEGATIVE_INFINITY;
   #stale = false;
 
@@ -157,7 +161,7 @@ class NodeLink {
     this.#registry = registry;
     this.#deps = deps;
     this.#row = row;
-    this.#seen_at_ms = row.last_seen_at;
+    this.#last_seen_at_ms = row.last_seen_at;
     this.node = new RemoteNode({
       id: row.id,
       log: deps.log,
@@ -166,7 +170,7 @@ class NodeLink {
       accept: (identity) => this.#accept(identity),
       upcall: (call) => deps.upcall({ ...call, node_id: row.id }),
       worktree_root: () => this.#row.default_worktree_root,
-      onDown: (reason) => this.#down(reason),
+      onDown: (reason) => this.#onLinkDown(reason),
       onBack: () => deps.onUp(row.id),
     });
     const { ingest, sink } = deps.readers(this.node);
@@ -180,19 +184,19 @@ class NodeLink {
 
   /** A new target or name requires a new connection; agents are not affected. */
   changed(row: NodeRow): void {
-    const elsewhere =
+    const address_changed =
       row.grpc_target !== this.#row.grpc_target || row.tls_server_name !== this.#row.tls_server_name;
     this.#row = row;
     if (this.#checked_root !== row.default_worktree_root) this.#root_problem = null;
-    if (elsewhere) void this.#logErrors(() => this.#move());
-    else if (this.#linked) void this.#logErrors(() => this.#care());
+    if (address_changed) void this.#logErrors(() => this.#reconnect());
+    else if (this.#linked) void this.#logErrors(() => this.#maintain());
   }
 
   /** While the link is still up, renews the node's certificate for the names of the new target. */
-  async #move(): Promise<void> {
+  async #reconnect(): Promise<void> {
     await this.#logErrors(() => this.#renew());
     await this.node.detach();
-    this.#down(problems.nodeUnreachable());
+    this.#onLinkDown(problems.nodeUnreachable());
     this.#wake.notify();
   }
 
@@ -206,7 +210,7 @@ class NodeLink {
   async close(): Promise<void> {
     this.#stop.abort();
     await this.node.detach();
-    this.#down(problems.nodeUnreachable());
+    this.#onLinkDown(problems.nodeUnreachable());
     await this.#running;
     await this.ingest.close();
   }
@@ -215,7 +219,7 @@ class NodeLink {
     return {
       status: this.#status,
       version: this.#version,
-      last_seen_at_ms: this.#seen_at_ms,
+      last_seen_at_ms: this.#last_seen_at_ms,
       error: this.#error,
       has_default_root: this.#has_default_root,
       worktree_root_problem: this.#root_problem,
@@ -231,23 +235,23 @@ class NodeLink {
   updateStatus(): void {
     const { clock } = this.#deps;
     const heard_at = this.node.heard_at;
-    if (this.#linked && heard_at !== null && heard_at > this.#heard_at) {
-      this.#heard_at = heard_at;
-      this.#seen_at_ms = Math.round(clock.now() - (performance.now() - heard_at));
+    if (this.#linked && heard_at !== null && heard_at > this.#last_heard_at) {
+      this.#last_heard_at = heard_at;
+      this.#last_seen_at_ms = Math.round(clock.now() - (performance.now() - heard_at));
     }
-    const silent_ms = performance.now() - this.#heard_at;
+    const silent_ms = performance.now() - this.#last_heard_at;
     if (silent_ms >= limits.node_unreachable_ms) {
-      this.#become('unreachable');
+      this.#setStatus('unreachable');
       if (!this.#stale) {
         this.#stale = true;
         void this.#logErrors(() =>
-          this.#deps.onStale(this.#row.id, this.#seen_at_ms ?? this.#row.created_at),
+          this.#deps.onStale(this.#row.id, this.#last_seen_at_ms ?? this.#row.created_at),
         );
       }
-    } else if (silent_ms >= sharedLimits.node_suspect_ms) this.#become('suspect');
-    else if (this.#linked) this.#become('connected');
-    if (this.#linked && performance.now() - this.#cared_at >= limits.node_care_ms) {
-      void this.#logErrors(() => this.#care());
+    } else if (silent_ms >= sharedLimits.node_suspect_ms) this.#setStatus('suspect');
+    else if (this.#linked) this.#setStatus('connected');
+    if (this.#linked && performance.now() - this.#maintained_at >= limits.node_care_ms) {
+      void this.#logErrors(() => this.#maintain());
     }
   }
 
@@ -256,7 +260,7 @@ class NodeLink {
     let wait_ms = 0;
     while (!signal.aborted) {
       const down = new Promise<Error>((resolve) => {
-        this.#down = resolve;
+        this.#onLinkDown = resolve;
       });
       try {
         await this.node.attach(this.#sink);
@@ -283,23 +287,23 @@ class NodeLink {
   async #up(): Promise<void> {
     const { clock, log, onUp } = this.#deps;
     this.#linked = true;
-    this.#heard_at = performance.now();
-    this.#seen_at_ms = clock.now();
+    this.#last_heard_at = performance.now();
+    this.#last_seen_at_ms = clock.now();
     this.#error = null;
     const { version, instance_id } = this.node.identity ?? { version: '', instance_id: '' };
     this.#version = version;
-    this.#become('connected');
+    this.#setStatus('connected');
     log.info({ node_id: this.#row.id, version, instance_id }, 'a node is linked');
-    // Also after a restart of the plane: the records may still have the time since which the node was silent.
+    // After a restart of the plane, the agents' records may still be marked stale.
     this.#stale = false;
     await this.#logErrors(() => this.#deps.onStale(this.#row.id, null));
     onUp(this.#row.id);
-    void this.#logErrors(() => this.#care());
+    void this.#logErrors(() => this.#maintain());
   }
 
-  /** While linked: reads what the node can do, and keeps its certificate valid. */
-  async #care(): Promise<void> {
-    this.#cared_at = performance.now();
+  /** While linked: reads the state of the worktree root, and renews the certificate if necessary. */
+  async #maintain(): Promise<void> {
+    this.#maintained_at = performance.now();
     const root = this.#row.default_worktree_root;
     const { has_default_root, worktree_root_problem } = await this.node.health();
     const changed =
@@ -320,8 +324,8 @@ class NodeLink {
     const names = expectedNames(this.#row);
     const third_ms = sharedLimits.leaf_lifetime_ms / 3;
     const left_ms = control.certificate.validToDate.getTime() - clock.now();
-    const lasts = left_ms > third_ms || clock.now() < this.#renewed_at_ms + third_ms;
-    if (lasts && names.every((name) => isFor(control.certificate!, name))) return;
+    const is_valid_long_enough = left_ms > third_ms || clock.now() < this.#renewed_at_ms + third_ms;
+    if (is_valid_long_enough && names.every((name) => isFor(control.certificate!, name))) return;
     await renewNode({ transport: control.transport, node_id: this.#row.id, names, trust });
     this.#renewed_at_ms = clock.now();
     log.info({ node_id: this.#row.id, names }, 'the certificate of a node was renewed');
@@ -346,7 +350,7 @@ class NodeLink {
     await registry.replaced(id, disk_id);
   }
 
-  #become(status: NodeStatus): void {
+  #setStatus(status: NodeStatus): void {
     if (this.#status === status) return;
     this.#status = status;
     void this.#logErrors(() => this.#registry.linkChanged(this.#row.id));

@@ -168,6 +168,7 @@ export class Registry {
     );
   }
 
+  /** Throws `node not found`, also for the main node. */
   get(node_id: string): Promise<NodeRecord> {
     return this.#deps.store.read((reader) => {
       const row = findNode(reader, node_id);
@@ -176,6 +177,10 @@ export class Registry {
     });
   }
 
+  /**
+   * Waits for the check of the worktree root, if any, for up to `limits.node_answer_ms`; not for the connection. Throws
+   * `node already exists` for an id or a name that is in use.
+   */
   register(caller: Caller, request: RegisterNode): Promise<NodeRecord> {
     return this.#queue.run(request.id, async () => {
       if (request.id === MAIN_NODE) throw problems.nodeIdReserved();

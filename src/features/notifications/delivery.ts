@@ -126,7 +126,7 @@ export class Delivery {
     return { device, row };
   }
 
-  /** Records the response of a push service in the device's row. */
+  /** Records the response of a push service in the device's row, and schedules the next attempt if necessary. */
   settle(tx: Tx, device: SubscriptionRow, outcome: Outcome): void {
     const { clock, timers, audit, log } = this.#deps;
     if (outcome.kind === 'taken') {

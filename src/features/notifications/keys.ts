@@ -32,6 +32,7 @@ export class PushKeys {
     this.#sealKey = new Uint8Array(hkdfSync('sha256', key, '', 'push key', 32));
   }
 
+  /** Creates the key pair if there is none, or if it cannot be decrypted. */
   async current(): Promise<PushKeyPair> {
     if (this.#known) return this.#known;
     const row = await this.#store.read(findPushKey);
@@ -85,6 +86,7 @@ export class PushKeys {
   }
 }
 
+/** Generates a P-256 key pair. */
 export function newPair(): PushKeyPair {
   const pair = createECDH('prime256v1');
   const publicKey = pair.generateKeys('base64url', 'uncompressed');

@@ -18,8 +18,8 @@ const callKinds = new Set([
 
 const reasons: Record<string, string> = {
   spawn_failed: 'it could not be started',
-  workdir_refused: 'its folder was refused',
-  exit_status_unknown: 'how it ended is not known',
+  workdir_refused: 'its workdir is missing or not allowed',
+  exit_status_unknown: 'its exit status is unknown',
   host_restarted: 'its host was restarted',
   session_lost: 'its session is lost',
 };
@@ -83,7 +83,7 @@ export function failureMessage(agent: {
     kind: 'agent_failed',
     tag: `agent-${agent.id}`,
     title: `${plain(agent.name)} failed`,
-    body: reasons[reason ?? ''] ?? (ended || 'it ended with a failure'),
+    body: reasons[reason ?? ''] ?? (ended || 'the process failed'),
     path: `/agents/${encodeURIComponent(agent.id)}`,
   };
 }
@@ -109,7 +109,7 @@ export function testMessage(): NotificationText {
     kind: 'test',
     tag: 'test',
     title: 'Notifications work',
-    body: 'This is what you asked for.',
+    body: 'This is a test notification.',
     path: '/settings/notifications',
   };
 }

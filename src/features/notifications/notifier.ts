@@ -104,7 +104,7 @@ export class Notifier {
     });
   }
 
-  /** Devices that got the request also get its end; a request not yet sent is dropped. */
+  /** Updates the notification on devices that received the request, and drops it for the others. */
   #closed(tx: Tx, id: number, tag: string, over: { answered_by: string | null } | undefined): void {
     const answered_by = over?.answered_by ?? null;
     for (const row of messagesOfTag(tx, tag)) {

@@ -26,7 +26,7 @@ afterAll(() => service.close());
 beforeEach(async () => {
   fixture = await FeaturesFixture.make();
   fixture.push_origins = [service.origin];
-  await fixture.pass(0);
+  await fixture.advanceClock(0);
   for (const { user_id: id, username, role } of [ANA, BEN, EVE, ZOE]) {
     await addUser(fixture.store, { id, username, role });
   }
@@ -75,7 +75,7 @@ async function ask(
 ): Promise<{ review: Review; acp: ScriptedAcp }> {
   const { id, acp } = await startAcp(fixture, { prompt: 'go', name: more.name ?? 'fix-checkout' });
   await acp.openSession();
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   return { review: await question(id, acp, more.title), acp };
 }
 
@@ -106,7 +106,7 @@ async function memberAsks(rows: TeamRows, member_id = 'hand'): Promise<Review> {
   const { id, acp } = await startAcp(fixture, { prompt: 'go' });
   await joinTeam(fixture.store, id, rows, member_id);
   await acp.openSession();
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   return question(id, acp);
 }
 
@@ -130,7 +130,7 @@ describe('an elicitation', () => {
   const elicit = async (params: object): Promise<{ id: string; acp: ScriptedAcp }> => {
     const { acp } = await startAcp(fixture, { prompt: 'go', name: 'fix-checkout' });
     await acp.openSession();
-    await acp.hears('request', 'session/prompt');
+    await acp.receive('request', 'session/prompt');
     acp.send({ kind: 'request', id: 1, method: 'elicitation/create', params });
     return vi.waitFor(async () => {
       const [elicitation] = (await fixture.elicitations.list(ANA, {}, {})).items;
@@ -267,7 +267,7 @@ describe('a device', () => {
       { subscription_id: good.id, ok: true, error: null },
       { subscription_id: away.id, ok: false, error: 'push service answered 503' },
     ]);
-    expect(await good.gets(1)).toMatchObject({ kind: 'test', path: '/settings/notifications' });
+    expect(await good.untilMessages(1)).toMatchObject({ kind: 'test', path: '/settings/notifications' });
     expect(await devicesOf(BEN)).toMatchObject([
       { id: away.id, failures: 1, last_error: 'push service answered 503', last_success_at: null },
       { id: good.id, failures: 0, last_error: null, last_success_at: expect.any(String) },
@@ -293,11 +293,11 @@ describe('a review', () => {
       path: `/approvals?review=${review.id}`,
       waiting: 1,
     };
-    expect(await anas.gets(1)).toEqual(expected);
-    expect(await bens.gets(1)).toEqual(expected);
+    expect(await anas.untilMessages(1)).toEqual(expected);
+    expect(await bens.untilMessages(1)).toEqual(expected);
     expect(anas.heads[0]).toMatchObject({ urgency: 'high', ttl: expect.any(Number) });
     await settled();
-    for (const other of [eves, zoes]) expect(other.asked).toBe(0);
+    for (const other of [eves, zoes]) expect(other.request_count).toBe(0);
   });
 
   test('notifies root about other users’ agents only on devices that ask for that, and never another user', async () => {
@@ -307,34 +307,36 @@ describe('a review', () => {
     // Not even if the row says so: the policy decides.
     await fixture.store.write((tx) => tx.run(tx.sql.updateTable('push_subscriptions').set({ of_others: 1 })));
     await ask();
-    expect(await zoes.gets(1)).toMatchObject({ title: 'fix-checkout needs you' });
+    expect(await zoes.untilMessages(1)).toMatchObject({ title: 'fix-checkout needs you' });
     await settled();
-    expect(eves.asked).toBe(0);
+    expect(eves.request_count).toBe(0);
   });
 
   test('contains the command only on a device that asked for it, on one line without hidden characters', async () => {
     const quiet = await subscribe(ANA);
     const open = await subscribe(ANA, { with_commands: true });
     await ask({ title: 'npm publish\n--otp=123456\u202e\u0007' });
-    expect(await open.gets(1)).toMatchObject({ body: 'execute: npm publish --otp=123456⟦U+202E⟧⟦U+0007⟧' });
-    expect(JSON.stringify(await quiet.gets(1))).not.toMatch(/npm|otp/);
+    expect(await open.untilMessages(1)).toMatchObject({
+      body: 'execute: npm publish --otp=123456⟦U+202E⟧⟦U+0007⟧',
+    });
+    expect(JSON.stringify(await quiet.untilMessages(1))).not.toMatch(/npm|otp/);
   });
 
   test('does not notify a device that wants other kinds', async () => {
     const device = await subscribe(ANA, { kinds: ['agent_failed'] });
     await ask();
     await settled();
-    expect(device.asked).toBe(0);
+    expect(device.request_count).toBe(0);
     await fails();
-    expect(await device.gets(1)).toMatchObject({ kind: 'agent_failed' });
+    expect(await device.untilMessages(1)).toMatchObject({ kind: 'agent_failed' });
   });
 
   test('replaces its notification with the same tag and topic when it is answered elsewhere', async () => {
     const device = await subscribe(ANA);
     const { review } = await ask();
-    await device.gets(1);
+    await device.untilMessages(1);
     await allow(review.id, ZOE);
-    expect(await device.gets(2)).toEqual({
+    expect(await device.untilMessages(2)).toEqual({
       ...device.messages[0]!,
       ...{ kind: 'closed', body: 'Answered by zoe', waiting: 0 },
     });
@@ -344,9 +346,9 @@ describe('a review', () => {
   test('replaces its notification when it is no longer needed because its agent is deleted', async () => {
     const device = await subscribe(ANA);
     const { review } = await ask();
-    await device.gets(1);
+    await device.untilMessages(1);
     await fixture.agents.delete(ANA, review.agent_id, { force: true, delete_worktree: false });
-    expect(await device.gets(2)).toMatchObject({ kind: 'closed', body: 'No longer needed' });
+    expect(await device.untilMessages(2)).toMatchObject({ kind: 'closed', body: 'No longer needed' });
   });
 
   test('is never sent to a device if it is answered before', async () => {
@@ -354,7 +356,7 @@ describe('a review', () => {
     const { promise: held, resolve: release } = Promise.withResolvers<void>();
     device.answers.push({ status: 201, after: held });
     const first = await ask({ name: 'one' });
-    await device.isAsked(1);
+    await device.untilRequests(1);
     const second = await ask({ name: 'two' });
     await allow(second.review.id);
     await vi.waitFor(async () => {
@@ -364,7 +366,7 @@ describe('a review', () => {
       expect(facts).toEqual([]);
     }, SOON);
     release();
-    await device.gets(1);
+    await device.untilMessages(1);
     await settled();
     expect(device.messages).toMatchObject([{ tag: `review-${first.review.id}` }]);
   });
@@ -374,10 +376,10 @@ describe('a review', () => {
     const { promise: held, resolve: release } = Promise.withResolvers<void>();
     device.answers.push({ status: 201, after: held });
     const { review } = await ask();
-    await device.isAsked(1);
+    await device.untilRequests(1);
     await allow(review.id);
     release();
-    await device.gets(2);
+    await device.untilMessages(2);
     expect(device.messages).toMatchObject([{ kind: 'review' }, { kind: 'closed', body: 'Answered by ana' }]);
   });
 
@@ -386,9 +388,12 @@ describe('a review', () => {
     const device = await subscribe(BEN);
     const review = await memberAsks(rows);
     await settled();
-    expect(device.asked).toBe(0);
-    await fixture.pass(fixture.routing.leader_timeout_ms());
-    expect(await device.gets(1)).toMatchObject({ kind: 'review', path: `/approvals?review=${review.id}` });
+    expect(device.request_count).toBe(0);
+    await fixture.advanceClock(fixture.routing.leader_timeout_ms());
+    expect(await device.untilMessages(1)).toMatchObject({
+      kind: 'review',
+      path: `/approvals?review=${review.id}`,
+    });
   });
 
   test('notifies the person to whom it is routed', async () => {
@@ -396,9 +401,9 @@ describe('a review', () => {
     const [anas, bens] = [await subscribe(ANA), await subscribe(BEN)];
     const review = await memberAsks(rows);
     await fixture.reviews.route(ANA, review.id, 'user:ben');
-    expect(await bens.gets(1)).toMatchObject({ kind: 'review' });
+    expect(await bens.untilMessages(1)).toMatchObject({ kind: 'review' });
     await settled();
-    expect(anas.asked).toBe(0);
+    expect(anas.request_count).toBe(0);
   });
 });
 
@@ -406,18 +411,18 @@ describe('a failed agent', () => {
   test('is reported to its owner, with the exit status', async () => {
     const [anas, bens] = [await subscribe(ANA), await subscribe(BEN)];
     const id = await fails();
-    expect(await anas.gets(1)).toEqual({
+    expect(await anas.untilMessages(1)).toEqual({
       ...{ kind: 'agent_failed', tag: `agent-${id}`, title: 'migrate failed', body: 'exit code 137' },
       ...{ path: `/agents/${id}`, waiting: 0 },
     });
     await settled();
-    expect(bens.asked).toBe(0);
+    expect(bens.request_count).toBe(0);
   });
 
   test('is not reported again if it fails again soon, but it is later', async () => {
     const device = await subscribe(ANA);
     const id = await fails();
-    await device.gets(1);
+    await device.untilMessages(1);
     await settled();
     const again = async () => {
       const { session_id } = await fixture.agents.start(ANA, id, null);
@@ -426,10 +431,10 @@ describe('a failed agent', () => {
       await settled();
     };
     await again();
-    expect(device.asked).toBe(1);
-    await fixture.pass(limits.push_again_ms);
+    expect(device.request_count).toBe(1);
+    await fixture.advanceClock(limits.push_again_ms);
     await again();
-    expect(await device.gets(2)).toMatchObject({ body: 'exit code 1' });
+    expect(await device.untilMessages(2)).toMatchObject({ body: 'exit code 1' });
   });
 
   test('of a run is reported only by the run, and a success is not reported', async () => {
@@ -443,7 +448,7 @@ describe('a failed agent', () => {
     fixture.node.end(good.session_id!, 0);
     await fixture.until(good.id, 'completed');
     await settled();
-    expect(device.asked).toBe(0);
+    expect(device.request_count).toBe(0);
   });
 });
 
@@ -452,16 +457,16 @@ test('the end of a run notifies its team, whoever started it', async () => {
   const [anas, bens, eves] = [await subscribe(ANA), await subscribe(BEN), await subscribe(EVE)];
   await changeRun(fixture.store, fixture.facts, run, { status: 'input_required' });
   await settled();
-  expect(anas.asked).toBe(0);
+  expect(anas.request_count).toBe(0);
   await changeRun(fixture.store, fixture.facts, run, { status: 'completed' });
   const expected = {
     ...{ kind: 'run_ended', tag: `run-${run.id}`, title: `${run.team_id}: run 1 completed` },
     path: `/teams/${run.team_id}/runs/${run.id}`,
   };
-  expect(await anas.gets(1)).toMatchObject(expected);
-  expect(await bens.gets(1)).toMatchObject(expected);
+  expect(await anas.untilMessages(1)).toMatchObject(expected);
+  expect(await bens.untilMessages(1)).toMatchObject(expected);
   await settled();
-  expect(eves.asked).toBe(0);
+  expect(eves.request_count).toBe(0);
 });
 
 describe('delivery', () => {
@@ -469,7 +474,7 @@ describe('delivery', () => {
     const [gone, here] = [await subscribe(ANA), await subscribe(ANA)];
     gone.answers.push({ status });
     await fails();
-    await here.gets(1);
+    await here.untilMessages(1);
     await settled();
     expect(await devicesOf(ANA)).toMatchObject([{ id: here.id }]);
     expect(await audited('push_unsubscribed')).toEqual([
@@ -493,15 +498,15 @@ describe('delivery', () => {
       await settled();
       await fails({ name: 'two' });
       await settled();
-      expect(device.asked).toBe(1);
+      expect(device.request_count).toBe(1);
       expect(await devicesOf(ANA)).toMatchObject([
         { status: 'active', failures: 1, last_error: `push service answered ${status}` },
       ]);
-      await fixture.pass(wait_ms - 1);
+      await fixture.advanceClock(wait_ms - 1);
       await settled();
-      expect(device.asked).toBe(1);
-      await fixture.pass(1);
-      await device.gets(2);
+      expect(device.request_count).toBe(1);
+      await fixture.advanceClock(1);
+      await device.untilMessages(2);
       expect(device.messages.map(({ title }) => title)).toEqual(['one failed', 'two failed']);
       expect(await devicesOf(ANA)).toMatchObject([{ failures: 0, last_error: null }]);
     },
@@ -512,9 +517,9 @@ describe('delivery', () => {
     device.answers.push({ status: 503 });
     await fails();
     await settled();
-    await fixture.pass(limits.push_message_ms);
+    await fixture.advanceClock(limits.push_message_ms);
     await settled();
-    expect(device.asked).toBe(1);
+    expect(device.request_count).toBe(1);
   });
 
   test('expires a device if it keeps failing, until the device subscribes again', async () => {
@@ -527,10 +532,10 @@ describe('delivery', () => {
     expect(await devicesOf(ANA)).toMatchObject([{ status: 'expired', last_error }]);
     await fails();
     await settled();
-    expect(device.asked).toBe(limits.push_failures_max);
+    expect(device.request_count).toBe(limits.push_failures_max);
     await subscribe(ANA, {}, device);
     await fails();
-    await device.gets(1);
+    await device.untilMessages(1);
     expect(await devicesOf(ANA)).toMatchObject([{ id: device.id, status: 'active', failures: 0 }]);
   });
 
@@ -539,7 +544,7 @@ describe('delivery', () => {
     device.answers.push({ status: 307, headers: { location: other.endpoint } });
     await fails();
     await settled();
-    expect([device.asked, other.asked]).toEqual([1, 0]);
+    expect([device.request_count, other.request_count]).toEqual([1, 0]);
     expect(await devicesOf(ANA)).toMatchObject([{ last_error: 'push service answered 307' }]);
   });
 
@@ -548,15 +553,15 @@ describe('delivery', () => {
     const { promise: held, resolve: release } = Promise.withResolvers<void>();
     device.answers.push({ status: 503, after: held });
     await fails();
-    await device.isAsked(1);
+    await device.untilRequests(1);
     await fixture.close();
     release();
     await fixture.open();
-    await device.gets(1);
+    await device.untilMessages(1);
     await settled();
-    await fixture.pass(0);
+    await fixture.advanceClock(0);
     await settled();
-    expect(device.asked).toBe(2);
+    expect(device.request_count).toBe(2);
     expect(await devicesOf(ANA)).toMatchObject([{ failures: 0 }]);
   });
 
@@ -566,16 +571,16 @@ describe('delivery', () => {
     await fails();
     await settled();
     await fixture.push.unsubscribe(ANA, device.id);
-    await fixture.pass(limits.push_backoff_ms);
+    await fixture.advanceClock(limits.push_backoff_ms);
     await settled();
-    expect(device.asked).toBe(1);
+    expect(device.request_count).toBe(1);
   });
 });
 
 describe('the keys', () => {
   test('survive restarts, and are stored encrypted', async () => {
     const before = await fixture.push.publicKey();
-    await fixture.pass(0);
+    await fixture.advanceClock(0);
     expect(await fixture.push.publicKey()).toBe(before);
     const keys = new PushKeys({ ...fixture, key: new Uint8Array(32).fill(9) });
     const { privateKey } = await keys.current();
@@ -608,14 +613,14 @@ describe('the keys', () => {
     await fails();
     await settled();
     expect(await fixture.push.test(ANA, device.id)).toMatchObject([{ ok: false }]);
-    expect(device.asked).toBe(0);
+    expect(device.request_count).toBe(0);
     const old = { public_key: device.public_key! };
     await expect(fixture.push.subscribe(ANA, elicitation(service.device(), old), null)).rejects.toThrow(
       'push keys have changed; subscribe again',
     );
     const fresh = await subscribe(ANA, { public_key, replaces: device.endpoint });
     await fails();
-    await fresh.gets(1);
+    await fresh.untilMessages(1);
     expect(await devicesOf(ANA)).toMatchObject([{ id: fresh.id, status: 'active' }]);
     expect(await audited('push_keys_rotated')).toEqual([{ user_id: 'usr_a', devices: 1 }]);
   });

@@ -125,28 +125,29 @@ export class Push {
   /** Subscribes a device. A known endpoint is updated and bound to the caller's token. Returns the current record. */
   async subscribe(
     caller: Caller,
-    asked: SubscriptionRequest,
+    request: SubscriptionRequest,
     user_agent: string | null,
   ): Promise<PushSubscriptionRecord> {
     // Only those with read access may get its notifications.
     authorize(caller, 'reviews.list');
     const { store, clock, audit, timers, own_origins } = this.#deps;
-    const endpoint = checkEndpoint(asked.endpoint, own_origins);
-    checkKeys(asked.keys);
+    const endpoint = checkEndpoint(request.endpoint, own_origins);
+    checkKeys(request.keys);
     await this.#keys.current();
     const id = newId('psh');
     return store.write((tx) => {
       const public_key = findPushKey(tx)!.public_key;
-      if (asked.public_key !== undefined && asked.public_key !== public_key) throw problems.pushKeyChanged();
-      const { p256dh, auth } = asked.keys;
-      this.#replace(tx, caller, asked.replaces);
-      const before = this.#ownOf(tx, caller, endpoint, asked.keys);
-      const of_others = asked.of_others && caller.role === 'root' ? 1 : 0;
+      if (request.public_key !== undefined && request.public_key !== public_key)
+        throw problems.pushKeyChanged();
+      const { p256dh, auth } = request.keys;
+      this.#replace(tx, caller, request.replaces);
+      const before = this.#findOwn(tx, caller, endpoint, request.keys);
+      const of_others = request.of_others && caller.role === 'root' ? 1 : 0;
       const row = {
         ...{ user_id: caller.user_id, token_id: caller.token_id, endpoint, p256dh, auth, public_key },
         user_agent: user_agent?.slice(0, sharedLimits.user_agent_chars_max) ?? null,
-        kinds: JSON.stringify([...new Set(asked.kinds)]),
-        with_commands: asked.with_commands ? 1 : 0,
+        kinds: JSON.stringify([...new Set(request.kinds)]),
+        with_commands: request.with_commands ? 1 : 0,
         of_others,
         ...{ status: 'active' as const, failures: 0, last_error: null, retry_at: null },
       };
@@ -171,6 +172,7 @@ export class Push {
     });
   }
 
+  /** Deletes the subscription of one of the caller's own devices. Throws a 404 for any other id. */
   async unsubscribe(caller: Caller, id: string): Promise<void> {
     await this.#deps.store.write((tx) => this.#delete(tx, caller, mustFind(tx, caller, id)));
   }
@@ -240,7 +242,7 @@ export class Push {
    * The caller's device with this endpoint. A browser in which another user was signed in before now belongs to the
    * caller.
    */
-  #ownOf(
+  #findOwn(
     tx: Tx,
     caller: Caller,
     endpoint: string,

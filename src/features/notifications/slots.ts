@@ -14,6 +14,7 @@ export class Slots {
     this.#each = each;
   }
 
+  /** Waits for a free slot, then runs the task. Rejects like the task. */
   async run<T>(key: string, task: () => Promise<T>): Promise<T> {
     await new Promise<void>((start) => {
       this.#waiting.push({ key, start });

@@ -87,6 +87,7 @@ export class Passkeys {
     this.#deps = deps;
   }
 
+  /** The relying party, or the reason why passkeys are not available. */
   place(): Place {
     return this.#deps.place();
   }
@@ -236,6 +237,7 @@ export class Passkeys {
     return signedIn;
   }
 
+  /** Renames one of the caller's own passkeys. The same name changes nothing, and is not audited. */
   async rename(caller: Caller, id: string, name: string): Promise<Passkey> {
     return await this.#deps.store.write((tx) => {
       const row = own(tx, caller, id);

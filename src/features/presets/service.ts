@@ -34,6 +34,7 @@ export class Presets {
     this.#options = options;
   }
 
+  /** `refresh`: queries the node again. Throws `node not found`, and `node_unreachable` if the node does not answer. */
   async list(caller: Caller, node_id: string, refresh: boolean): Promise<PresetRecord[]> {
     authorize(caller, 'presets.list');
     const node = this.#options.node(node_id);

@@ -17,6 +17,7 @@ import {
 } from './queries.ts';
 import { awaitLeader, firstRoute, type ReviewRouting } from './routing.ts';
 
+/** Stores and publishes a review, and routes it. `timeout_ms`: until it expires; null: it does not. */
 export function openReview(
   transaction: AcpTransaction,
   {
@@ -67,7 +68,7 @@ export function withdrawReviews(transaction: AcpTransaction, id: RequestId): voi
   for (const row of queuedReviews(tx, session.num)) {
     if (row.request_id !== request_id) continue;
     transaction.error(...undeliverable(row));
-    markUndeliverable(core, tx, row, 'the agent withdrew the question');
+    markUndeliverable(core, tx, row, 'the agent withdrew the request');
   }
   transaction.publishAtEnd();
 }
@@ -97,6 +98,7 @@ export function closeReview(
   publishReview(core, tx, row.id);
 }
 
+/** Publishes the current review on the fleet stream. */
 export function publishReview(core: AgentCore, tx: Tx, id: string): void {
   const row = findReview(tx, id)!;
   core.feed.append(tx, 'review', row.owner_id, { ...toReview(row) }, row.team_num, row.agent_id);

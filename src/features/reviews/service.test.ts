@@ -23,7 +23,7 @@ const get = (id: string) => fixture.reviews.get(ANA, id);
 async function prompted(): Promise<{ id: string; acp: ScriptedAcp }> {
   const { id, acp } = await startAcp(fixture, { prompt: 'go' });
   await acp.openSession();
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   return { id, acp };
 }
 
@@ -68,7 +68,7 @@ test('a request becomes a review with the agent’s text, and the agent gets the
     option_id: 'a',
     answered_by: 'ana',
   });
-  expect(await acp.hears('response')).toEqual({ kind: 'response', id: 'q', result: selected('a') });
+  expect(await acp.receive('response')).toEqual({ kind: 'response', id: 'q', result: selected('a') });
   await vi.waitFor(async () => expect((await get(review!.id)).delivery).toBe('written'), SOON);
   expect(await fixture.get(id)).toMatchObject({ pending_reviews: 0, activity: 'working' });
   const details = { review_id: review!.id, decision: 'allow', option_id: 'a', outcome: 'selected' };
@@ -125,7 +125,7 @@ test.each<[offered: string[], answer: ReviewAnswer, outcome: object | string]>([
     expect(acp.lines).toHaveLength(3);
   } else {
     await respond(review!.id, answer);
-    expect(await acp.hears('response')).toEqual({ kind: 'response', id: 1, result: outcome });
+    expect(await acp.receive('response')).toEqual({ kind: 'response', id: 1, result: outcome });
   }
   await fixture.expectSameState(id);
 });
@@ -143,7 +143,7 @@ test('the first answer counts; later ones get the name of the first responder', 
   const reasons = settled.flatMap((item) => (item.status === 'rejected' ? [item.reason.message] : []));
   expect(reasons).toEqual(Array(2).fill(`permission review is already answered by ${answered_by}`));
   await expect(respond(review!.id, { outcome: 'cancelled' })).rejects.toThrow('is already answered by');
-  await acp.hears('response');
+  await acp.receive('response');
   expect(acp.lines).toHaveLength(4);
 });
 
@@ -175,9 +175,9 @@ test('reviews survive restarts, and any plane process can answer them', async ()
   await fixture.close();
   fixture.node.input = input;
   await fixture.open();
-  expect(await acp.hears('response')).toMatchObject({ id: 2, result: selected('no') });
+  expect(await acp.receive('response')).toMatchObject({ id: 2, result: selected('no') });
   await respond(one!.id, { decision: 'allow' });
-  expect(await acp.hears('response')).toMatchObject({ id: 1, result: selected('once') });
+  expect(await acp.receive('response')).toMatchObject({ id: 1, result: selected('once') });
   await vi.waitFor(async () => {
     expect((await reviews(2)).map(({ delivery }) => delivery)).toEqual(['written', 'written']);
   }, SOON);
@@ -190,8 +190,8 @@ test('an unanswered review is cancelled at its deadline', async () => {
   acp.requestPermission(1);
   const [review] = await reviews(1);
   expect(review!.expires_at).toBe(new Date(fixture.clock.now() + 60_000).toISOString());
-  await fixture.pass(60_000);
-  expect(await acp.hears('response')).toEqual({ kind: 'response', id: 1, result: cancelled });
+  await fixture.advanceClock(60_000);
+  expect(await acp.receive('response')).toEqual({ kind: 'response', id: 1, result: cancelled });
   expect(await get(review!.id)).toMatchObject({ status: 'expired', answered_by: null, decision: null });
   await expect(respond(review!.id, { decision: 'allow' })).rejects.toThrow(
     'permission review is already expired',
@@ -199,7 +199,7 @@ test('an unanswered review is cancelled at its deadline', async () => {
   acp.requestPermission(2);
   const [, next] = await reviews(2);
   await respond(next!.id, { decision: 'allow' });
-  await fixture.pass(60_000);
+  await fixture.advanceClock(60_000);
   expect((await get(next!.id)).status).toBe('answered');
   await fixture.expectSameState(id);
 });
@@ -209,7 +209,7 @@ test('a withdrawn request needs no answer, and the agent gets a response', async
   acp.requestPermission(1);
   const [review] = await reviews(1);
   acp.send({ kind: 'notification', method: '$/cancel_request', params: { requestId: 1 } });
-  expect(await acp.hears('response')).toMatchObject({ id: 1, error: { code: -32800 } });
+  expect(await acp.receive('response')).toMatchObject({ id: 1, error: { code: -32800 } });
   expect(await get(review!.id)).toMatchObject({ status: 'cancelled', answered_by: null, delivery: null });
   expect(await fixture.get(id)).toMatchObject({ pending_reviews: 0, activity: 'working' });
   await expect(respond(review!.id, { decision: 'allow' })).rejects.toThrow('already cancelled');
@@ -240,7 +240,7 @@ test('an answer to a withdrawn request is reported as undeliverable', async () =
     { review_id: review!.id, answered_by: 'ana', option_id: 'once' },
   ]);
   reach();
-  await acp.hears('response');
+  await acp.receive('response');
   expect(await get(review!.id)).toMatchObject({ status: 'answered', delivery: 'undeliverable' });
   await fixture.expectSameState(id);
 });
@@ -252,7 +252,7 @@ test('when an agent dies, no review stays pending and no answer counts as delive
   acp.requestPermission(3);
   const [one, two, three] = await reviews(3);
   await respond(one!.id, { decision: 'allow' });
-  await acp.hears('response');
+  await acp.receive('response');
   await vi.waitFor(async () => expect((await get(one!.id)).delivery).toBe('written'), SOON);
   let refuse = (_error: Error) => {};
   fixture.node.input = () =>
@@ -284,7 +284,7 @@ test('an answer that reached its agent while the plane was down is not reported 
     return new Promise(() => {});
   };
   await respond(review!.id, { decision: 'allow' });
-  await acp.hears('response');
+  await acp.receive('response');
   await fixture.close();
   fixture.node.end(acp.session_id, 0);
   await fixture.open();
@@ -300,20 +300,20 @@ test('requests with the same id are separate, until the agent withdraws the id',
   acp.requestPermission('7', undefined, 'third');
   const [first, second, third] = await reviews(3);
   await respond(second!.id, { decision: 'deny' });
-  expect(await acp.hears('response')).toMatchObject({ id: 7, result: selected('no') });
+  expect(await acp.receive('response')).toMatchObject({ id: 7, result: selected('no') });
   expect((await get(first!.id)).status).toBe('pending');
   acp.send({ kind: 'notification', method: '$/cancel_request', params: { requestId: 7 } });
-  expect(await acp.hears('response')).toMatchObject({ id: 7, error: { code: -32800 } });
+  expect(await acp.receive('response')).toMatchObject({ id: 7, error: { code: -32800 } });
   expect((await get(first!.id)).status).toBe('cancelled');
   await respond(third!.id, { decision: 'allow' });
-  expect(await acp.hears('response')).toMatchObject({ id: '7', result: selected('once') });
+  expect(await acp.receive('response')).toMatchObject({ id: '7', result: selected('once') });
   await fixture.expectSameState(id);
 });
 
 test('a request in an invalid form is rejected and reported', async () => {
   const { id, acp } = await prompted();
   acp.send({ kind: 'request', id: 1, method: 'session/request_permission', params: { options: 'yes' } });
-  expect(await acp.hears('response')).toMatchObject({ id: 1, error: { code: -32602 } });
+  expect(await acp.receive('response')).toMatchObject({ id: 1, error: { code: -32602 } });
   expect(await fixture.errors(id)).toEqual(['permission_unreadable']);
   expect((await fixture.events(id)).some(({ review_id }) => review_id !== undefined)).toBe(false);
   await reviews(0);

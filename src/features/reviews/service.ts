@@ -56,7 +56,7 @@ export interface ReviewsOptions {
 }
 
 /** The responder, as recorded. */
-interface By {
+interface Answerer {
   name: string;
   user_id: string | null;
   ip: string | null;
@@ -86,6 +86,7 @@ export class Reviews {
     );
   }
 
+  /** Throws a 404, also for a review that the caller may not see. */
   get(caller: Caller, review_id: string): Promise<Review> {
     return this.#core.store.read((reader) => toReview(mustFind(reader, caller, 'review.read', review_id)));
   }
@@ -170,10 +171,10 @@ export class Reviews {
     return row;
   }
 
-  #answer(tx: Tx, row: ReviewRow, by: By, answer: ReviewAnswer): Review {
-    if (row.status !== 'pending') throw alreadyOver(row);
+  #answer(tx: Tx, row: ReviewRow, by: Answerer, answer: ReviewAnswer): Review {
+    if (row.status !== 'pending') throw reviewOver(row);
     if (findSession(tx, row.session_id)?.stdin_lost === 1) throw problems.stdinLost();
-    const option = answer.outcome === undefined ? chosen(row, answer) : null;
+    const option = answer.outcome === undefined ? chosenOption(row, answer) : null;
     const decision = option === null ? null : (answer.decision ?? toDecision(option));
     const outcome = option ? { outcome: 'selected', optionId: option.option_id } : { outcome: 'cancelled' };
     const stdin_end = AcpTransaction.run(this.#core, tx, row.session_id, (transaction) => {
@@ -206,8 +207,8 @@ export class Reviews {
     return toReview(findReview(tx, row.id)!);
   }
 
-  #route(tx: Tx, row: ReviewRow, by: By, route_to: string): Review {
-    if (row.status !== 'pending') throw alreadyOver(row);
+  #route(tx: Tx, row: ReviewRow, by: Answerer, route_to: string): Review {
+    if (row.status !== 'pending') throw reviewOver(row);
     const participants = this.#options.routing.participants(tx, row);
     const username = parseUsername(route_to);
     const target =
@@ -297,7 +298,7 @@ function roleOfActor(actor: Actor | null): ReviewRole {
   return actor?.kind === 'member' ? actor.role : 'human';
 }
 
-function chosen(row: ReviewRow, { decision, option_id }: ReviewAnswer): Review['options'][number] {
+function chosenOption(row: ReviewRow, { decision, option_id }: ReviewAnswer): Review['options'][number] {
   const options = JSON.parse(row.options) as Review['options'];
   if (option_id !== undefined) {
     const option = options.find((option) => option.option_id === option_id);
@@ -312,7 +313,7 @@ function chosen(row: ReviewRow, { decision, option_id }: ReviewAnswer): Review['
   return option;
 }
 
-function alreadyOver({ status, answered_by }: ReviewRow): Problem {
+function reviewOver({ status, answered_by }: ReviewRow): Problem {
   const by = answered_by === null ? '' : ` by ${answered_by}`;
   return new Problem('conflict', 'review_over', `permission review is already ${status}${by}`);
 }

@@ -31,7 +31,7 @@ async function request(member_id: string): Promise<{ review: Review; acp: Script
   const { id, acp } = await startAcp(fixture, { prompt: 'go' });
   await joinTeam(fixture.store, id, rows, member_id);
   await acp.openSession();
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   acp.requestPermission(1);
   const review = await vi.waitFor(async () => {
     const { items } = await fixture.reviews.list(ANA, { agent_id: id }, {});
@@ -91,7 +91,7 @@ test('with review_route leader, a worker’s review goes to the leader, who is n
   expect((await fixture.reviews.listFor(member('boss'))).map(({ id }) => id)).toEqual([review.id]);
   const answered = await fixture.reviews.respondAs(member('boss'), review.id, allow);
   expect(answered).toMatchObject({ status: 'answered', answered_by: 'boss@team_x', option_id: 'once' });
-  expect(await acp.hears('response')).toMatchObject({ id: 1, result: { outcome: { optionId: 'once' } } });
+  expect(await acp.receive('response')).toMatchObject({ id: 1, result: { outcome: { optionId: 'once' } } });
   expect(await audited('permission_reviewed')).toMatchObject([{ actor_id: 'boss@team_x' }]);
   expect(await fixture.reviews.listFor(member('boss'))).toEqual([]);
   await fixture.expectSameState(agent_id);
@@ -104,7 +104,7 @@ test('a review whose leader cannot be notified because the mailbox is full waits
   };
   const { review } = await request('hand');
   expect(review).toMatchObject({ status: 'pending', route: 'leader', routed_to: 'boss@team_x' });
-  await fixture.pass(60_000);
+  await fixture.advanceClock(60_000);
   await vi.waitFor(async () => expect((await get(review.id)).route).toBe('human'), SOON);
 });
 
@@ -140,11 +140,11 @@ test('a leader’s own review is for people, and no member of the team decides o
 test('a review whose leader does not answer in time goes to people, visibly', async () => {
   await team({ review_route: 'leader' });
   const { review } = await request('hand');
-  await fixture.pass(59_000);
+  await fixture.advanceClock(59_000);
   expect((await get(review.id)).route).toBe('leader');
   // Routing it to the leader again does not extend the time.
   await fixture.reviews.route(BEN, review.id, 'boss');
-  await fixture.pass(1_000);
+  await fixture.advanceClock(1_000);
   await vi.waitFor(async () => {
     expect(await get(review.id)).toMatchObject({ route: 'human', routed_to: null, status: 'pending' });
   }, SOON);
@@ -163,10 +163,10 @@ test('with a full mailbox, a review still goes to people in time', async () => {
   };
   const { review, acp } = await request('hand');
   expect(review).toMatchObject({ route: 'leader', status: 'pending' });
-  await fixture.pass(60_000);
+  await fixture.advanceClock(60_000);
   await vi.waitFor(async () => expect((await get(review.id)).route).toBe('human'), SOON);
   await fixture.reviews.respond(BEN, review.id, allow, null);
-  expect(await acp.hears('response')).toMatchObject({ id: 1 });
+  expect(await acp.receive('response')).toMatchObject({ id: 1 });
 });
 
 test('a person routes a worker’s review to the leader or a person, never to a worker', async () => {
@@ -182,7 +182,7 @@ test('a person routes a worker’s review to the leader or a person, never to a 
   expect(await fixture.reviews.routeAs(member('boss'), review.id, 'user')).toMatchObject({
     ...{ route: 'human', routed_to: 'user:ana' },
   });
-  await fixture.pass(60_000);
+  await fixture.advanceClock(60_000);
   expect((await get(review.id)).routed_to).toBe('user:ana');
   expect(await audited('permission_routed')).toEqual([
     { review_id: review.id, to_actor_id: 'boss@team_x' },
@@ -203,7 +203,7 @@ test('exactly one of concurrent answers by leader and people counts, and the oth
   const { answered_by } = await get(review.id);
   expect(lost).toHaveLength(2);
   for (const outcome of lost) expect(outcome).toMatch(new RegExp(`by ${answered_by}$`));
-  await acp.hears('response');
+  await acp.receive('response');
   expect(acp.lines).toHaveLength(4);
 });
 

@@ -5,10 +5,10 @@ import { ScriptedAcp } from '../../testing/scripted-acp.ts';
 import { ended } from '../../testing/scripted-node.ts';
 import {
   addToRun,
+  applyEvent,
   beginRun,
   plainMember,
   runOf,
-  say,
   stepsOfRun,
   untilRun,
 } from '../../testing/team-runs.ts';
@@ -54,7 +54,7 @@ async function nextAcp(...known: string[]): Promise<ScriptedAcp> {
 
 /** Waits for a prompt, and returns its id and text. */
 async function prompted(acp: ScriptedAcp): Promise<{ id: string; text: string }> {
-  const { id, params } = await acp.hears('request', 'session/prompt');
+  const { id, params } = await acp.receive('request', 'session/prompt');
   return { id: id as string, text: (params as { prompt: { text: string }[] }).prompt[0]!.text };
 }
 
@@ -119,7 +119,7 @@ test('a step whose agent dies during the turn requires input, and can be resumed
   const unclear = await untilStep(run_id, 'a', 'input_required');
   expect(unclear).toMatchObject({ error_text: 'outcome unknown', attempt: 1 });
   expect((await runOf(fixture, run_id)).status).toBe('input_required');
-  await say(fixture, run_id, { kind: 'step_command', step_key: 'a', command: { kind: 'resumeStep' } });
+  await applyEvent(fixture, run_id, { kind: 'step_command', step_key: 'a', command: { kind: 'resumeStep' } });
   const again = new ScriptedAcp(fixture, await nextSession(acp.session_id));
   await again.openSession();
   const prompt = await prompted(again);
@@ -161,7 +161,7 @@ test('a step whose prompt is removed requires input, and can be resumed', async 
   await fixture.prompting.remove(ANA, agent_id, waiting!.id);
   const unclear = await untilStep(run_id, 'a', 'input_required');
   expect(unclear).toMatchObject({ error_text: 'its prompt was removed', attempt: 1 });
-  await say(fixture, run_id, { kind: 'step_command', step_key: 'a', command: { kind: 'resumeStep' } });
+  await applyEvent(fixture, run_id, { kind: 'step_command', step_key: 'a', command: { kind: 'resumeStep' } });
   await acp.openSession();
   const prompt = await prompted(acp);
   // It has not received the introduction yet.
@@ -175,8 +175,12 @@ test('completing a step by a command ends its turn, and the agent keeps running'
   const acp = await nextAcp();
   const first = await prompted(acp);
   await untilStep(run_id, 'a', 'running');
-  await say(fixture, run_id, { kind: 'step_command', step_key: 'a', command: { kind: 'completeStep' } });
-  await acp.hears('notification', 'session/cancel');
+  await applyEvent(fixture, run_id, {
+    kind: 'step_command',
+    step_key: 'a',
+    command: { kind: 'completeStep' },
+  });
+  await acp.receive('notification', 'session/cancel');
   endTurn(acp, first.id, 'cancelled');
   endTurn(acp, (await prompted(acp)).id);
   await untilRun(fixture, run_id, 'completed');
@@ -325,7 +329,7 @@ test('restarting a running run stops its agents and starts new ones', async () =
   await prompted(acp);
   await untilStep(run_id, 'a', 'running');
   const before = (await step(run_id, 'a')).agent_id!;
-  await say(fixture, run_id, { kind: 'run_command', command: { kind: 'restartRun' } });
+  await applyEvent(fixture, run_id, { kind: 'run_command', command: { kind: 'restartRun' } });
   await fixture.until(before, 'cancelled');
   const again = await nextAcp(acp.session_id);
   expect((await prompted(again)).text).toContain('You are ann');
@@ -344,7 +348,7 @@ test('a restart keeps nothing from commands or outcomes of the earlier attempt',
     updateStep(tx, findStep(tx, run.num, 'a')!.num, { answer: '"yes"' });
     fixture.publisher.setAttention(tx, run, 'look');
   });
-  await say(fixture, run_id, { kind: 'run_command', command: { kind: 'restartRun' } });
+  await applyEvent(fixture, run_id, { kind: 'run_command', command: { kind: 'restartRun' } });
   expect(await runOf(fixture, run_id)).toMatchObject({ attempt: 2, attention: null, attention_at: null });
   const again = await nextSession(first);
   expect(JSON.parse(fixture.node.launches.get(again)!.step_input!)).not.toHaveProperty('answer');
@@ -362,8 +366,8 @@ test('the outcome of an attempt from before a restart does not affect a new step
   await untilStep(run_id, 'dig', 'running');
   const command = { kind: 'completeStep' } as const;
   // The process of the step keeps running.
-  await say(fixture, run_id, { kind: 'step_command', step_key: 'dig', command, by_own_member: true });
-  await say(fixture, run_id, { kind: 'run_command', command: { kind: 'restartRun' } });
+  await applyEvent(fixture, run_id, { kind: 'step_command', step_key: 'dig', command, by_own_member: true });
+  await applyEvent(fixture, run_id, { kind: 'run_command', command: { kind: 'restartRun' } });
   await addToRun(fixture, run_id, { step_key: 'dig', member_id: 'bob' });
   expect(await step(run_id, 'dig')).toMatchObject({ status: 'ready', attempt: 1 });
   await vi.waitFor(async () => {
@@ -384,9 +388,9 @@ test('a step fails if the ACP connection to its agent fails', async () => {
 test('a run shows that an agent does not answer, until it does', async () => {
   const run_id = await beginRun(fixture, { ...two, steps: [{ step_key: 'a' }] });
   const acp = new ScriptedAcp(fixture, await nextSession());
-  const request = await acp.hears('request', 'initialize');
-  await fixture.pass(limits.acp_silent_ms);
-  const message = 'the agent has not introduced itself: it may not speak ACP';
+  const request = await acp.receive('request', 'initialize');
+  await fixture.advanceClock(limits.acp_silent_ms);
+  const message = 'the agent has not answered: it may not speak ACP';
   expect((await untilAttention(run_id)).attention).toMatch(new RegExp(`^ann@team_.+: ${message}$`));
   acp.send({ kind: 'response', id: request.id, result: { protocolVersion: 1 } });
   await acp.respond('session/new', { result: { sessionId: 'acp-1' } });
@@ -411,8 +415,8 @@ test('a run shows that an agent requires a sign-in until someone signs in', asyn
 test('stopping an agent that does not answer fails its step, and clears the attention of the run', async () => {
   const run_id = await beginRun(fixture, { ...two, steps: [{ step_key: 'a' }] });
   const acp = new ScriptedAcp(fixture, await nextSession());
-  await acp.hears('request', 'initialize');
-  await fixture.pass(limits.acp_silent_ms);
+  await acp.receive('request', 'initialize');
+  await fixture.advanceClock(limits.acp_silent_ms);
   await untilAttention(run_id);
   await fixture.agents.stop(ANA, (await step(run_id, 'a')).agent_id!, 0);
   const run = await untilRun(fixture, run_id, 'failed');

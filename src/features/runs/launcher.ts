@@ -59,6 +59,7 @@ export class Launcher {
     this.#attempts = attempts;
   }
 
+  /** Gives the attempt to its agent. Idempotent: does nothing if the attempt has ended or its agent already has it. */
   async prepare({ payload: { attempt_num } }: Intent<'prepare'>): Promise<void> {
     const { store } = this.#core;
     try {
@@ -67,7 +68,7 @@ export class Launcher {
       await this.#stopBusyAgent(launch);
       const request = buildRequest(launch);
       const assignAgent = (worktree: Worktree | null) =>
-        store.write((tx) => this.#give(tx, attempt_num, request, worktree));
+        store.write((tx) => this.#assign(tx, attempt_num, request, worktree));
       await (launch.agent === null ? this.#createWorktree(launch, request, assignAgent) : assignAgent(null));
     } catch (error) {
       if (!(error instanceof Problem) || isOutOfReach(error) || error.code === problems.draining().code) {
@@ -97,9 +98,9 @@ export class Launcher {
       // It has ended in the meantime.
       if (!(error instanceof Problem) || error.code !== problems.agentNotRunning().code) throw error;
     });
-    const still = await store.read((reader) => isLive(find(reader)));
+    const is_still_live = await store.read((reader) => isLive(find(reader)));
     // This is not a Problem, so the outbox tries again later.
-    if (still) throw new Error(`session ${agent.session_id} has not ended yet`);
+    if (is_still_live) throw new Error(`session ${agent.session_id} has not ended yet`);
   }
 
   /** All agents of a member share one worktree per run. */
@@ -122,7 +123,7 @@ export class Launcher {
     );
   }
 
-  #give(tx: Tx, attempt_num: number, request: CreateAgent, worktree: Worktree | null): void {
+  #assign(tx: Tx, attempt_num: number, request: CreateAgent, worktree: Worktree | null): void {
     const launch = findLaunch(tx, attempt_num);
     if (!launch) return;
     const { attempt, run, member } = launch;
@@ -130,11 +131,11 @@ export class Launcher {
     const acp = memberKind(member) === 'acp';
     if (!acp) assertInputFits(getInput(tx, run, attempt.target));
     const prompt_id = acp ? newId('prm') : null;
-    const fresh = !isLive(row);
+    const needs_session = !isLive(row);
     if (prompt_id !== null) {
       const actor_id = memberActorId(member.member_id, run.team_id);
       const mail = this.#core.extensions.pendingMail(tx, { run_num: run.num, actor_id, prompt_id });
-      const first = fresh || !hasReceivedAttempt(tx, row.session_id!);
+      const first = needs_session || !hasReceivedAttempt(tx, row.session_id!);
       const texts = [buildPrompt(tx, launch, first ? this.#core.extensions.actorHelp() : null), mail].filter(
         (text) => text !== null,
       );
@@ -143,7 +144,7 @@ export class Launcher {
       queuePrompt(tx, row.num, { id: prompt_id, content, created_by, created_at: this.#core.clock.now() });
     }
     updateAttempt(tx, attempt.num, { prompt_id });
-    if (fresh) {
+    if (needs_session) {
       const { session_id } = this.#lifecycle.enqueueStart(tx, row, SERVICE);
       if (!acp) updateAttempt(tx, attempt.num, { session_id });
     } else AcpTransaction.run(this.#core, tx, row.session_id!, sendNext);
@@ -204,8 +205,7 @@ function buildRequest({ attempt: { target }, run, member, team_name }: Launch): 
   });
 }
 
-/** `first`: whether it is the first prompt of the run to this agent process. */
-/** `help`: for an agent's first prompt; null: it has had one. */
+/** `help`: the commands to explain in the first prompt to an agent's session; null for later prompts. */
 function buildPrompt(
   tx: Tx,
   { attempt: { target }, run, spec, member, team_name }: Launch,

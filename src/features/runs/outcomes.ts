@@ -172,7 +172,7 @@ export class Outcomes {
 
   /**
    * Ends the attempts whose prompts the agent will not receive. The agent has not started work on them, so without an error
-   * (`error_text` null) they are given to it again.
+   * (`error_text` null) they are assigned to it again.
    */
   #endPrompts(tx: Tx, agent_id: string, error_text: string | null): void {
     const agent = findAgent(tx, agent_id);

@@ -97,6 +97,7 @@ export class Runs {
     );
   }
 
+  /** The members of the run, with the mail that each has not acknowledged. */
   members(caller: Caller, run_id: string): Promise<RunMembers> {
     return this.#options.store.read((reader) => {
       const { team, run } = requireRun(reader, caller, 'team.read', run_id);
@@ -116,6 +117,7 @@ export class Runs {
     );
   }
 
+  /** Returns the run after the command. Throws like `RunCommands.commandRun`. */
   commandRun(
     caller: Caller,
     { team_id, run_id }: RunPath,
@@ -130,6 +132,7 @@ export class Runs {
     });
   }
 
+  /** Throws like `RunCommands.addStep`. */
   addStep(
     caller: Caller,
     { team_id, run_id }: RunPath,
@@ -145,6 +148,7 @@ export class Runs {
     });
   }
 
+  /** Returns the step after the command. Throws like `RunCommands.commandStep`. */
   commandStep(
     caller: Caller,
     { team_id, run_id, step_key }: RunPath & { step_key: string },

@@ -35,6 +35,7 @@ export interface RoundInput {
   steps: StepReport[];
 }
 
+/** The input of an attempt at a step or round. */
 export function getInput(reader: Reader, run: RunRow, target: AttemptTarget): StepInput | RoundInput {
   return target.kind === 'round'
     ? roundInput(reader, run, target.round)

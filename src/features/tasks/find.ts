@@ -17,6 +17,7 @@ export interface TeamTask {
 /** Finds a task by its own id, or by the id of its thread. */
 export type TaskRef = { team_id: string } & ({ task_id: string } | { conversation_id: string });
 
+/** Throws `team not found`, and `task not found` or `conversation not found`, also for a task of another team. */
 export function requireTask(reader: Reader, caller: Caller, action: Action, ref: TaskRef): TeamTask {
   const team = requireTeam(reader, caller, action, ref.team_id);
   const [task, problem] =

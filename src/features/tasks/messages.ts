@@ -104,7 +104,7 @@ export class Messages {
     const limit = request.limit ?? sharedLimits.page_items_default;
     const paged = request.limit !== undefined || request.cursor !== undefined;
     const last_num = readCursor(request.cursor, 'number')?.[0];
-    const place =
+    const position =
       filter.order === 'newest'
         ? { before_num: last_num ?? Number.POSITIVE_INFINITY }
         : { after_num: last_num };
@@ -117,13 +117,14 @@ export class Messages {
         task_num: task.num,
         words: match_query,
         thread,
-        ...place,
+        ...position,
         limit: paged ? limit + 1 : undefined,
       });
       return page(rows, paged ? limit : rows.length, toMessage, (row) => [row.num]);
     });
   }
 
+  /** Throws `message not found`, also for a malformed id. */
   get(caller: Caller, ref: TaskRef, message_id: string): Promise<Message> {
     return this.#options.store.read((reader) => {
       const { task } = requireTask(reader, caller, 'team.read', ref);
@@ -134,6 +135,7 @@ export class Messages {
     });
   }
 
+  /** The thread of a task. Throws `conversation not found`. */
   conversation(caller: Caller, team_id: string, conversation_id: string): Promise<Conversation> {
     return this.#options.store.read((reader) => {
       const { task } = requireTask(reader, caller, 'team.read', { team_id, conversation_id });

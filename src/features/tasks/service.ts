@@ -81,12 +81,14 @@ export class Tasks {
     });
   }
 
+  /** Throws `task not found` and `team not found`. */
   get(caller: Caller, team_id: string, task_id: string): Promise<Task> {
     return this.#options.store.read((reader) =>
       toTask(requireTask(reader, caller, 'team.read', { team_id, task_id }).task),
     );
   }
 
+  /** Creates the task and its thread. Throws a 400 for an assignee that is not a member of the team. */
   create(caller: Caller, team_id: string, input: CreateTask, idempotency_key: string | null): Promise<Task> {
     const { store, clock, feed, idempotency } = this.#options;
     const [id, conversation_id] = [newId('task'), newId('conv')];

@@ -63,6 +63,7 @@ export class Teams {
     this.#options = options;
   }
 
+  /** Teams that the caller may see, newest first. Without a page request: all of them. */
   list(caller: Caller, request: PageRequest): Promise<Page<Team>> {
     authorize(caller, 'teams.list');
     const limit = request.limit ?? limits.page_items_default;
@@ -83,12 +84,14 @@ export class Teams {
     });
   }
 
+  /** Throws `team not found`, also for a team that the caller may not see. */
   get(caller: Caller, team_id: string): Promise<Team> {
     return this.#options.store.read((reader) =>
       record(reader, requireTeam(reader, caller, 'team.read', team_id)),
     );
   }
 
+  /** Throws a 409 if the name is in use, and a 400 for an unknown user. */
   async create(caller: Caller, input: CreateTeam, idempotency_key: string | null): Promise<Team> {
     authorize(caller, 'teams.create');
     const { store, clock, membership, idempotency } = this.#options;
@@ -146,6 +149,7 @@ export class Teams {
     });
   }
 
+  /** Deletes the team with its runs. Throws a 409 while one of its runs is open. */
   async delete(caller: Caller, team_id: string): Promise<void> {
     const { store, membership, outbox, extensions } = this.#options;
     await store.write((tx) => {

@@ -47,6 +47,7 @@ export class LiveTokens {
     this.#log = deps.log;
   }
 
+  /** Undefined for an unknown token. Also returns expired tokens; so does `byId`. `digest`: SHA-256 of the secret, base64url. */
   async byDigest(digest: string): Promise<LiveToken | undefined> {
     return this.#byDigest.get(digest) ?? (await this.#load({ hash: Buffer.from(digest, 'base64url') }));
   }
@@ -61,6 +62,7 @@ export class LiveTokens {
     return token && { last_used_at: token.last_used_at, idle_expires_at: token.idle_expires_at };
   }
 
+  /** Records a use, in memory at first. `now`: Unix milliseconds. */
   touch(id: string, now: number, ip: string | null): void {
     const token = this.#byId.get(id);
     if (!token) return;
@@ -80,6 +82,7 @@ export class LiveTokens {
     });
   }
 
+  /** Removes the token from the cache. The next request reads it from the database. */
   forget(id: string): void {
     const token = this.#byId.get(id);
     if (!token) return;
@@ -88,6 +91,7 @@ export class LiveTokens {
     this.#used.delete(id);
   }
 
+  /** Writes the times of last use to the database. */
   async flush(): Promise<void> {
     const used = [...this.#used.values()];
     this.#used.clear();

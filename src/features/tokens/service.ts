@@ -192,6 +192,7 @@ export class Tokens {
     updateToken(tx, token_id, { password_at: this.#clock.now() });
   }
 
+  /** Revokes the token that the caller presented. Throws `invalid token` if it has been revoked in the meantime. */
   async logout(caller: Caller): Promise<void> {
     await this.#store.write((tx) => {
       if (this.#end(tx, [caller.token_id]) === 0) throw problems.invalidToken();
@@ -257,6 +258,7 @@ export class Tokens {
     }));
   }
 
+  /** Ends one of the caller's own sign-ins. Throws a 404 for any other token. */
   async endSignIn(caller: Caller, id: string): Promise<void> {
     await this.#store.write((tx) => {
       if (!this.#owns(tx, caller, 'session', id)) throw problems.sessionNotFound();
@@ -266,6 +268,7 @@ export class Tokens {
     });
   }
 
+  /** The caller's API tokens, newest first. */
   listApi(caller: Caller, request: PageRequest): Promise<Page<ApiToken>> {
     return this.#list(caller, 'api', request, shapeApi);
   }
@@ -319,6 +322,7 @@ export class Tokens {
     });
   }
 
+  /** Revokes one of the caller's own API tokens. Throws a 404 for any other token. */
   async deleteApi(caller: Caller, id: string): Promise<void> {
     await this.#store.write((tx) => {
       if (!this.#owns(tx, caller, 'api', id)) throw problems.tokenNotFound();

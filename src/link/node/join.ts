@@ -49,7 +49,7 @@ async function refuseOnError(log: Logger, install: () => Promise<void>): Promise
   try {
     await install();
   } catch (error) {
-    log.warn({ err: error }, 'a certificate of the plane was not installed');
+    log.warn({ err: error }, 'cannot install the certificate from the plane');
     throw new ConnectError('the certificate was not installed', Code.FailedPrecondition);
   }
 }

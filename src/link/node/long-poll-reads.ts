@@ -17,12 +17,12 @@ export interface LongPollRead {
 
 export class LongPollReads<T extends LongPollRead> {
   readonly #sessions = new Map<string, Map<StreamName, T>>();
-  readonly #look: (read: T) => void;
+  readonly #check: (read: T) => void;
   size = 0;
 
-  /** `look` is called with each read that is no longer idle. */
-  constructor(look: (read: T) => void) {
-    this.#look = look;
+  /** `check` is called with each read that is no longer idle. */
+  constructor(check: (read: T) => void) {
+    this.#check = check;
   }
 
   /** Adds a read and ends the one that it replaces for the same stream. */
@@ -37,12 +37,15 @@ export class LongPollReads<T extends LongPollRead> {
     }
   }
 
-  /** A check found nothing: the read becomes idle, unless the stream may have grown meanwhile. */
+  /**
+   * Marks a read as idle after a check found nothing, or checks it again if the stream may have grown in the meantime.
+   */
   rest(read: T): void {
     read.rests = true;
     if (read.again) this.#wake(read);
   }
 
+  /** Removes a read that has ended. */
   delete({ session_id, stream, replaced }: T): void {
     if (replaced) return;
     const streams = this.#sessions.get(session_id)!;
@@ -65,6 +68,6 @@ export class LongPollReads<T extends LongPollRead> {
   #wake(read: T): void {
     if (!read.rests) return;
     read.rests = false;
-    this.#look(read);
+    this.#check(read);
   }
 }

@@ -1,7 +1,7 @@
 /**
- * The node's end of a link. Only one link exists at a time; the latest one wins. It sends the state on disk page by page,
- * and then facts and wakes as they happen. The queue for a slow plane is bounded: when it is full, the link ends, and the
- * next link reads everything from disk again.
+ * The node's end of a link. Only one link exists at a time; the latest one wins. It sends the state on disk page by
+ * page, and then facts and wakes as they happen. The queue for a slow plane is bounded: when it is full, the link ends,
+ * and the next link reads everything from disk again.
  *
  *   hello accepted (`server.ts`) ─▶ snapshot ─▶ facts and wakes
  *                 └────────────────────┴─────────────┴──▶ ended: a later link, an error, a closed connection, or a full queue
@@ -54,6 +54,7 @@ export class PlaneLink implements NodeSink {
     this.#wake.notify();
   }
 
+  /** Ends the link: `responses` throws `reason`, and open calls are rejected. Idempotent; the first reason counts. */
   end(reason: Error = problems.nodeUnreachable()): void {
     this.#over ??= reason;
     for (const { settle } of this.#upcalls.values()) settle(problems.nodeUnreachable());
@@ -62,8 +63,8 @@ export class PlaneLink implements NodeSink {
   }
 
   /**
-   * Sends an actor's call to the plane and returns its answer. Throws a Problem, also if the plane does not answer in time;
-   * a later answer is ignored.
+   * Sends an actor's call to the plane and returns its answer. Throws the plane's Problem, or `node_unreachable` if the
+   * link ends, too many calls are waiting, or no answer arrives within `limits.actor_call_ms`. Ignores a later answer.
    */
   upcall(method: string, params: unknown, token: string): Promise<unknown> {
     if (this.#over || this.#upcalls.size >= limits.link_upcalls_max) {
@@ -74,13 +75,13 @@ export class PlaneLink implements NodeSink {
     const value = { id, method, params: JSON.stringify(params), token };
     const message = create(AttachResponseSchema, { body: { case: 'upcall', value } });
     return new Promise((resolve, reject) => {
-      const patience = setTimeout(() => {
+      const timer = setTimeout(() => {
         // A call that was not sent never gets an answer.
         if (this.#upcalls.get(id)?.message) this.#upcalls.delete(id);
         reject(problems.nodeUnreachable());
       }, limits.actor_call_ms);
       const settle = (outcome: unknown) => {
-        clearTimeout(patience);
+        clearTimeout(timer);
         if (outcome instanceof Problem) reject(outcome);
         else resolve(outcome);
       };
@@ -107,8 +108,8 @@ export class PlaneLink implements NodeSink {
   }
 
   /**
-   * The messages to the plane after the hello: first the snapshot, then facts and wakes, facts first. Throws the error that
-   * ended the link.
+   * The messages to the plane after the hello: first the snapshot, then facts and wakes, facts first. Throws the error
+   * that ended the link.
    */
   async *responses(): AsyncGenerator<AttachResponse> {
     await this.#node.attach(this);

@@ -1,6 +1,6 @@
 /**
- * Long-poll reads on the node. Streams are strings in memory, and the test plays the part of the plane. One test uses a real
- * link.
+ * Long-poll reads on the node. Streams are strings in memory, and the test plays the part of the plane. One test uses a
+ * real link.
  */
 import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, expect, test } from 'vitest';

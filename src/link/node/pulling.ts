@@ -1,7 +1,7 @@
 /**
- * The node's end of the byte connection. It answers reads in chunks, new reads before the rest of long ones, and
- * takes turns between sessions, so that a live line never waits behind a backlog. The bytes in flight are limited to
- * what the link drains in a short time.
+ * The node's end of the byte connection. It answers reads in chunks. New reads come before the rest of long ones, and
+ * sessions take turns, so that a live line never waits behind a backlog. The bytes in flight are limited to what the
+ * link drains in a short time.
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { sleep, Wake } from '../../base/async.ts';
@@ -33,8 +33,8 @@ interface Reading extends LongPollRead {
 export type Grown = (session_id: string) => boolean;
 
 /**
- * Answers the plane's reads until its requests end; throws a ProtocolError if a request is malformed. `watch` receives the
- * function to call when a session may have grown.
+ * Answers the plane's reads until its requests end; throws a ProtocolError if a request is malformed. `watch` receives
+ * the function to call when a session may have grown.
  */
 export async function* servePull(
   node: Pick<Node, 'read'>,
@@ -54,7 +54,7 @@ class Pull {
   /** The rest of long reads. */
   readonly #long: Reading[] = [];
   /** One buffer for all messages: each is encoded before the next one is requested. */
-  readonly #fixture = Buffer.allocUnsafeSlow(limits.pull_message_bytes + limits.pull_piece_bytes);
+  readonly #buffer = Buffer.allocUnsafeSlow(limits.pull_message_bytes + limits.pull_piece_bytes);
   readonly #window = new Window();
   readonly #wake = new Wake();
   readonly #long_poll = new LongPollReads<Reading>((reading) => {
@@ -68,6 +68,7 @@ class Pull {
     this.#node = node;
   }
 
+  /** See `Grown`. */
   grown(session_id: string): boolean {
     return !this.#over && this.#long_poll.wake(session_id);
   }
@@ -90,7 +91,8 @@ class Pull {
       for (const read of reads) {
         const reading = readingOf(read);
         const open = this.#fresh.length + this.#long.length + this.#long_poll.size;
-        if (!reading || open >= limits.pull_reads_max) throw new ProtocolError('not a read');
+        if (!reading || open >= limits.pull_reads_max)
+          throw new ProtocolError('a malformed read, or too many reads');
         this.#fresh.push(reading);
         if (reading.long_poll) this.#long_poll.add(reading);
       }
@@ -134,7 +136,7 @@ class Pull {
       const { id, session_id, stream, from } = reading;
       reading.again = false;
       try {
-        const into = this.#fixture.subarray(bytes, bytes + max);
+        const into = this.#buffer.subarray(bytes, bytes + max);
         const data = (await this.#node.read(session_id, stream, from, max, into)) as Uint8Array<ArrayBuffer>;
         reading.from += data.length;
         reading.left -= data.length;

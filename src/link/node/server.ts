@@ -73,11 +73,13 @@ export interface NodeServer {
   readonly port: number;
   /** Passes an actor's call up to the plane; throws a Problem if no plane is attached. */
   upcall(method: string, params: unknown, token: string): Promise<unknown>;
+  /** Ends the link and all connections. */
   close(): Promise<void>;
 }
 
 const socketKey = createContextKey<Socket | null>(null);
 
+/** Opens the listener. Resolves when it accepts connections; throws an errno error, such as EADDRINUSE. */
 export async function openNodeServer(options: NodeServerOptions): Promise<NodeServer> {
   const handlers = new Handlers(options);
   const adapter = connectNodeAdapter({
@@ -180,7 +182,7 @@ function guard({ authorize, clock, log }: NodeServerOptions): Interceptor {
   };
 }
 
-/** The caller's connection has ended; the link reports that itself. */
+/** Whether the caller has disconnected, which the link itself reports. */
 function isHungUp(error: unknown): boolean {
   const { code = '' } = error as NodeJS.ErrnoException;
   return /^(ERR_STREAM_|ERR_HTTP2_|ECONNRESET|EPIPE)/.test(code);
@@ -264,7 +266,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   };
 
   pull: ServiceImpl<typeof NodeService>['pull'] = (requests, context) => {
-    const plane_link = this.#mustBeLatest(context);
+    const plane_link = this.#requireLatestLink(context);
     return servePull(this.#options.node, requests, (onSpoolGrew) => {
       plane_link.onSpoolGrew = onSpoolGrew;
     });
@@ -273,7 +275,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   // --- commands --------------------------------------------------------------------------------------------------
 
   start: ServiceImpl<typeof NodeService>['start'] = async (request, context) => {
-    this.#mustBeLatest(context);
+    this.#requireLatestLink(context);
     const launch: Launch = {
       session_id: request.sessionId,
       plane_id: request.planeId,
@@ -296,7 +298,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   };
 
   stop: ServiceImpl<typeof NodeService>['stop'] = async ({ sessionId, graceMs, notAfterMs }, context) => {
-    this.#mustBeLatest(context);
+    this.#requireLatestLink(context);
     // The command was delayed in transit or in a queue, and the plane may have withdrawn it.
     if (notAfterMs !== undefined && this.#options.clock.now() > whole(notAfterMs)) throw commandExpired();
     const { cleanup, survivors } = await this.#options.node.stop(sessionId, graceMs);
@@ -304,19 +306,19 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   };
 
   input: ServiceImpl<typeof NodeService>['input'] = async ({ sessionId, offset, data, eof }, context) => {
-    this.#mustBeLatest(context);
+    this.#requireLatestLink(context);
     return { length: BigInt(await this.#options.node.input(sessionId, whole(offset), data, eof)) };
   };
 
   getStepOutput: ServiceImpl<typeof NodeService>['getStepOutput'] = async ({ sessionId, max }, context) => {
-    this.#mustBeLatest(context);
+    this.#requireLatestLink(context);
     const bounded = Math.min(max, sharedLimits.step_output_bytes_max + 1);
     const output = await this.#options.node.stepOutput(sessionId, bounded);
     return withoutNulls({ output: output as Uint8Array<ArrayBuffer> | null });
   };
 
   forget: ServiceImpl<typeof NodeService>['forget'] = async ({ sessionId }, context) => {
-    const plane_link = this.#mustBeLatest(context);
+    const plane_link = this.#requireLatestLink(context);
     await this.#options.node.forget(sessionId);
     // Ends the open long-poll reads of this session.
     plane_link.onSpoolGrew(sessionId);
@@ -324,7 +326,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   };
 
   forgetOwner: ServiceImpl<typeof NodeService>['forgetOwner'] = async ({ ownerId }, context) => {
-    this.#mustBeLatest(context);
+    this.#requireLatestLink(context);
     await this.#options.node.forgetOwner(ownerId);
     return {};
   };
@@ -333,7 +335,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
     { workdir, toMake },
     context,
   ) => {
-    this.#mustBeLatest(context);
+    this.#requireLatestLink(context);
     const { folders } = this.#options.node;
     const found = await folders.resolve(workdir, { to_make: toMake });
     const { path, below_worktree_root, claimed_by } = found;
@@ -341,7 +343,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   };
 
   createWorktree: ServiceImpl<typeof NodeService>['createWorktree'] = async (request, context) => {
-    this.#mustBeLatest(context);
+    this.#requireLatestLink(context);
     const worktree = await this.#options.node.folders.createWorktree({
       agent_id: request.agentId,
       name: request.name,
@@ -360,7 +362,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
     { worktree, force, owner },
     context,
   ) => {
-    this.#mustBeLatest(context);
+    this.#requireLatestLink(context);
     if (!worktree) throw new ConnectError('worktree is required', Code.InvalidArgument);
     const { removed, kept_because } = await this.#options.node.folders.removeWorktree(
       worktreeFromWire(worktree),
@@ -370,7 +372,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   };
 
   getChanges: ServiceImpl<typeof NodeService>['getChanges'] = async ({ workdir, base, owner }, context) => {
-    this.#mustBeLatest(context);
+    this.#requireLatestLink(context);
     const changes = await this.#options.node.folders.changes({ workdir, base: base ?? null, owner });
     const { git, branch, head, files, truncated } = changes;
     return {
@@ -385,13 +387,13 @@ class Handlers implements ServiceImpl<typeof NodeService> {
     { workdir, base, path, owner },
     context,
   ) => {
-    this.#mustBeLatest(context);
+    this.#requireLatestLink(context);
     const change = await this.#options.node.folders.change({ workdir, base: base ?? null, owner }, path);
     return { file: changedFileToWire(change), diff: change.diff, truncated: change.truncated };
   };
 
   async *getPatch({ workdir, base, owner }: GetPatchRequest, context: HandlerContext) {
-    this.#mustBeLatest(context);
+    this.#requireLatestLink(context);
     const patch = await this.#options.node.folders.patch({ workdir, base: base ?? null, owner });
     for (let at = 0; at < patch.length; at += sharedLimits.patch_piece_bytes) {
       yield { data: patch.subarray(at, at + sharedLimits.patch_piece_bytes) as Uint8Array<ArrayBuffer> };
@@ -399,7 +401,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   }
 
   findFiles: ServiceImpl<typeof NodeService>['findFiles'] = async ({ workdir, words, owner }, context) => {
-    this.#mustBeLatest(context);
+    this.#requireLatestLink(context);
     if (words.length > sharedLimits.search_chars_max)
       throw new ConnectError('the search text is too long', Code.InvalidArgument);
     return await this.#options.node.folders.files(workdir, words, { owner });
@@ -428,7 +430,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   };
 
   probe: ServiceImpl<typeof NodeService>['probe'] = async ({ programs }, context) => {
-    this.#mustBeLatest(context);
+    this.#requireLatestLink(context);
     const questions = programs.map(({ program, versionArgv, env, files }) => ({
       program,
       version_argv: versionArgv,
@@ -438,8 +440,11 @@ class Handlers implements ServiceImpl<typeof NodeService> {
     return { findings: (await this.#options.node.probe(questions)).map(findingToWire) };
   };
 
-  /** A command of a link that is not attached comes from a plane that does not know yet that it was replaced. */
-  #mustBeLatest({ requestHeader }: HandlerContext): PlaneLink {
+  /**
+   * Returns the attached link. Throws `not_attached` if there is none, and `stale_link` for a command of another link,
+   * whose plane does not know yet that it was replaced.
+   */
+  #requireLatestLink({ requestHeader }: HandlerContext): PlaneLink {
     const plane_link = this.#plane_link;
     if (!plane_link) throw unreachable();
     if (requestHeader.get(LINK_HEADER) !== showPosition(plane_link.position))

@@ -1,6 +1,7 @@
 /**
- * Limits the bytes in flight to what the link drains in its round trip time and a little more, at its measured rate. With a
- * smaller window, a long link would be idle at times; a larger one only lengthens the queue in front of every live line.
+ * A send window: limits the bytes in flight to the link's bandwidth-delay product and a little more, as measured. With
+ * a smaller window, a link with a long delay would be idle at times; a larger one only lengthens the queue in front of
+ * every live line.
  */
 import { limits } from '../limits.ts';
 
@@ -9,6 +10,7 @@ interface Mark {
   total: number;
   /** Bytes known to have arrived at that time. */
   arrived: number;
+  /** In ms of `performance.now()`. */
   at: number;
 }
 
@@ -28,15 +30,19 @@ export class Window {
     return this.#bytes;
   }
 
-  /** The maximum size of one message. It is small on a new link, so that even a link that keeps breaking makes progress. */
+  /**
+   * The maximum size of one message. It is small on a new link, so that even a link that keeps breaking makes progress.
+   */
   get piece_bytes(): number {
     return Math.min(Math.max(this.#arrived, limits.pull_piece_bytes_min), limits.pull_piece_bytes);
   }
 
+  /** Whether another message may be sent now. */
   isOpen(): boolean {
     return this.#sent - this.#arrived < this.#bytes;
   }
 
+  /** Call it with the size of each message that was sent. */
   sent(bytes: number): void {
     if (bytes === 0) return;
     this.#sent += bytes;

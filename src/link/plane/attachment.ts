@@ -5,8 +5,8 @@
  *   new ── open(): hello sent ─▶ hello accepted ─▶ snapshot read ── follow() ─▶ following
  *     └──────────────┴─────────────────┴────────────────┴────────────────────────┴──▶ ended
  *
- * It ends once: a connection closes, the node does not answer in time, breaks the protocol, or is rejected, or `end()` is
- * called. Nothing leads back; `RemoteNode.attach` creates another attachment.
+ * It ends once: a connection closes, the node does not answer in time, breaks the protocol, or is rejected, or `end()`
+ * is called. Nothing leads back; `RemoteNode.attach` creates another attachment.
  */
 import { create } from '@bufbuild/protobuf';
 import { type Client, createClient } from '@connectrpc/connect';
@@ -113,17 +113,19 @@ export class Attachment {
     return this.#stop.signal;
   }
 
+  /** The time of the last message from the node, in ms of `performance.now()`. */
   get heard_at(): number {
     return Math.max(this.#options.control.heard_at, this.#options.bytes.heard_at);
   }
 
+  /** Ends the link and closes both connections. Idempotent; the first reason counts. */
   end(reason: Error = problems.nodeUnreachable()): void {
     this.#end(reason);
   }
 
   /** Sends hello and reads the snapshot; later messages wait for `follow`. Throws a Problem. */
   async open(): Promise<{ views: SessionView[]; follow(sink: NodeSink): void }> {
-    const patience = setTimeout(() => this.end(), sharedLimits.link_hello_ms);
+    const timer = setTimeout(() => this.end(), sharedLimits.link_hello_ms);
     try {
       const responses = this.commands
         .attach(this.#requests(), { signal: this.#stop.signal })
@@ -133,7 +135,7 @@ export class Attachment {
       let chars = 0;
       let pages = 0;
       for (let last = false; !last; ) {
-        patience.refresh();
+        timer.refresh();
         const page = await next(responses);
         if (page.body.case !== 'snapshot') throw new ProtocolError('the message is not a snapshot');
         last = page.body.value.last;
@@ -163,19 +165,19 @@ export class Attachment {
       // The error that ended the link is more specific than the abort that followed.
       this.end(error as Error);
       const reason = await this.ended;
-      if (reason instanceof ProtocolError) this.#fail(reason);
+      if (reason instanceof ProtocolError) this.#logProtocolError(reason);
       throw toProblem(reason);
     } finally {
-      clearTimeout(patience);
+      clearTimeout(timer);
     }
   }
 
   /** Acknowledges only if that lets the node do something: free space, or drop a fact. */
   committed(session_id: string, offsets: StreamSizes, fact: number): void {
     const last = this.#acknowledged.get(session_id);
-    const news = (stream: StreamName) =>
+    const hasNewBytes = (stream: StreamName) =>
       offsets[stream] - (last?.offsets[stream] ?? 0) >= limits.link_committed_bytes;
-    if (last?.fact === fact && !streamNames.some(news)) return;
+    if (last?.fact === fact && !streamNames.some(hasNewBytes)) return;
     this.#acknowledged.set(session_id, { offsets, fact });
     this.#committed.set(session_id, { offsets, fact });
     this.#wake.notify();
@@ -191,8 +193,8 @@ export class Attachment {
     const { body } = await next(responses);
     if (body.case !== 'hello') throw new ProtocolError('the first message is not a hello');
     const hello: NodeHello = body.value;
-    const words = [hello.instanceId, hello.diskId, hello.speaks?.version ?? ''];
-    if (words.some((word) => word.length > limits.link_word_chars_max))
+    const fields = [hello.instanceId, hello.diskId, hello.speaks?.version ?? ''];
+    if (fields.some((field) => field.length > limits.link_word_chars_max))
       throw new ProtocolError('the hello is too long');
     const { node_id } = this.#options;
     const wrong = versionMismatch(hello.speaks, { us: 'this plane', them: `node ${node_id}` });
@@ -212,16 +214,16 @@ export class Attachment {
       for (;;) {
         const { body } = await next(responses);
         if (body.case === 'wakes') for (const id of body.value.sessionIds) sink.wake(id);
-        else if (body.case === 'fact') sink.fact(this.#runInOrder(factFromWire(body.value)));
+        else if (body.case === 'fact') sink.fact(this.#requireConsecutive(factFromWire(body.value)));
         else if (body.case === 'upcall') this.#call(body.value);
       }
     } catch (error) {
-      if (error instanceof ProtocolError) this.#fail(error);
+      if (error instanceof ProtocolError) this.#logProtocolError(error);
       this.end(error as Error);
     }
   }
 
-  #runInOrder(fact: SessionFact): SessionFact {
+  #requireConsecutive(fact: SessionFact): SessionFact {
     const { session_id, number } = fact;
     const expected = (this.#facts.get(session_id) ?? 0) + 1;
     if (number !== expected)
@@ -234,7 +236,7 @@ export class Attachment {
     return fact;
   }
 
-  #fail(err: ProtocolError): void {
+  #logProtocolError(err: ProtocolError): void {
     this.#options.log.warn({ node_id: this.#options.node_id, err }, 'node breaks the protocol');
   }
 

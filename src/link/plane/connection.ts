@@ -1,6 +1,6 @@
 /**
- * One connection to a node: TLS 1.3 (or no TLS if security is disabled) and one HTTP/2 session over it, with a transport for
- * gRPC calls. It never reconnects; the owner of the connection decides what to do when it ends.
+ * One connection to a node: TLS 1.3 (or no TLS if security is disabled) and one HTTP/2 session over it, with a
+ * transport for gRPC calls. It never reconnects; the owner of the connection decides what to do when it ends.
  */
 import type { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
@@ -85,10 +85,10 @@ async function openSocket(options: ConnectionOptions): Promise<net.Socket> {
       })
     : net.connect({ host, port });
   socket.setNoDelay(true);
-  const patience = AbortSignal.timeout(sharedLimits.link_connect_ms);
+  const timeout = AbortSignal.timeout(sharedLimits.link_connect_ms);
   try {
     await once(socket, secure ? 'secureConnect' : 'connect', {
-      signal: signal ? AbortSignal.any([signal, patience]) : patience,
+      signal: signal ? AbortSignal.any([signal, timeout]) : timeout,
     });
     return socket;
   } catch (error) {
@@ -170,17 +170,19 @@ class Http2Connection implements Connection {
     });
   }
 
-  /** Ends the connection if the peer does not answer in time, even if the kernel still considers the connection open. */
+  /**
+   * Ends the connection if the peer does not answer in time, even if the kernel still considers the connection open.
+   */
   #ping(): void {
     if (this.#session.destroyed) return;
     const give_up = () => this.#session.destroy(problems.nodeUnreachable());
-    const patience = setTimeout(give_up, limits.link_ping_answer_ms);
+    const timer = setTimeout(give_up, limits.link_ping_answer_ms);
     void this.ping().then(
       () => {
-        clearTimeout(patience);
+        clearTimeout(timer);
         this.heard_at = performance.now();
       },
-      () => clearTimeout(patience),
+      () => clearTimeout(timer),
     );
   }
 }

@@ -37,7 +37,7 @@ export class LongPollReads {
   readonly #ended = new Set<string>();
   readonly #wake: (session_id: string) => void;
   /** False for a node that does not support such reads: it answers at once, with nothing. */
-  #understood = true;
+  #supported = true;
 
   constructor(wake: (session_id: string) => void) {
     this.#wake = wake;
@@ -50,7 +50,7 @@ export class LongPollReads {
   /** The message to the node for a stream that was read to its end at `from`; null if no read may be left open. */
   set(id: number, session_id: string, stream: StreamName, from: number): Read | null {
     const streams = this.#sessions.get(session_id) ?? new Map<StreamName, LongPollRead>();
-    if (streams.has(stream) || !this.#understood || this.#ended.has(session_id)) return null;
+    if (streams.has(stream) || !this.#supported || this.#ended.has(session_id)) return null;
     if (this.#reads.size >= limits.long_polls_max) return null;
     const max = limits.long_poll_bytes_max;
     const read = { id, session_id, stream, from, buffered: [], left: max, dropped: false };
@@ -60,7 +60,10 @@ export class LongPollReads {
     return create(ReadSchema, { id, ...range, longPoll: true });
   }
 
-  /** Up to `max` buffered bytes from that offset. If the offset differs, drops the read and returns null. */
+  /**
+   * Up to `max` buffered bytes from offset `from`; null if there is no open read at that offset. Drops a read at
+   * another offset.
+   */
   take(session_id: string, stream: StreamName, from: number, max: number): Buffered | null {
     const read = this.#sessions.get(session_id)?.get(stream);
     if (!read) return null;
@@ -85,14 +88,14 @@ export class LongPollReads {
     if (!read.dropped) {
       // Copied, because a view would keep the whole message in memory.
       if (data.length > 0) read.buffered.push(Buffer.from(data));
-      else if (last) this.#understood = false;
+      else if (last) this.#supported = false;
     }
     if (read.left === 0 && read.buffered.length === 0) this.#drop(read);
     // Even if the bytes are ignored: because of this read, the node may have sent no wake.
     if (data.length > 0) this.#wake(read.session_id);
   }
 
-  /** The reader learns the reason from its next read. */
+  /** Ends a rejected read. The session's reader gets the reason from its next read. */
   refuse(id: number): void {
     const read = this.#reads.get(id)!;
     read.left = 0;
@@ -106,6 +109,7 @@ export class LongPollReads {
     for (const read of this.#sessions.get(session_id)?.values() ?? []) this.#drop(read);
   }
 
+  /** Like `end`, for a session that is never read again. */
   forget(session_id: string): void {
     this.end(session_id);
     this.#ended.delete(session_id);

@@ -56,7 +56,7 @@ async function longPoll(text = ''): Promise<Read> {
   return one();
 }
 
-test('a read at the end leaves a long-poll read open; its bytes wake the reader and are available at once', async () => {
+test('a read at the end opens a long-poll read, whose bytes wake the reader and are available at once', async () => {
   const long_poll = await longPoll('abc');
   expect(long_poll).toMatchObject({ sessionId: 'ses_a', stream: 'stdout', from: 3n, longPoll: true });
   expect(long_poll.max).toBe(limits.long_poll_bytes_max);
@@ -71,7 +71,7 @@ test('a read at the end leaves a long-poll read open; its bytes wake the reader 
   expect(await read(9)).toBe('three');
 });
 
-test('a read that was answered in full leaves none open', async () => {
+test('a read that is answered in full opens no long-poll read', async () => {
   const reading = read(0, 3);
   await chunk((await one()).id, 'abc', true);
   expect(await reading).toBe('abc');
@@ -96,7 +96,7 @@ test.each([undefined, new Uint8Array(limits.long_poll_bytes_max + 100)])(
   },
 );
 
-test('two reads at one offset are both answered, and leave one open', async () => {
+test('two reads at one offset are both answered, and open one long-poll read', async () => {
   const both = [read(0), read(0)];
   const [first, second] = await asked();
   await chunk(first!.id, 'ab', true);

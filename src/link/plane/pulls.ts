@@ -1,7 +1,7 @@
 /**
- * The plane's end of the byte connection. It reads spools: many reads are in progress at a time, and each is answered in
- * chunks. It reports to the node how many bytes have arrived, so that the node never has more in flight than the link drains
- * in a short time.
+ * The plane's end of the byte connection. It reads spools: many reads are in progress at a time, and each is answered
+ * in chunks. It reports to the node how many bytes have arrived, so that the node never has more in flight than the
+ * link drains in a short time.
  */
 import { create } from '@bufbuild/protobuf';
 import { Wake } from '../../base/async.ts';

@@ -1,4 +1,4 @@
-/** How long callers wait for a node that may be unreachable: once, and not at all once that is known. */
+/** How long callers wait for a node that may be unreachable: the first one waits, and later ones fail at once. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { limits } from '../../base/limits.ts';
 import { problems } from '../../core/problem.ts';

@@ -6,18 +6,18 @@
 import { limits } from '../../base/limits.ts';
 import { problems } from '../../core/problem.ts';
 
-interface Question {
+interface Check {
   /** In ms of `performance.now()`. */
   asked_at: number;
   answer: Promise<void>;
-  /** A caller was rejected because of it. */
+  /** A caller was rejected because no answer had arrived in time. */
   overdue: boolean;
 }
 
 export class Reachability {
   readonly #ask: () => Promise<void>;
   readonly #onBack: () => void;
-  #question: Question | null = null;
+  #check: Check | null = null;
 
   /** `ask` resolves when the node has answered, or throws a Problem. `onBack`: an answer arrived after the deadline. */
   constructor(ask: () => Promise<void>, onBack: () => void) {
@@ -27,39 +27,39 @@ export class Reachability {
 
   /** Throws the error of the check, or `node_unreachable` if the answer is overdue. */
   async reach(): Promise<void> {
-    this.#question ??= this.#put();
-    const question = this.#question;
-    const left_ms = question.asked_at + limits.node_answer_ms - performance.now();
+    this.#check ??= this.#startCheck();
+    const check = this.#check;
+    const left_ms = check.asked_at + limits.node_answer_ms - performance.now();
     let timer: NodeJS.Timeout | undefined;
     const overdue = new Promise<never>((_resolve, reject) => {
       const late = () => {
-        question.overdue = true;
+        check.overdue = true;
         reject(problems.nodeUnreachable());
       };
       if (left_ms <= 0) late();
-      // Process messages first that arrived while this process was busy.
+      // First process messages that arrived while this process was busy.
       else timer = setTimeout(() => setImmediate(late), left_ms);
     });
     try {
-      await Promise.race([overdue, question.answer]);
+      await Promise.race([overdue, check.answer]);
     } finally {
       clearTimeout(timer);
     }
   }
 
-  #put(): Question {
+  #startCheck(): Check {
     const answered = () => {
-      this.#question = null;
-      if (question.overdue) this.#onBack();
+      this.#check = null;
+      if (check.overdue) this.#onBack();
     };
     const failed = (error: unknown) => {
-      this.#question = null;
+      this.#check = null;
       throw error;
     };
     const answer = this.#ask().then(answered, failed);
-    const question: Question = { asked_at: performance.now(), overdue: false, answer };
+    const check: Check = { asked_at: performance.now(), overdue: false, answer };
     // There may be no caller left when it fails.
     answer.catch(() => {});
-    return question;
+    return check;
   }
 }

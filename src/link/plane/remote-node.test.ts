@@ -82,7 +82,7 @@ test('a node rejects a stop that was delayed too long, and accepts the next one 
   }
 });
 
-test('with a node that resolves only existing folders, a missing folder is resolved from its parents', async () => {
+test('if the node resolves only existing folders, the plane normalizes the path of a missing one', async () => {
   const folders = {
     resolve: async (path: string, { to_make = false } = {}) => {
       if (path === '/new')

@@ -1,6 +1,6 @@
 /**
  * A node on another machine, as a `Node`. Commands are gRPC calls, bytes come over a separate connection, and facts and
- * wakes come from the attached link. It has at most one link and never creates one by itself; without a link, every
+ * wakes come from the attached link. It has at most one link, which only `attach` opens; without a link, every
  * operation fails as unreachable.
  */
 
@@ -177,7 +177,8 @@ export class RemoteNode implements Node {
       const { length } = await this.#call(({ commands }, options) => commands.input(request, options));
       return whole(length);
     };
-    // Sends small pieces, and only those that are missing, so that the upload completes even over links that keep breaking.
+    // Sends small pieces, and only those that are missing, so that the upload completes even over links that keep
+    // breaking.
     let done = 0;
     if (data.length > limits.link_input_bytes) {
       done = Math.min(Math.max((await send(0, 0, false)) - offset, 0), data.length);
@@ -253,7 +254,9 @@ export class RemoteNode implements Node {
     });
   }
 
-  /** The time on the node's clock (Unix ms) at which a command sent now expires; undefined while that clock is unknown. */
+  /**
+   * The time on the node's clock (Unix ms) at which a command sent now expires; undefined while that clock is unknown.
+   */
   #commandExpiry(): { notAfterMs?: bigint } {
     if (this.#clock === null) return {};
     const { node_ms, read_at } = this.#clock;
@@ -313,10 +316,11 @@ class RemoteFolders implements Folders {
       const { workdir: path, belowWorktreeRoot, claimedBy } = await commands.resolveWorkdir(asked, options);
       return { path: folder(path), belowWorktreeRoot, claimed_by: claimedBy || null };
     }).catch((error: unknown) => {
-      // Nodes that do not support `to_make` report a missing folder. They check links into worktrees once the folder exists.
+      // Nodes that do not support `to_make` report a missing folder. They check links into worktrees once the folder
+      // exists.
       const missing = error instanceof Problem && error.code === problems.workdirMissing().code;
       if (!to_make || !missing) throw error;
-      return { path: plain(workdir), belowWorktreeRoot: false, claimed_by: null };
+      return { path: normalized(workdir), belowWorktreeRoot: false, claimed_by: null };
     });
     const root = this.#root();
     // The node rejects paths below the registry's root.
@@ -329,7 +333,7 @@ class RemoteFolders implements Folders {
     const { agent_id, name, workdir, repo, ref, owner, recorded } = request;
     const root = request.root ?? this.#root();
     // The registry's root may not exist on the node yet, so the node cannot recognize it.
-    if (root !== null && workdir && `${root}/`.startsWith(`${plain(workdir)}/`))
+    if (root !== null && workdir && `${root}/`.startsWith(`${normalized(workdir)}/`))
       throw problems.workdirNotSafe();
     return await this.#call(async ({ commands }, options) => {
       const { worktree } = await commands.createWorktree(
@@ -411,11 +415,12 @@ class RemoteFolders implements Folders {
   }
 }
 
-/** Without `..` and needless slashes. */
-function plain(path: string): string {
+/** Resolves `..` and removes superfluous slashes. */
+function normalized(path: string): string {
   return posix.normalize(path).replace(/(?<=.)\/+$/, '');
 }
 
+/** Throws a ProtocolError for a malformed folder. */
 export function worktreeFromWire({ workdir, repo, branch, base }: WireWorktree): Worktree {
   return { workdir: folder(workdir), repo: repo ?? null, branch: branch ?? null, base: base ?? null };
 }

@@ -1,8 +1,8 @@
 /**
- * The addresses to which the plane may connect. A target is exactly `https://<host>:<port>`, in a single spelling. Its name
- * is resolved again for every connection, and the plane connects to the address that it checked, so the name cannot change
- * in between. Private and loopback addresses are allowed, because nodes use them. Link-local, metadata, multicast and
- * unassigned addresses are rejected.
+ * The addresses to which the plane may connect. A target is exactly `https://<host>:<port>`, in a single spelling. Its
+ * name is resolved again for every connection, and the plane connects to the address that it checked, so the name
+ * cannot change in between. Private and loopback addresses are allowed, because nodes use them. Link-local, metadata,
+ * multicast and unassigned addresses are rejected.
  */
 import { lookup } from 'node:dns/promises';
 import { isIP, isIPv4, isIPv6 } from 'node:net';
@@ -40,7 +40,7 @@ export function isHostName(text: string): boolean {
   );
 }
 
-const reachable: ReadonlySet<string> = new Set([
+const allowed_ranges: ReadonlySet<string> = new Set([
   'unicast',
   'private',
   'loopback',
@@ -49,7 +49,7 @@ const reachable: ReadonlySet<string> = new Set([
   // Overlay networks use such addresses, for example 0200::/7.
   'unassigned',
 ]);
-const open: ReadonlySet<string> = new Set(['unicast']);
+const public_ranges: ReadonlySet<string> = new Set(['unicast']);
 
 /** Metadata services outside the link-local ranges. */
 const metadata = new Set([
@@ -62,12 +62,14 @@ const metadata = new Set([
 
 /** Whether the plane may connect to this address. An IPv4 address embedded in an IPv6 one is checked as IPv4. */
 export function isAllowedAddress(address: string): boolean {
-  return isWithin(address, reachable);
+  return isWithin(address, allowed_ranges);
 }
 
-/** Like `isAllowedAddress`, but accepts only addresses of the public internet. For addresses from users other than root. */
+/**
+ * Like `isAllowedAddress`, but accepts only addresses of the public internet. For addresses from users other than root.
+ */
 export function isPublicAddress(address: string): boolean {
-  return isWithin(address, open);
+  return isWithin(address, public_ranges);
 }
 
 function isWithin(address: string, ranges: ReadonlySet<string>): boolean {
@@ -80,7 +82,9 @@ function isWithin(address: string, ranges: ReadonlySet<string>): boolean {
   return ranges.has(rangeOf(parsed)) && !metadata.has(parsed.toString());
 }
 
-/** The library returns `unicast` for every address outside its ranges. In IPv6, only 2000::/3 is global (RFC 4291, 2.4). */
+/**
+ * The library returns `unicast` for every address outside its ranges. In IPv6, only 2000::/3 is global (RFC 4291, 2.4).
+ */
 function rangeOf(address: ipaddr.IPv4 | ipaddr.IPv6): string {
   const range = address.range();
   if (range !== 'unicast' || address.kind() === 'ipv4') return range;
@@ -90,23 +94,24 @@ function rangeOf(address: ipaddr.IPv4 | ipaddr.IPv6): string {
 }
 
 /**
- * Resolves a host to its allowed addresses, in the resolver's order. Throws `grpc_target address is not allowed` if it has
- * only other addresses, and `failed to connect to remote node` if it has none or the resolver does not answer in time.
+ * Resolves a host to its allowed addresses, in the resolver's order. Throws `grpc_target address is not allowed` if it
+ * has only other addresses, and `failed to connect to remote node` if it has none or the resolver does not answer in
+ * time.
  */
 export async function resolveTarget(host: string): Promise<string[]> {
   const addresses = isIP(host) ? [host] : await resolve(host);
-  const good = addresses.filter(isAllowedAddress);
-  if (good.length > 0) return good;
+  const allowed_addresses = addresses.filter(isAllowedAddress);
+  if (allowed_addresses.length > 0) return allowed_addresses;
   throw addresses.length > 0 ? problems.targetRefused() : problems.nodeUnreachable();
 }
 
 async function resolve(host: string): Promise<string[]> {
   let timer: NodeJS.Timeout | undefined;
-  const patience = new Promise<never>((_resolve, reject) => {
+  const timeout = new Promise<never>((_resolve, reject) => {
     timer = setTimeout(() => reject(problems.nodeUnreachable()), limits.resolve_ms);
   });
   try {
-    const found = await Promise.race([lookup(host, { all: true }), patience]);
+    const found = await Promise.race([lookup(host, { all: true }), timeout]);
     return found.map(({ address }) => address);
   } catch {
     throw problems.nodeUnreachable();
@@ -115,7 +120,10 @@ async function resolve(host: string): Promise<string[]> {
   }
 }
 
-/** The forms of an IPv6 address that the kernel or a router treats as IPv4: mapped, and with the well-known NAT64 prefix. */
+/**
+ * The forms of an IPv6 address that the kernel or a router treats as IPv4: mapped, and with the well-known NAT64
+ * prefix.
+ */
 function innerIpv4(address: ipaddr.IPv6): string | null {
   const bytes = address.toByteArray();
   const nat64 = address.range() === 'rfc6052' && bytes.slice(4, 12).every((byte) => byte === 0);

@@ -577,7 +577,7 @@ export type StartRequest = Message<"svc.node.v1.StartRequest"> & {
   preset?: string | undefined;
 
   /**
-   * The team whose run the agent was made for; its state is apart from that of its owner's other agents.
+   * The team whose run the agent was created for. Its state is separate from that of its owner's other agents.
    *
    * @generated from field: optional string team_id = 14;
    */
@@ -819,7 +819,7 @@ export type ResolveWorkdirRequest = Message<"svc.node.v1.ResolveWorkdirRequest">
   workdir: string;
 
   /**
-   * For a worktree that is to be made there: the folder may be missing, and links may lead to it.
+   * Set before a worktree is created there: the folder may be missing, and links may lead to it.
    *
    * @generated from field: bool to_make = 2;
    */
@@ -843,14 +843,14 @@ export type ResolveWorkdirResponse = Message<"svc.node.v1.ResolveWorkdirResponse
   workdir: string;
 
   /**
-   * The folder in which the node makes worktrees; the plane decides who may use it.
+   * The folder is below one in which the node creates worktrees. The plane decides who may use it.
    *
    * @generated from field: bool below_worktree_root = 2;
    */
   belowWorktreeRoot: boolean;
 
   /**
-   * The agent for which the node made the folder; empty: none.
+   * The agent for which the node created the folder; empty: none.
    *
    * @generated from field: string claimed_by = 3;
    */
@@ -901,14 +901,14 @@ export type CreateWorktreeRequest = Message<"svc.node.v1.CreateWorktreeRequest">
   root?: string | undefined;
 
   /**
-   * Users get turns on a node by themselves, here and below: the id of the agent's owner.
+   * The id of the agent's owner, here and below. A node shares its turns fairly among owners.
    *
    * @generated from field: optional string owner = 7;
    */
   owner?: string | undefined;
 
   /**
-   * The plane's database already says that workdir is this agent's worktree.
+   * The plane's database has already recorded workdir as this agent's worktree.
    *
    * @generated from field: optional bool recorded = 8;
    */

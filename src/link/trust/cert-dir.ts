@@ -28,7 +28,7 @@ const earlierFormat = claims.extend({ shared_secret: z.string().optional() });
 
 export class CertDir {
   readonly path: string;
-  #looking: NodeJS.Timeout | undefined;
+  #timer: NodeJS.Timeout | undefined;
 
   private constructor(path: string) {
     this.path = path;
@@ -53,6 +53,7 @@ export class CertDir {
     }
   }
 
+  /** Replaces a file atomically (mode 0600). */
   async write(file: CertFile, text: string): Promise<void> {
     await writeFileAtomic(join(this.path, file), text);
   }
@@ -94,7 +95,7 @@ export class CertDir {
     return settings;
   }
 
-  /** A value that changes when a file changes. */
+  /** Returns a fingerprint of all files, which changes when one of them changes. */
   async checkForChanges(): Promise<string> {
     const seen = await Promise.all(
       files.map(async (file) => {
@@ -105,14 +106,14 @@ export class CertDir {
     return JSON.stringify(seen);
   }
 
-  /** Calls `look` every few seconds until `close`. */
-  watch(look: () => Promise<void>): void {
-    this.#looking = setInterval(() => void look(), limits.certificate_check_ms);
-    this.#looking.unref();
+  /** Calls `check` every `limits.certificate_check_ms` until `close`. */
+  watch(check: () => Promise<void>): void {
+    this.#timer = setInterval(() => void check(), limits.certificate_check_ms);
+    this.#timer.unref();
   }
 
   close(): void {
-    clearInterval(this.#looking);
+    clearInterval(this.#timer);
   }
 }
 

@@ -99,7 +99,7 @@ test('a node with another id is rejected with both ids, and its token stays vali
   await joinTo(node, plane, { node_id: 'web-2' });
 });
 
-test('a token that another node used meanwhile certifies no node, and the node can still join', async () => {
+test('a token that another node has just used certifies no node, and the node can still join', async () => {
   const node = await openTrustedNode();
   const plane = await testPlaneTrust();
   const late = joinTo(node, plane, { spend: async () => false });
@@ -147,7 +147,7 @@ test('a man in the middle without the token gets nothing from the plane', async 
   }
 });
 
-test('a plane rejects its own side of the proof', async () => {
+test('a plane rejects a node that presents the plane’s side of the proof', async () => {
   // A certificate of the right authority that was not issued for a node.
   const { cert, key } = await leafOf(await joinCa(BOOTSTRAP), {
     uri: 'svc:join:plane',
@@ -176,7 +176,7 @@ async function beginAs(port: number, own: Partial<KeyPair>): Promise<string> {
   }
 }
 
-test('a stranger that uses the join name gets nothing from the node', async () => {
+test('an unknown client that uses the join name gets nothing from the node', async () => {
   const node = await openTrustedNode({ mode: 'tls' });
   const plane = await testPlaneTrust();
   const { cert, key } = plane.identity()!;
@@ -224,7 +224,7 @@ test('the join name serves nothing else, and no other name serves the join', asy
   await expect(begin.catch((error) => Promise.reject(toProblem(error)))).rejects.toThrow('unauthorized');
 });
 
-test('configured secret, issuer and audience take precedence over the plane’s, whose secret is then not stored', async () => {
+test('configured token settings take precedence over the plane’s, whose secret is then not stored', async () => {
   const node = await openTrustedNode({ shared_secret: SECRET, issuer: 'mine', mode: 'tls' });
   const plane = await testPlaneTrust();
   await joinTo(node, plane);

@@ -1,7 +1,8 @@
 /**
  * The plane's side of a join and of a certificate renewal. In a join, both ends prove through TLS that they know the
- * bootstrap token: each presents a fresh certificate signed by an authority that both derive from the token. The token is
- * never sent, nothing can be relayed into another connection, and only the plane can read what the node sends afterwards.
+ * bootstrap token: each presents a fresh certificate signed by an authority that both derive from the token. The token
+ * is never sent, nothing can be relayed into another connection, and only the plane can read what the node sends
+ * afterwards.
  */
 import { createClient, type Transport } from '@connectrpc/connect';
 import type { Clock } from '../../base/clock.ts';
@@ -22,8 +23,8 @@ export interface JoinOptions {
   names: string[];
   bootstrap_token: string;
   /**
-   * Called after the node has proven the token, and before it gets a certificate. Returns false if another node has used the
-   * token.
+   * Called after the node has proven the token, and before it gets a certificate. Returns false if another node has
+   * used the token.
    */
   spend: () => Promise<boolean>;
   trust: PlaneTrust;
@@ -33,9 +34,9 @@ export interface JoinOptions {
 }
 
 /**
- * Certifies a node. Throws Problems: `unauthorized` (the tokens differ, the node has already used this one, or it accepts
- * none), `node_unreachable`, `node_id_mismatch`, `version_skew`, `joining_not_possible` (the operator provides the
- * certificates). A node that reports the wrong id has not used the token.
+ * Certifies a node. Throws Problems: `unauthorized` (the tokens differ, the node has already used this one, or it
+ * accepts none), `node_unreachable`, `node_id_mismatch`, `version_skew`, `joining_not_possible` (the operator provides
+ * the certificates). A node that reports the wrong id has not used the token.
  */
 export async function joinNode(options: JoinOptions): Promise<void> {
   const { node_id, names, trust, signal } = options;
@@ -54,7 +55,7 @@ export async function joinNode(options: JoinOptions): Promise<void> {
       {
         planeId: plane_id,
         ...(await certify(trust, begun.certificateRequest, node_id, names)),
-        ...requireHandedOver(trust),
+        ...tokenSettingsMessage(trust),
       },
       call,
     );
@@ -121,7 +122,7 @@ async function certify(
   return { certificate: await trust.issue(csr, node_id, names), ca };
 }
 
-function requireHandedOver(trust: PlaneTrust): { sharedSecret: string; issuer: string; audience: string } {
+function tokenSettingsMessage(trust: PlaneTrust): { sharedSecret: string; issuer: string; audience: string } {
   const { shared_secret, issuer, audience } = trust.handover();
   return { sharedSecret: shared_secret, issuer, audience };
 }

@@ -33,8 +33,8 @@ export type TrustState = 'alone' | 'joined' | 'operator';
 export interface Trusted {
   state: TrustState;
   /**
-   * PEM. In state `alone`, this is the node's own certificate, so that it trusts no other authority (not even Node's public
-   * ones).
+   * PEM. In state `alone`, this is the node's own certificate, so that it trusts no other authority, not even the
+   * public ones that Node.js trusts by default.
    */
   ca: string;
   cert: string;
@@ -60,7 +60,9 @@ export const TLS_BASE = {
   secureOptions: openssl.SSL_OP_NO_TICKET,
 } as const satisfies TlsOptions;
 
-/** Reads `cert_dir`. Creates the key, and a self-signed certificate in state `alone`. Throws an Error for the operator. */
+/**
+ * Reads `cert_dir`. Creates the key, and a self-signed certificate in state `alone`. Throws an Error for the operator.
+ */
 export async function loadTrust(options: NodeTrustOptions, dir: CertDir): Promise<Trusted> {
   const [ca, cert, old_key, joined, settings] = await Promise.all([
     dir.read('ca.pem'),
@@ -86,12 +88,12 @@ export async function loadTrust(options: NodeTrustOptions, dir: CertDir): Promis
     if (by_join && isSignedBy(new X509Certificate(cert), new X509Certificate(ca))) {
       return trustWith('joined', { ca, cert, key: old_key }, { settings, joined });
     }
-    if (!by_join) return operators(options, { ca, cert, key: old_key }, { settings, joined });
+    if (!by_join) return operatorTrust(options, { ca, cert, key: old_key }, { settings, joined });
   } else if (cert !== null) throw new Error('cert_dir has cert.pem, but no key.pem');
   return standaloneTrust(options, dir, old_key, { settings, joined });
 }
 
-function operators(
+function operatorTrust(
   { mode, log, clock }: NodeTrustOptions,
   { ca, cert, key }: { ca: string | null; cert: string; key: string },
   rest: Pick<Trusted, 'settings' | 'joined'>,
@@ -116,7 +118,9 @@ async function standaloneTrust(
   return trustWith('alone', { ca: cert, cert, key }, rest);
 }
 
-/** The configuration takes precedence over values from a join, and those over the defaults. Null if there is no secret. */
+/**
+ * The configuration takes precedence over values from a join, and those over the defaults. Null if there is no secret.
+ */
 async function settingsOf(options: NodeTrustOptions, dir: CertDir): Promise<TokenSettings | null> {
   const found = await dir.readSecret();
   const shared_secret = options.shared_secret ?? found.shared_secret;

@@ -74,9 +74,9 @@ function clockAt(offset_ms: number): TestClock {
   return clock;
 }
 
-// --- tls --------------------------------------------------------------------------------------------------------------
+// --- tls -------------------------------------------------------------------------------------------------------------
 
-test('in mode tls a token is sufficient and required; every error looks the same, and the log has the reason', async () => {
+test('in mode tls a token is sufficient and required; all errors look alike, and the log has the reason', async () => {
   const node = await operatorsNode({ mode: 'tls' });
   const connection = await dial(node, { ca: node.ca.cert });
   const good = await token();
@@ -120,7 +120,7 @@ test('in mode tls an unknown certificate does not matter, but another node’s i
   expect(node.reasons).toEqual(['the peer’s certificate is not a plane’s']);
 });
 
-// --- mtls -------------------------------------------------------------------------------------------------------------
+// --- mtls ------------------------------------------------------------------------------------------------------------
 
 async function certifiedNode(plane: PlaneTrust, node_id: string): Promise<Identity> {
   const other = await openTrustedNode({ node_id });
@@ -168,7 +168,7 @@ test('in mtls only a currently valid certificate of a plane from the authority i
   expect(await outcome(await dial(node, await leafOf(authority, { uri })), null)).toBe('ok');
 });
 
-// --- who cannot be believed by the plane ------------------------------------------------------------------------------
+// --- nodes that the plane rejects ------------------------------------------------------------------------------------
 
 test('the plane rejects a node with a wrong name, an expired certificate, or another authority', async () => {
   const node = await operatorsNode({ mode: 'tls' });
@@ -233,7 +233,7 @@ test('agents of the machine, without a certificate, can call the actor service a
   const begin = createClient(JoinService, agent.transport).beginJoin({});
   await expect(begin).rejects.toThrow('unauthorized');
 
-  // A peer that shows a certificate is judged by it.
+  // If a peer presents a certificate, only the certificate counts.
   const stranger = await leafOf(await ownAuthority());
   expect(await actorCall(await dial(node, { ...stranger, ca }))).toBe('failed to connect to remote node');
   expect(await actorCall(await dial(node, { ca, cert, key }))).toBe('"ok"');
@@ -259,7 +259,7 @@ test('without an actor service, a peer without a certificate is rejected', async
   expect(await actorCall(agent)).toBe('failed to connect to remote node');
 });
 
-// --- sockets ----------------------------------------------------------------------------------------------------------
+// --- sockets ---------------------------------------------------------------------------------------------------------
 
 test('a TLS session is never resumed, because it would have no certificate', async () => {
   const node = await joined({ mode: 'tls' });
@@ -283,7 +283,7 @@ test('rejects older TLS', async () => {
 
 test('an unauthorized peer is rejected and disconnected before any call', async () => {
   const node = await openTrustedNode();
-  // A stranger who does not verify the node.
+  // An unknown client that does not verify the node.
   const stranger = connectHttp2(`https://127.0.0.1:${node.port}`, { rejectUnauthorized: false });
   stranger.on('error', () => {});
   const code = new Promise((resolve) => stranger.once('goaway', resolve));
@@ -323,7 +323,7 @@ test('rejected peers cannot fill the log', async () => {
   expect(lines.filter((line) => line.includes('a peer was rejected'))).toHaveLength(1);
 });
 
-// --- files ------------------------------------------------------------------------------------------------------------
+// --- files -----------------------------------------------------------------------------------------------------------
 
 test('changed certificates of the operator take effect without a restart, for every name', async () => {
   const node = await operatorsNode({ mode: 'tls' });

@@ -57,16 +57,16 @@ export interface JoinHandover extends TokenSettings {
   ca: string;
 }
 
-/** The peer's certificate, as far as its socket shows one. */
-interface Shown {
+/** What a socket shows about its peer. */
+interface PeerInfo {
   reused: boolean;
   joining: boolean;
-  /** Null if there is none that its context verified. */
+  /** Null unless the socket's TLS context has verified it. */
   certificate: X509Certificate | null;
   /** The peer showed no certificate. */
   anonymous: boolean;
   /** The peer is on the same machine. */
-  near: boolean;
+  is_local: boolean;
   uris: string[];
 }
 
@@ -79,10 +79,10 @@ export class NodeTrust {
   readonly #sessions = new Map<ServerHttp2Session, string>();
   /** Number of open connections of actors. */
   #actors = 0;
-  readonly #shown = new WeakMap<TLSSocket, Shown>();
+  readonly #peer_infos = new WeakMap<TLSSocket, PeerInfo>();
   #trusted!: Trusted;
   #join: { ca: X509Certificate; context: SecureContext; until_ms: number } | null = null;
-  #looked = '';
+  #fingerprint = '';
   #onChange = () => {};
   #changing: Promise<unknown> = Promise.resolve();
   readonly #refusals: RareWarning;
@@ -106,7 +106,7 @@ export class NodeTrust {
     const dir = await CertDir.open(options.cert_dir);
     const trust = new NodeTrust(options, dir);
     trust.#trusted = await loadTrust(options, dir);
-    trust.#looked = await dir.checkForChanges();
+    trust.#fingerprint = await dir.checkForChanges();
     dir.watch(() => trust.refresh());
     return trust;
   }
@@ -155,8 +155,8 @@ export class NodeTrust {
       cert,
       key,
       requestCert: true,
-      // `serve` decides which connections may stay, because the mode and the trusted planes can change while the
-      // server runs.
+      // `serve` decides which connections to keep, because the mode and the trusted planes can change while the server
+      // runs.
       rejectUnauthorized: false,
       SNICallback: (name, answer) => {
         this.#contextFor(name).then(
@@ -178,18 +178,18 @@ export class NodeTrust {
       const socket = session.socket as TLSSocket;
       const peer = this.peerOf(socket);
       if (peer === 'nobody') {
-        this.#refusals.warn(this.#whyNobody(socket), { from: socket.remoteAddress });
+        this.#refusals.warn(this.#rejectionReason(socket), { from: socket.remoteAddress });
         session.on('error', () => {});
         session.destroy(new Error('unauthorized'), http2.NGHTTP2_INADEQUATE_SECURITY);
       } else if (peer === 'plane') {
         this.#sessions.set(session, this.#trusted.ca);
         session.on('close', () => this.#sessions.delete(session));
-      } else if (peer === 'actor') this.#boundActor(session);
+      } else if (peer === 'actor') this.#limitActor(session);
     });
   }
 
   /** Unauthenticated programs of this machine may connect, so their connections and concurrent calls are limited. */
-  #boundActor(session: ServerHttp2Session): void {
+  #limitActor(session: ServerHttp2Session): void {
     if (this.#actors >= sharedLimits.actor_connections_max) {
       session.destroy(undefined, http2.NGHTTP2_ENHANCE_YOUR_CALM);
       return;
@@ -215,7 +215,7 @@ export class NodeTrust {
    * has the reason.
    */
   async authorize(call: { socket: Socket; authorization: string | null; service: string }): Promise<void> {
-    const why = await this.#whyNot(call.socket as TLSSocket, call.authorization, call.service);
+    const why = await this.#unauthorizedReason(call.socket as TLSSocket, call.authorization, call.service);
     if (why === null) return;
     this.#refusals.warn(why, { from: call.socket.remoteAddress });
     throw new ConnectError('unauthorized', Code.Unauthenticated);
@@ -223,7 +223,7 @@ export class NodeTrust {
 
   /** PKCS #10 (PEM) for the node's key, which joins and renewals do not change. */
   csr(): Promise<string> {
-    if (this.state === 'operator') throw new Error('the certificates here are the operator’s');
+    if (this.state === 'operator') throw new Error('the operator provides the certificates of this node');
     return makeCsr(this.#trusted.key, `svc node ${this.node_id}`);
   }
 
@@ -264,7 +264,7 @@ export class NodeTrust {
    */
   renew(renewed: { certificate: string; ca: string }): Promise<void> {
     return this.#change(async () => {
-      if (this.state !== 'joined') throw new Error('only a certificate of a join is renewed');
+      if (this.state !== 'joined') throw new Error('only a joined node can renew its certificate');
       if (renewed.ca !== this.#trusted.ca) throw new Error('a new authority requires a new join');
       this.#checkCertificate(renewed.certificate, renewed.ca);
       await this.#dir.write('cert.pem', renewed.certificate);
@@ -276,9 +276,9 @@ export class NodeTrust {
   /** Applies changed files. Never throws. */
   refresh(): Promise<void> {
     return this.#change(async () => {
-      const looked = await this.#dir.checkForChanges();
-      if (looked === this.#looked) return;
-      this.#looked = looked;
+      const fingerprint = await this.#dir.checkForChanges();
+      if (fingerprint === this.#fingerprint) return;
+      this.#fingerprint = fingerprint;
       try {
         await this.#reload();
         this.#options.log.info({ cert_dir: this.#dir.path }, 'certificates reloaded');
@@ -296,12 +296,12 @@ export class NodeTrust {
     this.#dir.close();
   }
 
-  // --- who is who -----------------------------------------------------------------------------------------------------
+  // --- peers ---------------------------------------------------------------------------------------------------------
 
   #peerOf(socket: TLSSocket): Peer {
     const { mode } = this;
     if (mode === 'disabled') return 'plane';
-    const { reused, joining, certificate, anonymous, near, uris } = this.#shownBy(socket);
+    const { reused, joining, certificate, anonymous, is_local, uris } = this.#peerInfo(socket);
     if (reused) return 'nobody';
     if (joining) {
       const proven =
@@ -313,29 +313,29 @@ export class NodeTrust {
       return proven ? 'join' : 'nobody';
     }
     if (certificate === null && mode === 'tls') return 'plane';
-    if (certificate === null) return this.#options.actors && anonymous && near ? 'actor' : 'nobody';
+    if (certificate === null) return this.#options.actors && anonymous && is_local ? 'actor' : 'nobody';
     return uris.every((uri) => uri.startsWith('svc:plane:')) ? 'plane' : 'nobody';
   }
 
   /** Read once per connection: TLS 1.3 has no renegotiation, and reading takes a millisecond. */
-  #shownBy(socket: TLSSocket): Shown {
-    const known = this.#shown.get(socket);
+  #peerInfo(socket: TLSSocket): PeerInfo {
+    const known = this.#peer_infos.get(socket);
     if (known) return known;
     const certificate = (socket.authorized && socket.getPeerX509Certificate()) || null;
-    const shown = {
+    const info = {
       reused: socket.isSessionReused(),
       joining: socket.servername === JOIN_NAME,
       certificate,
       anonymous: socket.getPeerX509Certificate() === undefined,
-      near: isOfThisMachine(socket),
+      is_local: isLocal(socket),
       uris: certificate ? svcUris(certificate.raw) : [],
     };
-    this.#shown.set(socket, shown);
-    return shown;
+    this.#peer_infos.set(socket, info);
+    return info;
   }
 
-  /** For the log. */
-  #whyNobody(socket: TLSSocket): string {
+  /** Why a peer is `nobody`, for the log. */
+  #rejectionReason(socket: TLSSocket): string {
     if (!socket.encrypted) return 'the connection does not use TLS';
     if (socket.servername === JOIN_NAME)
       return 'the peer did not prove the bootstrap token, or the token is already used';
@@ -344,12 +344,17 @@ export class NodeTrust {
     return `the peer’s certificate is invalid: ${String(socket.authorizationError)}`;
   }
 
-  async #whyNot(socket: TLSSocket, authorization: string | null, service: string): Promise<string | null> {
+  /** Why a call is not allowed, for the log; null if it is allowed. */
+  async #unauthorizedReason(
+    socket: TLSSocket,
+    authorization: string | null,
+    service: string,
+  ): Promise<string | null> {
     const { mode } = this;
     const peer = this.peerOf(socket);
-    if (service === JoinService.typeName) return peer === 'join' ? null : this.#whyNobody(socket);
+    if (service === JoinService.typeName) return peer === 'join' ? null : this.#rejectionReason(socket);
     if (service === ActorService.typeName) {
-      return peer === 'plane' || peer === 'actor' ? null : this.#whyNobody(socket);
+      return peer === 'plane' || peer === 'actor' ? null : this.#rejectionReason(socket);
     }
     if (peer !== 'plane') return 'the connection is not from a plane';
     if (authorization === null) return mode === 'mtls' ? null : 'the call has no token';
@@ -365,7 +370,7 @@ export class NodeTrust {
     }
   }
 
-  // --- contexts -------------------------------------------------------------------------------------------------------
+  // --- contexts ------------------------------------------------------------------------------------------------------
 
   async #contextFor(name: string): Promise<SecureContext> {
     if (name !== JOIN_NAME || !this.joinable) return this.#trusted.context;
@@ -386,7 +391,7 @@ export class NodeTrust {
     return this.#join.context;
   }
 
-  // --- files ----------------------------------------------------------------------------------------------------------
+  // --- files ---------------------------------------------------------------------------------------------------------
 
   #change<T>(task: () => Promise<T>): Promise<T> {
     const result = this.#changing.then(task);
@@ -396,7 +401,7 @@ export class NodeTrust {
 
   async #reload(): Promise<void> {
     this.#trusted = await loadTrust(this.#options, this.#dir);
-    this.#looked = await this.#dir.checkForChanges();
+    this.#fingerprint = await this.#dir.checkForChanges();
     const { ca, cert, key } = this.#trusted;
     for (const server of this.#servers) server.setSecureContext({ ...TLS_BASE, ca, cert, key });
     for (const [session, its_ca] of this.#sessions) if (its_ca !== ca) session.destroy();
@@ -419,6 +424,6 @@ export class NodeTrust {
   }
 }
 
-function isOfThisMachine({ remoteAddress = '', localAddress }: TLSSocket): boolean {
+function isLocal({ remoteAddress = '', localAddress }: TLSSocket): boolean {
   return isLoopback(remoteAddress.replace(/^::ffff:/, '')) || remoteAddress === localAddress;
 }

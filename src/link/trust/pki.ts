@@ -65,8 +65,8 @@ export async function makeKey(): Promise<string> {
 }
 
 /**
- * Creates an authority for `key`. The same key always results in the same name, so certificates that it signed earlier stay
- * valid.
+ * Creates an authority for `key`. The same key always results in the same name, so certificates that it signed earlier
+ * stay valid.
  */
 export async function makeCa(key: string, now_ms: number): Promise<string> {
   const spki = createPublicKey(key).export({ type: 'spki', format: 'der' });
@@ -82,10 +82,10 @@ export function makeSelfSigned(key: string, title: string, now_ms: number): Prom
 }
 
 /**
- * Derives the authority of a join: HKDF-SHA-256 over the token with a fixed info text and no salt. Both ends must derive the
- * same key from the same token without communication, and nothing else is derived from the token. Anyone who sees a
- * certificate signed by this authority can test guesses of the token, so a token must be impossible to guess (at least 16
- * characters).
+ * Derives the authority of a join: HKDF-SHA-256 over the token with a fixed info text and no salt. Both ends must
+ * derive the same key from the same token without communication, and nothing else is derived from the token. Anyone who
+ * sees a certificate signed by this authority can test guesses of the token, so a token must be impossible to guess (at
+ * least 16 characters).
  */
 export async function joinCa(bootstrap_token: string): Promise<KeyPair> {
   const seed = Buffer.from(hkdfSync('sha256', bootstrap_token, '', 'svc join authority v1', 32));
@@ -99,7 +99,9 @@ export async function joinCa(bootstrap_token: string): Promise<KeyPair> {
   return { cert, key: key.export({ type: 'pkcs8', format: 'pem' }) as string };
 }
 
-/** A fresh key and certificate for one side of a join. The short validity is not a safeguard; the token is the proof. */
+/**
+ * A fresh key and certificate for one side of a join. The short validity is not a safeguard; the token is the proof.
+ */
 export async function makeJoinLeaf(ca: KeyPair, side: 'plane' | 'node', now_ms: number): Promise<KeyPair> {
   const key = await makeKey();
   const cert = await makeLeaf(ca, key, {
@@ -118,7 +120,10 @@ export function makeLeaf(ca: KeyPair, key: string, content: LeafContent): Promis
   return sign(ca, ecKeys(key).publicKey, content);
 }
 
-/** A certificate request (PKCS #10, PEM). It requests no names, because the issuer decides what the certificate contains. */
+/**
+ * A certificate request (PKCS #10, PEM). It requests no names, because the issuer decides what the certificate
+ * contains.
+ */
 export async function makeCsr(key: string, title: string): Promise<string> {
   const request = await x509.Pkcs10CertificateRequestGenerator.create({
     name: [{ CN: [title] }],
@@ -129,7 +134,8 @@ export async function makeCsr(key: string, title: string): Promise<string> {
 }
 
 /**
- * Issues a certificate for the key of a request, and ignores every name in the request. Throws if the request is invalid.
+ * Issues a certificate for the key of a request, and ignores every name in the request. Throws if the request is
+ * invalid.
  */
 export async function issue(ca: KeyPair, csr: string, content: LeafContent): Promise<string> {
   return sign(ca, await keyOfRequest(csr), content);

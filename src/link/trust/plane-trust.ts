@@ -57,7 +57,7 @@ export class PlaneTrust {
   readonly #options: PlaneTrustOptions;
   readonly #dir: CertDir;
   #trusted!: Trusted;
-  #looked = '';
+  #fingerprint = '';
   #onChange = () => {};
   #refreshing: Promise<void> = Promise.resolve();
 
@@ -74,7 +74,7 @@ export class PlaneTrust {
     const dir = await CertDir.open(options.cert_dir);
     const trust = new PlaneTrust(options, dir);
     trust.#trusted = await trust.#load({ first: true });
-    trust.#looked = await dir.checkForChanges();
+    trust.#fingerprint = await dir.checkForChanges();
     dir.watch(() => trust.refresh());
     return trust;
   }
@@ -97,7 +97,10 @@ export class PlaneTrust {
     return this.#trusted.identity;
   }
 
-  /** Whether a certificate is for the plane's own key. A node's never is, whoever signed it. */
+  /**
+   * Whether a certificate is for the plane's own key. The certificate of a node never is, even if the same authority
+   * signed it.
+   */
   isOwnKey({ publicKey }: X509Certificate): boolean {
     const { identity } = this.#trusted;
     return identity !== null && new X509Certificate(identity.cert).publicKey.equals(publicKey);
@@ -108,6 +111,7 @@ export class PlaneTrust {
     return mintToken(this.handover(), this.#options.plane_id, this.#options.clock);
   }
 
+  /** The token settings that a node receives when it joins. */
   handover(): TokenSettings {
     const { issuer, audience } = this.#options;
     return { shared_secret: this.#trusted.shared_secret, issuer, audience };
@@ -149,13 +153,13 @@ export class PlaneTrust {
   async #refresh(): Promise<void> {
     const { clock, log } = this.#options;
     const { identity, authority } = this.#trusted;
-    const looked = await this.#dir.checkForChanges();
+    const fingerprint = await this.#dir.checkForChanges();
     const due = identity !== null && authority !== null && isRenewalDue(identity.cert, clock.now());
-    if (looked === this.#looked && !due) return;
-    this.#looked = looked;
+    if (fingerprint === this.#fingerprint && !due) return;
+    this.#fingerprint = fingerprint;
     try {
       this.#trusted = await this.#load({ first: false });
-      this.#looked = await this.#dir.checkForChanges();
+      this.#fingerprint = await this.#dir.checkForChanges();
       log.info({ cert_dir: this.#dir.path, origin: this.origin }, 'certificates reloaded');
       this.#onChange();
     } catch (error) {
@@ -187,7 +191,7 @@ export class PlaneTrust {
       );
     }
     const authority = await this.#authority(ca_key, ca);
-    const identity = await this.#own(authority, cert, key);
+    const identity = await this.#ownIdentity(authority, cert, key);
     return { identity, authority, shared_secret };
   }
 
@@ -202,11 +206,11 @@ export class PlaneTrust {
     return { cert, key };
   }
 
-  async #own(authority: KeyPair, old_cert: string | null, old_key: string | null): Promise<Identity> {
+  async #ownIdentity(authority: KeyPair, old_cert: string | null, old_key: string | null): Promise<Identity> {
     const key = old_key ?? (await makeKey());
     if (old_key === null) await this.#dir.write('key.pem', key);
     else checkOwnKey(key, 'key.pem');
-    if (old_cert !== null && this.#isGood(old_cert, key, authority)) {
+    if (old_cert !== null && this.#isUsable(old_cert, key, authority)) {
       return { ca: authority.cert, cert: old_cert, key };
     }
     const { plane_id, clock } = this.#options;
@@ -222,7 +226,7 @@ export class PlaneTrust {
     return { ca: authority.cert, cert, key };
   }
 
-  #isGood(cert: string, key: string, authority: KeyPair): boolean {
+  #isUsable(cert: string, key: string, authority: KeyPair): boolean {
     const leaf = new X509Certificate(cert);
     return (
       leaf.checkPrivateKey(createPrivateKey(key)) &&
@@ -243,9 +247,9 @@ export class PlaneTrust {
     if (shared_secret !== undefined) return shared_secret;
     if (!first) throw new Error('auth_secret.txt is missing');
     const { issuer, audience } = this.#options;
-    const made = newSecret();
-    await this.#dir.writeSecret({ shared_secret: made, issuer, audience });
-    return made;
+    const secret = newSecret();
+    await this.#dir.writeSecret({ shared_secret: secret, issuer, audience });
+    return secret;
   }
 }
 

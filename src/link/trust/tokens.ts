@@ -20,7 +20,9 @@ const types = { link: 'svc-internal+jwt', actor: 'svc-actor+jwt' } as const;
 type TokenKind = keyof typeof types;
 const ALGORITHM = 'HS256';
 
-/** `subject`: the id of a plane or an actor. It is empty for an unnamed caller, which `claims.session_id` may identify. */
+/**
+ * `subject`: the id of a plane or an actor. It is empty for an unnamed caller, which `claims.session_id` may identify.
+ */
 export function mintToken(
   settings: TokenSettings,
   subject: string,
@@ -74,7 +76,8 @@ export class TokenVerifier {
   }
 
   #once(jti: unknown): void {
-    if (typeof jti !== 'string' || jti.length > 64) throw new Error('the id of the token is no short text');
+    if (typeof jti !== 'string' || jti.length > 64)
+      throw new Error('the id of the token is missing or too long');
     const now_ms = this.#clock.now();
     for (const [old, forget_ms] of this.#seen) {
       if (forget_ms > now_ms) break;
@@ -83,9 +86,9 @@ export class TokenVerifier {
     if (this.#seen.has(jti)) throw new Error('the token was used before');
     if (this.#seen.size >= limits.link_tokens_seen_max)
       throw new Error('too many tokens in too short a time');
-    // From the start of its leeway to the end.
-    const life_s = limits.link_token_s + 2 * limits.link_token_leeway_s;
-    this.#seen.set(jti, now_ms + life_s * 1000 + 1000);
+    // A token is valid for its lifetime, plus the leeway before and after.
+    const valid_s = limits.link_token_s + 2 * limits.link_token_leeway_s;
+    this.#seen.set(jti, now_ms + valid_s * 1000 + 1000);
   }
 }
 

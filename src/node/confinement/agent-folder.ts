@@ -1,8 +1,9 @@
 /**
- * The service's folders in which agents find files. Agents that run as another user cannot enter the data directory. Their
- * folders are below `/run` (or systemd's `RUNTIME_DIRECTORY`); other users can enter these folders but not list them, and
- * each agent's files belong to the agents' user alone. Files that must survive a reboot are beside the data directory, or in
- * `/var/lib` if the agents' user cannot reach that location or other users could change the path to it.
+ * The service's folders in which agents find files. Agents that run as another user cannot enter the data directory.
+ * Their folders are below `/run` (or systemd's `RUNTIME_DIRECTORY`); other users can enter these folders but not list
+ * them, and each agent's files belong to the agents' user alone. Files that must survive a reboot are beside the data
+ * directory, or in `/var/lib` if the agents' user cannot reach that location or other users could change the path to
+ * it.
  */
 import { createHash } from 'node:crypto';
 import { chmod, chown, lstat, mkdir, readdir, stat } from 'node:fs/promises';
@@ -26,7 +27,7 @@ const STATE_BASE = '/var/lib';
 export async function openAgentFolder(kind: Kind, options: AgentFolderOptions): Promise<string> {
   const dir = await agentFolder(kind, options);
   if (options.run_as === null) await makePrivateFolder(dir);
-  else await makePassage(dir);
+  else await makeTraversableFolder(dir);
   return dir;
 }
 
@@ -37,7 +38,7 @@ export async function agentFolder(
 ): Promise<string> {
   if (run_as === null) return join(data_dir, kind);
   const real = await realOf(data_dir);
-  const base = kind === 'state' ? await lastingBase(dirname(real)) : runtimeBase(env);
+  const base = kind === 'state' ? await persistentBase(dirname(real)) : runtimeBase(env);
   return join(base, nameOf(kind, real));
 }
 
@@ -49,9 +50,9 @@ export async function stateFolders(data_dir: string): Promise<string[]> {
 }
 
 /**
- * The existing state folders of all data directories. A folder's name depends on the path of the data directory, so folders
- * with other names belong to another service, or to this one before its data directory was moved. Links and folders of other
- * users are skipped.
+ * The existing state folders of all data directories. A folder's name depends on the path of the data directory, so
+ * folders with other names belong to another service, or to this one before its data directory was moved. Links and
+ * folders of other users are skipped.
  */
 export async function everyStateFolder(data_dir: string): Promise<string[]> {
   const bases = stateBases(await realOf(data_dir));
@@ -70,8 +71,8 @@ export async function everyStateFolder(data_dir: string): Promise<string[]> {
 }
 
 /**
- * The existing folders outside the data directory that contain tokens and step data: those of this service and of others
- * that use the same location.
+ * The existing folders outside the data directory that contain tokens and step data: those of this service and of
+ * others that use the same location.
  */
 export async function everySessionFolder(env: AgentFolderOptions['env']): Promise<string[]> {
   const base = runtimeBase(env);
@@ -98,8 +99,8 @@ function nameOf(kind: Kind, real: string): string {
 }
 
 /**
- * Creates a folder that belongs to the agents' user below one that `openAgentFolder` returned, and returns its path. The
- * folders in between belong to the service. `path` is relative. Idempotent.
+ * Creates a folder that belongs to the agents' user below one that `openAgentFolder` returned, and returns its path.
+ * The folders in between belong to the service. `path` is relative. Idempotent.
  */
 export async function makeAgentFolder(base: string, path: string, run_as: RunAs | null): Promise<string> {
   const dir = join(base, path);
@@ -108,7 +109,7 @@ export async function makeAgentFolder(base: string, path: string, run_as: RunAs 
     return dir;
   }
   const segments = path.split('/');
-  for (let n = 1; n < segments.length; n++) await makePassage(join(base, ...segments.slice(0, n)));
+  for (let n = 1; n < segments.length; n++) await makeTraversableFolder(join(base, ...segments.slice(0, n)));
   await mkdir(dir, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw error;
   });
@@ -118,7 +119,7 @@ export async function makeAgentFolder(base: string, path: string, run_as: RunAs 
 }
 
 /** Returns `folder` if other users can reach folders in it and only root can replace them; otherwise `STATE_BASE`. */
-async function lastingBase(folder: string): Promise<string> {
+async function persistentBase(folder: string): Promise<string> {
   for (let path = folder; ; path = dirname(path)) {
     const found = await stat(path).catch(() => null);
     if (!found) continue;
@@ -131,7 +132,7 @@ async function lastingBase(folder: string): Promise<string> {
 }
 
 /** Creates a folder of the service that other users can pass through, but cannot list or write to. */
-async function makePassage(dir: string): Promise<void> {
+async function makeTraversableFolder(dir: string): Promise<void> {
   const refuse = (why: string) =>
     new Error(`agents.run_as needs a folder through which agents reach their files: ${dir} ${why}`);
   await mkdir(dir, { mode: 0o711 }).catch((error: NodeJS.ErrnoException) => {

@@ -1,6 +1,6 @@
 /**
- * The directories in which an agent's program keeps its settings and conversations. Each user of the service has separate
- * ones; `owner-state.ts` names them.
+ * The directories in which an agent's program keeps its settings and conversations. Each user of the service has
+ * separate ones; `owner-state.ts` names them.
  */
 import { randomBytes } from 'node:crypto';
 import { lstat, open, readFile, realpath, rename, stat } from 'node:fs/promises';
@@ -28,10 +28,10 @@ export interface AgentIdentity {
 }
 
 /**
- * Creates the private directories of an agent and returns their mounts. Each user has separate directories; otherwise, one
- * user's agents would run what another user's agents write there. A team's agents do not use the directories of their user,
- * because other people may have decided what they run. The agent gets a copy of the credentials in the home directory.
- * Directories that the operator makes writable for all agents stay shared.
+ * Creates the private directories of an agent and returns their mounts. Each user has separate directories; otherwise,
+ * one user's agents would run what another user's agents write there. A team's agents do not use the directories of
+ * their user, because other people may have decided what they run. The agent gets a copy of the credentials in the home
+ * directory. Directories that the operator makes writable for all agents stay shared.
  */
 export async function stateMounts(
   options: SandboxOptions,
@@ -40,11 +40,11 @@ export async function stateMounts(
   const { run_as } = options;
   const preset = id === null ? undefined : findPreset(id);
   const home = await realpath(homeOf(options) ?? '').catch(() => null);
-  const kept = ownerState(run_as, owner_id, team_id);
-  if (!preset || home === null || NO_HOMES.includes(home) || kept === null) return [];
+  const state_path = ownerState(run_as, owner_id, team_id);
+  if (!preset || home === null || NO_HOMES.includes(home) || state_path === null) return [];
   const base = await openAgentFolder('state', options);
   const shared = await realRoots(options.writable());
-  const own = join(kept, preset.id);
+  const own = join(state_path, preset.id);
   const mounts: Mount[] = [];
   for (const name of preset.state_dirs) {
     if (shared.some((root) => isInside(root, join(home, name)))) continue;
@@ -58,24 +58,24 @@ export async function stateMounts(
 }
 
 /**
- * Copies the credentials from the home directory if the agent has none, or older ones. It is a copy because the agent can write
- * to the folder, and a mount there would follow any link. A home directory of the agents' user is read with that user's
- * rights.
+ * Copies the credentials from the home directory if the agent has none, or older ones. It is a copy because the agent
+ * can write to the folder, and a mount there would follow any link. A home directory of the agents' user is read with
+ * that user's rights.
  */
 async function copySignIn({ run_as, exec }: SandboxOptions, file: string, folder: string): Promise<void> {
   const held = await holdFolder(await realpath(folder));
   try {
-    const [theirs, its] = await Promise.all([
+    const [source, copied] = await Promise.all([
       stat(file).catch(() => null),
       lstat(join(held.fd_path, basename(file))).catch(() => null),
     ]);
-    if (!theirs?.isFile() || theirs.size > limits.sign_in_bytes_max) return;
-    if (its && !its.isDirectory() && its.mtimeMs >= theirs.mtimeMs) return;
+    if (!source?.isFile() || source.size > limits.sign_in_bytes_max) return;
+    if (copied && !copied.isDirectory() && copied.mtimeMs >= source.mtimeMs) return;
     const content = run_as ? await readAs(exec, run_as, file) : await readFile(file);
     if (content === null) return;
     const aside = join(held.fd_path, `.${randomBytes(6).toString('hex')}`);
     const target = join(held.fd_path, basename(file));
-    if (its?.isDirectory()) await rename(target, `${aside}.old`);
+    if (copied?.isDirectory()) await rename(target, `${aside}.old`);
     const copy = await open(`${aside}.tmp`, 'wx', 0o600);
     try {
       await copy.writeFile(content);

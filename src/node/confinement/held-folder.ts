@@ -1,7 +1,7 @@
 /**
- * Keeps a folder open, so that the folder that was checked is the one that is used. If agents can write to a path, it may
- * lead elsewhere a moment later; a descriptor cannot. Without `/proc`, descriptors have no path (on macOS, which has no
- * confinement either), so this module checks the path and then uses it.
+ * Keeps a folder open, so that the folder that was checked is the one that is used. If agents can write to a path, it
+ * may lead elsewhere a moment later; a descriptor cannot. Without `/proc`, descriptors have no path (on macOS, which
+ * has no confinement either), so this module checks the path and then uses it.
  */
 import { type BigIntStats, constants } from 'node:fs';
 import { type FileHandle, lstat, open, realpath } from 'node:fs/promises';
@@ -42,7 +42,8 @@ export class HeldFolder {
   }
 
   /**
-   * True if only root and the user `but` can create entries in this folder, or rename or replace it or a folder above it.
+   * True if only root and the user `but` can create entries in this folder, or rename or replace it or a folder above
+   * it.
    */
   isClosedTo(others: { but: number }): boolean {
     return this.#chain.every(

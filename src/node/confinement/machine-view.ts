@@ -1,6 +1,7 @@
 /**
- * The part of this machine that every program in the sandbox sees: system folders without sockets, home directories without
- * their contents, and the folders that the operator opens. The service's files and those of other agents are hidden.
+ * The part of this machine that every program in the sandbox sees: system folders without sockets, home directories
+ * without their contents, and the folders that the operator opens. The service's files and those of other agents are
+ * hidden.
  */
 import { realpath, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
@@ -51,6 +52,7 @@ const SHARED = [
 ];
 /** The files in a home directory that tell git who its user is. Credentials are in other files. */
 const GIT_SETTINGS = ['.gitconfig', '.config/git/config', '.config/git/ignore', '.config/git/attributes'];
+
 /** The home directory of agents. */
 export function homeOf({ run_as, env }: SandboxOptions): string | undefined {
   return run_as?.home ?? env.HOME;
@@ -63,7 +65,9 @@ export class MachineView {
     this.#options = options;
   }
 
-  /** The mounts that every program gets. `pid_namespace`: includes a `/proc` that shows only the namespace's processes. */
+  /**
+   * The mounts that every program gets. `pid_namespace`: includes a `/proc` that shows only the namespace's processes.
+   */
   async mounts({ pid_namespace }: { pid_namespace: boolean }): Promise<Mount[]> {
     const { writable, readable } = this.#options;
     return [
@@ -101,8 +105,8 @@ export class MachineView {
   }
 
   /**
-   * Returns the paths that agents cannot redirect. An agent can redirect a path if it may write to a folder on the way to
-   * it.
+   * Returns the paths that agents cannot redirect. An agent can redirect a path if it may write to a folder on the way
+   * to it.
    */
   async unredirectable(paths: readonly string[]): Promise<string[]> {
     const open = await realRoots(this.#options.writable());
@@ -121,8 +125,8 @@ export class MachineView {
   }
 
   /**
-   * Hides the configured paths. A mount covers only what exists now: if a file is replaced or a folder is moved, running
-   * agents would see the new one. So the parent folder is hidden too, unless agents need something else in it.
+   * Hides the configured paths. A mount covers only what exists now: if a file is replaced or a folder is moved,
+   * running agents would see the new one. So the parent folder is hidden too, unless agents need something else in it.
    */
   async #hidden(): Promise<Mount[]> {
     const { data_dir, hidden } = this.#options;
@@ -181,8 +185,8 @@ export class MachineView {
   }
 
   /**
-   * Omits mounts inside folders that agents can write to. Such a mount would follow links that agents put in its place, and
-   * agents could move what it protects.
+   * Omits mounts inside folders that agents can write to. Such a mount would follow links that agents put in its place,
+   * and agents could move what it protects.
    */
   async outsideWritable(mounts: Mount[]): Promise<Mount[]> {
     const open = await realRoots(this.#options.writable());

@@ -1,5 +1,6 @@
 /**
- * The mounts of a sandbox: their order, bubblewrap's arguments for them, and what the check inside the sandbox must find.
+ * The mounts of a sandbox: their order, bubblewrap's arguments for them, and what the check inside the sandbox must
+ * find.
  */
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -48,7 +49,8 @@ export function mountArguments({ path, kind, from = path }: Mount): string[] {
 }
 
 /**
- * Arguments that mount the kernel settings in `/proc` read-only, because root could write to them without any capability.
+ * Arguments that mount the kernel settings in `/proc` read-only, because root could write to them without any
+ * capability.
  */
 export async function kernelSettings(): Promise<string[]> {
   const kept: string[] = [];
@@ -64,8 +66,9 @@ export async function kernelSettings(): Promise<string[]> {
 }
 
 /**
- * The empty folders of these mounts, and every entry that they contain once everything is mounted. If a link redirects a
- * mount, an extra entry shows up. Folders on the way to a mount are included; the contents of mounted folders are not.
+ * The empty folders of these mounts, and every entry that they contain once everything is mounted. If a link redirects
+ * a mount, an extra entry shows up. Folders on the way to a mount are included; the contents of mounted folders are
+ * not.
  */
 export function expectedEntries(mounts: readonly Mount[]): { masks: string[]; entries: string[] } {
   const masks = new Set(mounts.filter(({ kind }) => kind === 'empty').map(({ path }) => path));
@@ -73,7 +76,7 @@ export function expectedEntries(mounts: readonly Mount[]): { masks: string[]; en
   const inner = (path: string) => opaque.some((other) => isInside(other, path));
   const entries = new Set<string>();
   for (const { path } of mounts) {
-    // Walk up to the nearest empty folder. The contents of a mounted folder are not checked.
+    // Walk up to the nearest empty folder, and stop at a mounted one, whose contents are not checked.
     const parents: string[] = [];
     let at = path;
     while (at !== '/' && !masks.has(dirname(at)) && !inner(dirname(at))) {
@@ -87,6 +90,7 @@ export function expectedEntries(mounts: readonly Mount[]): { masks: string[]; en
   return { masks: [...masks, ...folders], entries: [...entries] };
 }
 
+/** The same mount without write access. */
 export function readOnly(mount: Mount): Mount {
   return mount.kind === 'write' ? { ...mount, kind: 'read_only' } : mount;
 }

@@ -49,7 +49,7 @@ async function theirs(path: string, mode: number): Promise<void> {
   await chmod(path, mode);
 }
 
-test('removes folders that their owner has closed to itself, without following links', async () => {
+test('removes folders that their own user cannot enter, without following links', async () => {
   const state = await stateOf(null, 'usr_a');
   await mkdir(join(root, 'outside'));
   await writeFile(join(root, 'outside/file'), 'kept');

@@ -1,7 +1,7 @@
 /**
- * Where agents in the sandbox keep settings and conversations, separately for each user of the service. For the agents of a
- * team's runs, each user has a separate folder within the team's folder, because everyone who may change the team's
- * definition decides what they run.
+ * Where agents in the sandbox keep settings and conversations, separately for each user of the service. For the agents
+ * of a team's runs, each user has a separate folder within the team's folder, because everyone who may change the
+ * team's definition decides what they run.
  */
 import { lstat, readdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -27,21 +27,21 @@ export function ownerState(run_as: RunAs | null, owner_id: string, team_id: stri
 }
 
 /**
- * Deletes all state that was ever kept for a user (including in teams) or for a team, with and without `agents.run_as`, for
- * any system user. Idempotent. Throws `invalid` for an invalid id, and an Error if something cannot be removed.
+ * Deletes all state that was ever kept for a user (including in teams) or for a team, with and without `agents.run_as`,
+ * for any system user. Idempotent. Throws `invalid` for an invalid id, and an Error if something cannot be removed.
  */
 export async function removeOwnerState(exec: Exec, data_dir: string, owner_id: string): Promise<void> {
   if (!OWNER_ID.test(owner_id)) throw invalid('owner_id is not an id');
-  const [own, ...passages] = await stateFolders(data_dir);
+  const [own, ...run_as_folders] = await stateFolders(data_dir);
   // These folders belong to the service's own user, and no other user could remove them. `rm` follows no links.
   for (const path of await foldersOf(own!, owner_id)) {
     await removeTree({ exec, run_as: null }, path).then(requireAbsent(owner_id));
   }
-  for (const passage of passages) {
-    const users = await readdir(passage).catch(() => []);
+  for (const run_as_folder of run_as_folders) {
+    const users = await readdir(run_as_folder).catch(() => []);
     for (const user of users) {
-      for (const path of await foldersOf(join(passage, user), owner_id)) {
-        await removePassage(exec, path).then(requireAbsent(owner_id));
+      for (const path of await foldersOf(join(run_as_folder, user), owner_id)) {
+        await removeServiceFolder(exec, path).then(requireAbsent(owner_id));
       }
     }
   }
@@ -58,11 +58,11 @@ async function foldersOf(folder: string, owner_id: string): Promise<string[]> {
 }
 
 /**
- * Deletes a folder of the service, including folders of system users in it. Agents may still change the latter, so they are
- * emptied with the rights of their user. In the service's own folders, nobody else can replace an entry. Returns null, or
- * the reason why something could not be removed.
+ * Deletes a folder of the service, including folders of system users in it. Agents may still change the latter, so they
+ * are emptied with the rights of their user. In the service's own folders, nobody else can replace an entry. Returns
+ * null, or the reason why something could not be removed.
  */
-async function removePassage(exec: Exec, path: string): Promise<string | null> {
+async function removeServiceFolder(exec: Exec, path: string): Promise<string | null> {
   const found = await lstat(path).catch(() => null);
   if (found === null) return null;
   const { uid, gid } = found;
@@ -71,7 +71,7 @@ async function removePassage(exec: Exec, path: string): Promise<string | null> {
     return removeTree({ exec, run_as: is_own ? null : { uid, gid } }, path);
   }
   for (const name of await readdir(path)) {
-    const why = await removePassage(exec, join(path, name));
+    const why = await removeServiceFolder(exec, join(path, name));
     if (why !== null) return why;
   }
   await rmdir(path);

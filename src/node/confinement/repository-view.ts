@@ -1,6 +1,6 @@
 /**
- * The part of a worktree's repository that programs in the sandbox see. Agents that share a repository must not be able to
- * make git run programs for each other.
+ * The part of a worktree's repository that programs in the sandbox see. Agents that share a repository must not be able
+ * to make git run programs for each other.
  */
 import { lstat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -13,7 +13,8 @@ import { existingHere, type Mount } from './mounts.ts';
 import type { SandboxOptions } from './options.ts';
 
 /**
- * The parts of its repository that a worktree writes to. Writing to any other part could make git run programs for others.
+ * The parts of its repository that a worktree writes to. Writing to any other part could make git run programs for
+ * others.
  */
 const GIT_SHARED = ['objects', 'refs', 'lfs'];
 /** Git follows links when it appends to reflogs, so worktrees do not share reflogs. */
@@ -25,10 +26,10 @@ const GIT_ITSELF = '.svc';
 
 /**
  * Mounts for the parts of a repository that a program in its worktree may see or write to; none if the folder has no
- * repository that it may use. An agent can change the link in its folder, so the link is valid only if the repository has a
- * record of this worktree. Git creates lock files beside the files it changes. So an empty folder replaces the repository's
- * folder, and everything is mounted in it; what an agent adds there is private to its session. `hold` is called with each
- * folder that agents could replace.
+ * repository that it may use. An agent can change the link in its folder, so the link is valid only if the repository
+ * has a record of this worktree. Git creates lock files beside the files it changes. So an empty folder replaces the
+ * repository's folder, and everything is mounted in it; what an agent adds there is private to its session. `hold` is
+ * called with each folder that agents could replace.
  */
 export async function repositoryMounts(
   options: SandboxOptions,

@@ -1,6 +1,6 @@
 /**
- * The local user that runs agents, and git in their folders, if the service is root and `agents.run_as` is set. This module
- * finds the user and builds the argv; `setpriv` changes the user.
+ * The local user that runs agents, and git in their folders, if the service is root and `agents.run_as` is set. This
+ * module finds the user and builds the argv; `setpriv` changes the user.
  */
 import { invalid } from '../../core/problem.ts';
 import type { Exec } from '../processes/exec.ts';
@@ -31,8 +31,8 @@ export async function findUser(exec: Exec, name: string): Promise<RunAs> {
 }
 
 /**
- * The argv that runs `argv` as `user`, without the service's privileges; unchanged if `user` is null. `groups`: `init` keeps
- * the user's groups; `clear` drops all groups, for a user that may no longer exist.
+ * The argv that runs `argv` as `user`, without the service's privileges; unchanged if `user` is null. `groups`: `init`
+ * keeps the user's groups; `clear` drops all groups, for a user that may no longer exist.
  */
 export function asUser(
   argv: [string, ...string[]],

@@ -1,10 +1,12 @@
 /**
- * The sandbox around agents (`agents.sandbox = "bwrap"`), and around the service's own work in their folders. This module
- * builds bubblewrap's argv: the files that a program sees, the files that it may change, and the namespaces that separate it
- * from all other processes. Agents can replace folders that they write to while the argv is being built. So these folders
- * are held open and identified by device and inode, and the first program inside compares them with what was mounted.
+ * The sandbox around agents (`agents.sandbox = "bwrap"`), and around the service's own work in their folders. This
+ * module builds bubblewrap's argv: the files that a program sees, the files that it may change, and the namespaces that
+ * separate it from all other processes. Agents can replace folders that they write to while the argv is being built. So
+ * these folders are held open and identified by device and inode, and the first program inside compares them with what
+ * was mounted.
  *
- * `machine-view.ts` contains what every program sees; `agent-state.ts` and `repository-view.ts` add what one agent sees.
+ * `machine-view.ts` contains what every program sees; `agent-state.ts` and `repository-view.ts` add what one agent
+ * sees.
  */
 import { access } from 'node:fs/promises';
 import { getCompileCacheDir } from 'node:module';
@@ -62,18 +64,22 @@ export interface Confinement {
   places: string[];
   ids: string[];
   /**
-   * `masks`: folders that are empty except for mounts. `entries`: everything that may be in them. All paths are absolute.
+   * `masks`: folders that are empty except for mounts. `entries`: everything that may be in them. All paths are
+   * absolute.
    */
   masks: string[];
   entries: string[];
-  /** The command has its own pid namespace. Except for `programs`, bubblewrap then writes its report to descriptor 5. */
+  /**
+   * The command has its own pid namespace. Except for `programs`, bubblewrap then writes its report to descriptor 5.
+   */
   pid_namespace: boolean;
   /** Closes the held folders. Call it after the check has ended. Idempotent. */
   release(): Promise<void>;
 }
 
 /**
- * The caller passes the filter on descriptor 4; for `programs` on descriptor 0, because `Exec` passes no other descriptors.
+ * The caller passes the filter on descriptor 4; for `programs` on descriptor 0, because `Exec` passes no other
+ * descriptors.
  */
 const FILTER = ['--seccomp', '4'];
 const FILTER_OF_PROGRAMS = ['--seccomp', '0'];
@@ -82,18 +88,21 @@ const INFO = ['--info-fd', '5'];
 
 /** Mounts the whole machine read-only. */
 const BASE = [
-  // These apply to root too: without rights over the machine's namespaces, it cannot read other processes' memory or folders
-  // through /proc.
+  // These apply to root too: without rights over the machine's namespaces, it cannot read other processes' memory or
+  // folders through /proc.
   ...['--unshare-user', '--unshare-ipc', '--cap-drop', 'ALL'],
   ...['--ro-bind', '/', '/', '--chdir', '/'],
 ];
 const PID_NAMESPACE = ['--unshare-pid'];
 /**
- * Without this, file systems that the host mounts later would appear in the sandbox, on top of read-only and hidden folders.
- * Unprivileged users can use it because it creates a user namespace.
+ * Without this, file systems that the host mounts later would appear in the sandbox, on top of read-only and hidden
+ * folders. Unprivileged users can use it because it creates a user namespace.
  */
 const PRIVATE_MOUNTS = ['--user', '--map-current-user', '--mount', '--propagation', 'private', '--'];
-/** Root owns the kernel's settings and needs no capability to write them, so the mounts must prevent it. */
+/**
+ * Fails if the kernel settings are writable. Root owns them and needs no capability to write them, so mounts must
+ * prevent it.
+ */
 const PROBE =
   '! [ -w /proc/sys/kernel/core_pattern ] || { echo "the kernel settings stay writable" >&2; exit 1; }';
 
@@ -109,7 +118,9 @@ export class Sandbox {
     this.#machine = new MachineView(options);
   }
 
-  /** Returns why a sandbox cannot be created here, as a message for the operator; null if it can. Remembers a success. */
+  /**
+   * Returns why a sandbox cannot be created here, as a message for the operator; null if it can. Remembers a success.
+   */
   async problem(): Promise<string | null> {
     const { bwrap, unshare } = this.#options;
     if (this.#works) return null;
@@ -163,9 +174,9 @@ export class Sandbox {
   }
 
   /**
-   * Returns the confinement for an agent's command. Creates its private state directories. Throws the errors of `holdFolder`
-   * if the workdir no longer exists, and `workdir_not_safe` for a path with control characters. Call `check` first, and
-   * `release` afterwards.
+   * Returns the confinement for an agent's command. Creates its private state directories. Throws the errors of
+   * `holdFolder` if the workdir no longer exists, and `workdir_not_safe` for a path with control characters. Call
+   * `check` first, and `release` afterwards.
    */
   async agent(view: AgentView): Promise<Confinement> {
     const workdir: Mount = { path: view.workdir, kind: 'write' };
@@ -175,7 +186,7 @@ export class Sandbox {
       ...(await existing(view.write, 'write')),
       ...(await stateMounts(this.#options, view)),
     ];
-    return this.#holding(
+    return this.#confine(
       async (hold) => {
         const repository = await repositoryMounts(this.#options, await hold(workdir.path), hold);
         return [...own, ...(await this.#machine.outsideWritable([workdir, ...repository]))];
@@ -185,8 +196,8 @@ export class Sandbox {
   }
 
   /**
-   * Returns the confinement for a program of the service that works in agents' folders. Throws the same errors as `agent`.
-   * Call `check` first, and `release` afterwards.
+   * Returns the confinement for a program of the service that works in agents' folders. Throws the same errors as
+   * `agent`. Call `check` first, and `release` afterwards.
    */
   async folders(view: FolderView): Promise<Confinement> {
     const safe = this.#options.writable();
@@ -201,7 +212,7 @@ export class Sandbox {
       ...shown,
       ...(await existing([getCompileCacheDir() ?? []].flat(), 'read_only')),
     ];
-    return this.#holding(
+    return this.#confine(
       async (hold) => {
         if (view.kind === 'programs') return own.map(readOnly);
         if (view.kind === 'records') {
@@ -257,7 +268,7 @@ export class Sandbox {
   }
 
   /** Builds a confinement from the mounts that `work` returns. Every folder that agents could replace is held open. */
-  async #holding(
+  async #confine(
     work: (hold: (path: string) => Promise<HeldFolder>) => Promise<Mount[]>,
     { options, command = [] }: { options: readonly string[]; command?: readonly string[] },
   ): Promise<Confinement> {
@@ -298,7 +309,9 @@ export class Sandbox {
     }
   }
 
-  /** Omits paths that the agents' user cannot reach. There is nothing to hide, and bubblewrap would refuse the mount. */
+  /**
+   * Omits paths that the agents' user cannot reach. There is nothing to hide, and bubblewrap would refuse the mount.
+   */
   async #reachable(mounts: Mount[]): Promise<Mount[]> {
     const { run_as, exec } = this.#options;
     if (!run_as) return mounts;

@@ -51,7 +51,7 @@ const architectures = [
 ];
 
 test.each(architectures)(
-  'rejects kernel keys on $name, but not the neighbouring calls',
+  'rejects kernel keys on $name, but not the neighboring calls',
   ({ audit, add_key }) => {
     const [before, ...keys] = [-1, 0, 1, 2].map((n) => decide({ audit, number: add_key + n }));
     expect(keys).toEqual([EPERM, EPERM, EPERM]);

@@ -1,12 +1,12 @@
 /**
  * The sandbox's system call filter, for resources that namespaces do not separate:
  *
- * - Kernel keys. A service that was started from a login has that login's session keyring, and its children would inherit
- *   it.
+ * - Kernel keys. A service that was started from a login has that login's session keyring, and its children would
+ *   inherit it.
  * - Cgroups. In a new cgroup namespace, a program could mount the service's cgroups and, as root, write to them.
  *
- * Both fail with EPERM, as in other sandboxes. `clone3` fails with ENOSYS, because a filter cannot read its flags; programs
- * then use `clone`. All other calls are allowed, and so are all calls of architectures that are not listed.
+ * Both fail with EPERM, as in other sandboxes. `clone3` fails with ENOSYS, because a filter cannot read its flags;
+ * programs then use `clone`. All other calls are allowed, and so are all calls of architectures that are not listed.
  */
 
 interface Architecture {

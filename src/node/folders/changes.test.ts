@@ -123,7 +123,7 @@ test('shows everything in a repository without commits as new', async () => {
   });
 });
 
-test('shows only changes in a workdir below the top, by relative names', async () => {
+test('for a workdir below the top of its repository, shows only changes there, with relative names', async () => {
   write('keep.txt', 'changed\n');
   write('sub/inner.txt', 'changed\n');
   write('sub/new.txt', 'x\n');
@@ -311,7 +311,7 @@ test('never blocks the agent’s own git commands', async () => {
   await Promise.all(reading);
 });
 
-test('answers simultaneous equal requests with one job', async () => {
+test('answers identical concurrent requests with one job', async () => {
   let looks = 0;
   const counting = openFolders({
     data_dir: join(folder.path, 'data'),
@@ -351,7 +351,7 @@ test('a forged commit graph hides nothing', async () => {
   expect((await folders.patch({ workdir: repo, base })).toString()).toContain('+forged');
 });
 
-test('rejects a repository without the base commit, and a folder without repository', async () => {
+test('rejects a repository without the base commit, and a folder without a repository', async () => {
   const base = git(repo, 'rev-parse', 'HEAD');
   const refused = { kind: 'conflict', code: 'base_missing' };
   write('keep.txt', 'forged\n');

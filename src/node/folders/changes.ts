@@ -1,7 +1,7 @@
 /**
- * Determines what an agent changed: compares its workdir, including untracked files, with the commit that it started from.
- * Git produces the list and every line of a diff; this module only limits them. A path that a client names is looked up in
- * the list, never on disk.
+ * Determines what an agent changed: compares its workdir, including untracked files, with the commit that it started
+ * from. Git produces the list and every line of a diff; this module only limits them. A path that a client names is
+ * looked up in the list, never on disk.
  */
 import { isUtf8 } from 'node:buffer';
 import { constants } from 'node:fs';
@@ -143,8 +143,8 @@ function absolute(workdir: string, name: Buffer): Buffer {
 }
 
 /**
- * Finds what to compare; null if the folder has no repository. Throws `base_missing` if the commit to compare with does not
- * exist: the agent may have replaced its repository by one in which all its work is already committed.
+ * Finds what to compare; null if the folder has no repository. Throws `base_missing` if the commit to compare with does
+ * not exist: the agent may have replaced its repository by one in which all its work is already committed.
  */
 export async function viewOf(
   git: Git,
@@ -219,7 +219,9 @@ async function shownFile(
   };
 }
 
-/** The number of lines of an untracked file, as git counts them; null if it is binary, too long, or not a regular file. */
+/**
+ * The number of lines of an untracked file, as git counts them; null if it is binary, too long, or not a regular file.
+ */
 async function countLines(workdir: string, name: Buffer, budget: { bytes: number }): Promise<number | null> {
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
   const file = await open(absolute(workdir, name), flags).catch((error: NodeJS.ErrnoException) => error);

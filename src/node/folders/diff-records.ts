@@ -1,6 +1,6 @@
 /**
- * Parses git's machine formats (`-z`) of `diff --raw --numstat` and `ls-files`. Pure. A name that is not UTF-8 is shown as
- * git quotes it, with octal escapes; all other names are unchanged.
+ * Parses git's machine formats (`-z`) of `diff --raw --numstat` and `ls-files`. Pure. A name that is not UTF-8 is shown
+ * as git quotes it, with octal escapes; all other names are unchanged.
  */
 import { isUtf8 } from 'node:buffer';
 import type { ChangedFile } from '../../core/node.ts';
@@ -81,7 +81,8 @@ export function shownName(name: Buffer): string {
 }
 
 /**
- * A pathspec for exactly this name. In a name that is not UTF-8, wildcards replace the bytes that no argument can contain.
+ * A pathspec for exactly this name. In a name that is not UTF-8, wildcards replace the bytes that no argument can
+ * contain.
  */
 export function pathspec(name: Buffer): string {
   if (isUtf8(name)) return `:(literal)${name.toString()}`;

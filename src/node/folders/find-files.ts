@@ -38,7 +38,9 @@ export async function findFiles(
   });
 }
 
-/** The paths of existing files. Git puts a letter before each path, and lists a missing file a second time, as removed. */
+/**
+ * The paths of existing files. Git puts a letter before each path, and lists a missing file a second time, as removed.
+ */
 function pathsOf(output: Buffer): string[] {
   const listed = new Set<string>();
   const removed = new Set<string>();
@@ -52,8 +54,8 @@ function pathsOf(output: Buffer): string[] {
 }
 
 /**
- * Returns the paths that contain every word, ignoring case. File names that start with the last word come first, then file
- * names that contain it, then the other paths. Within each group, shorter paths come first.
+ * Returns the paths that contain every word, ignoring case. File names that start with the last word come first, then
+ * file names that contain it, then the other paths. Within each group, shorter paths come first.
  */
 export function rank(paths: readonly string[], query: string): string[] {
   const wanted = query.toLowerCase().split(/\s+/).filter(Boolean);

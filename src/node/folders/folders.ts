@@ -1,6 +1,6 @@
 /**
- * The `Folders` of this machine: safe workdirs, worktrees and changes. It checks paths, combines identical requests, serves
- * users in turn, and runs the work as jobs (`jobs.ts`).
+ * The `Folders` of this machine: safe workdirs, worktrees and changes. It checks paths, combines identical requests,
+ * serves users in turn, and runs the work as jobs (`jobs.ts`).
  */
 import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -165,8 +165,8 @@ class MachineFolders implements LocalFolders {
     const { path } = located;
     const roots = (await realRoots(await this.#worktreeRoots())).filter((root) => isInside(root, path));
     if (to_make) return { path, below_worktree_root: roots.length > 0, claimed_by: null };
-    // Each worktree belongs to one agent, so no other agent may reach it through a link or use the folder that contains all
-    // worktrees.
+    // Each worktree belongs to one agent, so no other agent may reach it through a link or use the folder that contains
+    // all worktrees.
     if (roots.includes(path) || (roots.length > 0 && workdir.replace(/\/+$/, '') !== path)) {
       throw problems.workdirNotSafe();
     }
@@ -175,8 +175,8 @@ class MachineFolders implements LocalFolders {
   }
 
   /**
-   * Runs a job that only reads a folder. Git may block on FIFOs there, and such a job cannot remove them. If it times out,
-   * they are removed, so that the next job succeeds.
+   * Runs a job that only reads a folder. Git may block on FIFOs there, and such a job cannot remove them. If it times
+   * out, they are removed, so that the next job succeeds.
    */
   #read<Name extends JobName>(
     workdir: string,
@@ -224,7 +224,9 @@ class MachineFolders implements LocalFolders {
     };
   }
 
-  /** A sandbox mounts nothing in folders that agents write to, so it could not hide a worktree there from other agents. */
+  /**
+   * A sandbox mounts nothing in folders that agents write to, so it could not hide a worktree there from other agents.
+   */
   async #checkSeparate(root: string): Promise<void> {
     const shared = this.#sandbox === null ? [] : await realRoots(this.#options.safe_paths());
     if (!shared.some((folder) => isInside(folder, root))) return;

@@ -1,10 +1,11 @@
 /**
- * Runs git on untrusted repositories. Paths and refs are passed in argv after `--` or `--end-of-options`. Hooks, fsmonitor,
- * prompts, fetches, submodules, external diffs and the repository's own filters are disabled, and only a short list of
- * variables is passed on. Filters of the machine's configuration (git-lfs) stay, because they are the operator's.
+ * Runs git on untrusted repositories. Paths and refs are passed in argv after `--` or `--end-of-options`. Hooks,
+ * fsmonitor, prompts, fetches, submodules, external diffs and the repository's own filters are disabled, and only a
+ * short list of variables is passed on. Filters of the machine's configuration (git-lfs) stay, because they are the
+ * operator's.
  *
- * This protects the operator's repositories from accidents. It is no defence against an agent, which can add a filter between
- * our check and git's. So git runs in a worker with no more rights than the agent (`jobs.ts`).
+ * This protects the operator's repositories from accidents. It is no defense against an agent, which can add a filter
+ * between this module's check and git's. So git runs in a worker with no more rights than the agent (`jobs.ts`).
  */
 import { dirname } from 'node:path';
 import { limits as sharedLimits } from '../../base/limits.ts';
@@ -47,9 +48,9 @@ export interface GitOptions {
   /** Real folders that git may find a repository in; it never looks above them. */
   roots: () => Promise<string[]>;
   /**
-   * Whether git may outlive the launcher that started it. A lock then makes a repeated call wait for the first one instead
-   * of running beside it. False if agents have fewer rights than the service, because they can open the folder and hold its
-   * lock; git then ends with the worker that started it (`worker-client.ts`).
+   * Whether git may outlive the launcher that started it. A lock then makes a repeated call wait for the first one
+   * instead of running beside it. False if agents have fewer rights than the service, because they can open the folder
+   * and hold its lock; git then ends with the worker that started it (`worker-client.ts`).
    */
   locks: boolean;
 }
@@ -63,8 +64,8 @@ export interface GitCall {
   /** Replaces the repository's own index. */
   index?: string;
   /**
-   * A folder that stays locked while git, or anything it started, runs; see `GitOptions.locks`. Not locked if flock(1) is
-   * missing.
+   * A folder that stays locked while git, or anything it started, runs; see `GitOptions.locks`. Not locked if flock(1)
+   * is missing.
    */
   lock?: string;
 }

@@ -1,7 +1,7 @@
 /**
- * Removes what `git worktree add` leaves behind if it is killed, for example when the machine stops or a checkout times out.
- * Git does not clean up: it leaves the record "locked", and a record with missing files makes every later `worktree` command
- * in that repository fail. Only records of this service's worktrees are changed.
+ * Removes what `git worktree add` leaves behind if it is killed, for example when the machine stops or a checkout times
+ * out. Git does not clean up: it leaves the record "locked", and a record with missing files makes every later
+ * `worktree` command in that repository fail. Only records of this service's worktrees are changed.
  */
 import { lstat, readdir, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
@@ -19,10 +19,10 @@ export interface WorktreeLocation {
 }
 
 /**
- * Removes the incomplete record of a worktree, and old incomplete records of other agents. The caller holds the repository's
- * queue, so the service runs no other git command in the repository. `is_agents`: the folder is known to belong to the
- * agent. Agents can write records, so the contents of a folder are deleted only if it belongs to the agent and its own link
- * names the record. Idempotent.
+ * Removes the incomplete record of a worktree, and old incomplete records of other agents. The caller holds the
+ * repository's queue, so the service runs no other git command in the repository. `is_agents`: the folder is known to
+ * belong to the agent. Agents can write records, so the contents of a folder are deleted only if it belongs to the
+ * agent and its own link names the record. Idempotent.
  */
 export async function clearIncomplete({
   common_dir,
@@ -51,8 +51,8 @@ export async function clearIncomplete({
 }
 
 /**
- * Removes records of other agents that name this worktree's folder, because git would use the first one it finds. Call it
- * only for derived folders: a person's worktree may be on a disk that is not mounted now. Idempotent.
+ * Removes records of other agents that name this worktree's folder, because git would use the first one it finds. Call
+ * it only for derived folders: a person's worktree may be on a disk that is not mounted now. Idempotent.
  */
 export async function clearForged({ common_dir, workdir, removeTree }: WorktreeLocation): Promise<void> {
   if (!DERIVED_NAME.test(basename(workdir))) return;
@@ -67,7 +67,9 @@ export async function clearForged({ common_dir, workdir, removeTree }: WorktreeL
   }
 }
 
-/** The record that a worktree's own link names, which may be the record of another worktree; null if there is no link. */
+/**
+ * The record that a worktree's own link names, which may be the record of another worktree; null if there is no link.
+ */
 export async function recordOf(workdir: string): Promise<string | null> {
   return /^gitdir: (.*)$/m.exec(await readShort(join(workdir, '.git')))?.[1] ?? null;
 }

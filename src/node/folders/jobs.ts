@@ -1,7 +1,7 @@
 /**
- * Everything that the service does in folders that agents can write to. With `agents.run_as` or `agents.sandbox`, jobs run
- * in a worker (`worker.ts`) that has no more rights than the agents. A job trusts nothing that it finds there, and the
- * caller trusts the job's answer no more than an agent's. Requests and answers are plain JSON.
+ * Everything that the service does in folders that agents can write to. With `agents.run_as` or `agents.sandbox`, jobs
+ * run in a worker (`worker.ts`) that has no more rights than the agents. A job trusts nothing that it finds there, and
+ * the caller trusts the job's answer no more than an agent's. Requests and answers are plain JSON.
  */
 import { rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -59,8 +59,8 @@ export const jobs = {
     unsavedWork(git, work.workdir, work.branch, work.base),
 
   /**
-   * Returns the path of the first folder that it created; null if the folder existed. `empty`: an existing folder must be
-   * empty.
+   * Returns the path of the first folder that it created; null if the folder existed. `empty`: an existing folder must
+   * be empty.
    */
   makeFolder: async (
     _: JobContext,
@@ -120,8 +120,8 @@ export interface Removed {
 }
 
 /**
- * Removes an empty folder, or with `force` any folder. Keeps its parent open, so that replacing the parent does not change
- * what is removed. Idempotent.
+ * Removes an empty folder, or with `force` any folder. Keeps its parent open, so that replacing the parent does not
+ * change what is removed. Idempotent.
  */
 export async function removeFolder(context: JobContext, path: string, force: boolean): Promise<Removed> {
   const name = basename(path);
@@ -152,7 +152,7 @@ export async function removeFolder(context: JobContext, path: string, force: boo
 
 const GONE: Removed = { left: 'nothing', why: null };
 
-/** Uses `rm`, which holds folders open while it descends. The launcher's process cannot use our descriptors. */
+/** Uses `rm`, which holds folders open while it descends. The launcher cannot use this process's descriptors. */
 async function removeTree({ exec, confined }: JobContext, parent: HeldFolder, name: string): Promise<void> {
   const [cwd, path] = confined ? [parent.fd_path, `./${name}`] : ['/', join(parent.path, name)];
   const result = await exec.run([systemTool('rm'), '-rf', '--', path], {

@@ -147,7 +147,7 @@ test('includes conflicted files as they are on disk', async () => {
   expect(applied(bytes, base)).toBe(treeOf(repo));
 });
 
-test('a repository without a commit gives a patch of all its files, a folder without a repository an empty one', async () => {
+test('includes all files of a repository without commits, and nothing without a repository', async () => {
   const safe = join(folder.path, 'safe');
   const bare = makeRepository(join(safe, 'bare'));
   writeFileSync(join(bare, 'first.txt'), 'first\n');

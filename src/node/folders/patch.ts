@@ -1,6 +1,6 @@
 /**
- * Returns an agent's changes as one patch for `git apply`. It includes binary and new files, but no ignored ones. Git uses a
- * separate index to create it, so the agent's index does not change.
+ * Returns an agent's changes as one patch for `git apply`. It includes binary and new files, but no ignored ones. Git
+ * uses a separate index to create it, so the agent's index does not change.
  */
 import { limits } from '../../base/limits.ts';
 import type { ChangesRequest } from '../../core/node.ts';
@@ -14,10 +14,10 @@ import { indexMarks, withUnmarkedIndex } from './unmarked-index.ts';
 const PATCH = [...DIFF, '--patch', '--binary', '--full-index', '--unified=3', '--no-relative'];
 
 /**
- * Returns at most `limits.patch_bytes_max`. Throws `patch_too_large` above that, because a partial patch cannot be applied.
- * The patch is empty if there is no repository or nothing differs. It omits repositories within the workdir; for a
- * submodule, it contains the commit. If the workdir is below the top of its repository, the patch contains only changes in
- * the workdir, with paths from the top.
+ * Returns at most `limits.patch_bytes_max`. Throws `patch_too_large` above that, because a partial patch cannot be
+ * applied. The patch is empty if there is no repository or nothing differs. It omits repositories within the workdir;
+ * for a submodule, it contains the commit. If the workdir is below the top of its repository, the patch contains only
+ * changes in the workdir, with paths from the top.
  *
  * @param roots real folders that the repository's working tree may be in
  */

@@ -1,7 +1,8 @@
 /**
- * Decides whether a path may be a workdir: it must be absolute, printable, and inside one of the allowed roots after all its
- * symlinks (or those of its deepest existing parent) are resolved. Paths are compared by whole segments. Folders are created
- * one segment at a time, each in a parent that is held open. An invalid path is rejected, never repaired.
+ * Decides whether a path may be a workdir: it must be absolute, printable, and inside one of the allowed roots after
+ * all its symlinks (or those of its deepest existing parent) are resolved. Paths are compared by whole segments.
+ * Folders are created one segment at a time, each in a parent that is held open. An invalid path is rejected, never
+ * repaired.
  */
 import { chown, lstat, mkdir, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
@@ -12,7 +13,9 @@ import { limits } from '../limits.ts';
 
 const LINKS_MAX = 40;
 
-/** Returns the Problem with a path that is invalid on every file system, or null. `field` names the path in the message. */
+/**
+ * Returns the Problem with a path that is invalid on every file system, or null. `field` names the path in the message.
+ */
 export function pathProblem(
   field: 'workdir' | 'worktree_repo' | 'default_worktree_root',
   path: string,
@@ -76,7 +79,8 @@ export function isInside(root: string, path: string): boolean {
 }
 
 /**
- * Omits paths that are inside other given paths, because agents that can write to the outer one can redirect the inner one.
+ * Omits paths that are inside other given paths, because agents that can write to the outer one can redirect the inner
+ * one.
  */
 export function outermost(paths: readonly string[]): string[] {
   return paths.filter((path) => !paths.some((other) => other !== path && isInside(other, path)));
@@ -113,10 +117,10 @@ export async function requireFolder(field: 'workdir' | 'worktree_repo', located:
 }
 
 /**
- * Creates the missing folders of a located path. Returns the path of the first one that it created, or null. Each folder is
- * created in a parent that is held open, so replacing a parent with a link in the meantime causes an error. `owner`: the
- * owner of the last folder, if it is created here. Idempotent. Throws `workdir_not_safe`, `workdir_not_a_directory` or
- * `workdir_not_made`.
+ * Creates the missing folders of a located path. Returns the path of the first one that it created, or null. Each
+ * folder is created in a parent that is held open, so replacing a parent with a link in the meantime causes an error.
+ * `owner`: the owner of the last folder, if it is created here. Idempotent. Throws `workdir_not_safe`,
+ * `workdir_not_a_directory` or `workdir_not_made`.
  */
 export async function makeFolders(
   located: Located,
@@ -124,7 +128,7 @@ export async function makeFolders(
 ): Promise<string | null> {
   const { path, missing } = located;
   let first: string | null = null;
-  let held = await holdFolder(join(path, ...missing.map(() => '..'))).catch(refused);
+  let held = await holdFolder(join(path, ...missing.map(() => '..'))).catch(throwFolderProblem);
   try {
     for (const [n, segment] of missing.entries()) {
       const made = await mkdir(join(held.fd_path, segment), { mode }).then(
@@ -137,7 +141,7 @@ export async function makeFolders(
       const outer = held;
       held = await outer
         .enter(segment)
-        .catch(refused)
+        .catch(throwFolderProblem)
         .finally(() => outer.close());
       if (made) first ??= held.path;
       if (made && owner && n === missing.length - 1) await chown(held.fd_path, owner.uid, owner.gid);
@@ -149,7 +153,7 @@ export async function makeFolders(
 }
 
 /** Throws the Problem for a link or file in place of a folder. */
-function refused(error: NodeJS.ErrnoException): never {
+function throwFolderProblem(error: NodeJS.ErrnoException): never {
   if (error.code === 'ELOOP') throw problems.workdirNotSafe();
   if (error.code === 'ENOTDIR') throw invalid('workdir is not a directory', 'workdir_not_a_directory');
   throw cannotCreate(error);

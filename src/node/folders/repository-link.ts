@@ -1,7 +1,7 @@
 /**
- * Finds the repository of a worktree's folder. The folder belongs to an agent, so the link in it proves nothing. It is valid
- * only if the repository has a record of this worktree and agents cannot have forged the repository. Only short regular
- * files are read, without blocking.
+ * Finds the repository of a worktree's folder. The folder belongs to an agent, so the link in it proves nothing. It is
+ * valid only if the repository has a record of this worktree and agents cannot have forged the repository. Only short
+ * regular files are read, without blocking.
  */
 import { constants } from 'node:fs';
 import { lstat, open, realpath } from 'node:fs/promises';
@@ -29,8 +29,8 @@ export async function repositoryOf(workdir: HeldFolder): Promise<RepositoryLink 
 }
 
 /**
- * Whether agents could have forged this repository. They could if it is in one of their folders (`theirs`, real paths), or
- * inside the data of another repository, where worktrees write objects, refs and their records.
+ * Whether agents could have forged this repository. They could if it is in one of their folders (`theirs`, real paths),
+ * or inside the data of another repository, where worktrees write objects, refs and their records.
  */
 export async function isAgentsOwn(common_dir: string, theirs: readonly string[]): Promise<boolean> {
   return theirs.some((folder) => isInside(folder, common_dir)) || isInGitFolder(common_dir);

@@ -1,6 +1,6 @@
 /**
- * Finds the repository of a path, and reads git's records of its worktrees. A repository whose data is outside the allowed
- * folders is rejected, because a `.git` file can point anywhere.
+ * Finds the repository of a path, and reads git's records of its worktrees. A repository whose data is outside the
+ * allowed folders is rejected, because a `.git` file can point anywhere.
  */
 import { realpath } from 'node:fs/promises';
 import { limits } from '../limits.ts';

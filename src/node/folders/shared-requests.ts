@@ -7,8 +7,8 @@ import { limits } from '../limits.ts';
 export function sharing(): <T>(key: string, work: () => Promise<T>) => Promise<T> {
   const working = new Map<string, Promise<unknown>>();
   return <T>(key: string, work: () => Promise<T>) => {
-    const under_way = working.get(key);
-    if (under_way !== undefined) return under_way as Promise<T>;
+    const pending = working.get(key);
+    if (pending !== undefined) return pending as Promise<T>;
     const result = work().finally(() => working.delete(key));
     working.set(key, result);
     return result;
@@ -21,9 +21,9 @@ interface Batch<T> {
 }
 
 /**
- * Collects different requests for the same folder while an earlier batch is running, and then runs them together. `run` gets
- * a function that closes the batch and returns its requests, at most `limits.find_batch_max`; it must return the results in
- * the same order. A request that no longer fits throws `too_many_folder_jobs`.
+ * Collects different requests for the same folder while an earlier batch is running, and then runs them together. `run`
+ * gets a function that closes the batch and returns its requests, at most `limits.find_batch_max`; it must return the
+ * results in the same order. A request that no longer fits throws `too_many_folder_jobs`.
  */
 export function batching<T>(
   run: (folder: string, owner: string | undefined, takeRequests: () => string[]) => Promise<T[]>,

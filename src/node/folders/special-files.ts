@@ -18,11 +18,11 @@ interface Rule {
   /** Whether git expects a file of this name to be short, such as a reference. A long one is removed. */
   isShort(name: string): boolean;
   /** Links with the names of short files are removed. */
-  links_go: boolean;
+  removes_links: boolean;
 }
 
-const RULE: Rule = { deep: true, isShort: () => false, links_go: false };
-const RECORD: Rule = { deep: true, isShort: (name) => SHORT.includes(name), links_go: true };
+const RULE: Rule = { deep: true, isShort: () => false, removes_links: false };
+const RECORD: Rule = { deep: true, isShort: (name) => SHORT.includes(name), removes_links: true };
 /** Each folder has its own limit, so filling one does not use up the limit of the others. */
 const FOLDERS: [string, Rule][] = [
   ['', { ...RULE, deep: false }],
@@ -36,8 +36,8 @@ const FOLDERS: [string, Rule][] = [
 
 /**
  * Checks at most `limits.special_files_entries_max` entries of each folder and of each worktree's record, upper levels
- * first. Entries that cannot be removed stay, as does everything created in the meantime. Sockets stay, because git cannot
- * open them, and git's own fsmonitor has one there. Idempotent.
+ * first. Entries that cannot be removed stay, as does everything created in the meantime. Sockets stay, because git
+ * cannot open them, and git's own fsmonitor has one there. Idempotent.
  */
 export async function removeSpecialFiles(common_dir: string): Promise<void> {
   const held = await holdFolder(common_dir);
@@ -54,14 +54,14 @@ export async function removeSpecialFiles(common_dir: string): Promise<void> {
 async function clear(common: HeldFolder, top: readonly string[], rule: Rule): Promise<void> {
   const folders = [top];
   let left = limits.special_files_entries_max;
-  for (let way = folders.shift(); way !== undefined; way = folders.shift()) {
-    const folder = await descend(common, way);
+  for (let segments = folders.shift(); segments !== undefined; segments = folders.shift()) {
+    const folder = await descend(common, segments);
     if (folder === null) continue;
     try {
       for await (const entry of await opendir(folder.fd_path, { bufferSize: 256 })) {
         if (left-- === 0) return;
         if (!entry.isDirectory()) await removeObstacle(join(folder.fd_path, entry.name), entry, rule);
-        else if (rule.deep) folders.push([...way, entry.name]);
+        else if (rule.deep) folders.push([...segments, entry.name]);
       }
     } catch {
       // The folder cannot be read or no longer exists.
@@ -71,10 +71,12 @@ async function clear(common: HeldFolder, top: readonly string[], rule: Rule): Pr
   }
 }
 
-/** Opens a folder without following links, because agents can create one at any time. Null if there is no such folder. */
-async function descend(common: HeldFolder, way: readonly string[]): Promise<HeldFolder | null> {
+/**
+ * Opens a folder without following links, because agents can create one at any time. Null if there is no such folder.
+ */
+async function descend(common: HeldFolder, segments: readonly string[]): Promise<HeldFolder | null> {
   let held = common;
-  for (const name of way) {
+  for (const name of segments) {
     const outer = held;
     const inner = await outer.enter(name).catch(() => null);
     if (outer !== common) await outer.close();
@@ -92,7 +94,7 @@ async function isObstacle(path: string, entry: Dirent, rule: Rule): Promise<bool
   if (isSpecial(entry)) return true;
   const short = rule.isShort(entry.name);
   if (!entry.isSymbolicLink() && !short) return false;
-  if (entry.isSymbolicLink() && short && rule.links_go) return true;
+  if (entry.isSymbolicLink() && short && rule.removes_links) return true;
   // Git follows links.
   const info = await stat(path).catch(() => null);
   return info !== null && (isSpecial(info) || (short && info.size > limits.git_short_file_bytes_max));

@@ -59,7 +59,7 @@ test.each(['assume-unchanged', 'skip-worktree'])('%s hides no change', async (ma
   expect(git(repo, 'ls-files', '-v')).toBe(index);
 });
 
-test('finds a change behind a mark even with the size and second of the index', async () => {
+test('finds a change behind a mark even if the size and the second match the index', async () => {
   const second = Math.floor(Date.now() / 1000) - 60;
   git(repo, 'config', 'core.trustctime', 'false');
   const writeThen = (text: string) => {

@@ -1,6 +1,6 @@
 /**
- * Provides an index that shows what an agent changed. The agent owns the real index, and can mark entries in it as unchanged
- * or as left out of the checkout, whatever is on disk.
+ * Provides an index that shows what an agent changed. The agent owns the real index, and can mark entries in it as
+ * unchanged or as left out of the checkout, whatever is on disk.
  */
 import { constants } from 'node:fs';
 import { mkdtemp, open, rm } from 'node:fs/promises';
@@ -46,8 +46,9 @@ export async function indexMarks(git: Git, workdir: string): Promise<IndexMarks>
 }
 
 /**
- * Calls `work` with the path of an index without marks, or undefined if the repository's own index has none. With sparse
- * checkout, files that are neither selected nor on disk are left out: git itself removes the mark of a file that is on disk.
+ * Calls `work` with the path of an index without marks, or undefined if the repository's own index has none. With
+ * sparse checkout, files that are neither selected nor on disk are left out: git itself removes the mark of a file that
+ * is on disk.
  *
  * @param copy always creates a copy, which the caller may change
  */
@@ -89,9 +90,9 @@ async function clear(
 }
 
 /**
- * Does nothing if the repository has no index yet. The copy keeps the time of the index. Git trusts the size and time of a
- * file only if the file is older than the index, so with a newer copy it would miss a change that keeps the size and the
- * second.
+ * Does nothing if the repository has no index yet. The copy keeps the time of the index. Git trusts the size and time
+ * of a file only if the file is older than the index, so with a newer copy it would miss a change that keeps the size
+ * and the second.
  */
 async function copyIndex(git: Git, workdir: string, to: string): Promise<void> {
   const named = await git.line(workdir, ['rev-parse', '--git-path', 'index']);

@@ -7,8 +7,8 @@ import { commitOrNull } from './repository.ts';
 import { indexMarks, withUnmarkedIndex } from './unmarked-index.ts';
 
 /**
- * Returns a message about what would be lost with the worktree at `path` and its branch; null if nothing would. A commit is
- * lost if it is not in a remote branch, a tag, another branch or the base.
+ * Returns a message about what would be lost with the worktree at `path` and its branch; null if nothing would. A
+ * commit is lost if it is not in a remote branch, a tag, another branch or the base.
  */
 export async function unsavedWork(
   git: Git,

@@ -1,4 +1,6 @@
-/** The formats of a folder worker's answers. An agent could have forged them, so they are checked before they are used. */
+/**
+ * The formats of a folder worker's answers. An agent could have forged them, so they are checked before they are used.
+ */
 import { z } from 'zod';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import { changeStatuses } from '../../core/node.ts';

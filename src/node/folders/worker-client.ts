@@ -1,6 +1,6 @@
 /**
- * The node's side of folder workers. Each view of the machine has its own worker, which is started on demand and ended when it
- * is idle. A worker is trusted no more than an agent: the size and format of its answers are checked.
+ * The node's side of folder workers. Each view of the machine has its own worker, which is started on demand and ended
+ * when it is idle. A worker is trusted no more than an agent: the size and format of its answers are checked.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
@@ -30,7 +30,9 @@ import { type JobAnswer, type JobContext, type JobName, type JobRequest, jobs } 
 import { answerSchemas, lineSchema } from './worker-answers.ts';
 import { MARK, type WorkerAnswer, type WorkerHello, type WorkerRequest } from './worker-wire.ts';
 
-/** Runs a job with a view of the machine. Throws the job's Problem, or `unavailable` if the job could not run at all. */
+/**
+ * Runs a job with a view of the machine. Throws the job's Problem, or `unavailable` if the job could not run at all.
+ */
 export type RunJob = <Name extends JobName>(
   view: FolderView,
   job: Name,
@@ -69,8 +71,8 @@ export class FolderWorkers {
   readonly #workers = new Map<string, Worker>();
   readonly #cgroups: Promise<string | null>;
   /**
-   * Each promise resolves when everything that an ended worker started has ended too. Jobs wait for them, because otherwise
-   * two git processes could work in one repository.
+   * Each promise resolves when everything that an ended worker started has ended too. Jobs wait for them, because
+   * otherwise two git processes could work in one repository.
    */
   readonly #ending = new Set<Promise<unknown>>();
   #closed = false;
@@ -95,7 +97,9 @@ export class FolderWorkers {
     }
   };
 
-  /** Ends every worker and everything it started. Whatever git left incomplete is cleaned up later, as after a crash. */
+  /**
+   * Ends every worker and everything it started. Whatever git left incomplete is cleaned up later, as after a crash.
+   */
   async close(): Promise<void> {
     this.#closed = true;
     for (const worker of this.#workers.values()) worker.close();
@@ -201,8 +205,8 @@ class Worker {
     this.#mark = hello.mark;
     const { env, run_as, drop } = hello;
     const { PATH = '/usr/bin:/bin' } = env;
-    // The service has already compiled most of what a worker loads. The cache is not used if the agents' user cannot read
-    // it, because Node would create another one.
+    // The service has already compiled most of what a worker loads. The cache is not used if the agents' user cannot
+    // read it, because Node would create another one.
     const cache = run_as && !drop ? undefined : getCompileCacheDir();
     // `detached` creates a process group, so that everything in it can be ended.
     this.#child = spawn('/bin/sh', ['-c', JOIN_CGROUP, 'svc', cgroup ?? '', ...command], {
@@ -303,7 +307,10 @@ class Worker {
     if (stat?.ppid === this.#child.pid) this.#init = stat;
   }
 
-  /** Ends a worker that a signal has stopped. Agents of the same user, and programs that git runs, can send such signals. */
+  /**
+   * Ends a worker that a signal has stopped. Agents of the same user, and programs that git runs, can send such
+   * signals.
+   */
   #endIfStopped(): void {
     const pids = [this.#child.pid, ...(this.#init ? [this.#init.pid, ...childrenOf(this.#init.pid)] : [])];
     const states = pids.map((pid) => (pid === undefined ? undefined : readStat(pid)?.state));
@@ -314,8 +321,8 @@ class Worker {
   #killAll(): void {
     const { pid } = this.#child;
     const busy = this.#pending.size > 0;
-    // The kernel ends a namespace with its init, and a cgroup as a whole. Without either, a process that left the process
-    // group and cleared its environment survives.
+    // The kernel ends a namespace with its init, and a cgroup as a whole. Without either, a process that left the
+    // process group and cleared its environment survives.
     if (this.#init && isAlive(this.#init)) kill(this.#init.pid);
     if (pid !== undefined) kill(-pid);
     if (this.#cgroup) this.#on.killed(endCgroup(this.#cgroup));

@@ -2,7 +2,9 @@
 import type { ProblemKind } from '../../core/problem.ts';
 import type { RunAs } from '../confinement/run-as.ts';
 
-/** The environment variable that marks what a worker starts, so that the node finds it without a namespace or cgroup. */
+/**
+ * The environment variable that marks what a worker starts, so that the node finds it without a namespace or cgroup.
+ */
 export const MARK = 'SVC_FOLDER_WORKER';
 
 export interface WorkerHello {

@@ -1,7 +1,8 @@
 /**
- * A folder worker: runs jobs in folders that agents can write to, with no more rights than the agents. It is started inside
- * the sandbox, or as root and then changes its user. It reads one JSON request per line on stdin and writes one answer per
- * line to stdout. It keeps no state between jobs. When its stdin ends, it ends its running commands and then exits.
+ * A folder worker: runs jobs in folders that agents can write to, with no more rights than the agents. It is started
+ * inside the sandbox, or as root and then changes its user. It reads one JSON request per line on stdin and writes one
+ * answer per line to stdout. It keeps no state between jobs. When its stdin ends, it ends its running commands and then
+ * exits.
  */
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -18,8 +18,8 @@ export class WorktreeClaims {
   }
 
   /**
-   * Whether the folder at a real path was created for an agent. False if there is another folder now; null if there is no
-   * claim, because an older release created the folder. Throws if the claim exists but cannot be read.
+   * Whether the folder at a real path was created for an agent. False if there is another folder now; null if there is
+   * no claim, because an older release created the folder. Throws if the claim exists but cannot be read.
    */
   async isOf(agent_id: string, path: string): Promise<boolean | null> {
     const claim = await this.#claim(path);

@@ -1,7 +1,7 @@
 /**
- * The steps that create and remove a git worktree. A crash may interrupt any step, and every step can be repeated. There are
- * two separate kinds of steps. Those that write git's records of worktrees run nothing that the repository configures. The
- * checkout may run such programs, but the records are read-only for it.
+ * The steps that create and remove a git worktree. A crash may interrupt any step, and every step can be repeated.
+ * There are two separate kinds of steps. Those that write git's records of worktrees run nothing that the repository
+ * configures. The checkout may run such programs, but the records are read-only for it.
  */
 import { lstat, readdir } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -37,8 +37,8 @@ export interface Drop {
 
 /**
  * Cleans up after an earlier attempt. `is_agents`: the folder is known to belong to this agent. The repository does not
- * prove that, because agents can write its records. The contents of any other folder stay, and cause `workdir_not_empty`.
- * Returns `is_complete` if nothing is left to do, and the commit of the branch if it exists.
+ * prove that, because agents can write its records. The contents of any other folder stay, and cause
+ * `workdir_not_empty`. Returns `is_complete` if nothing is left to do, and the commit of the branch if it exists.
  */
 export async function prepare(
   context: JobContext,
@@ -61,8 +61,8 @@ export async function prepare(
 }
 
 /**
- * Creates the branch and the record without checking out files. The record stays locked, as an incomplete one of git is,
- * until `unlock`.
+ * Creates the branch and the record without checking out files. The record stays locked, as an incomplete one of git
+ * is, until `unlock`.
  */
 export async function addRecord(
   { git }: JobContext,
@@ -121,7 +121,8 @@ export async function clearRepository({ common_dir }: Repository): Promise<null>
 }
 
 /**
- * Returns whether git knows a folder as the main worktree, as a linked one, or not at all, and whether the folder exists.
+ * Returns whether git knows a folder as the main worktree, as a linked one, or not at all, and whether the folder
+ * exists.
  */
 export async function inspect(
   context: JobContext,
@@ -186,8 +187,8 @@ async function clearObstacles(
 }
 
 /**
- * Deletes a worktree's folder and git's record of it. Git tries first, because it removes the record even if the folder must
- * stay as a mount point. What git refuses to remove (a folder without its link) is deleted directly.
+ * Deletes a worktree's folder and git's record of it. Git tries first, because it removes the record even if the folder
+ * must stay as a mount point. What git refuses to remove (a folder without its link) is deleted directly.
  */
 async function discard(context: JobContext, repository: Repository, workdir: string): Promise<void> {
   const remove = ['worktree', 'remove', '-f', '-f', '--', workdir];
@@ -209,7 +210,7 @@ async function forgetRecords(
   }
 }
 
-/** Removes a folder, or at least its contents. An empty folder that remains is removed by whoever created it. */
+/** Removes a folder, or at least its contents. If an empty folder remains, the process that created it removes it. */
 async function requireRemoved(context: JobContext, path: string): Promise<void> {
   const { left, why } = await removeFolder(context, path, true);
   if (left === 'full') throw new Problem('conflict', 'workdir_not_removed', why!);

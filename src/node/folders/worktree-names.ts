@@ -4,7 +4,10 @@ import { invalid } from '../../core/problem.ts';
 const NAME_CHARS_MAX = 40;
 const SERVICE_BRANCH = /^svc\/[A-Za-z0-9][A-Za-z0-9._-]*$/;
 
-/** Returns `<name>-<id>`, where the name contains only ASCII letters, digits, `.`, `_` and `-`. Throws `agent_id_invalid`. */
+/**
+ * Returns `<name>-<id>`, where the name contains only ASCII letters, digits, `.`, `_` and `-`. Throws
+ * `agent_id_invalid`.
+ */
 export function folderName(name: string, agent_id: string): string {
   if (!/^[A-Za-z0-9_]{1,64}$/.test(agent_id)) throw invalid('agent_id is not valid', 'agent_id_invalid');
   const plain = name

@@ -20,7 +20,7 @@ test('keeps every recorded folder, even after a restart', async () => {
   expect(await again.apart(['/trees'])).toEqual(['/other']);
 });
 
-test('returns those that are not empty', async () => {
+test('returns the recorded folders that are not empty', async () => {
   const roots = await WorktreeRoots.open(root);
   for (const name of ['full', 'empty']) await mkdir(join(root, name));
   await writeFile(join(root, 'full/x'), '');

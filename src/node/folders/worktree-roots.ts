@@ -48,7 +48,10 @@ export class WorktreeRoots {
     return this.#roots.filter((_, n) => entries[n]!.length > 0);
   }
 
-  /** Records a real path and resolves when it is on disk. Call it before the first worktree is created there. Idempotent. */
+  /**
+   * Records a real path and resolves when it is on disk. Call it before the first worktree is created there.
+   * Idempotent.
+   */
   async note(root: string): Promise<void> {
     if (!this.#roots.includes(root)) this.#roots = [...this.#roots, root];
     this.#writing = this.#writing.catch(() => {}).then(() => this.#write());
@@ -56,8 +59,8 @@ export class WorktreeRoots {
   }
 
   /**
-   * Records a configured folder if it contains worktrees from before this list was kept, or from when all agents shared the
-   * folder. Call it before the setting can change. Idempotent.
+   * Records a configured folder if it contains worktrees from before this list was kept, or from when all agents shared
+   * the folder. Call it before the setting can change. Idempotent.
    */
   async noteUsed(root: string, safe_paths: readonly string[]): Promise<void> {
     const located = await locate(root);
@@ -85,8 +88,8 @@ export class WorktreeRoots {
 }
 
 /**
- * Creates a missing folder and its missing parents, because a sandbox can hide only what exists when an agent starts. The
- * folder belongs to the service's user. Idempotent. Throws `workdir_not_safe`, `workdir_not_a_directory` or
+ * Creates a missing folder and its missing parents, because a sandbox can hide only what exists when an agent starts.
+ * The folder belongs to the service's user. Idempotent. Throws `workdir_not_safe`, `workdir_not_a_directory` or
  * `workdir_not_made`.
  */
 export async function createRoot(root: string, { traversable }: { traversable: boolean }): Promise<void> {

@@ -101,7 +101,7 @@ test('creates a worktree at a given workdir, with its parents', async () => {
   expect(existsSync(join(made.workdir, 'a.txt'))).toBe(true);
 });
 
-test('creates an empty folder without a repository', async () => {
+test('creates an empty folder if no repository is requested', async () => {
   const made = await create({ repo: null });
   expect(made).toMatchObject({ repo: null, branch: null, base: null });
   expect(readdirSync(made.workdir)).toEqual([]);
@@ -110,7 +110,7 @@ test('creates an empty folder without a repository', async () => {
   await expect(create({ repo: null, workdir: join(safe, 'full') })).rejects.toThrow('workdir is not empty');
 });
 
-test('requires an existing workdir without a root', async () => {
+test('requires an existing workdir if the node has no worktree root', async () => {
   worktree_root = null;
   await expect(create()).rejects.toThrow('workdir is required');
   await expect(create({ workdir: join(safe, 'none') })).rejects.toThrow('workdir does not exist');
@@ -329,7 +329,7 @@ test('completes a worktree if git was killed while creating it', { timeout: 180_
   }
 });
 
-test('creates one complete worktree although the launcher is killed meanwhile', {
+test('creates one complete worktree even if the launcher is killed in the meantime', {
   timeout: 180_000,
 }, async () => {
   const files = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`many/${index}`, 'x']));
@@ -431,14 +431,14 @@ test('does not mistake a worktree that a person locked for an incomplete one', a
   expect(readFileSync(join(other, 'work'), 'utf8')).toBe('precious');
 });
 
-test('checks out a branch without its worktree again', async () => {
+test('checks out the existing branch again if its worktree is gone', async () => {
   const made = await create();
   rmSync(made.workdir, { recursive: true });
   expect(await create()).toEqual(made);
   expect(existsSync(join(made.workdir, 'a.txt'))).toBe(true);
 });
 
-test('never takes over a folder with other contents', async () => {
+test('never takes over a folder that is not empty', async () => {
   mkdirSync(join(safe, 'mine'));
   writeFileSync(join(safe, 'mine/work'), 'precious');
   await expect(create({ workdir: join(safe, 'mine') })).rejects.toThrow('workdir is not empty');

@@ -1,8 +1,8 @@
 /**
  * Creates and removes the workdirs of `create_worktree` agents: a git worktree on its own branch, or an empty folder.
- * Creating a workdir is idempotent: after a crash, the same request finds or repairs what exists. Removing a workdir never
- * deletes work that exists nowhere else, unless forced. This module runs the steps, which are jobs (`worktree-jobs.ts`), in
- * order.
+ * Creating a workdir is idempotent: after a crash, the same request finds or repairs what exists. Removing a workdir
+ * never deletes work that exists nowhere else, unless forced. This module runs the steps, which are jobs
+ * (`worktree-jobs.ts`), in order.
  */
 import { lstat, realpath, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -40,7 +40,10 @@ export interface WorktreeOptions {
   /** Folders that contain only worktrees, each created by this service for one agent. */
   worktree_roots: () => Promise<string[]>;
   claims: WorktreeClaims;
-  /** Throws `worktree_root_shared` if worktrees below a real path would be visible to other agents in spite of a sandbox. */
+  /**
+   * Throws `worktree_root_shared` if worktrees below a real path would be visible to other agents in spite of a
+   * sandbox.
+   */
   checkSeparate: (root: string) => Promise<void>;
   /** Folders that workdirs may be in. */
   workdir_roots: () => Promise<string[]>;
@@ -67,8 +70,9 @@ export async function createWorktree(options: WorktreeOptions, request: Worktree
 }
 
 /**
- * Whether an earlier attempt created a folder for this agent. Releases before 0.1 recorded no claims. Their folders belong
- * to the agent if the plane has recorded them, or if the service chose the name and agents cannot create folders there.
+ * Whether an earlier attempt created a folder for this agent. Releases before 0.1 recorded no claims. Their folders
+ * belong to the agent if the plane has recorded them, or if the service chose the name and agents cannot create folders
+ * there.
  */
 async function isOfAgent(
   options: WorktreeOptions,
@@ -145,7 +149,8 @@ async function openRepository(options: WorktreeOptions, path: string): Promise<R
 }
 
 /**
- * The answer of a job in an agent's folder could name one of the operator's folders, in which files would then be removed.
+ * The answer of a job in an agent's folder could name one of the operator's folders, in which files would then be
+ * removed.
  */
 async function isGitFolder(path: string): Promise<boolean> {
   const entries = ['HEAD', 'objects', 'refs'].map((name) => lstat(join(path, name)).catch(() => null));
@@ -188,7 +193,8 @@ async function makeFolder(options: WorktreeOptions, target: Located, empty: bool
 }
 
 /**
- * Removes an empty folder below a worktree root, because a process of an earlier agent may still use it as its directory.
+ * Removes an empty folder below a worktree root, because a process of an earlier agent may still use it as its
+ * directory.
  */
 async function withoutEmptyFolder(options: WorktreeOptions, target: Located): Promise<Located> {
   const { path, missing } = target;
@@ -275,9 +281,9 @@ async function addWorktree(
  * paths.
  */
 async function records(options: WorktreeOptions, { common_dir }: Repository, workdir: string) {
-  const apart =
+  const needs_mount =
     options.sandboxed && (await isClosedToAgents(options, dirname(workdir))) && (await exists(workdir));
-  return { kind: 'records', common_dir, workdir: apart ? workdir : null } as const;
+  return { kind: 'records', common_dir, workdir: needs_mount ? workdir : null } as const;
 }
 
 /** Removes an empty folder if only the service can write to its parent. */
@@ -335,9 +341,9 @@ async function checkRemovable(options: WorktreeOptions, workdir: string): Promis
 }
 
 async function removeFolder(options: WorktreeOptions, workdir: string, force: boolean): Promise<Removal> {
-  const apart = options.sandboxed && (await isClosedToAgents(options, dirname(workdir)));
-  const view = { kind: 'records', common_dir: null, workdir: apart ? workdir : null } as const;
-  if (apart && !(await exists(workdir))) return { removed: true, kept_because: null };
+  const needs_mount = options.sandboxed && (await isClosedToAgents(options, dirname(workdir)));
+  const view = { kind: 'records', common_dir: null, workdir: needs_mount ? workdir : null } as const;
+  if (needs_mount && !(await exists(workdir))) return { removed: true, kept_because: null };
   const { left, why } = await options.run(view, 'removeFolder', { path: workdir, force });
   if (left === 'full') return keptReason(why!);
   await removeEmptyFolder(options, workdir);

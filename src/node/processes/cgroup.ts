@@ -1,7 +1,7 @@
 /**
  * One cgroup (v2) for each session and each folder worker, if the system delegates one to the service. Processes cannot
- * leave a cgroup by forking, so the service can prove that all of them have ended. Without delegation, processes run without
- * their own cgroup.
+ * leave a cgroup by forking, so the service can prove that all of them have ended. Without delegation, processes run
+ * without their own cgroup.
  */
 import { randomBytes } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
@@ -103,7 +103,9 @@ export async function isPopulated(folder: string | null): Promise<boolean | null
   }
 }
 
-/** Removes an empty cgroup and the cgroups that the agent created in it. A cgroup with processes stays. Never throws. */
+/**
+ * Removes an empty cgroup and the cgroups that the agent created in it. A cgroup with processes stays. Never throws.
+ */
 export async function removeCgroup(folder: string): Promise<void> {
   try {
     for (const entry of await readdir(folder, { withFileTypes: true })) {

@@ -1,7 +1,7 @@
 /**
  * Runs short programs (mostly git) by argv, never through a shell, and returns their output. It limits their time and
- * output, and ends the whole process group. There are two implementations of `Exec`: this one and the launcher. The launcher
- * exists because the cost of a fork grows with the memory of the process that forks.
+ * output, and ends the whole process group. There are two implementations of `Exec`: this one and the launcher. The
+ * launcher exists because the cost of a fork grows with the memory of the process that forks.
  */
 import { spawn } from 'node:child_process';
 import { limits } from '../limits.ts';
@@ -59,8 +59,8 @@ export const directExec: Exec = {
       });
       const { pid } = child;
       if (pid !== undefined) running.add(pid);
-      const stdout = new Capped(options.output_bytes_max);
-      const stderr = new Capped(options.output_bytes_max);
+      const stdout = new CappedBuffer(options.output_bytes_max);
+      const stderr = new CappedBuffer(options.output_bytes_max);
       let timed_out = false;
       let late: NodeJS.Timeout | undefined;
 
@@ -112,7 +112,7 @@ function killGroup(pid: number | undefined): void {
   }
 }
 
-class Capped {
+class CappedBuffer {
   truncated = false;
   readonly #chunks: Buffer[] = [];
   #left: number;

@@ -82,7 +82,7 @@ const STARVING = `
   launcher.close();
 `;
 
-test('rejects a request without free descriptors, and serves the next one', {
+test('rejects a request while no descriptors are free, and serves the next one', {
   timeout: 60_000,
 }, async () => {
   const entry = fileURLToPath(new URL('./launcher-client.ts', import.meta.url));

@@ -1,7 +1,7 @@
 /**
- * The node's side of the launcher. It starts the launcher on demand and ends it when it is idle. If a launcher is killed,
- * its open requests go to a new one. Repeating them is safe: a second start finds the session claimed, scans and signals
- * have the same effect again, and git commands find what already exists.
+ * The node's side of the launcher. It starts the launcher on demand and ends it when it is idle. If a launcher is
+ * killed, its open requests go to a new one. Repeating them is safe: a second start finds the session claimed, scans
+ * and signals have the same effect again, and git commands find what already exists.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
@@ -46,13 +46,14 @@ export class Launcher implements Exec {
   }
 
   /**
-   * Starts a program detached from the service, with exactly the variables `env`. Rejects if it cannot be started, and with
-   * `node_unreachable` once the launcher is closed. A launcher that is killed may start the program twice.
+   * Starts a program detached from the service, with exactly the variables `env`. Rejects if it cannot be started, and
+   * with `node_unreachable` once the launcher is closed. A launcher that is killed may start the program twice.
    */
   async spawn(argv: [string, ...string[]], cwd: string, env: Record<string, string>): Promise<ProcessRef> {
     return (await this.#ask({ op: 'spawn', argv, cwd, env })) as ProcessRef;
   }
 
+  /** See `Exec.run`. Also rejects with `node_unreachable` once the launcher is closed. */
   async run(argv: readonly [string, ...string[]], options: ExecOptions): Promise<ExecResult> {
     const result = (await this.#ask({
       op: 'run',

@@ -1,6 +1,6 @@
 /**
- * Finds the process trees of many sessions in one scan of the process table, and signals them. It runs in the launcher, so
- * that a slow /proc never stalls the plane. A tree consists of:
+ * Finds the process trees of many sessions in one scan of the process table, and signals them. It runs in the launcher,
+ * so that a slow /proc never stalls the plane. A tree consists of:
  *
  * - the processes in the session's cgroup and, in a sandbox, in its pid namespace,
  * - the session and process group of the main process,
@@ -34,7 +34,10 @@ export interface TreeRequest {
   /** The init of the main process's pid namespace. It is a helper, but its other children are part of the tree. */
   init: ProcessRef | null;
   wrapper: ProcessRef | null;
-  /** The wrapper, keeper, pumps and feeder. They are never part of the tree. Of their children, only the main process is. */
+  /**
+   * The wrapper, keeper, pumps and feeder. They are never part of the tree. Of their children, only the main process
+   * is.
+   */
   helpers: ProcessRef[];
   /** Members that earlier scans found. */
   known: ProcessRef[];
@@ -46,12 +49,13 @@ export interface TreeRequest {
 }
 
 /**
- * A process that received SIGTERM, or was started by such a process to clean up. It gets no second SIGTERM, because a second
- * one makes some programs abandon what they are finishing.
+ * A process that received SIGTERM, or was started by such a process to clean up. It gets no second SIGTERM, because a
+ * second one makes some programs abandon what they are finishing.
  */
 export interface Terminated extends ProcessRef {
   /**
-   * Processes that it starts from this clock tick on are part of its cleanup; null if the system does not report the time.
+   * Processes that it starts from this clock tick on are part of its cleanup; null if the system does not report the
+   * time.
    */
   from_tick: number | null;
 }
@@ -90,8 +94,8 @@ export function sweepTrees(requests: TreeRequest[]): TreeAnswer[] {
       // If the kernel does not support this, the signals below end the processes.
       if (request.cgroup) killCgroup(request.cgroup);
       const members = answers[index]?.members ?? [];
-      // The kernel then ends the whole namespace, however fast it forks. Without this, an agent could block the init with
-      // ptrace, and the init would never notice that all other processes have ended.
+      // The kernel then ends the whole namespace, however fast it forks. Without this, an agent could block the init
+      // with ptrace, and the init would never notice that all other processes have ended.
       if (request.init) send(request.init, 'SIGKILL');
       for (const member of members) {
         send(member, 'SIGKILL');
@@ -105,8 +109,8 @@ export function sweepTrees(requests: TreeRequest[]): TreeAnswer[] {
 }
 
 /**
- * Sends SIGTERM once to each process, but not to processes that it starts after its SIGTERM, because it may use the grace
- * period to clean up. A process whose parent has ended is no longer part of a cleanup and gets SIGTERM too.
+ * Sends SIGTERM once to each process, but not to processes that it starts after its SIGTERM, because it may use the
+ * grace period to clean up. A process whose parent has ended is no longer part of a cleanup and gets SIGTERM too.
  */
 function terminate(members: TreeMember[], before: Terminated[]): Terminated[] {
   const living = new Map(members.map((member) => [member.pid, member]));
@@ -194,8 +198,8 @@ function findTree(
   for (const pid of cgroupPids(request.cgroup)) add(table.get(pid));
   for (const pid of evidence.by_variable.get(request.session_id) ?? []) add(table.get(pid));
   for (const pid of evidence.holders.get(request.pipes) ?? []) add(table.get(pid));
-  // The kernel reuses no pid that is still the id of a session or group, but may reuse it once the last member has ended. So
-  // either the leader still exists, or the process must have started before the leader ended.
+  // The kernel reuses no pid that is still the id of a session or group, but may reuse it once the last member has
+  // ended. So either the leader still exists, or the process must have started before the leader ended.
   const own = request.main?.pid;
   const wrapper = present(request.wrapper)?.pid;
   const ended_ticks = request.exit_uptime_s === null ? null : request.exit_uptime_s * TICKS_PER_SECOND;

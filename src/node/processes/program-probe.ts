@@ -1,7 +1,7 @@
 /**
- * Looks for programs as an agent would find them: on the agents' PATH, with their environment, below their HOME, as their
- * user and in their sandbox. It runs each program that it finds to get the version, a few at a time and with a time limit.
- * It reports whether variables are set and whether files exist, but never their contents.
+ * Looks for programs as an agent would find them: on the agents' PATH, with their environment, below their HOME, as
+ * their user and in their sandbox. It runs each program that it finds to get the version, a few at a time and with a
+ * time limit. It reports whether variables are set and whether files exist, but never their contents.
  */
 import { access, constants, stat } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';

@@ -16,8 +16,8 @@ interface RemoveOptions {
 }
 
 /**
- * Deletes a folder with its contents. Uses `rm`, which holds folders open while it descends. Returns null, or the reason why
- * something could not be removed. Idempotent.
+ * Deletes a folder with its contents. Uses `rm`, which holds folders open while it descends. Returns null, or the
+ * reason why something could not be removed. Idempotent.
  */
 export async function removeTree({ exec, run_as }: RemoveOptions, path: string): Promise<string | null> {
   const run = (program: string, ...args: string[]): Promise<ExecResult> =>

@@ -1,7 +1,7 @@
 /**
- * Finds the system's small programs by absolute path. System folders come before those in PATH, because agents may be able
- * to add programs to the latter. Nothing that runs with the service's rights is looked up by name. Git is an exception,
- * because operators choose theirs by PATH; if agents are confined, it runs only with the agents' rights.
+ * Finds the system's small programs by absolute path. System folders come before those in PATH, because agents may be
+ * able to add programs to the latter. Nothing that runs with the service's rights is looked up by name. Git is an
+ * exception, because operators choose theirs by PATH; if agents are confined, it runs only with the agents' rights.
  */
 import { accessSync, constants, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -29,8 +29,8 @@ export interface Tools {
 const fixedFolders = ['/usr/bin', '/bin', '/usr/sbin', '/sbin'];
 
 /**
- * The absolute path of a program that comes with every system. If it is missing, returns its usual path, so that starting
- * it fails with ENOENT.
+ * The absolute path of a program that comes with every system. If it is missing, returns its usual path, so that
+ * starting it fails with ENOENT.
  */
 export function systemTool(name: string): string {
   const path = known.get(name) ?? find(name);

@@ -1,7 +1,8 @@
 /**
- * The files with which agents on this machine find the actor API: a folder with `actor.json` (the address of the service on
- * this machine), `ca.pem` (the certificate authority to trust) and one token per session. Agents read the files for each
- * call, so they find a service that restarts on another port or with another certificate. Tokens are stored nowhere else.
+ * The files with which agents on this machine find the actor API: a folder with `actor.json` (the address of the
+ * service on this machine), `ca.pem` (the certificate authority to trust) and one token per session. Agents read the
+ * files for each call, so they find a service that restarts on another port or with another certificate. Tokens are
+ * stored nowhere else.
  */
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
@@ -64,8 +65,8 @@ export class ActorFiles {
   }
 
   /**
-   * Stores a session's token where only its agent can read it. Waits for the first announcement, because a session may be
-   * started while the listener opens.
+   * Stores a session's token where only its agent can read it. Waits for the first announcement, because a session may
+   * be started while the listener opens.
    */
   async keep(session_id: string, token: string): Promise<void> {
     await this.#first_announcement.promise;

@@ -6,7 +6,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MIB } from '../../base/limits.ts';
 import { hasProc, readStat } from '../../base/proc.ts';
 import { openTestNode } from '../../testing/local-node.ts';
-import { Listener, launchOf, readAll, until } from '../../testing/node-suite.ts';
+import { launchOf, RecordingSink, readAll, until } from '../../testing/node-suite.ts';
 import type { LocalNode } from '../node.ts';
 import { SessionFiles } from './session-files.ts';
 
@@ -25,7 +25,7 @@ describe('a disk that fills up', { timeout: 120_000 }, () => {
   let data: string;
   let mounted: boolean;
   let node: LocalNode;
-  let seen: Listener;
+  let seen: RecordingSink;
 
   const open = async () => {
     node = await openTestNode(data, {
@@ -40,7 +40,7 @@ describe('a disk that fills up', { timeout: 120_000 }, () => {
         guard_near_s: 0.02,
       },
     });
-    seen = new Listener();
+    seen = new RecordingSink();
     await node.attach(seen);
   };
 

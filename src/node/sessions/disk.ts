@@ -1,7 +1,7 @@
 /**
- * The disk that contains the sessions: determines whether there is space for another start, and runs the guard. The guard is
- * a shell script that pauses the pumps while the disk is nearly full. It is a separate process because it must keep running
- * when the service does not.
+ * The disk that contains the sessions: determines whether there is space for another start, and runs the guard. The
+ * guard is a shell script that pauses the pumps while the disk is nearly full. It is a separate process because it must
+ * keep running when the service does not.
  */
 import { readFile, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,7 +15,8 @@ import { GUARD } from './shell-scripts.ts';
 
 export interface DiskLimits {
   /**
-   * No session starts if the free space is below the smaller of these two values: bytes, and a share (0 to 1) of the disk.
+   * No session starts if the free space is below the smaller of these two values: bytes, and a share (0 to 1) of the
+   * disk.
    */
   no_start_bytes: number;
   no_start_share: number;

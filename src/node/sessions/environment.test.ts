@@ -3,7 +3,7 @@ import { commonEnvironment } from './environment.ts';
 
 const base = { allow: null, run_as: null, sandboxed: false, bin_dir: '/svc/bin' };
 
-test('does not pass on what npm adds', () => {
+test('omits the variables and PATH folders that npm adds', () => {
   const own = {
     PATH: '/svc/node_modules/.bin:/node_modules/.bin:/npm/lib/node-gyp-bin:/home/ana/node_modules/.bin/x:/usr/bin',
     HOME: '/home/ana',
@@ -21,7 +21,7 @@ test('does not pass on what npm adds', () => {
   });
 });
 
-test('passes on the environment without npm, except for the service’s own variables', () => {
+test('if npm did not start the service, omits only the service’s own variables', () => {
   const own = {
     PATH: '/x/node_modules/.bin:/usr/bin',
     NODE: 'mine',

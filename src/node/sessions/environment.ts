@@ -1,6 +1,6 @@
 /**
- * The environment of an agent: first the service's variables without `SVC_*`, then the agent's own, then those that identify
- * the agent. Variable values are kept in memory only.
+ * The environment of an agent: first the service's variables without `SVC_*`, then the agent's own, then those that
+ * identify the agent. Variable values are kept in memory only.
  */
 import { join } from 'node:path';
 import { packageFolder } from '../../base/program-files.ts';
@@ -56,8 +56,8 @@ export function commonEnvironment(
 }
 
 /**
- * Removes what `npm start` adds for the service. With the PATH of npm, agents would run the Node of this package; with npm's
- * variables, the agents' own npm would use the service's settings.
+ * Removes what `npm start` adds for the service. With the PATH of npm, agents would run the Node of this package; with
+ * npm's variables, the agents' own npm would use the service's settings.
  */
 function omitNpmVariables(own: CommonEnvironment['own']): CommonEnvironment['own'] {
   if (own.npm_lifecycle_event === undefined) return own;

@@ -1,7 +1,7 @@
 /**
- * Works out how a command ended from what the wrapper wrote. A shell reports 128 + n both for a process killed by signal n
- * and for `exit 128+n`, but prints the signal's name on stderr only in the first case. For SIGINT and SIGPIPE it never
- * prints a name, so these statuses are assumed to be signals.
+ * Works out how a command ended from what the wrapper wrote. A shell reports 128 + n both for a process killed by
+ * signal n and for `exit 128+n`, but prints the signal's name on stderr only in the first case. For SIGINT and SIGPIPE
+ * it never prints a name, so these statuses are assumed to be signals.
  */
 import { access, constants as files, open } from 'node:fs/promises';
 import { constants as system } from 'node:os';
@@ -13,8 +13,8 @@ import type { ExitFile, SpawnFile } from './session-files.ts';
 const UNNAMED = new Set([system.signals.SIGINT, system.signals.SIGPIPE]);
 
 /**
- * `spawn` is null if the inner shell wrote no result. The message is then the result of `lastError`: the last line on the
- * agent's stderr.
+ * `spawn` is null if the inner shell wrote no result. The message is then the result of `lastError`: the last line on
+ * the agent's stderr.
  */
 export async function explainExit(
   file: ExitFile,

@@ -44,7 +44,7 @@ it('appends facts and reads them in order', async () => {
   expect(await readFile(files.path('facts'), 'utf8')).toContain('"number":2');
 });
 
-it('replaces a marker', () => {
+it('creates a marker file that may already exist', () => {
   files.mark('ended');
   files.mark('ended');
   expect(files.has('ended')).toBe(true);

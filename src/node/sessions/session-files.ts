@@ -2,8 +2,8 @@
  * Reads and writes the files of a session directory. All of them are untrusted input, because an agent that runs as the
  * service's user could have written them. So sizes are limited, links and FIFOs are rejected, and formats are checked.
  *
- * Small files on a local disk are read and written synchronously, because a hop to the thread pool costs several times the
- * system call. Callers that handle many sessions take turns (`nextTurn`).
+ * Small files on a local disk are read and written synchronously, because a hop to the thread pool costs several times
+ * the system call. Callers that handle many sessions take turns (`nextTurn`).
  */
 import {
   closeSync,
@@ -91,8 +91,8 @@ export class SessionFiles {
   }
 
   /**
-   * Creates the directory atomically, by renaming it into place. `environment`: see `environmentFile`. Throws errno errors,
-   * such as ENOSPC.
+   * Creates the directory atomically, by renaming it into place. `environment`: see `environmentFile`. Throws errno
+   * errors, such as ENOSPC.
    */
   static create(
     dir: string,
@@ -197,8 +197,8 @@ export class SessionFiles {
   }
 
   /**
-   * Appends a fact on a new line, even if the last line is incomplete. An `ended` fact is flushed to disk: the plane acts on
-   * it, so it must survive a crash of the machine.
+   * Appends a fact on a new line, even if the last line is incomplete. An `ended` fact is flushed to disk: the plane
+   * acts on it, so it must survive a crash of the machine.
    */
   async appendFact(fact: SessionFact): Promise<void> {
     const line = `\n${JSON.stringify(fact)}\n`;
@@ -213,7 +213,8 @@ export class SessionFiles {
   }
 
   /**
-   * Claims the session before its wrapper can, so that the wrapper starts nothing. Returns false if it was already claimed.
+   * Claims the session before its wrapper can, so that the wrapper starts nothing. Returns false if it was already
+   * claimed.
    */
   claim(): boolean {
     try {
@@ -259,7 +260,9 @@ export class SessionFiles {
     write(this.path(name), '', REPLACE);
   }
 
-  /** False once no process holds `alive` open, which means that the wrapper has ended. Other processes may still run. */
+  /**
+   * False once no process holds `alive` open, which means that the wrapper has ended. Other processes may still run.
+   */
   isAliveHeld(): boolean {
     let fd: number;
     try {
@@ -324,6 +327,7 @@ export class SessionFiles {
     }
   }
 
+  /** The lengths of both spools in bytes; 0 for a missing one. */
   sizes(): StreamSizes {
     return { stdout: this.size('out') ?? 0, stderr: this.size('err') ?? 0 };
   }
@@ -368,8 +372,8 @@ function isAbsent(error: unknown): boolean {
 }
 
 /**
- * The launch in the form that a node may store: with names of variables but without their values, the token and the step
- * input.
+ * The launch in the form that a node may store: with names of variables but without their values, the token and the
+ * step input.
  */
 export function withoutSecrets(launch: Launch): SessionView['launch'] {
   const { env, actor_token: _, step_input: __, ...rest } = launch;

@@ -1,7 +1,7 @@
 /**
- * The helpers of one session: the service's processes that carry its bytes. Any of them can be killed, so this module checks
- * whether they are alive, replaces dead ones, and waits for the pumps at the end of the session. `shell-scripts.ts`
- * describes what each helper does.
+ * The helpers of one session: the service's processes that carry its bytes. Any of them can be killed, so this module
+ * checks whether they are alive, replaces dead ones, and waits for the pumps at the end of the session.
+ * `shell-scripts.ts` describes what each helper does.
  */
 import { sleep } from '../../base/async.ts';
 import { isAlive, isStopped, type ProcessRef, readStat } from '../../base/proc.ts';
@@ -60,7 +60,7 @@ export class SessionHelpers {
       await this.#reportPump(stream);
     }
     if (!feeder || isAlive(feeder) || files.has('stdin.eof')) return;
-    // A copy that the dead feeder began must finish first. Otherwise, the bytes of two feeders would mix.
+    // A `cat` that the dead feeder started must finish first. Otherwise, the bytes of two feeders would mix.
     if ((await processes.list()).feeding) return;
     if (processes.handle?.again) {
       files.mark('stdin.eof');
@@ -72,8 +72,8 @@ export class SessionHelpers {
   }
 
   /**
-   * Waits until both pumps have reached the end of their FIFOs. `held`: another process still holds the FIFOs, so only the
-   * bytes of the command itself are waited for, and later bytes go to /dev/null.
+   * Waits until both pumps have reached the end of their FIFOs. `held`: another process still holds the FIFOs, so only
+   * the bytes of the command itself are waited for, and later bytes go to /dev/null.
    */
   async drain(held: boolean): Promise<void> {
     const { processes, drain_ms } = this.#options;
@@ -94,8 +94,8 @@ export class SessionHelpers {
       for (const [index, state] of states.entries()) if (state === 'S') asleep[index]!++;
       const late = performance.now() - begun > drain_ms;
       // A sleeping pump has emptied its FIFO; a stopped one (T) has not.
-      const through = states.every((state, index) => state === null || asleep[index]! >= 2);
-      if (!states.includes('T') && ((held && through) || late)) break;
+      const drained = states.every((state, index) => state === null || asleep[index]! >= 2);
+      if (!states.includes('T') && ((held && drained) || late)) break;
       await sleep(wait_ms);
     }
     await this.#discardRest(pumps);
@@ -167,13 +167,13 @@ export class SessionHelpers {
     const { files, processes, launcher, tools } = this.#options;
     const { sh, mv, cat, ps, dd, sleep: sleepTool } = tools;
     const refs = [handle.wrapper, handle.pumps.stdout, handle.pumps.stderr];
-    const words = refs.flatMap((ref) => [String(ref.pid), ref.start]);
+    const helper_refs = refs.flatMap((ref) => [String(ref.pid), ref.start]);
     const feeder = handle.feeder ? [String(handle.feeder.pid), handle.feeder.start] : ['', ''];
     const main = [String(handle.main.pid), handle.main.start];
     const init = handle.init ? [String(handle.init.pid), handle.init.start] : ['', ''];
     const first = [mv, cat, ps ?? '', handle.boot_id, handle.no_cgroup ? '1' : '', dd, sleepTool];
     await launcher.spawn(
-      [sh, '-c', KEEPER_AGAIN, 'svc', ...first, ...words, ...feeder, ...main, ...init],
+      [sh, '-c', KEEPER_AGAIN, 'svc', ...first, ...helper_refs, ...feeder, ...main, ...init],
       files.dir,
       { LC_ALL: 'C' },
     );
@@ -185,7 +185,9 @@ export class SessionHelpers {
   }
 }
 
-/** Continues helpers that are stopped. A guard that is killed after it has stopped pumps would leave the agent blocked. */
+/**
+ * Continues helpers that are stopped. A guard that is killed after it has stopped pumps would leave the agent blocked.
+ */
 export function continueStopped({ wrapper, keeper, pumps, feeder }: HandleFile): void {
   for (const ref of [wrapper, keeper, pumps.stdout, pumps.stderr, ...(feeder ? [feeder] : [])]) {
     if (!isStopped(ref)) continue;

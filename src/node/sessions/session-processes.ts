@@ -1,6 +1,6 @@
 /**
- * The processes of one session: the process tree of its command, and the service's helpers that the `handle` file names.
- * This module lists the tree and ends it; `session-helpers.ts` replaces helpers that were killed.
+ * The processes of one session: the process tree of its command, and the service's helpers that the `handle` file
+ * names. This module lists the tree and ends it; `session-helpers.ts` replaces helpers that were killed.
  */
 import { sleep } from '../../base/async.ts';
 import { isAlive, type ProcessRef } from '../../base/proc.ts';
@@ -119,9 +119,9 @@ export class SessionProcesses {
   }
 
   /**
-   * Ends the tree: sends TERM and CONT, then KILL after `grace_ms`, until two scans find no process (or the cgroup is empty)
-   * and the init of its pid namespace has ended. Gives up `limits.kill_wait_ms` after the grace period and returns the
-   * survivors. Throws `node_unreachable` if the node closes first.
+   * Ends the tree: sends TERM and CONT, then KILL after `grace_ms`, until two scans find no process (or the cgroup is
+   * empty) and the init of its pid namespace has ended. Gives up `limits.kill_wait_ms` after the grace period and
+   * returns the survivors. Throws `node_unreachable` if the node closes first.
    */
   async end(
     grace_ms: number,
@@ -156,7 +156,10 @@ export class SessionProcesses {
     return { cleanup: (await this.#isProvenEmpty()) ? 'proven' : 'swept', survivors: [] };
   }
 
-  /** True if the kernel reports that no process is left: the cgroup is empty, or the init of the pid namespace has ended. */
+  /**
+   * True if the kernel reports that no process is left: the cgroup is empty, or the init of the pid namespace has
+   * ended.
+   */
   async #isProvenEmpty(): Promise<boolean> {
     return (this.#handle?.init != null && !this.liveInit) || (await isPopulated(this.cgroup)) === false;
   }

@@ -1,6 +1,6 @@
 /**
- * One session on this machine. The files of its directory determine its state, and every step can be repeated, so that a
- * node that was killed at any point continues from there. A session decides nothing about agents: it reports what it
+ * One session on this machine. The files of its directory determine its state, and every step can be repeated, so that
+ * a node that was killed at any point continues from there. A session decides nothing about agents: it reports what it
  * observes as numbered facts, and ends processes on request or after the main process has ended.
  *
  *   launch.json ─▶ starting ── handle, and spawn says `run` ─▶ running
@@ -10,8 +10,8 @@
  *                     ▼                                           ▼
  *                  finishing: end the tree, drain the pumps ─▶ fact `ended`, file `ended`
  *
- * The facts `started` and `ended` in the file `facts` determine the phase. `finishing` is not stored: a node that is killed
- * there finds the same files and does it again.
+ * The facts `started` and `ended` in the file `facts` determine the phase. `finishing` is not stored: a node that is
+ * killed there finds the same files and does it again.
  */
 import { type FSWatcher, watch } from 'node:fs';
 import { nextTurn, sleep } from '../../base/async.ts';
@@ -126,7 +126,7 @@ export class LocalSession {
     return this.facts.some((fact) => fact.body.kind === 'started') ? 'running' : 'starting';
   }
 
-  /** The directory is not watched. */
+  /** The session must be polled, because its directory is not watched. */
   get polled(): boolean {
     return this.#watch === null;
   }
@@ -168,7 +168,7 @@ export class LocalSession {
     this.scheduleUpdate();
   }
 
-  /** The launcher has answered; null: it could not start the wrapper. */
+  /** Records the launcher's answer; `wrapper` is null if it could not be started. */
   launched(wrapper: ProcessRef | null, error?: Error): void {
     this.#launch_state = wrapper ? { kind: 'spawned', wrapper } : { kind: 'none' };
     this.#launch_error = error?.message ?? null;
@@ -215,7 +215,7 @@ export class LocalSession {
       this.scheduleUpdate();
   }
 
-  /** The stdin journal has grown to `length` bytes. Wakes the feeder. */
+  /** Records that the stdin journal has `length` bytes, and wakes the feeder. */
   async stdinGrew(length: number): Promise<void> {
     this.#stdin_bytes = length;
     this.files.sendLine('wake', '');
@@ -344,8 +344,8 @@ export class LocalSession {
   }
 
   /**
-   * If there is no handle, no process holds `alive`, and no start is in progress, claims the session so that it can never
-   * start.
+   * If there is no handle, no process holds `alive`, and no start is in progress, claims the session so that it can
+   * never start.
    */
   async #endUnstarted(): Promise<void> {
     const unclaimed = this.files.claim();
@@ -426,8 +426,8 @@ export class LocalSession {
   }
 
   /**
-   * Ends the whole tree; see `Node.stop`. Idempotent: concurrent calls share one result. For an ended session, returns how
-   * it was cleaned up.
+   * Ends the whole tree; see `Node.stop`. Idempotent: concurrent calls share one result. For an ended session, returns
+   * how it was cleaned up.
    */
   stop(grace_ms: number): Promise<StopReport> {
     const { end } = this;

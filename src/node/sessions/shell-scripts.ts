@@ -1,26 +1,35 @@
 /**
- * The shell scripts that run beside an agent. They are passed as `sh -c "$script"`, so that an upgrade cannot change them
- * under a running shell. They must work in dash, bash (also version 3.2 as `sh`) and busybox. Programs are given as
- * absolute paths.
+ * The shell scripts that run beside an agent. They are passed as `sh -c "$script"`, so that an upgrade cannot change
+ * them under a running shell. They must work in dash, bash (also version 3.2 as `sh`) and busybox. Programs are given
+ * as absolute paths.
  *
- * - The **wrapper** starts the others and waits for the command in the foreground (in the background a shell would make it
- *   ignore SIGINT). It writes the exit status.
- * - The **keeper** holds the FIFOs open, starts pumps and feeder, and follows commands on the control FIFO, so that each of
- *   them can be replaced.
- * - A **pump** appends the agent's output to a spool. It is a `cat`. On a disk so small that a fast writer could fill it
- *   between two checks of the guard, it is a careful pump: it reads into a file whose blocks are already allocated, appends
- *   from there, and repeats the rest while the disk is full. So a full disk costs time but no byte.
+ * - The **wrapper** starts the others and waits for the command in the foreground (in the background a shell would make
+ *   it ignore SIGINT). It writes the exit status.
+ * - The **keeper** holds the FIFOs open, starts pumps and feeder, and follows commands on the control FIFO, so that
+ *   each of them can be replaced.
+ * - A **pump** appends the agent's output to a spool. It is a `cat`. On a disk so small that a fast writer could fill
+ *   it between two checks of the guard, it is a careful pump: it reads into a file whose blocks are already allocated,
+ *   appends from there, and repeats the rest while the disk is full. So a full disk costs time but no byte.
  * - The **feeder** copies the stdin journal to the agent.
- * - **INNER** is the last shell before the agent. The environment is the service's until then, because a variable of the
- *   agent (such as LD_PRELOAD) must not reach a program that has the service's rights. INNER sets the agent's variables
- *   right before it becomes the agent.
+ * - **INNER** is the last shell before the agent. The environment is the service's until then, because a variable of
+ *   the agent (such as LD_PRELOAD) must not reach a program that has the service's rights. INNER sets the agent's
+ *   variables right before it becomes the agent.
  * - The **guard** runs once per node and pauses the pumps while the disk is nearly full.
  *
- * File descriptors: 0 the agent's stdin · 1 gate (the keeper's write end) · 2 the shell's message about a killed command ·
- * 3 out, 4 err, 5 in (FIFOs, held open) · 6 the gate's read end (wrapper), journal (keeper) · 7 control FIFO · 8 the file
- * `spawn` (wrapper), the feeder's wake FIFO (keeper) · 9 alive, held only by the wrapper. On the way to the agent: 3 its
- * environment, 4 the sandbox's system call filter, 5 bubblewrap's report about its processes. The agent itself gets only 0,
- * 1 and 2.
+ * File descriptors:
+ *
+ * | fd | in wrapper and keeper | in the processes between the wrapper and the agent |
+ * |---|---|---|
+ * | 0 | the agent's stdin | the agent's stdin |
+ * | 1 | the gate (the keeper's write end) | the agent's stdout |
+ * | 2 | the shell's message about a killed command | the agent's stderr |
+ * | 3, 4, 5 | the FIFOs out, err and in, held open | the environment, the system call filter, bubblewrap's report |
+ * | 6 | wrapper: the gate's read end; keeper: the stdin journal | the gate's read end |
+ * | 7 | the control FIFO | the control FIFO |
+ * | 8 | wrapper: the file `spawn`; keeper: the feeder's wake FIFO | the file `spawn` |
+ * | 9 | `alive`, held only by the wrapper | |
+ *
+ * The agent itself gets only 0, 1 and 2.
  */
 
 /** Stored in `launch.json`. Raise it whenever a script or a file format of the session directory changes. */
@@ -160,8 +169,8 @@ obey() {
 }`;
 
 /**
- * Arguments: `svc mkdir mkfifo mv cat ps chown owner boot stdin cgroup dd sleep boxed command…`. An empty `chown`, `cgroup` or
- * `boxed` means none. `command` is what the main process executes:
+ * Arguments: `svc mkdir mkfifo mv cat ps chown owner boot stdin cgroup dd sleep boxed command…`. An empty `chown`,
+ * `cgroup` or `boxed` means none. `command` is what the main process executes:
  * `[setpriv …] [[unshare … --] bwrap … --] [setsid] sh -c INNER svc … argv…`.
  */
 export const WRAPPER = `
@@ -212,7 +221,8 @@ exit 0
 `;
 
 /**
- * Arguments: `svc workdir cat stat places ids masks entries argv…`. Runs as the agent's user, inside the sandbox. It checks:
+ * Arguments: `svc workdir cat stat places ids masks entries argv…`. Runs as the agent's user, inside the sandbox. It
+ * checks:
  *
  * - that the mounts show what the node inspected: `places`, one path per line, have the device and inode numbers `ids`
  *   (empty: nothing was mounted),
@@ -285,8 +295,8 @@ exec "$@" 3<&- 4<&- 5>&- 6<&- 7>&- 8>&-
 const SHELL_NAMES = new Set(['PWD', 'OLDPWD', 'PPID', 'OPTIND', 'LINENO', '_']);
 
 /**
- * The file from which INNER reads the agent's environment. Omits names that no shell variable can have (such as `a.b`), as
- * dash does with its own environment.
+ * The file from which INNER reads the agent's environment. Omits names that no shell variable can have (such as `a.b`),
+ * as dash does with its own environment.
  */
 export function environmentFile(env: Readonly<Record<string, string>>): string {
   const lines = Object.entries(env)
@@ -298,9 +308,9 @@ export function environmentFile(env: Readonly<Record<string, string>>): string {
 
 /**
  * A keeper that replaces a killed one. Arguments:
- * `svc mv cat ps boot nocgroup dd sleep w wt po pot pe pet f ft m mt i it`. It opens the FIFOs again and follows commands.
- * Live pumps and a live feeder continue. How far the journal was copied is known only from the open file that keeper and
- * feeder shared, so if that feeder dies too, the agent's stdin ends.
+ * `svc mv cat ps boot nocgroup dd sleep w wt po pot pe pet f ft m mt i it`. It opens the FIFOs again and follows
+ * commands. Live pumps and a live feeder continue. How far the journal was copied is known only from the open file that
+ * keeper and feeder shared, so if that feeder dies too, the agent's stdin ends.
  */
 export const KEEPER_AGAIN = `
 mv=$1 cat=$2 ps=$3 boot=$4 nocgroup=$5 dd=$6 sleep=$7 cgroup=
@@ -322,9 +332,9 @@ obey
 export const DEVNULL_PUMP = `trap '' HUP INT QUIT TERM; exec "$1" <"$2" >/dev/null 2>&1`;
 
 /**
- * Arguments: `svc df sleep rm mv ps pause_kib resume_kib sleep_s near_sleep_s`; runs in the sessions folder. Each node has
- * one guard, which outlives it. It stops the pumps while the disk is nearly full, so that agents block when they write
- * instead of losing output.
+ * Arguments: `svc df sleep rm mv ps pause_kib resume_kib sleep_s near_sleep_s`; runs in the sessions folder. Each node
+ * has one guard, which outlives it. It stops the pumps while the disk is nearly full, so that agents block when they
+ * write instead of losing output.
  */
 export const GUARD = `
 df=$1 sleep=$2 rm=$3 mv=$4 ps=$5 pause=$6 resume=$7 far=$8 near=$9

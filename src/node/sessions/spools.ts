@@ -79,8 +79,8 @@ export class Spools {
   }
 
   /**
-   * Frees the blocks of everything before `offset`, which is committed, except for the last `keep_bytes`. Idempotent. Does
-   * nothing without `fallocate`, or if the file system does not support holes.
+   * Frees the blocks of everything before `offset`, which is committed, except for the last `keep_bytes`. Idempotent.
+   * Does nothing without `fallocate`, or if the file system does not support holes.
    */
   async release(files: SessionFiles, stream: StreamName, offset: number): Promise<void> {
     const { fallocate } = this.#tools;
@@ -118,7 +118,9 @@ export class Spools {
     for (const path of [...this.#open.keys()]) await this.#drop(path);
   }
 
-  /** The offset of the first byte that still exists. It is stored before a hole is punched, because holes read as zeros. */
+  /**
+   * The offset of the first byte that still exists. It is stored before a hole is punched, because holes read as zeros.
+   */
   #firstByte(files: SessionFiles, stream: StreamName): number {
     const path = files.path(spoolNames[stream]);
     let from = this.#punched.get(path);

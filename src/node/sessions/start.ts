@@ -38,7 +38,7 @@ export interface SessionStarterOptions {
   isClosed(): boolean;
 }
 
-/** Throws `invalid_launch` for requests that no plane sends, and for values that no process can receive. */
+/** Throws `invalid_launch` if the request is malformed, or has values that no process can receive. */
 export function checkLaunch({ session_id, argv, env }: Launch): void {
   if (!SESSION_ID.test(session_id)) throw invalid('session_id is not valid', 'invalid_launch');
   if (argv.length === 0) throw invalid('argv must not be empty', 'invalid_launch');
@@ -56,8 +56,8 @@ export class SessionStarter {
 
   /**
    * Creates a session that does not exist yet and starts its wrapper. Throws the Problems of `Folders.resolve` for its
-   * workdir, `disk_space`, `sandbox_unavailable`, `no_step_folder`, or `node_unreachable` if the node is closed; no session
-   * exists then. If only the wrapper cannot be started, the session exists and ends with `spawn_failed`.
+   * workdir, `disk_space`, `sandbox_unavailable`, `no_step_folder`, or `node_unreachable` if the node is closed; no
+   * session exists then. If only the wrapper cannot be started, the session exists and ends with `spawn_failed`.
    */
   async start(requested: Launch): Promise<LocalSession> {
     const { node, host, folders, disk, root, onCreated, onError, isClosed } = this.#options;
@@ -151,7 +151,8 @@ export class SessionStarter {
       : [];
     const { places = [], ids = [], masks = [], entries = [] } = confinement ?? {};
     const mounted = [places, ids, masks, entries].map((lines) => lines.join('\n'));
-    // `setsid` runs inside the sandbox, so that the session leader is the agent and not the process that waits for it there.
+    // `setsid` runs inside the sandbox, so that the session leader is the agent and not the process that waits for it
+    // there.
     const command = [
       ...drop,
       ...(confinement?.argv ?? []),

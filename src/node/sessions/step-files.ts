@@ -1,6 +1,6 @@
 /**
- * The input and output of steps. Each session that runs a step gets a folder with its `input` and writes its `output` there.
- * The folder belongs to the agent, so its contents are untrusted: only a regular file is read, up to a limit.
+ * The input and output of steps. Each session that runs a step gets a folder with its `input` and writes its `output`
+ * there. The folder belongs to the agent, so its contents are untrusted: only a regular file is read, up to a limit.
  */
 import { constants } from 'node:fs';
 import { chown, lstat, mkdir, open, readdir, writeFile } from 'node:fs/promises';
@@ -27,8 +27,8 @@ export class StepFiles {
   }
 
   /**
-   * Creates the folder with its input, replacing an earlier one. Throws `no_step_folder` if agents could not reach it, or if
-   * an earlier folder cannot be removed.
+   * Creates the folder with its input, replacing an earlier one. Throws `no_step_folder` if agents could not reach it,
+   * or if an earlier folder cannot be removed.
    */
   async make(session_id: string, input: string): Promise<void> {
     await openAgentFolder('steps', this.#options).catch(() => {
@@ -53,7 +53,9 @@ export class StepFiles {
     return { SVC_STEP_INPUT: join(dir, 'input'), SVC_STEP_OUTPUT: join(dir, 'output') };
   }
 
-  /** The first `max` bytes of the output; null if it is missing, not a regular file, or a link to another user's file. */
+  /**
+   * The first `max` bytes of the output; null if it is missing, not a regular file, or a link to another user's file.
+   */
   async output(session_id: string, max: number): Promise<Uint8Array | null> {
     const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
     const path = join(await this.#folder(session_id), 'output');

@@ -1,6 +1,6 @@
 /**
- * Checks all live sessions of a node at regular intervals: polls those that are not watched, checks their helpers, reports
- * when the guard has paused or resumed the pumps, and records process trees that no cgroup contains.
+ * Checks all live sessions of a node at regular intervals: polls those that are not watched, checks their helpers,
+ * reports when the guard has paused or resumed the pumps, and records process trees that no cgroup contains.
  */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -107,7 +107,8 @@ export class Supervisor {
   }
 
   /**
-   * Checks the helpers of each session once per `helper_check_ms` (less often with very many sessions), some in each sweep.
+   * Checks the helpers of each session once per `helper_check_ms` (less often with very many sessions), some in each
+   * sweep.
    */
   async #checkNextHelpers(live: LocalSession[]): Promise<void> {
     const share = Math.min(

@@ -38,6 +38,7 @@ export interface ActorListener {
   close(): Promise<void>;
 }
 
+/** Resolves when the listener accepts connections. Rejects if the address cannot be bound. */
 export async function openActorListener(options: ActorListenerOptions): Promise<ActorListener> {
   const { host, port, certificate, log } = options;
   const adapter = connectNodeAdapter({

@@ -80,7 +80,10 @@ const growth = preparedQuery((sql, agent_num: number, events: number, bytes: num
     .returning('last_seq'),
 );
 
-/** Assigns the next numbers and returns the last one. Throws `agent not found` if the log does not exist. */
+/**
+ * Assigns the next `events` numbers, grows the log by `bytes`, and returns the last number. Throws `agent not found` if
+ * the log does not exist.
+ */
 export function allocateSeqs(writer: Writer, agent_num: number, events: number, bytes: number): number {
   const head = writer.get(growth(writer, agent_num, events, bytes));
   if (!head) throw problems.agentNotFound();
@@ -93,8 +96,8 @@ export function skipTo(writer: Writer, agent_num: number, last_seq: number): voi
 }
 
 /**
- * Adds `bytes` (negative: removed ones) to the size of a log, and moves its beginning if `first_seq` is given. Returns false
- * if the agent no longer exists.
+ * Adds `bytes`, which is negative after a deletion, to the size of a log, and moves its beginning if `first_seq` is
+ * given. Returns false if the agent no longer exists.
  */
 export function resizeHead(writer: Writer, agent_num: number, bytes: number, first_seq?: number): boolean {
   const { changes } = writer.run(

@@ -1,6 +1,6 @@
 /**
- * The numbers that rows of events store for types, streams and flags. Databases and segments contain them, so never change
- * them.
+ * The numbers that rows of events store for types, streams and flags. Databases and segments contain them, so never
+ * change them.
  */
 import type { EventType, StreamName } from '../../core/event.ts';
 

@@ -22,7 +22,7 @@ export interface StoredEvent extends EventContent {
   seq: number;
 }
 
-/** Columns in the order that `EventDecoder` expects. Add conditions and an order. */
+/** Selects the columns in the order that `EventDecoder` expects. The caller adds conditions and an order. */
 export function selectEvents(reader: Reader, agent_num: number) {
   return reader.sql
     .selectFrom('events')
@@ -35,7 +35,9 @@ export function selectEventsOf(reader: Reader, agent_num: number, types: readonl
   return selectEvents(reader, agent_num).where('type', 'in', types.map(typeNumber));
 }
 
-/** Packs small columns into one number, and reads text as text. That takes a quarter of the time of reading the columns. */
+/**
+ * Packs small columns into one number, and reads text as text. That takes a quarter of the time of reading the columns.
+ */
 const packed =
   sql<number>`type + coalesce(stream, 0) * 8 + coalesce(flags, 0) * 32 + coalesce(session_num, 0) * 128`.as(
     'packed',
@@ -101,7 +103,7 @@ export function selectOutput(
     .orderBy('seq');
 }
 
-/** The number of an agent's first event in a row from `seq` on. */
+/** The number of an agent's first unsealed event from `seq` on; undefined if there is none. */
 export function firstSeqFrom(reader: Reader, agent_num: number, seq: number): number | undefined {
   return reader.get(
     reader.sql

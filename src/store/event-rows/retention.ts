@@ -27,7 +27,7 @@ export function oldestEvents(reader: Reader, agent_num: number, seq: number, lim
   return rows.map(({ seq, ts, length }) => ({ seq, ts_ms: ts, bytes: length + limits.event_row_bytes }));
 }
 
-/** Those of the agents without segments whose oldest event is from before a time (Unix milliseconds). */
+/** Returns which of these agents have no segments and an oldest event from before `before_ms` (Unix milliseconds). */
 export function unsealedBefore(reader: Reader, agent_nums: readonly number[], before_ms: number): number[] {
   const found = reader.all(
     reader.sql
@@ -59,7 +59,7 @@ export function unsealedBefore(reader: Reader, agent_nums: readonly number[], be
   return found.map(({ agent_num }) => agent_num);
 }
 
-/** When the newest event that is a row was written (Unix milliseconds); 0 if none exists. */
+/** When the newest event that is stored as a row was written (Unix milliseconds); 0 if there is none. */
 export function newestTs(reader: Reader, agent_num: number): number {
   const newest = reader.sql.selectFrom('events').select('ts').where('agent_num', '=', agent_num);
   return reader.get(newest.orderBy('seq', 'desc').limit(1))?.ts ?? 0;

@@ -12,6 +12,7 @@ const spoolsBySession = preparedQuery((sql, session_num: number) =>
   sql.selectFrom('spools').selectAll().where('session_num', '=', session_num),
 );
 
+/** Both spools of a session. The session must exist. */
 export function spoolsOf(reader: Reader, session_num: number): Record<StreamName, SpoolRow> {
   const rows = reader.all(spoolsBySession(reader, session_num));
   const pick = (stream: StreamName) => rows.find((row) => row.stream === streamNumber(stream))!;

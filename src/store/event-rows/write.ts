@@ -1,6 +1,6 @@
 /**
- * Writes events. No other module inserts rows of events. The rows, the log's head and, for output from a spool, the stream's
- * committed offset change in one transaction.
+ * Writes events. No other module inserts rows of events. The rows, the log's head and, for output from a spool, the
+ * stream's committed offset change in one transaction.
  */
 import { limits } from '../../base/limits.ts';
 import type { EventType, StreamName } from '../../core/event.ts';
@@ -18,7 +18,7 @@ export interface NewEvent extends EventContent {
   offset: number | null;
 }
 
-/** The numbers of appended events, and the number of bytes by which the log grew. */
+/** The numbers of the appended events, and by how many bytes the log grew. */
 export interface Grown {
   first_seq: number;
   last_seq: number;
@@ -68,8 +68,8 @@ function insertRows(writer: Writer, agent_num: number, rows: readonly Row[]): Gr
 }
 
 /**
- * Appends events to an agent's log, in the caller's transaction. Throws `agent not found` or `session not found` if the log or
- * a session of an event does not exist.
+ * Appends events to an agent's log, in the caller's transaction. Throws `agent not found` or `session not found` if the
+ * log or a session of an event does not exist.
  */
 export function appendEvents(writer: Writer, agent_num: number, events: readonly NewEvent[]): Grown {
   const numOf = sessionNums(writer);

@@ -1,6 +1,6 @@
 /**
- * Agents that speak ACP: the state of each session, pending and sent prompts, and permission reviews. Prompts and reviews
- * are kept as long as their agent, like its log, and deleted with it.
+ * Agents that speak ACP: the state of each session, pending and sent prompts, and permission reviews. Prompts and
+ * reviews are kept as long as their agent, like its log, and deleted with it.
  */
 export const sql = `
 ALTER TABLE agents ADD COLUMN acp_session_id TEXT;

@@ -1,8 +1,8 @@
 /**
  * Teams: definitions, tasks with their threads, runs with their steps, mail and triggers. All of it is deleted with the
  * team, which only its creator and root can delete, and not during a run. The agents of members remain as records (with
- * their logs) after the run; their reference to it becomes null. Rows that are deleted with their task or run have the team's
- * number without a foreign key, because the foreign key would be checked in all of them.
+ * their logs) after the run; their reference to it becomes null. Rows that are deleted with their task or run have the
+ * team's number without a foreign key, because the foreign key would be checked in all of them.
  */
 export const sql = `
 CREATE TABLE teams (

@@ -1,7 +1,7 @@
 /**
- * Passkeys, open challenges, and when a sign-in last verified the password. Passkeys are deleted with their user, or by the
- * user. A sign-in has at most one open registration, which is deleted with it. Open logins have no user yet: they are deleted
- * on use, after they expire (housekeeping), and when an address opens too many.
+ * Passkeys, open challenges, and when a sign-in last verified the password. Passkeys are deleted with their user, or by
+ * the user. A sign-in has at most one open registration, which is deleted with it. Open logins have no user yet: they
+ * are deleted on use, after they expire (housekeeping), and when an address opens too many.
  */
 export const sql = `
 CREATE TABLE passkeys (

@@ -1,7 +1,7 @@
 /**
- * Notifications: the plane's key for push services (its private half encrypted with the key file), subscribed devices, and
- * the newest message per device and tag. Devices are deleted with their user, when their sign-in ends, or when their push
- * service no longer knows them; messages with their device, or after a day.
+ * Notifications: the plane's key for push services (its private half encrypted with the key file), subscribed devices,
+ * and the newest message per device and tag. Devices are deleted with their user, when their sign-in ends, or when
+ * their push service no longer knows them; messages with their device, or after a day.
  */
 export const sql = `
 CREATE TABLE push_keys (

@@ -1,7 +1,7 @@
 /**
- * The permission mode of agents, and what was observed. Before, the variables that make an agent ask were part of its own
- * environment; now its preset sets them at each start, so this step removes those that the preset had set. Members of teams
- * get a permission mode too.
+ * The permission mode of agents, and what was observed. Before, the variables that make an agent ask were part of its
+ * own environment; now its preset sets them at each start, so this step removes those that the preset had set. Members
+ * of teams get a permission mode too.
  */
 export const sql = `
 ALTER TABLE agents ADD COLUMN permission_mode TEXT NOT NULL DEFAULT 'ask'

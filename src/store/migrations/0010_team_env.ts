@@ -1,6 +1,6 @@
 /**
- * Makes the values of variables in team definitions write-only. Stored records of runs, kept for streams, still contain them:
- * replaces `env` with `env_keys`, the names. Rows without variables stay as they are.
+ * Makes the values of variables in team definitions write-only. Stored records of runs, kept for streams, still contain
+ * them, so this step replaces `env` there with `env_keys`, the names. Rows without variables stay as they are.
  */
 const withoutValues = (column: string) => `
 json_set(${column}, '$.spec.members', json((

@@ -1,6 +1,6 @@
 /**
- * What agents ask people to enter in a form or to open in a browser. Rows are deleted with their agent, like reviews. Input
- * is not stored: it goes only to the agent.
+ * What agents ask people to enter in a form or to open in a browser. Rows are deleted with their agent, like reviews.
+ * The answers are not stored; they go only to the agent.
  */
 export const sql = `
 CREATE TABLE elicitations (

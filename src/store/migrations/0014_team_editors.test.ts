@@ -6,7 +6,7 @@ import { sql } from './0014_team_editors.ts';
 /** The schema of the version that did not record who changed a definition. */
 const BEFORE = migrations.indexOf(sql);
 
-test('an upgrade counts everyone who could have changed a definition, and keeps the team of its agents', () => {
+test('an upgrade lists everyone who could have edited a definition, and keeps the team of its agents', () => {
   const db = new DatabaseSync(':memory:', { enableForeignKeyConstraints: false });
   migrate(db, 'm.db', migrations.slice(0, BEFORE));
   const team = db.prepare(

@@ -1,7 +1,7 @@
 /**
- * `spec_editors`: ids of the users who have changed a team's definition, as a JSON array. Of earlier changes nobody knows who
- * made them, so everyone who could have counts. `state_team`: the team that an agent was made for, also after the team is
- * gone; it decides where the agent's preset keeps its state.
+ * `spec_editors`: ids of the users who have changed a team's definition, as a JSON array. It is unknown who made
+ * earlier changes, so everyone who could have made them is listed. `state_team`: the team that an agent was created
+ * for, even after the team was deleted; it decides where the agent's preset keeps its state.
  */
 export const sql = `
 ALTER TABLE teams ADD COLUMN spec_editors TEXT NOT NULL DEFAULT '[]';

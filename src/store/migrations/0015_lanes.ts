@@ -1,6 +1,6 @@
 /**
- * `outbox.lane`: its column had the name of sessions, but also holds ids of agents, subscriptions and owners.
- * `run_steps.upstream_failed` has the name that the API gives it. Drops columns that nothing reads.
+ * Renames a column of the outbox to `lane`: it was named after sessions, but also holds ids of agents, subscriptions
+ * and owners. Renames `run_steps.upstream_failed` as in the API. Drops columns that nothing reads.
  */
 export const sql = `
 ALTER TABLE outbox RENAME COLUMN session_id TO lane;

@@ -41,8 +41,8 @@ export interface AgentsTables {
     on_exit: OnExit;
     status: AgentStatus;
     /**
-     * For agents that speak ACP, their activity as of their last frame. For others, it depends on how long they have been
-     * silent.
+     * For agents that speak ACP, their activity as of their last frame. For others, it depends on how long they have
+     * been silent.
      */
     activity: Activity | null;
     exit_code: number | null;
@@ -72,7 +72,8 @@ export interface AgentsTables {
     run_num: number | null;
     member_id: string | null;
     /**
-     * Id of the team whose run created the agent, even if the team was deleted. It decides where the preset keeps its state.
+     * Id of the team whose run created the agent, even if the team was deleted. It decides where the preset keeps its
+     * state.
      */
     state_team: string | null;
   };
@@ -100,7 +101,8 @@ export interface AgentsTables {
     /** Bytes of stdin that intents have written to the node's journal so far. */
     stdin_bytes: number;
     /**
-     * The database was restored, and the journal contains stdin that the database does not know. No more input is possible.
+     * The database was restored, and the journal contains stdin that the database does not know. No more input is
+     * possible.
      */
     stdin_lost: Generated<Bool>;
     /** How its stdout is read. */

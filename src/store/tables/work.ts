@@ -8,7 +8,10 @@ export interface WorkTables {
   outbox: {
     id: Generated<number>;
     node_id: string;
-    /** Intents of a lane are carried out in order: the id of a session, an agent, a subscription, or an owner and a node. */
+    /**
+     * Intents of a lane are carried out in order: the id of a session, an agent, a subscription, or an owner and a
+     * node.
+     */
     lane: string;
     kind: string;
     payload: Json;
@@ -55,7 +58,9 @@ export interface WorkTables {
     num: Generated<number>;
     id: string;
     user_id: string;
-    /** The token that created the subscription. The subscription ends with the token, unless the token expires by age. */
+    /**
+     * The token that created the subscription. The subscription ends with the token, unless the token expires by age.
+     */
     token_id: string;
     /** Secret, because anyone who has it and the plane's key can send to the device. */
     endpoint: string;

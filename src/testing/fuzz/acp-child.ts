@@ -1,6 +1,6 @@
 /**
- * An agent that sends `argv[3]` malformed lines of ACP from the seed `argv[2]`, while it reads the requests to it, and then
- * `_fuzz/last`. It exits when its input ends.
+ * An agent that sends malformed lines of ACP while it reads requests, and then `_fuzz/last`: `node acp-child.ts SEED LINES`. It
+ * exits when its input ends.
  */
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
@@ -10,16 +10,16 @@ import { Rng } from './rng.ts';
 
 const [seed, count] = process.argv.slice(2).map(Number) as [number, number];
 const rng = new Rng(seed);
-const asked: string[] = [];
+const request_ids: string[] = [];
 const input = createInterface({ input: process.stdin });
 input.on('line', (text) => {
   const { id, method } = JSON.parse(text) as { id?: unknown; method?: unknown };
-  if (id !== undefined && method !== undefined) asked.push(JSON.stringify(id));
+  if (id !== undefined && method !== undefined) request_ids.push(JSON.stringify(id));
 });
 input.on('close', () => process.exit(0));
 await once(input, 'line');
-for (let left = count; left > 0; left--) {
-  if (!process.stdout.write(line(rng, asked))) await once(process.stdout, 'drain');
+for (let remaining = count; remaining > 0; remaining--) {
+  if (!process.stdout.write(line(rng, request_ids))) await once(process.stdout, 'drain');
   await setImmediate();
 }
 process.stdout.write(`\n${JSON.stringify({ jsonrpc: '2.0', method: LAST_METHOD })}\n`);

@@ -28,14 +28,14 @@ const STOPS = ['end_turn', 'max_tokens', 'max_turn_requests', 'refusal', 'cancel
 /** The method of an agent's last message. */
 export const LAST_METHOD = '_fuzz/last';
 
-/** One line with its line ending. `asked`: the ids of unanswered requests to the agent as JSON, oldest first. */
-export function line(rng: Rng, asked: string[]): Buffer {
+/** One line with its line ending. `request_ids`: of unanswered requests to the agent as JSON, oldest first. */
+export function line(rng: Rng, request_ids: string[]): Buffer {
   if (rng.chance(0.03)) return noise(rng);
-  const wrong = rng.pick([0, 0, 0.05, 0.2]);
-  const make = (value: Malformed): Malformed => (rng.chance(wrong) ? anything(rng) : value);
-  const json = jsonOf(message(rng, asked, make));
-  const bytes = Buffer.from(`${json}${rng.chance(wrong / 4) ? '\r\n' : '\n'}`);
-  return rng.chance(wrong / 2) ? garbled(rng, bytes) : bytes;
+  const error_rate = rng.pick([0, 0, 0.05, 0.2]);
+  const make = (value: Malformed): Malformed => (rng.chance(error_rate) ? anything(rng) : value);
+  const json = jsonOf(message(rng, request_ids, make));
+  const bytes = Buffer.from(`${json}${rng.chance(error_rate / 4) ? '\r\n' : '\n'}`);
+  return rng.chance(error_rate / 2) ? garbled(rng, bytes) : bytes;
 }
 
 function noise(rng: Rng): Buffer {
@@ -63,11 +63,11 @@ function noise(rng: Rng): Buffer {
 
 type Make = (value: Malformed) => Malformed;
 
-function message(rng: Rng, asked: string[], make: Make): Malformed {
+function message(rng: Rng, request_ids: string[], make: Make): Malformed {
   const fields: [string, Malformed][] = [['jsonrpc', make('2.0')]];
   const kind = rng.below(11);
   if (kind < 3) {
-    const known = rng.chance(0.9) ? asked.shift() : undefined;
+    const known = rng.chance(0.9) ? request_ids.shift() : undefined;
     const id = known === undefined ? idOf(rng, make) : new Raw(known);
     fields.push(['id', id], rng.chance(0.15) ? ['error', error(rng, make)] : ['result', result(rng, make)]);
     if (rng.chance(0.05)) fields.push(['result', null]);

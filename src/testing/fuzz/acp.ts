@@ -47,12 +47,12 @@ async function converse(plane: TestPlane, seed: number): Promise<void> {
   const until = Date.now() + REPLY_MS;
   for (let prompts = 1; ; ) {
     if (prompts < PROMPTS && rng.chance(0.3)) {
-      await tolerant(client.call('promptAgent', { params, body: { text: `prompt ${++prompts}` } }));
+      await ignoreRejection(client.call('promptAgent', { params, body: { text: `prompt ${++prompts}` } }));
     }
     await answerOne(plane, id, rng);
-    if (rng.chance(0.05)) await tolerant(client.call('cancelTurn', { params }));
+    if (rng.chance(0.05)) await ignoreRejection(client.call('cancelTurn', { params }));
     if (rng.chance(0.1))
-      await tolerant(
+      await ignoreRejection(
         client.call('setAgentConfig', { params, body: { mode_id: rng.pick(['ask', 'auto', '__proto__']) } }),
       );
     if (await hasReplied(plane, id)) break;
@@ -78,7 +78,7 @@ async function answerOne({ client }: TestPlane, agent_id: string, rng: Rng): Pro
     { option_id },
     { outcome: 'cancelled' as const },
   ]);
-  await tolerant(client.call('respondReview', { params: { review_id: review.id }, body }));
+  await ignoreRejection(client.call('respondReview', { params: { review_id: review.id }, body }));
 }
 
 async function answerElicitation(client: TestPlane['client'], agent_id: string, rng: Rng): Promise<void> {
@@ -93,11 +93,11 @@ async function answerElicitation(client: TestPlane['client'], agent_id: string, 
     { action: 'decline' as const },
     { action: 'cancel' as const },
   ]);
-  await tolerant(client.call('respondElicitation', { params: { elicitation_id }, body }));
+  await ignoreRejection(client.call('respondElicitation', { params: { elicitation_id }, body }));
 }
 
 /** Ignores a rejection by the service. */
-async function tolerant(call: Promise<unknown>): Promise<void> {
+async function ignoreRejection(call: Promise<unknown>): Promise<void> {
   await call.catch((error: unknown) => {
     if (!(error instanceof Problem)) throw error;
   });

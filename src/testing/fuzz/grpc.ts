@@ -17,8 +17,8 @@ import { LINK_HEADER, type LinkPosition, showPosition, versionInfo } from '../..
 import { TestAgentNode } from '../agent-node.ts';
 import type { TestPlane } from '../plane.ts';
 import { type EntryPoint, Finding, forEachConcurrently } from './entry-point.ts';
-import { anything, jsonOf, nearly, type Shape, shapeOf, text, type Words } from './malformed.ts';
-import { type FieldWords, messageBytes } from './protobuf.ts';
+import { almostValid, anything, jsonOf, type KnownValues, type Shape, shapeOf, text } from './malformed.ts';
+import { type KnownFieldValues, messageBytes } from './protobuf.ts';
 import { garbled, Rng } from './rng.ts';
 import { Watch } from './watch.ts';
 
@@ -28,11 +28,11 @@ const ACTOR_CALLS = 100;
 const BROKEN_CONNECTIONS = 20;
 const AT_ONCE = 8;
 const ANSWER_MS = 30_000;
-/** How long to wait on a silent stream that a plane would leave open. */
+/** How long to wait for a stream that may stay open. */
 const OPEN_MS = 150;
 const BROKEN_MS = 300;
 const MIB = 1024 * 1024;
-const PLACE_MAX = 2 ** 53 - 1_000;
+const POSITION_MAX = 2 ** 53 - 1_000;
 
 /** The plane's shared secret, and the certificate authority of its certificate. */
 interface Trust {
@@ -73,7 +73,11 @@ export async function openGrpcFuzz(plane: TestPlane, actor_port: number): Promis
         body: framed(Buffer.alloc(0)),
         open: false,
       };
-      const answer = await node_peer.ask({ ...health, headers: await usual(trust), unauthorized: false });
+      const answer = await node_peer.call({
+        ...health,
+        headers: await headersFor(trust),
+        unauthorized: false,
+      });
       if (answer.grpc !== '0')
         throw new Error(`the node answered a health check with gRPC status ${answer.grpc}`);
     }),
@@ -87,7 +91,7 @@ export async function openGrpcFuzz(plane: TestPlane, actor_port: number): Promis
       for (const port of [node.port, actor_port]) {
         const cases = Array.from({ length: BROKEN_CONNECTIONS }, () => brokenBytes(rng));
         await forEachConcurrently(cases, AT_ONCE, ({ secure, bytes }) =>
-          breakIn(port, secure ? trust.ca : null, bytes),
+          sendBroken(port, secure ? trust.ca : null, bytes),
         );
       }
       for (const watch of watches) await watch.check();
@@ -112,43 +116,43 @@ async function readTrust(plane: TestPlane): Promise<Trust> {
   return { settings: { shared_secret, issuer: 'svc', audience: 'svc-internal' }, ca: await file('ca.pem') };
 }
 
-// --- the node's entry ----------------------------------------------------------------------------------------------------
+// --- the node's listener ----------------------------------------------------------------------------------------------------
 
-/** Commands while a link is open, then malformed links. */
+/** Sends calls while a link is open, then malformed attempts to open a link. */
 async function commands(rng: Rng, node: TestAgentNode, trust: Trust, entry: Peer): Promise<void> {
-  const place = await nextPlace(node);
-  const link = await attach(entry, node, trust, place);
-  const plans = Array.from({ length: COMMANDS }, () => planOf(rng, node, place));
-  await forEachConcurrently(plans, AT_ONCE, async (plan, i) => {
-    const call = await plan(trust);
-    expectFine(await entry.ask(call), call, i);
+  const position = await nextPosition(node);
+  const link = await attach(entry, node, trust, position);
+  const makers = Array.from({ length: COMMANDS }, () => callMaker(rng, node, position));
+  await forEachConcurrently(makers, AT_ONCE, async (makeCall, i) => {
+    const call = await makeCall(trust);
+    expectNoFault(await entry.call(call), call, i);
   });
   link.destroy();
   for (let n = 1; n <= ATTACHES; n++) {
-    const hello = helloBytes(node.id, { ...place, epoch: place.epoch + n });
+    const hello = helloBytes(node.id, { ...position, epoch: position.epoch + n });
     const later = Array.from({ length: rng.below(4) }, () =>
-      messageBytes(rng, AttachRequestSchema, fieldWords(node), 0.3),
+      messageBytes(rng, AttachRequestSchema, knownFieldValues(node), 0.3),
     );
     const body = Buffer.concat(
       [rng.chance(0.2) ? garbled(rng, hello) : hello, ...later].map((bytes) => framed(bytes)),
     );
     const call: Call = {
       path: pathOf(NodeService.typeName, 'Attach'),
-      headers: await usual(trust),
+      headers: await headersFor(trust),
       body: rng.chance(0.3) ? garbled(rng, body) : body,
       unauthorized: false,
       open: true,
     };
-    expectFine(await entry.ask(call), call, n);
+    expectNoFault(await entry.call(call), call, n);
   }
 }
 
-/** A link position that is later than all earlier ones. */
-async function nextPlace(node: TestAgentNode): Promise<LinkPosition> {
+/** A link position that is later than all earlier ones of the node. */
+async function nextPosition(node: TestAgentNode): Promise<LinkPosition> {
   const path = join(node.data_dir, 'node.json');
   const state = JSON.parse(await readFile(path, 'utf8')) as { latest: LinkPosition | null };
   const incarnation = (state.latest?.incarnation ?? 0) + 1;
-  if (incarnation < PLACE_MAX && (state.latest?.epoch ?? 0) < PLACE_MAX)
+  if (incarnation < POSITION_MAX && (state.latest?.epoch ?? 0) < POSITION_MAX)
     return { plane_id: 'pln_fuzz', incarnation, epoch: 1 };
   // Garbled bytes used the last possible position.
   await node.kill('SIGTERM');
@@ -175,10 +179,10 @@ async function attach(
   entry: Peer,
   node: TestAgentNode,
   trust: Trust,
-  place: LinkPosition,
+  position: LinkPosition,
 ): Promise<ClientHttp2Stream> {
-  const stream = await entry.stream(pathOf(NodeService.typeName, 'Attach'), await usual(trust));
-  stream.write(framed(helloBytes(node.id, place)));
+  const stream = await entry.stream(pathOf(NodeService.typeName, 'Attach'), await headersFor(trust));
+  stream.write(framed(helloBytes(node.id, position)));
   await new Promise<void>((resolve, reject) => {
     stream.once('data', () => resolve());
     stream.once('close', () => reject(new Error('the node rejects the link')));
@@ -187,18 +191,18 @@ async function attach(
   return stream;
 }
 
-function planOf(rng: Rng, node: TestAgentNode, place: LinkPosition): (trust: Trust) => Promise<Call> {
+function callMaker(rng: Rng, node: TestAgentNode, position: LinkPosition): (trust: Trust) => Promise<Call> {
   const service = rng.chance(0.1) ? JoinService : NodeService;
   const method = rng.pick(service.methods.filter(({ name }) => name !== 'Attach'));
-  const wrong = rng.pick([0, 0.05, 0.2, 0.5]);
-  const words = fieldWords(node);
+  const error_rate = rng.pick([0, 0.05, 0.2, 0.5]);
+  const values = knownFieldValues(node);
   const count = method.methodKind === 'unary' ? (rng.chance(0.05) ? rng.below(3) : 1) : rng.below(5);
-  const messages = Array.from({ length: count }, () => messageBytes(rng, method.input, words, wrong));
+  const messages = Array.from({ length: count }, () => messageBytes(rng, method.input, values, error_rate));
   let body = Buffer.concat(
-    messages.map((bytes) => (rng.chance(wrong / 2) ? oddFrame(rng, bytes) : framed(bytes))),
+    messages.map((bytes) => (rng.chance(error_rate / 2) ? oddFrame(rng, bytes) : framed(bytes))),
   );
   let type = 'application/grpc+proto';
-  if (rng.chance(wrong / 2)) {
+  if (rng.chance(error_rate / 2)) {
     type = rng.pick([
       'application/json',
       'application/connect+json',
@@ -210,20 +214,20 @@ function planOf(rng: Rng, node: TestAgentNode, place: LinkPosition): (trust: Tru
     if (type.includes('json')) body = Buffer.from(jsonOf(anything(rng)));
   }
   const token = rng.chance(0.15) ? rng.pick(['none', 'actor', 'garbled', 'other'] as const) : 'good';
-  const more = oddHeaders(rng, wrong);
+  const more = oddHeaders(rng, error_rate);
   const unknown = rng.chance(0.02);
-  const link = rng.chance(0.05) ? text(rng).replace(/[^\x20-\x7e]/g, '') : showPosition(place);
+  const link = rng.chance(0.05) ? text(rng).replace(/[^\x20-\x7e]/g, '') : showPosition(position);
   return async (trust) => ({
     path: pathOf(service.typeName, unknown ? 'None' : method.name),
-    headers: { ...(await usual(trust, token)), 'content-type': type, [LINK_HEADER]: link, ...more },
+    headers: { ...(await headersFor(trust, token)), 'content-type': type, [LINK_HEADER]: link, ...more },
     body,
     unauthorized: token !== 'good' || service === JoinService,
     open: method.methodKind !== 'unary',
   });
 }
 
-/** Field values that are never random, because they decide what runs on this machine. */
-function fieldWords(node: TestAgentNode): FieldWords {
+/** Values of the fields that decide what runs on this machine, which must not be random. */
+function knownFieldValues(node: TestAgentNode): KnownFieldValues {
   const session = (rng: Rng) => `ses_${String(rng.below(4)).repeat(16)}`;
   return (name, rng) => {
     switch (name) {
@@ -253,7 +257,7 @@ function fieldWords(node: TestAgentNode): FieldWords {
   };
 }
 
-// --- the actors' entry -----------------------------------------------------------------------------------------------------
+// --- the plane's listener for actors -----------------------------------------------------------------------------------
 
 async function actorCalls(rng: Rng, plane: TestPlane, trust: Trust, port: number): Promise<void> {
   const spec = {
@@ -271,20 +275,21 @@ async function actorCalls(rng: Rng, plane: TestPlane, trust: Trust, port: number
     step_key: ['a', 'b'],
     member_id: ['lead', 'dev'],
   };
-  const words: Words = (name, at) => (known[name] && at.chance(0.8) ? at.pick(known[name]) : undefined);
+  const values: KnownValues = (name, at) =>
+    known[name] && at.chance(0.8) ? at.pick(known[name]) : undefined;
   const calls = Array.from({ length: ACTOR_CALLS }, () => {
-    const [method, shape] = rng.pick(rng.chance(0.05) ? methods : quick);
-    const wrong = rng.pick([0, 0.05, 0.2, 0.5]);
-    const params = rng.chance(wrong / 4)
+    const [method, shape] = rng.pick(rng.chance(0.05) ? all_methods : nonblocking);
+    const error_rate = rng.pick([0, 0.05, 0.2, 0.5]);
+    const params = rng.chance(error_rate / 4)
       ? text(rng).toWellFormed()
-      : jsonOf(nearly(rng, shape, words, wrong));
-    const name = rng.chance(wrong / 4) ? text(rng).toWellFormed() : method;
+      : jsonOf(almostValid(rng, shape, values, error_rate));
+    const name = rng.chance(error_rate / 4) ? text(rng).toWellFormed() : method;
     const message = Buffer.from(
       toBinary(CallRequestSchema, create(CallRequestSchema, { method: name, params })),
     );
-    const body = rng.chance(wrong / 4)
+    const body = rng.chance(error_rate / 4)
       ? oddFrame(rng, message)
-      : framed(rng.chance(wrong / 4) ? garbled(rng, message) : message);
+      : framed(rng.chance(error_rate / 4) ? garbled(rng, message) : message);
     const kind: TokenKind = rng.chance(0.1)
       ? rng.pick(['none', 'garbled', 'other', 'good'] as const)
       : 'actor';
@@ -292,17 +297,17 @@ async function actorCalls(rng: Rng, plane: TestPlane, trust: Trust, port: number
       body,
       kind,
       subject: rng.pick([...actors.slice(0, 3), '', 'none@none', text(rng).toWellFormed()]),
-      more: oddHeaders(rng, wrong),
+      more: oddHeaders(rng, error_rate),
     };
   });
   // The number of concurrent calls per connection is limited.
-  const lanes = Array.from({ length: AT_ONCE }, () => new Peer(port, trust.ca));
+  const peers = Array.from({ length: AT_ONCE }, () => new Peer(port, trust.ca));
   try {
     await Promise.all(
-      lanes.map(async (lane, n) => {
-        for (let i = n; i < calls.length; i += lanes.length) {
+      peers.map(async (peer, n) => {
+        for (let i = n; i < calls.length; i += peers.length) {
           const { body, kind, subject, more } = calls[i]!;
-          const headers = { ...(await usual(trust, kind, subject)), ...more };
+          const headers = { ...(await headersFor(trust, kind, subject)), ...more };
           const call: Call = {
             path: pathOf(ActorService.typeName, 'Call'),
             headers,
@@ -310,30 +315,30 @@ async function actorCalls(rng: Rng, plane: TestPlane, trust: Trust, port: number
             unauthorized: kind !== 'actor',
             open: false,
           };
-          expectFine(await lane.ask(call), call, i);
+          expectNoFault(await peer.call(call), call, i);
         }
       }),
     );
   } finally {
-    for (const lane of lanes) lane.close();
+    for (const peer of peers) peer.close();
     const params = { team_id: team.id, run_id: run.id };
     await plane.client.call('cancelRun', { params }).catch(() => {});
     await plane.client.call('deleteTeam', { params }).catch(() => {});
   }
 }
 
-const methods = Object.entries(actorMethods).map(([name, { params }]): [string, Shape] => [
+const all_methods = Object.entries(actorMethods).map(([name, { params }]): [string, Shape] => [
   name,
   shapeOf(params),
 ]);
 /** All methods except the one that waits for messages. */
-const quick = methods.filter(([name]) => name !== 'receive');
+const nonblocking = all_methods.filter(([name]) => name !== 'receive');
 
 // --- the wire -------------------------------------------------------------------------------------------------------------
 
 type TokenKind = 'good' | 'none' | 'actor' | 'garbled' | 'other';
 
-async function usual(
+async function headersFor(
   trust: Trust,
   kind: TokenKind = 'good',
   subject = 'pln_fuzz',
@@ -350,13 +355,13 @@ async function usual(
   return { ...headers, authorization: `Bearer ${kind === 'garbled' ? token.slice(0, -2) : token}` };
 }
 
-function oddHeaders(rng: Rng, wrong: number): Record<string, string> {
+function oddHeaders(rng: Rng, error_rate: number): Record<string, string> {
   const headers: Record<string, string> = {};
-  if (rng.chance(wrong))
+  if (rng.chance(error_rate))
     headers['grpc-timeout'] = rng.pick(['1n', '0S', '-1S', '99999999H', '9'.repeat(40), 'x', '1M']);
-  if (rng.chance(wrong / 4)) headers['grpc-encoding'] = rng.pick(['gzip', 'identity', 'br', 'x']);
-  if (rng.chance(wrong / 4)) headers['connect-protocol-version'] = rng.pick(['1', '2', '']);
-  if (rng.chance(wrong / 4))
+  if (rng.chance(error_rate / 4)) headers['grpc-encoding'] = rng.pick(['gzip', 'identity', 'br', 'x']);
+  if (rng.chance(error_rate / 4)) headers['connect-protocol-version'] = rng.pick(['1', '2', '']);
+  if (rng.chance(error_rate / 4))
     headers[rng.pick(['__proto__', 'constructor', 'x-bin', 'grpc-accept-encoding'])] = rng.pick([
       'x',
       '!',
@@ -408,7 +413,7 @@ class Peer {
   }
 
   /** Returns the result of a call. A stream that stays open is cancelled after a moment. */
-  async ask(call: Call): Promise<Answer> {
+  async call(call: Call): Promise<Answer> {
     const { path, headers, body, open } = call;
     const stream = await this.stream(path, headers);
     const answer: Answer = { http: 0, grpc: null };
@@ -422,7 +427,7 @@ class Peer {
     stream.resume();
     stream.end(body);
     let hung = false;
-    const patience = setTimeout(
+    const timeout = setTimeout(
       () => {
         hung = !open;
         stream.close(http2.constants.NGHTTP2_CANCEL);
@@ -431,7 +436,7 @@ class Peer {
     );
     // A body that is too large is answered before it was read; the stream would stay open until the other side's timeout.
     await new Promise<void>((resolve) => stream.once('end', () => resolve()).once('close', () => resolve()));
-    clearTimeout(patience);
+    clearTimeout(timeout);
     stream.close();
     if (hung) throw new Error(`no answer in ${ANSWER_MS / 1000} s: ${show(call)}`);
     return answer;
@@ -458,7 +463,7 @@ class Peer {
   }
 }
 
-function expectFine({ http, grpc }: Answer, call: Call, i: number): void {
+function expectNoFault({ http, grpc }: Answer, call: Call, i: number): void {
   if (http >= 500 && http !== 503 && http !== 502) throw new Error(`call ${i}: ${show(call)}\nHTTP ${http}`);
   const plain = /^application\/(json|proto)$/.test(call.headers['content-type'] ?? '');
   const served = grpc === '0' || (plain && http === 200);
@@ -489,7 +494,7 @@ function brokenBytes(rng: Rng): { secure: boolean; bytes: Buffer } {
 }
 
 /** Sends the bytes and disconnects after a moment, unless the listener does. */
-function breakIn(port: number, ca: string | null, bytes: Buffer): Promise<void> {
+function sendBroken(port: number, ca: string | null, bytes: Buffer): Promise<void> {
   const socket = ca
     ? tls.connect({
         host: '127.0.0.1',

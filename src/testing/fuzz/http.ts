@@ -10,15 +10,15 @@ import { type OperationId, operationIds, routes } from '../../api/routes.ts';
 import type { TestPlane } from '../plane.ts';
 import { type EntryPoint, Finding, forEachConcurrently } from './entry-point.ts';
 import {
+  almostValid,
   anything,
   Fields,
   jsonOf,
+  type KnownValues,
   type Malformed,
-  nearly,
   Raw,
   type Shape,
   text,
-  type Words,
 } from './malformed.ts';
 import { Rng } from './rng.ts';
 import { Watch } from './watch.ts';
@@ -30,8 +30,8 @@ const ANSWER_BYTES_MAX = 8 * 1024 * 1024;
 const USER = { username: 'eve', password: 'quite a long password' };
 
 /** Operations that would break all other cases, because they revoke the token or change the limits. */
-const LEFT_OUT: readonly OperationId[] = ['logout', 'refreshToken', 'updateConfig'];
-const OPERATIONS = operationIds.filter((operation) => !LEFT_OUT.includes(operation));
+const EXCLUDED: readonly OperationId[] = ['logout', 'refreshToken', 'updateConfig'];
+const OPERATIONS = operationIds.filter((operation) => !EXCLUDED.includes(operation));
 
 /** Valid values during a batch, by the names of parameters and fields. */
 type Known = Record<string, readonly string[]>;
@@ -51,7 +51,7 @@ interface Answer {
   body: string | null;
 }
 
-/** Nothing else may use the plane. */
+/** Opens the fuzzer. Nothing else may use the plane. */
 export async function openHttpFuzz(plane: TestPlane): Promise<EntryPoint> {
   const { token } = await plane.client.call('createToken', { body: { name: 'fuzz' } });
   await plane.client.call('createUser', { body: { ...USER, role: 'user' } });
@@ -64,15 +64,15 @@ export async function openHttpFuzz(plane: TestPlane): Promise<EntryPoint> {
     const known = await prepare(plane);
     const cases = Array.from({ length: CASES }, () => makeCase(rng, shapes, known, token));
     await forEachConcurrently(cases, AT_ONCE, async (one, i) => {
-      const wrong = await send(plane.url, connections, one).then(
+      const fault = await send(plane.url, connections, one).then(
         (answer) => faultOf(one, answer),
         (error: Error) => (plane.isRunning ? error.message : 'the program exited'),
       );
-      if (wrong !== null) throw new Finding('http', seed, `case ${i}: ${show(one)}\n${wrong}`);
+      if (fault !== null) throw new Finding('http', seed, `case ${i}: ${show(one)}\n${fault}`);
     });
     try {
       await watch.check();
-      await tidy(plane);
+      await cleanUp(plane);
       await watch.check();
     } catch (error) {
       throw new Finding('http', seed, (error as Error).message);
@@ -168,19 +168,19 @@ async function prepare(plane: TestPlane): Promise<Known> {
   };
 }
 
-/** Ends and deletes everything that a batch created, so that every batch starts with the same state. */
-async function tidy(plane: TestPlane): Promise<void> {
+/** Deletes everything that a batch created, so that every batch starts with the same state. */
+async function cleanUp(plane: TestPlane): Promise<void> {
   const { client } = plane;
-  const left: Promise<unknown>[] = [];
+  const deletions: Promise<unknown>[] = [];
   for await (const team of client.all('listTeams')) {
     const params = { team_id: team.id };
     for await (const run of client.all('listRuns', { params })) {
       if (['completed', 'failed', 'cancelled'].includes(run.status)) continue;
       await client.call('cancelRun', { params: { ...params, run_id: run.id } }).catch(() => {});
     }
-    left.push(client.call('deleteTeam', { params }).catch(() => {}));
+    deletions.push(client.call('deleteTeam', { params }).catch(() => {}));
   }
-  await Promise.all(left);
+  await Promise.all(deletions);
   const agents: string[] = [];
   for await (const agent of client.all('listAgents')) agents.push(agent.id);
   await forEachConcurrently(agents, AT_ONCE, async (agent_id) => {
@@ -197,40 +197,43 @@ function makeCase(rng: Rng, shapes: ReturnType<typeof readShapes>, known: Known,
   const route: Route = routes[operation];
   const shape = shapes.get(operation)!;
   // Some cases are valid, some have one wrong part, and some have many.
-  const wrong = rng.pick([0, 0.02, 0.1, 0.4]);
-  const words: Words = (name, at) => wordOf(name, at, known);
+  const error_rate = rng.pick([0, 0.02, 0.1, 0.4]);
+  const values: KnownValues = (name, at) => knownValue(name, at, known);
   const path = pathParams(route.path).reduce(
     (made, { name, rest }) =>
       made.replace(`{${name}${rest ? '*' : ''}}`, () =>
-        encoded(rng.chance(wrong) ? text(rng) : parameter(name, rng, known)),
+        encoded(rng.chance(error_rate) ? text(rng) : parameter(name, rng, known)),
       ),
     route.path as string,
   );
-  const query = shape.query.flatMap(([name, of]): string[] => {
+  const query = shape.query.flatMap(([name, schema]): string[] => {
     if (!rng.chance(0.4)) return [];
-    const value = nearly(rng, of, words, wrong);
-    const times = rng.chance(wrong) ? 2 : 1;
+    const value = almostValid(rng, schema, values, error_rate);
+    const times = rng.chance(error_rate) ? 2 : 1;
     return Array<string>(times).fill(`${name}=${encoded(typeof value === 'string' ? value : jsonOf(value))}`);
   });
-  if (rng.chance(wrong)) query.push(`${encoded(text(rng))}=${encoded(text(rng))}`);
-  const body = route.method === 'GET' && !rng.chance(wrong) ? null : bodyOf(rng, shape.body, words, wrong);
+  if (rng.chance(error_rate)) query.push(`${encoded(text(rng))}=${encoded(text(rng))}`);
+  const body =
+    route.method === 'GET' && !rng.chance(error_rate) ? null : bodyOf(rng, shape.body, values, error_rate);
   return {
     operation,
     method: rng.chance(0.02)
       ? rng.pick(['HEAD', 'OPTIONS', 'PUT', 'PATCH', 'DELETE', 'PROPFIND'])
       : route.method,
     path: query.length > 0 ? `${path}?${query.join('&')}` : path,
-    headers: headersOf(rng, route, token, body, wrong),
+    headers: headersOf(rng, route, token, body, error_rate),
     body,
   };
 }
 
-function bodyOf(rng: Rng, shape: Shape | null, words: Words, wrong: number): Buffer | null {
-  if (shape === null && !rng.chance(wrong)) return null;
+function bodyOf(rng: Rng, shape: Shape | null, values: KnownValues, error_rate: number): Buffer | null {
+  if (shape === null && !rng.chance(error_rate)) return null;
   const value: Malformed =
-    shape === null || rng.chance(wrong / 4) ? anything(rng) : nearly(rng, shape, words, wrong);
+    shape === null || rng.chance(error_rate / 4)
+      ? anything(rng)
+      : almostValid(rng, shape, values, error_rate);
   const bytes = Buffer.from(jsonOf(value));
-  if (!rng.chance(wrong / 4)) return bytes;
+  if (!rng.chance(error_rate / 4)) return bytes;
   const at = rng.below(bytes.length + 1);
   return rng.chance(0.5)
     ? bytes.subarray(0, at)
@@ -247,31 +250,32 @@ const TYPES = [
   '',
 ];
 
-function headersOf(rng: Rng, route: Route, token: string, body: Buffer | null, wrong: number): string[] {
+function headersOf(rng: Rng, route: Route, token: string, body: Buffer | null, error_rate: number): string[] {
   const headers: string[] = [];
   if (!isPublic(route) || rng.chance(0.1)) {
     const odd = [`Bearer ${'x'.repeat(600)}`, 'Bearer', `Basic ${token}`, `bearer  ${token}`, `${token}`];
     if (!rng.chance(0.03))
-      headers.push('authorization', rng.chance(wrong / 4) ? rng.pick(odd) : `Bearer ${token}`);
+      headers.push('authorization', rng.chance(error_rate / 4) ? rng.pick(odd) : `Bearer ${token}`);
   }
   if (body !== null) {
     headers.push('content-length', String(body.length));
-    if (!rng.chance(wrong / 4))
-      headers.push('content-type', rng.chance(wrong / 4) ? rng.pick(TYPES) : 'application/json');
-    if (rng.chance(wrong / 8))
+    if (!rng.chance(error_rate / 4))
+      headers.push('content-type', rng.chance(error_rate / 4) ? rng.pick(TYPES) : 'application/json');
+    if (rng.chance(error_rate / 8))
       headers.push('content-encoding', rng.pick(['gzip', 'br', 'identity', 'deflate, gzip']));
   }
-  if (rng.chance(wrong))
+  if (rng.chance(error_rate))
     headers.push('idempotency-key', rng.pick(['k1', 'k2', 'k3', '', 'x'.repeat(256), 'a b', 'é']));
-  if (rng.chance(wrong))
+  if (rng.chance(error_rate))
     headers.push('if-match', rng.pick(['"1"', '1', '*', 'W/"1"', '"', `"${'9'.repeat(40)}"`]));
-  if (rng.chance(wrong)) headers.push('last-event-id', rng.pick(['0', '-1', 'x', '9'.repeat(30), '1.5', '']));
-  if (rng.chance(wrong))
+  if (rng.chance(error_rate))
+    headers.push('last-event-id', rng.pick(['0', '-1', 'x', '9'.repeat(30), '1.5', '']));
+  if (rng.chance(error_rate))
     headers.push(
       'range',
       rng.pick(['bytes=0-', 'bytes=5-1', 'bytes=-0', `bytes=0-${'9'.repeat(30)}`, 'bytes=0-0,1-1', 'x']),
     );
-  if (rng.chance(wrong / 4))
+  if (rng.chance(error_rate / 4))
     headers.push(
       rng.pick(['__proto__', 'constructor', 'x-forwarded-for', 'forwarded', 'via']),
       rng.pick(['x', '127.0.0.1', '::1', '']),
@@ -280,15 +284,15 @@ function headersOf(rng: Rng, route: Route, token: string, body: Buffer | null, w
 }
 
 /** A valid value for a field or parameter; undefined if the schema is sufficient. */
-function wordOf(name: string, rng: Rng, known: Known): Malformed | undefined {
+function knownValue(name: string, rng: Rng, known: Known): Malformed | undefined {
   if (name === 'argv') return rng.pick([['true'], ['echo', 'x'], ['/no/such/program'], ['', '-x']]);
   if (name === 'env' || name === 'labels') return rng.chance(0.5) ? new Fields([['A_B', 'c']]) : undefined;
   if (name === 'restart_policy') return 'never';
   if (name === 'grace_seconds') return 0;
-  const words = known[name];
-  if (words === undefined || (rng.chance(0.2) && name !== 'command')) return undefined;
-  const word = rng.pick(words);
-  return name === 'version' || name === 'message_id' ? new Raw(word) : word;
+  const candidates = known[name];
+  if (candidates === undefined || (rng.chance(0.2) && name !== 'command')) return undefined;
+  const value = rng.pick(candidates);
+  return name === 'version' || name === 'message_id' ? new Raw(value) : value;
 }
 
 function parameter(name: string, rng: Rng, known: Known): string {
@@ -296,23 +300,23 @@ function parameter(name: string, rng: Rng, known: Known): string {
 }
 
 /** Percent-encodes a text, which may contain unpaired surrogates. */
-function encoded(word: string): string {
-  return encodeURIComponent(word.toWellFormed());
+function encoded(text: string): string {
+  return encodeURIComponent(text.toWellFormed());
 }
 
 function send(url: string, agent: Connections, one: Case): Promise<Answer> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
     const headers = ['host', `${hostname}:${port}`, ...one.headers];
-    const asked = request(
+    const outgoing = request(
       { hostname, port, agent, method: one.method, path: one.path, headers },
       (response) => {
         readAnswer(response).then(resolve, reject);
       },
     );
-    asked.setTimeout(ANSWER_MS, () => asked.destroy(new Error(`no answer in ${ANSWER_MS / 1000} s`)));
-    asked.on('error', reject);
-    asked.end(one.body ?? undefined);
+    outgoing.setTimeout(ANSWER_MS, () => outgoing.destroy(new Error(`no answer in ${ANSWER_MS / 1000} s`)));
+    outgoing.on('error', reject);
+    outgoing.end(one.body ?? undefined);
   });
 }
 
@@ -341,25 +345,25 @@ async function readAnswer(response: IncomingMessage): Promise<Answer> {
 
 /** How an answer violates the contract; null if it does not. */
 function faultOf(one: Case, { status, type, body }: Answer): string | null {
-  const said = `${status} ${body?.slice(0, 500) ?? ''}`;
-  if (status >= 500 && status !== 502 && status !== 503) return `a server error: ${said}`;
+  const details = `${status} ${body?.slice(0, 500) ?? ''}`;
+  if (status >= 500 && status !== 502 && status !== 503) return `a server error: ${details}`;
   if (body === null || one.method === 'HEAD' || one.method === 'OPTIONS') return null;
   if (status >= 400) {
     const parsed = json(body) as { error?: unknown } | undefined;
     const fine = typeof parsed?.error === 'string' && Object.keys(parsed).length === 1;
-    return fine ? null : `an error without a message: ${said}`;
+    return fine ? null : `an error without a message: ${details}`;
   }
   const route: Route = routes[one.operation];
   if (route.raw || one.method !== route.method) return null;
   const answers = route.answers as Record<number, z.ZodType | null>;
-  if (!(status in answers)) return `a success status that the contract does not define: ${said}`;
+  if (!(status in answers)) return `a success status that the contract does not define: ${details}`;
   const schema = answers[status];
-  if (!schema) return body === '' ? null : `an unexpected body: ${said}`;
-  if (!type.startsWith('application/json')) return `an unexpected content type ${type}: ${said}`;
+  if (!schema) return body === '' ? null : `an unexpected body: ${details}`;
+  if (!type.startsWith('application/json')) return `an unexpected content type ${type}: ${details}`;
   const checked = schema.safeParse(json(body));
   return checked.success
     ? null
-    : `an answer that does not match the schema, ${checked.error.message}: ${said}`;
+    : `an answer that does not match the schema, ${checked.error.message}: ${details}`;
 }
 
 function json(body: string): unknown {

@@ -136,7 +136,7 @@ export function anything(rng: Rng, levels = 3): Malformed {
 }
 
 /** Returns a valid value for a field with this name; undefined if none is known. */
-export type Words = (name: string, rng: Rng) => Malformed | undefined;
+export type KnownValues = (name: string, rng: Rng) => Malformed | undefined;
 
 type Json = { [key: string]: unknown };
 
@@ -153,31 +153,31 @@ export interface Shape {
 }
 
 /**
- * Generates a value that almost matches a schema. `wrong`: the share of values that are arbitrary, and of objects with an extra,
- * missing or duplicate field.
+ * Generates a value that almost matches a schema. `error_rate`: the share of values that are arbitrary, and of objects with an
+ * extra, missing or duplicate field.
  */
-export function nearly(rng: Rng, shape: Shape, words: Words, wrong: number): Malformed {
+export function almostValid(rng: Rng, shape: Shape, values: KnownValues, error_rate: number): Malformed {
   const root = shape.root as Json;
-  const make = (given: unknown, name: string, levels: number): Malformed => {
-    const at = resolve(given, root);
-    if (rng.chance(wrong) || levels > 12) return odd(rng, name);
-    const fitting = words(name, rng);
-    if (fitting !== undefined) return fitting;
-    if ('const' in at) return plain(at.const);
-    if (Array.isArray(at.enum)) return plain(rng.pick(at.enum));
-    const choices = (at.anyOf ?? at.oneOf) as unknown[] | undefined;
+  const make = (part: unknown, name: string, levels: number): Malformed => {
+    const schema = resolve(part, root);
+    if (rng.chance(error_rate) || levels > 12) return arbitrary(rng, name);
+    const known = values(name, rng);
+    if (known !== undefined) return known;
+    if ('const' in schema) return plain(schema.const);
+    if (Array.isArray(schema.enum)) return plain(rng.pick(schema.enum));
+    const choices = (schema.anyOf ?? schema.oneOf) as unknown[] | undefined;
     if (choices) return make(rng.pick(choices), name, levels);
-    if (Array.isArray(at.allOf)) return make(at.allOf[0], name, levels);
-    const type = Array.isArray(at.type) ? rng.pick(at.type) : at.type;
+    if (Array.isArray(schema.allOf)) return make(schema.allOf[0], name, levels);
+    const type = Array.isArray(schema.type) ? rng.pick(schema.type) : schema.type;
     switch (type) {
       case 'object':
-        return object(at, levels);
+        return object(schema, levels);
       case 'array':
-        return rng.some(3, () => make(at.items ?? {}, name, levels + 1));
+        return rng.some(3, () => make(schema.items ?? {}, name, levels + 1));
       case 'string':
         return rng.chance(0.7) ? `w${rng.below(5)}` : text(rng);
       case 'integer':
-        return Number(at.minimum ?? 0) + rng.below(5);
+        return Number(schema.minimum ?? 0) + rng.below(5);
       case 'number':
         return rng.next() * 10;
       case 'boolean':
@@ -188,40 +188,40 @@ export function nearly(rng: Rng, shape: Shape, words: Words, wrong: number): Mal
         return anything(rng);
     }
   };
-  const object = (at: Json, levels: number): Fields => {
-    const needed = (at.required ?? []) as string[];
+  const object = (schema: Json, levels: number): Fields => {
+    const required = (schema.required ?? []) as string[];
     const entries: [string, Malformed][] = [];
-    for (const [name, inner] of Object.entries((at.properties ?? {}) as Json)) {
-      const there = needed.includes(name) ? !rng.chance(wrong) : rng.chance(0.4);
-      if (there) entries.push([name, make(inner, name, levels + 1)]);
+    for (const [name, inner] of Object.entries((schema.properties ?? {}) as Json)) {
+      const included = required.includes(name) ? !rng.chance(error_rate) : rng.chance(0.4);
+      if (included) entries.push([name, make(inner, name, levels + 1)]);
     }
-    const more = at.additionalProperties;
+    const more = schema.additionalProperties;
     if (more !== undefined && more !== false && entries.length === 0) {
       for (const name of rng.some(3, () => text(rng))) entries.push([name, make(more, name, levels + 1)]);
     }
-    if (rng.chance(wrong)) entries.push([text(rng), anything(rng)]);
-    if (entries.length > 0 && rng.chance(wrong)) {
+    if (rng.chance(error_rate)) entries.push([text(rng), anything(rng)]);
+    if (entries.length > 0 && rng.chance(error_rate)) {
       const [name] = rng.pick(entries);
-      entries.push([name, odd(rng, name)]);
+      entries.push([name, arbitrary(rng, name)]);
     }
-    if (rng.chance(wrong / 4)) entries.push(['__proto__', new Fields([['role', 'root']])]);
+    if (rng.chance(error_rate / 4)) entries.push(['__proto__', new Fields([['role', 'root']])]);
     return new Fields(entries);
   };
   return make(shape.schema, '', 0);
 }
 
 /** An arbitrary value, but never an arbitrary shell command. */
-function odd(rng: Rng, name: string): Malformed {
+function arbitrary(rng: Rng, name: string): Malformed {
   return name === 'command' ? new Raw(rng.pick(RAWS)) : anything(rng);
 }
 
-function resolve(given: unknown, root: Json): Json {
-  let at = (typeof given === 'object' && given !== null ? given : {}) as Json;
-  for (let steps = 0; typeof at.$ref === 'string' && steps < 10; steps++) {
-    const path = at.$ref.replace(/^#\/?/, '').split('/').filter(Boolean);
-    at = path.reduce<Json>((inner, name) => (inner[name] ?? {}) as Json, root);
+function resolve(part: unknown, root: Json): Json {
+  let schema = (typeof part === 'object' && part !== null ? part : {}) as Json;
+  for (let steps = 0; typeof schema.$ref === 'string' && steps < 10; steps++) {
+    const path = schema.$ref.replace(/^#\/?/, '').split('/').filter(Boolean);
+    schema = path.reduce<Json>((inner, name) => (inner[name] ?? {}) as Json, root);
   }
-  return at;
+  return schema;
 }
 
 function plain(value: unknown): Malformed {

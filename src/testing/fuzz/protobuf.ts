@@ -4,15 +4,20 @@ import { text } from './malformed.ts';
 import { garbled, type Rng } from './rng.ts';
 
 /** Returns a valid text for a field with this name; undefined if none is known. */
-export type FieldWords = (name: string, rng: Rng) => string | undefined;
+export type KnownFieldValues = (name: string, rng: Rng) => string | undefined;
 
 const WHOLE = [0, 1, 2, 60, 2 ** 31 - 1];
 const LONG = [0n, 1n, 2n ** 31n, 2n ** 53n - 1n, 2n ** 53n, 2n ** 63n - 1n];
 
-/** `wrong`: the share of fields with arbitrary values. */
-export function messageBytes(rng: Rng, desc: DescMessage, words: FieldWords, wrong: number): Buffer {
-  const bytes = Buffer.from(toBinary(desc, message(rng, desc, words, wrong, 0)));
-  if (!rng.chance(wrong)) return bytes;
+/** `error_rate`: the share of fields with arbitrary values. */
+export function messageBytes(
+  rng: Rng,
+  desc: DescMessage,
+  values: KnownFieldValues,
+  error_rate: number,
+): Buffer {
+  const bytes = Buffer.from(toBinary(desc, message(rng, desc, values, error_rate, 0)));
+  if (!rng.chance(error_rate)) return bytes;
   switch (rng.below(6)) {
     case 0:
       return bytes.subarray(0, rng.below(bytes.length + 1));
@@ -30,12 +35,12 @@ export function messageBytes(rng: Rng, desc: DescMessage, words: FieldWords, wro
   }
 }
 
-function message(rng: Rng, desc: DescMessage, words: FieldWords, wrong: number, levels: number) {
+function message(rng: Rng, desc: DescMessage, values: KnownFieldValues, error_rate: number, levels: number) {
   const made = create(desc) as unknown as Record<string, unknown>;
   const chosen = new Map(desc.oneofs.map((oneof) => [oneof.name, rng.pick(oneof.fields).name]));
   for (const field of desc.fields) {
-    if (rng.chance(wrong / 2) || levels > 4) continue;
-    const value = fieldValue(rng, field, words, wrong, levels);
+    if (rng.chance(error_rate / 2) || levels > 4) continue;
+    const value = fieldValue(rng, field, values, error_rate, levels);
     if (field.oneof === undefined) made[field.localName] = value;
     else if (chosen.get(field.oneof.name) === field.name)
       made[field.oneof.localName] = { case: field.localName, value };
@@ -43,14 +48,20 @@ function message(rng: Rng, desc: DescMessage, words: FieldWords, wrong: number, 
   return made as never;
 }
 
-function fieldValue(rng: Rng, field: DescField, words: FieldWords, wrong: number, levels: number): unknown {
-  const scalar = (type: ScalarType) => scalarOf(rng, type, field.name, words, wrong);
+function fieldValue(
+  rng: Rng,
+  field: DescField,
+  values: KnownFieldValues,
+  error_rate: number,
+  levels: number,
+): unknown {
+  const scalar = (type: ScalarType) => scalarOf(rng, type, field.name, values, error_rate);
   switch (field.fieldKind) {
     case 'message':
-      return message(rng, field.message, words, wrong, levels + 1);
+      return message(rng, field.message, values, error_rate, levels + 1);
     case 'list':
       if (field.listKind === 'message')
-        return rng.some(3, () => message(rng, field.message, words, wrong, levels + 1));
+        return rng.some(3, () => message(rng, field.message, values, error_rate, levels + 1));
       return rng.some(3, () => (field.listKind === 'scalar' ? scalar(field.scalar) : 0));
     case 'map':
       return Object.fromEntries(rng.some(3, () => [text(rng).toWellFormed(), text(rng).toWellFormed()]));
@@ -61,11 +72,17 @@ function fieldValue(rng: Rng, field: DescField, words: FieldWords, wrong: number
   }
 }
 
-function scalarOf(rng: Rng, type: ScalarType, name: string, words: FieldWords, wrong: number): unknown {
+function scalarOf(
+  rng: Rng,
+  type: ScalarType,
+  name: string,
+  values: KnownFieldValues,
+  error_rate: number,
+): unknown {
   switch (type) {
     case ScalarType.STRING: {
-      const fitting = rng.chance(wrong) ? undefined : words(name, rng);
-      return fitting ?? text(rng).toWellFormed();
+      const known = rng.chance(error_rate) ? undefined : values(name, rng);
+      return known ?? text(rng).toWellFormed();
     }
     case ScalarType.BOOL:
       return rng.chance(0.5);
@@ -96,8 +113,8 @@ function unknownField(rng: Rng): Buffer {
 
 function varint(value: number): Buffer {
   const bytes: number[] = [];
-  for (let left = value; ; left = Math.floor(left / 128)) {
-    if (left < 128) return Buffer.from([...bytes, left]);
-    bytes.push((left % 128) + 128);
+  for (let remaining = value; ; remaining = Math.floor(remaining / 128)) {
+    if (remaining < 128) return Buffer.from([...bytes, remaining]);
+    bytes.push((remaining % 128) + 128);
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Sends bytes to the HTTP listener that are almost HTTP: requests with missing, repeated or folded lines or wrong line endings,
- * contradictory lengths, invalid chunks, several requests at once, split into pieces. The listener may only send valid answers, or
- * none. A request with an ambiguous length gets a single rejection.
+ * contradictory lengths, invalid chunks, several requests at once, split into pieces. The listener may only send valid answers,
+ * or none. A request with an ambiguous length gets a single rejection.
  */
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
@@ -32,11 +32,11 @@ export async function openRawFuzz(plane: TestPlane): Promise<EntryPoint> {
     const { host } = new URL(plane.url);
     const cases = Array.from({ length: CASES }, () => makeCase(rng, host, token));
     await forEachConcurrently(cases, AT_ONCE, async (one, i) => {
-      const wrong = await transaction(plane.url, one).then(
+      const fault = await transaction(plane.url, one).then(
         (answer) => faultOf(one, answer),
         (error: Error) => (plane.isRunning ? error.message : 'the program ended'),
       );
-      if (wrong !== null) throw new Finding('raw', seed, `case ${i}: ${show(one)}\n${wrong}`);
+      if (fault !== null) throw new Finding('raw', seed, `case ${i}: ${show(one)}\n${fault}`);
     });
     await watch.check().catch((error: Error) => {
       throw new Finding('raw', seed, error.message);
@@ -57,8 +57,8 @@ function makeCase(rng: Rng, host: string, token: string): Case {
   else if (rng.chance(0.1)) bytes = bytes.subarray(0, rng.below(bytes.length + 1));
   const pieces: Buffer[] = [];
   const count = rng.chance(0.3) ? 1 + rng.below(5) : 1;
-  for (let left = count; left > 0; left--) {
-    const end = left === 1 ? bytes.length : rng.below(bytes.length + 1);
+  for (let remaining = count; remaining > 0; remaining--) {
+    const end = remaining === 1 ? bytes.length : rng.below(bytes.length + 1);
     pieces.push(bytes.subarray(0, end));
     bytes = bytes.subarray(end);
   }
@@ -247,10 +247,10 @@ function transaction(url: string, { pieces }: Case): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), hostname);
     let text = '';
-    const silence = setTimeout(() => socket.end(), SILENT_MS);
+    const idle_timer = setTimeout(() => socket.end(), SILENT_MS);
     socket.setEncoding('latin1').on('data', (part: string) => {
       text += part;
-      silence.refresh();
+      idle_timer.refresh();
     });
     socket.setTimeout(ANSWER_MS, () => {
       socket.destroy();
@@ -264,14 +264,14 @@ function transaction(url: string, { pieces }: Case): Promise<string> {
       if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') reject(error);
     });
     socket.on('close', () => {
-      clearTimeout(silence);
+      clearTimeout(idle_timer);
       resolve(text);
     });
     socket.on('connect', async () => {
       socket.setNoDelay(true);
       for (const piece of pieces) {
         await new Promise<void>((written) => socket.write(piece, () => written()));
-        silence.refresh();
+        idle_timer.refresh();
       }
     });
   });
@@ -283,9 +283,9 @@ function faultOf({ ambiguous }: Case, answer: string): string | null {
   if (bad !== undefined) return `a server error: ${answer.slice(0, 1_000)}`;
   if (answer !== '' && !answer.startsWith('HTTP/1.1 ')) return `not HTTP: ${answer.slice(0, 500)}`;
   // An earlier error, such as 431, may be reported instead.
-  const refused =
+  const rejected =
     statuses.length === 0 || (statuses.length === 1 && (statuses[0] === 400 || statuses[0] === 431));
-  if (ambiguous && !refused) return `an ambiguous length is not rejected: ${answer.slice(0, 1_000)}`;
+  if (ambiguous && !rejected) return `an ambiguous length is not rejected: ${answer.slice(0, 1_000)}`;
   return null;
 }
 

@@ -39,7 +39,7 @@ export class Rng {
 /** A copy of the bytes in which a few are changed, removed, inserted, repeated or cut off. */
 export function garbled(rng: Rng, bytes: Buffer, changes_max = 4): Buffer {
   let result = Buffer.from(bytes);
-  for (let left = 1 + rng.below(changes_max); left > 0; left--) {
+  for (let remaining = 1 + rng.below(changes_max); remaining > 0; remaining--) {
     const at = rng.below(result.length + 1);
     const length = 1 + rng.below(8);
     switch (rng.below(5)) {

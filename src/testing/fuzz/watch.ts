@@ -4,7 +4,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 const RSS_MIB_MAX = 768;
 /** Log lines of internal errors. */
-const FAULTS = /"level":"(error|fatal)"|uncaught|unhandled|^\s+at .+:\d+:\d+\)?$/im;
+const FAULT_PATTERN = /"level":"(error|fatal)"|uncaught|unhandled|^\s+at .+:\d+:\d+\)?$/im;
 
 export interface Watchable {
   readonly isRunning: boolean;
@@ -29,9 +29,9 @@ export class Watch {
     const program = this.#program;
     if (!program.isRunning) throw new Error(`the program exited: ${program.log.slice(-2_000)}`);
     await this.#answers();
-    const said = program.log.slice(this.#seen);
+    const output = program.log.slice(this.#seen);
     this.#seen = program.log.length;
-    const fault = said.split('\n').find((line) => FAULTS.test(line));
+    const fault = output.split('\n').find((line) => FAULT_PATTERN.test(line));
     if (fault !== undefined) throw new Error(`the log reports an error: ${fault.slice(0, 2_000)}`);
     // Garbage collection may take a while.
     for (let tries = 20; (await rssMib(program.pid)) > RSS_MIB_MAX; tries--) {

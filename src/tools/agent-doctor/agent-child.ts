@@ -1,6 +1,6 @@
 /**
  * An ACP agent for the doctor's tests, written without the SDK so that it can misbehave. It asks for one permission
- * per turn and remembers what it is told. Its arguments select defects:
+ * per turn and remembers the words in its prompts. Its arguments select defects:
  *
  * - `deaf`: answers nothing. `dies`: exits in its first turn. `v2`: speaks another version.
  * - `signed-out`: requires a sign-in. `eager`: writes without asking. `no-options`: asks without options.
@@ -16,8 +16,8 @@ import { spawn } from 'node:child_process';
 import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
-const habits = new Set(process.argv.slice(2));
-const has = (habit: string) => habits.has(habit);
+const defects = new Set(process.argv.slice(2));
+const has = (defect: string) => defects.has(defect);
 /** Untracked, and not among the files that the doctor checks. */
 const MEMORY = '.git/memory';
 

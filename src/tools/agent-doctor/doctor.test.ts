@@ -31,7 +31,7 @@ function grades({ checks }: Report): Record<string, string> {
   return Object.fromEntries(checks.map(({ name, grade }) => [name, grade]));
 }
 
-function said(report: Report, name: string): string {
+function findingOf(report: Report, name: string): string {
   const { grade, detail } = report.checks.find((check) => check.name === name)!;
   return `${grade}: ${detail}`;
 }
@@ -57,11 +57,11 @@ test.concurrent('an agent without defects passes every check', async () => {
   const report = await examine([]);
   expect(grades(report)).toEqual(sound);
   expect(report).toMatchObject({ grade: 'ok', agent: { name: 'child', version: '1' }, model_requests: null });
-  expect(said(report, 'permission')).toBe(
+  expect(findingOf(report, 'permission')).toBe(
     'ok: yes (allow_once), ever (allow_always), never (reject_once); chosen: yes',
   );
-  expect(said(report, 'cancel')).toMatch(/^ok: cancelled at once, \d+ ms$/);
-  expect(said(report, 'load after KILL')).toBe('ok: load: context kept, nothing is replayed');
+  expect(findingOf(report, 'cancel')).toMatch(/^ok: cancelled at once, \d+ ms$/);
+  expect(findingOf(report, 'load after KILL')).toBe('ok: load: context kept, nothing is replayed');
   const permission = report.checks.find(({ name }) => name === 'permission')!;
   expect(permission.facts).toMatchObject({
     chosen: 'yes',
@@ -73,14 +73,18 @@ test.concurrent("the SDK's example agent works, and says end_turn for a cancelle
   const argv: [string, ...string[]] = [process.execPath, example];
   const report = await examineAgent({ argv, env: process.env, signal: new AbortController().signal });
   expect(grades(report)).toEqual({ ...sound, cancel: 'weak', 'load after KILL': 'skipped' });
-  expect(said(report, 'turn')).toBe('ok: end_turn; 3 agent_message_chunk, 2 tool_call, 2 tool_call_update');
-  expect(said(report, 'cancel')).toMatch(/^weak: end_turn after the request was answered, \d+ ms; should/);
+  expect(findingOf(report, 'turn')).toBe(
+    'ok: end_turn; 3 agent_message_chunk, 2 tool_call, 2 tool_call_update',
+  );
+  expect(findingOf(report, 'cancel')).toMatch(
+    /^weak: end_turn after the request was answered, \d+ ms; should/,
+  );
 });
 
 test.concurrent('an agent that ignores TERM is killed, and graded weak', async () => {
   const report = await examine(['stubborn']);
   expect(grades(report)).toEqual({ ...sound, TERM: 'weak' });
-  expect(said(report, 'TERM')).toBe('weak: still running after 5 s: needs KILL');
+  expect(findingOf(report, 'TERM')).toBe('weak: still running after 5 s: needs KILL');
 });
 
 test.concurrent('finds and ends processes that an agent left behind, in any session', async () => {
@@ -88,7 +92,7 @@ test.concurrent('finds and ends processes that an agent left behind, in any sess
   const left = process.platform === 'linux' ? 2 : 1;
   expect(grades(report)).toEqual({ ...sound, 'orphans after KILL': 'weak', 'orphans after TERM': 'weak' });
   for (const name of ['orphans after KILL', 'orphans after TERM']) {
-    expect(said(report, name)).toMatch(
+    expect(findingOf(report, name)).toMatch(
       new RegExp(`^weak: ${left} left behind, ended by the doctor: \\d+ sleep 600`),
     );
     const { orphans } = report.checks.find((check) => check.name === name)!.facts as {
@@ -100,7 +104,7 @@ test.concurrent('finds and ends processes that an agent left behind, in any sess
 
 test.concurrent('an agent that does not answer fails its start, and no other check runs', async () => {
   const report = await examine(['deaf'], 1_000);
-  expect(said(report, 'start')).toBe('failed: no answer within 1 s');
+  expect(findingOf(report, 'start')).toBe('failed: no answer within 1 s');
   const { start, 'orphans after KILL': orphans, ...others } = grades(report);
   expect([start, orphans, report.grade]).toEqual(['failed', 'ok', 'failed']);
   expect(new Set(Object.values(others))).toEqual(new Set(['skipped']));
@@ -109,18 +113,18 @@ test.concurrent('an agent that does not answer fails its start, and no other che
 test.concurrent('reports a program that cannot be started', async () => {
   const signal = new AbortController().signal;
   const report = await examineAgent({ argv: ['/nowhere/agent'], env: process.env, signal });
-  expect(said(report, 'start')).toBe('failed: spawn /nowhere/agent ENOENT');
+  expect(findingOf(report, 'start')).toBe('failed: spawn /nowhere/agent ENOENT');
 });
 
 test.concurrent('reports another version of ACP', async () => {
   const report = await examine(['v2']);
-  expect(said(report, 'start')).toBe('failed: speaks ACP version 2, not 1');
+  expect(findingOf(report, 'start')).toBe('failed: speaks ACP version 2, not 1');
   expect(grades(report).session).toBe('skipped');
 });
 
 test.concurrent('reports a required sign-in with its methods', async () => {
   const report = await examine(['signed-out']);
-  expect(said(report, 'sign-in')).toBe("failed: needed, with the agent's own program (methods: A key)");
+  expect(findingOf(report, 'sign-in')).toBe("failed: needed, with the agent's own program (methods: A key)");
   expect(grades(report).session).toBe('skipped');
 });
 
@@ -135,21 +139,21 @@ test.concurrent('sets a mode with the modes of a session, or with the option tha
   const found = await Promise.all(
     wanted.map(([habits, mode]) => examine([...habits, 'eager'], 30_000, mode)),
   );
-  expect(found.map((report) => said(report, 'session'))).toEqual(wanted.map(([, , words]) => words));
+  expect(found.map((report) => findingOf(report, 'session'))).toEqual(wanted.map(([, , words]) => words));
 });
 
 test.concurrent('reports the last output of an agent that exits during its turn', async () => {
   const report = await examine(['dies']);
-  expect(said(report, 'turn')).toBe('failed: it exited (exit code 3); it wrote: out of luck\x1b[2J');
+  expect(findingOf(report, 'turn')).toBe('failed: it exited (exit code 3); it wrote: out of luck\x1b[2J');
   expect(report.stderr).toContain('out of luck');
   expect(grades(report)).toMatchObject({ cancel: 'skipped', 'orphans after KILL': 'ok' });
 });
 
 test.concurrent('a missing permission request, or one without a choice, is a finding', async () => {
   const [eager, no_options] = await Promise.all([examine(['eager']), examine(['no-options'])]);
-  expect(said(eager, 'permission')).toBe('weak: wrote eager.txt without asking');
-  expect(said(eager, 'cancel')).toBe('skipped: it did not ask this time (end_turn)');
-  expect(said(no_options, 'permission')).toBe('failed: no option allows it: no options');
+  expect(findingOf(eager, 'permission')).toBe('weak: wrote eager.txt without asking');
+  expect(findingOf(eager, 'cancel')).toBe('skipped: it did not ask this time (end_turn)');
+  expect(findingOf(no_options, 'permission')).toBe('failed: no option allows it: no options');
 });
 
 const promises: Preset = {
@@ -161,23 +165,25 @@ const BROKEN = ', although its preset guarantees that it asks';
 test.concurrent('an agent whose preset promises to ask, and that asks, passes every check', async () => {
   const report = await examine(['modes'], 30_000, null, promises);
   expect(grades(report)).toEqual({ ...sound, 'permission to run': 'ok', 'permission to fetch': 'ok' });
-  expect(said(report, 'session')).toBe('ok: mode ask of ask, plan; set to plan');
-  expect(said(report, 'permission to run')).toBe('ok: asks first: Write');
+  expect(findingOf(report, 'session')).toBe('ok: mode ask of ask, plan; set to plan');
+  expect(findingOf(report, 'permission to run')).toBe('ok: asks first: Write');
 });
 
 test.concurrent('an agent that writes, runs or fetches without asking fails if its preset promises to ask', async () => {
   const [writes, runs, fetches] = await Promise.all(
     ['eager', 'runs', 'fetches'].map((habit) => examine(['modes', habit], 30_000, null, promises)),
   );
-  expect(said(writes!, 'permission')).toBe(`failed: wrote eager.txt without asking${BROKEN}`);
-  expect(said(runs!, 'permission to run')).toBe(`failed: acted without asking: Just execute${BROKEN}`);
-  expect(said(fetches!, 'permission to fetch')).toBe(`failed: acted without asking: Just fetch${BROKEN}`);
+  expect(findingOf(writes!, 'permission')).toBe(`failed: wrote eager.txt without asking${BROKEN}`);
+  expect(findingOf(runs!, 'permission to run')).toBe(`failed: acted without asking: Just execute${BROKEN}`);
+  expect(findingOf(fetches!, 'permission to fetch')).toBe(
+    `failed: acted without asking: Just fetch${BROKEN}`,
+  );
   expect([writes, runs, fetches].map((report) => report!.grade)).toEqual(['failed', 'failed', 'failed']);
 });
 
 test.concurrent('a mode that the user chose promises nothing', async () => {
   const report = await examine(['modes', 'eager'], 30_000, 'ask', promises);
-  expect(said(report, 'permission')).toBe('weak: wrote eager.txt without asking');
+  expect(findingOf(report, 'permission')).toBe('weak: wrote eager.txt without asking');
 });
 
 test.concurrent('distinguishes a cancelled turn that waits, ends wrongly or does not end', async () => {
@@ -186,21 +192,21 @@ test.concurrent('distinguishes a cancelled turn that waits, ends wrongly or does
     examine(['wrong-end']),
     examine(['hangs'], 10_000),
   ]);
-  expect(said(waits, 'cancel')).toMatch(/^ok: cancelled after the request was answered, \d+ ms$/);
-  expect(said(wrong, 'cancel')).toMatch(/^weak: end_turn after .*; should be cancelled$/);
-  expect(said(hangs, 'cancel')).toBe('failed: no answer within 10 s');
+  expect(findingOf(waits, 'cancel')).toMatch(/^ok: cancelled after the request was answered, \d+ ms$/);
+  expect(findingOf(wrong, 'cancel')).toMatch(/^weak: end_turn after .*; should be cancelled$/);
+  expect(findingOf(hangs, 'cancel')).toBe('failed: no answer within 10 s');
   expect(grades(hangs)['second prompt']).toBe('skipped');
 });
 
 test.concurrent('a session that loads without its context is weak', async () => {
-  expect(said(await examine(['forgets']), 'load after KILL')).toBe(
+  expect(findingOf(await examine(['forgets']), 'load after KILL')).toBe(
     'weak: load: opened, nothing is replayed, but the reply shows that the context is lost',
   );
 });
 
 test.concurrent('counts other output, and requests beyond the offered capabilities', async () => {
   const report = await examine(['noisy']);
-  expect(said(report, 'stdout')).toMatch(
+  expect(findingOf(report, 'stdout')).toMatch(
     /^weak: \d+ messages, the longest line 1100\d\d\d bytes; 2 lines that are not messages \("Welcome!"\); \d responses to unknown requests; \d lines of more than 1 MiB; asks for fs\/read_text_file, which is not offered$/,
   );
 });

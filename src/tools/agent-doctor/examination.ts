@@ -53,7 +53,7 @@ export interface ExaminationOptions {
 
 export class Examination {
   readonly checks: Check[] = [];
-  /** What it reported about itself; null: it did not start. */
+  /** The result of `initialize`; null: the agent did not start. */
   able: InitializeResponse | null = null;
   stderr = '';
   readonly #options: ExaminationOptions;
@@ -77,9 +77,9 @@ export class Examination {
     try {
       await this.#check('start', () => this.#start());
       await this.#check('session', () => this.#openSession());
-      this.#note('sign-in', this.#signIn());
+      this.#record('sign-in', this.#signIn());
       await this.#check('turn', () => this.#firstTurn());
-      this.#note('permission', await this.#permission());
+      this.#record('permission', await this.#permission());
       await this.#check('cancel', () => this.#cancel());
       await this.#check('second prompt', () => this.#secondPrompt());
       await this.#check('permission to run', () => this.#asksFirst(runPrompt, firstAllowed));
@@ -88,26 +88,26 @@ export class Examination {
       await this.#check('load after KILL', () => this.#load());
       await this.#check('TERM', () => this.#terminate());
       await this.#check('orphans after TERM', () => this.#orphansAfterTerm());
-      this.#note('stdout', agent.facts.frames > 0 ? judgeStdout(agent.facts) : skipped('it wrote nothing'));
-      if (model) this.#note('model', judgeModel(model.requests));
+      this.#record('stdout', agent.facts.frames > 0 ? judgeStdout(agent.facts) : skipped('it wrote nothing'));
+      if (model) this.#record('model', judgeModel(model.requests));
     } finally {
-      this.#leave();
+      this.#detach();
     }
   }
 
-  async #check(name: CheckName, look: () => Promise<Finding>): Promise<void> {
+  async #check(name: CheckName, examine: () => Promise<Finding>): Promise<void> {
     const { signal, onCheck } = this.#options;
     signal.throwIfAborted();
     onCheck(name);
     const started = performance.now();
-    const finding = await look().catch((error: Error) => {
+    const finding = await examine().catch((error: Error) => {
       signal.throwIfAborted();
       return failed(this.#messageOf(error));
     });
-    this.#note(name, finding, performance.now() - started);
+    this.#record(name, finding, performance.now() - started);
   }
 
-  #note(name: CheckName, finding: Finding, took_ms: number | null = null): void {
+  #record(name: CheckName, finding: Finding, took_ms: number | null = null): void {
     const duration_ms = took_ms === null || finding.grade === 'skipped' ? null : Math.round(took_ms);
     this.checks.push({ number: checkNames.indexOf(name) + 1, name, ...finding, duration_ms });
   }
@@ -123,11 +123,11 @@ export class Examination {
   /** Starts a process and initializes it. */
   async #begin(): Promise<InitializeResponse> {
     const { agent: options, leftovers } = this.#options;
-    this.#leave();
+    this.#detach();
     this.#agent = await Agent.start(options);
     leftovers.watch(this.#agent.pid);
     this.#agent.onPermission = async (request) => firstAllowed(request);
-    return this.#inTime(this.#agent.initialize());
+    return this.#withTimeLimit(this.#agent.initialize());
   }
 
   async #openSession(): Promise<Finding> {
@@ -146,13 +146,13 @@ export class Examination {
     return judgeSession(
       session,
       mode,
-      must_set ? await this.#inTime(setMode(this.#agent!, session, mode)) : null,
+      must_set ? await this.#withTimeLimit(setMode(this.#agent!, session, mode)) : null,
     );
   }
 
   #newSession(): Promise<NewSessionResponse> {
     const params = { cwd: this.#options.workspace.work, mcpServers: [] };
-    return this.#inTime(this.#agent!.request(methods.agent.session.new, params));
+    return this.#withTimeLimit(this.#agent!.request(methods.agent.session.new, params));
   }
 
   #signIn(): Finding {
@@ -204,10 +204,10 @@ export class Examination {
       if (first !== 'asked') return skipped(`it did not ask this time (${first})`);
       let since = performance.now();
       await agent.cancel(this.#session!.sessionId);
-      const by_itself = (await this.#within(turn, limits.doctor_cancel_ms)) !== LATE;
-      if (!by_itself) since = performance.now();
+      const ended_without_answer = (await this.#within(turn, limits.doctor_cancel_ms)) !== LATE;
+      if (!ended_without_answer) since = performance.now();
       released.resolve();
-      return judgeCancel(await turn, by_itself, Math.round(performance.now() - since));
+      return judgeCancel(await turn, ended_without_answer, Math.round(performance.now() - since));
     } finally {
       released.resolve();
       agent.onPermission = async (request) => firstAllowed(request);
@@ -225,7 +225,7 @@ export class Examination {
     this.#idle = false;
     const { sessionId } = this.#session!;
     try {
-      const answer = await this.#inTime(this.#agent!.prompt(sessionId, prompt));
+      const answer = await this.#withTimeLimit(this.#agent!.prompt(sessionId, prompt));
       this.#idle = true;
       return String(answer?.stopReason);
     } catch (error) {
@@ -246,7 +246,7 @@ export class Examination {
     const agent = this.#agent;
     if (!agent) return skipped('it did not start');
     if (!agent.ending) agent.signal('SIGKILL');
-    await this.#inTime(agent.ended);
+    await this.#withTimeLimit(agent.ended);
     return this.#orphans();
   }
 
@@ -259,7 +259,7 @@ export class Examination {
     const before = this.#agent!.watch();
     const { sessionId } = this.#session;
     const params = { sessionId, cwd: this.#options.workspace.work, mcpServers: [] };
-    await this.#inTime(this.#agent!.request(methods.agent.session[how], params));
+    await this.#withTimeLimit(this.#agent!.request(methods.agent.session[how], params));
     const replayed = before.text.includes(this.#word) || before.replay.includes(this.#word);
     const reply = this.#agent!.watch();
     await this.#turn(recallPrompt);
@@ -279,7 +279,7 @@ export class Examination {
     const ending = await this.#within(agent.ended, limits.doctor_end_ms);
     if (ending !== LATE) return judgeTerm(ending, Math.round(performance.now() - started));
     agent.signal('SIGKILL');
-    await this.#inTime(agent.ended);
+    await this.#withTimeLimit(agent.ended);
     return judgeTerm(null, 0);
   }
 
@@ -287,24 +287,24 @@ export class Examination {
     return this.#session && this.#agent!.ending ? this.#orphans() : skipped('no session');
   }
 
-  /** Finds and ends them. */
+  /** Finds the processes that the agent left behind, and ends them. */
   async #orphans(): Promise<Finding> {
     const { leftovers, signal } = this.#options;
-    const left = await leftovers.settle(signal);
-    const orphans = left.map((stat) => ({ pid: stat.pid, command: commandLine(stat) }));
+    const processes = await leftovers.settle(signal);
+    const orphans = processes.map((stat) => ({ pid: stat.pid, command: commandLine(stat) }));
     leftovers.kill();
     return judgeOrphans(orphans);
   }
 
   /** Stops watching a process and keeps its last output. */
-  #leave(): void {
+  #detach(): void {
     this.stderr += this.#agent?.stderr ?? '';
     this.#idle = false;
   }
 
   // --- time and errors ------------------------------------------------------------------------------------------------
 
-  async #inTime<T>(work: Promise<T>): Promise<T> {
+  async #withTimeLimit<T>(work: Promise<T>): Promise<T> {
     const { timeout_ms } = this.#options;
     const result = await this.#within(work, timeout_ms);
     if (result === LATE) throw new TimedOut(timeout_ms);

@@ -40,7 +40,7 @@ export function noFrames(): StdoutFacts {
 export class FrameReader {
   readonly #facts: StdoutFacts;
   readonly #take: (message: AnyMessage) => void;
-  readonly #asked = new Set<unknown>();
+  readonly #open_request_ids = new Set<unknown>();
   #pieces: Buffer[] = [];
   #bytes = 0;
 
@@ -52,7 +52,7 @@ export class FrameReader {
 
   /** Records a request by the client, whose response is then expected. */
   sent(message: AnyMessage): void {
-    if ('method' in message && 'id' in message) this.#asked.add(message.id);
+    if ('method' in message && 'id' in message) this.#open_request_ids.add(message.id);
   }
 
   push(chunk: Buffer): void {
@@ -89,7 +89,8 @@ export class FrameReader {
     if (message === null) {
       this.#facts.noise_lines++;
       this.#facts.noise_sample ??= line.slice(0, SAMPLE_CHARS);
-    } else if (!('method' in message) && !this.#asked.delete(message.id)) this.#facts.stray_responses++;
+    } else if (!('method' in message) && !this.#open_request_ids.delete(message.id))
+      this.#facts.stray_responses++;
     else {
       this.#facts.frames++;
       this.#take(message);

@@ -82,8 +82,8 @@ export class Actor {
     } catch (error) {
       if (!(error instanceof ActorError)) throw error;
       // The step may exist already, from a call whose answer was lost.
-      const there = await this.steps();
-      if (!there.some((one) => one.step_key === step_key)) throw error;
+      const existing = await this.steps();
+      if (!existing.some((one) => one.step_key === step_key)) throw error;
     }
   }
 

@@ -55,7 +55,7 @@ async function inTurn(process: AgentProcess): Promise<string> {
   return sessionId;
 }
 
-test('the end of input ends it during a turn, and its messages are stored', async () => {
+test('exits during a turn when its input ends, and stores its messages', async () => {
   const process = start('--state', join(dir, 'state'), '--speed', '0');
   const session = await inTurn(process);
   process.end();
@@ -63,7 +63,7 @@ test('the end of input ends it during a turn, and its messages are stored', asyn
   expect(await readFile(join(dir, 'state', `${session}.jsonl`), 'utf8')).toContain('Good night');
 });
 
-test('SIGTERM ends it at once, during a turn', async () => {
+test('exits immediately on SIGTERM, even during a turn', async () => {
   const process = start('--speed', '0');
   await inTurn(process);
   process.kill('SIGTERM');

@@ -49,7 +49,7 @@ async function answer(answers: Record<string, unknown>): Promise<void> {
 }
 
 /** The calls of `svc`, without `actor` and keys. */
-async function asked(): Promise<string[]> {
+async function svcCalls(): Promise<string[]> {
   const lines = (await askedWhole()).map((line) => line.replace(/^actor /, ''));
   return lines.map((line) => line.replace(/ --idempotency-key \S+$/, ''));
 }
@@ -99,9 +99,9 @@ function note(): Promise<string | null> {
 
 test('a leader without steps sends each worker a hint and then adds a step, and says so', async () => {
   const { demo, session } = await open('lead');
-  const words = 'Input of the run:\n<<<\n{\n  "title": "paint the shed"\n}\n>>>\n\nPlan the work.';
-  expect(await demo.prompt(session, words)).toBe('end_turn');
-  const [first, second, ...rest] = await asked();
+  const prompt = 'Input of the run:\n<<<\n{\n  "title": "paint the shed"\n}\n>>>\n\nPlan the work.';
+  expect(await demo.prompt(session, prompt)).toBe('end_turn');
+  const [first, second, ...rest] = await svcCalls();
   expect([first, second]).toEqual(['team-members', 'step-list']);
   expect(rest.map((line) => line.replace(/ --p.*/, ''))).toEqual([
     'send --to red@team_1',
@@ -136,7 +136,7 @@ test('a leader whose steps are over acknowledges new mail and sums up', async ()
   });
   const { demo, session } = await open('lead');
   await demo.prompt(session, 'Sum up.');
-  expect(await asked()).toEqual(['team-members', 'step-list', 'inbox --all', 'ack --message-id 4']);
+  expect(await svcCalls()).toEqual(['team-members', 'step-list', 'inbox --all', 'ack --message-id 4']);
   expect(lastMessage(demo).split('\n')).toEqual([
     '1 of 2 steps completed, 2 messages came in.',
     '- part-1 of red: completed',
@@ -153,17 +153,17 @@ test('a worker reads its mail, writes its note if allowed, and reports to the le
   });
   const { demo, session } = await open('red');
   expect(await demo.prompt(session, stepWords)).toBe('end_turn');
-  const lines = await asked();
+  const lines = await svcCalls();
   expect(lines.slice(0, -1)).toEqual([
     'team-members',
     'step-list --step-key part-1',
     'inbox',
     'ack --message-id 1 --message-id 2',
   ]);
-  const said = lastMessage(demo);
-  expect(said).toContain('`svc-demo.md`');
+  const last_message = lastMessage(demo);
+  expect(last_message).toContain('`svc-demo.md`');
   expect(lines.at(-1)).toBe(
-    `send --to leader --payload ${JSON.stringify({ type: 'report', text: `part-1: ${said}` })}`,
+    `send --to leader --payload ${JSON.stringify({ type: 'report', text: `part-1: ${last_message}` })}`,
   );
   expect(demo.asked).toHaveLength(1);
   expect(await note()).toContain('Write a note about paint');
@@ -181,7 +181,7 @@ test('a worker with a question makes its step wait once, and continues with the 
   await answer({ 'step-list': { steps: [step('part-1', 'red', 'running')] } });
   const { demo, session } = await open('red', { question: 'Which colour?' });
   expect(await demo.prompt(session, stepWords)).toBe('end_turn');
-  expect((await asked()).at(-1)).toBe('step-input-required --step-key part-1 --reason Which colour?');
+  expect((await svcCalls()).at(-1)).toBe('step-input-required --step-key part-1 --reason Which colour?');
   expect(lastMessage(demo)).toBe('Which colour?');
   expect(await note()).toBe(null);
   const answered = `${stepWords}\n\nAnswer to what you asked:\n<<<\nBlue\n>>>\n\nYour last message is its output.`;
@@ -190,12 +190,12 @@ test('a worker with a question makes its step wait once, and continues with the 
   expect(await note()).toContain('paint');
 });
 
-test('a worker whose step continues without an answer takes nothing else as the answer', async () => {
+test('a worker whose step resumes without an answer does not mistake other text for one', async () => {
   await answer({ 'step-list': { steps: [step('part-1', 'red', 'running')] } });
   const { demo, session } = await open('red', { question: 'Which colour?' });
-  const words = `${stepWords}\n\nInput of the run:\n<<<\nBlue\n>>>\n\nYour last message is its output.`;
-  await demo.prompt(session, words);
-  await demo.prompt(session, words);
+  const prompt = `${stepWords}\n\nInput of the run:\n<<<\nBlue\n>>>\n\nYour last message is its output.`;
+  await demo.prompt(session, prompt);
+  await demo.prompt(session, prompt);
   expect(await note()).toContain('paint');
   expect(lastMessage(demo)).not.toContain('Blue');
 });
@@ -212,7 +212,7 @@ test('messages that could not be acknowledged while the plane was away are ackno
   const { demo, session } = await open('red');
   expect(await demo.prompt(session, '2 messages wait in your mailbox.')).toBe('end_turn');
   const ack = 'ack --message-id 1 --message-id 2';
-  expect((await asked()).slice(1, 4)).toEqual(['inbox', ack, ack]);
+  expect((await svcCalls()).slice(1, 4)).toEqual(['inbox', ack, ack]);
 });
 
 test('mail is acknowledged and answered, unless a demo agent wrote it', async () => {
@@ -228,7 +228,7 @@ test('mail is acknowledged and answered, unless a demo agent wrote it', async ()
   });
   const { demo, session } = await open('lead');
   await demo.prompt(session, '3 messages wait in your mailbox.');
-  expect((await asked()).slice(2)).toEqual([
+  expect((await svcCalls()).slice(2)).toEqual([
     'inbox',
     'ack --message-id 1 --message-id 2 --message-id 3',
     'send --to user:ann --payload {"type":"answer","text":"lead has read “How far are you?”.","to":2}',
@@ -236,7 +236,7 @@ test('mail is acknowledged and answered, unless a demo agent wrote it', async ()
   expect(lastMessage(demo)).toContain('“done” from red');
 });
 
-test('a step that is over, or another member’s, is not taken', async () => {
+test('does not work on a step that has ended or belongs to another member', async () => {
   for (const other of [step('part-1', 'blue', 'running'), step('part-1', 'red', 'completed')]) {
     await answer({ 'step-list': { steps: [other] }, inbox: { messages: [mail(1, 'user:ann', {})] } });
     const { demo, session } = await open('red');
@@ -249,7 +249,7 @@ test('a step that is over, or another member’s, is not taken', async () => {
 test('a prompt that is not from the team is an ordinary one', async () => {
   const { demo, session } = await open('red');
   await demo.prompt(session, 'Tidy up');
-  expect(await asked()).toEqual(['team-members', 'inbox']);
+  expect(await svcCalls()).toEqual(['team-members', 'inbox']);
   expect(await note()).toContain('“Tidy up”');
 });
 
@@ -270,7 +270,7 @@ cat`;
   const { demo, session } = await open('lead');
   expect(await demo.prompt(session, 'Plan the work.')).toBe('end_turn');
   expect(lastMessage(demo)).toBe('Assigned: part-1 for red.');
-  expect((await asked()).map((line) => line.split(' ')[0])).toEqual([
+  expect((await svcCalls()).map((line) => line.split(' ')[0])).toEqual([
     ...['team-members', 'step-list', 'send', 'send', 'step-add', 'step-add', 'step-list'],
   ]);
   const sent = (await askedWhole()).filter((line) => line.includes(' send '));

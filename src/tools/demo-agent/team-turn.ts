@@ -38,7 +38,7 @@ export interface Membership {
 
 const titled = z.object({ title: z.string() });
 
-interface Part {
+interface TeamTurn {
   output: TurnOutput;
   actor: Actor;
   me: TeamMember;
@@ -64,7 +64,7 @@ export async function takeTeamTurn(
     const team = await actor.members();
     const me = team.find((one) => one.member_id === member_id);
     if (!me) throw new ActorError(`${member_id} is not in it`);
-    return await act({ output, actor, me, team, prompt, question });
+    return await runTeamTurn({ output, actor, me, team, prompt, question });
   } catch (error) {
     if (!(error instanceof ActorError)) throw error;
     await output.say(`I cannot reach my team: ${error.message}`);
@@ -72,7 +72,7 @@ export async function takeTeamTurn(
   }
 }
 
-async function act(part: Part): Promise<StopReason | null> {
+async function runTeamTurn(part: TeamTurn): Promise<StopReason | null> {
   const { actor, me, prompt } = part;
   const [, step_key] = /step is "([^"]+)"/.exec(prompt) ?? [];
   const [step] = step_key === undefined ? [] : await actor.steps(step_key);
@@ -90,25 +90,25 @@ async function act(part: Part): Promise<StopReason | null> {
   return mail.length === 0 ? null : readMail(part, mail);
 }
 
-async function assignSteps({ output, actor, me, team, prompt }: Part): Promise<StopReason> {
+async function assignSteps({ output, actor, me, team, prompt }: TeamTurn): Promise<StopReason> {
   const { rng } = output;
   const subject = subjectOf(prompt);
   const workers = team.filter(({ role }) => role === 'worker');
   await output.say(planText(rng, subject, workers.length));
-  const handed: string[] = [];
+  const assignments: string[] = [];
   for (const [at, { actor_id, member_id }] of workers.entries()) {
     const step_key = `part-${at + 1}`;
     // The hint is sent first, because the step may start at once.
     await actor.send(actor_id, { type: 'hint', text: hintText(rng, subject, me.member_id!) });
     await actor.addStep(step_key, member_id!, `Write a note about ${subject}, part ${at + 1}`);
-    handed.push(`${step_key} for ${member_id}`);
+    assignments.push(`${step_key} for ${member_id}`);
   }
-  await output.say(assignmentText(handed));
+  await output.say(assignmentText(assignments));
   return 'end_turn';
 }
 
 async function takeStep(
-  { output, actor, me, team, prompt, question }: Part,
+  { output, actor, me, team, prompt, question }: TeamTurn,
   { step_key, prompt: request }: TeamStep,
 ): Promise<StopReason> {
   const { rng, session } = output;
@@ -142,8 +142,8 @@ async function takeStep(
   return 'end_turn';
 }
 
-async function readMail({ output, actor, me }: Part, mail: TeamMail[]): Promise<StopReason> {
-  // Mail from another demo agent needs no answer; otherwise two of them would answer each other forever.
+async function readMail({ output, actor, me }: TeamTurn, mail: TeamMail[]): Promise<StopReason> {
+  // Mail from another demo agent needs no answer; otherwise two of them would answer each other endlessly.
   for (const { id, from_actor_id, payload } of mail.filter(({ payload: { type } }) => type === undefined)) {
     await actor.send(from_actor_id, { type: 'answer', text: replyText(me.member_id!, payload), to: id });
   }

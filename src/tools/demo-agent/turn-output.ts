@@ -55,11 +55,11 @@ export class TurnOutput {
 
   /** Streams a message word by word. */
   say(text: string): Promise<void> {
-    return this.#speak('agent_message_chunk', text);
+    return this.#stream('agent_message_chunk', text);
   }
 
   think(text: string): Promise<void> {
-    return this.#speak('agent_thought_chunk', text);
+    return this.#stream('agent_thought_chunk', text);
   }
 
   async send(update: SessionUpdate): Promise<void> {
@@ -127,7 +127,7 @@ export class TurnOutput {
     }
   }
 
-  async #speak(sessionUpdate: Voice, words: string): Promise<void> {
+  async #stream(sessionUpdate: Voice, text: string): Promise<void> {
     const messageId = this.messageId();
     const piece = (part: string): SessionUpdate => ({
       sessionUpdate,
@@ -136,7 +136,7 @@ export class TurnOutput {
     });
     let sent = '';
     try {
-      for (const [word] of words.matchAll(/\S+\s*/g)) {
+      for (const [word] of text.matchAll(/\S+\s*/g)) {
         await this.pause(this.rng.between(40, 80));
         await this.sendOnly(piece(word));
         sent += word;

@@ -30,6 +30,7 @@ const intentDeletion = preparedQuery((builder, id: number) =>
   builder.deleteFrom('outbox').where('id', '=', id),
 );
 
+/** Idempotent. */
 export function deleteIntent(tx: Tx, id: number): void {
   tx.run(intentDeletion(tx, id));
 }

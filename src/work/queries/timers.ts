@@ -36,6 +36,7 @@ const deletedTimer = preparedQuery((builder, kind: string, ref: string) =>
   builder.deleteFrom('timers').where('kind', '=', kind).where('ref', '=', ref),
 );
 
+/** Idempotent. */
 export function deleteTimer(tx: Tx, kind: string, ref: string): void {
   tx.run(deletedTimer(tx, kind, ref));
 }

@@ -10,7 +10,7 @@ import { type ConfigKey, configKeys } from '../../../core/config.ts';
 import { invalid, problems } from '../../../core/problem.ts';
 import { type LeafContent, makeCa, makeKey, makeLeaf } from '../../../link/trust/pki.ts';
 import { type ActorListener, openActorListener } from '../../../server/actors/listener.ts';
-import { type Ran, run } from '../../../testing/cli.ts';
+import { type RunResult, run } from '../../../testing/cli.ts';
 
 const SECRET = 'a shared secret of more than 32 bytes';
 
@@ -80,7 +80,11 @@ async function agentOf(
 
 type Values = Partial<Record<ConfigKey, unknown>>;
 
-async function whoami(env: Record<string, string>, values: Values = {}, args: string[] = []): Promise<Ran> {
+async function whoami(
+  env: Record<string, string>,
+  values: Values = {},
+  args: string[] = [],
+): Promise<RunResult> {
   const get = (key: ConfigKey) => (Object.hasOwn(values, key) ? values[key] : configKeys[key].default);
   const config = { get, entry: () => null as never, file: null, warnings: [] };
   const loadConfig = () => config as never;
@@ -205,32 +209,35 @@ test('prints one line if there is no address or no credential', async () => {
   const listener = await openTestListener();
   const values = await configured(listener, { 'internal_grpc.auth.shared_secret': null });
   await writeFile(join(home, 'certs', 'auth_secret.txt'), JSON.stringify({ shared_secret: SECRET }));
-  const says = async (env: Record<string, string>, with_values: Values) => {
+  const actorIdWith = async (env: Record<string, string>, with_values: Values) => {
     const { code, stdout, stderr } = await whoami(env, with_values);
     expect(stdout).toBe('');
     return [code, stderr];
   };
   const not_configured = [1, 'svc: internal_grpc.auth.shared_secret is not configured\n'];
-  expect(await says({}, values)).toEqual(not_configured);
+  expect(await actorIdWith({}, values)).toEqual(not_configured);
   const nothing = { SVC_ACTOR_ENDPOINT: `https://127.0.0.1:${listener.port}` };
-  expect(await says(nothing, values)).toEqual(not_configured);
-  expect(await says(nothing, { ...values, 'internal_grpc.auth.shared_secret': SECRET })).toEqual([
+  expect(await actorIdWith(nothing, values)).toEqual(not_configured);
+  expect(await actorIdWith(nothing, { ...values, 'internal_grpc.auth.shared_secret': SECRET })).toEqual([
     1,
     'svc: SVC_ACTOR_CA_FILE is not set\n',
   ]);
   const { SVC_ACTOR_TOKEN_FILE: token_file, ...without } = await agentOf(listener);
-  expect(await says(without, values)).toEqual(not_configured);
-  expect(await says({}, { ...values, 'internal_grpc.enabled': false })).toEqual([
+  expect(await actorIdWith(without, values)).toEqual(not_configured);
+  expect(await actorIdWith({}, { ...values, 'internal_grpc.enabled': false })).toEqual([
     1,
     'svc: internal grpc client not available\n',
   ]);
   await rm(token_file!);
-  expect(await says({ ...without, SVC_ACTOR_TOKEN_FILE: token_file! }, values)).toEqual([
+  expect(await actorIdWith({ ...without, SVC_ACTOR_TOKEN_FILE: token_file! }, values)).toEqual([
     4,
     'svc: unauthorized\n',
   ]);
   await listener.close();
-  expect(await says(await agentOf(listener), values)).toEqual([1, 'svc: failed to connect to remote node\n']);
+  expect(await actorIdWith(await agentOf(listener), values)).toEqual([
+    1,
+    'svc: failed to connect to remote node\n',
+  ]);
   expect(calls).toEqual([]);
 });
 

@@ -32,7 +32,7 @@ async function logs(argv: string[], last_seq: number, pieces: string[], options:
     pieces.map((piece) => (response: ServerResponse) => void response.write(piece)),
   );
   const ran = await run(['logs', 'one', ...argv], { home, env: plane.env, ...options });
-  return { ...ran, asked: plane.asked.map(({ url }) => url!.split('?')[1]) };
+  return { ...ran, asked: plane.requests.map(({ url }) => url!.split('?')[1]) };
 }
 
 test('messages and output of an agent start on separate lines', async () => {

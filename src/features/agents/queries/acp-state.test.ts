@@ -18,7 +18,7 @@ const pending = (count: number) =>
 test('a conversation continues from a state that an earlier version stored', async () => {
   const { id, acp } = await startAcp(fixture, { prompt: 'go' });
   await acp.openSession();
-  await acp.hears('request', 'session/prompt');
+  await acp.receive('request', 'session/prompt');
   acp.requestPermission('first');
   await pending(1);
   await fixture.close();
@@ -35,9 +35,9 @@ test('a conversation continues from a state that an earlier version stored', asy
   const [first, second] = await pending(2);
   expect(second!.id).not.toBe(first!.id);
   await fixture.reviews.respond(ANA, second!.id, { decision: 'allow' }, null);
-  expect(await acp.hears('response')).toMatchObject({ id: 'second', result: {} });
+  expect(await acp.receive('response')).toMatchObject({ id: 'second', result: {} });
   acp.send({ kind: 'notification', method: '$/cancel_request', params: { requestId: 'first' } });
-  expect(await acp.hears('response')).toMatchObject({ id: 'first', error: { code: -32800 } });
+  expect(await acp.receive('response')).toMatchObject({ id: 'first', error: { code: -32800 } });
   await pending(0);
   await fixture.expectSameState(id);
   const stored = await fixture.store.read((reader) =>

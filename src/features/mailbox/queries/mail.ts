@@ -103,8 +103,8 @@ function inboxQuery(reader: Reader, run: RunAttempt, to_actor_id: string) {
 }
 
 /**
- * The messages to name to an agent next: those that no prompt has named, then those that were named once, in turns
- * that are over. A withdrawn prompt counts as naming nothing.
+ * The messages to mention in an agent's next prompt: first those that no prompt has mentioned, then those that one prompt has
+ * mentioned whose turn is over. A withdrawn prompt does not count.
  */
 export function mailToName(reader: Reader, run: RunAttempt, to_actor_id: string, limit: number): MailRow[] {
   return reader.all(

@@ -1,6 +1,6 @@
 /**
- * The state machine of a run: one pure function over the graph of its steps. It takes an event, changes the graph, and returns the
- * effects that must follow. It reads no clock and does no I/O. The caller commits the changed graph and the effects in one
+ * The state machine of a run: one pure function over the graph of its steps. It takes an event, changes the graph, and returns
+ * the effects that must follow. It reads no clock and does no I/O. The caller commits the changed graph and the effects in one
  * transaction, so a crash leaves either nothing of an event or all of it.
  *
  * A run:
@@ -19,8 +19,8 @@
  *     skipped       │    retry
  *                   └── resume ── input_required ◀── ready, running
  *
- * Each attempt of a step is launched at most once. The first event that ends it counts. An event from a superseded attempt, or for a
- * step that has ended, changes nothing.
+ * Each attempt of a step is launched at most once. The first event that ends it counts. An event from a superseded attempt, or
+ * for a step that has ended, changes nothing.
  */
 import {
   type Effect,
@@ -114,8 +114,8 @@ export function endStep(
   error_text: string | null,
 ): void {
   graph.putStep({ ...ended, status, launched: false, error_text });
-  const left = [ended.step_key];
-  for (let key = left.pop(); key !== undefined; key = left.pop()) {
+  const ended_keys = [ended.step_key];
+  for (let key = ended_keys.pop(); key !== undefined; key = ended_keys.pop()) {
     const failed = graph.step(key)!.status !== 'completed';
     for (const before of graph.dependents(key)) {
       // A resumed run keeps completed steps even if it repeats the steps that they depend on.
@@ -127,7 +127,7 @@ export function endStep(
       };
       const next = resolvePending(step);
       graph.putStep(next);
-      if (next.status === 'skipped') left.push(next.step_key);
+      if (next.status === 'skipped') ended_keys.push(next.step_key);
     }
   }
 }
@@ -205,14 +205,14 @@ function applyRunCommand(graph: RunGraph, command: RunCommand, effects: Effect[]
       if (run.status === 'completed' || run.status === 'pending' || run.status === 'running')
         throw new IllegalTransition(run.status);
       if (!isRunOver(run)) cancelOpen(graph, run, effects);
-      graph.putRun(restarted(run));
+      graph.putRun(withRunStarted(run));
       reset(graph, (step) => step.status !== 'completed');
       return true;
     }
     case 'restartRun': {
       if (!isRunOver(run)) cancelOpen(graph, run, effects);
       graph.dropAdded();
-      graph.putRun(restarted(run));
+      graph.putRun(withRunStarted(run));
       reset(graph, () => true);
       return true;
     }
@@ -221,7 +221,7 @@ function applyRunCommand(graph: RunGraph, command: RunCommand, effects: Effect[]
 
 const ending = { completeRun: 'completed', failRun: 'failed', cancelRun: 'cancelled' } as const;
 
-function restarted(run: RunState): RunState {
+function withRunStarted(run: RunState): RunState {
   return { ...run, status: 'running', error: null, round_state: 'unasked', rounds_before: run.rounds };
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { specOf } from '../../../testing/team.ts';
-import { SPEAKS_ACP } from '../../../testing/team-runs.ts';
+import { ACP_AGENT } from '../../../testing/team-runs.ts';
 import { redactSpec, restoreEnv } from './env.ts';
 import type { SpecInput, TeamSpec } from './team.ts';
 
@@ -8,7 +8,7 @@ function withEnv(envs: Record<string, Record<string, string>>): TeamSpec {
   const spec = specOf(Object.keys(envs));
   const members = spec.members.map((member) => ({
     ...member,
-    agent: { ...SPEAKS_ACP, env: envs[member.member_id]! },
+    agent: { ...ACP_AGENT, env: envs[member.member_id]! },
   }));
   return { ...spec, members };
 }

@@ -54,8 +54,8 @@ const settingsOf: Record<AgentName, (url: string) => Partial<ModelSettings>> = {
 
 /** For unknown agents: every variable that any known agent reads. */
 export function modelSettingsFor(name: AgentName | null, url: string): ModelSettings {
-  const usual = { env: { ...openaiEnv(url), ...anthropicEnv(url), ...geminiEnv(url) }, files: {} };
-  return { ...usual, ...(name && { env: {}, ...settingsOf[name](url) }) };
+  const every_vendor = { env: { ...openaiEnv(url), ...anthropicEnv(url), ...geminiEnv(url) }, files: {} };
+  return { ...every_vendor, ...(name && { env: {}, ...settingsOf[name](url) }) };
 }
 
 function openaiEnv(url: string): Record<string, string> {

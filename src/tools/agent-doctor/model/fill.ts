@@ -26,9 +26,9 @@ interface Scope {
   depth: number;
 }
 
-function valueFor(given: JsonSchema, name: string, scope: Scope): unknown {
+function valueFor(schema_or_ref: JsonSchema, name: string, scope: Scope): unknown {
   if (scope.depth > DEPTH_MAX) return null;
-  const schema = resolved(given, scope);
+  const schema = resolved(schema_or_ref, scope);
   const inner = { ...scope, depth: scope.depth + 1 };
   if ('const' in schema) return schema.const;
   if (Array.isArray(schema.enum)) return choice(schema.enum);

@@ -93,8 +93,8 @@ function head(model: string, object: string) {
   return { id: `chatcmpl-${newSecret(12)}`, object, created: Math.floor(Date.now() / 1000), model };
 }
 
-function toolCall({ id, name, arguments: given }: NonNullable<Answer['call']>) {
-  return { id, type: 'function', function: { name, arguments: JSON.stringify(given) } };
+function toolCall({ id, name, arguments: args }: NonNullable<Answer['call']>) {
+  return { id, type: 'function', function: { name, arguments: JSON.stringify(args) } };
 }
 
 function finishOf({ call }: Answer): string {

@@ -38,13 +38,14 @@ export class Script {
   }
 
   #reply({ turns, tools, answer_schema }: Conversation): Pick<Answer, 'text' | 'call'> {
-    if (answer_schema) return said(JSON.stringify(this.#fill(answer_schema)));
+    if (answer_schema) return textAnswer(JSON.stringify(this.#fill(answer_schema)));
     const { prompt, result, before } = latest(turns);
     const word = prompt && answerAboutWord(prompt, before);
-    if (word) return said(word);
-    if (!prompt && result !== null) return said(`The tool answered: ${result.slice(0, QUOTED_CHARS_MAX)}`);
+    if (word) return textAnswer(word);
+    if (!prompt && result !== null)
+      return textAnswer(`The tool answered: ${result.slice(0, QUOTED_CHARS_MAX)}`);
     const tool = toolFor(actOf(prompt), tools);
-    if (!tool) return said('A check of the agent doctor');
+    if (!tool) return textAnswer('A check of the agent doctor');
     return { text: `I use the tool ${tool.name}.`, call: this.#call(tool) };
   }
 
@@ -65,7 +66,7 @@ export class Script {
   }
 }
 
-function said(text: string): Pick<Answer, 'text' | 'call'> {
+function textAnswer(text: string): Pick<Answer, 'text' | 'call'> {
   return { text, call: null };
 }
 
