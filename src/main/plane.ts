@@ -8,7 +8,6 @@ import type { Config } from '../core/config.ts';
 import { openAccounts } from '../features/accounts/index.ts';
 import type { JoinChallenge } from '../features/accounts/join.ts';
 import { openActorMethods } from '../features/actors/index.ts';
-import { Actors } from '../features/actors/service.ts';
 import { openAgents } from '../features/agents/index.ts';
 import { openAudit } from '../features/audit/index.ts';
 import { openConversations } from '../features/conversations/index.ts';
@@ -28,12 +27,10 @@ import { openTasks } from '../features/tasks/index.ts';
 import { openTeams } from '../features/teams/index.ts';
 import { openTokens } from '../features/tokens/index.ts';
 import { metaHandlers } from '../server/docs.ts';
-import { openActors } from './actor-listener.ts';
 import type { Closing } from './closing.ts';
 import { type OpenedCore, openCore } from './core.ts';
 import { drainOnClose, openPlaneHttp } from './http.ts';
 import { type Held, start } from './start.ts';
-import { openTrust } from './trust.ts';
 import { startUpkeep } from './upkeep.ts';
 
 export interface Plane {
@@ -102,16 +99,17 @@ async function open(config: Config, env: NodeJS.ProcessEnv, held: Held): Promise
 
 /** Opens the features. Each uses the core and the features above it in this list. */
 async function openFeatures(shared: OpenedCore, features: FeatureSet, opened: Closing) {
-  const { core, machine, secrets, session_tokens } = shared;
-  const trust = await openTrust(core, opened);
-  const actors = trust && new Actors({ ...core, session_tokens, settings: () => trust.handover() });
+  const { core, machine, secrets } = shared;
+  const internal_grpc = core.config.get('internal_grpc.enabled')
+    ? await (await import('./internal-grpc.ts')).openInternalGrpc(shared, opened)
+    : null;
 
   features.add({ name: 'docs', routes: metaHandlers() });
   features.add(openAudit(core));
   features.add(openSettingsRoutes(core));
   features.add(openPresets(core));
   const agents = features.add(openAgents(core, machine.node, secrets));
-  features.add(openNodes(core, { agents, internal_grpc: trust && actors && { trust, actors } }));
+  features.add(await openNodes(core, { agents, internal_grpc }));
   const teams = features.add(await openTeams(core));
   const reviews = features.add(openReviews(core, agents));
   features.add(openElicitations(agents));
@@ -126,10 +124,7 @@ async function openFeatures(shared: OpenedCore, features: FeatureSet, opened: Cl
   features.add(openNotifications(core));
   features.add(openTasks(core, { runs, mailbox, tokens }));
 
-  if (trust && actors) {
-    actors.open(features.actorMethods());
-    await openActors({ ...core, trust, actors, files: machine.actor_files }, opened);
-  }
+  await internal_grpc?.listen(features);
   return { accounts, tokens };
 }
 

@@ -9,8 +9,6 @@ import { invalid } from '../core/problem.ts';
 import { banner, forBrowsers, nodeBanner } from './banner.ts';
 import { refusals } from './config.ts';
 import { limits } from './limits.ts';
-import { startNode } from './node.ts';
-import { startPlane } from './plane.ts';
 import { portHolder } from './port-holder.ts';
 
 /** The interface of both roles for the process that runs them. */
@@ -62,7 +60,9 @@ export async function serve(config: Config, io: Io): Promise<number> {
   return 0;
 }
 
+// A role loads only its own modules: a node needs no features, and most planes need no certificates and no gRPC.
 async function startAsPlane(config: Config, io: Io): Promise<Service> {
+  const { startPlane } = await import('./plane.ts');
   const plane = await startPlane(config, { ...io.env });
   const { log, data_dir, adopted, warnings } = plane;
   const shown = (url: string) => (plane.localhost_taken ? url : forBrowsers(url));
@@ -82,6 +82,7 @@ async function startAsPlane(config: Config, io: Io): Promise<Service> {
 }
 
 async function startAsNode(config: Config, io: Io): Promise<Service> {
+  const { startNode } = await import('./node.ts');
   const node = await startNode(config, { ...io.env });
   if (io.stdout.isTTY) {
     const { id, listen, data_dir, adopted, joinable, warnings } = node;

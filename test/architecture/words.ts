@@ -89,8 +89,12 @@ export interface RetiredName {
   instead: string;
 }
 
+/** Matches every text in which a name could contain a retired word. Parsing takes ten times as long. */
+const suspicious = new RegExp(retired.map(({ parts }) => parts.replaceAll(' ', '_?')).join('|'), 'i');
+
 /** Declared names of a source file, and the name of the file, that contain a retired word. */
 export function retiredNames(path: string, text: string): RetiredName[] {
+  if (!suspicious.test(path) && !suspicious.test(text)) return [];
   const file = path.split('/').at(-1)!.replace(/\..*$/, '');
   return [...new Set([file, ...declaredNames(path, text)])].flatMap((name) =>
     retired

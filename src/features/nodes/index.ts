@@ -9,7 +9,6 @@ import { markStale } from '../agents/staleness.ts';
 import type { Core, Feature } from '../feature.ts';
 import { Bootstrap } from './bootstrap.ts';
 import { nodeHandlers } from './http.ts';
-import { NodeLinks } from './links.ts';
 import { isNode } from './queries.ts';
 import { Registry } from './service.ts';
 
@@ -23,14 +22,14 @@ export interface NodesNeeds {
   } | null;
 }
 
-export function openNodes(core: Core, { agents, internal_grpc }: NodesNeeds): Feature {
+export async function openNodes(core: Core, { agents, internal_grpc }: NodesNeeds): Promise<Feature> {
   const { config, store, clock, log, audit, feed, key, outbox, plane_id, incarnation } = core;
   const configured = config.get('internal_grpc.bootstrap.token');
   const bootstrap = new Bootstrap({ store, clock, audit, key, configured });
   const has_mode = config.entry('internal_grpc.security.mode').origin !== 'default';
   const links =
     internal_grpc &&
-    new NodeLinks({
+    new (await import('./links.ts')).NodeLinks({
       ...{ trust: internal_grpc.trust, bootstrap, clock, log },
       plane: { plane_id, incarnation },
       tokens_first: has_mode && internal_grpc.trust.mode !== 'mtls',
