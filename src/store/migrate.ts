@@ -18,6 +18,7 @@ import { sql as subagents } from './migrations/0012_subagents.ts';
 import { sql as idempotencyHeaders } from './migrations/0013_idempotency_headers.ts';
 import { sql as teamEditors } from './migrations/0014_team_editors.ts';
 import { sql as lanes } from './migrations/0015_lanes.ts';
+import { sql as agentNames } from './migrations/0016_agent_names.ts';
 
 /** Step n (counted from 1) migrates version n - 1 to n. Released steps must not change. */
 export const migrations: readonly string[] = [
@@ -36,6 +37,7 @@ export const migrations: readonly string[] = [
   idempotencyHeaders,
   teamEditors,
   lanes,
+  agentNames,
 ];
 
 /** The database has a newer schema than this program. */

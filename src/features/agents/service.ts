@@ -28,6 +28,7 @@ import {
   agentsNamed,
   findAgent,
   findSession,
+  idsNamed,
   listAgents,
   listSessions,
   toSession,
@@ -160,13 +161,12 @@ export class Agents {
     return [idempotency.agentId(caller, key), idFrom('agt', caller.user_id, 'create', key)];
   }
 
-  /** Ids of the other agents of the owner that have the same name, newest first. */
-  namesakes(agent: Agent): Promise<string[]> {
-    return this.#core.store.read((reader) =>
-      agentsNamed(reader, agent.owner_id, agent.name)
-        .map(({ id }) => id)
-        .filter((id) => id !== agent.id),
-    );
+  /** How many other agents of the owner have the same name, and the ids of the newest, at most `limit`. */
+  namesakes(agent: Agent, limit: number): Promise<{ ids: string[]; count: number }> {
+    return this.#core.store.read((reader) => {
+      const { ids, count } = idsNamed(reader, agent.owner_id, agent.name, limit + 1);
+      return { ids: ids.filter((id) => id !== agent.id).slice(0, limit), count: count - 1 };
+    });
   }
 
   /**

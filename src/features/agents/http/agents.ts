@@ -54,8 +54,8 @@ export function agentHandlers(
       const agent = await agents.create(caller, body, idempotency_key, options).catch((error: unknown) => {
         throw body.node_id === MAIN_NODE ? withAllowedPaths(error, folders()) : error;
       });
-      const namesakes = await agents.namesakes(agent);
-      if (namesakes.length > 0) call.setHeader('x-warning', nameWarning(namesakes));
+      const namesakes = await agents.namesakes(agent, limits.warned_ids_max);
+      if (namesakes.count > 0) call.setHeader('x-warning', nameWarning(namesakes));
       return { location: `/api/agents/${agent.id}`, body: agent };
     },
     getAgent: (call) => {
@@ -124,8 +124,7 @@ function* pieces(bytes: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 
-function nameWarning(ids: readonly string[]): string {
-  const shown = ids.slice(0, limits.warned_ids_max);
-  const more = ids.length - shown.length;
-  return `the name is used by other agents of this owner: ${shown.join(', ')}${more > 0 ? `, and ${more} more` : ''}`;
+function nameWarning({ ids, count }: { ids: readonly string[]; count: number }): string {
+  const more = count - ids.length;
+  return `the name is used by other agents of this owner: ${ids.join(', ')}${more > 0 ? `, and ${more} more` : ''}`;
 }

@@ -200,6 +200,29 @@ export function listAgents(reader: Reader, filter: AgentFilter): AgentRow[] {
   return reader.all(query) as AgentRow[];
 }
 
+const namesakes = preparedQuery((sql, owner_id: string, name: string, num_limit: number) =>
+  sql
+    .selectFrom('agents')
+    .select('id')
+    .where('owner_id', '=', owner_id)
+    .where('name', '=', name)
+    .orderBy('num', 'desc')
+    .limit(num_limit),
+);
+const namesakeCount = preparedQuery((sql, owner_id: string, name: string) =>
+  sql
+    .selectFrom('agents')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('owner_id', '=', owner_id)
+    .where('name', '=', name),
+);
+
+/** How many agents of a user have exactly this name, and the ids of the newest, at most `limit`. */
+export function idsNamed(reader: Reader, owner_id: string, name: string, limit: number) {
+  const ids = reader.all(namesakes(reader, owner_id, name, limit)).map(({ id }) => id);
+  return { ids, count: reader.get(namesakeCount(reader, owner_id, name))!.count };
+}
+
 /** A user's agents of exactly this name, newest first. */
 export function agentsNamed(reader: Reader, owner_id: string, name: string): AgentRow[] {
   return reader.all(
