@@ -2,8 +2,8 @@ import { expect, test } from 'vitest';
 import { FairQueue, type FairQueueLimits } from './fair-queue.ts';
 
 const many: FairQueueLimits = {
-  ...{ running: 4, running_per_owner: 4, running_per_place: 4 },
-  ...{ waiting: 100, waiting_per_owner: 100, waiting_per_place: 100 },
+  ...{ running: 4, running_per_owner: 4, running_per_resource: 4 },
+  ...{ waiting: 100, waiting_per_owner: 100, waiting_per_resource: 100 },
 };
 
 /** Named tasks that run until the test ends them. */
@@ -17,8 +17,8 @@ class Work {
     this.#queue = new FairQueue({ ...many, ...bounds }, () => new Error('full'));
   }
 
-  ask(owner: string, place: string, name = `${owner} ${place}`): Promise<string> {
-    return this.#queue.run({ owner, place }, async () => {
+  ask(owner: string, resource: string, name = `${owner} ${resource}`): Promise<string> {
+    return this.#queue.run({ owner, resource }, async () => {
       this.running.push(name);
       this.begun.push(name);
       await new Promise<void>((resolve) => this.#ends.set(name, resolve));
@@ -37,16 +37,16 @@ const settled = () => new Promise((resolve) => setImmediate(resolve));
 
 test('slow tasks of one owner do not block other owners', async () => {
   const work = new Work({ running: 4, running_per_owner: 2 });
-  for (let n = 0; n < 20; n++) void work.ask('alice', `place ${n}`);
+  for (let n = 0; n < 20; n++) void work.ask('alice', `folder ${n}`);
   await settled();
-  expect(work.running).toEqual(['alice place 0', 'alice place 1']);
+  expect(work.running).toEqual(['alice folder 0', 'alice folder 1']);
   void work.ask('bob', 'b');
   await settled();
   expect(work.running).toContain('bob b');
 });
 
-test('slow tasks in one place do not block other places of the same owner', async () => {
-  const work = new Work({ running: 4, running_per_place: 1 });
+test('slow tasks of one resource do not block other resources of the same owner', async () => {
+  const work = new Work({ running: 4, running_per_resource: 1 });
   for (let n = 0; n < 20; n++) void work.ask('alice', 'slow', `slow ${n}`);
   void work.ask('alice', 'other');
   await settled();
@@ -66,8 +66,8 @@ test('a free turn goes to the owner with the fewest tasks, then to the one that 
   expect(work.begun).toEqual(['a1', 'b1', 'c1', 'b2', 'a2', 'c2', 'a3', 'a4']);
 });
 
-test('rejects tasks beyond the waiting limits of a place, of an owner and in total', async () => {
-  const work = new Work({ running: 1, waiting: 4, waiting_per_owner: 3, waiting_per_place: 2 });
+test('rejects tasks beyond the waiting limits of a resource, of an owner and in total', async () => {
+  const work = new Work({ running: 1, waiting: 4, waiting_per_owner: 3, waiting_per_resource: 2 });
   for (const name of ['1', '2', '3']) void work.ask('alice', 'a', name);
   await expect(work.ask('alice', 'a', '4')).rejects.toThrow('full');
   void work.ask('alice', 'other', '5');
@@ -82,7 +82,7 @@ test('rejects tasks beyond the waiting limits of a place, of an owner and in tot
 
 test('a failing task frees its turn and passes on its error', async () => {
   const queue = new FairQueue({ ...many, running: 1 }, () => new Error('full'));
-  const turn = { owner: 'alice', place: 'a' };
+  const turn = { owner: 'alice', resource: 'a' };
   const failed = queue.run(turn, () => Promise.reject(new Error('broken')));
   const next = queue.run(turn, async () => 'done');
   await expect(failed).rejects.toThrow('broken');

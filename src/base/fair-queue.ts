@@ -4,18 +4,18 @@ export interface FairQueueLimits {
   /** The number of tasks that run at a time, in total. */
   running: number;
   running_per_owner: number;
-  running_per_place: number;
+  running_per_resource: number;
   /** The number of tasks that wait at a time, in total. */
   waiting: number;
   waiting_per_owner: number;
-  waiting_per_place: number;
+  waiting_per_resource: number;
 }
 
 export interface Turn {
   /** The id of the user who owns the task. */
   owner: string;
   /** The folder or repository that the task uses. */
-  place: string;
+  resource: string;
 }
 
 interface Share {
@@ -27,20 +27,20 @@ interface Share {
 
 interface Waiting {
   owner: Share;
-  place: Share;
+  resource: Share;
   start(): void;
 }
 
 /**
- * Limits the number of running tasks: in total, for each owner and for each place. A free turn goes to the owner with
- * the fewest running tasks. If several have equally few, it goes to the owner, and then to the place, that has waited
- * longest.
+ * Limits the number of running tasks: in total, for each owner and for each resource. A free turn goes to the owner
+ * with the fewest running tasks. If several have equally few, it goes to the owner, and then to the resource, that has
+ * waited longest.
  */
 export class FairQueue {
   readonly #limits: FairQueueLimits;
   readonly #full: () => Error;
   readonly #owners = new Map<string, Share>();
-  readonly #places = new Map<string, Share>();
+  readonly #resources = new Map<string, Share>();
   readonly #waiting: Waiting[] = [];
   #running = 0;
   #turns = 0;
@@ -55,8 +55,8 @@ export class FairQueue {
    * Runs the task when its turn comes and returns its result. Throws the task's own error, or the error of `full` if
    * too many tasks are already waiting.
    */
-  async run<T>({ owner, place }: Turn, work: () => Promise<T>): Promise<T> {
-    const shares = { owner: shareOf(this.#owners, owner), place: shareOf(this.#places, place) };
+  async run<T>({ owner, resource }: Turn, work: () => Promise<T>): Promise<T> {
+    const shares = { owner: shareOf(this.#owners, owner), resource: shareOf(this.#resources, resource) };
     try {
       await this.#wait(shares);
       try {
@@ -64,18 +64,18 @@ export class FairQueue {
       } finally {
         this.#running--;
         shares.owner.running--;
-        shares.place.running--;
+        shares.resource.running--;
         this.#startNext();
       }
     } finally {
       forget(this.#owners, owner);
-      forget(this.#places, place);
+      forget(this.#resources, resource);
     }
   }
 
-  #wait(shares: Pick<Waiting, 'owner' | 'place'>): Promise<void> {
-    const { waiting, waiting_per_owner, waiting_per_place } = this.#limits;
-    const { owner, place } = shares;
+  #wait(shares: Pick<Waiting, 'owner' | 'resource'>): Promise<void> {
+    const { waiting, waiting_per_owner, waiting_per_resource } = this.#limits;
+    const { owner, resource } = shares;
     // There is no need to check the queue, because a waiting task that could run now would already be running.
     if (this.#mayRun(shares)) {
       this.#begin(shares);
@@ -84,10 +84,10 @@ export class FairQueue {
     const is_full =
       this.#waiting.length >= waiting ||
       owner.waiting >= waiting_per_owner ||
-      place.waiting >= waiting_per_place;
+      resource.waiting >= waiting_per_resource;
     if (is_full) return Promise.reject(this.#full());
     owner.waiting++;
-    place.waiting++;
+    resource.waiting++;
     return new Promise((start) => {
       this.#waiting.push({ ...shares, start });
     });
@@ -97,7 +97,7 @@ export class FairQueue {
     for (let next = this.#next(); next; next = this.#next()) {
       this.#waiting.splice(this.#waiting.indexOf(next), 1);
       next.owner.waiting--;
-      next.place.waiting--;
+      next.resource.waiting--;
       this.#begin(next);
       next.start();
     }
@@ -111,18 +111,20 @@ export class FairQueue {
     return best;
   }
 
-  #mayRun({ owner, place }: Pick<Waiting, 'owner' | 'place'>): boolean {
-    const { running, running_per_owner, running_per_place } = this.#limits;
-    return this.#running < running && owner.running < running_per_owner && place.running < running_per_place;
+  #mayRun({ owner, resource }: Pick<Waiting, 'owner' | 'resource'>): boolean {
+    const { running, running_per_owner, running_per_resource } = this.#limits;
+    return (
+      this.#running < running && owner.running < running_per_owner && resource.running < running_per_resource
+    );
   }
 
-  #begin({ owner, place }: Pick<Waiting, 'owner' | 'place'>): void {
+  #begin({ owner, resource }: Pick<Waiting, 'owner' | 'resource'>): void {
     this.#running++;
     owner.running++;
-    place.running++;
+    resource.running++;
     this.#turns++;
     owner.served = this.#turns;
-    place.served = this.#turns;
+    resource.served = this.#turns;
   }
 }
 
@@ -130,7 +132,7 @@ function isBefore(one: Waiting, other: Waiting): boolean {
   return (
     (one.owner.running - other.owner.running ||
       one.owner.served - other.owner.served ||
-      one.place.served - other.place.served) < 0
+      one.resource.served - other.resource.served) < 0
   );
 }
 

@@ -144,9 +144,9 @@ export const limits = {
   repository_work: {
     running: 1_000,
     running_per_owner: 1_000,
-    running_per_place: 1,
+    running_per_resource: 1,
     waiting: 5_000,
     waiting_per_owner: 1_000,
-    waiting_per_place: 1_000,
+    waiting_per_resource: 1_000,
   },
 } as const;

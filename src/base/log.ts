@@ -59,7 +59,7 @@ export function openLog(options: LogOptions): LogFile {
 export const silentLog: Logger = pino({ level: 'silent' });
 
 /** A rate-limited warning that counts the omitted occurrences, so that unauthenticated clients cannot fill the log. */
-export class RareWarning {
+export class RateLimitedWarning {
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #message: string;

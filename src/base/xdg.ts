@@ -10,7 +10,7 @@ export interface XdgSources {
  * `$NAME` if it is an absolute path (the XDG specification says to ignore others); otherwise `fallback` below the home
  * folder.
  */
-export function xdg({ env, home }: XdgSources, name: string, fallback: string): string {
+export function xdgFolder({ env, home }: XdgSources, name: string, fallback: string): string {
   const value = env[name];
   return value && isAbsolute(value) ? value : join(home, fallback);
 }

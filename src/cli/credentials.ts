@@ -6,7 +6,7 @@ import { mkdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { writeFileAtomic } from '../base/files.ts';
-import { xdg } from '../base/xdg.ts';
+import { xdgFolder } from '../base/xdg.ts';
 import type { Io } from './context.ts';
 import { failed } from './failure.ts';
 
@@ -20,7 +20,7 @@ export type Credential = z.infer<typeof credentialSchema>;
 export type Credentials = z.infer<typeof fileSchema>;
 
 export function credentialsFile(io: Pick<Io, 'env' | 'home'>): string {
-  return join(xdg(io, 'XDG_CONFIG_HOME', '.config'), 'svc', 'credentials.json');
+  return join(xdgFolder(io, 'XDG_CONFIG_HOME', '.config'), 'svc', 'credentials.json');
 }
 
 export async function readCredentials(io: Pick<Io, 'env' | 'home'>): Promise<Credentials> {

@@ -167,10 +167,10 @@ export interface ProgramFinding {
 export interface Folders {
   /**
    * Checks a `use_existing` workdir: it must be absolute, exist, and be inside the safe paths after resolving links. With
-   * `to_make`, returns the path where a new worktree would be created; the folder may be missing, and creating it may still
+   * `to_create`, returns the path where a new worktree would be created; the folder may be missing, and creating it may still
    * fail.
    */
-  resolve(workdir: string, options?: { to_make?: boolean }): Promise<ResolvedWorkdir>;
+  resolve(workdir: string, options?: { to_create?: boolean }): Promise<ResolvedWorkdir>;
   /** Creates the workdir of a `create_worktree` agent, or finds it again by `agent_id`. */
   createWorktree(request: WorktreeRequest): Promise<Worktree>;
   /** Removes a worktree without unsaved work, or any worktree with `force`; otherwise keeps it and returns the reason. */

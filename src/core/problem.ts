@@ -64,7 +64,7 @@ export function withAllowedPaths(
 }
 
 /** Whether the node cannot be reached now, so that the work stays queued. */
-export function isOutOfReach(error: unknown): boolean {
+export function isUnreachable(error: unknown): boolean {
   if (!(error instanceof Problem)) return false;
   return error.kind === 'bad_gateway' || error.code === problems.internalGrpcUnavailable().code;
 }

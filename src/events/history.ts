@@ -13,7 +13,7 @@ import type { Reader, Store } from '../store/store.ts';
 import type { AgentRef } from './agent-ref.ts';
 import { eventRecord, frameRecord, frameSeq, frameText, frameType, splitFrames } from './frame.ts';
 import { limits } from './limits.ts';
-import { type SegmentRow, segmentAfter, segmentBefore, segmentsHolding } from './queries/segments.ts';
+import { type SegmentRow, segmentAfter, segmentBefore, segmentsContaining } from './queries/segments.ts';
 import { type Block, openSegment, parseBlocks, readBlock } from './segment.ts';
 
 /**
@@ -123,7 +123,7 @@ export class History {
     const found: EventRecord[] = [];
     if (seqs.length === 0) return new Map();
     const segments = await this.#store.read((reader) => {
-      const segments = segmentsHolding(reader, agent.num, seqs);
+      const segments = segmentsContaining(reader, agent.num, seqs);
       const left = seqs.filter((seq) => !segments.some((segment) => contains(segment, seq)));
       if (left.length > 0) {
         found.push(...this.#decode(reader, agent, selectEvents(reader, agent.num).where('seq', 'in', left)));

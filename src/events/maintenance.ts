@@ -17,10 +17,10 @@ import type { Logger } from '../base/log.ts';
 import type { WorkerCalls } from '../base/worker-calls.ts';
 import {
   agentsWithEvents,
+  agentsWithLogBytes,
   headOf,
   headWithId,
   logSizes,
-  logsFrom,
   resizeHead,
 } from '../store/event-rows/heads.ts';
 import { firstSeqFrom } from '../store/event-rows/read.ts';
@@ -44,7 +44,7 @@ import {
   oldestSegment,
   oldestSegmentOf,
   rangeOf,
-  sealedOf,
+  sealedSize,
   segmentsOlderThan,
 } from './queries/segments.ts';
 import type { Sealed } from './seal-job.ts';
@@ -392,14 +392,14 @@ export class LogMaintenance {
     const { from_bytes, idle_from_bytes } = this.#options.sealing;
     const { bytes_per_agent } = this.#options.retention();
     const bytes = Math.min(from_bytes, idle_from_bytes, bytes_per_agent);
-    return this.#store.read((reader) => logsFrom(reader, bytes));
+    return this.#store.read((reader) => agentsWithLogBytes(reader, bytes));
   }
 }
 
 function readLogState(reader: Reader, num: number): LogState | null {
   const head = headWithId(reader, num);
   if (!head) return null;
-  const sealed = sealedOf(reader, num);
+  const sealed = sealedSize(reader, num);
   return {
     ...head,
     sealed_bytes: sealed.bytes,

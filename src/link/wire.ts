@@ -78,7 +78,7 @@ export function isBefore(a: LinkPosition, b: LinkPosition): boolean {
 }
 
 /** The value of `LINK_HEADER`. */
-export function showPosition({ plane_id, incarnation, epoch }: LinkPosition): string {
+export function formatPosition({ plane_id, incarnation, epoch }: LinkPosition): string {
   return `${plane_id} ${incarnation} ${epoch}`;
 }
 
@@ -199,17 +199,17 @@ export function viewFromWire(view: WireSessionView): SessionView {
       agent_id: launch.agentId,
       agent_name: launch.agentName,
       owner_id: launch.ownerId,
-      workdir: folder(launch.workdir),
+      workdir: absolutePath(launch.workdir),
       argv: launch.argv,
       env_keys: launch.envKeys,
       stdin: launch.stdin,
       on_exit: launch.onExit === 'keep' ? 'keep' : 'kill',
     },
     phase,
-    pid: wholeOrNull(view.pid),
+    pid: safeIntegerOrNull(view.pid),
     started_at_ms: view.startedAtMs === undefined ? null : timeMs(view.startedAtMs),
     end: view.end ? endFromWire(view.end) : null,
-    stdin_bytes: whole(view.stdinBytes),
+    stdin_bytes: safeInteger(view.stdinBytes),
     facts: view.facts.map(factFromWire),
   };
 }
@@ -241,7 +241,7 @@ export function factToWire({
 export function factFromWire(fact: WireFact): SessionFact {
   return {
     session_id: fact.sessionId,
-    number: whole(fact.number),
+    number: safeInteger(fact.number),
     at_ms: timeMs(fact.atMs),
     body: factBody(fact.body),
   };
@@ -250,7 +250,11 @@ export function factFromWire(fact: WireFact): SessionFact {
 function factBody(body: WireFact['body']): SessionFact['body'] {
   switch (body.case) {
     case 'started':
-      return { kind: 'started', pid: whole(body.value.pid), started_at_ms: timeMs(body.value.startedAtMs) };
+      return {
+        kind: 'started',
+        pid: safeInteger(body.value.pid),
+        started_at_ms: timeMs(body.value.startedAtMs),
+      };
     case 'ended':
       return { kind: 'ended', end: endFromWire(body.value) };
     case 'trouble': {
@@ -295,9 +299,9 @@ function endFromWire(end: WireSessionEnd): SessionEnd {
       reason: reason satisfies EndReason | null,
       message: end.message ?? null,
     },
-    sizes: { stdout: whole(end.stdoutBytes), stderr: whole(end.stderrBytes) },
+    sizes: { stdout: safeInteger(end.stdoutBytes), stderr: safeInteger(end.stderrBytes) },
     cleanup: cleanupFromWire(end.cleanup),
-    leftovers: end.leftovers.map(({ pid, command }) => ({ pid: whole(pid), command })),
+    leftovers: end.leftovers.map(({ pid, command }) => ({ pid: safeInteger(pid), command })),
     ended_at_ms: timeMs(end.endedAtMs),
   };
 }
@@ -389,14 +393,14 @@ export function withoutNulls<T extends Record<string, unknown>>(
 }
 
 /** Converts a size, offset or time to a number. Throws a ProtocolError if it does not fit a double exactly. */
-export function whole(value: bigint): number {
+export function safeInteger(value: bigint): number {
   const number = Number(value);
   if (!Number.isSafeInteger(number)) throw new ProtocolError('a number out of range');
   return number;
 }
 
 /** Checks that the path is absolute and within the system's length limit. Throws a ProtocolError. */
-export function folder(path: string): string {
+export function absolutePath(path: string): string {
   if (!path.startsWith('/') || Buffer.byteLength(path) > sharedLimits.path_bytes_max)
     throw new ProtocolError('a malformed folder path');
   return path;
@@ -409,13 +413,13 @@ export function truncatedOrNull(text: string | undefined): string | null {
 
 /** Checks that the time can be formatted as a date. */
 function timeMs(value: bigint): number {
-  const at_ms = whole(value);
+  const at_ms = safeInteger(value);
   if (at_ms < 0 || at_ms > TIME_MS_MAX) throw new ProtocolError('a time out of range');
   return at_ms;
 }
 /** The last day of the year 9999. */
 const TIME_MS_MAX = 253_402_214_400_000;
 
-function wholeOrNull(value: bigint | undefined): number | null {
-  return value === undefined ? null : whole(value);
+function safeIntegerOrNull(value: bigint | undefined): number | null {
+  return value === undefined ? null : safeInteger(value);
 }

@@ -25,7 +25,7 @@ import { z } from 'zod';
 import { rfc3339 } from '../base/clock.ts';
 import { Problem } from '../core/problem.ts';
 import { systemTool } from '../node/processes/tools.ts';
-import { copyDatabase, damageOf, segmentPaths, skipLogNumbers } from '../store/copy.ts';
+import { copyDatabase, findDamage, segmentPaths, skipLogNumbers } from '../store/copy.ts';
 import { DATABASE_FILE } from './data-dir.ts';
 import { lockDataDir } from './lock.ts';
 
@@ -114,7 +114,7 @@ export async function restore(
     const manifest = await readFile(join(staging, MANIFEST), 'utf8').catch(() => '');
     if (!isManifest(manifest)) throw refused(`${file} is not a backup of svc`);
     const copy = join(staging, DATABASE_FILE);
-    const damage = damageOf(copy);
+    const damage = findDamage(copy);
     if (damage.length > 0) throw refused(`the database in ${file} is damaged: ${damage[0]}`);
     const segments = segmentPaths(copy);
     for (const path of segments) {

@@ -7,7 +7,7 @@ import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { closest, distance } from 'fastest-levenshtein';
 import { parse, TomlError } from 'smol-toml';
-import { xdg } from '../base/xdg.ts';
+import { xdgFolder } from '../base/xdg.ts';
 import {
   type Config,
   type ConfigEntry,
@@ -83,7 +83,7 @@ export function loadConfig(sources: ConfigSources): Config {
   const derive = <K extends ConfigKey>(key: K, value: ConfigValues[K]) => {
     if (!entries.has(key)) entries.set(key, { value, origin: 'default', source: null });
   };
-  derive('data_dir', join(xdg(sources, 'XDG_DATA_HOME', '.local/share'), 'svc'));
+  derive('data_dir', join(xdgFolder(sources, 'XDG_DATA_HOME', '.local/share'), 'svc'));
   derive('internal_grpc.security.cert_dir', join(entry('data_dir').value, 'internal-grpc'));
   const repo = findRepository(sources.cwd);
   derive('worktree.repo_roots', repo === null ? [] : [repo]);
@@ -161,7 +161,7 @@ function findFile(sources: ConfigSources): string | null {
     return path;
   }
   const places = [
-    join(xdg(sources, 'XDG_CONFIG_HOME', '.config'), 'svc/config.toml'),
+    join(xdgFolder(sources, 'XDG_CONFIG_HOME', '.config'), 'svc/config.toml'),
     sources.system_file ?? '/etc/svc/config.toml',
   ];
   return places.find((place) => existsSync(place)) ?? null;

@@ -119,7 +119,7 @@ async function settingsConflict(
   { get }: Pick<Settings, 'get'>,
 ): Promise<string | null> {
   const root = get('worktree.default_root');
-  if (root !== null) await roots.noteUsed(root, get('safe_paths'));
+  if (root !== null) await roots.recordIfUsed(root, get('safe_paths'));
   if (config.get('agents.sandbox') === 'none') return null;
   const worktree_roots = [root ?? [], await roots.inUse()].flat();
   const live = { safe_paths: get('safe_paths'), repo_roots: get('worktree.repo_roots'), worktree_roots };

@@ -26,7 +26,7 @@ export async function openInternalGrpc(
   opened: Closing,
 ): Promise<InternalGrpc> {
   const trust = await openTrust(core, opened);
-  const actors = new Actors({ ...core, session_tokens, settings: () => trust.handover() });
+  const actors = new Actors({ ...core, session_tokens, settings: () => trust.tokenSettings() });
   const listen = async (features: FeatureSet) => {
     actors.open(features.actorMethods());
     await openActors({ ...core, trust, actors, files: machine.actor_files }, opened);

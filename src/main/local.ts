@@ -6,7 +6,7 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { systemClock } from '../base/clock.ts';
 import { version } from '../base/version.ts';
-import { xdg } from '../base/xdg.ts';
+import { xdgFolder } from '../base/xdg.ts';
 import type { Io, Local, LocalFlags, PlaneHolder } from '../cli/context.ts';
 import { Problem } from '../core/problem.ts';
 
@@ -18,7 +18,7 @@ export function openLocal(io: Io): Local {
   };
   return {
     version,
-    defaultConfigFile: () => join(xdg(io, 'XDG_CONFIG_HOME', '.config'), 'svc/config.toml'),
+    defaultConfigFile: () => join(xdgFolder(io, 'XDG_CONFIG_HOME', '.config'), 'svc/config.toml'),
     loadConfig: load,
     serve: async (flags) => {
       const { serve } = await import('./serve.ts');

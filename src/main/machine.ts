@@ -71,11 +71,11 @@ export async function openMachine(options: MachineOptions, opened: Closing): Pro
     worktree_roots: async () => {
       const root = worktree_root();
       if (root !== null) await createRoot(root, { traversable: run_as !== null });
-      return [root ?? [], ...(await roots.apart(options.safe_paths()))].flat();
+      return [root ?? [], ...(await roots.outsideShared(options.safe_paths()))].flat();
     },
   });
   // Recorded so that worktrees here are found after the setting changes.
-  if (root !== null) await roots.noteUsed(root, options.safe_paths());
+  if (root !== null) await roots.recordIfUsed(root, options.safe_paths());
   if (sandbox) {
     const worktree_roots = [root ?? [], await roots.inUse()].flat();
     const live = { safe_paths: options.safe_paths(), repo_roots: options.repo_roots(), worktree_roots };

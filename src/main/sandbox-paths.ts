@@ -5,7 +5,7 @@
  * programs that the service or other users' agents run.
  */
 import { isAbsolute, join, normalize } from 'node:path';
-import { xdg } from '../base/xdg.ts';
+import { xdgFolder } from '../base/xdg.ts';
 import type { Config } from '../core/config.ts';
 import { everyStateFolder } from '../node/confinement/agent-folder.ts';
 import { isInside, locate, outermost, stepsTo } from '../node/folders/paths.ts';
@@ -25,7 +25,7 @@ export function hiddenPaths(config: Config, env: Readonly<Record<string, string 
     config.get('server.tls.key'),
     config.get('logging.output'),
     // In this folder, `svc login` stores the tokens of the user who runs the service.
-    home === undefined ? null : join(xdg({ env, home }, 'XDG_CONFIG_HOME', '.config'), 'svc'),
+    home === undefined ? null : join(xdgFolder({ env, home }, 'XDG_CONFIG_HOME', '.config'), 'svc'),
     ...named,
   ].filter((path) => path !== null);
 }

@@ -70,19 +70,19 @@ export const limits = {
   folder_views: {
     running: 6,
     running_per_owner: 3,
-    running_per_place: 2,
+    running_per_resource: 2,
     waiting: 1_000,
     waiting_per_owner: 200,
-    waiting_per_place: 64,
+    waiting_per_resource: 64,
   },
   /** Jobs that create and remove folders. They do not wait for reads. */
   folder_work: {
     running: 6,
     running_per_owner: 3,
-    running_per_place: 2,
+    running_per_resource: 2,
     waiting: 5_000,
     waiting_per_owner: 1_000,
-    waiting_per_place: 1_000,
+    waiting_per_resource: 1_000,
   },
   /** Entries of a git folder that are checked. */
   git_folder_entries_max: 500,

@@ -41,7 +41,7 @@ export function segmentPaths(path: string): string[] {
 }
 
 /** The problems found in a database file; empty if it is intact. */
-export function damageOf(path: string): string[] {
+export function findDamage(path: string): string[] {
   const db = new DatabaseSync(path, { readOnly: true });
   try {
     return quickCheck(db);

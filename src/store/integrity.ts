@@ -12,10 +12,10 @@ import { inspectWal } from './wal.ts';
 export function checkWal(path: string): boolean {
   const wal = inspectWal(path);
   if (!wal) return false;
-  const { sound_frames, committed_frames } = wal;
+  const { valid_frames, committed_frames } = wal;
   // After a reboot the index may list commits that were never synced, and therefore never acknowledged.
-  if (committed_frames !== null && committed_frames > sound_frames && sameBoot(path)) {
-    const unreadable = committed_frames - sound_frames;
+  if (committed_frames !== null && committed_frames > valid_frames && sameBoot(path)) {
+    const unreadable = committed_frames - valid_frames;
     const found = `its write-ahead log holds ${committed_frames} committed frames, of which ${unreadable} cannot be read`;
     throw new StoreDamaged(path, found);
   }

@@ -13,7 +13,7 @@ const INDEX_HEADER_BYTES = 48;
 
 export interface WalReport {
   /** Frames up to the last commit that SQLite will accept. */
-  sound_frames: number;
+  valid_frames: number;
   /** Frames that the index counts as committed; null if the index does not belong to this log. */
   committed_frames: number | null;
 }
@@ -28,10 +28,10 @@ export function inspectWal(database_path: string): WalReport | null {
     const index = readIndex(`${database_path}-shm`);
     const header = readAt(wal, 0, HEADER_BYTES);
     const sound = header && readHeader(header);
-    if (!header || !sound) return { sound_frames: 0, committed_frames: index?.frames ?? null };
-    const sound_frames = countFrames(wal, header, sound);
+    if (!header || !sound) return { valid_frames: 0, committed_frames: index?.frames ?? null };
+    const valid_frames = countFrames(wal, header, sound);
     const committed_frames = index?.salt.equals(header.subarray(16, 24)) ? index.frames : null;
-    return { sound_frames, committed_frames };
+    return { valid_frames, committed_frames };
   } finally {
     closeSync(wal);
   }

@@ -15,7 +15,7 @@ import type {
   SessionView,
   StopReport,
 } from '../core/node.ts';
-import { isOutOfReach } from '../core/problem.ts';
+import { isUnreachable } from '../core/problem.ts';
 import type { Launch, StreamSizes } from '../core/session.ts';
 import type { RemoteNode } from '../link/plane/remote-node.ts';
 import { FlakyProxy } from './flaky-proxy.ts';
@@ -143,7 +143,7 @@ class RetryingNode implements Node {
       try {
         return await this.#remote.attach(this.#deduplicated(this.#sink, first));
       } catch (error) {
-        if (!isOutOfReach(error)) throw error;
+        if (!isUnreachable(error)) throw error;
         await sleep(10);
       }
     }
@@ -172,7 +172,7 @@ class RetryingNode implements Node {
       try {
         return await call();
       } catch (error) {
-        if (this.#sink === null || !isOutOfReach(error)) throw error;
+        if (this.#sink === null || !isUnreachable(error)) throw error;
         await sleep(10);
       }
     }

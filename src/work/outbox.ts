@@ -6,7 +6,7 @@
  */
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
-import { isOutOfReach, Problem, problems } from '../core/problem.ts';
+import { isUnreachable, Problem, problems } from '../core/problem.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { limits } from './limits.ts';
 import { deleteIntent, deleteIntents, hasIntent, insertIntent, listIntents } from './queries/outbox.ts';
@@ -229,7 +229,7 @@ export class Outbox {
     } catch (error) {
       if (this.#closed) return false;
       reply = (waiter) => waiter.reject(error);
-      if (!intent.withdrawn && (!(error instanceof Problem) || isOutOfReach(error))) {
+      if (!intent.withdrawn && (!(error instanceof Problem) || isUnreachable(error))) {
         this.#scheduleRetry(intent, lane, error);
         this.#settle(intent.id, reply);
         return false;

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { Redactor } from '../../core/redaction.ts';
 import { limits } from '../limits.ts';
 import { FrameCutter, type FrameSizes, type Frames, type Piece } from './frames.ts';
-import { WaitingLines } from './waiting-lines.ts';
+import { UnfinishedLines } from './unfinished-lines.ts';
 
 const MIB = 1024 * 1024;
 const none = () => null;
@@ -314,11 +314,11 @@ test('lines dropped to free memory become output, with every byte exactly once',
 });
 
 test('drops only the longest line of the owner whose lines take the most memory', () => {
-  const lines = new WaitingLines(4_000);
+  const lines = new UnfinishedLines(4_000);
   const dropped: string[] = [];
   const open = (owner: string, name: string) => {
-    const place = { lines, owner, dropped: () => dropped.push(name) };
-    return new FrameCutter(false, none, { place });
+    const budget = { lines, owner, dropped: () => dropped.push(name) };
+    return new FrameCutter(false, none, { budget });
   };
   const [one, two, bobs] = [open('alice', 'one'), open('alice', 'two'), open('bob', 'bobs')];
   one.take(Buffer.alloc(900, 'x'), { last: false });

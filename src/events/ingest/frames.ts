@@ -9,7 +9,7 @@ import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Redactor } from '../../core/redaction.ts';
 import { limits } from '../limits.ts';
 import { cut } from './framing.ts';
-import type { WaitingLine, WaitingLines } from './waiting-lines.ts';
+import type { UnfinishedLine, UnfinishedLines } from './unfinished-lines.ts';
 
 export type Piece =
   /** `text`: one line of JSON; null if it is too large for an event. In that case, its bytes precede it as output. */
@@ -42,20 +42,20 @@ const defaultSizes: FrameSizes = {
 /**
  * The memory budget that a cutter's unfinished line counts against, and the callback for a line that had to be dropped.
  */
-export interface WaitingPlace {
-  lines: WaitingLines;
+export interface LineBudget {
+  lines: UnfinishedLines;
   owner: string;
   dropped(): void;
 }
 
-export class FrameCutter implements WaitingLine {
+export class FrameCutter implements UnfinishedLine {
   /** The buffer doubles when it is full, because a line may arrive in very many pieces. */
   #waiting = NOTHING;
   #waiting_bytes = 0;
   #spilling: boolean;
   readonly #sizes: FrameSizes;
   readonly #redactor: () => Redactor | null;
-  readonly #place: WaitingPlace | null;
+  readonly #budget: LineBudget | null;
   /** The waiting bytes were dropped. Their line counts as too long unless the next read contains its end. */
   #is_dropped = false;
   #drops = 0;
@@ -63,9 +63,9 @@ export class FrameCutter implements WaitingLine {
   constructor(
     spilling: boolean,
     redactor: () => Redactor | null,
-    { sizes = defaultSizes, place = null }: { sizes?: FrameSizes; place?: WaitingPlace | null } = {},
+    { sizes = defaultSizes, budget = null }: { sizes?: FrameSizes; budget?: LineBudget | null } = {},
   ) {
-    this.#place = place;
+    this.#budget = budget;
     this.#spilling = spilling;
     this.#redactor = redactor;
     this.#sizes = sizes;
@@ -77,7 +77,7 @@ export class FrameCutter implements WaitingLine {
   }
 
   get owner(): string {
-    return this.#place?.owner ?? '';
+    return this.#budget?.owner ?? '';
   }
 
   /** How often waiting bytes were dropped. They must be read again each time. */
@@ -99,7 +99,7 @@ export class FrameCutter implements WaitingLine {
     this.#waiting_bytes = 0;
     this.#is_dropped = true;
     this.#drops++;
-    this.#place?.dropped();
+    this.#budget?.dropped();
   }
 
   /** Call this when the cutter takes no more bytes. */
@@ -134,7 +134,7 @@ export class FrameCutter implements WaitingLine {
   }
 
   #count(): void {
-    this.#place?.lines.set(this, this.#waiting.length);
+    this.#budget?.lines.set(this, this.#waiting.length);
   }
 
   #lines(chunk: Uint8Array, ends: number, last: boolean): Frames | null {

@@ -54,7 +54,7 @@ function world(
   const options: IngestOptions = {
     ...{ node, store, clock: systemClock, log: silentLog, hold_ms },
     load: async () => cursor,
-    settle: async (_session, fact) => {
+    handleFact: async (_session, fact) => {
       if (fact.body.kind === 'ended') over();
     },
     frames: () => Promise.reject(new Error('no frames are expected')),
@@ -253,7 +253,7 @@ function conversations(owners: Record<string, string>, waiting_bytes_max: number
         stderr: { offset: 0, base: 0, tail: new Uint8Array(), output: 0 },
       },
     }),
-    settle: async () => {},
+    handleFact: async () => {},
     async frames({ session_id, from, pieces }) {
       await nextTurn();
       expect(from).toBe(committed.get(session_id)!.length);
@@ -296,7 +296,7 @@ test('a session that ends while its line is dropped is still read to its last by
   const { ingest, committed, spools, options } = conversations({ a1: 'alice' }, 200_000);
   let over = () => {};
   const ended = new Promise<void>((resolve) => (over = resolve));
-  options.settle = async (_id, fact) => {
+  options.handleFact = async (_id, fact) => {
     if (fact.body.kind === 'ended') over();
   };
   await ingest.close();

@@ -11,7 +11,7 @@ import { ReadBuffers } from './read-buffers.ts';
 import { SessionReader } from './session-reader.ts';
 import type { IngestOptions } from './source.ts';
 import type { ReaderOptions } from './stream-reader.ts';
-import { WaitingLines } from './waiting-lines.ts';
+import { UnfinishedLines } from './unfinished-lines.ts';
 
 export class Ingest {
   readonly #options: ReaderOptions;
@@ -19,7 +19,7 @@ export class Ingest {
   #closing = false;
 
   constructor(options: IngestOptions) {
-    const lines = new WaitingLines(options.waiting_bytes_max ?? limits.acp_waiting_bytes_max);
+    const lines = new UnfinishedLines(options.waiting_bytes_max ?? limits.acp_waiting_bytes_max);
     this.#options = { ...options, buffers: new ReadBuffers(), lines };
   }
 

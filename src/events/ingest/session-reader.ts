@@ -9,7 +9,7 @@
 import { sleep, Wake } from '../../base/async.ts';
 import { streamNames } from '../../core/event.ts';
 import type { SessionEnd, SessionFact } from '../../core/node.ts';
-import { isOutOfReach } from '../../core/problem.ts';
+import { isUnreachable } from '../../core/problem.ts';
 import { limits } from '../limits.ts';
 import type { SessionCursor } from './source.ts';
 import { type ReaderOptions, StreamReader } from './stream-reader.ts';
@@ -73,7 +73,7 @@ export class SessionReader {
         // Nothing is lost: the bytes stay in the spool, and the cursor is loaded from the database again.
         await Promise.allSettled(this.#streams.map((stream) => stream.committed()));
         this.#cursor = null;
-        if (isOutOfReach(error)) {
+        if (isUnreachable(error)) {
           // The node sends a wake when it is reachable again.
           await this.#wake.wait(undefined, signal);
           continue;
@@ -106,7 +106,7 @@ export class SessionReader {
       progress = await this.#readStreams();
       if (end && !progress) {
         // The end reports more bytes than the spools still have. Report them as lost instead of waiting for them.
-        for (const stream of this.#streams) await stream.giveUpLost(end.sizes[stream.name]);
+        for (const stream of this.#streams) await stream.giveUpMissingBytes(end.sizes[stream.name]);
         progress = true;
       }
     }
@@ -132,7 +132,7 @@ export class SessionReader {
     for (let fact = this.#facts[0]; fact; fact = this.#facts[0]) {
       const end = endOf([fact]);
       if (end && !this.#streams.every((stream) => stream.isComplete(end.sizes[stream.name]))) return false;
-      await this.#options.settle(this.#id, fact);
+      await this.#options.handleFact(this.#id, fact);
       cursor.fact = fact.number;
       this.#forgetFacts(fact.number);
       this.#acknowledge(cursor);

@@ -56,7 +56,7 @@ export interface IngestOptions {
   /** Loads the committed cursor of a session; null if the plane no longer follows it. */
   load(session_id: string): Promise<SessionCursor | null>;
   /** Commits the effects of a fact together with its number. */
-  settle(session_id: string, fact: SessionFact): Promise<void>;
+  handleFact(session_id: string, fact: SessionFact): Promise<void>;
   /** Commits frames, their effects, and the offset. Throws `StaleBatch` like `Store.ingest`. */
   frames(batch: FrameBatch): Promise<unknown>;
   /** Commits that a spool lost bytes. Its current beginning then corresponds to the stream's committed offset. */

@@ -16,9 +16,9 @@ import { FrameCutter } from './frames.ts';
 import { cut } from './framing.ts';
 import type { ReadBuffers } from './read-buffers.ts';
 import type { FrameBatch, IngestOptions, SessionCursor, StreamCursor } from './source.ts';
-import type { WaitingLines } from './waiting-lines.ts';
+import type { UnfinishedLines } from './unfinished-lines.ts';
 
-export type ReaderOptions = IngestOptions & { buffers: ReadBuffers; lines: WaitingLines };
+export type ReaderOptions = IngestOptions & { buffers: ReadBuffers; lines: UnfinishedLines };
 
 /** State that the streams of a session share. */
 export interface SessionState {
@@ -171,7 +171,7 @@ export class StreamReader {
   }
 
   /** The session ended with `size` bytes, but fewer can be read. Stops waiting for the rest. */
-  async giveUpLost(size: number): Promise<void> {
+  async giveUpMissingBytes(size: number): Promise<void> {
     if (this.isComplete(size)) return;
     if (this.#held && !this.#flush_held) {
       this.#flush_held = true;
@@ -195,8 +195,8 @@ export class StreamReader {
     this.#frames?.close();
     this.#frames = null;
     if (acp === null || this.name !== 'stdout') return;
-    const place = { lines: this.#options.lines, owner: owner_id, dropped: () => this.#session.wake() };
-    this.#frames = new FrameCutter(spilling, redactor, { place });
+    const budget = { lines: this.#options.lines, owner: owner_id, dropped: () => this.#session.wake() };
+    this.#frames = new FrameCutter(spilling, redactor, { budget });
   }
 
   /** Commits an incomplete frame as output, because its end never arrived. */

@@ -31,7 +31,7 @@ export function segmentBefore(reader: Reader, agent_num: number, seq: number): S
 }
 
 /** The segments that contain any of these numbers. */
-export function segmentsHolding(reader: Reader, agent_num: number, seqs: readonly number[]): SegmentRow[] {
+export function segmentsContaining(reader: Reader, agent_num: number, seqs: readonly number[]): SegmentRow[] {
   const near = reader.all(
     reader.sql
       .selectFrom('segments')
@@ -64,7 +64,7 @@ export function rangeOf(reader: Reader, id: number) {
 }
 
 /** Bytes of an agent's segments, and the number of the last sealed event; 0 without segments. */
-export function sealedOf(reader: Reader, agent_num: number): { bytes: number; last_seq: number } {
+export function sealedSize(reader: Reader, agent_num: number): { bytes: number; last_seq: number } {
   const sealed = reader.get(
     reader.sql
       .selectFrom('segments')

@@ -7,7 +7,7 @@
 import { validate } from '../../api/validate.ts';
 import type { Clock } from '../../base/clock.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
-import { type Logger, RareWarning } from '../../base/log.ts';
+import { type Logger, RateLimitedWarning } from '../../base/log.ts';
 import { Problem, problems } from '../../core/problem.ts';
 import { type TokenSettings, TokenVerifier } from '../../link/trust/tokens.ts';
 import type { Reader, Store } from '../../store/store.ts';
@@ -45,12 +45,12 @@ export class Actors {
   readonly #deps: ActorsDeps;
   readonly #verifier: TokenVerifier;
   #methods: Methods | null = null;
-  readonly #refusals: RareWarning;
+  readonly #refusals: RateLimitedWarning;
 
   constructor(deps: ActorsDeps) {
     this.#deps = deps;
     this.#verifier = new TokenVerifier({ settings: deps.settings, clock: deps.clock, kind: 'actor' });
-    this.#refusals = new RareWarning(deps.log, deps.clock, 'an actor call was rejected');
+    this.#refusals = new RateLimitedWarning(deps.log, deps.clock, 'an actor call was rejected');
   }
 
   /** Must be called before the first call arrives. */

@@ -4,7 +4,7 @@
  */
 import { limits } from '../../base/limits.ts';
 import { authorize, viewOf } from '../../core/policy.ts';
-import { isOutOfReach, Problem, problems } from '../../core/problem.ts';
+import { isUnreachable, Problem, problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Intent, IntentHandlers } from '../../work/outbox.ts';
 import type { Caller } from '../accounts/rules.ts';
@@ -53,7 +53,7 @@ export class Forgetting {
       await this.#core.nodes.get(node_id).reach();
     } catch (error) {
       const unregistered = error instanceof Problem && error.code === problems.nodeNotFound().code;
-      if (isOutOfReach(error) || unregistered) return;
+      if (isUnreachable(error) || unregistered) return;
       throw error;
     }
     throw problems.nodeAnswers();

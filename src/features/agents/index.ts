@@ -41,7 +41,7 @@ export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeat
       clock: core.clock,
       log: core.log,
       load: (session_id) => reconciler.load(session_id, node.id),
-      settle: (session_id, fact) => reconciler.settle(session_id, fact),
+      handleFact: (session_id, fact) => reconciler.reconcile(session_id, fact),
       frames: (batch) => core.session.onFrames(batch),
       rebase: (session_id, stream) => reconciler.rebase(session_id, stream),
     });

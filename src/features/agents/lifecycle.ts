@@ -8,7 +8,7 @@ import { failpoint } from '../../base/failpoint.ts';
 import { newId } from '../../base/ids.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Node, StopReport } from '../../core/node.ts';
-import { agentProcessesSurvived, isOutOfReach, Problem, problems } from '../../core/problem.ts';
+import { agentProcessesSurvived, isUnreachable, Problem, problems } from '../../core/problem.ts';
 import type { Ingest } from '../../events/ingest/ingest.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { IntentHandlers } from '../../work/outbox.ts';
@@ -300,7 +300,7 @@ export class Lifecycle {
         } as const;
         return this.#reconciler.reconcileWithoutProcess(session_id, exit);
       }
-      if (isOutOfReach(error)) await this.#markPending(session, 'start');
+      if (isUnreachable(error)) await this.#markPending(session, 'start');
       else await this.#undoStart(agent.id, session, error.message);
       throw error;
     }
@@ -317,7 +317,7 @@ export class Lifecycle {
     } catch (error) {
       // It has ended meanwhile.
       if (!(await this.#liveSession(session_id))) return no_processes;
-      if (isOutOfReach(error)) await this.#markPending(session, 'stop');
+      if (isUnreachable(error)) await this.#markPending(session, 'stop');
       if (!isUnknownSession(error)) throw error;
       // The start never reached the node, or the node lost the session: it will not report an end.
       const exit = { exit_code: null, exit_signal: null, reason: null, message: null };
@@ -331,7 +331,7 @@ export class Lifecycle {
     try {
       await this.#core.nodes.get(session.node_id).reach();
     } catch (error) {
-      if (isOutOfReach(error)) await this.#markPending(session, kind);
+      if (isUnreachable(error)) await this.#markPending(session, kind);
       throw error;
     }
   }

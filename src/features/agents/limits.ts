@@ -48,10 +48,10 @@ export const limits = {
   patches_sent: {
     running: 6,
     running_per_owner: 2,
-    running_per_place: 2,
+    running_per_resource: 2,
     waiting: 1_000,
     waiting_per_owner: 50,
-    waiting_per_place: 50,
+    waiting_per_resource: 50,
   },
   /** Time to read a patch. */
   patch_send_ms: 5 * 60 * 1000,

@@ -9,7 +9,7 @@
 
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { StopReport } from '../../core/node.ts';
-import { agentProcessesSurvived, isOutOfReach, Problem, problems } from '../../core/problem.ts';
+import { agentProcessesSurvived, isUnreachable, Problem, problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { IntentHandlers } from '../../work/outbox.ts';
 import type { AgentCore, Principal } from './core.ts';
@@ -66,7 +66,7 @@ export class Pending {
         (await store.write((tx) => this.#replace(tx, find(tx), pending_request.kind)));
       if (!done) await carryOut();
     } catch (error) {
-      if (!(error instanceof Problem) || !isOutOfReach(error)) throw error;
+      if (!(error instanceof Problem) || !isUnreachable(error)) throw error;
       const was_stored = await store.write((tx) => {
         const now = find(tx);
         if (this.#isSuperseded(tx, now, pending_request.kind, earlier)) return false;

@@ -54,7 +54,7 @@ export async function place<T>(
     folders.createWorktree({ agent_id, name, workdir: at, repo, ref, owner: rights.owner, recorded });
   // The node derives the name of the folder from the agent.
   if (workdir === null || workdir === '') return insert(await make(workdir));
-  const { path } = await folders.resolve(workdir, { to_make: true });
+  const { path } = await folders.resolve(workdir, { to_create: true });
   return core.worktrees.hold(node_id, path, agent_id, async () => {
     const recorded = await store.read((reader) => {
       assertPathFree(reader, node_id, path, rights.shares);

@@ -60,7 +60,7 @@ export class Reconciler {
   }
 
   /** Applies a fact. Idempotent: facts up to the committed one are ignored, like those of a session that has ended. */
-  async settle(session_id: string, fact: SessionFact): Promise<void> {
+  async reconcile(session_id: string, fact: SessionFact): Promise<void> {
     await this.#core.store.write((tx) => {
       const session = findSession(tx, session_id);
       if (!session || session.state === 'ended' || fact.number <= session.fact) return;

@@ -10,7 +10,7 @@ import { showArgv } from '../../core/command.ts';
 import type { Changes, ChangesRequest, FileChange, Folders, FoundFiles, Worktree } from '../../core/node.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { type Action, authorize, viewOf } from '../../core/policy.ts';
-import { isOutOfReach, Problem, problems } from '../../core/problem.ts';
+import { isUnreachable, Problem, problems } from '../../core/problem.ts';
 import type { Session } from '../../core/session.ts';
 import type { Audience } from '../../events/feed.ts';
 import { spoolsOf } from '../../store/event-rows/spools.ts';
@@ -320,7 +320,7 @@ export class Agents {
     await this.#lifecycle.whileReachable(node_id, outbox.outcome(intent_id)).catch((error: unknown) => {
       // The node stopped answering after the commit. The input is accepted: it reaches the agent later, and the client must
       // not send it again.
-      const is_accepted = isOutOfReach(error) || (error instanceof Problem && error.code === 'draining');
+      const is_accepted = isUnreachable(error) || (error instanceof Problem && error.code === 'draining');
       if (!is_accepted) throw error;
     });
     return this.#record(caller, 'agent.drive', agent_id);

@@ -4,7 +4,7 @@
  */
 import { failpoint } from '../../base/failpoint.ts';
 import type { FrameBatch } from '../../events/ingest/source.ts';
-import { moveSpool, outputBytes, spoolsOf } from '../../store/event-rows/spools.ts';
+import { advanceSpool, outputBytes, spoolsOf } from '../../store/event-rows/spools.ts';
 import type { Tx } from '../../store/store.ts';
 import type { FactHandlers } from '../../work/facts.ts';
 import type { TimerHandlers } from '../../work/timers.ts';
@@ -44,7 +44,7 @@ export class Conversations {
       AcpTransaction.run(this.#core, tx, batch.session_id, (transaction) => {
         const { num } = transaction.session;
         const before = outputBytes(spoolsOf(tx, num).stdout);
-        moveSpool(tx, num, 'stdout', { ...batch, output: before + bytesOfOutput(batch) });
+        advanceSpool(tx, num, 'stdout', { ...batch, output: before + bytesOfOutput(batch) });
         this.#processPieces(transaction, batch, before);
       }),
     );

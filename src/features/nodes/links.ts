@@ -15,7 +15,7 @@ import { askHealth, type RemoteHealth } from '../../link/plane/health.ts';
 import { RemoteNode } from '../../link/plane/remote-node.ts';
 import { resolveTarget } from '../../link/plane/target.ts';
 import { renewNode } from '../../link/trust/join.ts';
-import { isFor } from '../../link/trust/pki.ts';
+import { coversHost } from '../../link/trust/pki.ts';
 import { toProblem, versionMismatch } from '../../link/wire.ts';
 import type { ActorCall } from '../actors/rules/actor.ts';
 import type { SessionReaders } from '../agents/index.ts';
@@ -325,7 +325,7 @@ class NodeLink {
     const third_ms = sharedLimits.leaf_lifetime_ms / 3;
     const left_ms = control.certificate.validToDate.getTime() - clock.now();
     const is_valid_long_enough = left_ms > third_ms || clock.now() < this.#renewed_at_ms + third_ms;
-    if (is_valid_long_enough && names.every((name) => isFor(control.certificate!, name))) return;
+    if (is_valid_long_enough && names.every((name) => coversHost(control.certificate!, name))) return;
     await renewNode({ transport: control.transport, node_id: this.#row.id, names, trust });
     this.#renewed_at_ms = clock.now();
     log.info({ node_id: this.#row.id, names }, 'the certificate of a node was renewed');

@@ -8,7 +8,7 @@ import { failpoint } from '../../base/failpoint.ts';
 import { newId } from '../../base/ids.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Worktree } from '../../core/node.ts';
-import { invalid, isOutOfReach, Problem, problems } from '../../core/problem.ts';
+import { invalid, isUnreachable, Problem, problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Intent } from '../../work/outbox.ts';
 import { memberActorId } from '../actors/rules/actor.ts';
@@ -71,7 +71,7 @@ export class Launcher {
         store.write((tx) => this.#assign(tx, attempt_num, request, worktree));
       await (launch.agent === null ? this.#createWorktree(launch, request, assignAgent) : assignAgent(null));
     } catch (error) {
-      if (!(error instanceof Problem) || isOutOfReach(error) || error.code === problems.draining().code) {
+      if (!(error instanceof Problem) || isUnreachable(error) || error.code === problems.draining().code) {
         throw error;
       }
       const final = error.kind === 'invalid' || error.kind === 'not_found';

@@ -4,7 +4,7 @@
  */
 import { failpoint } from '../../base/failpoint.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
-import { isOutOfReach, Problem, problems } from '../../core/problem.ts';
+import { isUnreachable, Problem, problems } from '../../core/problem.ts';
 import { type Exit, START_INTERRUPTED } from '../../core/session.ts';
 import type { EventLog } from '../../events/log.ts';
 import type { Reader, Tx } from '../../store/store.ts';
@@ -113,7 +113,7 @@ export class Outcomes {
     const outcome = await read(attempt).then(
       (output): Outcome => ({ kind: 'completed', output }),
       (error: unknown): Outcome => {
-        const is_temporary = !(error instanceof Problem) || isOutOfReach(error);
+        const is_temporary = !(error instanceof Problem) || isUnreachable(error);
         if (is_temporary || error.code === problems.draining().code) throw error;
         return { kind: 'failed', error_text: `its output cannot be read: ${error.message}`, final: true };
       },

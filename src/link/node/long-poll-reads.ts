@@ -8,7 +8,7 @@ export interface LongPollRead {
   session_id: string;
   stream: StreamName;
   /** Idle until the stream may have grown; other reads are being checked, or wait to be. */
-  rests: boolean;
+  idle: boolean;
   /** The stream may have grown since the check began. */
   again: boolean;
   /** Another read has replaced this one. */
@@ -40,8 +40,8 @@ export class LongPollReads<T extends LongPollRead> {
   /**
    * Marks a read as idle after a check found nothing, or checks it again if the stream may have grown in the meantime.
    */
-  rest(read: T): void {
-    read.rests = true;
+  setIdle(read: T): void {
+    read.idle = true;
     if (read.again) this.#wake(read);
   }
 
@@ -66,8 +66,8 @@ export class LongPollReads<T extends LongPollRead> {
   }
 
   #wake(read: T): void {
-    if (!read.rests) return;
-    read.rests = false;
+    if (!read.idle) return;
+    read.idle = false;
     this.#check(read);
   }
 }

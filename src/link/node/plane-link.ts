@@ -17,7 +17,14 @@ import {
   AttachResponseSchema,
   SessionViewSchema,
 } from '../proto/node_pb.ts';
-import { factToWire, fromRefusal, type LinkPosition, ProtocolError, viewToWire, whole } from '../wire.ts';
+import {
+  factToWire,
+  fromRefusal,
+  type LinkPosition,
+  ProtocolError,
+  safeInteger,
+  viewToWire,
+} from '../wire.ts';
 import type { Grown } from './pulling.ts';
 
 export class PlaneLink implements NodeSink {
@@ -95,7 +102,11 @@ export class PlaneLink implements NodeSink {
     for await (const { body } of requests) {
       if (body.case === 'committed') {
         const { sessionId, stdout, stderr, fact } = body.value;
-        this.#node.committed(sessionId, { stdout: whole(stdout), stderr: whole(stderr) }, whole(fact));
+        this.#node.committed(
+          sessionId,
+          { stdout: safeInteger(stdout), stderr: safeInteger(stderr) },
+          safeInteger(fact),
+        );
       } else if (body.case === 'reply') {
         const { id, outcome } = body.value;
         const upcall = this.#upcalls.get(id);

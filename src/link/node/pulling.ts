@@ -17,9 +17,9 @@ import {
   type Read,
   type RefusedSchema,
 } from '../proto/node_pb.ts';
-import { ProtocolError, whole } from '../wire.ts';
+import { ProtocolError, safeInteger } from '../wire.ts';
 import { type LongPollRead, LongPollReads } from './long-poll-reads.ts';
-import { Window } from './window.ts';
+import { SendWindow } from './send-window.ts';
 
 interface Reading extends LongPollRead {
   id: number;
@@ -55,7 +55,7 @@ class Pull {
   readonly #long: Reading[] = [];
   /** One buffer for all messages: each is encoded before the next one is requested. */
   readonly #buffer = Buffer.allocUnsafeSlow(limits.pull_message_bytes + limits.pull_piece_bytes);
-  readonly #window = new Window();
+  readonly #window = new SendWindow();
   readonly #wake = new Wake();
   readonly #long_poll = new LongPollReads<Reading>((reading) => {
     this.#fresh.push(reading);
@@ -144,7 +144,7 @@ class Pull {
         bytes += data.length;
         const last = isOver(reading, data.length < max);
         if (!last && data.length === max) this.#long.push(reading);
-        else if (!last) this.#long_poll.rest(reading);
+        else if (!last) this.#long_poll.setIdle(reading);
         else if (reading.long_poll) this.#long_poll.delete(reading);
         if (last || data.length > 0) chunks.push({ id, data, last });
       } catch (error) {
@@ -164,8 +164,8 @@ function readingOf(read: Read): Reading | null {
   const { id, sessionId, stream, from, max } = read;
   const known = streamNames.find((name) => name === stream);
   if (!known) return null;
-  const range = { id, session_id: sessionId, stream: known, from: whole(from), left: max };
-  return { ...range, long_poll: read.longPoll, rests: false, again: false, replaced: false };
+  const range = { id, session_id: sessionId, stream: known, from: safeInteger(from), left: max };
+  return { ...range, long_poll: read.longPoll, idle: false, again: false, replaced: false };
 }
 
 function isOver({ left, long_poll, replaced }: Reading, at_end: boolean): boolean {

@@ -10,7 +10,7 @@ import { openTestNodeServer, remoteNode } from '../../testing/remote-node.ts';
 import { testTls } from '../../testing/tls.ts';
 import { openConnection } from '../plane/connection.ts';
 import { NodeService } from '../proto/node_pb.ts';
-import { LINK_HEADER, showPosition } from '../wire.ts';
+import { formatPosition, LINK_HEADER } from '../wire.ts';
 
 interface Refusing {
   client: Client<typeof NodeService>;
@@ -45,7 +45,7 @@ async function open(): Promise<Refusing> {
     await rm(folder, { recursive: true, force: true });
   });
   await plane.attach({ snapshot: async () => {}, fact: () => {}, wake: () => {} });
-  const headers = { [LINK_HEADER]: showPosition(position) };
+  const headers = { [LINK_HEADER]: formatPosition(position) };
   return { client: createClient(NodeService, connection.transport), headers, logged };
 }
 

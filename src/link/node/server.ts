@@ -30,18 +30,18 @@ import {
   COMMAND_EXPIRED,
   changedFileToWire,
   findingToWire,
+  formatPosition,
   GRPC_ONLY,
   isBefore,
   LINK_HEADER,
   type LinkPosition,
   ProtocolError,
-  showPosition,
+  safeInteger,
   TIME_HEADER,
   toConnectError,
   versionInfo,
   versionMismatch,
   viewToWire,
-  whole,
   withoutNulls,
 } from '../wire.ts';
 import { PlaneLink } from './plane-link.ts';
@@ -226,12 +226,15 @@ class Handlers implements ServiceImpl<typeof NodeService> {
     }
     const position = {
       plane_id: hello.planeId,
-      incarnation: whole(hello.incarnation),
-      epoch: whole(hello.epoch),
+      incarnation: safeInteger(hello.incarnation),
+      epoch: safeInteger(hello.epoch),
     };
     const known = latest.get();
     if (known && !isBefore(known, position)) {
-      log.warn({ refused: showPosition(position), latest: showPosition(known) }, 'rejected an earlier link');
+      log.warn(
+        { refused: formatPosition(position), latest: formatPosition(known) },
+        'rejected an earlier link',
+      );
       throw stale(known);
     }
     await latest.set(position);
@@ -300,14 +303,15 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   stop: ServiceImpl<typeof NodeService>['stop'] = async ({ sessionId, graceMs, notAfterMs }, context) => {
     this.#requireLatestLink(context);
     // The command was delayed in transit or in a queue, and the plane may have withdrawn it.
-    if (notAfterMs !== undefined && this.#options.clock.now() > whole(notAfterMs)) throw commandExpired();
+    if (notAfterMs !== undefined && this.#options.clock.now() > safeInteger(notAfterMs))
+      throw commandExpired();
     const { cleanup, survivors } = await this.#options.node.stop(sessionId, graceMs);
     return { ...withoutNulls({ cleanup }), survivors: survivors.map(BigInt) };
   };
 
   input: ServiceImpl<typeof NodeService>['input'] = async ({ sessionId, offset, data, eof }, context) => {
     this.#requireLatestLink(context);
-    return { length: BigInt(await this.#options.node.input(sessionId, whole(offset), data, eof)) };
+    return { length: BigInt(await this.#options.node.input(sessionId, safeInteger(offset), data, eof)) };
   };
 
   getStepOutput: ServiceImpl<typeof NodeService>['getStepOutput'] = async ({ sessionId, max }, context) => {
@@ -337,7 +341,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   ) => {
     this.#requireLatestLink(context);
     const { folders } = this.#options.node;
-    const found = await folders.resolve(workdir, { to_make: toMake });
+    const found = await folders.resolve(workdir, { to_create: toMake });
     const { path, below_worktree_root, claimed_by } = found;
     return { workdir: path, belowWorktreeRoot: below_worktree_root, claimedBy: claimed_by ?? '' };
   };
@@ -447,7 +451,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   #requireLatestLink({ requestHeader }: HandlerContext): PlaneLink {
     const plane_link = this.#plane_link;
     if (!plane_link) throw unreachable();
-    if (requestHeader.get(LINK_HEADER) !== showPosition(plane_link.position))
+    if (requestHeader.get(LINK_HEADER) !== formatPosition(plane_link.position))
       throw stale(plane_link.position);
     return plane_link;
   }

@@ -28,10 +28,10 @@ import {
 } from '../proto/node_pb.ts';
 import {
   factFromWire,
+  formatPosition,
   LINK_HEADER,
   type LinkPosition,
   ProtocolError,
-  showPosition,
   toProblem,
   versionInfo,
   versionMismatch,
@@ -84,7 +84,7 @@ export class Attachment {
 
   constructor(options: AttachmentOptions) {
     this.#options = options;
-    this.headers = { [LINK_HEADER]: showPosition(options.position) };
+    this.headers = { [LINK_HEADER]: formatPosition(options.position) };
     this.commands = createClient(NodeService, options.control.transport);
     this.ended = new Promise((resolve) => {
       this.#end = resolve;

@@ -2,7 +2,7 @@
 import { type CallOptions, ConnectError, createClient, type Transport } from '@connectrpc/connect';
 import type { NodeHealth } from '../../core/node.ts';
 import { NodeService, type Speaks } from '../proto/node_pb.ts';
-import { TIME_HEADER, toProblem, whole } from '../wire.ts';
+import { safeInteger, TIME_HEADER, toProblem } from '../wire.ts';
 
 export interface RemoteHealth extends NodeHealth {
   node_id: string;
@@ -25,18 +25,18 @@ export async function askHealth(
       worktree_root === null ? {} : { worktreeRoot: worktree_root },
       options,
     );
-    onTime(whole(health.timeMs));
+    onTime(safeInteger(health.timeMs));
     const { path = '', freeBytes = 0n, totalBytes = 0n, startsAllowed = false } = health.disk ?? {};
     return {
       node_id: health.nodeId,
       speaks: health.speaks,
       version: health.speaks?.version ?? '',
-      uptime_seconds: whole(health.uptimeSeconds),
+      uptime_seconds: safeInteger(health.uptimeSeconds),
       sessions_live: health.sessionsLive,
       disk: {
         path,
-        free_bytes: whole(freeBytes),
-        total_bytes: whole(totalBytes),
+        free_bytes: safeInteger(freeBytes),
+        total_bytes: safeInteger(totalBytes),
         starts_allowed: startsAllowed,
       },
       has_default_root: health.hasDefaultRoot,

@@ -17,7 +17,7 @@ import {
   ReadSchema,
 } from '../proto/node_pb.ts';
 import { fromRefusal, ProtocolError } from '../wire.ts';
-import { LongPollReads } from './long-poll-reads.ts';
+import { OpenReads } from './open-reads.ts';
 
 interface PendingRead {
   session_id: string;
@@ -34,7 +34,7 @@ interface PendingRead {
 export class Pulls {
   readonly #pending_reads = new Map<number, PendingRead>();
   readonly #requested: Read[] = [];
-  readonly #long_poll: LongPollReads;
+  readonly #long_poll: OpenReads;
   readonly #wake = new Wake();
   #credit = 0;
   #last_id = 0;
@@ -42,7 +42,7 @@ export class Pulls {
 
   /** `wake` is called when the session may have new bytes to read. */
   constructor(wake: (session_id: string) => void) {
-    this.#long_poll = new LongPollReads(wake);
+    this.#long_poll = new OpenReads(wake);
   }
 
   /** Reads up to `max` bytes from `from`. The result may be a view of `into`. */
@@ -137,7 +137,7 @@ export class Pulls {
     this.#answered(id).resolve(bytesOf(pending));
     const { session_id, stream, from, length, max } = pending;
     if (length === max) return;
-    const long_poll = this.#long_poll.set(this.#nextId(), session_id, stream, from + length);
+    const long_poll = this.#long_poll.open(this.#nextId(), session_id, stream, from + length);
     if (long_poll) this.#enqueue(long_poll);
   }
 

@@ -84,9 +84,9 @@ test('a node rejects a stop that was delayed too long, and accepts the next one 
 
 test('if the node resolves only existing folders, the plane normalizes the path of a missing one', async () => {
   const folders = {
-    resolve: async (path: string, { to_make = false } = {}) => {
+    resolve: async (path: string, { to_create = false } = {}) => {
       if (path === '/new')
-        return { path: to_make ? '/real/new' : '/', below_worktree_root: true, claimed_by: null };
+        return { path: to_create ? '/real/new' : '/', below_worktree_root: true, claimed_by: null };
       // Behaves like a node of an earlier release, which does not read the field.
       throw problems.workdirMissing();
     },
@@ -96,7 +96,7 @@ test('if the node resolves only existing folders, the plane normalizes the path 
   const plane = remoteNode(() => server.port);
   try {
     await plane.attach({ snapshot: async () => {}, fact: () => {}, wake: () => {} });
-    const at = (path: string) => plane.folders.resolve(path, { to_make: true });
+    const at = (path: string) => plane.folders.resolve(path, { to_create: true });
     expect(await at('/new')).toEqual({ path: '/real/new', below_worktree_root: true, claimed_by: null });
     expect(await at('/trees/x//../missing/')).toEqual({
       path: '/trees/missing',

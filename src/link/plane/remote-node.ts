@@ -31,15 +31,15 @@ import type { Launch, StreamSizes } from '../../core/session.ts';
 import { limits } from '../limits.ts';
 import type { Worktree as WireWorktree } from '../proto/node_pb.ts';
 import {
+  absolutePath,
   COMMAND_EXPIRED,
   changedFileFromWire,
   cleanupFromWire,
   findingsFromWire,
-  folder,
+  safeInteger,
   toProblem,
   truncatedOrNull,
   viewFromWire,
-  whole,
   withoutNulls,
 } from '../wire.ts';
 import { Attachment, type AttachmentOptions, type NodeIdentity } from './attachment.ts';
@@ -167,7 +167,7 @@ export class RemoteNode implements Node {
       if (error instanceof Problem && error.code === COMMAND_EXPIRED) await this.health();
       throw error;
     });
-    return { cleanup: cleanupFromWire(cleanup), survivors: survivors.map(whole) };
+    return { cleanup: cleanupFromWire(cleanup), survivors: survivors.map(safeInteger) };
   }
 
   async input(session_id: string, offset: number, data: Uint8Array, eof: boolean): Promise<number> {
@@ -175,7 +175,7 @@ export class RemoteNode implements Node {
       const piece = data.subarray(from, to) as Uint8Array<ArrayBuffer>;
       const request = { sessionId: session_id, offset: BigInt(offset + from), data: piece, eof: ends };
       const { length } = await this.#call(({ commands }, options) => commands.input(request, options));
-      return whole(length);
+      return safeInteger(length);
     };
     // Sends small pieces, and only those that are missing, so that the upload completes even over links that keep
     // breaking.
@@ -310,16 +310,16 @@ class RemoteFolders implements Folders {
     this.#root = root;
   }
 
-  async resolve(workdir: string, { to_make = false } = {}): Promise<ResolvedWorkdir> {
+  async resolve(workdir: string, { to_create = false } = {}): Promise<ResolvedWorkdir> {
     const found = await this.#call(async ({ commands }, options) => {
-      const asked = { workdir, toMake: to_make };
+      const asked = { workdir, toMake: to_create };
       const { workdir: path, belowWorktreeRoot, claimedBy } = await commands.resolveWorkdir(asked, options);
-      return { path: folder(path), belowWorktreeRoot, claimed_by: claimedBy || null };
+      return { path: absolutePath(path), belowWorktreeRoot, claimed_by: claimedBy || null };
     }).catch((error: unknown) => {
       // Nodes that do not support `to_make` report a missing folder. They check links into worktrees once the folder
       // exists.
       const missing = error instanceof Problem && error.code === problems.workdirMissing().code;
-      if (!to_make || !missing) throw error;
+      if (!to_create || !missing) throw error;
       return { path: normalized(workdir), belowWorktreeRoot: false, claimed_by: null };
     });
     const root = this.#root();
@@ -422,5 +422,5 @@ function normalized(path: string): string {
 
 /** Throws a ProtocolError for a malformed folder. */
 export function worktreeFromWire({ workdir, repo, branch, base }: WireWorktree): Worktree {
-  return { workdir: folder(workdir), repo: repo ?? null, branch: branch ?? null, base: base ?? null };
+  return { workdir: absolutePath(workdir), repo: repo ?? null, branch: branch ?? null, base: base ?? null };
 }

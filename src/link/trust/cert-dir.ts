@@ -96,7 +96,7 @@ export class CertDir {
   }
 
   /** Returns a fingerprint of all files, which changes when one of them changes. */
-  async checkForChanges(): Promise<string> {
+  async fingerprint(): Promise<string> {
     const seen = await Promise.all(
       files.map(async (file) => {
         const found = await stat(join(this.path, file), { bigint: true }).catch(() => null);

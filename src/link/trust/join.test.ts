@@ -322,7 +322,7 @@ test('rejects a certificate for another id, another key or of another authority'
   const plane = await testPlaneTrust();
   const other = await testPlaneTrust();
   const { ca } = plane.identity()!;
-  const handed = { plane_id: 'pln_test', ca, ...plane.handover() };
+  const handed = { plane_id: 'pln_test', ca, ...plane.tokenSettings() };
   const csr = await node.trust.csr();
   const stranger = await openTrustedNode();
   const wrong = {
@@ -360,7 +360,7 @@ test('a new authority ends the connections of the old one', async () => {
     plane_id: 'pln_other',
     certificate: await other.issue(await again.csr(), 'web-1', ['127.0.0.1']),
     ca: other.identity()!.ca,
-    ...other.handover(),
+    ...other.tokenSettings(),
   });
   expect(await readFile(join(cert_dir, 'ca.pem'), 'utf8')).toBe(other.identity()!.ca);
   // The first process detects the changed files.

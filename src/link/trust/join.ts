@@ -123,7 +123,7 @@ async function certify(
 }
 
 function tokenSettingsMessage(trust: PlaneTrust): { sharedSecret: string; issuer: string; audience: string } {
-  const { shared_secret, issuer, audience } = trust.handover();
+  const { shared_secret, issuer, audience } = trust.tokenSettings();
   return { sharedSecret: shared_secret, issuer, audience };
 }
 

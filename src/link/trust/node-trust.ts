@@ -13,7 +13,7 @@ import { createSecureContext, type SecureContext, type TLSSocket, type TlsOption
 import { Code, ConnectError } from '@connectrpc/connect';
 import { rfc3339 } from '../../base/clock.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
-import { RareWarning } from '../../base/log.ts';
+import { RateLimitedWarning } from '../../base/log.ts';
 import { isLoopback } from '../../core/config.ts';
 import { limits } from '../limits.ts';
 import { ActorService } from '../proto/actor_pb.ts';
@@ -85,13 +85,13 @@ export class NodeTrust {
   #fingerprint = '';
   #onChange = () => {};
   #changing: Promise<unknown> = Promise.resolve();
-  readonly #refusals: RareWarning;
+  readonly #refusals: RateLimitedWarning;
 
   private constructor(options: NodeTrustOptions, dir: CertDir) {
     this.#options = options;
     this.#dir = dir;
     this.#verifier = new TokenVerifier({ settings: () => this.#trusted.settings, clock: options.clock });
-    this.#refusals = new RareWarning(options.log, options.clock, 'a peer was rejected');
+    this.#refusals = new RateLimitedWarning(options.log, options.clock, 'a peer was rejected');
   }
 
   /** Throws with a message for the operator if the configuration or folder cannot be used. */
@@ -106,7 +106,7 @@ export class NodeTrust {
     const dir = await CertDir.open(options.cert_dir);
     const trust = new NodeTrust(options, dir);
     trust.#trusted = await loadTrust(options, dir);
-    trust.#fingerprint = await dir.checkForChanges();
+    trust.#fingerprint = await dir.fingerprint();
     dir.watch(() => trust.refresh());
     return trust;
   }
@@ -276,7 +276,7 @@ export class NodeTrust {
   /** Applies changed files. Never throws. */
   refresh(): Promise<void> {
     return this.#change(async () => {
-      const fingerprint = await this.#dir.checkForChanges();
+      const fingerprint = await this.#dir.fingerprint();
       if (fingerprint === this.#fingerprint) return;
       this.#fingerprint = fingerprint;
       try {
@@ -401,7 +401,7 @@ export class NodeTrust {
 
   async #reload(): Promise<void> {
     this.#trusted = await loadTrust(this.#options, this.#dir);
-    this.#fingerprint = await this.#dir.checkForChanges();
+    this.#fingerprint = await this.#dir.fingerprint();
     const { ca, cert, key } = this.#trusted;
     for (const server of this.#servers) server.setSecureContext({ ...TLS_BASE, ca, cert, key });
     for (const [session, its_ca] of this.#sessions) if (its_ca !== ca) session.destroy();

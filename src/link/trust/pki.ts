@@ -167,7 +167,7 @@ export function svcUris(raw: Uint8Array): string[] {
 }
 
 /** Whether the certificate is valid for a client that connects to `host`. */
-export function isFor(cert: X509Certificate, host: string): boolean {
+export function coversHost(cert: X509Certificate, host: string): boolean {
   return (isIP(host) === 0 ? cert.checkHost(host) : cert.checkIP(host)) !== undefined;
 }
 
@@ -177,7 +177,7 @@ export function isFor(cert: X509Certificate, host: string): boolean {
  */
 export function nameToCheck(cert: string, host: string): string {
   const certificate = new X509Certificate(cert);
-  if (isFor(certificate, host)) return host;
+  if (coversHost(certificate, host)) return host;
   const alternatives = new x509.X509Certificate(certificate.raw).getExtension(
     x509.SubjectAlternativeNameExtension,
   );

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import pino from 'pino';
 import { expect, test } from 'vitest';
 import { SECRET, TestClock, testFolder, testPlaneTrust } from '../../testing/trusted-node.ts';
-import { daysLeft, isFor, makeCsr, makeKey, svcUris } from './pki.ts';
+import { coversHost, daysLeft, makeCsr, makeKey, svcUris } from './pki.ts';
 import { TokenVerifier } from './tokens.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -27,7 +27,7 @@ test('the first start creates an authority, a certificate and a secret, unreadab
   expect(daysLeft(cert, Date.now())).toBeCloseTo(90, 1);
   expect(daysLeft(ca, Date.now())).toBeCloseTo(3650, 1);
   const [secret, rest] = await readAll(cert_dir, ['auth_secret.txt', 'auth.json']);
-  const { shared_secret, ...claims } = plane.handover();
+  const { shared_secret, ...claims } = plane.tokenSettings();
   expect([secret, JSON.parse(rest!)]).toEqual([`${shared_secret}\n`, claims]);
   expect(Buffer.from(shared_secret, 'base64url')).toHaveLength(32);
 });
@@ -37,19 +37,19 @@ test('a secret in the earlier format is read, and rewritten once', async () => {
   const secret_file = join(cert_dir, 'auth_secret.txt');
   await writeFile(secret_file, `{"shared_secret":"${SECRET}","issuer":"svc","audience":"svc-internal"}\n`);
   const plane = await testPlaneTrust({ cert_dir });
-  expect(plane.handover().shared_secret).toBe(SECRET);
+  expect(plane.tokenSettings().shared_secret).toBe(SECRET);
   expect(await readAll(cert_dir, ['auth_secret.txt', 'auth.json'])).toEqual([
     `${SECRET}\n`,
     '{"issuer":"svc","audience":"svc-internal"}\n',
   ]);
   expect((await stat(secret_file)).mode & 0o777).toBe(0o600);
-  expect((await testPlaneTrust({ cert_dir })).handover()).toEqual(plane.handover());
+  expect((await testPlaneTrust({ cert_dir })).tokenSettings()).toEqual(plane.tokenSettings());
 });
 
 test.each([SECRET, `${SECRET}\r\n`])('a hand-written secret is read as a line (%j)', async (text) => {
   const cert_dir = await testFolder();
   await writeFile(join(cert_dir, 'auth_secret.txt'), text);
-  expect((await testPlaneTrust({ cert_dir })).handover().shared_secret).toBe(SECRET);
+  expect((await testPlaneTrust({ cert_dir })).tokenSettings().shared_secret).toBe(SECRET);
 });
 
 test('a later start changes nothing', async () => {
@@ -58,8 +58,8 @@ test('a later start changes nothing', async () => {
   const before = await readAll(cert_dir, pems);
   const second = await testPlaneTrust({ cert_dir });
   expect(await readAll(cert_dir, pems)).toEqual(before);
-  expect(second.handover()).toEqual(first.handover());
-  const checker = new TokenVerifier({ settings: () => first.handover(), clock: new TestClock() });
+  expect(second.tokenSettings()).toEqual(first.tokenSettings());
+  const checker = new TokenVerifier({ settings: () => first.tokenSettings(), clock: new TestClock() });
   await checker.verify(await second.token());
 });
 
@@ -171,7 +171,7 @@ test('replaces a certificate of a replaced authority', async () => {
 test('uses a configured secret without writing it, and rejects one that is too short', async () => {
   const cert_dir = await testFolder();
   const plane = await testPlaneTrust({ cert_dir, shared_secret: SECRET });
-  expect(plane.handover().shared_secret).toBe(SECRET);
+  expect(plane.tokenSettings().shared_secret).toBe(SECRET);
   expect(await readdir(cert_dir)).not.toContain('auth_secret.txt');
   await expect(testPlaneTrust({ shared_secret: 'x'.repeat(31) })).rejects.toThrow('at least 32 bytes');
 });
@@ -180,11 +180,11 @@ test.each([null, SECRET])('keeps working when files disappear (%s)', async (shar
   const cert_dir = await testFolder();
   const plane = await testPlaneTrust({ cert_dir, shared_secret });
   const before = plane.identity();
-  const secret = plane.handover();
+  const secret = plane.tokenSettings();
   for (const file of await readdir(cert_dir)) await rm(join(cert_dir, file));
   await plane.refresh();
   expect(plane.identity()).toEqual(before);
-  expect(plane.handover()).toEqual(secret);
+  expect(plane.tokenSettings()).toEqual(secret);
   expect(await readdir(cert_dir)).toEqual([]);
 });
 
@@ -193,7 +193,7 @@ test('in mode disabled there are tokens, but no certificates', async () => {
   const plane = await testPlaneTrust({ cert_dir, mode: 'disabled' });
   expect(plane.identity()).toBe(null);
   expect(await readdir(cert_dir)).toEqual(['auth.json', 'auth_secret.txt']);
-  const checker = new TokenVerifier({ settings: () => plane.handover(), clock: new TestClock() });
+  const checker = new TokenVerifier({ settings: () => plane.tokenSettings(), clock: new TestClock() });
   await checker.verify(await plane.token());
 });
 
@@ -202,10 +202,10 @@ test('the plane’s certificate covers loopback and its listener, and is reissue
   const names = ['localhost', '127.0.0.1', '::1', '10.0.0.7'];
   const first = (await testPlaneTrust({ cert_dir, names: ['10.0.0.7'] })).identity()!;
   const leaf = new X509Certificate(first.cert);
-  expect(names.filter((name) => !isFor(leaf, name))).toEqual([]);
+  expect(names.filter((name) => !coversHost(leaf, name))).toEqual([]);
   expect((await testPlaneTrust({ cert_dir, names: ['10.0.0.7'] })).identity()).toEqual(first);
   const second = (await testPlaneTrust({ cert_dir, names: ['plane.example'] })).identity()!;
-  expect(isFor(new X509Certificate(second.cert), 'plane.example')).toBe(true);
+  expect(coversHost(new X509Certificate(second.cert), 'plane.example')).toBe(true);
   expect({ ...second, cert: '' }).toEqual({ ...first, cert: '' });
 });
 
@@ -213,7 +213,8 @@ test('a node’s certificate covers loopback too, for its agents', async () => {
   const plane = await testPlaneTrust();
   const csr = await makeCsr(await makeKey(), 'node');
   const leaf = new X509Certificate(await plane.issue(csr, 'web-1', ['web-1.example']));
-  for (const name of ['web-1.example', 'localhost', '127.0.0.1', '::1']) expect(isFor(leaf, name)).toBe(true);
+  for (const name of ['web-1.example', 'localhost', '127.0.0.1', '::1'])
+    expect(coversHost(leaf, name)).toBe(true);
 });
 
 test('calls the listener once a changed certificate is available', async () => {

@@ -16,9 +16,9 @@ import {
   checkIdentity,
   checkOwnKey,
   checkPair,
+  coversHost,
   daysLeft,
   type Identity,
-  isFor,
   isRenewalDue,
   isSignedBy,
   issue,
@@ -74,7 +74,7 @@ export class PlaneTrust {
     const dir = await CertDir.open(options.cert_dir);
     const trust = new PlaneTrust(options, dir);
     trust.#trusted = await trust.#load({ first: true });
-    trust.#fingerprint = await dir.checkForChanges();
+    trust.#fingerprint = await dir.fingerprint();
     dir.watch(() => trust.refresh());
     return trust;
   }
@@ -108,11 +108,11 @@ export class PlaneTrust {
 
   /** Creates a token, valid for one call. */
   token(): Promise<string> {
-    return mintToken(this.handover(), this.#options.plane_id, this.#options.clock);
+    return mintToken(this.tokenSettings(), this.#options.plane_id, this.#options.clock);
   }
 
   /** The token settings that a node receives when it joins. */
-  handover(): TokenSettings {
+  tokenSettings(): TokenSettings {
     const { issuer, audience } = this.#options;
     return { shared_secret: this.#trusted.shared_secret, issuer, audience };
   }
@@ -153,13 +153,13 @@ export class PlaneTrust {
   async #refresh(): Promise<void> {
     const { clock, log } = this.#options;
     const { identity, authority } = this.#trusted;
-    const fingerprint = await this.#dir.checkForChanges();
+    const fingerprint = await this.#dir.fingerprint();
     const due = identity !== null && authority !== null && isRenewalDue(identity.cert, clock.now());
     if (fingerprint === this.#fingerprint && !due) return;
     this.#fingerprint = fingerprint;
     try {
       this.#trusted = await this.#load({ first: false });
-      this.#fingerprint = await this.#dir.checkForChanges();
+      this.#fingerprint = await this.#dir.fingerprint();
       log.info({ cert_dir: this.#dir.path, origin: this.origin }, 'certificates reloaded');
       this.#onChange();
     } catch (error) {
@@ -232,7 +232,7 @@ export class PlaneTrust {
       leaf.checkPrivateKey(createPrivateKey(key)) &&
       isSignedBy(leaf, new X509Certificate(authority.cert)) &&
       svcUris(leaf.raw).includes(planeUri(this.#options.plane_id)) &&
-      this.#names().every((name) => isFor(leaf, name)) &&
+      this.#names().every((name) => coversHost(leaf, name)) &&
       !isRenewalDue(cert, this.#options.clock.now())
     );
   }

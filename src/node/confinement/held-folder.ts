@@ -42,15 +42,14 @@ export class HeldFolder {
   }
 
   /**
-   * True if only root and the user `but` can create entries in this folder, or rename or replace it or a folder above
-   * it.
+   * True if only root and the user `uid` can create entries in this folder, or rename or replace it or a folder above it.
    */
-  isClosedTo(others: { but: number }): boolean {
+  isWritableOnlyBy(uid: number): boolean {
     return this.#chain.every(
-      ({ uid, mode }, n) =>
-        (uid === 0n || uid === BigInt(others.but)) &&
+      (folder, n) =>
+        (folder.uid === 0n || folder.uid === BigInt(uid)) &&
         // In a sticky folder such as /tmp, users may add entries, but not change other users' entries.
-        ((mode & 0o022n) === 0n || ((mode & 0o1000n) !== 0n && n < this.#chain.length - 1)),
+        ((folder.mode & 0o022n) === 0n || ((folder.mode & 0o1000n) !== 0n && n < this.#chain.length - 1)),
     );
   }
 

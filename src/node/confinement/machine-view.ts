@@ -10,7 +10,7 @@ import { isInside, locate, outermost, realRoots, stepsTo } from '../folders/path
 import { systemTool } from '../processes/tools.ts';
 import { binFolder } from '../sessions/environment.ts';
 import { everySessionFolder, everyStateFolder } from './agent-folder.ts';
-import { DEVICES, existing, type Mount, PROCESSES } from './mounts.ts';
+import { DEVICES, type Mount, mountsOf, PROCESSES } from './mounts.ts';
 import type { SandboxOptions } from './options.ts';
 import { asUser } from './run-as.ts';
 
@@ -73,17 +73,17 @@ export class MachineView {
     return [
       DEVICES,
       ...(pid_namespace ? [PROCESSES] : []),
-      ...(await existing(EMPTY, 'empty')),
-      ...(await existing(LOOKUP, 'read_only')),
+      ...(await mountsOf(EMPTY, 'empty')),
+      ...(await mountsOf(LOOKUP, 'read_only')),
       ...(await this.#homes()),
-      ...(await existing(await this.unredirectable(readable), 'read_only')),
-      ...(await existing(outermost(writable()), 'write')),
+      ...(await mountsOf(await this.unredirectable(readable), 'read_only')),
+      ...(await mountsOf(outermost(writable()), 'write')),
       // The service's own programs. Agents run `svc` from there and must not change them.
-      ...(await existing([dirname(binFolder), dirname(process.execPath)], 'read_only')),
+      ...(await mountsOf([dirname(binFolder), dirname(process.execPath)], 'read_only')),
       ...(await this.#hidden()),
       ...(await this.#othersState()),
       // Worktrees of other agents.
-      ...(await existing(await this.#options.worktree_roots(), 'empty')),
+      ...(await mountsOf(await this.#options.worktree_roots(), 'empty')),
     ];
   }
 
@@ -92,7 +92,7 @@ export class MachineView {
     const { env } = this.#options;
     const home = homeOf(this.#options);
     const homes = (
-      await existing([...HOMES, ...[env.HOME, home].filter((path) => path !== undefined)], 'empty')
+      await mountsOf([...HOMES, ...[env.HOME, home].filter((path) => path !== undefined)], 'empty')
     ).filter(({ path }) => !NO_HOMES.includes(path));
     const inHome = (path: string) => homes.some((mount) => isInside(mount.path, path));
     const programs = await this.unredirectable(
@@ -100,7 +100,7 @@ export class MachineView {
     );
     const settings = home === undefined ? [] : GIT_SETTINGS.map((name) => join(home, name));
     const own = await this.unredirectable(settings);
-    const seen = [...(await existing(programs, 'read_only')), ...(await existing(own, 'read_only', true))];
+    const seen = [...(await mountsOf(programs, 'read_only')), ...(await mountsOf(own, 'read_only', true))];
     return [...homes, ...seen.filter(({ path }) => inHome(path))];
   }
 
@@ -121,7 +121,7 @@ export class MachineView {
   async #othersState(): Promise<Mount[]> {
     const { data_dir, env } = this.#options;
     const folders = [...(await everyStateFolder(data_dir)), ...(await everySessionFolder(env))];
-    return existing(folders, 'empty');
+    return mountsOf(folders, 'empty');
   }
 
   /**
@@ -132,7 +132,7 @@ export class MachineView {
     const { data_dir, hidden } = this.#options;
     const around = (await this.#around(hidden)).filter(({ needed }) => !needed).map(({ folder }) => folder);
     const within = (path: string) => around.some((folder) => isInside(folder, path));
-    const found = (await existing([data_dir, ...hidden], 'empty')).filter(({ path }) => !within(path));
+    const found = (await mountsOf([data_dir, ...hidden], 'empty')).filter(({ path }) => !within(path));
     const covered = found.map(async ({ path }) => {
       const folder = (await stat(path)).isDirectory();
       return { path, kind: folder ? ('empty' as const) : ('no_file' as const) };
@@ -162,7 +162,7 @@ export class MachineView {
   async exposed(): Promise<string[]> {
     const { data_dir, hidden, readable, writable, run_as, exec } = this.#options;
     const shown = await realRoots([...readable, ...writable()]);
-    const covers = [...(await this.#homes()), ...(await existing([data_dir, ...EMPTY], 'empty'))];
+    const covers = [...(await this.#homes()), ...(await mountsOf([data_dir, ...EMPTY], 'empty'))];
     const masks = covers.filter(({ kind }) => kind === 'empty');
     const found: string[] = [];
     for (const { path, folder, needed } of await this.#around(hidden)) {

@@ -52,7 +52,7 @@ export function mountArguments({ path, kind, from = path }: Mount): string[] {
  * Arguments that mount the kernel settings in `/proc` read-only, because root could write to them without any
  * capability.
  */
-export async function kernelSettings(): Promise<string[]> {
+export async function kernelSettingMounts(): Promise<string[]> {
   const kept: string[] = [];
   // Reads names only: to determine the types of entries, `readdir` would fail if a process ends in the meantime.
   for (const name of await readdir('/proc')) {
@@ -96,7 +96,7 @@ export function readOnly(mount: Mount): Mount {
 }
 
 /** Mounts for the paths that exist, at their real paths, or with `named` at the given paths. */
-export async function existing(paths: readonly string[], kind: MountKind, named = false): Promise<Mount[]> {
+export async function mountsOf(paths: readonly string[], kind: MountKind, named = false): Promise<Mount[]> {
   const found = await Promise.all(paths.map((path) => realpath(path).catch(() => null)));
   return found.flatMap((from, n) => {
     if (from === null) return [];
@@ -108,7 +108,7 @@ export async function existing(paths: readonly string[], kind: MountKind, named 
  * Mounts for those paths that exist and are not links. In a folder that agents can write to, a link leads wherever they
  * want.
  */
-export async function existingHere(paths: readonly string[], kind: MountKind): Promise<Mount[]> {
-  const found = await existing(paths, kind);
+export async function mountsWithoutLinks(paths: readonly string[], kind: MountKind): Promise<Mount[]> {
+  const found = await mountsOf(paths, kind);
   return found.filter(({ path }) => paths.includes(path));
 }

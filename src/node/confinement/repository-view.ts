@@ -9,7 +9,7 @@ import { isInside, realRoots } from '../folders/paths.ts';
 import { isAgentsOwn, repositoryOf } from '../folders/repository-link.ts';
 import { limits } from '../limits.ts';
 import type { HeldFolder } from './held-folder.ts';
-import { existingHere, type Mount } from './mounts.ts';
+import { type Mount, mountsWithoutLinks } from './mounts.ts';
 import type { SandboxOptions } from './options.ts';
 
 /**
@@ -48,15 +48,15 @@ export async function repositoryMounts(
     names.filter(wanted).map((name) => join(common_dir, name));
   const special = [...GIT_SHARED, ...GIT_PRIVATE, GIT_REPLACED];
   const itself = join(common_dir, GIT_ITSELF);
-  const shared = await existingHere(
+  const shared = await mountsWithoutLinks(
     paths((name) => GIT_SHARED.includes(name)),
     'write',
   );
-  const emptied = await existingHere(
+  const emptied = await mountsWithoutLinks(
     paths((name) => GIT_PRIVATE.includes(name)),
     'empty',
   );
-  const seen = await existingHere(
+  const seen = await mountsWithoutLinks(
     paths((name) => !special.includes(name)),
     'read_only',
   );
@@ -83,7 +83,7 @@ export async function wholeRepository(common_dir: string): Promise<Mount[]> {
   const guarded = ['hooks', 'config', 'config.worktree', 'modules', 'info'];
   return [
     { path: common_dir, kind: 'write' },
-    ...(await existingHere(
+    ...(await mountsWithoutLinks(
       guarded.map((name) => join(common_dir, name)),
       'read_only',
     )),

@@ -19,12 +19,12 @@ import { type HeldFolder, holdFolder, identify } from './held-folder.ts';
 import { MachineView } from './machine-view.ts';
 import {
   DEVICES,
-  existing,
   expectedEntries,
   inOrder,
-  kernelSettings,
+  kernelSettingMounts,
   type Mount,
   mountArguments,
+  mountsOf,
   PROCESSES,
   readOnly,
 } from './mounts.ts';
@@ -126,7 +126,7 @@ export class Sandbox {
     if (this.#works) return null;
     if (process.platform !== 'linux') return 'agents.sandbox "bwrap" needs Linux';
     if (bwrap === null) return 'bwrap was not found: install bubblewrap';
-    const processes = [...PID_NAMESPACE, ...mountArguments(PROCESSES), ...(await kernelSettings())];
+    const processes = [...PID_NAMESPACE, ...mountArguments(PROCESSES), ...(await kernelSettingMounts())];
     // The wrapper finds the agent's process as a child of its namespace's init.
     const can_find_children = await exists('/proc/thread-self/children');
     let refusal: string | null = null;
@@ -182,8 +182,8 @@ export class Sandbox {
     const workdir: Mount = { path: view.workdir, kind: 'write' };
     const own = [
       ...(await this.#machine.mounts({ pid_namespace: this.#pid_namespace })),
-      ...(await existing(view.read, 'read_only')),
-      ...(await existing(view.write, 'write')),
+      ...(await mountsOf(view.read, 'read_only')),
+      ...(await mountsOf(view.write, 'write')),
       ...(await stateMounts(this.#options, view)),
     ];
     return this.#confine(
@@ -204,13 +204,13 @@ export class Sandbox {
     const repos = outermost([...safe, ...this.#options.repo_roots()]).filter((path) => !safe.includes(path));
     // A mount over a hidden folder would uncover other agents' worktrees.
     const made = await realRoots([this.#options.data_dir, ...(await this.#options.worktree_roots())]);
-    const shown = (await existing(await this.#machine.unredirectable(repos), 'read_only')).filter(
+    const shown = (await mountsOf(await this.#machine.unredirectable(repos), 'read_only')).filter(
       ({ path }) => !made.some((root) => isInside(root, path)),
     );
     const own = [
       ...(await this.#machine.mounts({ pid_namespace: this.#pid_namespace })),
       ...shown,
-      ...(await existing([getCompileCacheDir() ?? []].flat(), 'read_only')),
+      ...(await mountsOf([getCompileCacheDir() ?? []].flat(), 'read_only')),
     ];
     return this.#confine(
       async (hold) => {
@@ -291,7 +291,7 @@ export class Sandbox {
       // The kernel settings come after /proc.
       const arguments_ = [
         ...shown.flatMap(mountArguments),
-        ...(this.#pid_namespace ? await kernelSettings() : []),
+        ...(this.#pid_namespace ? await kernelSettingMounts() : []),
       ];
       const files = shown.filter(({ kind }) => kind === 'no_file').map(({ path }) => path);
       const no_file = await identify('/dev/null');

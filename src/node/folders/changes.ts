@@ -158,7 +158,7 @@ export async function viewOf(
   }
   const [head, branch, asked] = await Promise.all([
     commitOrNull(git, workdir, 'HEAD'),
-    git.line(workdir, ['symbolic-ref', '--short', '--quiet', 'HEAD']),
+    git.lineOrNull(workdir, ['symbolic-ref', '--short', '--quiet', 'HEAD']),
     request.base === null ? null : commitOrNull(git, workdir, request.base),
   ]);
   if (request.base !== null && asked === null) throw problems.baseMissing();
@@ -168,7 +168,7 @@ export async function viewOf(
 
 /** The id of the empty tree, which depends on the repository's hash function. */
 async function emptyTree(git: Git, workdir: string): Promise<string> {
-  const name = await git.ask(workdir, ['hash-object', '-t', 'tree', '--stdin'], {
+  const name = await git.output(workdir, ['hash-object', '-t', 'tree', '--stdin'], {
     stdin: new Uint8Array(),
     filters_off: false,
   });

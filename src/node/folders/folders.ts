@@ -25,7 +25,7 @@ import type { Exec } from '../processes/exec.ts';
 import { Git } from './git.ts';
 import type { JobAnswer, JobContext, JobName, JobRequest } from './jobs.ts';
 import { isInside, locateInside, outermost, pathProblem, realRoots, requireFolder } from './paths.ts';
-import { batching, sharing } from './shared-requests.ts';
+import { batchRequests, shareInFlight } from './shared-requests.ts';
 import { FolderWorkers, inThisProcess, type RunJob } from './worker-client.ts';
 import { WorktreeClaims } from './worktree-claims.ts';
 import type { WorktreeRoots } from './worktree-roots.ts';
@@ -77,7 +77,7 @@ class MachineFolders implements LocalFolders {
   readonly #views = new FairQueue(limits.folder_views, problems.tooManyFolderJobs);
   readonly #work = new FairQueue(limits.folder_work, problems.tooManyFolderJobs);
   readonly #repositories = new FairQueue(sharedLimits.repository_work, problems.tooManyFolderJobs);
-  readonly #share = sharing();
+  readonly #share = shareInFlight();
   readonly #find;
 
   constructor(options: FoldersOptions) {
@@ -95,13 +95,13 @@ class MachineFolders implements LocalFolders {
     this.#workers =
       run_as === null && sandbox === null ? null : new FolderWorkers({ env, run_as, sandbox, repo_roots });
     this.#run = this.#workers ? this.#workers.run : inThisProcess(context);
-    this.#find = batching(async (folder, owner, takeQueries) => {
+    this.#find = batchRequests(async (folder, owner, takeQueries) => {
       const { path: workdir } = await this.#resolve(folder);
       return this.#read(workdir, owner, 'files', () => ({ workdir, queries: takeQueries() }));
     });
   }
 
-  resolve(workdir: string, options?: { to_make?: boolean }): Promise<ResolvedWorkdir> {
+  resolve(workdir: string, options?: { to_create?: boolean }): Promise<ResolvedWorkdir> {
     return this.#resolve(workdir, options).catch(this.#withAllowedPaths);
   }
 
@@ -156,15 +156,15 @@ class MachineFolders implements LocalFolders {
     await this.#workers?.close();
   }
 
-  async #resolve(workdir: string, { to_make = false } = {}): Promise<ResolvedWorkdir> {
+  async #resolve(workdir: string, { to_create = false } = {}): Promise<ResolvedWorkdir> {
     if (workdir === '') throw problems.workdirRequired();
     const problem = pathProblem('workdir', workdir);
     if (problem) throw problem;
     const located = await locateInside(workdir, await this.#workdirRoots(), problems.workdirNotSafe);
-    if (!to_make) await requireFolder('workdir', located);
+    if (!to_create) await requireFolder('workdir', located);
     const { path } = located;
     const roots = (await realRoots(await this.#worktreeRoots())).filter((root) => isInside(root, path));
-    if (to_make) return { path, below_worktree_root: roots.length > 0, claimed_by: null };
+    if (to_create) return { path, below_worktree_root: roots.length > 0, claimed_by: null };
     // Each worktree belongs to one agent, so no other agent may reach it through a link or use the folder that contains
     // all worktrees.
     if (roots.includes(path) || (roots.length > 0 && workdir.replace(/\/+$/, '') !== path)) {
@@ -185,7 +185,7 @@ class MachineFolders implements LocalFolders {
     request: () => JobRequest<Name>,
   ): Promise<JobAnswer<Name>> {
     return this.#views
-      .run({ owner: owner ?? workdir, place: workdir }, () =>
+      .run({ owner: owner ?? workdir, resource: workdir }, () =>
         this.#run({ kind: 'read', workdir }, job, request()),
       )
       .catch(async (error) => {
@@ -199,8 +199,8 @@ class MachineFolders implements LocalFolders {
 
   #inTurns(queue: FairQueue, owner: string | undefined): RunJob {
     return (view, job, request) => {
-      const place = placeOf(view) ?? owner ?? '';
-      return queue.run({ owner: owner ?? place, place }, () => this.#run(view, job, request));
+      const resource = placeOf(view) ?? owner ?? '';
+      return queue.run({ owner: owner ?? resource, resource }, () => this.#run(view, job, request));
     };
   }
 
@@ -210,11 +210,11 @@ class MachineFolders implements LocalFolders {
       run: this.#inTurns(turns, owner),
       run_as,
       sandboxed: this.#sandbox !== null,
-      inRepository: (place, work) => this.#repositories.run({ owner: owner ?? place, place }, work),
+      inRepository: (resource, work) => this.#repositories.run({ owner: owner ?? resource, resource }, work),
       worktree_root,
       addRoot: async (root) => {
         const shared = await realRoots([data_dir, ...safe_paths()]);
-        if (!shared.some((folder) => isInside(folder, root))) await roots?.note(root);
+        if (!shared.some((folder) => isInside(folder, root))) await roots?.record(root);
       },
       worktree_roots: () => this.#worktreeRoots(),
       claims: this.#claims,
@@ -243,7 +243,7 @@ class MachineFolders implements LocalFolders {
     return [
       join(data_dir, 'worktrees'),
       ...(root === null ? [] : [root]),
-      ...((await roots?.apart(safe_paths())) ?? []),
+      ...((await roots?.outsideShared(safe_paths())) ?? []),
     ];
   }
 

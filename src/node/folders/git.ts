@@ -114,14 +114,14 @@ export class Git {
   }
 
   /** Runs git and returns stdout. Throws `git_refused` (400) with git's error message if the exit code is not 0. */
-  async ask(place: GitPlace, args: readonly string[], call: GitCall = {}): Promise<Buffer> {
+  async output(place: GitPlace, args: readonly string[], call: GitCall = {}): Promise<Buffer> {
     const result = await this.run(place, args, call);
     if (result.code !== 0) throw gitRefused(result);
     return result.stdout;
   }
 
   /** Runs git and returns one line of stdout; null if the exit code is not 0. */
-  async line(place: GitPlace, args: readonly string[]): Promise<string | null> {
+  async lineOrNull(place: GitPlace, args: readonly string[]): Promise<string | null> {
     const result = await this.run(place, args, {
       filters_off: false,
       timeout_ms: limits.git_lookup_timeout_ms,

@@ -50,7 +50,7 @@ async function addNames(git: Git, workdir: string, index: string): Promise<void>
   const [unmerged, others, empty] = await Promise.all([
     list('--unmerged'),
     list('--others', '--exclude-standard'),
-    git.ask(workdir, ['hash-object', '-t', 'blob', '--stdin'], { stdin: new Uint8Array() }),
+    git.output(workdir, ['hash-object', '-t', 'blob', '--stdin'], { stdin: new Uint8Array() }),
   ]);
   for (const result of [unmerged, others]) {
     if (result.truncated) throw problems.patchTooLarge();
@@ -64,5 +64,5 @@ async function addNames(git: Git, workdir: string, index: string): Promise<void>
   if (names.length === 0) return;
   const entry = Buffer.from(`100644 ${empty.toString().trim()}\t`);
   const stdin = Buffer.concat(names.flatMap((name) => [entry, name, Buffer.of(0)]));
-  await git.ask(workdir, ['update-index', '-z', '--index-info'], { stdin, index });
+  await git.output(workdir, ['update-index', '-z', '--index-info'], { stdin, index });
 }

@@ -33,7 +33,7 @@ export async function openRepository(
   roots: readonly string[],
   outside: () => Error,
 ): Promise<Repository> {
-  const answer = await git.ask(path, ['rev-parse', '--path-format=absolute', '--git-common-dir'], {
+  const answer = await git.output(path, ['rev-parse', '--path-format=absolute', '--git-common-dir'], {
     filters_off: false,
     timeout_ms: limits.git_lookup_timeout_ms,
   });
@@ -44,7 +44,7 @@ export async function openRepository(
 
 /** Whether a folder is in a repository whose working tree is in one of the real `roots`. */
 export async function isInRepository(git: Git, folder: string, roots: readonly string[]): Promise<boolean> {
-  const top = await git.line(folder, ['rev-parse', '--show-toplevel']);
+  const top = await git.lineOrNull(folder, ['rev-parse', '--show-toplevel']);
   if (!top) return false;
   return isInside(top, folder) && roots.some((root) => isInside(root, top));
 }
@@ -88,7 +88,7 @@ export async function listWorktrees(git: Git, repository: Repository): Promise<W
   const found = await git.run(gitDirOf(repository), [...list, '-z'], call);
   // Git before 2.36 does not know `-z`.
   const is_unknown = found.code === USAGE;
-  const answer = is_unknown ? await git.ask(gitDirOf(repository), list, call) : found.stdout;
+  const answer = is_unknown ? await git.output(gitDirOf(repository), list, call) : found.stdout;
   if (!is_unknown && found.code !== 0) throw gitRefused(found);
   const end = is_unknown ? '\n' : '\0';
   return answer

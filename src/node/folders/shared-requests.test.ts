@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest';
 import { limits } from '../limits.ts';
-import { batching } from './shared-requests.ts';
+import { batchRequests } from './shared-requests.ts';
 
 /** A folder for which the test decides when a batch ends. */
 function batched() {
   const rounds: string[][] = [];
   const ends: (() => void)[] = [];
-  const run = batching<string>(async (folder, _owner, requests) => {
+  const run = batchRequests<string>(async (folder, _owner, requests) => {
     const round = requests();
     rounds.push(round);
     await new Promise<void>((resolve) => ends.push(resolve));

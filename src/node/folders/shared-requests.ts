@@ -4,7 +4,7 @@ import { problems } from '../../core/problem.ts';
 import { limits } from '../limits.ts';
 
 /** Identical requests share the result of the first one while it is in progress. */
-export function sharing(): <T>(key: string, work: () => Promise<T>) => Promise<T> {
+export function shareInFlight(): <T>(key: string, work: () => Promise<T>) => Promise<T> {
   const working = new Map<string, Promise<unknown>>();
   return <T>(key: string, work: () => Promise<T>) => {
     const pending = working.get(key);
@@ -25,7 +25,7 @@ interface Batch<T> {
  * gets a function that closes the batch and returns its requests, at most `limits.find_batch_max`; it must return the
  * results in the same order. A request that no longer fits throws `too_many_folder_jobs`.
  */
-export function batching<T>(
+export function batchRequests<T>(
   run: (folder: string, owner: string | undefined, takeRequests: () => string[]) => Promise<T[]>,
 ): (folder: string, owner: string | undefined, request: string) => Promise<T> {
   const open = new Map<string, Batch<T>>();

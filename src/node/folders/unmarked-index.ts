@@ -74,7 +74,7 @@ export async function withUnmarkedIndex<T, Copy extends boolean>(
 }
 
 async function isSparse(git: Git, workdir: string): Promise<boolean> {
-  return (await git.line(workdir, ['config', '--type=bool', 'core.sparseCheckout'])) === 'true';
+  return (await git.lineOrNull(workdir, ['config', '--type=bool', 'core.sparseCheckout'])) === 'true';
 }
 
 async function clear(
@@ -86,7 +86,7 @@ async function clear(
 ): Promise<void> {
   if (names.length === 0) return;
   const stdin = Buffer.concat(names.flatMap((name) => [name, Buffer.of(0)]));
-  await git.ask(workdir, ['update-index', option, '-z', '--stdin'], { stdin, index, filters_off: false });
+  await git.output(workdir, ['update-index', option, '-z', '--stdin'], { stdin, index, filters_off: false });
 }
 
 /**
@@ -95,7 +95,7 @@ async function clear(
  * and the second.
  */
 async function copyIndex(git: Git, workdir: string, to: string): Promise<void> {
-  const named = await git.line(workdir, ['rev-parse', '--git-path', 'index']);
+  const named = await git.lineOrNull(workdir, ['rev-parse', '--git-path', 'index']);
   if (named === null) return;
   const flags = constants.O_RDONLY | constants.O_NONBLOCK;
   const file = await open(resolve(workdir, named), flags).catch(() => null);

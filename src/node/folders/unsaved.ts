@@ -31,7 +31,7 @@ async function unsavedFiles(git: Git, path: string): Promise<string[]> {
   ];
   const marks = await indexMarks(git, path);
   const status = await withUnmarkedIndex(git, path, { marks, copy: false }, (index) =>
-    git.ask(path, args, index === undefined ? {} : { index }),
+    git.output(path, args, index === undefined ? {} : { index }),
   );
   const entries = status
     .toString()
@@ -72,7 +72,7 @@ export async function unsavedCommits(
   ].filter((tip) => tip !== null);
   if (tips.length === 0) return 0;
   const known_base = base && /^[0-9a-f]{40,64}$/.test(base) ? await commitOrNull(git, place, base) : null;
-  const count = await git.ask(
+  const count = await git.output(
     place,
     [
       'rev-list',

@@ -70,7 +70,7 @@ export async function addRecord(
 ): Promise<null> {
   const what = new_branch ? ['-b', branch!, '--', workdir, base] : ['--', workdir, branch!];
   const options = ['--no-checkout', '--no-guess-remote', '--lock', '--reason', 'initializing'];
-  await git.ask(gitDirOf(repository), ['worktree', 'add', ...options, ...what], {
+  await git.output(gitDirOf(repository), ['worktree', 'add', ...options, ...what], {
     filters_off: false,
     lock: repository.common_dir,
   });
@@ -83,7 +83,7 @@ export async function checkOut(
   { common_dir }: Repository,
   workdir: string,
 ): Promise<null> {
-  await git.ask(workdir, ['reset', '--hard', '--no-recurse-submodules', '--quiet'], {
+  await git.output(workdir, ['reset', '--hard', '--no-recurse-submodules', '--quiet'], {
     timeout_ms: limits.git_checkout_timeout_ms,
     lock: common_dir,
   });
@@ -94,7 +94,9 @@ export async function checkOut(
 export async function unlock(context: JobContext, repository: Repository, workdir: string): Promise<null> {
   const removeTree = (path: string) => requireRemoved(context, path);
   await clearForged({ common_dir: repository.common_dir, workdir, removeTree });
-  await context.git.ask(gitDirOf(repository), ['worktree', 'unlock', '--', workdir], { filters_off: false });
+  await context.git.output(gitDirOf(repository), ['worktree', 'unlock', '--', workdir], {
+    filters_off: false,
+  });
   return null;
 }
 

@@ -14,17 +14,17 @@ afterEach(() => rm(root, { recursive: true }));
 
 test('keeps every recorded folder, even after a restart', async () => {
   const roots = await WorktreeRoots.open(root);
-  await Promise.all(['/trees', '/other', '/trees'].map((path) => roots.note(path)));
+  await Promise.all(['/trees', '/other', '/trees'].map((path) => roots.record(path)));
   const again = await WorktreeRoots.open(root);
-  expect(await again.apart([])).toEqual(['/trees', '/other']);
-  expect(await again.apart(['/trees'])).toEqual(['/other']);
+  expect(await again.outsideShared([])).toEqual(['/trees', '/other']);
+  expect(await again.outsideShared(['/trees'])).toEqual(['/other']);
 });
 
 test('returns the recorded folders that are not empty', async () => {
   const roots = await WorktreeRoots.open(root);
   for (const name of ['full', 'empty']) await mkdir(join(root, name));
   await writeFile(join(root, 'full/x'), '');
-  for (const name of ['full', 'empty', 'missing']) await roots.note(join(root, name));
+  for (const name of ['full', 'empty', 'missing']) await roots.record(join(root, name));
   expect(await roots.inUse()).toEqual([join(root, 'full')]);
 });
 
@@ -32,11 +32,11 @@ test('compares real paths with those of the folders that all agents share', asyn
   const roots = await WorktreeRoots.open(root);
   for (const name of ['safe/trees', 'other']) await mkdir(join(root, name), { recursive: true });
   await symlink(join(root, 'safe'), join(root, 'link'));
-  await roots.note(join(root, 'safe/trees'));
+  await roots.record(join(root, 'safe/trees'));
   for (const shared of ['safe', 'link', 'safe/', 'other/../safe/trees/..']) {
-    expect(await roots.apart([`${root}/${shared}`]), shared).toEqual([]);
+    expect(await roots.outsideShared([`${root}/${shared}`]), shared).toEqual([]);
   }
-  expect(await roots.apart([join(root, 'other')])).toEqual([join(root, 'safe/trees')]);
+  expect(await roots.outsideShared([join(root, 'other')])).toEqual([join(root, 'safe/trees')]);
 });
 
 test('records a configured folder that already contains worktrees, by its real path', async () => {
@@ -46,11 +46,11 @@ test('records a configured folder that already contains worktrees, by its real p
   await symlink(join(root, 'trees'), join(root, 'link'));
   const roots = await WorktreeRoots.open(data_dir);
   const used = ['link/', 'safe/trees', 'data/worktrees', 'projects', 'empty', 'missing'];
-  for (const name of used) await roots.noteUsed(join(root, name), [join(root, 'safe')]);
-  expect(await (await WorktreeRoots.open(data_dir)).apart([])).toEqual([join(root, 'trees')]);
+  for (const name of used) await roots.recordIfUsed(join(root, name), [join(root, 'safe')]);
+  expect(await (await WorktreeRoots.open(data_dir)).outsideShared([])).toEqual([join(root, 'trees')]);
   // Agents no longer share the folder.
-  await roots.noteUsed(join(root, 'safe/trees'), []);
-  expect(await roots.apart([])).toContain(join(root, 'safe/trees'));
+  await roots.recordIfUsed(join(root, 'safe/trees'), []);
+  expect(await roots.outsideShared([])).toContain(join(root, 'safe/trees'));
 });
 
 test('throws if the list cannot be read', async () => {

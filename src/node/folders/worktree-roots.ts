@@ -37,7 +37,7 @@ export class WorktreeRoots {
   }
 
   /** Returns real, absolute paths, which may no longer exist. Omits paths in folders that all agents share now. */
-  async apart(safe_paths: readonly string[]): Promise<string[]> {
+  async outsideShared(safe_paths: readonly string[]): Promise<string[]> {
     const shared = await realRoots(safe_paths);
     return this.#roots.filter((root) => !shared.some((safe) => isInside(safe, root)));
   }
@@ -52,7 +52,7 @@ export class WorktreeRoots {
    * Records a real path and resolves when it is on disk. Call it before the first worktree is created there.
    * Idempotent.
    */
-  async note(root: string): Promise<void> {
+  async record(root: string): Promise<void> {
     if (!this.#roots.includes(root)) this.#roots = [...this.#roots, root];
     this.#writing = this.#writing.catch(() => {}).then(() => this.#write());
     await this.#writing;
@@ -62,7 +62,7 @@ export class WorktreeRoots {
    * Records a configured folder if it contains worktrees from before this list was kept, or from when all agents shared
    * the folder. Call it before the setting can change. Idempotent.
    */
-  async noteUsed(root: string, safe_paths: readonly string[]): Promise<void> {
+  async recordIfUsed(root: string, safe_paths: readonly string[]): Promise<void> {
     const located = await locate(root);
     if (located === null || located.missing.length > 0) return;
     const { path } = located;
@@ -70,7 +70,7 @@ export class WorktreeRoots {
     const hidden_or_shared = await realRoots([this.#data_dir, ...safe_paths]);
     if (hidden_or_shared.some((folder) => isInside(folder, path))) return;
     const names = await readdir(path).catch(() => []);
-    if (names.some(isFolderName)) await this.note(path);
+    if (names.some(isFolderName)) await this.record(path);
   }
 
   /** Whether worktrees were ever created in the folder. */

@@ -518,7 +518,7 @@ test('a record that claims to be incomplete empties no worktree', async () => {
 test('checks a path before it creates a worktree there', async () => {
   symlinkSync(join(folder.path, 'data/worktrees'), join(safe, 'link'));
   const { workdir } = await create();
-  const at = (path: string) => folders.resolve(path, { to_make: true });
+  const at = (path: string) => folders.resolve(path, { to_create: true });
   expect(await at(join(safe, 'none/../new/'))).toEqual({
     ...{ path: join(safe, 'new'), below_worktree_root: false, claimed_by: null },
   });

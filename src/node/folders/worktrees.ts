@@ -215,7 +215,7 @@ async function isClosedToAgents(
   for (let path = folder; ; path = dirname(path)) {
     try {
       const held = await holdFolder(path);
-      const closed = held.isClosedTo({ but: process.getuid!() });
+      const closed = held.isWritableOnlyBy(process.getuid!());
       await held.close();
       return closed;
     } catch (error) {

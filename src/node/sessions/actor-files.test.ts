@@ -30,7 +30,7 @@ const mode = async (path: string) => (await stat(path)).mode & 0o777;
 test('a session finds its token, the authority and the current endpoint', async () => {
   const files = await open();
   await files.announce(address);
-  await files.keep('ses_a', 'ses_a.secret');
+  await files.storeToken('ses_a', 'ses_a.secret');
   const dir = join(data_dir, 'actor');
   expect(files.environment('ses_a')).toEqual({
     SVC_ACTOR_ENDPOINT: 'https://127.0.0.1:8081',
@@ -57,7 +57,7 @@ test('publishes no authority without TLS', async () => {
 test('a token waits for the first announcement; if that fails, agents get no variables', async () => {
   const files = await open();
   const order: string[] = [];
-  const kept = files.keep('ses_a', 'x').then(() => order.push('kept'));
+  const kept = files.storeToken('ses_a', 'x').then(() => order.push('kept'));
   expect(files.environment('ses_a')).toEqual({});
   await rm(join(data_dir, 'actor'), { recursive: true });
   await expect(files.announce(address).finally(() => order.push('announced'))).rejects.toThrow('ENOENT');
@@ -69,7 +69,7 @@ test('a token waits for the first announcement; if that fails, agents get no var
 test('deletes the tokens of ended sessions, including those that ended while the service was down', async () => {
   const files = await open();
   await files.announce(address);
-  for (const id of ['ses_a', 'ses_b', 'ses_c']) await files.keep(id, 'x');
+  for (const id of ['ses_a', 'ses_b', 'ses_c']) await files.storeToken(id, 'x');
   await files.drop('ses_a');
   await files.drop('ses_a');
   await writeFile(join(data_dir, 'actor', 'cut-short.tmp'), 'x');
@@ -85,7 +85,7 @@ test.runIf(as_root)(
     execFileSync('chmod', ['755', run_dir]);
     const files = await open(run_as);
     await files.announce(address);
-    await files.keep('ses_a', 'secret');
+    await files.storeToken('ses_a', 'secret');
     const { SVC_ACTOR_TOKEN_FILE: token = '', SVC_ACTOR_CA_FILE: ca = '' } = files.environment('ses_a');
     expect(token.startsWith(`${run_dir}/svc-actor-`)).toBe(true);
     const run = async (user: RunAs, argv: [string, ...string[]]) => {

@@ -68,7 +68,7 @@ export class ActorFiles {
    * Stores a session's token where only its agent can read it. Waits for the first announcement, because a session may
    * be started while the listener opens.
    */
-  async keep(session_id: string, token: string): Promise<void> {
+  async storeToken(session_id: string, token: string): Promise<void> {
     await this.#first_announcement.promise;
     const path = this.#tokenPath(session_id);
     if (this.#private_folders) {

@@ -16,7 +16,7 @@ const UNNAMED = new Set([system.signals.SIGINT, system.signals.SIGPIPE]);
  * `spawn` is null if the inner shell wrote no result. The message is then the result of `lastError`: the last line on
  * the agent's stderr.
  */
-export async function explainExit(
+export async function interpretExit(
   file: ExitFile,
   spawn: SpawnFile | null,
   workdir: string,

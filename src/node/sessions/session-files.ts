@@ -53,7 +53,7 @@ export interface HandleFile {
   /** The main process could not be moved into its cgroup. */
   no_cgroup: boolean;
   /** This keeper replaced a killed one. */
-  again: boolean;
+  is_replacement: boolean;
 }
 
 /** `spawn`: what the inner shell reports about the folder and the program. */
@@ -158,7 +158,7 @@ export class SessionFiles {
       pumps: { stdout, stderr },
       feeder: parseRef(lines.get('feeder')),
       no_cgroup: lines.has('nocgroup'),
-      again: lines.has('again'),
+      is_replacement: lines.has('again'),
     };
   }
 
@@ -227,7 +227,7 @@ export class SessionFiles {
   }
 
   /** False only if the directory is known to be missing. */
-  exist(): boolean {
+  directoryExists(): boolean {
     try {
       statSync(this.dir);
       return true;

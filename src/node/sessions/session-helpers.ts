@@ -12,7 +12,7 @@ import type { Launcher } from '../processes/launcher-client.ts';
 import type { Tools } from '../processes/tools.ts';
 import { type HandleFile, type SessionFiles, spoolNames } from './session-files.ts';
 import type { SessionProcesses } from './session-processes.ts';
-import { DEVNULL_PUMP, KEEPER_AGAIN } from './shell-scripts.ts';
+import { DEVNULL_PUMP, REPLACEMENT_KEEPER } from './shell-scripts.ts';
 
 export interface SessionHelpersOptions {
   files: SessionFiles;
@@ -62,7 +62,7 @@ export class SessionHelpers {
     if (!feeder || isAlive(feeder) || files.has('stdin.eof')) return;
     // A `cat` that the dead feeder started must finish first. Otherwise, the bytes of two feeders would mix.
     if ((await processes.list()).feeding) return;
-    if (processes.handle?.again) {
+    if (processes.handle?.is_replacement) {
       files.mark('stdin.eof');
       await this.#options.warn('feeder_restarted', 'stdin has ended: keeper and feeder were both killed', {});
       files.sendLine('ctl', 'eof');
@@ -173,7 +173,7 @@ export class SessionHelpers {
     const init = handle.init ? [String(handle.init.pid), handle.init.start] : ['', ''];
     const first = [mv, cat, ps ?? '', handle.boot_id, handle.no_cgroup ? '1' : '', dd, sleepTool];
     await launcher.spawn(
-      [sh, '-c', KEEPER_AGAIN, 'svc', ...first, ...helper_refs, ...feeder, ...main, ...init],
+      [sh, '-c', REPLACEMENT_KEEPER, 'svc', ...first, ...helper_refs, ...feeder, ...main, ...init],
       files.dir,
       { LC_ALL: 'C' },
     );

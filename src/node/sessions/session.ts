@@ -27,7 +27,7 @@ import { type Cleanup, type Exit, type Leftover, START_INTERRUPTED } from '../..
 import { limits } from '../limits.ts';
 import type { Launcher } from '../processes/launcher-client.ts';
 import type { Tools } from '../processes/tools.ts';
-import { explainExit, failed } from './exit-status.ts';
+import { failed, interpretExit } from './exit-status.ts';
 import type { HandleFile, LaunchFile, SessionFiles, SpawnFile } from './session-files.ts';
 import { continueStopped, SessionHelpers } from './session-helpers.ts';
 import { SessionProcesses } from './session-processes.ts';
@@ -293,12 +293,12 @@ export class LocalSession {
     }
     if (exit) {
       failpoint('exit');
-      const explained = await explainExit(exit, this.#spawn, this.launch.workdir, () => this.#lastError());
+      const explained = await interpretExit(exit, this.#spawn, this.launch.workdir, () => this.#lastError());
       const { at_ms: ended_at_ms, uptime_s } = exit;
       return this.#finish({ exit: explained, ended_at_ms, uptime_s, processes: same_boot });
     }
     if (handle && !same_boot) return this.#finish(this.#withoutProcesses(failed('host_restarted', null)));
-    if (!this.files.exist()) return this.#updateWithoutFiles(handle);
+    if (!this.files.directoryExists()) return this.#updateWithoutFiles(handle);
     if (this.files.isAliveHeld()) return;
     if (handle) return this.#updateWithoutWrapper(handle);
     const launch = this.#launch_state;
@@ -491,7 +491,7 @@ export class LocalSession {
     const fact: SessionFact = { session_id: this.id, number, at_ms: this.#host.clock.now(), body };
     await this.files.appendFact(fact).catch(async (error: unknown) => {
       // The end is reported even if it cannot be stored. The next process finds no directory and reports the same.
-      if (body.kind !== 'ended' || this.files.exist()) throw error;
+      if (body.kind !== 'ended' || this.files.directoryExists()) throw error;
     });
     this.facts.push(fact);
     this.#host.fact(fact);

@@ -312,7 +312,7 @@ export function environmentFile(env: Readonly<Record<string, string>>): string {
  * commands. Live pumps and a live feeder continue. How far the journal was copied is known only from the open file that
  * keeper and feeder shared, so if that feeder dies too, the agent's stdin ends.
  */
-export const KEEPER_AGAIN = `
+export const REPLACEMENT_KEEPER = `
 mv=$1 cat=$2 ps=$3 boot=$4 nocgroup=$5 dd=$6 sleep=$7 cgroup=
 shift 7
 w=$1 wt=$2 po=$3 pot=$4 pe=$5 pet=$6 f=$7 ft=$8 m=$9

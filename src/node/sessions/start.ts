@@ -106,7 +106,7 @@ export class SessionStarter {
     };
     const careful = node.careful_pumps ?? (await disk.isSmall());
     try {
-      if (launch.actor_token !== undefined) await node.actor_files?.keep(id, launch.actor_token);
+      if (launch.actor_token !== undefined) await node.actor_files?.storeToken(id, launch.actor_token);
       if (launch.step_input !== undefined) await steps.make(id, launch.step_input);
       const variables = await this.#fileVariables(launch);
       const environment = environmentFile(

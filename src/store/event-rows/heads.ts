@@ -47,7 +47,7 @@ export function agentsWithEvents(reader: Reader): number[] {
 }
 
 /** Numbers of the agents whose log has at least `bytes`. */
-export function logsFrom(reader: Reader, bytes: number): number[] {
+export function agentsWithLogBytes(reader: Reader, bytes: number): number[] {
   const heads = reader.sql.selectFrom('heads').select('agent_num').where('last_seq', '>', 0);
   return reader.all(heads.where('bytes', '>=', bytes)).map(({ agent_num }) => agent_num);
 }

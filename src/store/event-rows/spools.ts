@@ -75,7 +75,7 @@ const move = preparedQuery(
 );
 
 /** Moves a committed offset. Throws `StaleBatch` if the offset is not `from`. */
-export function moveSpool(
+export function advanceSpool(
   writer: Writer,
   session_num: number,
   stream: StreamName,

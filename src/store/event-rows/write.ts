@@ -10,7 +10,7 @@ import type { Appended, IngestBatch, Writer } from '../store.ts';
 import { allocateSeqs } from './heads.ts';
 import { BINARY, PARTIAL, streamNumber, typeNumber } from './numbers.ts';
 import type { EventContent } from './read.ts';
-import { moveSpool } from './spools.ts';
+import { advanceSpool } from './spools.ts';
 
 /** An event to append. */
 export interface NewEvent extends EventContent {
@@ -19,7 +19,7 @@ export interface NewEvent extends EventContent {
 }
 
 /** The numbers of the appended events, and by how many bytes the log grew. */
-export interface Grown {
+export interface LogGrowth {
   first_seq: number;
   last_seq: number;
   bytes: number;
@@ -48,7 +48,7 @@ function rowBytes(data_bytes: number): number {
   return data_bytes + limits.event_row_bytes;
 }
 
-function insertRows(writer: Writer, agent_num: number, rows: readonly Row[]): Grown {
+function insertRows(writer: Writer, agent_num: number, rows: readonly Row[]): LogGrowth {
   const bytes = rows.reduce((sum, { data }) => sum + rowBytes(data.length), 0);
   const last_seq = allocateSeqs(writer, agent_num, rows.length, bytes);
   const first_seq = last_seq - rows.length + 1;
@@ -71,7 +71,7 @@ function insertRows(writer: Writer, agent_num: number, rows: readonly Row[]): Gr
  * Appends events to an agent's log, in the caller's transaction. Throws `agent not found` or `session not found` if the
  * log or a session of an event does not exist.
  */
-export function appendEvents(writer: Writer, agent_num: number, events: readonly NewEvent[]): Grown {
+export function appendEvents(writer: Writer, agent_num: number, events: readonly NewEvent[]): LogGrowth {
   const numOf = sessionNums(writer);
   const rows = events.map((event): Row => {
     const { ts_ms, type, session_id, stream, offset, data } = event;
@@ -124,7 +124,7 @@ export class BatchWriter {
   write(writer: Writer, batch: IngestBatch): Appended {
     const { num, agent_num } = this.#session(writer, batch.session_id);
     const { ts_ms, stream, bytes, ends, partial, is_text, output_from = batch.from } = batch;
-    moveSpool(writer, num, stream, { ...batch, output: output_from + bytes.length });
+    advanceSpool(writer, num, stream, { ...batch, output: output_from + bytes.length });
     const rows = ends.map((end, i): Row => {
       const from = ends[i - 1] ?? 0;
       return {

@@ -13,7 +13,7 @@ import { actorMethods } from '../../features/actors/contract.ts';
 import { ActorService, CallRequestSchema } from '../../link/proto/actor_pb.ts';
 import { AttachRequestSchema, JoinService, NodeService, PlaneHelloSchema } from '../../link/proto/node_pb.ts';
 import { mintToken, type TokenSettings } from '../../link/trust/tokens.ts';
-import { LINK_HEADER, type LinkPosition, showPosition, versionInfo } from '../../link/wire.ts';
+import { formatPosition, LINK_HEADER, type LinkPosition, versionInfo } from '../../link/wire.ts';
 import { TestAgentNode } from '../agent-node.ts';
 import type { TestPlane } from '../plane.ts';
 import { type EntryPoint, Finding, forEachConcurrently } from './entry-point.ts';
@@ -216,7 +216,7 @@ function callMaker(rng: Rng, node: TestAgentNode, position: LinkPosition): (trus
   const token = rng.chance(0.15) ? rng.pick(['none', 'actor', 'garbled', 'other'] as const) : 'good';
   const more = oddHeaders(rng, error_rate);
   const unknown = rng.chance(0.02);
-  const link = rng.chance(0.05) ? text(rng).replace(/[^\x20-\x7e]/g, '') : showPosition(position);
+  const link = rng.chance(0.05) ? text(rng).replace(/[^\x20-\x7e]/g, '') : formatPosition(position);
   return async (trust) => ({
     path: pathOf(service.typeName, unknown ? 'None' : method.name),
     headers: { ...(await headersFor(trust, token)), 'content-type': type, [LINK_HEADER]: link, ...more },

@@ -91,7 +91,7 @@ export function agentHandlers(
     getChanges: (call) =>
       call.also === null
         ? agents.changes(call.caller, call.params.agent_id)
-        : sending.run({ owner: call.caller.user_id, place: call.caller.user_id }, () =>
+        : sending.run({ owner: call.caller.user_id, resource: call.caller.user_id }, () =>
             sendPatch(agents, call, patch_send_ms),
           ),
     getChange: ({ caller, params }) => agents.change(caller, params.agent_id, params.path),

@@ -29,7 +29,7 @@ interface Buffered {
   open: boolean;
 }
 
-export class LongPollReads {
+export class OpenReads {
   readonly #sessions = new Map<string, Map<StreamName, LongPollRead>>();
   /** Reads that may deliver bytes or have buffered some. */
   readonly #reads = new Map<number, LongPollRead>();
@@ -48,7 +48,7 @@ export class LongPollReads {
   }
 
   /** The message to the node for a stream that was read to its end at `from`; null if no read may be left open. */
-  set(id: number, session_id: string, stream: StreamName, from: number): Read | null {
+  open(id: number, session_id: string, stream: StreamName, from: number): Read | null {
     const streams = this.#sessions.get(session_id) ?? new Map<StreamName, LongPollRead>();
     if (streams.has(stream) || !this.#supported || this.#ended.has(session_id)) return null;
     if (this.#reads.size >= limits.long_polls_max) return null;

@@ -4,16 +4,16 @@
  */
 
 /** A line that has not ended yet. */
-export interface WaitingLine {
+export interface UnfinishedLine {
   /** The limit is enforced per owner, so that the agents of one owner do not affect those of others. */
   owner: string;
   /** Frees the bytes. They are not committed, so the spool still has them. */
   drop(): void;
 }
 
-export class WaitingLines {
+export class UnfinishedLines {
   readonly #bytes_max: number;
-  readonly #lines = new Map<WaitingLine, number>();
+  readonly #lines = new Map<UnfinishedLine, number>();
   readonly #owners = new Map<string, number>();
   #bytes = 0;
 
@@ -29,7 +29,7 @@ export class WaitingLines {
    * Sets how many bytes of memory a line uses. Above the limit, the longest lines of the owner who uses the most memory
    * are dropped until the rest fits. The line that grew may be one of them.
    */
-  set(line: WaitingLine, bytes: number): void {
+  set(line: UnfinishedLine, bytes: number): void {
     this.#change(line, bytes);
     while (this.#bytes > this.#bytes_max) {
       const longest = this.#longest();
@@ -39,7 +39,7 @@ export class WaitingLines {
     }
   }
 
-  #change(line: WaitingLine, bytes: number): void {
+  #change(line: UnfinishedLine, bytes: number): void {
     const more = bytes - (this.#lines.get(line) ?? 0);
     const of_owner = (this.#owners.get(line.owner) ?? 0) + more;
     this.#bytes += more;
@@ -49,9 +49,9 @@ export class WaitingLines {
     else this.#owners.set(line.owner, of_owner);
   }
 
-  #longest(): WaitingLine | undefined {
+  #longest(): UnfinishedLine | undefined {
     const [owner] = [...this.#owners].reduce((one, other) => (other[1] > one[1] ? other : one), ['', 0]);
-    let found: WaitingLine | undefined;
+    let found: UnfinishedLine | undefined;
     let most = 0;
     for (const [line, bytes] of this.#lines) {
       if (line.owner !== owner || bytes <= most) continue;

@@ -14,7 +14,7 @@ interface Mark {
   at: number;
 }
 
-export class Window {
+export class SendWindow {
   readonly #now: () => number;
   readonly #marks: Mark[] = [];
   #sent = 0;
