@@ -29,7 +29,7 @@ const more: (Omit<Part, 'paths'> & { sources: string[]; worker?: string })[] = [
   {
     name: '+ diff',
     sources: [AGENT, 'screens/agent/changes/changes.tsx'],
-    worker: 'naming',
+    worker: 'highlighting',
     budget_kb: 100,
     limit_kb: 80,
   },

@@ -7,7 +7,7 @@ import { asNumber, asRecord, asString, type Fields, isRecord } from './json.ts';
 import type { AgentMethod, ClientMethod } from './methods.ts';
 import { type OfferedOption, readOption, readToolCall, type ToolCall } from './tool-calls.ts';
 import { readUpdate, type Update } from './updates.ts';
-import { findCall, plainPermission, plainUpdate } from './v2/reading.ts';
+import { findCall, toV1Permission, toV1Update } from './v2/reading.ts';
 
 /** A message from the service to the agent. */
 export type SentEntry =
@@ -99,7 +99,7 @@ export function readReceived(event: EventRecord): Envelope & ReceivedEntry {
 function readReceivedParams(event: EventRecord, method: string, params: Fields): ReceivedEntry {
   switch (method as ClientMethod) {
     case 'session/update': {
-      const raw = plainUpdate(asRecord(params.update));
+      const raw = toV1Update(asRecord(params.update));
       return { kind: 'update', update: readUpdate(raw), raw };
     }
     case 'session/request_permission':
@@ -137,7 +137,7 @@ function readAnswer({ payload, review_id, elicitation_id, answered_by }: EventRe
 }
 
 function readPermissionRequest({ review_id }: EventRecord, params: Fields): ReceivedEntry {
-  const { toolCall, options } = plainPermission(params);
+  const { toolCall, options } = toV1Permission(params);
   const called = findCall(params);
   return {
     kind: 'permission_request',

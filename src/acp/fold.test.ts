@@ -440,7 +440,7 @@ test('an action of a sub-agent counts as the agent’s; its call ids do not coll
     ...{ sessionId: 'child', toolCall: { toolCallId: 'c1', kind: 'edit' }, options: [] },
   });
   expect(permit.events).toMatchObject([
-    { kind: 'permission_requested', asker: { id: 'child', name: 'explorer', unknown_session: false } },
+    { kind: 'permission_requested', requester: { id: 'child', name: 'explorer', unknown_session: false } },
   ]);
   expect(permit.update(writeCall, 'child').state.acting.unasked).toBeNull();
   expect(permit.update(writeCall).state.acting.unasked).toBe('Write');

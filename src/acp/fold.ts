@@ -58,7 +58,7 @@ export type AcpEvent =
       kind: 'permission_requested';
       request: ReceivedRequest;
       permission: Permission;
-      asker: Requester | null;
+      requester: Requester | null;
     }
   | { kind: 'permission_unreadable'; request: ReceivedRequest }
   | ElicitationEvent
@@ -177,7 +177,7 @@ function receiveRequest(before: AcpState, message: Message & { kind: 'request' }
     const acting = recordRequest(state.acting, scopedCall(source, permission.tool_call));
     const subagents = updateSubagents(state, source, permission.tool_call);
     const requester = findRequester({ ...state, subagents }, source);
-    const events: AcpEvent[] = [{ kind: 'permission_requested', request, permission, asker: requester }];
+    const events: AcpEvent[] = [{ kind: 'permission_requested', request, permission, requester }];
     return { state: { ...state, acting, subagents }, events };
   }
   const elicitation = elicitationRequest(message.method, request, message.params);

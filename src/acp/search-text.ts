@@ -3,7 +3,7 @@ import { blockText, contentTexts } from './blocks.ts';
 import { asRecord, asRecords, asString, type Fields } from './json.ts';
 import type { AgentMethod, ClientMethod } from './methods.ts';
 import { readUpdate } from './updates.ts';
-import { plainPermission } from './v2/reading.ts';
+import { toV1Permission } from './v2/reading.ts';
 
 /** The texts to search in. Callers leave out replayed frames. */
 export function searchTexts(payload: unknown): string[] {
@@ -15,7 +15,7 @@ export function searchTexts(payload: unknown): string[] {
     case 'session/update':
       return updateTexts(asRecord(update));
     case 'session/request_permission':
-      return permissionTexts(asRecord(plainPermission(asRecord(params)).toolCall));
+      return permissionTexts(asRecord(toV1Permission(asRecord(params)).toolCall));
     default:
       return [];
   }

@@ -1,6 +1,6 @@
 /** Tool calls as agents report them: the fields of one report, and the content that a call shows. */
 import { asNumber, asRecord, asRecords, asString, type Fields, isRecord } from './json.ts';
-import { plainContent } from './v2/diffs.ts';
+import { toV1Content } from './v2/diffs.ts';
 
 export interface Location {
   path: string;
@@ -59,7 +59,7 @@ function readLocations(locations: readonly unknown[]): Location[] {
 
 /** Reads the content of a call. A diff of ACP v2 becomes one diff for each file. */
 export function readContent(content: unknown): Content[] {
-  return asRecords(plainContent(content)).map(readPart);
+  return asRecords(toV1Content(content)).map(readPart);
 }
 
 function readPart(raw: Fields): Content {

@@ -1,6 +1,6 @@
 /**
  * Reads a `session/update` into a typed value, for the fold, the CLI and the web UI. Fields of an unexpected type count as
- * missing, and unknown kinds stay unchanged. `plainUpdate` first translates an update of ACP v2.
+ * missing, and unknown kinds stay unchanged. `toV1Update` first translates an update of ACP v2.
  */
 import type { SessionUpdate as V1 } from '@agentclientprotocol/sdk';
 import type { SessionUpdate as V2 } from '@agentclientprotocol/sdk/experimental/v2';
@@ -18,13 +18,18 @@ type UpdateName =
   | 'session_message'
   | 'session_message_chunk';
 
-export type Voice = 'agent_message' | 'thought';
+export type MessageKind = 'agent_message' | 'thought';
 
 export type Update =
   /** A part of a message. */
-  | { kind: 'chunk'; voice: Voice; message_id: string | null; block: unknown }
+  | { kind: 'chunk'; message_kind: MessageKind; message_id: string | null; block: unknown }
   /** A whole message, which replaces its chunks; `blocks` is null if they stay. */
-  | { kind: 'message'; voice: Voice; message_id: string | null; blocks: readonly Fields[] | null }
+  | {
+      kind: 'message';
+      message_kind: MessageKind;
+      message_id: string | null;
+      blocks: readonly Fields[] | null;
+    }
   /** The agent's echo of the user's messages. */
   | { kind: 'user_message'; blocks: readonly unknown[] }
   /** A message between the agent and its sub-agents. `blocks` is null if a complete message has no list of blocks. */
@@ -63,19 +68,19 @@ export type Update =
   | { kind: 'compaction_summary' }
   | { kind: 'unknown' };
 
-/** `update`: an update of ACP v1, or of v2 after `plainUpdate`. */
+/** `update`: an update of ACP v1, or of v2 after `toV1Update`. */
 export function readUpdate(update: Fields): Update {
   const { sessionUpdate, content, messageId } = update;
   const message_id = asString(messageId);
   switch (sessionUpdate as UpdateName) {
     case 'agent_message_chunk':
-      return { kind: 'chunk', voice: 'agent_message', message_id, block: content };
+      return { kind: 'chunk', message_kind: 'agent_message', message_id, block: content };
     case 'agent_thought_chunk':
-      return { kind: 'chunk', voice: 'thought', message_id, block: content };
+      return { kind: 'chunk', message_kind: 'thought', message_id, block: content };
     case 'agent_message':
-      return { kind: 'message', voice: 'agent_message', message_id, blocks: messageBlocks(update) };
+      return { kind: 'message', message_kind: 'agent_message', message_id, blocks: messageBlocks(update) };
     case 'agent_thought':
-      return { kind: 'message', voice: 'thought', message_id, blocks: messageBlocks(update) };
+      return { kind: 'message', message_kind: 'thought', message_id, blocks: messageBlocks(update) };
     case 'user_message':
       return { kind: 'user_message', blocks: messageBlocks(update) ?? [] };
     case 'user_message_chunk':

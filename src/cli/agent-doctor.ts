@@ -8,7 +8,7 @@ import type { Check, Report } from '../tools/agent-doctor/report.ts';
 import type { Context } from './context.ts';
 import { failed, usage } from './failure.ts';
 import { addJsonCommand, timeLimit } from './options.ts';
-import { type Column, printJson, printRows, say } from './output.ts';
+import { type Column, printJson, printRows, printStatus } from './output.ts';
 import { visible } from './terminal.ts';
 
 interface Options {
@@ -66,14 +66,15 @@ export function addAgentDoctor(agents: Command, context: Context): void {
         prompt: options.prompt ?? null,
         ...(options.timeout !== undefined && { timeout_ms: options.timeout }),
         onCheck: (name) => {
-          if (io.stderr.isTTY && !options.json) say(io, `${name} …`);
+          if (io.stderr.isTTY && !options.json) printStatus(io, `${name} …`);
         },
       });
       if (options.json) await printJson(io, report);
       else await printRows(io, [...report.checks, totalRow(report)], columns, options);
       const bad = report.checks.filter(({ grade }) => grade === 'failed').length;
       if (bad === 0) return;
-      if (!options.json && report.stderr !== '') say(io, `stderr of the agent:\n${lines(report.stderr)}`);
+      if (!options.json && report.stderr !== '')
+        printStatus(io, `stderr of the agent:\n${lines(report.stderr)}`);
       throw failed(`${bad} of ${report.checks.length} checks failed`);
     });
 }

@@ -9,7 +9,7 @@ import type { Context, Io } from './context.ts';
 import { readCredentials } from './credentials.ts';
 import { exitCodes, Failure, failed, usage } from './failure.ts';
 import { type LocalOptions, localFlags } from './options.ts';
-import { say } from './output.ts';
+import { printStatus } from './output.ts';
 import { visible } from './terminal.ts';
 
 export interface ApiOptions extends LocalOptions {
@@ -32,12 +32,12 @@ export class Api {
     this.client = new Client({
       url,
       token,
-      onWarning: (message) => say(io, `svc: warning: ${visible(message)}`),
+      onWarning: (message) => printStatus(io, `svc: warning: ${visible(message)}`),
     });
   }
 
   /** Returns a client of the same plane whose calls are aborted by `signal` instead. */
-  upTo(signal: AbortSignal): Api {
+  withSignal(signal: AbortSignal): Api {
     return new Api(this.url, this.#token, { ...this.#io, signal });
   }
 

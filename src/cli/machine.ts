@@ -14,7 +14,7 @@ import { exitCodes, Failure, failed, usage } from './failure.ts';
 import { init, nodeConfig } from './init.ts';
 import { limits } from './limits.ts';
 import { addJsonCommand, collect, type LocalOptions, localFlags, remote, withLocal } from './options.ts';
-import { colours, print, printJson, printRecord, say } from './output.ts';
+import { colours, print, printJson, printRecord, printStatus } from './output.ts';
 import { readShortSecret } from './prompt.ts';
 import { visible } from './terminal.ts';
 
@@ -63,7 +63,7 @@ function addInit(program: Command, context: Context): void {
         throw usage('--id, --token and --listen need --node');
       await init(path);
       if (options.json) await printJson(io, { path });
-      else say(io, `wrote ${path}`);
+      else printStatus(io, `wrote ${path}`);
     });
 }
 
@@ -81,7 +81,7 @@ function addStop(program: Command, context: Context): void {
       const holder = await local.terminate(data_dir, options.kill ? 'SIGKILL' : 'SIGTERM');
       await waitForExit(context, data_dir, holder);
       if (options.json) await printJson(io, { pid: holder.pid, agents_stopped: stopped });
-      else say(io, `stopped (pid ${holder.pid})${options.agents ? `, and ${stopped} agents` : ''}`);
+      else printStatus(io, `stopped (pid ${holder.pid})${options.agents ? `, and ${stopped} agents` : ''}`);
     });
 }
 
@@ -110,7 +110,7 @@ function addBackup(program: Command, context: Context): void {
     const data_dir = (await local.loadConfig(localFlags(options))).get('data_dir');
     const backup = await local.backup(data_dir, resolve(io.cwd, file));
     if (options.json) await printJson(io, backup);
-    else say(io, `wrote ${backup.file} (${backup.bytes} bytes)`);
+    else printStatus(io, `wrote ${backup.file} (${backup.bytes} bytes)`);
   });
 }
 
@@ -126,7 +126,7 @@ function addRestore(program: Command, context: Context): void {
     const data_dir = (await local.loadConfig(localFlags(options))).get('data_dir');
     const { aside } = await local.restore(data_dir, resolve(io.cwd, file));
     if (options.json) await printRecord(io, { data_dir, aside }, options);
-    else say(io, `restored ${data_dir}${aside ? `; the previous files are in ${aside}` : ''}`);
+    else printStatus(io, `restored ${data_dir}${aside ? `; the previous files are in ${aside}` : ''}`);
   });
 }
 
@@ -158,8 +158,11 @@ async function initNode(
   await init(path, nodeConfig({ node_id, token, listen }));
   if (options.json) return printJson(io, { path, node_id });
   const { port } = parseAddress(listen ?? NODE_LISTEN)!;
-  say(io, `wrote ${path}; svc on this machine is now node ${node_id}`);
-  say(io, `run on the control plane: svc nodes register ${node_id} --target https://<this host>:${port}`);
+  printStatus(io, `wrote ${path}; svc on this machine is now node ${node_id}`);
+  printStatus(
+    io,
+    `run on the control plane: svc nodes register ${node_id} --target https://<this host>:${port}`,
+  );
 }
 
 async function stopAgents(context: Context, options: ApiOptions): Promise<number> {

@@ -29,7 +29,7 @@ export async function print(io: Io, data: string | Uint8Array): Promise<void> {
 }
 
 /** Writes a line for the person at the terminal; never data. */
-export function say(io: Pick<Io, 'stderr'>, line: string): void {
+export function printStatus(io: Pick<Io, 'stderr'>, line: string): void {
   io.stderr.write(`${line}\n`);
 }
 
@@ -55,7 +55,7 @@ export async function printRows<T>(
   if (options.json) return printJson(io, rows);
   const cells = rows.map((row) => columns.map((column) => visible(String(column.value(row) ?? '-'))));
   if (!io.stdout.isTTY) return print(io, cells.map((row) => `${row.join('\t')}\n`).join(''));
-  if (rows.length === 0) return say(io, 'none');
+  if (rows.length === 0) return printStatus(io, 'none');
   const titles = columns.map((column) => column.title);
   const widths = titles.map((title, at) =>
     Math.max(title.length, ...cells.map((row) => stringWidth(row[at]!))),
@@ -84,7 +84,7 @@ export async function report<T extends object>(
   options: OutputOptions,
 ): Promise<void> {
   if (options.json) await printJson(io, record);
-  else if (io.stdout.isTTY) say(io, visible(line));
+  else if (io.stdout.isTTY) printStatus(io, visible(line));
   else await printRows(io, [record], columns, options);
 }
 

@@ -4,7 +4,7 @@ import type { EventRecord } from '../core/event.ts';
 import { paint } from '../features/conversations/commands/acp-lines.ts';
 import { Transcript } from '../features/conversations/commands/transcript.ts';
 import type { Io } from './context.ts';
-import { colours, jsonText, print, say } from './output.ts';
+import { colours, jsonText, print, printStatus } from './output.ts';
 import { TerminalFilter, visible } from './terminal.ts';
 
 const NEWLINE = 10;
@@ -87,7 +87,7 @@ export class Show {
   }
 
   #note(message: string): void {
-    say(this.#io, paint(`-- ${message} --`, 'dim', colours(this.#io.stderr, this.#io.env)));
+    printStatus(this.#io, paint(`-- ${message} --`, 'dim', colours(this.#io.stderr, this.#io.env)));
   }
 }
 

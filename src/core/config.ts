@@ -390,7 +390,7 @@ export function parseAddress(address: string): { host: string; port: number } | 
 }
 
 /** The address at which processes on this machine reach a listener: loopback for a wildcard address. */
-export function nearAddress({ host, port }: { host: string; port: number }): { host: string; port: number } {
+export function localAddress({ host, port }: { host: string; port: number }): { host: string; port: number } {
   const loopback = { '0.0.0.0': '127.0.0.1', '::': '::1' } as Record<string, string>;
   return { host: loopback[host] ?? host, port };
 }

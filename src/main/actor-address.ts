@@ -1,12 +1,12 @@
 /** Publishes the address of the actor listener in a file that the agents of this machine read. */
 import type { Logger } from '../base/log.ts';
-import { nearAddress } from '../core/config.ts';
+import { localAddress } from '../core/config.ts';
 import { nameToCheck } from '../link/trust/pki.ts';
 import type { ActorFiles } from '../node/sessions/actor-files.ts';
 
 /** The names under which agents can connect to a listener on `host`, besides loopback. */
 export function listenNames(host: string): string[] {
-  return nearAddress({ host, port: 0 }).host === host ? [host] : [];
+  return localAddress({ host, port: 0 }).host === host ? [host] : [];
 }
 
 /** Never throws. Without the address, agents cannot call the plane, but everything else works. */
@@ -19,7 +19,7 @@ export async function announceActors(options: {
   log: Logger;
 }): Promise<void> {
   const { files, host, port, identity, log } = options;
-  const near = nearAddress({ host, port }).host;
+  const near = localAddress({ host, port }).host;
   const authority = `${near.includes(':') ? `[${near}]` : near}:${port}`;
   const name = identity && nameToCheck(identity.cert, near);
   try {

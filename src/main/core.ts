@@ -27,9 +27,9 @@ import { Facts } from '../work/facts.ts';
 import { Outbox } from '../work/outbox.ts';
 import { Timers } from '../work/timers.ts';
 import { DATABASE_FILE } from './data-dir.ts';
-import { type Machine, openLogOf, openMachine } from './machine.ts';
+import { type Machine, openConfiguredLog, openMachine } from './machine.ts';
 import { sandboxConflict, sandboxPaths } from './sandbox-paths.ts';
-import type { Held } from './start.ts';
+import type { StartContext } from './start.ts';
 
 export interface OpenedCore {
   core: Core;
@@ -39,20 +39,20 @@ export interface OpenedCore {
   /** Reopens the log file. */
   reopenLog(): void;
   /** Sets the URL of the HTTP listener for the features. */
-  listensAt(url: string): void;
+  setListeningUrl(url: string): void;
 }
 
 /**
- * Adds everything that must be closed to `held.opened`. Throws a Problem if the configuration or the database is not usable.
+ * Adds everything that must be closed to `context.opened`. Throws a Problem if the configuration or the database is not usable.
  */
 export async function openCore(
   config: Config,
   env: NodeJS.ProcessEnv,
-  { data_dir, opened }: Held,
+  { data_dir, opened }: StartContext,
   features: FeatureSet,
 ): Promise<OpenedCore> {
   const clock = systemClock;
-  const log_file = openLogOf(config);
+  const log_file = openConfiguredLog(config);
   const { log } = log_file;
   const store = await openSqlite({ path: join(data_dir, DATABASE_FILE), log });
   opened.push(() => store.close());
@@ -105,7 +105,7 @@ export async function openCore(
   return {
     ...{ core, machine, secrets, session_tokens },
     reopenLog: () => log_file.reopen(),
-    listensAt: (url) => {
+    setListeningUrl: (url) => {
       listening_url = url;
     },
   };

@@ -181,7 +181,7 @@ export function configuredSandbox(
   });
 }
 
-export function openLogOf(config: Config): LogFile {
+export function openConfiguredLog(config: Config): LogFile {
   const output = config.get('logging.output');
   try {
     return openLog({ level: config.get('logging.level'), format: config.get('logging.format'), output });

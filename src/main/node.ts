@@ -15,9 +15,9 @@ import { NodeTrust } from '../link/trust/node-trust.ts';
 import { WorktreeRoots } from '../node/folders/worktree-roots.ts';
 import { type ActorBackend, actorRoutes } from '../server/actors/service.ts';
 import { announceActors } from './actor-address.ts';
-import { type Machine, openLogOf, openMachine } from './machine.ts';
+import { type Machine, openConfiguredLog, openMachine } from './machine.ts';
 import { NodeState } from './node-state.ts';
-import { type Held, start } from './start.ts';
+import { type StartContext, start } from './start.ts';
 
 export interface AgentNode {
   id: string;
@@ -36,16 +36,20 @@ export interface AgentNode {
 
 /** Throws a Problem if the configuration or the data directory is not usable. */
 export function startNode(config: Config, env: NodeJS.ProcessEnv): Promise<AgentNode> {
-  return start(config, async (held) => {
-    const node = await open(config, env, held);
-    held.listening(`https://${node.listen}`);
+  return start(config, async (context) => {
+    const node = await open(config, env, context);
+    context.listening(`https://${node.listen}`);
     return node;
   });
 }
 
-async function open(config: Config, env: NodeJS.ProcessEnv, { data_dir, opened }: Held): Promise<AgentNode> {
+async function open(
+  config: Config,
+  env: NodeJS.ProcessEnv,
+  { data_dir, opened }: StartContext,
+): Promise<AgentNode> {
   const clock = systemClock;
-  const logFile = openLogOf(config);
+  const logFile = openConfiguredLog(config);
   const { log } = logFile;
   const id = config.get('server.node_id')!;
   const worktree_root = () => config.get('worktree.default_root');

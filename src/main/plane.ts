@@ -30,7 +30,7 @@ import { metaHandlers } from '../server/docs.ts';
 import type { Closing } from './closing.ts';
 import { type OpenedCore, openCore } from './core.ts';
 import { drainOnClose, openPlaneHttp } from './http.ts';
-import { type Held, start } from './start.ts';
+import { type StartContext, start } from './start.ts';
 import { startUpkeep } from './upkeep.ts';
 
 export interface Plane {
@@ -53,13 +53,13 @@ export interface Plane {
 
 /** Throws a Problem if the configuration, the data directory or the database is not usable. */
 export function startPlane(config: Config, env: NodeJS.ProcessEnv): Promise<Plane> {
-  return start(config, (held) => open(config, env, held));
+  return start(config, (context) => open(config, env, context));
 }
 
-async function open(config: Config, env: NodeJS.ProcessEnv, held: Held): Promise<Plane> {
-  const { opened, data_dir } = held;
+async function open(config: Config, env: NodeJS.ProcessEnv, context: StartContext): Promise<Plane> {
+  const { opened, data_dir } = context;
   const features = new FeatureSet();
-  const shared = await openCore(config, env, held, features);
+  const shared = await openCore(config, env, context, features);
   const { core, machine } = shared;
   const { log } = core;
   const warnings: string[] = [];
@@ -78,14 +78,14 @@ async function open(config: Config, env: NodeJS.ProcessEnv, held: Held): Promise
   let ready = false;
   const http = await openPlaneHttp(core, features, { tokens, ready: () => ready });
   const { url, localhost_taken } = http;
-  shared.listensAt(url);
+  shared.setListeningUrl(url);
   if (localhost_taken) warn(`another program answers to localhost on the same port: open ${url}`);
   features.warnings().forEach(warn);
   core.events.start();
   drainOnClose(http, core, opened);
   const challenge = await accounts.joinChallenge();
   ready = true;
-  held.listening(url);
+  context.listening(url);
   startUpkeep(core, features, opened);
   log.info({ version, url, data_dir, adopted }, 'plane started');
 

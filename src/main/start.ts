@@ -8,7 +8,7 @@ import { Closing } from './closing.ts';
 import { prepareDataDir } from './data-dir.ts';
 import { lockDataDir } from './lock.ts';
 
-export interface Held {
+export interface StartContext {
   data_dir: string;
   /** What must be closed at the end; the data directory is released last. */
   opened: Closing;
@@ -17,7 +17,7 @@ export interface Held {
 }
 
 /** Throws a Problem if the data directory is not usable, and the errors of `open`. */
-export async function start<T>(config: Config, open: (held: Held) => Promise<T>): Promise<T> {
+export async function start<T>(config: Config, open: (context: StartContext) => Promise<T>): Promise<T> {
   const data_dir = await prepareDataDir(config.get('data_dir'));
   const lock = lockDataDir(data_dir, rfc3339(systemClock.now()));
   const opened = new Closing();

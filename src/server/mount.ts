@@ -38,7 +38,7 @@ export interface MountOptions {
   check_answers?: boolean;
 }
 
-export interface Mounted extends MountOptions {
+export interface MountContext extends MountOptions {
   limiter: RateLimiter;
   draining: AbortSignal;
 }
@@ -62,7 +62,7 @@ declare module 'fastify' {
 }
 
 /** Adds a route for every operation, and 405 for the other methods of its path. */
-export function mountRoutes(app: FastifyInstance, handlers: Handlers, options: Mounted): void {
+export function mountRoutes(app: FastifyInstance, handlers: Handlers, options: MountContext): void {
   app.decorateRequest('caller', null);
   app.decorateRequest('ip_address', null);
   app.addHook('onRequest', async (request) => {
@@ -119,7 +119,7 @@ function isApiPath(url: string): boolean {
   }
 }
 
-async function signIn(request: FastifyRequest, options: Mounted): Promise<Caller> {
+async function signIn(request: FastifyRequest, options: MountContext): Promise<Caller> {
   try {
     const caller = await bearerCaller(request, options);
     options.limiter.take(`token ${caller.token_id}`, options.rate());
@@ -157,7 +157,7 @@ interface MountedRoute {
 
 async function answer(
   mounted: MountedRoute,
-  options: Mounted,
+  options: MountContext,
   request: FastifyRequest,
   reply: FastifyReply,
 ): Promise<unknown> {

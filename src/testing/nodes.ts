@@ -17,7 +17,7 @@ export class FakeLinks implements Links {
     this.rows.set(row.id, row);
   }
 
-  changed(row: NodeRow): void {
+  update(row: NodeRow): void {
     this.calls.push(`changed ${row.id}`);
     this.rows.set(row.id, row);
   }
@@ -34,7 +34,7 @@ export class FakeLinks implements Links {
     return { ...connecting, ...unknown, ...this.states.get(node_id) };
   }
 
-  async rootChecked(): Promise<void> {}
+  async untilRootChecked(): Promise<void> {}
 
   probe(row: NodeRow): Promise<HealthReport> {
     return this.report(row);

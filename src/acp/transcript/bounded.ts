@@ -7,7 +7,7 @@ import { bounds } from './bounds.ts';
 
 /** A title or a name, shortened. */
 export function shortText(text: string): string {
-  return truncateText(text, bounds.word_chars);
+  return truncateText(text, bounds.title_chars);
 }
 
 export function shortOrNull(value: unknown): string | null {

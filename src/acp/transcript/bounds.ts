@@ -15,13 +15,13 @@ export const bounds = {
   /** Blocks of a message, contents of a tool call, locations, options, entries of a plan, commands. */
   parts: 1_000,
   /** A title, a name, a description. */
-  word_chars: 4 * KI,
+  title_chars: 4 * KI,
   /** Consecutive output of the agent that is not a message. */
   output_chars: 64 * KI,
   turns: 10_000,
   sessions: 1_000,
   /** Requests of the service that the agent has not answered. */
-  asked: 1_000,
+  open_requests: 1_000,
   /** Sub-agents of one session, and concurrent authors. */
   subagents: 1_000,
   /** A diff with more changes than this is not counted line by line. */

@@ -100,7 +100,7 @@ export interface RelayedItem extends Base {
 export interface Permission extends Base {
   readonly kind: 'permission';
   readonly review_id: string;
-  readonly asker: Requester | null;
+  readonly requester: Requester | null;
   readonly call: Call;
   /** Verbatim, in the agent's order. */
   readonly options: readonly Option[];

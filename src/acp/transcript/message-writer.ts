@@ -1,6 +1,6 @@
 /** Messages and thoughts, which arrive in chunks: the item that each chunk belongs to, and when it ends. */
 
-import type { Voice } from '../updates.ts';
+import type { MessageKind } from '../updates.ts';
 import { bounds } from './bounds.ts';
 import type { ItemList } from './item-list.ts';
 import type { MessageItem } from './items.ts';
@@ -28,8 +28,8 @@ export class MessageWriter {
     this.#items = items;
   }
 
-  chunk(voice: Voice, message_id: string | null, block: unknown, where: ItemPosition): void {
-    const at = this.#find(voice, message_id);
+  chunk(kind: MessageKind, message_id: string | null, block: unknown, where: ItemPosition): void {
+    const at = this.#find(kind, message_id);
     const before = at === undefined ? undefined : (this.#items.get(at) as MessageItem | undefined);
     const body = appendBlock(before?.body ?? emptyBody, block);
     if (!before && isEmpty(body)) return;
@@ -39,12 +39,12 @@ export class MessageWriter {
       this.#at = at!;
       return;
     }
-    this.#add(voice, message_id, body, where);
+    this.#add(kind, message_id, body, where);
   }
 
   /** Replaces the message's earlier chunks. If `blocks` is null, they stay. */
-  whole(
-    voice: Voice,
+  replace(
+    kind: MessageKind,
     message_id: string | null,
     blocks: readonly unknown[] | null,
     where: ItemPosition,
@@ -52,7 +52,7 @@ export class MessageWriter {
     if (blocks === null) return;
     let body = toBody(blocks);
     let is_there = false;
-    for (const at of this.#parts.get(`${voice} ${message_id}`) ?? []) {
+    for (const at of this.#parts.get(`${kind} ${message_id}`) ?? []) {
       const item = this.#items.get(at) as MessageItem | undefined;
       if (!item) continue;
       this.#items.replace(at, { ...item, body }, body.chars);
@@ -63,7 +63,7 @@ export class MessageWriter {
     if (is_there) return;
     if (isEmpty(body)) return;
     if (this.#at !== null) this.#end(this.#at, where.ts);
-    this.#add(voice, message_id, body, where);
+    this.#add(kind, message_id, body, where);
   }
 
   /** Something else follows, so later chunks start a new item. */
@@ -73,20 +73,20 @@ export class MessageWriter {
     this.#by_id.clear();
   }
 
-  #add(voice: Voice, message_id: string | null, body: Body, where: ItemPosition): void {
-    this.#at = this.#items.add({ kind: voice, ...where, body, message_id, ended_ts: null }, body.chars);
+  #add(kind: MessageKind, message_id: string | null, body: Body, where: ItemPosition): void {
+    this.#at = this.#items.add({ kind, ...where, body, message_id, ended_ts: null }, body.chars);
     if (message_id === null) return;
-    const key = `${voice} ${message_id}`;
+    const key = `${kind} ${message_id}`;
     if (this.#by_id.size >= bounds.parts) this.#by_id.clear();
     this.#by_id.set(key, this.#at);
     if (this.#parts.size >= bounds.parts) this.#parts.clear();
     this.#parts.set(key, [...(this.#parts.get(key) ?? []), this.#at]);
   }
 
-  #find(voice: Voice, message_id: string | null): number | undefined {
-    if (message_id !== null) return this.#by_id.get(`${voice} ${message_id}`);
+  #find(kind: MessageKind, message_id: string | null): number | undefined {
+    if (message_id !== null) return this.#by_id.get(`${kind} ${message_id}`);
     const current = this.#at === null ? undefined : (this.#items.get(this.#at) as MessageItem | undefined);
-    const continues = current?.kind === voice && current.message_id === null;
+    const continues = current?.kind === kind && current.message_id === null;
     return continues ? this.#at! : undefined;
   }
 

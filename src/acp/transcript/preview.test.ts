@@ -4,14 +4,14 @@ import { bounds } from './bounds.ts';
 import { bodyText } from './parts.ts';
 import {
   agentMessage,
-  answers,
-  changes,
   fromAgent,
-  only,
+  itemsOf,
   options,
   permissionResponse,
-  prompts,
+  promptRequest,
+  response,
   sendRequest,
+  toolCallUpdate,
   update,
   viewOf,
 } from './testing.ts';
@@ -19,7 +19,7 @@ import {
 const block = (text: string) => ({ type: 'text', text });
 const message = (messageId: string, ...texts: string[]) =>
   update({ sessionUpdate: 'agent_message', messageId, content: texts.map(block) });
-const accepts = () => answers({ result: { messageId: 'u' } });
+const accepts = () => response({ result: { messageId: 'u' } });
 const taken = () => ({ ...accepts(), accepted: true });
 const rests = (stopReason = 'end_turn', more = {}) =>
   update(
@@ -27,29 +27,29 @@ const rests = (stopReason = 'end_turn', more = {}) =>
     { turn_ended: { prompt_id: 'prm_1', stop_reason: stopReason } },
   );
 const texts = (...events: Parameters<typeof viewOf>) =>
-  only(viewOf(...events), 'agent_message').map(({ body }) => bodyText(body));
+  itemsOf(viewOf(...events), 'agent_message').map(({ body }) => bodyText(body));
 
 test('a turn continues when its prompt is accepted, and ends with the idle state', () => {
-  const before = viewOf(prompts('go'), taken(), agentMessage('Hm', { messageId: 'm' }));
+  const before = viewOf(promptRequest('go'), taken(), agentMessage('Hm', { messageId: 'm' }));
   expect(before).toMatchObject({ working: true, turns: [{ ended_ts: null }] });
-  const after = viewOf(prompts('go'), taken(), agentMessage('Hm', { messageId: 'm' }), rests());
+  const after = viewOf(promptRequest('go'), taken(), agentMessage('Hm', { messageId: 'm' }), rests());
   expect(after).toMatchObject({ working: false, turns: [{ ended_ts: 4, stop_reason: 'end_turn' }] });
-  expect(only(after, 'stop')).toMatchObject([{ reason: 'end_turn', seconds: 3 }]);
-  expect(only(after, 'unknown')).toEqual([]);
+  expect(itemsOf(after, 'stop')).toMatchObject([{ reason: 'end_turn', seconds: 3 }]);
+  expect(itemsOf(after, 'unknown')).toEqual([]);
 });
 
 test('a turn may end with the answer to its prompt, or with an error', () => {
   const late = { ...accepts(), turn_ended: { prompt_id: 'prm_1', stop_reason: 'refusal' } };
-  expect(only(viewOf(prompts('go'), late), 'stop')).toMatchObject([{ reason: 'refusal' }]);
-  const refused = answers({ error: { code: 1, message: 'no' } });
+  expect(itemsOf(viewOf(promptRequest('go'), late), 'stop')).toMatchObject([{ reason: 'refusal' }]);
+  const refused = response({ error: { code: 1, message: 'no' } });
   const failed = [
     { ...refused, turn_ended: { prompt_id: 'prm_1', stop_reason: null } },
     rests('error', { error: { code: 1, message: 'no' } }),
   ];
   for (const event of failed) {
-    const view = viewOf(prompts('go'), event);
+    const view = viewOf(promptRequest('go'), event);
     expect(view.working).toBe(false);
-    expect(only(view, 'stop')).toEqual([]);
+    expect(itemsOf(view, 'stop')).toEqual([]);
   }
 });
 
@@ -63,7 +63,7 @@ test('a complete message replaces its chunks, and more chunks can follow', () =>
   expect(texts(...changed)).toEqual(['One more']);
   const parted = [
     agentMessage('A', { messageId: 'm' }),
-    changes('c', { title: 'c' }),
+    toolCallUpdate('c', { title: 'c' }),
     agentMessage('B', { messageId: 'm' }),
   ];
   expect(texts(...parted)).toEqual(['A', 'B']);
@@ -72,14 +72,14 @@ test('a complete message replaces its chunks, and more chunks can follow', () =>
   expect(texts(agentMessage('A', { messageId: 'm' }), same)).toEqual(['A']);
   expect(texts(update({ sessionUpdate: 'agent_message', messageId: 'm', content: null }))).toEqual([]);
   const view = viewOf(update({ sessionUpdate: 'agent_thought', messageId: 't', content: [block('Hm.')] }));
-  expect(only(view, 'thought')).toHaveLength(1);
+  expect(itemsOf(view, 'thought')).toHaveLength(1);
 });
 
 test('the agent’s echo of a prompt is not shown', () => {
   const echo = update({ sessionUpdate: 'user_message', messageId: 'u', content: [block('go')] });
-  expect(only(viewOf(prompts('go'), echo), 'user_message')).toHaveLength(1);
+  expect(itemsOf(viewOf(promptRequest('go'), echo), 'user_message')).toHaveLength(1);
   const other = update({ sessionUpdate: 'user_message', messageId: 'u', content: [block('other')] });
-  expect(only(viewOf(prompts('go'), other), 'user_message')).toHaveLength(2);
+  expect(itemsOf(viewOf(promptRequest('go'), other), 'user_message')).toHaveLength(2);
 });
 
 test('content is added to a tool call, and a command shows its output', () => {
@@ -94,15 +94,15 @@ test('content is added to a tool call, and a command shows its output', () => {
   const content = { type: 'content', content: block('Done.') };
   const view = viewOf(
     update({ sessionUpdate: 'terminal_update', terminalId: 't', command: 'cat' }),
-    changes('c', { title: 'Run', kind: 'execute', status: 'in_progress', content: [shows] }),
+    toolCallUpdate('c', { title: 'Run', kind: 'execute', status: 'in_progress', content: [shows] }),
     chunk(0, 3),
     chunk(3),
     update({ sessionUpdate: 'terminal_update', terminalId: 't', exitStatus: { exitCode: 1 } }),
     update({ sessionUpdate: 'tool_call_content_chunk', toolCallId: 'c', content: content }),
     update({ sessionUpdate: 'terminal_output_chunk', terminalId: 'nobody', data: 'eA==' }),
-    changes('c', { status: 'cancelled' }),
+    toolCallUpdate('c', { status: 'cancelled' }),
   );
-  const [tool, ...others] = only(view, 'tool');
+  const [tool, ...others] = itemsOf(view, 'tool');
   expect(others).toEqual([]);
   expect(tool).toMatchObject({ status: 'cancelled', call: { title: 'Run' } });
   expect(tool!.call.content).toEqual([
@@ -115,9 +115,9 @@ test('content is added to a tool call, and a command shows its output', () => {
 test('keeps the end of long command output', () => {
   const data = btoa('x'.repeat(bounds.text_chars));
   const chunk = update({ sessionUpdate: 'terminal_output_chunk', terminalId: 't', data });
-  const shows = changes('c', { content: [{ type: 'terminal', terminalId: 't' }] });
+  const shows = toolCallUpdate('c', { content: [{ type: 'terminal', terminalId: 't' }] });
   const end = update({ sessionUpdate: 'terminal_output_chunk', terminalId: 't', data: btoa('end') });
-  const [tool] = only(viewOf(shows, chunk, end), 'tool');
+  const [tool] = itemsOf(viewOf(shows, chunk, end), 'tool');
   const [terminal] = tool!.call.content;
   expect(terminal).toMatchObject({ type: 'terminal', cut: 3, text: expect.stringMatching(/^x+end$/) });
 });
@@ -132,11 +132,11 @@ test('a diff shows its patch, also in a permission request', () => {
   const params = { title: 'Change it?', subject: { type: 'tool_call', toolCall }, options };
   const request = fromAgent({ id: 7, method: 'session/request_permission', params }, { review_id: 'rev_1' });
   const view = viewOf(
-    prompts('go'),
+    promptRequest('go'),
     request,
     permissionResponse('rev_1', { outcome: 'selected', optionId: 'y' }),
   );
-  const [permission] = only(view, 'permission');
+  const [permission] = itemsOf(view, 'permission');
   expect(permission).toMatchObject({
     outcome: { type: 'selected', option_id: 'y' },
     options: [{ option_id: 'y' }, {}],
@@ -156,22 +156,22 @@ test('settings are those of version 1, and the version is shown', () => {
   const info = { name: 'a', title: 'A', version: '1' };
   const view = viewOf(
     sendRequest('initialize', {}, 1),
-    answers({ result: { protocolVersion: 2, info } }, 1),
+    response({ result: { protocolVersion: 2, info } }, 1),
     sendRequest('session/new', {}, 2),
-    answers({ result: { configOptions: [option], availableCommands: commands } }, 2),
+    response({ result: { configOptions: [option], availableCommands: commands } }, 2),
     update({
       sessionUpdate: 'plan_update',
       plan: { type: 'items', planId: 'p', entries: [{ content: 'one' }] },
     }),
     sendRequest('auth/login', {}, 3),
-    answers({ error: { code: 1, message: 'wrong key' } }, 3),
+    response({ error: { code: 1, message: 'wrong key' } }, 3),
   );
   expect(view).toMatchObject({ protocol_version: 2, agent: info, commands, plan: { total: 1 } });
   expect(view.config_options).toMatchObject([{ id: 'how', currentValue: 'ask' }]);
-  expect(only(view, 'notice')).toMatchObject([{ code: 'refused', text: 'wrong key' }]);
+  expect(itemsOf(view, 'notice')).toMatchObject([{ code: 'refused', text: 'wrong key' }]);
 });
 
 test('shows unknown updates unchanged', () => {
   const view = viewOf(update({ sessionUpdate: '_weather', sky: 'grey' }));
-  expect(only(view, 'unknown')).toMatchObject([{ label: '_weather', raw: { value: { sky: 'grey' } } }]);
+  expect(itemsOf(view, 'unknown')).toMatchObject([{ label: '_weather', raw: { value: { sky: 'grey' } } }]);
 });

@@ -14,7 +14,7 @@ import {
   readSettings,
 } from '../settings.ts';
 import type { Update } from '../updates.ts';
-import { withPlainOptions } from '../v2/reading.ts';
+import { withV1Options } from '../v2/reading.ts';
 import { jsonLength, shortOrNull, shortText, shortTexts } from './bounded.ts';
 import { bounds } from './bounds.ts';
 
@@ -97,7 +97,7 @@ export function applyResponse(
     case 'session/load':
     case 'session/resume':
     case 'session/set_config_option':
-      return { ...before, ...configured(readSettings(withPlainOptions(result))) };
+      return { ...before, ...configured(readSettings(withV1Options(result))) };
     case 'session/set_mode':
       return withMode(before, mode_id);
     default:

@@ -1,14 +1,21 @@
 import { expect, test } from 'vitest';
 import { toolSpans, waitSpans } from './spans.ts';
-import { calls, changes, permissionRequest, permissionResponse, prompts, viewOf } from './testing.ts';
+import {
+  permissionRequest,
+  permissionResponse,
+  promptRequest,
+  toolCall,
+  toolCallUpdate,
+  viewOf,
+} from './testing.ts';
 
 test('a tool call lasts until its end, a permission request until its answer', () => {
   const { items } = viewOf(
-    prompts('go'),
-    calls('c1', { title: 'npm test' }),
+    promptRequest('go'),
+    toolCall('c1', { title: 'npm test' }),
     permissionRequest('rev_1'),
     permissionResponse('rev_1', { outcome: 'selected', optionId: 'y' }),
-    changes('c1', { status: 'completed' }),
+    toolCallUpdate('c1', { status: 'completed' }),
     permissionRequest('rev_2'),
   );
   expect(toolSpans(items)).toEqual([

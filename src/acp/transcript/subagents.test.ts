@@ -5,14 +5,14 @@ import { bodyText } from './parts.ts';
 import { toolSpans, waitSpans } from './spans.ts';
 import {
   agentMessage,
-  calls,
-  changes,
-  ended,
   fromAgent,
-  only,
+  itemsOf,
   options,
-  prompts,
-  stops,
+  promptRequest,
+  promptResponse,
+  statusEvent,
+  toolCall,
+  toolCallUpdate,
   update,
   viewOf,
 } from './testing.ts';
@@ -53,7 +53,7 @@ function word(item: Item): string {
 
 test('keeps concurrent messages of sub-agents separate and unsplit', () => {
   const view = viewOf(
-    prompts('go'),
+    promptRequest('go'),
     update(announce('s1', { title: 'explorer' })),
     agentMessage('I '),
     of('s1', chunk('its ')),
@@ -74,22 +74,22 @@ test('a row shows the latest state of its sub-agent', () => {
     of('s1', { sessionUpdate: 'tool_call_update', toolCallId: 'c1', status: 'completed' }),
     update(announce('s1', { title: 'b', state: { state: 'idle', stopReason: 'end_turn' } })),
   );
-  expect(only(view, 'delegation')).toMatchObject([
+  expect(itemsOf(view, 'delegation')).toMatchObject([
     { id: 's1', name: 'b', description: 'Find it', status: 'idle', stop_reason: 'end_turn', tool_calls: 2 },
   ]);
 });
 
 test('a sub-agent has a separate row in each turn, with a separate count', () => {
   const view = viewOf(
-    prompts('one', 'p1'),
+    promptRequest('one', 'p1'),
     update(announce('s1', { title: 'explorer' })),
     of('s1', call('c1')),
-    stops('end_turn', 'p1'),
-    prompts('two', 'p2'),
+    promptResponse('end_turn', 'p1'),
+    promptRequest('two', 'p2'),
     of('s1', call('c2')),
     of('s1', call('c3')),
   );
-  expect(only(view, 'delegation').map(({ turn, name, tool_calls }) => [turn, name, tool_calls])).toEqual([
+  expect(itemsOf(view, 'delegation').map(({ turn, name, tool_calls }) => [turn, name, tool_calls])).toEqual([
     [1, 'explorer', 1],
     [2, 'explorer', 2],
   ]);
@@ -97,11 +97,11 @@ test('a sub-agent has a separate row in each turn, with a separate count', () =>
 
 test('a nested sub-agent is below its parent, whichever comes first in a turn', () => {
   const view = viewOf(
-    prompts('one', 'p1'),
+    promptRequest('one', 'p1'),
     update(announce('s1', { title: 'outer' })),
     of('s1', announce('s2', { title: 'inner' })),
-    stops('end_turn', 'p1'),
-    prompts('two', 'p2'),
+    promptResponse('end_turn', 'p1'),
+    promptRequest('two', 'p2'),
     of('s2', chunk('again')),
   );
   expect(summarize(view)).toEqual([
@@ -113,14 +113,14 @@ test('a nested sub-agent is below its parent, whichever comes first in a turn', 
 test('keeps tool calls with the same id in two sessions separate; marked calls use the agent’s ids', () => {
   const view = viewOf(
     update(announce('s1')),
-    calls('c1', { title: 'mine' }),
+    toolCall('c1', { title: 'mine' }),
     of('s1', call('c1', { title: 'its' })),
     of('s1', { sessionUpdate: 'tool_call_update', toolCallId: 'c1', status: 'failed' }),
-    changes('c1', { status: 'completed' }),
+    toolCallUpdate('c1', { status: 'completed' }),
     marked('c9', call('c2')),
-    changes('c2', { status: 'completed' }),
+    toolCallUpdate('c2', { status: 'completed' }),
   );
-  expect(only(view, 'tool').map(({ call, subagent, status }) => [call.title, subagent, status])).toEqual([
+  expect(itemsOf(view, 'tool').map(({ call, subagent, status }) => [call.title, subagent, status])).toEqual([
     ['mine', null, 'completed'],
     ['its', 's1', 'failed'],
     ['c2', 'c9', 'completed'],
@@ -130,16 +130,16 @@ test('keeps tool calls with the same id in two sessions separate; marked calls u
 test('a sub-agent launched by a tool call takes its name and its end from that call', () => {
   const rawInput = { subagent_type: 'Explore', description: 'Find it' };
   const view = viewOf(
-    calls('c1', { title: 'Task', kind: 'think', rawInput }),
+    toolCall('c1', { title: 'Task', kind: 'think', rawInput }),
     marked('c1', chunk('found')),
-    changes('c1', { status: 'completed' }),
+    toolCallUpdate('c1', { status: 'completed' }),
   );
-  expect(only(view, 'delegation')).toMatchObject([
+  expect(itemsOf(view, 'delegation')).toMatchObject([
     { id: 'c1', name: 'Explore', description: 'Find it', status: 'idle', stop_reason: 'end_turn' },
   ]);
   const unknown = viewOf(marked('c1', { ...chunk('x'), _meta: { subagentType: 'coder' } }));
-  expect(only(unknown, 'delegation')).toMatchObject([{ name: 'coder', status: 'running' }]);
-  expect(viewOf(calls('c1', { rawInput })).items.map(({ kind }) => kind)).toEqual(['tool']);
+  expect(itemsOf(unknown, 'delegation')).toMatchObject([{ name: 'coder', status: 'running' }]);
+  expect(viewOf(toolCall('c1', { rawInput })).items.map(({ kind }) => kind)).toEqual(['tool']);
 });
 
 test('a sub-agent’s mode, plan and usage are not the agent’s; those of an unknown session are labelled', () => {
@@ -154,7 +154,7 @@ test('a sub-agent’s mode, plan and usage are not the agent’s; those of an un
   );
   expect(view).toMatchObject({ modes: null, plan: null, usage: null });
   expect(summarize(view)).toEqual(['- <s1>', '- <s9>', 's9 unknown']);
-  expect(only(view, 'delegation')[1]).toMatchObject({ id: 's9', name: null, unknown_session: true });
+  expect(itemsOf(view, 'delegation')[1]).toMatchObject({ id: 's9', name: null, unknown_session: true });
 });
 
 test('accepts reports on a sub-agent only from its creator, and allows no cycles', () => {
@@ -167,7 +167,7 @@ test('accepts reports on a sub-agent only from its creator, and allows no cycles
     of('s4', announce('s5')),
     of('s5', announce('s4', { title: 'above' })),
   );
-  const heads = only(view, 'delegation').map(({ id, name, subagent }) => [id, name, subagent]);
+  const heads = itemsOf(view, 'delegation').map(({ id, name, subagent }) => [id, name, subagent]);
   expect(heads).toEqual([
     ['s1', 'mine', null],
     ['s2', 'inner', 's1'],
@@ -190,9 +190,9 @@ test('permission requests and timeline entries name the sub-agent', () => {
     sendRequest('s1'),
     sendRequest('s9', { unknown_session: true }),
     of('s1', call('c2')),
-    calls('c3'),
+    toolCall('c3'),
   );
-  expect(only(view, 'permission').map(({ asker }) => asker)).toEqual([
+  expect(itemsOf(view, 'permission').map(({ requester }) => requester)).toEqual([
     { id: 's1', name: 'explorer\u202e', unknown_session: false },
     { id: 's9', name: null, unknown_session: true },
   ]);
@@ -228,7 +228,7 @@ test('messages between agent and sub-agents name both; chunks and later versions
     of('s1', message({ content: undefined, recipientMessageId: 'x' })),
     of('s1', message({ messageId: 'm2', senderSessionId: 's1', recipientSessionId: 'main' })),
   );
-  const messages = only(view, 'relayed').map(({ subagent, from, to, body }) => [
+  const messages = itemsOf(view, 'relayed').map(({ subagent, from, to, body }) => [
     subagent,
     from,
     to,
@@ -242,16 +242,16 @@ test('messages between agent and sub-agents name both; chunks and later versions
 });
 
 test('when the process ends, no sub-agent is working any more', () => {
-  const view = viewOf(update(announce('s1')), of('s1', chunk('so far')), ended('failed'));
-  expect(only(view, 'delegation')).toMatchObject([{ status: 'unknown' }]);
-  expect(only(view, 'agent_message')[0]!.ended_ts).not.toBeNull();
+  const view = viewOf(update(announce('s1')), of('s1', chunk('so far')), statusEvent('failed'));
+  expect(itemsOf(view, 'delegation')).toMatchObject([{ status: 'unknown' }]);
+  expect(itemsOf(view, 'agent_message')[0]!.ended_ts).not.toBeNull();
 });
 
 test('replayed updates set names but add no rows', () => {
   const view = viewOf(
     update(announce('s1', { title: 'explorer' }), { replay: true }),
     of('s1', chunk('old'), { replay: true }),
-    prompts('go'),
+    promptRequest('go'),
     of('s1', chunk('new')),
   );
   expect(summarize(view)).toEqual(['- go', '- <explorer>', 's1 new']);

@@ -60,7 +60,7 @@ export class Subagents {
   }
 
   /** Counts the start of a tool call of a sub-agent. */
-  calls(id: string | null): void {
+  countCall(id: string | null): void {
     const known = id === null ? undefined : this.#known.get(id);
     const row = known && this.#row(known);
     if (row) this.#items.replace(known.at!, { ...row, tool_calls: row.tool_calls + 1 }, 0);
@@ -118,7 +118,7 @@ export class Subagents {
   }
 
   /** Call this when the process has ended. The end of unfinished work was not reported. */
-  over(): void {
+  processEnded(): void {
     for (const known of this.#known.values()) {
       const { status } = known.about;
       if (status !== 'running' && status !== 'requires_action') continue;
@@ -127,7 +127,7 @@ export class Subagents {
     }
   }
 
-  asker(id: string | null, unknown_session: boolean): Requester | null {
+  requester(id: string | null, unknown_session: boolean): Requester | null {
     if (id === null) return null;
     return { id, name: this.#known.get(id)?.about.name ?? null, unknown_session };
   }

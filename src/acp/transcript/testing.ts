@@ -14,12 +14,12 @@ export function numbered(events: readonly Fields[], first = 1): EventRecord[] {
 
 export function viewOf(...events: Fields[]): View {
   const transcript = new Transcript();
-  transcript.take(numbered(events));
+  transcript.append(numbered(events));
   return transcript.view;
 }
 
 /** The items of this kind. */
-export function only<K extends Item['kind']>(view: View, kind: K): (Item & { kind: K })[] {
+export function itemsOf<K extends Item['kind']>(view: View, kind: K): (Item & { kind: K })[] {
   return view.items.filter((item) => item.kind === kind) as (Item & { kind: K })[];
 }
 
@@ -38,11 +38,12 @@ export const fromAgent = (payload: unknown, more: Fields = {}): Fields => ({
 
 export const sendRequest = (method: string, params: Fields = {}, id: unknown = 'prm_1') =>
   toAgent({ id, method, params });
-export const answers = (answer: Fields, id: unknown = 'prm_1') => fromAgent({ id, ...answer });
-export const prompts = (text: string, id: unknown = 'prm_1') =>
+export const response = (answer: Fields, id: unknown = 'prm_1') => fromAgent({ id, ...answer });
+export const promptRequest = (text: string, id: unknown = 'prm_1') =>
   sendRequest('session/prompt', { prompt: [{ type: 'text', text }] }, id);
-export const cancels = () => toAgent({ method: 'session/cancel', params: {} });
-export const stops = (stopReason: string, id: unknown = 'prm_1') => answers({ result: { stopReason } }, id);
+export const cancelNotification = () => toAgent({ method: 'session/cancel', params: {} });
+export const promptResponse = (stopReason: string, id: unknown = 'prm_1') =>
+  response({ result: { stopReason } }, id);
 
 export const update = (fields: Fields, more: Fields = {}) =>
   fromAgent({ method: 'session/update', params: { update: fields } }, more);
@@ -50,9 +51,9 @@ export const agentMessage = (text: string, more: Fields = {}, event: Fields = {}
   update({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text }, ...more }, event);
 export const agentThought = (text: string, more: Fields = {}) =>
   update({ sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text }, ...more });
-export const calls = (toolCallId: string, fields: Fields = {}) =>
+export const toolCall = (toolCallId: string, fields: Fields = {}) =>
   update({ sessionUpdate: 'tool_call', toolCallId, title: toolCallId, status: 'pending', ...fields });
-export const changes = (toolCallId: string, fields: Fields) =>
+export const toolCallUpdate = (toolCallId: string, fields: Fields) =>
   update({ sessionUpdate: 'tool_call_update', toolCallId, ...fields });
 
 export const options = [
@@ -67,7 +68,7 @@ export const permissionRequest = (
 export const permissionResponse = (review_id: string, outcome: Fields, answered_by: string | null = 'ana') =>
   toAgent({ id: 7, result: { outcome } }, { review_id, answered_by, response_to: 7 });
 
-export const ended = (status: string, more: Fields = {}): Fields => ({
+export const statusEvent = (status: string, more: Fields = {}): Fields => ({
   type: 'status',
   status,
   previous_status: 'running',
@@ -79,7 +80,7 @@ export const errorEvent = (code: string, more: Fields = {}): Fields => ({
   error: `${code} happened`,
   ...more,
 });
-export const printed = (data: string, more: Fields = {}): Fields => ({
+export const outputEvent = (data: string, more: Fields = {}): Fields => ({
   type: 'output',
   stream: 'stdout',
   data,

@@ -28,7 +28,7 @@ export interface PermissionRequest extends Extract<ReceivedEntry, { kind: 'permi
   readonly request_id: unknown;
   /** Its size if the event is too large to contain it. */
   readonly too_large: number | null;
-  readonly asker: Requester | null;
+  readonly requester: Requester | null;
 }
 
 export class Tools {
@@ -115,13 +115,13 @@ export class Tools {
     this.#open.clear();
   }
 
-  asks(request: PermissionRequest, scope: string, where: ItemPosition): void {
-    const { review_id, request_id, call: reported_call, asker, too_large } = request;
+  requested(request: PermissionRequest, scope: string, where: ItemPosition): void {
+    const { review_id, request_id, call: reported_call, requester, too_large } = request;
     const known = this.#byId(scopedKey(shortText(reported_call.id ?? ''), scope));
     const call = mergeCall(reported_call, known?.call);
     const options = request.options.slice(0, bounds.parts).map(shortTexts);
     const settled = { outcome: null, answered_by: null, settled_ts: null, undeliverable: false };
-    const about = { review_id, asker, call, options, ...settled, too_large };
+    const about = { review_id, requester, call, options, ...settled, too_large };
     const item: Permission = { kind: 'permission', ...where, ...about };
     const at = this.#items.add(item, countCallChars(call));
     this.#by_review.set(review_id, at);
@@ -129,7 +129,7 @@ export class Tools {
     this.#forget();
   }
 
-  answered(review_id: string, by: string | null, result: Fields, ts: number): void {
+  responded(review_id: string, by: string | null, result: Fields, ts: number): void {
     const at = this.#by_review.get(review_id);
     if (at === undefined) return;
     this.#settle(at, readCallOutcome(result, this.#items.get(at) as Permission | undefined), by, ts);
@@ -145,7 +145,7 @@ export class Tools {
   }
 
   /** Call this when the process has ended, which makes all pending requests void. */
-  gone(ts: number): void {
+  processEnded(ts: number): void {
     for (const at of this.#waiting.keys()) this.#settle(at, { type: 'gone' }, null, ts);
   }
 

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import { bodyText } from './parts.ts';
-import { only } from './testing.ts';
+import { itemsOf } from './testing.ts';
 import { Transcript, type View } from './transcript.ts';
 
 let fixture: FeaturesFixture;
@@ -14,7 +14,7 @@ afterEach(() => fixture.end());
 
 async function viewOf(agent_id: string): Promise<View> {
   const transcript = new Transcript();
-  transcript.take(await fixture.events(agent_id));
+  transcript.append(await fixture.events(agent_id));
   return transcript.view;
 }
 
@@ -39,8 +39,8 @@ test('shows a turn with an answered and a withdrawn permission request', async (
   acp.sendUpdate(agentMessage('I will'));
   acp.sendUpdate({ sessionUpdate: 'tool_call', toolCallId: 'c1', title: 'Edit', kind: 'edit' });
   acp.requestPermission('q1');
-  await until(id, (view) => expect(only(view, 'permission')).toHaveLength(1));
-  const [request] = only(await viewOf(id), 'permission');
+  await until(id, (view) => expect(itemsOf(view, 'permission')).toHaveLength(1));
+  const [request] = itemsOf(await viewOf(id), 'permission');
   await fixture.reviews.respond(ANA, request!.review_id, { option_id: 'once' }, null);
   await acp.receive('response');
   acp.requestPermission('q2');
@@ -58,12 +58,12 @@ test('shows a turn with an answered and a withdrawn permission request', async (
     'permission',
     'stop',
   ]);
-  expect(only(view, 'permission')).toMatchObject([
+  expect(itemsOf(view, 'permission')).toMatchObject([
     { outcome: { type: 'selected', option: { option_id: 'once', name: 'Allow' } }, answered_by: 'ana' },
     { outcome: { type: 'withdrawn' } },
   ]);
-  expect(only(view, 'tool')[0]?.status).toBe('unfinished');
-  expect(only(view, 'user_message')[0]).toMatchObject({ prompt_id, turn: 1 });
+  expect(itemsOf(view, 'tool')[0]?.status).toBe('unfinished');
+  expect(itemsOf(view, 'user_message')[0]).toMatchObject({ prompt_id, turn: 1 });
   expect(view.turns).toMatchObject([{ prompt_id, stop_reason: 'refusal' }]);
   expect(view.agent).toEqual({ name: 'scripted', title: null, version: '1' });
 });
@@ -74,17 +74,17 @@ test('shows a turn that is cancelled while a request is pending', async () => {
   const { id: prompt_id } = await acp.receive('request', 'session/prompt');
   acp.sendUpdate({ sessionUpdate: 'tool_call', toolCallId: 'c1', title: 'Edit', status: 'in_progress' });
   acp.requestPermission('q1');
-  await until(id, (view) => expect(only(view, 'permission')).toHaveLength(1));
+  await until(id, (view) => expect(itemsOf(view, 'permission')).toHaveLength(1));
   await fixture.prompting.cancel(ANA, id);
   const stopping = await viewOf(id);
   expect(stopping).toMatchObject({ working: true, stopping: true });
-  expect(only(stopping, 'tool')[0]?.status).toBe('cancelled');
-  expect(only(stopping, 'permission')[0]).toMatchObject({
+  expect(itemsOf(stopping, 'tool')[0]?.status).toBe('cancelled');
+  expect(itemsOf(stopping, 'permission')[0]).toMatchObject({
     outcome: { type: 'cancelled' },
     answered_by: 'ana',
   });
   acp.send({ kind: 'response', id: prompt_id, result: { stopReason: 'cancelled' } });
-  await until(id, (view) => expect(only(view, 'stop')[0]?.reason).toBe('cancelled'));
+  await until(id, (view) => expect(itemsOf(view, 'stop')[0]?.reason).toBe('cancelled'));
 });
 
 test('shows replayed messages once when an agent restarts after ending during its turn', async () => {
@@ -103,14 +103,14 @@ test('shows replayed messages once when an agent restarts after ending during it
   again.sendUpdate(agentMessage('first answer'));
   again.send({ kind: 'response', id: load_id, result: {} });
   again.sendUpdate(agentMessage('here again'));
-  await until(id, (view) => expect(only(view, 'agent_message')).toHaveLength(2));
+  await until(id, (view) => expect(itemsOf(view, 'agent_message')).toHaveLength(2));
   const view = await viewOf(id);
-  expect(only(view, 'agent_message').map(({ body }) => bodyText(body))).toEqual([
+  expect(itemsOf(view, 'agent_message').map(({ body }) => bodyText(body))).toEqual([
     'first answer',
     'here again',
   ]);
   expect(view.turns.map(({ stop_reason }) => stop_reason)).toEqual(['end_turn', null]);
   expect(view.sessions.map((session) => session.session_id)).toEqual([acp.session_id, session_id]);
-  expect(only(view, 'notice').map(({ code }) => code)).toEqual(['turn_lost']);
+  expect(itemsOf(view, 'notice').map(({ code }) => code)).toEqual(['turn_lost']);
   expect(view.working).toBe(false);
 });

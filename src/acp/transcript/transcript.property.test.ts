@@ -4,7 +4,7 @@ import { anything } from '../../testing/any-message.ts';
 import type { Fields } from '../json.ts';
 import { bounds } from './bounds.ts';
 import { toolSpans, waitSpans } from './spans.ts';
-import { numbered, only } from './testing.ts';
+import { itemsOf, numbered } from './testing.ts';
 import { Transcript, type View } from './transcript.ts';
 
 const id = fc.constantFrom<unknown>('1', '2', 3, null);
@@ -162,7 +162,7 @@ function viewOf(batches: readonly (readonly Fields[])[]): View {
   const transcript = new Transcript();
   let first = 1;
   for (const batch of batches) {
-    transcript.take(numbered(batch, first));
+    transcript.append(numbered(batch, first));
     first += batch.length;
   }
   return transcript.view;
@@ -174,8 +174,8 @@ test('shows any events in any order, each item with a unique key', () => {
       const view = viewOf([events]);
       const keys = view.items.map(({ key }) => key);
       expect(new Set(keys).size).toBe(keys.length);
-      expect(toolSpans(view.items)).toHaveLength(only(view, 'tool').length);
-      expect(waitSpans(view.items)).toHaveLength(only(view, 'permission').length);
+      expect(toolSpans(view.items)).toHaveLength(itemsOf(view, 'tool').length);
+      expect(waitSpans(view.items)).toHaveLength(itemsOf(view, 'permission').length);
       // An item of a sub-agent is preceded by its row and those of its ancestors: up to three.
       expect(view.items.length).toBeLessThanOrEqual(4 * events.length);
     }),

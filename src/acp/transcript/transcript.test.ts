@@ -11,23 +11,23 @@ import { bodyText } from './parts.ts';
 import {
   agentMessage,
   agentThought,
-  answers,
-  calls,
-  cancels,
-  changes,
-  ended,
+  cancelNotification,
   errorEvent,
   fromAgent,
+  itemsOf,
   numbered,
-  only,
   options,
+  outputEvent,
   permissionRequest,
   permissionResponse,
-  printed,
-  prompts,
+  promptRequest,
+  promptResponse,
+  response,
   sendRequest,
-  stops,
+  statusEvent,
   toAgent,
+  toolCall,
+  toolCallUpdate,
   update,
   viewOf,
 } from './testing.ts';
@@ -47,12 +47,12 @@ function word(item: Item): string {
 describe('messages', () => {
   test('joins the chunks of a message into one item, which ends when another item starts', () => {
     const view = viewOf(
-      prompts('go'),
+      promptRequest('go'),
       agentThought('hm'),
       agentThought('m'),
       agentMessage('I '),
       agentMessage('will'),
-      calls('c1'),
+      toolCall('c1'),
     );
     expect(summarize(view)).toEqual([
       'user_message go',
@@ -78,15 +78,15 @@ describe('messages', () => {
 
   test('starts a new item for text after a tool call, whatever its message id', () => {
     const id = { messageId: '1' };
-    const view = viewOf(agentMessage('before', id), calls('c1'), agentMessage('after', id));
+    const view = viewOf(agentMessage('before', id), toolCall('c1'), agentMessage('after', id));
     expect(summarize(view)).toEqual(['agent_message before', 'tool c1 pending', 'agent_message after']);
   });
 
   test('an update of an existing tool call does not split a message', () => {
     const view = viewOf(
-      calls('c1'),
+      toolCall('c1'),
       agentMessage('one '),
-      changes('c1', { status: 'completed' }),
+      toolCallUpdate('c1', { status: 'completed' }),
       agentMessage('two'),
     );
     expect(summarize(view)).toEqual(['tool c1 completed', 'agent_message one two']);
@@ -95,17 +95,17 @@ describe('messages', () => {
   test('output outside the protocol is one item, and does not split a message', () => {
     const view = viewOf(
       agentMessage('one '),
-      printed('a\nb\n'),
-      printed('c\n'),
+      outputEvent('a\nb\n'),
+      outputEvent('c\n'),
       agentMessage('two'),
-      printed('d\n'),
+      outputEvent('d\n'),
     );
     expect(summarize(view)).toEqual(['agent_message one two', 'output']);
     expect(view.items[1]).toMatchObject({ text: 'a\nb\nc\nd\n', lines: 4 });
   });
 
   test('stderr appears as output only', () => {
-    expect(viewOf(printed('warning\n', { stream: 'stderr' })).items).toEqual([]);
+    expect(viewOf(outputEvent('warning\n', { stream: 'stderr' })).items).toEqual([]);
   });
 
   test('a prompt keeps its images, links and files', () => {
@@ -116,7 +116,7 @@ describe('messages', () => {
       { type: 'resource', resource: { uri: 'file:///b', text: 'inside' } },
       { type: 'made_up', x: 1 },
     ];
-    const [item] = only(viewOf(sendRequest('session/prompt', { prompt })), 'user_message');
+    const [item] = itemsOf(viewOf(sendRequest('session/prompt', { prompt })), 'user_message');
     expect(item?.body.parts).toEqual([
       { type: 'text', text: 'see ' },
       { type: 'image', mime_type: 'image/png', data: 'AAAA', uri: null },
@@ -130,7 +130,7 @@ describe('messages', () => {
     const echo = (text: string) =>
       update({ sessionUpdate: 'user_message_chunk', content: { type: 'text', text } });
     const view = viewOf(
-      prompts('fix the test'),
+      promptRequest('fix the test'),
       echo('fix '),
       echo('the test'),
       echo('a reminder'),
@@ -153,7 +153,7 @@ describe('messages', () => {
 
   test('truncates a long text, and records how much was cut', () => {
     const chunk = 'x'.repeat(bounds.text_chars / 2 + 10);
-    const [item] = only(
+    const [item] = itemsOf(
       viewOf(agentMessage(chunk), agentMessage(chunk), agentMessage('more')),
       'agent_message',
     );
@@ -177,7 +177,12 @@ describe('messages', () => {
 
 describe('turns', () => {
   test('a turn lasts from its prompt to its stop, and has the agent’s stop reason', () => {
-    const view = viewOf(prompts('one'), agentMessage('a'), stops('max_tokens'), prompts('two', 'prm_2'));
+    const view = viewOf(
+      promptRequest('one'),
+      agentMessage('a'),
+      promptResponse('max_tokens'),
+      promptRequest('two', 'prm_2'),
+    );
     expect(view.turns).toEqual([
       {
         n: 1,
@@ -190,23 +195,26 @@ describe('turns', () => {
       },
       expect.objectContaining({ n: 2, prompt_id: 'prm_2', ended_ts: null }),
     ]);
-    expect(only(view, 'stop')).toEqual([
+    expect(itemsOf(view, 'stop')).toEqual([
       { kind: 'stop', key: '3', seq: 3, ts: 3, turn: 1, subagent: null, reason: 'max_tokens', seconds: 2 },
     ]);
     expect(view.working).toBe(true);
   });
 
   test('a cancelled turn is stopping until the agent confirms it', () => {
-    expect(viewOf(prompts('one'), cancels())).toMatchObject({ working: true, stopping: true });
-    const after = viewOf(prompts('one'), cancels(), stops('cancelled'));
+    expect(viewOf(promptRequest('one'), cancelNotification())).toMatchObject({
+      working: true,
+      stopping: true,
+    });
+    const after = viewOf(promptRequest('one'), cancelNotification(), promptResponse('cancelled'));
     expect(after).toMatchObject({ working: false, stopping: false });
     expect(after.turns[0]).toMatchObject({ cancelled_ts: 2, stop_reason: 'cancelled' });
   });
 
   test('a failed prompt ends its turn, with the reason in a notice', () => {
     const view = viewOf(
-      prompts('one'),
-      answers({ error: { code: -32603, message: 'no' } }),
+      promptRequest('one'),
+      response({ error: { code: -32603, message: 'no' } }),
       errorEvent('prompt_failed', { prompt_id: 'prm_1' }),
     );
     expect(summarize(view)).toEqual(['user_message one', 'notice']);
@@ -220,20 +228,22 @@ describe('turns', () => {
 
   test('the end of the process ends the turn, its tool calls and pending requests', () => {
     const view = viewOf(
-      prompts('one'),
-      calls('c1'),
+      promptRequest('one'),
+      toolCall('c1'),
       permissionRequest('rev_1'),
-      ended('failed', { exit_code: 137, reason: 'exit_code' }),
+      statusEvent('failed', { exit_code: 137, reason: 'exit_code' }),
     );
     expect(summarize(view)).toEqual(['user_message one', 'tool c1 unfinished', 'permission', 'status']);
-    expect(only(view, 'permission')[0]).toMatchObject({ outcome: { type: 'gone' }, settled_ts: 4 });
+    expect(itemsOf(view, 'permission')[0]).toMatchObject({ outcome: { type: 'gone' }, settled_ts: 4 });
     expect(view.items[3]).toMatchObject({ status: 'failed', exit_code: 137, reason: 'exit_code' });
     expect(view.working).toBe(false);
   });
 
   test('a new session ends everything that the previous one left open', () => {
     const transcript = new Transcript();
-    transcript.take(numbered([prompts('one'), calls('c1'), { ...agentMessage('new'), session_id: 'ses_2' }]));
+    transcript.append(
+      numbered([promptRequest('one'), toolCall('c1'), { ...agentMessage('new'), session_id: 'ses_2' }]),
+    );
     expect(transcript.view.sessions).toEqual([
       { session_id: 'ses_1', first_seq: 1, started_ts: 1 },
       { session_id: 'ses_2', first_seq: 3, started_ts: 3 },
@@ -243,7 +253,7 @@ describe('turns', () => {
   });
 
   test('shows the end of a turn whose start is missing from the log', () => {
-    const view = viewOf(agentMessage('last words'), stops('end_turn'));
+    const view = viewOf(agentMessage('last words'), promptResponse('end_turn'));
     expect(summarize(view)).toEqual(['agent_message last words', 'stop']);
     expect(view.items[1]).toMatchObject({ reason: 'end_turn', seconds: null });
   });
@@ -252,12 +262,12 @@ describe('turns', () => {
 describe('tools', () => {
   test('a tool call is one row, and an update changes only the fields that it contains', () => {
     const view = viewOf(
-      calls('c1', { kind: 'edit', locations: [{ path: '/a', line: 3 }], rawInput: { x: 1 } }),
-      changes('c1', { status: 'in_progress', title: 'Edit a' }),
-      changes('c1', { status: 'completed', title: null, rawOutput: 'done' }),
+      toolCall('c1', { kind: 'edit', locations: [{ path: '/a', line: 3 }], rawInput: { x: 1 } }),
+      toolCallUpdate('c1', { status: 'in_progress', title: 'Edit a' }),
+      toolCallUpdate('c1', { status: 'completed', title: null, rawOutput: 'done' }),
     );
     expect(view.items).toHaveLength(1);
-    expect(only(view, 'tool')[0]).toMatchObject({
+    expect(itemsOf(view, 'tool')[0]).toMatchObject({
       status: 'completed',
       ts: 1,
       ended_ts: 3,
@@ -272,25 +282,30 @@ describe('tools', () => {
   });
 
   test('an update of an unknown tool adds a row', () => {
-    expect(summarize(viewOf(changes('c9', { status: 'completed' })))).toEqual(['tool c9 completed']);
+    expect(summarize(viewOf(toolCallUpdate('c9', { status: 'completed' })))).toEqual(['tool c9 completed']);
   });
 
   test('a tool call that restarts after its end gets another row', () => {
-    const view = viewOf(calls('c1'), changes('c1', { status: 'failed' }), calls('c1'), calls('c1'));
+    const view = viewOf(
+      toolCall('c1'),
+      toolCallUpdate('c1', { status: 'failed' }),
+      toolCall('c1'),
+      toolCall('c1'),
+    );
     expect(summarize(view)).toEqual(['tool c1 failed', 'tool c1 pending']);
   });
 
   test('counts a diff’s added and removed lines, and reuses the object of a repeated diff', () => {
     const content = [{ type: 'diff', path: '/a', oldText: 'one\ntwo\n', newText: 'one\r\n2\nthree' }];
-    const before = viewOf(calls('c1', { content }));
-    const after = viewOf(calls('c1', { content }), changes('c1', { status: 'completed', content }));
-    expect(only(before, 'tool')[0]).toMatchObject({ added: 2, removed: 1 });
-    expect(only(after, 'tool')[0]).toMatchObject({ added: 2, removed: 1 });
+    const before = viewOf(toolCall('c1', { content }));
+    const after = viewOf(toolCall('c1', { content }), toolCallUpdate('c1', { status: 'completed', content }));
+    expect(itemsOf(before, 'tool')[0]).toMatchObject({ added: 2, removed: 1 });
+    expect(itemsOf(after, 'tool')[0]).toMatchObject({ added: 2, removed: 1 });
     const transcript = new Transcript();
-    transcript.take(numbered([calls('c1', { content })]));
-    const [first] = only(transcript.view, 'tool');
-    transcript.take(numbered([changes('c1', { content: structuredClone(content) })], 2));
-    expect(only(transcript.view, 'tool')[0]?.call.content[0]).toBe(first?.call.content[0]);
+    transcript.append(numbered([toolCall('c1', { content })]));
+    const [first] = itemsOf(transcript.view, 'tool');
+    transcript.append(numbered([toolCallUpdate('c1', { content: structuredClone(content) })], 2));
+    expect(itemsOf(transcript.view, 'tool')[0]?.call.content[0]).toBe(first?.call.content[0]);
   });
 
   test('content is text, a diff or a terminal; any other content is kept unchanged', () => {
@@ -300,7 +315,7 @@ describe('tools', () => {
       { type: 'diff', path: '/new', newText: 'a\nb\n' },
       { type: 'made_up' },
     ];
-    expect(only(viewOf(calls('c1', { content })), 'tool')[0]?.call.content).toMatchObject([
+    expect(itemsOf(viewOf(toolCall('c1', { content })), 'tool')[0]?.call.content).toMatchObject([
       { type: 'content', part: { type: 'text', text: 'out' } },
       { type: 'terminal', terminal_id: 't1' },
       { type: 'diff', path: '/new', old: null, added: 2, removed: 0 },
@@ -310,22 +325,30 @@ describe('tools', () => {
 
   test('a cancel marks unfinished tool calls at once, and a later result still applies', () => {
     const cancelled = [
-      prompts('go'),
-      calls('c1'),
-      calls('c2'),
-      changes('c2', { status: 'completed' }),
-      cancels(),
+      promptRequest('go'),
+      toolCall('c1'),
+      toolCall('c2'),
+      toolCallUpdate('c2', { status: 'completed' }),
+      cancelNotification(),
     ];
     expect(summarize(viewOf(...cancelled)).slice(1)).toEqual(['tool c1 cancelled', 'tool c2 completed']);
-    const busy = viewOf(...cancelled, changes('c1', { status: 'in_progress', title: 'still here' }));
+    const busy = viewOf(...cancelled, toolCallUpdate('c1', { status: 'in_progress', title: 'still here' }));
     expect(summarize(busy)[1]).toBe('tool still here cancelled');
-    const late = viewOf(...cancelled, stops('cancelled'), changes('c1', { status: 'failed' }));
+    const late = viewOf(
+      ...cancelled,
+      promptResponse('cancelled'),
+      toolCallUpdate('c1', { status: 'failed' }),
+    );
     expect(summarize(late)[1]).toBe('tool c1 failed');
   });
 
   test('a tool call without a result is unfinished once its turn is over', () => {
-    const view = viewOf(prompts('go'), calls('c1', { status: 'in_progress' }), stops('end_turn'));
-    expect(only(view, 'tool')[0]).toMatchObject({ status: 'unfinished', ended_ts: 3 });
+    const view = viewOf(
+      promptRequest('go'),
+      toolCall('c1', { status: 'in_progress' }),
+      promptResponse('end_turn'),
+    );
+    expect(itemsOf(view, 'tool')[0]).toMatchObject({ status: 'unfinished', ended_ts: 3 });
   });
 });
 
@@ -338,7 +361,7 @@ describe('permission requests', () => {
   };
 
   test('keeps the agent’s options in order, whatever their kind', () => {
-    const [request] = only(viewOf(permissionRequest('rev_1', call)), 'permission');
+    const [request] = itemsOf(viewOf(permissionRequest('rev_1', call)), 'permission');
     expect(request).toMatchObject({
       review_id: 'rev_1',
       outcome: null,
@@ -348,8 +371,8 @@ describe('permission requests', () => {
   });
 
   test('a request takes missing details from its tool call', () => {
-    const view = viewOf(calls('c1', { title: 'Edit', kind: 'edit' }), permissionRequest('rev_1'));
-    expect(only(view, 'permission')[0]?.call).toMatchObject({ title: 'Edit', tool_kind: 'edit' });
+    const view = viewOf(toolCall('c1', { title: 'Edit', kind: 'edit' }), permissionRequest('rev_1'));
+    expect(itemsOf(view, 'permission')[0]?.call).toMatchObject({ title: 'Edit', tool_kind: 'edit' });
   });
 
   test('an answer has the option, the user who chose it, and the time', () => {
@@ -357,7 +380,7 @@ describe('permission requests', () => {
       permissionRequest('rev_1'),
       permissionResponse('rev_1', { outcome: 'selected', optionId: 'y' }),
     );
-    expect(only(view, 'permission')[0]).toMatchObject({
+    expect(itemsOf(view, 'permission')[0]).toMatchObject({
       outcome: { type: 'selected', option_id: 'y', option: { name: 'Yes, do it' } },
       answered_by: 'ana',
       settled_ts: 2,
@@ -369,7 +392,7 @@ describe('permission requests', () => {
       permissionRequest('rev_1'),
       permissionResponse('rev_1', { outcome: 'cancelled' }, null),
     );
-    expect(only(cancelled, 'permission')[0]).toMatchObject({
+    expect(itemsOf(cancelled, 'permission')[0]).toMatchObject({
       outcome: { type: 'cancelled' },
       answered_by: null,
     });
@@ -377,7 +400,7 @@ describe('permission requests', () => {
       permissionRequest('rev_1'),
       fromAgent({ method: '$/cancel_request', params: { requestId: 7 } }),
     );
-    expect(only(withdrawn, 'permission')[0]?.outcome).toEqual({ type: 'withdrawn' });
+    expect(itemsOf(withdrawn, 'permission')[0]?.outcome).toEqual({ type: 'withdrawn' });
   });
 
   test('marks an answer that did not reach the agent', () => {
@@ -386,7 +409,7 @@ describe('permission requests', () => {
       permissionResponse('rev_1', { outcome: 'selected', optionId: 'y' }),
       errorEvent('review_undeliverable', { review_id: 'rev_1' }),
     );
-    expect(only(view, 'permission')[0]).toMatchObject({ undeliverable: true });
+    expect(itemsOf(view, 'permission')[0]).toMatchObject({ undeliverable: true });
   });
 
   test('a request that is too large for an event can still be answered through its review', () => {
@@ -396,7 +419,10 @@ describe('permission requests', () => {
       truncated: true,
       size: 5_000_000,
     });
-    expect(only(viewOf(large), 'permission')[0]).toMatchObject({ review_id: 'rev_1', too_large: 5_000_000 });
+    expect(itemsOf(viewOf(large), 'permission')[0]).toMatchObject({
+      review_id: 'rev_1',
+      too_large: 5_000_000,
+    });
   });
 });
 
@@ -414,9 +440,9 @@ describe('agent settings', () => {
     const option = { id: 'model', name: 'Model', type: 'select', currentValue: 'big', options: [] };
     const view = viewOf(
       sendRequest('session/new', {}, 'r1'),
-      answers({ result: { sessionId: 's', modes, configOptions: [option] } }, 'r1'),
+      response({ result: { sessionId: 's', modes, configOptions: [option] } }, 'r1'),
       sendRequest('session/set_mode', { modeId: 'auto' }, 'r2'),
-      answers({ result: {} }, 'r2'),
+      response({ result: {} }, 'r2'),
       update({ sessionUpdate: 'available_commands_update', availableCommands: [{ name: 'test' }, {}] }),
       update({ sessionUpdate: 'usage_update', used: 1, size: 10, cost: { amount: 0.4, currency: 'USD' } }),
       update({ sessionUpdate: 'session_info_update', title: 'Flaky test' }),
@@ -434,7 +460,7 @@ describe('agent settings', () => {
   test('a setting that the agent rejects becomes a notice', () => {
     const view = viewOf(
       sendRequest('session/set_mode', { modeId: 'auto' }, 'r2'),
-      answers({ error: { code: 1, message: 'not now' } }, 'r2'),
+      response({ error: { code: 1, message: 'not now' } }, 'r2'),
     );
     expect(view.items).toMatchObject([{ kind: 'notice', code: 'refused', text: 'not now' }]);
     expect(view.modes).toBeNull();
@@ -451,7 +477,7 @@ describe('elicitations', () => {
       agentMessage('two'),
     );
     expect(view.items.map(({ kind }) => kind)).toEqual(['agent_message', 'elicitation', 'agent_message']);
-    expect(only(view, 'elicitation')).toMatchObject([{ elicitation_id: 'eli_1' }]);
+    expect(itemsOf(view, 'elicitation')).toMatchObject([{ elicitation_id: 'eli_1' }]);
   });
 });
 
@@ -471,7 +497,7 @@ describe('unknown messages', () => {
 
   test('truncates a large unknown value', () => {
     const huge = { sessionUpdate: 'made_up', text: 'x'.repeat(bounds.text_chars + 1) };
-    const [item] = only(viewOf(update(huge)), 'unknown');
+    const [item] = itemsOf(viewOf(update(huge)), 'unknown');
     expect(item?.raw.cut).toBe(true);
     expect(String(item?.raw.value)).toHaveLength(bounds.text_chars);
   });
@@ -486,17 +512,17 @@ describe('streaming', () => {
   test('ignores a repeated event', () => {
     const transcript = new Transcript();
     const events = numbered([agentMessage('a'), agentMessage('b')]);
-    transcript.take(events);
+    transcript.append(events);
     const { view } = transcript;
-    transcript.take(events);
+    transcript.append(events);
     expect(transcript.view).toBe(view);
   });
 
   test('continues at the head of the log after a reset, with unique keys', () => {
     const transcript = new Transcript();
-    transcript.take(numbered([agentMessage('a'), calls('c1'), agentMessage('b')]));
-    transcript.take(numbered([{ ...errorEvent('reset', { head: 1 }), session_id: null }]));
-    transcript.take(numbered([calls('c2'), agentMessage('c')], 2));
+    transcript.append(numbered([agentMessage('a'), toolCall('c1'), agentMessage('b')]));
+    transcript.append(numbered([{ ...errorEvent('reset', { head: 1 }), session_id: null }]));
+    transcript.append(numbered([toolCall('c2'), agentMessage('c')], 2));
     expect(summarize(transcript.view).slice(-3)).toEqual(['notice', 'tool c2 pending', 'agent_message c']);
     expect(transcript.view.last_seq).toBe(3);
     const keys = transcript.view.items.map(({ key }) => key);
@@ -505,10 +531,12 @@ describe('streaming', () => {
 
   test('a view is immutable, and shares unchanged items with the previous view', () => {
     const transcript = new Transcript();
-    transcript.take(numbered([prompts('go'), agentMessage('one'), calls('c1'), agentMessage('two')]));
+    transcript.append(
+      numbered([promptRequest('go'), agentMessage('one'), toolCall('c1'), agentMessage('two')]),
+    );
     const before = transcript.view;
     const copy = structuredClone(before);
-    transcript.take(numbered([agentMessage('three'), changes('c1', { status: 'completed' })], 5));
+    transcript.append(numbered([agentMessage('three'), toolCallUpdate('c1', { status: 'completed' })], 5));
     expect(before).toEqual(copy);
     const after = transcript.view;
     expect(after.items[0]).toBe(before.items[0]);
@@ -518,10 +546,10 @@ describe('streaming', () => {
 
   test('keeps a bounded number of the newest items, whose tool calls can still change', () => {
     const transcript = new Transcript();
-    const many = Array.from({ length: bounds.items + 10 }, (_, at) => calls(`c${at}`));
-    transcript.take(numbered(many));
-    transcript.take(numbered([changes('c0', { title: 'too late' })], many.length + 1));
-    transcript.take(numbered([changes(`c${many.length - 1}`, { title: 'last' })], many.length + 2));
+    const many = Array.from({ length: bounds.items + 10 }, (_, at) => toolCall(`c${at}`));
+    transcript.append(numbered(many));
+    transcript.append(numbered([toolCallUpdate('c0', { title: 'too late' })], many.length + 1));
+    transcript.append(numbered([toolCallUpdate(`c${many.length - 1}`, { title: 'last' })], many.length + 2));
     const { items, left_out } = transcript.view;
     expect(items.length).toBeLessThanOrEqual(bounds.items);
     expect(items.length + left_out).toBe(many.length + 1);
@@ -551,7 +579,7 @@ describe('the demo agent', () => {
       .map((line) => JSON.parse(line) as Fields);
     const end = frames.find(({ result }) => 'stopReason' in asRecord(result))!;
     return [
-      prompts('Fix the flaky test', end.id),
+      promptRequest('Fix the flaky test', end.id),
       ...frames.flatMap((frame) =>
         frame.method === 'session/request_permission'
           ? [
@@ -576,10 +604,13 @@ describe('the demo agent', () => {
       'agent_message',
       'stop',
     ]);
-    expect(bodyText(only(view, 'agent_message')[0]!.body)).toContain('Fix the flaky test');
-    expect(only(view, 'tool').map(({ status }) => status)).toEqual(['completed', 'completed']);
-    expect(only(view, 'tool')[1]?.added).toBeGreaterThan(0);
-    expect(only(view, 'permission')[0]?.outcome).toMatchObject({ type: 'selected', option_id: 'demo-once' });
+    expect(bodyText(itemsOf(view, 'agent_message')[0]!.body)).toContain('Fix the flaky test');
+    expect(itemsOf(view, 'tool').map(({ status }) => status)).toEqual(['completed', 'completed']);
+    expect(itemsOf(view, 'tool')[1]?.added).toBeGreaterThan(0);
+    expect(itemsOf(view, 'permission')[0]?.outcome).toMatchObject({
+      type: 'selected',
+      option_id: 'demo-once',
+    });
     expect(view.plan?.done).toBe(view.plan?.total);
     expect(view.usage?.size).toBeGreaterThan(0);
     expect(view.commands.length).toBeGreaterThan(0);

@@ -80,7 +80,7 @@ export class Transcript {
   }
 
   /** Processes events in order. Skips events that were processed before. */
-  take(events: readonly EventRecord[]): void {
+  append(events: readonly EventRecord[]): void {
     for (const event of events) {
       if (!this.#writer.isNew(event)) continue;
       this.#view = null;
@@ -128,14 +128,14 @@ export class Transcript {
     if (entry.kind === 'prompt') this.#prompt(event, entry);
     else if (entry.kind === 'cancel') this.#cancel(event.ts);
     else if (entry.kind === 'answer' && entry.review_id !== null) {
-      this.#writer.tools.answered(entry.review_id, entry.answered_by, entry.result, event.ts);
+      this.#writer.tools.responded(entry.review_id, entry.answered_by, entry.result, event.ts);
     }
   }
 
   #keepRequest(id: unknown, request: SentRequest): void {
     this.#requests.set(id, request);
     const [oldest] = this.#requests.keys();
-    if (this.#requests.size > bounds.asked) this.#requests.delete(oldest);
+    if (this.#requests.size > bounds.open_requests) this.#requests.delete(oldest);
   }
 
   #prompt(event: EventRecord, { id, blocks }: Sent<'prompt'>): void {
@@ -150,8 +150,8 @@ export class Transcript {
   }
 
   #cancel(ts: number): void {
-    const { voices, tools, turns } = this.#writer;
-    voices.pause(ts);
+    const { messages, tools, turns } = this.#writer;
+    messages.pause(ts);
     tools.end('cancelled', ts);
     turns.cancel(ts);
   }
@@ -210,9 +210,9 @@ export class Transcript {
       const update = { kind: 'tool_call', how: 'changes', call: entry.called } as const;
       tools.update(update, scope, { ...where, key: `${where.key} call` });
     }
-    const asker = subagents.asker(where.subagent, event.unknown_session === true);
-    const about = { review_id, request_id: entry.id, too_large: oversizedBytes(event), asker };
-    tools.asks({ ...entry, ...about }, scope, where);
+    const requester = subagents.requester(where.subagent, event.unknown_session === true);
+    const about = { review_id, request_id: entry.id, too_large: oversizedBytes(event), requester };
+    tools.requested({ ...entry, ...about }, scope, where);
   }
 
   #response(event: EventRecord, { id, result, stop_reason, failure }: Received<'response'>): void {

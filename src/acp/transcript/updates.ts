@@ -75,19 +75,19 @@ export class UpdateWriter {
   }
 
   #speak(event: EventRecord, update: Of<'chunk'> | Of<'message'>): void {
-    const { voice } = update;
+    const { message_kind } = update;
     const where = this.#writer.enter(event);
     const message_id = shortOrNull(update.message_id);
-    const messages = this.#writer.voices.of(where.subagent, where.ts);
-    if (update.kind === 'chunk') messages.chunk(voice, message_id, update.block, where);
-    else messages.whole(voice, message_id, update.blocks, where);
+    const messages = this.#writer.messages.of(where.subagent, where.ts);
+    if (update.kind === 'chunk') messages.chunk(message_kind, message_id, update.block, where);
+    else messages.replace(message_kind, message_id, update.blocks, where);
   }
 
   #announced(event: EventRecord, { announcement }: Of<'subagent'>): void {
-    const { subagents, voices } = this.#writer;
+    const { subagents, messages } = this.#writer;
     const where = this.#writer.where(event);
     const idle = subagents.announced(announcement, event.replay === true ? null : where, where.subagent);
-    if (idle !== null) voices.of(idle, event.ts).pause(event.ts);
+    if (idle !== null) messages.of(idle, event.ts).pause(event.ts);
   }
 
   #relay(event: EventRecord, update: Of<'session_message'>): void {
@@ -104,7 +104,7 @@ export class UpdateWriter {
     const scope = readAuthor(event)?.scope ?? '';
     if (tools.isNew(update, scope)) {
       this.#writer.pause(where);
-      subagents.calls(where.subagent);
+      subagents.countCall(where.subagent);
     }
     tools.update(update, scope, where);
   }

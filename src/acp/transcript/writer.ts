@@ -17,7 +17,7 @@ const connection_codes: readonly unknown[] = ['reset', 'events_truncated'];
 
 export class Writer {
   readonly items = new ItemList();
-  readonly voices = new MessageWriters(this.items);
+  readonly messages = new MessageWriters(this.items);
   readonly subagents = new Subagents(this.items);
   readonly relayed = new RelayedMessages(this.items);
   readonly tools = new Tools(this.items);
@@ -49,7 +49,7 @@ export class Writer {
   begin(session_id: string, { seq, ts }: EventRecord): void {
     this.endProcess('unfinished', ts);
     this.tools.begin();
-    this.voices.begin();
+    this.messages.begin();
     this.subagents.begin();
     this.relayed.begin();
     const session = { session_id, first_seq: seq, started_ts: ts };
@@ -59,8 +59,8 @@ export class Writer {
   /** Call this when the process has ended, so that its open work will not be finished. */
   endProcess(tools: 'cancelled' | 'unfinished', ts: number): void {
     this.endTurn(null, tools, ts);
-    this.tools.gone(ts);
-    this.subagents.over();
+    this.tools.processEnded(ts);
+    this.subagents.processEnded();
   }
 
   /** Call this when the log starts over. Its events are numbered again, and their items get other keys. */
@@ -70,7 +70,7 @@ export class Writer {
   }
 
   endTurn(stop_reason: string | null, tools: 'cancelled' | 'unfinished', ts: number): void {
-    this.voices.pause(ts);
+    this.messages.pause(ts);
     this.tools.end(tools, ts);
     this.turns.end(stop_reason, ts);
   }
@@ -100,7 +100,7 @@ export class Writer {
 
   /** Pauses the author, whose next text is then a new message. */
   pause({ subagent, ts }: ItemPosition): void {
-    this.voices.of(subagent, ts).pause(ts);
+    this.messages.of(subagent, ts).pause(ts);
   }
 
   /** `chars`: the size of the item. */
@@ -110,7 +110,7 @@ export class Writer {
   }
 
   notice(event: EventRecord, code: string, text: string, details: Record<string, unknown>): void {
-    const raw = toRaw(details, bounds.word_chars);
+    const raw = toRaw(details, bounds.title_chars);
     const item: Item = { kind: 'notice', ...this.where(event), code, text, details: raw };
     this.items.add(item, text.length + raw.chars);
   }

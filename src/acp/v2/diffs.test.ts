@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { plainContent } from './diffs.ts';
+import { toV1Content } from './diffs.ts';
 import { PATCH_CHARS_MAX } from './patch.ts';
 
 const patch = `diff --git a/src/a.json b/src/a.json
@@ -40,7 +40,7 @@ test('a patch becomes the old and the new lines of each file', () => {
     { operation: 'delete', path: '/w/old' },
   ];
   const block = { type: 'content', content: { type: 'text', text: 'Done.' } };
-  expect(plainContent([block, { type: 'diff', changes, patch: git(patch) }])).toEqual([
+  expect(toV1Content([block, { type: 'diff', changes, patch: git(patch) }])).toEqual([
     block,
     diff('/w/src/a.json', '{\n  "debug": false\n}\n⋯\nend\n', '{\n  "debug": true\n}\n⋯\nend\nmore\n'),
     diff('/w/old', 'bye\n', ''),
@@ -57,7 +57,7 @@ test('changes without lines say what happens to the file', () => {
     { operation: 'add', path: '/w/d', fileType: 'binary' },
     { operation: '_seal', path: '/w/e' },
   ];
-  expect(plainContent([{ type: 'diff', changes, patch: null }])).toEqual([
+  expect(toV1Content([{ type: 'diff', changes, patch: null }])).toEqual([
     diff('/w/a (delete)', '', ''),
     diff('/w/a → /w/b', '', ''),
     diff('/w/a → /w/c (copy)', '', ''),
@@ -71,13 +71,13 @@ test.each([
   ['a broken patch', 'diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n {\n'],
   ['too long a patch', `${patch}${' '.repeat(PATCH_CHARS_MAX)}`],
 ])('%s is shown as it is', (_what, text) => {
-  const content = plainContent([{ type: 'diff', changes: [], patch: git(text) }]);
+  const content = toV1Content([{ type: 'diff', changes: [], patch: git(text) }]);
   expect(content).toEqual([{ type: 'content', content: { type: 'text', text } }]);
 });
 
 test('content that is not a version 2 diff is unchanged', () => {
   const old = diff('/w/a', 'x', 'y');
   for (const content of [[old, 'x', null, { type: 'terminal', terminalId: 't' }], null, 'x', undefined]) {
-    expect(plainContent(content)).toEqual(content);
+    expect(toV1Content(content)).toEqual(content);
   }
 });

@@ -12,7 +12,7 @@ const NOWHERE = '/dev/null';
 const FILES_MAX = 1_000;
 
 /** Converts the content of a tool call. Anything except a v2 diff stays unchanged. */
-export function plainContent(content: unknown): unknown {
+export function toV1Content(content: unknown): unknown {
   if (!Array.isArray(content)) return content;
   return content.flatMap((item: unknown) => (isChanges(item) ? parseDiffs(item) : [item]));
 }

@@ -7,7 +7,7 @@ import { type Direction, type Folded, fold } from '../fold.ts';
 import { asRecord, asRecords, type Fields, isRecord } from '../json.ts';
 import { type Message, readError, readText, rpcErrors } from '../message.ts';
 import type { AcpState } from '../state.ts';
-import { plainPermission, plainUpdate, type UpdateKind, withPlainOptions } from './reading.ts';
+import { toV1Permission, toV1Update, type UpdateKind, withV1Options } from './reading.ts';
 import { PREVIEW } from './version.ts';
 import { fromV2 } from './wire.ts';
 import { busy, type End, idle, type Work, withPrompt } from './work.ts';
@@ -99,7 +99,7 @@ function foldIncoming(state: AcpState, message: Message): Folded & { accepted?: 
   const params = asRecord(message.params);
   if (kind === 'request') {
     const asks = message.method === CLIENT_METHODS.session_request_permission && isRecord(message.params);
-    return fold(state, 'from_agent', asks ? { ...message, params: plainPermission(params) } : message);
+    return fold(state, 'from_agent', asks ? { ...message, params: toV1Permission(params) } : message);
   }
   if (message.method !== CLIENT_METHODS.session_update || !isRecord(params.update)) {
     return fold(state, 'from_agent', message);
@@ -117,7 +117,7 @@ function foldIncoming(state: AcpState, message: Message): Folded & { accepted?: 
   }
   return fold(state, 'from_agent', {
     ...message,
-    params: { ...params, update: cancelledAsFailed(plainUpdate(update)) },
+    params: { ...params, update: cancelledAsFailed(toV1Update(update)) },
   });
 }
 
@@ -160,7 +160,7 @@ function promptAnswered(state: AcpState, message: Response): Folded & { accepted
 
 function sessionAnswered(state: AcpState, message: Response): Folded {
   if (!isRecord(message.result)) return fold(state, 'from_agent', message);
-  const result = withPlainOptions(message.result);
+  const result = withV1Options(message.result);
   const folded = fold(state, 'from_agent', { ...message, result });
   if (!Array.isArray(result.availableCommands)) return folded;
   const { availableCommands } = result;

@@ -9,23 +9,23 @@ import { asRecord, asRecords, type Fields, isRecord } from '../json.ts';
 export type UpdateKind = Extract<SessionUpdate['sessionUpdate'], string>;
 
 /** The `update` of a `session/update`. */
-export function plainUpdate(update: Fields): Fields {
+export function toV1Update(update: Fields): Fields {
   switch (update.sessionUpdate) {
     case 'plan_update': {
       const plan = asRecord(update.plan);
       return plan.type === 'items' ? { sessionUpdate: 'plan', entries: plan.entries } : update;
     }
     case 'config_option_update':
-      return withPlainOptions(update);
+      return withV1Options(update);
     case 'tool_call_update':
-      return plainCall(update);
+      return toV1Call(update);
     default:
       return update;
   }
 }
 
 /** The result of opening a session or setting an option, with its options in the form of v1. */
-export function withPlainOptions(result: Fields): Fields {
+export function withV1Options(result: Fields): Fields {
   const { configOptions } = result;
   return Array.isArray(configOptions) ? { ...result, configOptions: configOptions.map(plainOption) } : result;
 }
@@ -37,7 +37,7 @@ function plainOption(option: unknown): unknown {
 }
 
 /** `null` resets a field to its initial value. */
-function plainCall(update: Fields): Fields {
+function toV1Call(update: Fields): Fields {
   const { kind, status, content, locations } = update;
   return {
     ...update,
@@ -52,7 +52,7 @@ function plainCall(update: Fields): Fields {
  * The params of a `session/request_permission`. The request's title becomes the call's, because people see that one. Other
  * texts of the request precede the call's content.
  */
-export function plainPermission(params: Fields): Fields {
+export function toV1Permission(params: Fields): Fields {
   const { title, description, subject } = params;
   if (params.toolCall !== undefined || typeof title !== 'string') return params;
   const call = subjectCall(asRecord(subject));
@@ -68,12 +68,12 @@ export function plainPermission(params: Fields): Fields {
 /** The tool call for which a `session/request_permission` asks, as an update of that call; null if it names none. */
 export function findCall({ toolCall, subject }: Fields): Fields | null {
   if (toolCall !== undefined || !isRecord(subject) || subject.type !== 'tool_call') return null;
-  return isRecord(subject.toolCall) ? plainCall(subject.toolCall) : null;
+  return isRecord(subject.toolCall) ? toV1Call(subject.toolCall) : null;
 }
 
 function subjectCall(subject: Fields): Fields {
   const { type, toolCall, command, cwd, toolCallId } = subject;
-  if (type === 'tool_call') return isRecord(toolCall) ? plainCall(toolCall) : {};
+  if (type === 'tool_call') return isRecord(toolCall) ? toV1Call(toolCall) : {};
   if (type === 'command') {
     const id = typeof toolCallId === 'string' ? { toolCallId } : {};
     return { ...id, kind: 'execute', rawInput: { command, cwd } };

@@ -5,7 +5,7 @@
  */
 
 import { newId } from '../../base/ids.ts';
-import { showArgv } from '../../core/command.ts';
+import { showArgv } from '../../core/argv.ts';
 import { MAIN_NODE, type NodeSink, type SessionFact, type SessionView } from '../../core/node.ts';
 import { problems } from '../../core/problem.ts';
 import type { Ingest } from '../../events/ingest/ingest.ts';

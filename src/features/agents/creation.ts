@@ -1,5 +1,5 @@
 /** Creates the records of agents, with the defaults of their preset, for people and for runs of teams. */
-import { showArgv } from '../../core/command.ts';
+import { showArgv } from '../../core/argv.ts';
 import type { Worktree } from '../../core/node.ts';
 import { invalid, problems } from '../../core/problem.ts';
 import type { Tx } from '../../store/store.ts';

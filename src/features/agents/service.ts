@@ -5,8 +5,8 @@
 import { KeyedQueue } from '../../base/async.ts';
 import { idFrom, newId } from '../../base/ids.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
+import { showArgv } from '../../core/argv.ts';
 import { differs } from '../../core/changes.ts';
-import { showArgv } from '../../core/command.ts';
 import type { Changes, ChangesRequest, FileChange, Folders, FoundFiles, Worktree } from '../../core/node.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { type Action, authorize, viewOf } from '../../core/policy.ts';
@@ -416,7 +416,7 @@ export class Agents {
   }
 
   /** Throws unless the caller may read the agent. Returns who may, for streams and pages of the log. */
-  mayRead(caller: Caller, agent_id: string): Promise<Audience> {
+  authorizeRead(caller: Caller, agent_id: string): Promise<Audience> {
     return this.#core.store.read((reader) => {
       const { owner_id, team_num } = this.#core.records.find(reader, caller, 'agent.read', agent_id);
       return { owner_id, team_num, agent_id };

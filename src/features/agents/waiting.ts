@@ -8,11 +8,11 @@ import { type Agent, type AgentMilestone, hasReached, isFinal } from './rules.ts
 import type { Agents } from './service.ts';
 
 export class AgentWaits {
-  readonly #agents: Pick<Agents, 'get' | 'mayRead'>;
+  readonly #agents: Pick<Agents, 'get' | 'authorizeRead'>;
   readonly #feed: Pick<Feed, 'follow'>;
   #count = 0;
 
-  constructor(agents: Pick<Agents, 'get' | 'mayRead'>, feed: Pick<Feed, 'follow'>) {
+  constructor(agents: Pick<Agents, 'get' | 'authorizeRead'>, feed: Pick<Feed, 'follow'>) {
     this.#agents = agents;
     this.#feed = feed;
   }
@@ -30,7 +30,7 @@ export class AgentWaits {
     wait_ms: number,
     signal: AbortSignal,
   ): Promise<Agent> {
-    const { owner_id, team_num } = await this.#agents.mayRead(caller, agent_id);
+    const { owner_id, team_num } = await this.#agents.authorizeRead(caller, agent_id);
     if (this.#count >= limits.agent_waiters_max) throw problems.tooManyAgentWaits();
     this.#count++;
     const stop = new AbortController();

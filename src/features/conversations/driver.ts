@@ -29,9 +29,9 @@ export interface DriverOptions {
   acp_version(): number;
   routing: ReviewRouting;
   /** Called after the commit when the agent has answered a request of the service. */
-  answered(request_id: string, error: RpcError | null): void;
+  onResponse(request_id: string, error: RpcError | null): void;
   /** Called after the commit when the session ended without answering these requests of the service. */
-  unanswered(request_ids: string[]): void;
+  onNoResponse(request_ids: string[]): void;
 }
 
 /** Sends the first message of a session. `newest`: the ACP version to offer. */
@@ -111,8 +111,8 @@ const reactions: Reactions = {
     core.timers.clear(tx, 'turn_cancel', session.id);
     sendNext(transaction);
   },
-  permission_requested: (transaction, { request, permission, asker }, options) =>
-    openReview(transaction, { request, permission, asker }, options.review_timeout_ms(), options.routing),
+  permission_requested: (transaction, { request, permission, requester }, options) =>
+    openReview(transaction, { request, permission, requester }, options.review_timeout_ms(), options.routing),
   permission_unreadable: (transaction, { request }) => {
     const message = 'the agent sent a permission request that is not valid ACP';
     transaction.error('permission_unreadable', message);
@@ -133,7 +133,7 @@ const reactions: Reactions = {
     for (const request of requests) transaction.respond(request.id, { error: rpcErrors.requestCancelled });
   },
   answered: (transaction, { asked: received, error }, options) => {
-    transaction.tx.afterCommit(() => options.answered(received.id, error));
+    transaction.tx.afterCommit(() => options.onResponse(received.id, error));
     if (isPermissionMode(transaction, received.id)) permissionModeAnswered(transaction, error);
   },
 };

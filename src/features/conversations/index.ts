@@ -24,8 +24,8 @@ export function openConversations(
     },
     acp_version: () => settings.get('agents.acp_version'),
     routing: reviews.routing,
-    answered: (request_id, error) => prompting.answered(request_id, error),
-    unanswered: (request_ids) => prompting.unanswered(request_ids),
+    onResponse: (request_id, error) => prompting.onResponse(request_id, error),
+    onNoResponse: (request_ids) => prompting.onNoResponse(request_ids),
   });
   return {
     name: 'conversations',

@@ -198,7 +198,7 @@ export class Prompting {
   }
 
   /** The agent answered a request of the service. */
-  answered(request_id: string, error: RpcError | null): void {
+  onResponse(request_id: string, error: RpcError | null): void {
     this.#finish(
       request_id,
       error && new Problem('conflict', 'agent_refused', `the agent refused: ${error.message}`),
@@ -206,7 +206,7 @@ export class Prompting {
   }
 
   /** The agent ended and will not answer. */
-  unanswered(request_ids: readonly string[]): void {
+  onNoResponse(request_ids: readonly string[]): void {
     for (const id of request_ids) this.#finish(id, problems.agentNotRunning());
   }
 

@@ -126,7 +126,7 @@ export class Conversations {
     timers.clear(tx, 'acp_silent', session_id);
     timers.clear(tx, 'turn_cancel', session_id);
     const unanswered = loadAcpState(tx, session.num).asked.map(({ id }) => id);
-    tx.afterCommit(() => this.#options.unanswered(unanswered));
+    tx.afterCommit(() => this.#options.onNoResponse(unanswered));
     abandonReviews(this.#core, tx, agent.num, session.num);
     abandonElicitations(this.#core, tx, agent.num, session.num);
     for (const prompt of sentPrompts(tx, agent.num, session.num)) {

@@ -32,7 +32,7 @@ import {
   listMailOfRun,
   type MailRow,
   mailOfPrompt,
-  mailToName,
+  mailToMention,
   maxHopsReceived,
   staleMail,
   toMail,
@@ -255,7 +255,7 @@ export class Mailbox {
    * the prompt is sent; mail that was named before and is still unacknowledged is named once more.
    */
   pendingMail(tx: Tx, run: RunRow, actor_id: string, prompt_id: string): string | null {
-    const rows = mailToName(tx, run, actor_id, limits.mail_named_max);
+    const rows = mailToMention(tx, run, actor_id, limits.mail_named_max);
     for (const { num, status } of rows) {
       updateMail(tx, num, { prompt_id, ...(status === 'delivered' && { reminded: 1 }) });
     }

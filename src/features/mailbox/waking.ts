@@ -18,7 +18,7 @@ import { findRun, parseSpec, type RunRow, runOfNum } from '../runs/queries/runs.
 import { hasLaunched } from '../runs/queries/steps.ts';
 import { isRunOver } from '../runs/rules/run.ts';
 import { limits } from './limits.ts';
-import { mailToName } from './queries/mail.ts';
+import { mailToMention } from './queries/mail.ts';
 import type { Mailbox } from './service.ts';
 
 export class Waking {
@@ -65,7 +65,7 @@ export class Waking {
     const run = runOfNum(tx, run_num);
     if (!run || isRunOver(run)) return;
     const actor_id = memberActorId(member_id, run.team_id);
-    if (mailToName(tx, run, actor_id, 1)[0]?.status !== 'pending') return;
+    if (mailToMention(tx, run, actor_id, 1)[0]?.status !== 'pending') return;
     const agent = runningMember(tx, run_num, member_id);
     if (!agent || !isIdle(tx, agent)) return;
     if (isTaken(tx, run, member_id)) {

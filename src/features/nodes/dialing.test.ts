@@ -38,7 +38,7 @@ async function depsOf(more: Partial<DialingDeps> = {}): Promise<DialingDeps & { 
   return {
     trust,
     bootstrap: { usable: async () => [], spend: async () => true },
-    joined: async (node_id) => void joins.push(node_id),
+    recordJoin: async (node_id) => void joins.push(node_id),
     tokens_first: false,
     clock: { now: () => Date.now() },
     log: silentLog,

@@ -20,7 +20,7 @@ export interface DialingDeps {
   trust: PlaneTrust;
   bootstrap: Pick<Bootstrap, 'usable' | 'spend'>;
   /** Called when the plane has issued a certificate to the node. */
-  joined(node_id: string, details: Record<string, unknown>): Promise<void>;
+  recordJoin(node_id: string, details: Record<string, unknown>): Promise<void>;
   /** Whether nodes are expected to require tokens. If false, the first call is made without one. */
   tokens_first: boolean;
   clock: Clock;
@@ -28,7 +28,7 @@ export interface DialingDeps {
 }
 
 /** A connection on which no call has been made yet. */
-export interface Dialled {
+export interface DialedConnection {
   connection: Connection;
   /** Whether calls have a token. */
   with_token: boolean;
@@ -36,7 +36,7 @@ export interface Dialled {
 
 /** Opens a connection that accepts calls. A node without a valid certificate may join first. Throws a Problem. */
 export async function dial(deps: DialingDeps, row: NodeRow, signal: AbortSignal): Promise<Connection> {
-  const dialled = await connect(deps, row, signal).catch(async (error: unknown) => {
+  const dialed = await connect(deps, row, signal).catch(async (error: unknown) => {
     const { origin } = deps.trust;
     if (!isUncertified(error) || origin === 'operator' || deps.trust.identity() === null) throw error;
     if (!(await join(deps, row, signal))) throw error;
@@ -44,22 +44,22 @@ export async function dial(deps: DialingDeps, row: NodeRow, signal: AbortSignal)
   });
   try {
     const options = { signal, timeoutMs: limits.link_hello_ms };
-    await proven(dialled, () => askHealth(dialled.connection.transport, null, options));
-    return dialled.connection;
+    await withTokenRetry(dialed, () => askHealth(dialed.connection.transport, null, options));
+    return dialed.connection;
   } catch (error) {
-    dialled.connection.close();
+    dialed.connection.close();
     throw error;
   }
 }
 
 /** Returns the result of a first call, which is repeated with a token if the node requires one. */
-export async function proven<T>(dialled: Dialled, call: () => Promise<T>): Promise<T> {
+export async function withTokenRetry<T>(dialed: DialedConnection, call: () => Promise<T>): Promise<T> {
   try {
     return await call();
   } catch (error) {
     const refused = error instanceof Problem && error.code === problems.nodeUnauthorized().code;
-    if (!refused || dialled.with_token) throw error;
-    dialled.with_token = true;
+    if (!refused || dialed.with_token) throw error;
+    dialed.with_token = true;
     return call();
   }
 }
@@ -69,9 +69,9 @@ export async function connect(
   { trust, tokens_first }: Pick<DialingDeps, 'trust' | 'tokens_first'>,
   row: NodeRow,
   signal: AbortSignal,
-): Promise<Dialled> {
+): Promise<DialedConnection> {
   const { host, port } = toTarget(row);
-  const dialled = { with_token: tokens_first || trust.identity() === null };
+  const dialed = { with_token: tokens_first || trust.identity() === null };
   const connection = await tryAddresses(host, (address) =>
     openConnection({
       host: address,
@@ -79,11 +79,11 @@ export async function connect(
       servername: row.tls_server_name ?? host,
       tls: trust.identity(),
       verify: verifyNode(row.id, row.tls_server_name),
-      token: async () => (dialled.with_token ? trust.token() : null),
+      token: async () => (dialed.with_token ? trust.token() : null),
       signal,
     }),
   );
-  return Object.assign(dialled, { connection });
+  return Object.assign(dialed, { connection });
 }
 
 export function toTarget(row: NodeRow): Target {
@@ -119,7 +119,7 @@ async function join(deps: DialingDeps, row: NodeRow, signal: AbortSignal): Promi
           signal,
         }),
       );
-      await deps.joined(row.id, { token_id: id, grpc_target: row.grpc_target });
+      await deps.recordJoin(row.id, { token_id: id, grpc_target: row.grpc_target });
       log.info({ node_id: row.id }, 'node joined');
       return true;
     } catch (error) {

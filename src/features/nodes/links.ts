@@ -19,14 +19,22 @@ import { coversHost } from '../../link/trust/pki.ts';
 import { toProblem, versionMismatch } from '../../link/wire.ts';
 import type { ActorCall } from '../actors/rules/actor.ts';
 import type { SessionReaders } from '../agents/index.ts';
-import { connect, type DialingDeps, type Dialled, dial, expectedNames, proven, toTarget } from './dialing.ts';
+import {
+  connect,
+  type DialedConnection,
+  type DialingDeps,
+  dial,
+  expectedNames,
+  toTarget,
+  withTokenRetry,
+} from './dialing.ts';
 import { type HealthSteps, testNode } from './health.ts';
 import { limits } from './limits.ts';
 import type { NodeRow } from './queries.ts';
 import type { HealthReport, NodeStatus } from './rules.ts';
 import type { LinkState, Links, Registry } from './service.ts';
 
-export interface NodeLinksDeps extends Omit<DialingDeps, 'joined'> {
+export interface NodeLinksDeps extends Omit<DialingDeps, 'recordJoin'> {
   plane: { plane_id: string; incarnation: number };
   /** Opens the readers of a node's sessions. Called once per registered node. */
   readers(node: Node): SessionReaders;
@@ -43,7 +51,10 @@ export interface NodeLinksDeps extends Omit<DialingDeps, 'joined'> {
 }
 
 /** The part of the registry that links report to. */
-type LinkRegistry = Pick<Registry, 'nextEpoch' | 'disk' | 'joined' | 'refused' | 'linkChanged' | 'replaced'>;
+type LinkRegistry = Pick<
+  Registry,
+  'nextEpoch' | 'claimDisk' | 'recordJoin' | 'recordRejection' | 'publishLinkState' | 'recordNewDisk'
+>;
 
 export class NodeLinks implements Links {
   readonly #deps: NodeLinksDeps;
@@ -79,8 +90,8 @@ export class NodeLinks implements Links {
     link.start();
   }
 
-  changed(row: NodeRow): void {
-    this.#links.get(row.id)?.changed(row);
+  update(row: NodeRow): void {
+    this.#links.get(row.id)?.update(row);
   }
 
   /** Resolves once the link and its ingest have stopped. The agents of the node keep running. */
@@ -103,9 +114,9 @@ export class NodeLinks implements Links {
     };
   }
 
-  async rootChecked(node_id: string): Promise<void> {
+  async untilRootChecked(node_id: string): Promise<void> {
     const timeout = AbortSignal.timeout(sharedLimits.node_answer_ms);
-    await this.#links.get(node_id)?.rootChecked(timeout);
+    await this.#links.get(node_id)?.untilRootChecked(timeout);
   }
 
   /** Tests the connection with connections of its own. Never rejects for a failed check, which is part of the report. */
@@ -165,7 +176,8 @@ class NodeLink {
     this.node = new RemoteNode({
       id: row.id,
       log: deps.log,
-      dial: (signal) => dial({ ...deps, joined: (...args) => registry.joined(...args) }, this.#row, signal),
+      dial: (signal) =>
+        dial({ ...deps, recordJoin: (...args) => registry.recordJoin(...args) }, this.#row, signal),
       nextPosition: async () => ({ ...deps.plane, epoch: await registry.nextEpoch(row.id) }),
       accept: (identity) => this.#accept(identity),
       upcall: (call) => deps.upcall({ ...call, node_id: row.id }),
@@ -183,7 +195,7 @@ class NodeLink {
   }
 
   /** A new target or name requires a new connection; agents are not affected. */
-  changed(row: NodeRow): void {
+  update(row: NodeRow): void {
     const address_changed =
       row.grpc_target !== this.#row.grpc_target || row.tls_server_name !== this.#row.tls_server_name;
     this.#row = row;
@@ -201,7 +213,7 @@ class NodeLink {
   }
 
   /** Resolves once the node has reported on the currently registered root, or when the signal aborts. */
-  async rootChecked(signal: AbortSignal): Promise<void> {
+  async untilRootChecked(signal: AbortSignal): Promise<void> {
     while (this.#checked_root !== this.#row.default_worktree_root && !signal.aborted) {
       await this.#checked.wait(undefined, signal);
     }
@@ -234,7 +246,7 @@ class NodeLink {
   /** Determines the status from the duration of the silence. */
   updateStatus(): void {
     const { clock } = this.#deps;
-    const heard_at = this.node.heard_at;
+    const heard_at = this.node.last_heard_at;
     if (this.#linked && heard_at !== null && heard_at > this.#last_heard_at) {
       this.#last_heard_at = heard_at;
       this.#last_seen_at_ms = Math.round(clock.now() - (performance.now() - heard_at));
@@ -311,7 +323,7 @@ class NodeLink {
     this.#has_default_root = has_default_root;
     this.#root_problem = worktree_root_problem;
     this.#checked_root = root;
-    if (changed) await this.#registry.linkChanged(this.#row.id);
+    if (changed) await this.#registry.publishLinkState(this.#row.id);
     this.#checked.notify();
     await this.#renew();
   }
@@ -337,23 +349,23 @@ class NodeLink {
     const { id } = this.#row;
     if (node_id !== id) {
       const problem = nodeIdMismatch(id, node_id.slice(0, 64));
-      await registry.refused(id, problem.message);
+      await registry.recordRejection(id, problem.message);
       throw problem;
     }
-    const known = await registry.disk(id, disk_id);
+    const known = await registry.claimDisk(id, disk_id);
     if (known === disk_id) return;
     if (await this.#deps.hasLive(id)) {
       const message = `another process answers for agent node ${id}: its disk is not the one that agents run on`;
-      await registry.refused(id, `${message} (instance ${instance_id}, disk ${disk_id})`);
+      await registry.recordRejection(id, `${message} (instance ${instance_id}, disk ${disk_id})`);
       throw new Problem('bad_gateway', 'node_disk_mismatch', message);
     }
-    await registry.replaced(id, disk_id);
+    await registry.recordNewDisk(id, disk_id);
   }
 
   #setStatus(status: NodeStatus): void {
     if (this.#status === status) return;
     this.#status = status;
-    void this.#logErrors(() => this.#registry.linkChanged(this.#row.id));
+    void this.#logErrors(() => this.#registry.publishLinkState(this.#row.id));
   }
 
   async #logErrors(work: () => Promise<void>): Promise<void> {
@@ -370,7 +382,7 @@ class NodeLink {
 /** The steps of the connection test, on a separate connection; an open link is not affected. */
 function probeSteps(deps: NodeLinksDeps, row: NodeRow): HealthSteps {
   const { clock } = deps;
-  let dialled: Dialled | null = null;
+  let dialed: DialedConnection | null = null;
   let skew_ms: number | null = null;
   let health: RemoteHealth | null = null;
   return {
@@ -381,11 +393,11 @@ function probeSteps(deps: NodeLinksDeps, row: NodeRow): HealthSteps {
       await tryPort(address!, port, signal);
     },
     tls: async (signal) => {
-      dialled = await connect(deps, row, signal);
+      dialed = await connect(deps, row, signal);
     },
     auth: async (signal) => {
-      const { transport } = dialled!.connection;
-      health = await proven(dialled!, () => {
+      const { transport } = dialed!.connection;
+      health = await withTokenRetry(dialed!, () => {
         const request_start_ms = clock.now();
         return askHealth(transport, row.default_worktree_root, { signal }, (time_ms) => {
           skew_ms = time_ms - (request_start_ms + clock.now()) / 2;
@@ -406,6 +418,6 @@ function probeSteps(deps: NodeLinksDeps, row: NodeRow): HealthSteps {
             if (wrong) throw new Problem('bad_gateway', 'worktree_root', wrong);
           },
     clock_skew_ms: () => skew_ms,
-    close: () => dialled?.connection.close(),
+    close: () => dialed?.connection.close(),
   };
 }

@@ -231,7 +231,7 @@ describe('link states', () => {
     await registry.register(root, box);
     const seen = { status: 'connected', version: '1.2.3', last_seen_at_ms: clock.now() } as const;
     links.states.set('box', seen);
-    await registry.linkChanged('box');
+    await registry.publishLinkState('box');
     const record = await registry.get('box');
     expect(record).toMatchObject({
       status: 'connected',
@@ -248,19 +248,19 @@ describe('link states', () => {
   });
 
   test('are ignored if the node was deleted', async () => {
-    await registry.linkChanged('none');
-    await registry.joined('none');
-    await registry.refused('none', 'x');
+    await registry.publishLinkState('none');
+    await registry.recordJoin('none');
+    await registry.recordRejection('none', 'x');
     expect(await audited()).toEqual([]);
   });
 
   test('record a join, and audit repeated rejections once', async () => {
     await registry.register(root, box);
-    await registry.refused('box', 'wrong disk');
-    await registry.refused('box', 'wrong disk');
-    await registry.refused('box', 'other');
-    await registry.joined('box', { token_id: 'x' });
-    await registry.refused('box', 'other');
+    await registry.recordRejection('box', 'wrong disk');
+    await registry.recordRejection('box', 'wrong disk');
+    await registry.recordRejection('box', 'other');
+    await registry.recordJoin('box', { token_id: 'x' });
+    await registry.recordRejection('box', 'other');
     const events = (await audited()).map(({ event, details }) => [event, details.reason]);
     expect(events.slice(1)).toEqual([
       ['node_refused', 'wrong disk'],
@@ -274,16 +274,16 @@ describe('link states', () => {
 
   test('bind the node to its first disk, until it is replaced', async () => {
     await registry.register(root, box);
-    expect(await registry.disk('box', 'a')).toBe('a');
-    expect(await registry.disk('box', 'b')).toBe('a');
-    await registry.replaced('box', 'b');
-    expect(await registry.disk('box', 'a')).toBe('b');
+    expect(await registry.claimDisk('box', 'a')).toBe('a');
+    expect(await registry.claimDisk('box', 'b')).toBe('a');
+    await registry.recordNewDisk('box', 'b');
+    expect(await registry.claimDisk('box', 'a')).toBe('b');
     expect((await audited()).at(-1)).toEqual({
       event: 'node_replaced',
       details: { node_id: 'box', disk_id: 'b', before: 'a' },
     });
     await registry.update(root, 'box', { accept_disk: true });
-    expect(await registry.disk('box', 'c')).toBe('c');
+    expect(await registry.claimDisk('box', 'c')).toBe('c');
   });
 });
 

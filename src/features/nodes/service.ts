@@ -53,12 +53,12 @@ export interface LinkState {
 export interface Links {
   open(row: NodeRow): void;
   /** Called for every change, even if only the name changed. */
-  changed(row: NodeRow): void;
+  update(row: NodeRow): void;
   close(node_id: string): Promise<void>;
   state(node_id: string): LinkState;
   probe(row: NodeRow): Promise<HealthReport>;
   /** Resolves once the node has reported on the registry's root, or after `limits.node_answer_ms`. */
-  rootChecked(node_id: string): Promise<void>;
+  untilRootChecked(node_id: string): Promise<void>;
 }
 
 export interface RegistryDeps {
@@ -198,7 +198,7 @@ export class Registry {
         return created;
       });
       this.#link(row);
-      if (default_worktree_root !== null) await links.rootChecked(id);
+      if (default_worktree_root !== null) await links.untilRootChecked(id);
       return this.get(id);
     });
   }
@@ -233,8 +233,8 @@ export class Registry {
         tx.afterCommit(() => this.#rows.set(node_id, after));
         return after;
       });
-      if (row !== null) links?.changed(row);
-      if (row !== null && row.default_worktree_root !== null) await links?.rootChecked(node_id);
+      if (row !== null) links?.update(row);
+      if (row !== null && row.default_worktree_root !== null) await links?.untilRootChecked(node_id);
       return this.get(node_id);
     });
   }
@@ -296,7 +296,7 @@ export class Registry {
   }
 
   /** Publishes a change of the link's state on the fleet stream, and stores the parts that must survive a restart. */
-  async linkChanged(node_id: string): Promise<void> {
+  async publishLinkState(node_id: string): Promise<void> {
     const state = this.#state(node_id);
     if (state.status === 'connected') this.#refusals.delete(node_id);
     await this.#change(node_id, (tx, row) => {
@@ -320,7 +320,7 @@ export class Registry {
   }
 
   /** Returns the node's disk. The first disk that connects is recorded. */
-  async disk(node_id: string, disk_id: string): Promise<string> {
+  async claimDisk(node_id: string, disk_id: string): Promise<string> {
     const row = await this.#change(node_id, (tx, before) => {
       if (before.disk_id !== null) return before;
       updateNode(tx, node_id, { disk_id });
@@ -331,7 +331,7 @@ export class Registry {
   }
 
   /** Records another disk for the node. The previous one had no live sessions. */
-  async replaced(node_id: string, disk_id: string): Promise<void> {
+  async recordNewDisk(node_id: string, disk_id: string): Promise<void> {
     await this.#change(node_id, (tx, row) => {
       updateNode(tx, node_id, { disk_id });
       this.#audit(tx, 'node_replaced', null, node_id, { disk_id, before: row.disk_id });
@@ -340,7 +340,7 @@ export class Registry {
   }
 
   /** Records that the plane has issued a certificate to the node. */
-  async joined(node_id: string, details: Record<string, unknown> = {}): Promise<void> {
+  async recordJoin(node_id: string, details: Record<string, unknown> = {}): Promise<void> {
     this.#refusals.delete(node_id);
     await this.#change(node_id, (tx, row) => {
       const joined_at = this.#deps.clock.now();
@@ -353,7 +353,7 @@ export class Registry {
   /**
    * Records that a program at the node's target was rejected. Consecutive rejections for the same reason are audited once.
    */
-  async refused(node_id: string, reason: string): Promise<void> {
+  async recordRejection(node_id: string, reason: string): Promise<void> {
     if (this.#refusals.get(node_id) === reason || !this.#rows.has(node_id)) return;
     this.#refusals.set(node_id, reason);
     await this.#deps.store.write((tx) => this.#audit(tx, 'node_refused', null, node_id, { reason }));

@@ -89,15 +89,15 @@ export class Delivery {
     const message = JSON.parse(row.message) as PushMessage;
     const outcome = await sender.send(device, key, message, row.expires_at - clock.now());
     // The delivery was aborted, or its result is unknown, so the intent is kept.
-    if (sender.closed && outcome.kind !== 'taken') throw new Error('the service is stopping');
+    if (sender.closed && outcome.kind !== 'accepted') throw new Error('the service is stopping');
     await store.write((tx) => {
       const now = findSubscription(tx, subscription_id);
       if (!now) return;
-      this.settle(tx, now, outcome);
+      this.recordOutcome(tx, now, outcome);
       const sent = findMessage(tx, message_num);
       // The message was replaced in the meantime, and the new one has its own intent.
       if (!sent || sent.fact_id !== row.fact_id || sent.state !== 'pending') return;
-      if (outcome.kind === 'taken' && remembered.has(message.kind)) {
+      if (outcome.kind === 'accepted' && remembered.has(message.kind)) {
         updateMessage(tx, message_num, { state: 'sent', sent_at: clock.now() });
       } else if (outcome.kind !== 'later') {
         deleteMessage(tx, message_num);
@@ -127,9 +127,9 @@ export class Delivery {
   }
 
   /** Records the response of a push service in the device's row, and schedules the next attempt if necessary. */
-  settle(tx: Tx, device: SubscriptionRow, outcome: Outcome): void {
+  recordOutcome(tx: Tx, device: SubscriptionRow, outcome: Outcome): void {
     const { clock, timers, audit, log } = this.#deps;
-    if (outcome.kind === 'taken') {
+    if (outcome.kind === 'accepted') {
       timers.clear(tx, 'push_retry', device.id);
       const good = { failures: 0, last_error: null, last_success_at: clock.now(), retry_at: null };
       // The push service works again, so the waiting messages are sent.

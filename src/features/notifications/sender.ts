@@ -26,7 +26,7 @@ export interface Target {
  * accept this message.
  */
 export type Outcome =
-  | { kind: 'taken' }
+  | { kind: 'accepted' }
   | { kind: 'gone'; error: string }
   | { kind: 'later'; error: string; retry_after_ms: number }
   | { kind: 'refused'; error: string };
@@ -114,7 +114,7 @@ export class Sender {
   }
 
   #read({ status, retry_after }: Answer): Outcome {
-    if (status >= 200 && status < 300) return { kind: 'taken' };
+    if (status >= 200 && status < 300) return { kind: 'accepted' };
     const error = `push service answered ${status}`;
     if (status === 404 || status === 410) return { kind: 'gone', error };
     if (status !== 429 && status < 500) return { kind: 'refused', error };

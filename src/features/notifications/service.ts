@@ -227,7 +227,7 @@ export class Push {
     const outcome = await this.#sender.send(device, key, message, limits.push_test_ms);
     await store.write((tx) => {
       const now = findSubscription(tx, subscription_id);
-      if (now) this.#delivery.settle(tx, now, outcome);
+      if (now) this.#delivery.recordOutcome(tx, now, outcome);
     });
     return { subscription_id, ...toResult(outcome) };
   }
@@ -287,7 +287,7 @@ function checkKeys({ p256dh, auth }: { p256dh: string; auth: string }): void {
 }
 
 function toResult(outcome: Outcome): { ok: boolean; error: string | null } {
-  if (outcome.kind === 'taken') return { ok: true, error: null };
+  if (outcome.kind === 'accepted') return { ok: true, error: null };
   const { error } = outcome;
   return { ok: false, error: outcome.kind === 'gone' ? `${error}: the device was removed` : error };
 }

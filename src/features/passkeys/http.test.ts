@@ -24,7 +24,7 @@ beforeEach(async () => {
   const authenticate = (given: string, ip: string | null) => tokens.authenticate(given, ip);
   server = await openFakeHttp(handlers, { authenticate, idempotency });
   const { origin } = new URL(server.url.replace('127.0.0.1', 'localhost'));
-  where.place = { party: { id: 'localhost', origin, name: 'svc' }, reason: null };
+  where.relying_party = { party: { id: 'localhost', origin, name: 'svc' }, reason: null };
   ({ token } = await fixture.joinRoot());
 });
 afterEach(async () => {
@@ -34,7 +34,7 @@ afterEach(async () => {
 
 const request: ReturnType<typeof requesterWithToken> = (method, path, body, options) =>
   requesterWithToken(() => server, token)(method, path, body, options);
-const origin = () => where.place.party!.origin;
+const origin = () => where.relying_party.party!.origin;
 
 it('adds a passkey, signs in with it, renames and removes it', async () => {
   const where = await request('GET', '/api/passkeys/relying-party');

@@ -16,7 +16,7 @@ type PasskeyOperations =
 export function passkeyHandlers(passkeys: Passkeys): Pick<Handlers, PasskeyOperations> {
   return {
     getRelyingParty: () => {
-      const { party, reason } = passkeys.place();
+      const { party, reason } = passkeys.relyingParty();
       return { rp_id: party?.id ?? null, origin: party?.origin ?? null, reason };
     },
     startPasskeyRegistration: async ({ caller, body, headers }) => ({

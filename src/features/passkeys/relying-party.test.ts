@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest';
 import { type ConfigKey, type ConfigValues, configKeys } from '../../core/config.ts';
-import { getPlace } from './relying-party.ts';
+import { resolveRelyingParty } from './relying-party.ts';
 
-const place = (set: Partial<ConfigValues>, url = 'http://127.0.0.1:8080') =>
-  getPlace(
+const resolve = (set: Partial<ConfigValues>, url = 'http://127.0.0.1:8080') =>
+  resolveRelyingParty(
     { get: <K extends ConfigKey>(key: K) => (set[key] ?? configKeys[key].default) as ConfigValues[K] },
     url,
   );
-const of = (...args: Parameters<typeof place>) => {
-  const { party, reason } = place(...args);
+const of = (...args: Parameters<typeof resolve>) => {
+  const { party, reason } = resolve(...args);
   return party ? [party.id, party.origin] : reason;
 };
 
@@ -22,7 +22,7 @@ it('defaults to localhost, with the scheme and the port of the listener', () => 
     'localhost',
     'https://localhost',
   ]);
-  expect(place({ 'web.rp_name': 'Our agents' }).party?.name).toBe('Our agents');
+  expect(resolve({ 'web.rp_name': 'Our agents' }).party?.name).toBe('Our agents');
 });
 
 it('is web.rp_origin, for its host or a parent domain', () => {

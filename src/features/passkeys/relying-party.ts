@@ -14,13 +14,13 @@ export interface RelyingParty {
 }
 
 /** The relying party, or a human-readable reason why there is none. */
-export type Place = { party: RelyingParty; reason: null } | { party: null; reason: string };
+export type RelyingPartyState = { party: RelyingParty; reason: null } | { party: null; reason: string };
 
 /** Listen addresses that `localhost` reaches. */
 const NEAR = ['localhost', '127.0.0.1', '::1', '0.0.0.0', '::'];
 
 /** `url`: the listener's, for its scheme and port. */
-export function getPlace(config: Pick<Config, 'get'>, url: string): Place {
+export function resolveRelyingParty(config: Pick<Config, 'get'>, url: string): RelyingPartyState {
   const rp_id = config.get('web.rp_id')?.toLowerCase() ?? null;
   const configured = config.get('web.rp_origin');
   if (configured === null && !NEAR.includes(parseAddress(config.get('server.listen'))?.host ?? ''))
@@ -39,7 +39,7 @@ export function getPlace(config: Pick<Config, 'get'>, url: string): Place {
   return { party: { id, origin, name: config.get('web.rp_name') }, reason: null };
 }
 
-function none(reason: string): Place {
+function none(reason: string): RelyingPartyState {
   return { party: null, reason };
 }
 

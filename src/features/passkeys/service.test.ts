@@ -526,7 +526,7 @@ describe('without a relying party', () => {
   it('starting fails with the reason, and no login can be finished', async () => {
     const { device } = await add();
     const open = await passkeys.startLogin(client, undefined);
-    where.place = { party: null, reason: 'passkeys need https' };
+    where.relying_party = { party: null, reason: 'passkeys need https' };
     expect(await outcome(start())).toBe('passkeys need https');
     expect(await outcome(passkeys.startLogin(client, undefined))).toBe('passkeys need https');
     const response = device.login(open.options);

@@ -30,7 +30,7 @@ import {
   takeRegistration,
   updatePasskey,
 } from './queries.ts';
-import type { Place, RelyingParty } from './relying-party.ts';
+import type { RelyingParty, RelyingPartyState } from './relying-party.ts';
 
 export interface Passkey {
   id: string;
@@ -65,7 +65,7 @@ export interface PasskeysDeps {
   audit: Audit;
   accounts: Accounts;
   tokens: Tokens;
-  place(): Place;
+  relyingParty(): RelyingPartyState;
 }
 
 /** EdDSA, ES256, RS256: what current authenticators support, in order of preference. */
@@ -88,8 +88,8 @@ export class Passkeys {
   }
 
   /** The relying party, or the reason why passkeys are not available. */
-  place(): Place {
-    return this.#deps.place();
+  relyingParty(): RelyingPartyState {
+    return this.#deps.relyingParty();
   }
 
   /** The user's passkeys, oldest first. */
@@ -265,7 +265,7 @@ export class Passkeys {
   }
 
   #partyFor(origin: string | undefined): RelyingParty {
-    const { party, reason } = this.#deps.place();
+    const { party, reason } = this.#deps.relyingParty();
     if (party === null) throw invalid(reason, 'no_passkeys_here');
     if (origin !== undefined && origin !== party.origin)
       throw invalid(`passkeys work at ${party.origin} only`, 'no_passkeys_here');
@@ -292,7 +292,7 @@ export class Passkeys {
     response: RegistrationResponse,
     challenge: Uint8Array,
   ): Promise<Pick<PasskeyRow, 'credential_id' | 'public_key' | 'counter' | 'transports'>> {
-    const { party } = this.#deps.place();
+    const { party } = this.#deps.relyingParty();
     if (party === null || isFramed(response.response.clientDataJSON)) throw problems.passkeyNotValid();
     const { verifyRegistrationResponse } = await import('@simplewebauthn/server');
     const { cose, decodeCredentialPublicKey } = await import('@simplewebauthn/server/helpers');
@@ -328,7 +328,7 @@ export class Passkeys {
     open: { challenge: Uint8Array; expires_at: number } | undefined,
     known: PasskeyRow | undefined,
   ): Promise<{ counter: number }> {
-    const { party, reason } = this.#deps.place();
+    const { party, reason } = this.#deps.relyingParty();
     if (party === null) throw new Error(reason);
     if (!open || open.expires_at <= this.#deps.clock.now()) throw new Error('unknown or expired challenge');
     const { clientDataJSON, authenticatorData, signature, userHandle } = response.response;

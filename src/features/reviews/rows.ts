@@ -23,8 +23,8 @@ export function openReview(
   {
     request,
     permission,
-    asker,
-  }: { request: ReceivedRequest; permission: Permission; asker: Requester | null },
+    requester,
+  }: { request: ReceivedRequest; permission: Permission; requester: Requester | null },
   timeout_ms: number | null,
   routing: ReviewRouting,
 ): void {
@@ -38,7 +38,7 @@ export function openReview(
     agent_num: agent.num,
     session_num: session.num,
     request_id: JSON.stringify(request.id),
-    subagent: asker && transaction.redactJson(JSON.stringify(asker)),
+    subagent: requester && transaction.redactJson(JSON.stringify(requester)),
     tool_call: transaction.redactJson(JSON.stringify(tool_call)),
     // The ids are not redacted, because they are sent back to the agent unchanged.
     options: JSON.stringify(options.map((option) => ({ ...option, name: transaction.redact(option.name) }))),

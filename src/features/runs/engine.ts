@@ -15,7 +15,7 @@ import { Scheduler } from './scheduler.ts';
 export interface RunEngine {
   scheduler: Scheduler;
   publisher: RunPublisher;
-  ended: SessionHooks['onExit'];
+  onSessionExit: SessionHooks['onExit'];
   facts: FactHandlers;
   timers: Pick<TimerHandlers, 'step_timeout'>;
   intents: Pick<IntentHandlers, 'prepare' | 'collect' | 'collect_message'>;
@@ -33,7 +33,7 @@ export function openRunEngine(core: AgentCore, lifecycle: Lifecycle): RunEngine 
   return {
     scheduler,
     publisher,
-    ended: (tx, session_id, exit) => outcomes.sessionEnded(tx, session_id, exit),
+    onSessionExit: (tx, session_id, exit) => outcomes.sessionEnded(tx, session_id, exit),
     facts: outcomes.facts(),
     timers: dispatcher.timers(),
     intents: { ...outcomes.intents(), prepare: (intent) => launcher.prepare(intent) },

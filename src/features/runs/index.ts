@@ -35,7 +35,7 @@ export function openRuns(
     facts: { runs: engine.facts },
     timers: engine.timers,
     intents: engine.intents,
-    session: { environment: getStepContext, onExit: engine.ended },
+    session: { environment: getStepContext, onExit: engine.onSessionExit },
     extensions: { participantsOf: participantsOfAgent, hasOpenRuns, mayUseWorktree },
   };
 }

@@ -73,10 +73,10 @@ function readMessageUpdate({ payload }: EventRecord) {
   const kind = String(raw.sessionUpdate ?? '');
   const about = { kind, message_id: raw.messageId };
   const update = readUpdate(raw);
-  if (update.kind === 'message' && update.voice === 'agent_message') {
+  if (update.kind === 'message' && update.message_kind === 'agent_message') {
     return { ...about, text: update.blocks && blocksText(update.blocks), is_complete: true };
   }
-  const is_chunk = update.kind === 'chunk' && update.voice === 'agent_message';
+  const is_chunk = update.kind === 'chunk' && update.message_kind === 'agent_message';
   return {
     ...about,
     text: is_chunk ? (asString(asRecord(update.block).text) ?? '') : null,

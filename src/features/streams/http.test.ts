@@ -29,7 +29,7 @@ beforeEach(async () => {
   };
   server = await openFakeHttp(
     streamHandlers({
-      agents: { mayRead: async () => ({ owner_id: 'usr_1', team_num, agent_id: 'agt_x' }) },
+      agents: { authorizeRead: async () => ({ owner_id: 'usr_1', team_num, agent_id: 'agt_x' }) },
       log: { follow: endless },
       feed: { follow: (_sees, position, signal) => endless('', position, signal) },
       membership,

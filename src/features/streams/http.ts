@@ -10,7 +10,7 @@ import type { Membership } from '../teams/membership.ts';
 import type { Tokens } from '../tokens/service.ts';
 
 export function streamHandlers(deps: {
-  agents: Pick<Agents, 'mayRead'>;
+  agents: Pick<Agents, 'authorizeRead'>;
   log: Pick<EventLog, 'follow'>;
   feed: Pick<Feed, 'follow'>;
   membership: Pick<Membership, 'sees'>;
@@ -21,7 +21,7 @@ export function streamHandlers(deps: {
   return {
     followAgent: async (call) => {
       const { caller, params, query } = call;
-      const audience = await agents.mayRead(caller, params.agent_id);
+      const audience = await agents.authorizeRead(caller, params.agent_id);
       const position = parsePosition({ last_event_id: lastEventId(call), ...query });
       const open = (signal: AbortSignal) => log.follow(params.agent_id, position, signal);
       // A human member may have left the team in the meantime.

@@ -49,13 +49,13 @@ export function taskHandlers(deps: {
     },
     followMessages: async (call) => {
       const { caller, params, query } = call;
-      const task_num = await messages.mayRead(caller, params);
+      const task_num = await messages.authorizeRead(caller, params);
       const position = parsePosition({ last_event_id: lastEventId(call), ...query });
       await streams.serve(
         call,
         (signal) => messages.follow(task_num, position, signal),
         async () => {
-          await messages.mayRead(caller, params);
+          await messages.authorizeRead(caller, params);
           return tokens.isLive(caller.token_id);
         },
       );

@@ -329,7 +329,7 @@ describe('publishing', () => {
     count: number,
   ): Promise<Frame[]> {
     const stop = new AbortController();
-    const task_num = await fixture.messages.mayRead(JON, { team_id: TEAM, task_id });
+    const task_num = await fixture.messages.authorizeRead(JON, { team_id: TEAM, task_id });
     let text = '';
     for await (const bytes of fixture.messages.follow(task_num, position, stop.signal)) {
       text += bytes.toString();

@@ -146,7 +146,7 @@ export class Messages {
   }
 
   /** The task's number for `follow`. Throws a 404 if the caller has no access, or no longer has it. */
-  mayRead(caller: Caller, ref: TaskRef): Promise<number> {
+  authorizeRead(caller: Caller, ref: TaskRef): Promise<number> {
     return this.#options.store.read((reader) => requireTask(reader, caller, 'team.read', ref).task.num);
   }
 

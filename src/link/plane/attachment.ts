@@ -114,8 +114,8 @@ export class Attachment {
   }
 
   /** The time of the last message from the node, in ms of `performance.now()`. */
-  get heard_at(): number {
-    return Math.max(this.#options.control.heard_at, this.#options.bytes.heard_at);
+  get last_heard_at(): number {
+    return Math.max(this.#options.control.last_heard_at, this.#options.bytes.last_heard_at);
   }
 
   /** Ends the link and closes both connections. Idempotent; the first reason counts. */

@@ -34,7 +34,7 @@ export interface ConnectionOptions {
 export interface Connection {
   readonly transport: Transport;
   /** The time of the last message from the peer, in ms of `performance.now()`. */
-  readonly heard_at: number;
+  readonly last_heard_at: number;
   /** The peer's certificate; null without TLS. */
   readonly certificate: X509Certificate | null;
   /** Resolves with the reason when the connection ends. */
@@ -111,7 +111,7 @@ class Http2Connection implements Connection {
   readonly transport: Transport;
   readonly closed: Promise<Error | null>;
   readonly certificate: X509Certificate | null;
-  heard_at = performance.now();
+  last_heard_at = performance.now();
   readonly #session: http2.ClientHttp2Session;
   readonly #pinging: NodeJS.Timeout;
 
@@ -151,7 +151,7 @@ class Http2Connection implements Connection {
           return session.request({ ...headers, ':method': method, ':path': path }, options);
         },
         notifyResponseByteRead: () => {
-          this.heard_at = performance.now();
+          this.last_heard_at = performance.now();
         },
       },
     });
@@ -180,7 +180,7 @@ class Http2Connection implements Connection {
     void this.ping().then(
       () => {
         clearTimeout(timer);
-        this.heard_at = performance.now();
+        this.last_heard_at = performance.now();
       },
       () => clearTimeout(timer),
     );

@@ -92,8 +92,8 @@ export class RemoteNode implements Node {
   }
 
   /** `performance.now()` of the last message from the node, while a link is attached. */
-  get heard_at(): number | null {
-    return this.#link?.heard_at ?? null;
+  get last_heard_at(): number | null {
+    return this.#link?.last_heard_at ?? null;
   }
 
   async attach(sink: NodeSink): Promise<void> {

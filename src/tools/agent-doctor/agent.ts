@@ -41,7 +41,7 @@ export interface Watch {
   text: string;
   /** Messages shown as the user's: a replay. */
   replay: string;
-  asked: RequestPermissionRequest[];
+  permission_requests: RequestPermissionRequest[];
   /** The content of its tool calls. */
   acting: Acting;
 }
@@ -172,7 +172,7 @@ export class Agent {
         methods.client.session.requestPermission,
         (params) => (params ?? {}) as RequestPermissionRequest,
         async ({ params }): Promise<RequestPermissionResponse> => {
-          this.#watch.asked.push(params);
+          this.#watch.permission_requests.push(params);
           this.#watch.acting = recordRequest(this.#watch.acting, params.toolCall);
           return { outcome: await this.onPermission(params) };
         },
@@ -210,7 +210,7 @@ export function endingText({ code, signal }: Ending): string {
 }
 
 function nothingSeen(): Watch {
-  return { updates: new Map(), text: '', replay: '', asked: [], acting: noObservations };
+  return { updates: new Map(), text: '', replay: '', permission_requests: [], acting: noObservations };
 }
 
 function textOf(update: object | undefined): string {

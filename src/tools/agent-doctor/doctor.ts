@@ -65,7 +65,7 @@ export async function examineAgent(options: DoctorOptions): Promise<Report> {
         cwd: workspace.work,
         env: workspace.environment({
           own: env,
-          usual: preset ? { ...preset.env, ...permissionEnv(preset) } : {},
+          preset_env: preset ? { ...preset.env, ...permissionEnv(preset) } : {},
           cookie,
           model_settings,
         }),
@@ -82,7 +82,7 @@ export async function examineAgent(options: DoctorOptions): Promise<Report> {
       onCheck,
     });
     await examination.run();
-    const agent = examination.able?.agentInfo;
+    const agent = examination.initialize_result?.agentInfo;
     return {
       command: argv,
       agent: agent ? { name: agent.name, version: agent.version } : null,

@@ -54,7 +54,7 @@ export interface ExaminationOptions {
 export class Examination {
   readonly checks: Check[] = [];
   /** The result of `initialize`; null: the agent did not start. */
-  able: InitializeResponse | null = null;
+  initialize_result: InitializeResponse | null = null;
   stderr = '';
   readonly #options: ExaminationOptions;
   readonly #word = newWord();
@@ -115,9 +115,9 @@ export class Examination {
   // --- the first process ----------------------------------------------------------------------------------------------
 
   async #start(): Promise<Finding> {
-    const able = await this.#begin();
-    if (able.protocolVersion === PROTOCOL_VERSION) this.able = able;
-    return judgeStart(able);
+    const result = await this.#begin();
+    if (result.protocolVersion === PROTOCOL_VERSION) this.initialize_result = result;
+    return judgeStart(result);
   }
 
   /** Starts a process and initializes it. */
@@ -131,7 +131,7 @@ export class Examination {
   }
 
   async #openSession(): Promise<Finding> {
-    if (!this.able) return skipped('it did not start');
+    if (!this.initialize_result) return skipped('it did not start');
     const session = await this.#newSession().catch((error: Error & { code?: number }) => {
       this.#needs_sign_in = error.code === AUTH_REQUIRED;
       if (this.#needs_sign_in) return null;
@@ -156,9 +156,9 @@ export class Examination {
   }
 
   #signIn(): Finding {
-    if (!this.able) return skipped('it did not start');
+    if (!this.initialize_result) return skipped('it did not start');
     return this.#session || this.#needs_sign_in
-      ? judgeSignIn(this.#needs_sign_in, this.able)
+      ? judgeSignIn(this.#needs_sign_in, this.initialize_result)
       : skipped('no session');
   }
 
@@ -252,7 +252,7 @@ export class Examination {
 
   async #load(): Promise<Finding> {
     if (!this.#session) return skipped('no session');
-    const { loadSession, sessionCapabilities } = this.able!.agentCapabilities ?? {};
+    const { loadSession, sessionCapabilities } = this.initialize_result!.agentCapabilities ?? {};
     if (!loadSession && !sessionCapabilities?.resume) return skipped('not offered');
     const how = loadSession ? 'load' : 'resume';
     await this.#begin();
@@ -290,7 +290,7 @@ export class Examination {
   /** Finds the processes that the agent left behind, and ends them. */
   async #orphans(): Promise<Finding> {
     const { leftovers, signal } = this.#options;
-    const processes = await leftovers.settle(signal);
+    const processes = await leftovers.remaining(signal);
     const orphans = processes.map((stat) => ({ pid: stat.pid, command: commandLine(stat) }));
     leftovers.kill();
     return judgeOrphans(orphans);

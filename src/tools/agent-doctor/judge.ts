@@ -45,8 +45,12 @@ export function judgeSession(
   return set ? ok(`${mode}; set to ${wanted}`, facts) : weak(`${mode}; ${wanted} is not offered`, facts);
 }
 
-export function judgeTurn({ updates, text, asked }: Watch, stop_reason: string): Finding {
-  const facts = { stop_reason, updates: Object.fromEntries(updates), permissions: asked.length };
+export function judgeTurn({ updates, text, permission_requests }: Watch, stop_reason: string): Finding {
+  const facts = {
+    stop_reason,
+    updates: Object.fromEntries(updates),
+    permissions: permission_requests.length,
+  };
   const seen = [...updates].map(([kind, count]) => `${count} ${kind}`).join(', ') || 'no updates';
   const detail = `${stop_reason}; ${seen}`;
   if (stop_reason !== 'end_turn') return weak(`${detail}; should be end_turn`, facts);

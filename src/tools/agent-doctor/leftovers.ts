@@ -56,7 +56,7 @@ export class Leftovers {
   }
 
   /** The processes that remain after a short time in which they may exit on their own. */
-  async settle(signal: AbortSignal): Promise<ProcessStat[]> {
+  async remaining(signal: AbortSignal): Promise<ProcessStat[]> {
     const until_ms = performance.now() + limits.doctor_leftover_ms;
     for (;;) {
       const found = this.find();

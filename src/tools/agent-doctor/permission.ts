@@ -19,18 +19,19 @@ export function firstRejected(request: RequestPermissionRequest): PermissionOutc
 }
 
 /** A description of what a turn did without asking; null: nothing. */
-function unaskedIn({ asked, acting }: Watch, files: readonly string[]): string | null {
-  if (asked.length === 0 && files.length > 0) return `wrote ${files.join(', ')} without asking`;
+function unaskedIn({ permission_requests, acting }: Watch, files: readonly string[]): string | null {
+  if (permission_requests.length === 0 && files.length > 0) return `wrote ${files.join(', ')} without asking`;
   return acting.unasked === null ? null : `acted without asking: ${acting.unasked}`;
 }
 
 /** Judges a turn that should run or fetch something, of an agent whose preset promises to ask. */
 export function judgeAsked(watch: Watch): Finding {
   const unasked = unaskedIn(watch, []);
-  const facts = { requests: watch.asked.length };
+  const facts = { requests: watch.permission_requests.length };
   if (unasked !== null) return failed(`${unasked}, although its preset guarantees that it asks`, facts);
-  const title = watch.asked[0]?.toolCall?.title;
-  if (watch.asked.length > 0) return ok(`asks first: ${title ?? 'something without a title'}`, facts);
+  const title = watch.permission_requests[0]?.toolCall?.title;
+  if (watch.permission_requests.length > 0)
+    return ok(`asks first: ${title ?? 'something without a title'}`, facts);
   return skipped('it did not use a tool');
 }
 
@@ -40,8 +41,8 @@ export function judgePermission(watch: Watch, files: readonly string[], promised
   if (unasked !== null && promised) {
     return failed(`${unasked}, although its preset guarantees that it asks`, { files });
   }
-  const { asked, updates } = watch;
-  const request = asked[0];
+  const { permission_requests, updates } = watch;
+  const request = permission_requests[0];
   if (!request) {
     if (unasked !== null) return weak(unasked, { files });
     return skipped(updates.has('tool_call') ? 'no tool that it used needed permission' : 'it used no tool');
@@ -49,7 +50,7 @@ export function judgePermission(watch: Watch, files: readonly string[], promised
   const options = optionsOf(request);
   const outcome = firstAllowed(request);
   const chosen = outcome.outcome === 'selected' ? outcome.optionId : null;
-  const facts = { options, chosen, requests: asked.length, files };
+  const facts = { options, chosen, requests: permission_requests.length, files };
   if (chosen === null) return failed(`no option allows it: ${listOf(options) || 'no options'}`, facts);
   const kinds = options.map(({ kind }) => kind);
   const warnings = [

@@ -21,7 +21,7 @@ const VENDORS =
 export interface EnvironmentParts {
   own: Readonly<Record<string, string | undefined>>;
   /** The variables of the preset. */
-  usual: Readonly<Record<string, string>>;
+  preset_env: Readonly<Record<string, string>>;
   cookie: string;
   /** Null: the agent uses its own model and settings. */
   model_settings: ModelSettings | null;
@@ -60,7 +60,7 @@ export class Workspace {
    * The environment of this program without the service's secrets, and with the agent's usual variables. For the
    * scripted model, also without variables of vendors.
    */
-  environment({ own, usual, cookie, model_settings }: EnvironmentParts): Record<string, string> {
+  environment({ own, preset_env, cookie, model_settings }: EnvironmentParts): Record<string, string> {
     const kept = Object.entries(own).filter(
       (entry): entry is [string, string] =>
         entry[1] !== undefined &&
@@ -69,7 +69,7 @@ export class Workspace {
         (model_settings === null || !VENDORS.test(entry[0])),
     );
     const redirected = model_settings && { HOME: this.#home, ...model_settings.env };
-    return { ...usual, ...Object.fromEntries(kept), ...redirected, [COOKIE]: cookie };
+    return { ...preset_env, ...Object.fromEntries(kept), ...redirected, [COOKIE]: cookie };
   }
 
   /** Files that did not exist at the beginning. */

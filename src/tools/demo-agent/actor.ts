@@ -7,7 +7,7 @@ import { execFile } from 'node:child_process';
 import type { ToolCall } from '@agentclientprotocol/sdk';
 import { z } from 'zod';
 import { sleep } from '../../base/async.ts';
-import { showArgv } from '../../core/command.ts';
+import { showArgv } from '../../core/argv.ts';
 import { problems } from '../../core/problem.ts';
 import { stepStatuses } from '../../features/runs/rules/run.ts';
 import { limits } from '../limits.ts';

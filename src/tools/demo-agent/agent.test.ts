@@ -41,7 +41,7 @@ function course(updates: SessionUpdate[]): string[] {
 }
 
 function diffOf(demo: Driven, at = 0) {
-  const content = demo.asked[at]?.toolCall.content?.[0];
+  const content = demo.requests[at]?.toolCall.content?.[0];
   if (content?.type !== 'diff') throw new Error('no diff was shown');
   return content;
 }
@@ -67,8 +67,8 @@ describe('a turn', () => {
       'usage_update',
       'session_info_update',
     ]);
-    expect(demo.said()).toContain('“Fix the flaky test”');
-    expect(demo.asked[0]?.options.map(({ kind }) => kind)).toEqual([
+    expect(demo.messageText()).toContain('“Fix the flaky test”');
+    expect(demo.requests[0]?.options.map(({ kind }) => kind)).toEqual([
       'allow_once',
       'allow_always',
       'reject_once',
@@ -101,7 +101,7 @@ describe('a turn', () => {
       demo.updates.length = 0;
       expect(await demo.prompt(session, 'Write')).toBe('end_turn');
       expect(await note()).toBe(null);
-      expect(demo.said()).toContain('Nothing was written');
+      expect(demo.messageText()).toContain('Nothing was written');
       expect(demo.of('tool_call_update').at(-1)?.status).toBe('failed');
     }
   });
@@ -133,12 +133,12 @@ describe('a turn', () => {
     const session = await demo.open(cwd);
     await demo.prompt(session, 'one');
     await demo.prompt(session, 'two');
-    expect(demo.asked).toHaveLength(1);
+    expect(demo.requests).toHaveLength(1);
     const later = drive();
     await later.initialize();
     await later.agent.request(methods.agent.session.resume, { sessionId: session, cwd });
     await later.prompt(session, 'three');
-    expect(later.asked).toHaveLength(0);
+    expect(later.requests).toHaveLength(0);
     expect((await note())?.match(/“(one|two|three)”/g)).toHaveLength(3);
   });
 
@@ -151,7 +151,7 @@ describe('a turn', () => {
     await demo.agent.request(methods.agent.session.setMode, { sessionId, modeId: 'auto' });
     await demo.prompt(sessionId, 'Act');
     expect(await note()).toContain('Act');
-    expect(demo.asked).toHaveLength(0);
+    expect(demo.requests).toHaveLength(0);
     const unknown = demo.agent.request(methods.agent.session.setMode, { sessionId, modeId: 'other' });
     await expect(unknown).rejects.toMatchObject({ code: -32602 });
   });
@@ -160,13 +160,13 @@ describe('a turn', () => {
     const demo = drive();
     const sessionId = await demo.open(cwd);
     await demo.prompt(sessionId, 'Talk');
-    const short = demo.said().length;
+    const short = demo.messageText().length;
     demo.updates.length = 0;
     const option: SetSessionConfigOptionRequest = { sessionId, configId: 'verbosity', value: 'long' };
     const { configOptions } = await demo.agent.request(methods.agent.session.setConfigOption, option);
     expect(configOptions).toMatchObject([{ id: 'verbosity', currentValue: 'long' }]);
     await demo.prompt(sessionId, 'Talk');
-    expect(demo.said().length).toBeGreaterThan(1.5 * short);
+    expect(demo.messageText().length).toBeGreaterThan(1.5 * short);
   });
 
   test('overwrites only what it has shown, and follows no link', async () => {
@@ -178,7 +178,7 @@ describe('a turn', () => {
     };
     await demo.prompt(session, 'Write');
     expect(await note()).toBe('mine');
-    expect(demo.said()).toContain('has changed in the meantime');
+    expect(demo.messageText()).toContain('has changed in the meantime');
     expect(demo.of('tool_call_update').at(-1)).toMatchObject({ toolCallId: '1-edit', status: 'failed' });
 
     await rm(join(cwd, 'svc-demo.md'));
@@ -186,7 +186,7 @@ describe('a turn', () => {
     await symlink(join(dir, 'elsewhere'), join(cwd, 'svc-demo.md'));
     demo.updates.length = 0;
     await demo.prompt(session, 'Write');
-    expect(demo.said()).toContain('is a link');
+    expect(demo.messageText()).toContain('is a link');
     expect(demo.output).not.toContain('secret');
     expect(await readFile(join(dir, 'elsewhere'), 'utf8')).toBe('secret');
   });
@@ -241,9 +241,9 @@ describe('sessions', () => {
     await loaded.initialize();
     const answer = await loaded.agent.request(methods.agent.session.load, { sessionId, cwd, mcpServers: [] });
     expect(answer.modes?.currentModeId).toBe('auto');
-    expect(loaded.said('user_message_chunk')).toBe('Remember this');
-    expect(loaded.said()).toBe(demo.said());
-    expect(loaded.said('agent_thought_chunk')).toBe(demo.said('agent_thought_chunk'));
+    expect(loaded.messageText('user_message_chunk')).toBe('Remember this');
+    expect(loaded.messageText()).toBe(demo.messageText());
+    expect(loaded.messageText('agent_thought_chunk')).toBe(demo.messageText('agent_thought_chunk'));
     expect(loaded.of('plan')).toEqual(demo.of('plan'));
     expect(loaded.of('tool_call').map(({ toolCallId, status }) => [toolCallId, status])).toEqual([
       ['1-read', 'completed'],
@@ -253,7 +253,7 @@ describe('sessions', () => {
     const resumed = drive();
     await resumed.initialize();
     await resumed.agent.request(methods.agent.session.resume, { sessionId, cwd });
-    expect(resumed.said()).toBe('');
+    expect(resumed.messageText()).toBe('');
     await resumed.prompt(sessionId, 'Go on');
     expect(resumed.of('tool_call').map(({ toolCallId }) => toolCallId)).toEqual(['2-read', '2-edit']);
     expect(resumed.of('session_info_update').at(-1)?.title).toBe('Remember this');
@@ -264,7 +264,7 @@ describe('sessions', () => {
     const sessionId = await demo.open(cwd);
     demo.answer = () => new Promise(() => {});
     const turn = demo.prompt(sessionId, 'Write');
-    await demo.until(() => demo.asked.length === 1);
+    await demo.until(() => demo.requests.length === 1);
     const [file] = await readdir(state_dir);
     await writeFile(join(state_dir, file!), '\n{"update":{"sess', { flag: 'a' });
     await demo.agent.notify(methods.agent.session.cancel, { sessionId });
@@ -272,7 +272,7 @@ describe('sessions', () => {
     const loaded = drive();
     await loaded.initialize();
     await loaded.agent.request(methods.agent.session.load, { sessionId, cwd, mcpServers: [] });
-    expect(loaded.said()).toBe(demo.said());
+    expect(loaded.messageText()).toBe(demo.messageText());
     expect(loaded.of('tool_call').at(-1)).toMatchObject({ toolCallId: '1-edit', status: 'failed' });
   });
 
@@ -334,7 +334,7 @@ describe('commands', () => {
     expect(offered).toEqual(['fail', 'ask', 'flood', 'long', 'sleep']);
 
     expect(await demo.prompt(session, '/ask 3')).toBe('end_turn');
-    expect(demo.asked.map(({ toolCall }) => toolCall.title)).toEqual([
+    expect(demo.requests.map(({ toolCall }) => toolCall.title)).toEqual([
       'Question 1 of 3',
       'Question 2 of 3',
       'Question 3 of 3',
@@ -342,16 +342,16 @@ describe('commands', () => {
 
     demo.updates.length = 0;
     await demo.prompt(session, '/flood 2000');
-    expect(demo.said()).toMatch(/^1 2 3 .* 1999 2000 That was update 2000\.$/);
+    expect(demo.messageText()).toMatch(/^1 2 3 .* 1999 2000 That was update 2000\.$/);
 
     demo.updates.length = 0;
     await demo.prompt(session, '/long 64');
     expect(demo.of('agent_message_chunk')).toHaveLength(1);
-    expect(demo.said()).toHaveLength(64 * 1024);
+    expect(demo.messageText()).toHaveLength(64 * 1024);
 
     demo.updates.length = 0;
     expect(await demo.prompt(session, `/ask ${limits.demo_asks_max + 1}`)).toBe('end_turn');
-    expect(demo.said()).toContain('needs a whole number');
+    expect(demo.messageText()).toContain('needs a whole number');
     expect(await note()).toBe(null);
   });
 

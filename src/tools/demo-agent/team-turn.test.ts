@@ -111,7 +111,7 @@ test('a leader without steps sends each worker a hint and then adds a step, and 
   ]);
   expect(rest[0]).toContain('“paint the shed”');
   expect(lastMessage(demo)).toBe('Assigned: part-1 for red, part-2 for blue.');
-  expect(demo.asked).toEqual([]);
+  expect(demo.requests).toEqual([]);
 });
 
 test('commands are shown as tool calls, with their output', async () => {
@@ -165,7 +165,7 @@ test('a worker reads its mail, writes its note if allowed, and reports to the le
   expect(lines.at(-1)).toBe(
     `send --to leader --payload ${JSON.stringify({ type: 'report', text: `part-1: ${last_message}` })}`,
   );
-  expect(demo.asked).toHaveLength(1);
+  expect(demo.requests).toHaveLength(1);
   expect(await note()).toContain('Write a note about paint');
 });
 
@@ -173,7 +173,7 @@ test('a worker in mode auto does not ask', async () => {
   await answer({ 'step-list': { steps: [step('part-1', 'red', 'running')] } });
   const { demo, session } = await open('red', { mode: 'auto' });
   await demo.prompt(session, stepWords);
-  expect(demo.asked).toEqual([]);
+  expect(demo.requests).toEqual([]);
   expect(await note()).toContain('paint');
 });
 
@@ -286,7 +286,7 @@ test('a command that fails ends the turn with refusal and its reason', async () 
   expect(demo.of('tool_call_update').at(-1)).toMatchObject({ status: 'failed' });
   await answer({ inbox: 'nonsense' });
   expect(await demo.prompt(session, 'Tidy up')).toBe('refusal');
-  expect(demo.said()).toContain('svc actor inbox printed unexpected output');
+  expect(demo.messageText()).toContain('svc actor inbox printed unexpected output');
 });
 
 test('there is no team without its variables', async () => {

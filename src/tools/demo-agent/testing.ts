@@ -31,7 +31,7 @@ export interface DriveOptions {
 export class Driven {
   readonly agent: ClientConnection['agent'];
   readonly updates: SessionUpdate[] = [];
-  readonly asked: RequestPermissionRequest[] = [];
+  readonly requests: RequestPermissionRequest[] = [];
   /** The raw output of the agent. */
   output = '';
   stderr = '';
@@ -71,7 +71,7 @@ export class Driven {
         this.#wake.notify();
       })
       .onRequest(methods.client.session.requestPermission, ({ params, signal }) => {
-        this.asked.push(params);
+        this.requests.push(params);
         this.#wake.notify();
         return this.answer(params, signal);
       })
@@ -102,7 +102,7 @@ export class Driven {
   }
 
   /** The agent's messages in order. */
-  said(kind: SessionUpdate['sessionUpdate'] = 'agent_message_chunk'): string {
+  messageText(kind: SessionUpdate['sessionUpdate'] = 'agent_message_chunk'): string {
     return this.of(kind)
       .map((update) => ('content' in update && 'text' in update.content! ? update.content.text : ''))
       .join('');

@@ -73,7 +73,7 @@ export class AgentLog {
     else if (news.type === 'failed') this.#failure = news.error;
     else {
       const events = news.frames.map(({ data }) => data as unknown as EventRecord);
-      this.#transcript.take(events);
+      this.#transcript.append(events);
       this.lines.add(events);
       this.#failure = null;
     }

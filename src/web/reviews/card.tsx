@@ -198,7 +198,7 @@ function OptionButton({
 }
 
 function Where({ question, agent, team }: Pick<ReviewCardProps, 'question' | 'agent' | 'team'>) {
-  const { member, asker, routed_to, team_id } = question;
+  const { member, requester, routed_to, team_id } = question;
   return (
     <p className="flex min-w-0 flex-wrap gap-x-3 text-muted text-sm">
       {agent && (
@@ -215,9 +215,9 @@ function Where({ question, agent, team }: Pick<ReviewCardProps, 'question' | 'ag
           member {member}
         </span>
       )}
-      {asker !== null && (
-        <span className={cx('min-w-0 break-all', asker.unknown_session ? 'text-needs' : 'text-text')}>
-          <bdi>{requesterText(asker)}</bdi>
+      {requester !== null && (
+        <span className={cx('min-w-0 break-all', requester.unknown_session ? 'text-needs' : 'text-text')}>
+          <bdi>{requesterText(requester)}</bdi>
         </span>
       )}
       {routed_to !== null && <span>routed to {routed_to}</span>}

@@ -31,7 +31,7 @@ const item: Permission = {
   ts: 1,
   turn: 1,
   subagent: null,
-  asker: null,
+  requester: null,
   review_id: 'rev_1',
   call: mergeCall(readToolCall({ toolCallId: '1', title: 'npm publish' })),
   options,
@@ -119,10 +119,10 @@ test('a path is relative inside the folder, and complete outside it', () => {
 });
 
 test('a sub-agent’s review names the sub-agent, with hidden characters made visible', () => {
-  const asker = { id: 's1', name: 'explo\u202erer', unknown_session: false };
-  expect(toQuestion(review({ subagent: asker })).asker).toEqual(asker);
-  expect(questionForItem({ ...item, asker }, 'agt_1', undefined).asker).toEqual(asker);
-  expect(requesterText(asker)).toBe('asked by sub-agent explo⟦U+202E⟧rer');
-  expect(requesterText({ ...asker, name: null })).toBe('asked by sub-agent s1');
-  expect(requesterText({ ...asker, unknown_session: true })).toBe('asked in an unknown session, s1');
+  const requester = { id: 's1', name: 'explo\u202erer', unknown_session: false };
+  expect(toQuestion(review({ subagent: requester })).requester).toEqual(requester);
+  expect(questionForItem({ ...item, requester }, 'agt_1', undefined).requester).toEqual(requester);
+  expect(requesterText(requester)).toBe('asked by sub-agent explo⟦U+202E⟧rer');
+  expect(requesterText({ ...requester, name: null })).toBe('asked by sub-agent s1');
+  expect(requesterText({ ...requester, unknown_session: true })).toBe('asked in an unknown session, s1');
 });

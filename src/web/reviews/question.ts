@@ -20,7 +20,7 @@ export interface Question {
   readonly team_id: string | null;
   readonly member: string | null;
   /** The sub-agent that asked; null: the agent itself. */
-  readonly asker: Requester | null;
+  readonly requester: Requester | null;
   /** The actor it is routed to; null: everybody who may answer. */
   readonly routed_to: string | null;
   readonly call: Call;
@@ -40,7 +40,7 @@ export function toQuestion(review: ReviewRecord): Question {
     agent_id: review.agent_id,
     team_id: review.team_id,
     member: review.origin_actor_id?.split('@')[0] ?? null,
-    asker: review.subagent,
+    requester: review.subagent,
     routed_to: review.routed_to,
     call: mergeCall(readToolCall(review.tool_call)),
     options: review.options,
@@ -80,7 +80,7 @@ export function questionForItem(
     agent_id,
     team_id: null,
     member: null,
-    asker: item.asker,
+    requester: item.requester,
     routed_to: null,
     call: item.call,
     options: item.options,

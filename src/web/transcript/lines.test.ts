@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { Fields } from '../../acp/json.ts';
-import { agentMessage, numbered, printed } from '../../acp/transcript/testing.ts';
+import { agentMessage, numbered, outputEvent } from '../../acp/transcript/testing.ts';
 import type { EventRecord } from '../../core/event.ts';
 import { bounds } from './bounds.ts';
 import { findLines } from './find.ts';
@@ -18,16 +18,16 @@ function toRaw(lines: Lines): string[] {
 }
 
 function many(count: number, text: (at: number) => string): EventRecord[] {
-  return numbered(Array.from({ length: count }, (_, at) => printed(`${text(at)}\n`)));
+  return numbered(Array.from({ length: count }, (_, at) => outputEvent(`${text(at)}\n`)));
 }
 
 describe('lines', () => {
   test('joins a line that continues in the next event of its stream', () => {
     const lines = linesOf(
-      printed('one\ntwo\nthr', { partial: true }),
-      printed('error\n', { stream: 'stderr' }),
+      outputEvent('one\ntwo\nthr', { partial: true }),
+      outputEvent('error\n', { stream: 'stderr' }),
       agentMessage('no output'),
-      printed('ee\n\nfive'),
+      outputEvent('ee\n\nfive'),
     );
     expect(toRaw(lines)).toEqual(['one', 'two', 'three', 'error', '', 'five']);
     expect(lines.at(3)).toMatchObject({ n: 3, seq: 1, ts: 1, stream: 'stdout', open: false });
@@ -35,11 +35,11 @@ describe('lines', () => {
   });
 
   test('an incomplete line is marked as open, and becomes a new object when it grows', () => {
-    const lines = linesOf(printed('par', { partial: true }));
+    const lines = linesOf(outputEvent('par', { partial: true }));
     const before = lines.at(1)!;
     expect(before).toMatchObject({ raw: 'par', open: true });
     const { version } = lines;
-    lines.add(numbered([printed('tial\n')], 2));
+    lines.add(numbered([outputEvent('tial\n')], 2));
     expect(lines.at(1)).toMatchObject({ raw: 'partial', open: false });
     expect(before.raw).toBe('par');
     expect(lines.version).not.toBe(version);
@@ -47,8 +47,8 @@ describe('lines', () => {
 
   test('another session starts on a new line, in the default colours', () => {
     const lines = linesOf(
-      printed('\x1b[31mcut', { partial: true }),
-      printed('new\n', { session_id: 'ses_2' }),
+      outputEvent('\x1b[31mcut', { partial: true }),
+      outputEvent('new\n', { session_id: 'ses_2' }),
     );
     expect(toRaw(lines)).toEqual(['\x1b[31mcut', 'new']);
     expect(lines.at(1)?.open).toBe(false);
@@ -57,8 +57,8 @@ describe('lines', () => {
 
   test('bytes that are not text are replaced, and their line is marked as binary', () => {
     const lines = linesOf(
-      printed(btoa('ok\xff\n'), { encoding: 'base64' }),
-      printed('!', { encoding: 'base64' }),
+      outputEvent(btoa('ok\xff\n'), { encoding: 'base64' }),
+      outputEvent('!', { encoding: 'base64' }),
     );
     expect(lines.at(1)).toMatchObject({ raw: 'ok\ufffd', binary: true });
     expect(lines.at(2)).toMatchObject({ binary: true });
@@ -66,9 +66,9 @@ describe('lines', () => {
 
   test('a colour continues in the next line of its stream, but not in the other stream', () => {
     const lines = linesOf(
-      printed('\x1b[31mred\n'),
-      printed('plain\n', { stream: 'stderr' }),
-      printed('more\n'),
+      outputEvent('\x1b[31mred\n'),
+      outputEvent('plain\n', { stream: 'stderr' }),
+      outputEvent('more\n'),
     );
     expect([1, 2, 3].map((n) => lines.spans(n)[0]?.fg)).toEqual(['red', null, 'red']);
   });
@@ -76,8 +76,8 @@ describe('lines', () => {
   test('a line that is too long continues in the next row, and is copied as one line', () => {
     const long = 'x'.repeat(2.5 * bounds.line_chars);
     const lines = linesOf(
-      printed(long.slice(0, 100_000), { partial: true }),
-      printed(`${long.slice(100_000)}\nend\n`),
+      outputEvent(long.slice(0, 100_000), { partial: true }),
+      outputEvent(`${long.slice(100_000)}\nend\n`),
     );
     expect(lines.last).toBe(4);
     expect(lines.copy(1, 4)).toBe(`${long}\nend`);
@@ -103,7 +103,7 @@ describe('copying', () => {
         const text = pieces.join('');
         const events = pieces
           .filter((data) => data !== '')
-          .map((data) => printed(data, data.endsWith('\n') ? {} : { partial: true }));
+          .map((data) => outputEvent(data, data.endsWith('\n') ? {} : { partial: true }));
         const lines = linesOf(...events);
         expect(lines.copy(1, lines.last)).toBe(text.replace(/\n$/, ''));
       }),
@@ -112,7 +112,7 @@ describe('copying', () => {
   });
 
   test('a range beyond the lines copies only those that exist', () => {
-    const lines = linesOf(printed('one\ntwo\nthree\n'));
+    const lines = linesOf(outputEvent('one\ntwo\nthree\n'));
     expect(lines.copy(2, 3)).toBe('two\nthree');
     expect(lines.copy(-5, 99)).toBe('one\ntwo\nthree');
     expect(lines.copy(7, 9)).toBe('');
@@ -120,7 +120,7 @@ describe('copying', () => {
 });
 
 describe('finding', () => {
-  const lines = linesOf(printed('Fail: a.ts\n\x1b[31mFa\x1b[1mil\x1b[0m b.ts\n[ok] (1+1)\nfine\n'));
+  const lines = linesOf(outputEvent('Fail: a.ts\n\x1b[31mFa\x1b[1mil\x1b[0m b.ts\n[ok] (1+1)\nfine\n'));
 
   test('searches the visible text, whatever its colours and, by default, its case', () => {
     expect(findLines(lines, 'fail').lines).toEqual([1, 2]);

@@ -16,7 +16,7 @@ import type { Context } from '../../../cli/context.ts';
 import { dropCredential, readCredentials, storeCredential } from '../../../cli/credentials.ts';
 import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
 import { addJsonCommand, localFlags, remote, withLocal } from '../../../cli/options.ts';
-import { printJson, printRecord, say } from '../../../cli/output.ts';
+import { printJson, printRecord, printStatus } from '../../../cli/output.ts';
 import { ask, firstLine, password } from '../../../cli/prompt.ts';
 import { visible } from '../../../cli/terminal.ts';
 import { Problem } from '../../../core/problem.ts';
@@ -77,9 +77,12 @@ function addLogout(program: Command, context: Context): void {
         },
       );
       await dropCredential(io, url);
-      say(io, `signed out of ${url}`);
+      printStatus(io, `signed out of ${url}`);
       if (!ended)
-        say(io, 'the API token is still valid; to revoke it, run svc tokens delete with another token');
+        printStatus(
+          io,
+          'the API token is still valid; to revoke it, run svc tokens delete with another token',
+        );
     },
   );
 }
@@ -152,7 +155,7 @@ async function keep(
   const { io } = context;
   await storeCredential(io, url, { token, username });
   if (options.json) await printJson(io, { url, username });
-  else say(io, visible(`signed in to ${url} as ${username}`));
+  else printStatus(io, visible(`signed in to ${url} as ${username}`));
 }
 
 /** Reads the challenge that the service wrote to its data directory; only its user and the machine's root can read it. */

@@ -4,7 +4,7 @@ import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { failed, usage } from '../../../cli/failure.ts';
 import { remote } from '../../../cli/options.ts';
-import { printRecord, printRows, say } from '../../../cli/output.ts';
+import { printRecord, printRows, printStatus } from '../../../cli/output.ts';
 import { password } from '../../../cli/prompt.ts';
 
 interface Options extends ApiOptions {
@@ -74,7 +74,7 @@ export function addUsers(program: Command, context: Context): void {
       const user_id = await userId(api, username);
       await api.call('deleteUser', { params: { user_id } });
       if (options.json) await printRecord(io, { id: user_id }, options);
-      else say(io, `deleted ${user_id}`);
+      else printStatus(io, `deleted ${user_id}`);
     });
 }
 

@@ -16,7 +16,7 @@ import { limits as sharedLimits } from '../../../base/limits.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { failed } from '../../../cli/failure.ts';
 import { type LocalOptions, localFlags } from '../../../cli/options.ts';
-import { type Config, nearAddress, parseAddress } from '../../../core/config.ts';
+import { type Config, localAddress, parseAddress } from '../../../core/config.ts';
 import { Problem, problemKinds, problems } from '../../../core/problem.ts';
 import { type Connection, openConnection } from '../../../link/plane/connection.ts';
 import { ActorService } from '../../../link/proto/actor_pb.ts';
@@ -256,7 +256,7 @@ async function readAuthority(path: string | null): Promise<string> {
 
 /** The listener in this machine's configuration, verified with the certificates in its `cert_dir`. */
 async function configCallTarget(config: Config): Promise<CallTarget> {
-  const near = nearAddress(parseAddress(config.get('internal_grpc.listen'))!);
+  const near = localAddress(parseAddress(config.get('internal_grpc.listen'))!);
   if (config.get('internal_grpc.security.mode') === 'disabled')
     return { ...near, server_name: near.host, ca: null };
   const cert_dir = config.get('internal_grpc.security.cert_dir');

@@ -4,7 +4,7 @@ import { type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { failed } from '../../../cli/failure.ts';
 import { integer, remote } from '../../../cli/options.ts';
-import { colours, jsonText, print, printJson, printRows, say } from '../../../cli/output.ts';
+import { colours, jsonText, print, printJson, printRows, printStatus } from '../../../cli/output.ts';
 import { TerminalFilter, visible } from '../../../cli/terminal.ts';
 import type { StreamName } from '../../../core/event.ts';
 import { limits } from '../limits.ts';
@@ -135,7 +135,7 @@ function addChanges(agents: Command, context: Context): void {
       }
       const changes = await api.call('getChanges', { params: { agent_id: id } });
       if (options.json) return printJson(io, changes);
-      if (!changes.git) return say(io, 'the workdir is not a git repository');
+      if (!changes.git) return printStatus(io, 'the workdir is not a git repository');
       await printRows(
         io,
         changes.files,
@@ -147,7 +147,7 @@ function addChanges(agents: Command, context: Context): void {
         ],
         options,
       );
-      if (changes.truncated) say(io, 'the list is incomplete: there are more files');
+      if (changes.truncated) printStatus(io, 'the list is incomplete: there are more files');
     });
 }
 
@@ -162,9 +162,9 @@ function addFiles(agents: Command, context: Context): void {
         query: { q: text_parts.join(' ') },
       });
       if (options.json) return printJson(io, found);
-      if (!found.git) return say(io, 'the workdir is not a git repository');
+      if (!found.git) return printStatus(io, 'the workdir is not a git repository');
       await printRows(io, found.paths, [{ title: 'PATH', value: (path) => path }], options);
-      if (found.truncated) say(io, 'the list is incomplete: there are more files');
+      if (found.truncated) printStatus(io, 'the list is incomplete: there are more files');
     },
   );
 }
@@ -187,7 +187,7 @@ function addDiff(agents: Command, context: Context): void {
         else if (change.diff === '') await print(io, `${visible(change.path)}: binary, ${change.status}\n`);
         else await print(io, clean ? filter.write(change.diff) : change.diff);
         if (change.truncated && !options.json)
-          say(io, visible(`${change.path}: only the beginning of the diff is shown`));
+          printStatus(io, visible(`${change.path}: only the beginning of the diff is shown`));
       }
     });
 }

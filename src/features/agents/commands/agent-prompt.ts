@@ -6,7 +6,7 @@ import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from 
 import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure, usage, withExplanation } from '../../../cli/failure.ts';
 import { collect, remote, timeLimit } from '../../../cli/options.ts';
-import { print, printJson, printRecord, printRows, say } from '../../../cli/output.ts';
+import { print, printJson, printRecord, printRows, printStatus } from '../../../cli/output.ts';
 import { textOrStdin } from '../../../cli/prompt.ts';
 import { visible } from '../../../cli/terminal.ts';
 import { problems } from '../../../core/problem.ts';
@@ -36,7 +36,7 @@ export function addPrompt(program: Command, context: Context): void {
         idempotency_key: crypto.randomUUID(),
       });
       if (!options.wait && options.json) return printJson(io, prompted);
-      if (prompted.queued) say(io, 'the prompt is queued');
+      if (prompted.queued) printStatus(io, 'the prompt is queued');
       if (!options.wait) return print(io, `${prompted.prompt_id}\n`);
       const still = `the turn of agent ${agent.id} is still running`;
       const what = { agent_id: agent.id, after: agent.last_seq, still };
@@ -56,7 +56,7 @@ export function addPromptCommands(agents: Command, context: Context): void {
       const { id } = await findAgent(api, ref);
       const agent = await api.call('cancelTurn', { params: { agent_id: id } });
       if (options.json) await printRecord(io, agent, options);
-      else say(io, `cancelled the turn of ${id}`);
+      else printStatus(io, `cancelled the turn of ${id}`);
     },
   );
 
@@ -115,7 +115,7 @@ export function addPromptCommands(agents: Command, context: Context): void {
         signInLines(await api.call('getAgentConfig', { params })),
       );
       if (options.json) return printJson(io, config);
-      say(io, `the agent is ${config.phase}`);
+      printStatus(io, `the agent is ${config.phase}`);
     },
   );
 }

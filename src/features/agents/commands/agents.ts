@@ -7,7 +7,7 @@ import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from 
 import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure, usage } from '../../../cli/failure.ts';
 import { collect, integer, parsePair, remote, timeLimit } from '../../../cli/options.ts';
-import { type Column, printRecord, printRows, report, say } from '../../../cli/output.ts';
+import { type Column, printRecord, printRows, printStatus, report } from '../../../cli/output.ts';
 import { textOrStdin } from '../../../cli/prompt.ts';
 import { visible } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
@@ -228,7 +228,7 @@ function addWithdraw(agents: Command, context: Context): void {
       const { id, pending } = await findAgent(api, ref);
       await api.call('withdrawPending', { params: { agent_id: id } });
       if (options.json) await printRecord(io, { id, withdrawn: pending }, options);
-      else say(io, pending === null ? 'nothing is pending' : `withdrew the ${pending}`);
+      else printStatus(io, pending === null ? 'nothing is pending' : `withdrew the ${pending}`);
     },
   );
 }
@@ -263,10 +263,10 @@ function addDelete(agents: Command, context: Context): void {
         const query = { force, delete_worktree, forget };
         const left = await api.call('deleteAgent', { params: { agent_id: id }, query });
         if (options.json) return printRecord(io, left ?? { id }, options);
-        say(io, `deleted ${id}`);
+        printStatus(io, `deleted ${id}`);
         const { worktree_kept, left_behind } = left ?? {};
-        if (worktree_kept) say(io, visible(`kept ${worktree_kept.workdir}: ${worktree_kept.reason}`));
-        if (left_behind) for (const line of leftBehindLines([left_behind])) say(io, visible(line));
+        if (worktree_kept) printStatus(io, visible(`kept ${worktree_kept.workdir}: ${worktree_kept.reason}`));
+        if (left_behind) for (const line of leftBehindLines([left_behind])) printStatus(io, visible(line));
       });
     });
 }
@@ -286,7 +286,7 @@ async function followOrReport(
 ): Promise<void> {
   const { io } = context;
   if (!options.follow) return reportAgent(context, agent, options);
-  say(io, visible(`${agent.id}  ${agent.name}`));
+  printStatus(io, visible(`${agent.id}  ${agent.name}`));
   requireCompleted(await followToEnd(context, api, agent, after, options));
 }
 

@@ -1,7 +1,7 @@
 /** Runs one command for several items named on the command line. */
 import type { Io } from '../../../cli/context.ts';
 import { type ExitCode, exitCodes, Failure, toFailure } from '../../../cli/failure.ts';
-import { say } from '../../../cli/output.ts';
+import { printStatus } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 
 /** Exit codes in order of precedence: the first that applies to any item is the command's. */
@@ -26,7 +26,7 @@ export async function each(
       const failure = toFailure(error);
       if (io.signal.aborted || failure.exit === exitCodes.unauthenticated) throw error;
       ends.add(failure.exit);
-      for (const line of failure.message.split('\n')) say(io, visible(`svc: ${ref}: ${line}`));
+      for (const line of failure.message.split('\n')) printStatus(io, visible(`svc: ${ref}: ${line}`));
     }
   }
   if (ends.size === 0) return;

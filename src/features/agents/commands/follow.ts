@@ -2,7 +2,7 @@
 
 import type { Api } from '../../../cli/api.ts';
 import type { Io } from '../../../cli/context.ts';
-import { say } from '../../../cli/output.ts';
+import { printStatus } from '../../../cli/output.ts';
 import type { StreamState } from '../../../client/client.ts';
 import type { EventRecord } from '../../../core/event.ts';
 import { limits } from '../limits.ts';
@@ -52,5 +52,5 @@ export function onLink(change: (lost: boolean) => void): (state: StreamState) =>
 }
 
 export function reportLink(io: Io, { url }: Pick<Api, 'url'>, lost: boolean): void {
-  say(io, lost ? `${url} does not answer; trying again` : `${url} is back`);
+  printStatus(io, lost ? `${url} does not answer; trying again` : `${url} is back`);
 }

@@ -18,7 +18,7 @@ export function logHandlers(deps: {
   const { agents, log } = deps;
   return {
     getLog: async ({ caller, params, query }) => {
-      await agents.mayRead(caller, params.agent_id);
+      await agents.authorizeRead(caller, params.agent_id);
       const limit = query.limit ?? limits.page_items_max;
       const [after] = readCursor(query.cursor, 'number') ?? [query.after];
       const { before, type: types } = query;
@@ -37,7 +37,7 @@ export function logHandlers(deps: {
       );
     },
     searchLog: async ({ caller, params, query }) => {
-      await agents.mayRead(caller, params.agent_id);
+      await agents.authorizeRead(caller, params.agent_id);
       const limit = query.limit ?? limits.page_items_default;
       const [before] = readCursor(query.cursor, 'number') ?? [];
       const hits = await log.search(params.agent_id, { text: query.q, limit: limit + 1, before });

@@ -5,8 +5,8 @@
 import { type Author, readAuthor } from '../../../acp/entries.ts';
 import { asRecord } from '../../../acp/json.ts';
 import { type Source, type Subagent, updateSubagents } from '../../../acp/subagents.ts';
-import type { TranscriptLayout } from '../../../cli/page.ts';
 import { visible } from '../../../cli/terminal.ts';
+import type { TranscriptLayout } from '../../../cli/transcript-layout.ts';
 import type { EventRecord } from '../../../core/event.ts';
 import { joined } from './acp-lines.ts';
 import { keep } from './tool-calls.ts';

@@ -8,8 +8,8 @@ import type { ReceivedEntry } from '../../../acp/entries.ts';
 import type { Fields } from '../../../acp/json.ts';
 import { type OfferedOption, readOutcome, type ToolCall } from '../../../acp/tool-calls.ts';
 import type { Update } from '../../../acp/updates.ts';
-import type { TranscriptLayout } from '../../../cli/page.ts';
 import { visible } from '../../../cli/terminal.ts';
+import type { TranscriptLayout } from '../../../cli/transcript-layout.ts';
 import { limits } from '../limits.ts';
 import {
   answerCommands,

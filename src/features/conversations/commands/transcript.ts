@@ -9,9 +9,9 @@ import {
 } from '../../../acp/entries.ts';
 import { type Fields, isRecord, toText } from '../../../acp/json.ts';
 import type { AgentMethod } from '../../../acp/methods.ts';
-import type { Update, Voice } from '../../../acp/updates.ts';
-import { TranscriptLayout } from '../../../cli/page.ts';
+import type { MessageKind, Update } from '../../../acp/updates.ts';
 import { visible } from '../../../cli/terminal.ts';
+import { TranscriptLayout } from '../../../cli/transcript-layout.ts';
 import type { EventRecord } from '../../../core/event.ts';
 import { InputRequests } from '../../elicitations/commands/input-requests.ts';
 import { limits } from '../limits.ts';
@@ -178,7 +178,7 @@ export class Transcript {
     if (by !== null && !by.unknown_session && !this.#whole) return '';
     switch (update.kind) {
       case 'chunk':
-        return this.#flow(update.voice, update.message_id, update.block, by);
+        return this.#flow(update.message_kind, update.message_id, update.block, by);
       case 'message':
         return this.#entire(update, by);
       // Prompts are shown when sent, the end of a turn comes from the event, and command output is not shown.
@@ -200,28 +200,28 @@ export class Transcript {
     }
   }
 
-  #flow(voice: Voice, message_id: string | null, block: unknown, by: By | null): string {
+  #flow(message_kind: MessageKind, message_id: string | null, block: unknown, by: By | null): string {
     const text = blockText(block);
     if (text === null) return this.#page.line('agent', named(by, blockLabel(block)));
     if (message_id !== null) {
-      const key = `${voice} ${message_id}`;
+      const key = `${message_kind} ${message_id}`;
       keep(this.#texts, key, (this.#texts.get(key) ?? '') + text);
     }
-    return this.#page.flow(voice, message_id, text, by?.label);
+    return this.#page.flow(message_kind, message_id, text, by?.label);
   }
 
   /** A whole message replaces its chunks. What is already printed stays, so only new text is added. */
-  #entire({ voice, message_id, blocks }: Extract<Update, { kind: 'message' }>, by: By | null): string {
-    const key = `${voice} ${message_id}`;
+  #entire({ message_kind, message_id, blocks }: Extract<Update, { kind: 'message' }>, by: By | null): string {
+    const key = `${message_kind} ${message_id}`;
     const before = this.#texts.get(key) ?? '';
     const text = blocks ? blocksText(blocks) : before;
     if (text.startsWith(before) && before !== '') {
       const rest = { type: 'text', text: text.slice(before.length) };
-      return text === before ? '' : this.#flow(voice, message_id, rest, by);
+      return text === before ? '' : this.#flow(message_kind, message_id, rest, by);
     }
     this.#texts.delete(key);
     const end = this.#page.close();
-    return end + (blocks ?? []).map((block) => this.#flow(voice, message_id, block, by)).join('');
+    return end + (blocks ?? []).map((block) => this.#flow(message_kind, message_id, block, by)).join('');
   }
 
   /** Messages between the agent and its sub-agents. */

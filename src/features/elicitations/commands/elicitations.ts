@@ -4,7 +4,7 @@ import { type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.
 import type { Context } from '../../../cli/context.ts';
 import { failed, usage, withExplanation } from '../../../cli/failure.ts';
 import { collect, parsePair, remote } from '../../../cli/options.ts';
-import { colours, print, printJson, printRows, say } from '../../../cli/output.ts';
+import { colours, print, printJson, printRows, printStatus } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { paint } from '../../conversations/commands/acp-lines.ts';
@@ -132,7 +132,7 @@ async function respond(
   const sent = body.content ? [`  sent: ${JSON.stringify(body.content)}`] : [];
   const open = body.action === 'accept' && answered.url !== null ? [`  open: ${answered.url}`] : [];
   const head = `${answered.id}  ${answered.status}: ${formatSummary(answered)}`;
-  for (const line of [head, ...sent, ...open]) say(io, visible(line));
+  for (const line of [head, ...sent, ...open]) printStatus(io, visible(line));
 }
 
 /**

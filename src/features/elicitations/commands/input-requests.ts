@@ -1,7 +1,7 @@
 /** Shows an agent's requests for forms and URLs as lines of the conversation: the request, the answer, and its end. */
 import { readElicitation } from '../../../acp/entries.ts';
 import { type Fields, toText } from '../../../acp/json.ts';
-import type { TranscriptLayout } from '../../../cli/page.ts';
+import type { TranscriptLayout } from '../../../cli/transcript-layout.ts';
 import { inputStart, joined } from '../../conversations/commands/acp-lines.ts';
 import { keep } from '../../conversations/commands/tool-calls.ts';
 

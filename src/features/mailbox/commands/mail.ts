@@ -5,7 +5,15 @@ import type { Context } from '../../../cli/context.ts';
 import { failed } from '../../../cli/failure.ts';
 import { parseMessageArguments, withJson } from '../../../cli/json-options.ts';
 import { integer, remote } from '../../../cli/options.ts';
-import { type Column, jsonText, print, printJson, printRecord, printRows, say } from '../../../cli/output.ts';
+import {
+  type Column,
+  jsonText,
+  print,
+  printJson,
+  printRecord,
+  printRows,
+  printStatus,
+} from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 import { Problem } from '../../../core/problem.ts';
 import { findRun } from '../../teams/commands/team-refs.ts';
@@ -104,7 +112,7 @@ function addSend(mail: Command, context: Context): void {
         idempotency_key: crypto.randomUUID(),
       });
       if (options.json) return printJson(io, sent);
-      if (sent.reason !== undefined) say(io, visible(`${sent.status}: ${sent.reason}`));
+      if (sent.reason !== undefined) printStatus(io, visible(`${sent.status}: ${sent.reason}`));
       await print(io, `${sent.id}\n`);
     },
   );
@@ -120,7 +128,7 @@ function addAck(mail: Command, context: Context): void {
         try {
           const acked = await api.callWithRetry('ackMail', { params: { message_id } });
           if (options.json) await print(io, jsonText(acked));
-          else say(io, `acknowledged ${acked.id}`);
+          else printStatus(io, `acknowledged ${acked.id}`);
         } catch (error) {
           // Checks the sign-in before the first message, so that either every message is tried or none.
           if (!(error instanceof Problem) || error.kind === 'unauthenticated') throw error;

@@ -106,7 +106,12 @@ function inboxQuery(reader: Reader, run: RunAttempt, to_actor_id: string) {
  * The messages to mention in an agent's next prompt: first those that no prompt has mentioned, then those that one prompt has
  * mentioned whose turn is over. A withdrawn prompt does not count.
  */
-export function mailToName(reader: Reader, run: RunAttempt, to_actor_id: string, limit: number): MailRow[] {
+export function mailToMention(
+  reader: Reader,
+  run: RunAttempt,
+  to_actor_id: string,
+  limit: number,
+): MailRow[] {
   return reader.all(
     inboxQuery(reader, run, to_actor_id)
       .leftJoin('prompts', 'prompts.id', 'mail.prompt_id')

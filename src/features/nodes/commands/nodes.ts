@@ -6,7 +6,7 @@ import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
 import { remote, waitOption } from '../../../cli/options.ts';
-import { colours, print, printJson, printRecord, printRows, say } from '../../../cli/output.ts';
+import { colours, print, printJson, printRecord, printRows, printStatus } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 import { Problem } from '../../../core/problem.ts';
 import { leftBehindLines } from '../../agents/commands/left-behind.ts';
@@ -146,8 +146,8 @@ function addDelete(nodes: Command, context: Context): void {
       const query = { forget: options.forget };
       const left = await api.call('deleteAgentNode', { params: { node_id }, query });
       if (options.json) return printRecord(io, left ?? { id: node_id }, options);
-      say(io, visible(`deleted ${node_id}`));
-      if (left) for (const line of leftBehindLines(left.left_behind)) say(io, visible(line));
+      printStatus(io, visible(`deleted ${node_id}`));
+      if (left) for (const line of leftBehindLines(left.left_behind)) printStatus(io, visible(line));
     });
 }
 
@@ -162,7 +162,7 @@ function addToken(nodes: Command, context: Context): void {
       if (options.json) return printJson(io, shown);
       const until =
         shown.expires_at === null ? 'for any number of nodes' : `for one node, until ${shown.expires_at}`;
-      say(io, `${until}; run on the node: svc init --node --token -`);
+      printStatus(io, `${until}; run on the node: svc init --node --token -`);
       await print(io, options.toml ? shown.toml : `${shown.token}\n\n${shown.toml}`);
     });
 }
@@ -181,7 +181,7 @@ async function waitUntilConnected(
     const left_ms = deadline - performance.now();
     if (left_ms <= 0) {
       const report = await api.call('getAgentNodeHealth', { params });
-      say(io, reportLines(report, colours(io.stderr, io.env)).trimEnd());
+      printStatus(io, reportLines(report, colours(io.stderr, io.env)).trimEnd());
       const message = `node ${created.id} is registered, but not connected yet; the plane keeps trying`;
       throw new Failure(exitCodes.timeout, message);
     }
@@ -204,7 +204,7 @@ function warned(io: Io, node: NodeRecord): NodeRecord {
   const { default_worktree_root, worktree_root_problem } = node;
   if (worktree_root_problem !== null) {
     const warning = `agents cannot work below ${default_worktree_root} of node ${node.id}: ${worktree_root_problem}`;
-    say(
+    printStatus(
       io,
       visible(`warning: ${warning}; see safe_paths of the node, or svc nodes set --default-worktree-root`),
     );

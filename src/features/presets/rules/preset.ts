@@ -1,5 +1,5 @@
 /** The type of a preset, the question to a node about it, and the record for clients. `catalog.ts` lists the presets. */
-import { showArgv } from '../../../core/command.ts';
+import { showArgv } from '../../../core/argv.ts';
 import type { ProgramFinding, ProgramQuestion } from '../../../core/node.ts';
 
 export const presetProtocols = ['acp', 'plain'] as const;

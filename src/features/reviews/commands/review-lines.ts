@@ -3,7 +3,7 @@ import { blockText } from '../../../acp/blocks.ts';
 import { asString, isRecord } from '../../../acp/json.ts';
 import { readContent, readToolCall } from '../../../acp/tool-calls.ts';
 import type { AgentRecord, Api } from '../../../cli/api.ts';
-import { span } from '../../../cli/span.ts';
+import { formatSpan } from '../../../cli/span.ts';
 import { visible, visibleLines } from '../../../cli/terminal.ts';
 import {
   answerCommands,
@@ -50,7 +50,7 @@ export function waitText(
   { created_at, answered_at }: Pick<ReviewRecord, 'created_at' | 'answered_at'>,
   now_ms: number,
 ): string {
-  return span(Date.parse(created_at), answered_at === null ? now_ms : Date.parse(answered_at));
+  return formatSpan(Date.parse(created_at), answered_at === null ? now_ms : Date.parse(answered_at));
 }
 
 /** The sub-agent that asks; empty for the agent itself. */

@@ -4,7 +4,7 @@ import { type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.
 import type { Context } from '../../../cli/context.ts';
 import { failed, usage, withExplanation } from '../../../cli/failure.ts';
 import { remote } from '../../../cli/options.ts';
-import { colours, print, printJson, printRows, say } from '../../../cli/output.ts';
+import { colours, print, printJson, printRows, printStatus } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { problems } from '../../../core/problem.ts';
@@ -91,7 +91,10 @@ export function addReviews(program: Command, context: Context): void {
     );
     if (options.json) return printJson(io, review);
     const option = review.options.find(({ option_id }) => option_id === review.option_id);
-    say(io, visible(`${review.id}  ${option?.name ?? review.status}: ${formatTitle(review.tool_call)}`));
+    printStatus(
+      io,
+      visible(`${review.id}  ${option?.name ?? review.status}: ${formatTitle(review.tool_call)}`),
+    );
   }
 }
 

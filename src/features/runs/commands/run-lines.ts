@@ -1,9 +1,9 @@
 /** Text about a run and its steps (pure): columns, what a step waits for, and questions that must be answered. */
 
 import type { Column } from '../../../cli/output.ts';
-import { span } from '../../../cli/span.ts';
+import { formatSpan } from '../../../cli/span.ts';
 import { visible } from '../../../cli/terminal.ts';
-import { showArgv } from '../../../core/command.ts';
+import { showArgv } from '../../../core/argv.ts';
 import type { Line, TextStyle } from '../../conversations/commands/acp-lines.ts';
 import { memberKind } from '../../teams/rules/team.ts';
 import { isRunOver, isStepOver, type Run, runMode, type Step, type StepStatus } from '../rules/run.ts';
@@ -46,7 +46,7 @@ export function formatElapsed(
   now_ms: number,
 ): string | null {
   if (started_at === null) return null;
-  return span(Date.parse(started_at), ended_at === null ? now_ms : Date.parse(ended_at));
+  return formatSpan(Date.parse(started_at), ended_at === null ? now_ms : Date.parse(ended_at));
 }
 
 /** Formats counts such as `2 running, 3 pending`, in the order of first appearance. */

@@ -30,7 +30,9 @@ export async function watchRun(context: Context, api: Api, run: Run, options: Wa
   const view = in_place
     ? new RunTable(io, await formatTitle(api, run), run, await api.call('listSteps', { params }))
     : new RunChanges(io, api, run, options.json ?? false);
-  const reviews_done = watchReviews(api.upTo(signal), run.id, signal, (waiting) => view.reviews(waiting));
+  const reviews_done = watchReviews(api.withSignal(signal), run.id, signal, (waiting) =>
+    view.reviews(waiting),
+  );
   let end: Run | null = null;
   const onState = onLink((lost) => view.link(lost));
   try {

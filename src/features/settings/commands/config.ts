@@ -5,7 +5,7 @@ import type { Context } from '../../../cli/context.ts';
 import { readCredentials } from '../../../cli/credentials.ts';
 import { Failure, failed, usage } from '../../../cli/failure.ts';
 import { localFlags, parsePair, remote } from '../../../cli/options.ts';
-import { printRows, say } from '../../../cli/output.ts';
+import { printRows, printStatus } from '../../../cli/output.ts';
 import { Unreachable } from '../../../client/client.ts';
 import {
   type ConfigKey,
@@ -75,7 +75,7 @@ export function addConfig(program: Command, context: Context): void {
 
   async function offline(options: Options): Promise<Row[]> {
     const loaded = await local.loadConfig(localFlags(options));
-    for (const warning of loaded.warnings) say(io, `warning: ${warning}`);
+    for (const warning of loaded.warnings) printStatus(io, `warning: ${warning}`);
     return configKeyNames.map((key) => {
       const { value, origin, source } = loaded.entry(key);
       return { key, value: maskValue(key, value), origin, source, live: configKeys[key].live };
@@ -99,7 +99,7 @@ export function addConfig(program: Command, context: Context): void {
       return await new Api(url, token, io).call('getConfig', {});
     } catch (error) {
       if (error instanceof Unreachable || error instanceof Failure || (error as Error).name === 'Problem') {
-        say(
+        printStatus(
           io,
           `cannot get settings from the running plane (${(error as Error).message}); live settings are not included`,
         );

@@ -5,7 +5,7 @@ import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure, usage } from '../../../cli/failure.ts';
 import { parseMessageArguments, withJson } from '../../../cli/json-options.ts';
 import { integer, remote } from '../../../cli/options.ts';
-import { colours, jsonText, print, printJson, say } from '../../../cli/output.ts';
+import { colours, jsonText, print, printJson, printStatus } from '../../../cli/output.ts';
 import { visible, visibleLines } from '../../../cli/terminal.ts';
 import { onLink, reportLink } from '../../agents/commands/follow.ts';
 import { paint } from '../../conversations/commands/acp-lines.ts';
@@ -48,7 +48,7 @@ export function addTaskThread(tasks: Command, context: Context): void {
       const args = { params: { team_id, task_id }, body, idempotency_key: crypto.randomUUID() };
       const sent = await api.call('sendMessage', args);
       if (options.json) return printJson(io, sent);
-      if (sent.run_id === null) say(io, "the message waits for the task's next run");
+      if (sent.run_id === null) printStatus(io, "the message waits for the task's next run");
       await print(io, `${sent.id}\n`);
     },
   );

@@ -4,7 +4,7 @@ import { type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { asObject, jsonFile } from '../../../cli/json-options.ts';
 import { integer, remote } from '../../../cli/options.ts';
-import { type Column, printRecord, printRows, report, say } from '../../../cli/output.ts';
+import { type Column, printRecord, printRows, printStatus, report } from '../../../cli/output.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { findTeam, type TeamRecord } from './team-refs.ts';
 
@@ -79,7 +79,7 @@ export function addTeams(program: Command, context: Context): void {
       const { id } = await findTeam(api, ref);
       await api.call('deleteTeam', { params: { team_id: id } });
       if (options.json) await printRecord(io, { id }, options);
-      else say(io, `deleted ${id}`);
+      else printStatus(io, `deleted ${id}`);
     });
 
   function reportTeam(team: TeamRecord, options: Options): Promise<void> {

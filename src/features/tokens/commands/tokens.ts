@@ -4,7 +4,7 @@ import { type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.
 import type { Context } from '../../../cli/context.ts';
 import { failed } from '../../../cli/failure.ts';
 import { collect, duration, remote } from '../../../cli/options.ts';
-import { print, printJson, printRecord, printRows, say } from '../../../cli/output.ts';
+import { print, printJson, printRecord, printRows, printStatus } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 import { type Scope, scopes } from '../../../core/grant.ts';
 import { findTeam } from '../../teams/commands/team-refs.ts';
@@ -59,7 +59,10 @@ export function addTokens(program: Command, context: Context): void {
         body: { name, expires_at, ...(await resolveGrant(api, options)) },
       });
       if (options.json) return printJson(io, created);
-      say(io, visible(`${created.id}  ${created.name}  ${created.scopes.join(',')}  (shown only once)`));
+      printStatus(
+        io,
+        visible(`${created.id}  ${created.name}  ${created.scopes.join(',')}  (shown only once)`),
+      );
       await print(io, `${created.token}\n`);
     });
 
@@ -72,7 +75,7 @@ export function addTokens(program: Command, context: Context): void {
       if (!found[0]) throw failed(`token not found: ${ref}`);
       await api.call('deleteToken', { params: { token_id: found[0].id } });
       if (options.json) await printRecord(io, { id: found[0].id }, options);
-      else say(io, `deleted ${found[0].id}`);
+      else printStatus(io, `deleted ${found[0].id}`);
     });
 }
 

@@ -52,7 +52,7 @@ export const anthropic: Shape = {
     };
   },
 
-  whole(answer, { model }) {
+  complete(answer, { model }) {
     const { text, call, usage } = answer;
     const content: object[] = [{ type: 'text', text }];
     if (call) content.push({ ...toolUse(call), input: call.arguments });

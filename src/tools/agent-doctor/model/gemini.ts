@@ -61,7 +61,7 @@ export const gemini: Shape = {
     };
   },
 
-  whole(answer, { model }) {
+  complete(answer, { model }) {
     return respond(model, answer)([{ text: answer.text }, ...callParts(answer)], 'STOP');
   },
 

@@ -55,7 +55,7 @@ export const openaiChat: Shape = {
     };
   },
 
-  whole(answer, { model }) {
+  complete(answer, { model }) {
     const { text, call } = answer;
     const message = {
       role: 'assistant',

@@ -53,7 +53,7 @@ export const openaiResponses: Shape = {
     };
   },
 
-  whole(answer, { model }) {
+  complete(answer, { model }) {
     return response(model, `resp_${newSecret(12)}`, answer);
   },
 

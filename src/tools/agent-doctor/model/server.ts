@@ -97,7 +97,7 @@ async function serve(
     return { ...noted, shape: shape.name, status: 400, error: message };
   }
   const answer = script.answer(conversation);
-  if (!conversation.stream) sendJson(response, 200, shape.whole(answer, conversation));
+  if (!conversation.stream) sendJson(response, 200, shape.complete(answer, conversation));
   else if (shape === gemini && searchParams.get('alt') !== 'sse') {
     sendJson(
       response,

@@ -12,7 +12,7 @@ export interface Shape {
   name: string;
   /** Throws a ZodError if the body does not match this API. */
   read(body: unknown, path: string): Conversation;
-  whole(answer: Answer, conversation: Conversation): unknown;
+  complete(answer: Answer, conversation: Conversation): unknown;
   events(answer: Answer, conversation: Conversation): StreamEvent[];
   error(message: string): unknown;
 }

@@ -6,7 +6,7 @@ import type { PresetRecord } from '../../api/queries.ts';
 import { cx } from '../../ui/cx.ts';
 
 /** Installed presets first, then those that need a command, then missing ones; otherwise the order of the service. */
-export function topologicalOrder(presets: readonly PresetRecord[]): PresetRecord[] {
+export function installedFirst(presets: readonly PresetRecord[]): PresetRecord[] {
   const rank = (preset: PresetRecord) => (preset.argv === null ? 2 : preset.installed === false ? 3 : 1);
   return presets.toSorted((a, b) => rank(a) - rank(b));
 }
@@ -20,7 +20,7 @@ export function PresetChoice({
   chosen: string;
   onChoose: (id: string) => void;
 }) {
-  const presets = topologicalOrder(read.data ?? []);
+  const presets = installedFirst(read.data ?? []);
   const preset = presets.find(({ id }) => id === chosen);
   const missing = presets.filter(({ installed, id }) => installed === false && id !== chosen);
   const offered = presets.filter((each) => !missing.includes(each));

@@ -19,7 +19,7 @@ import { type RunRecord, runsQuery, type TeamRecord } from '../../api/queries.ts
 import { streams } from '../../live/streams.ts';
 import type { TaskStatus } from './columns.ts';
 import { keys } from './keys.ts';
-import { filterShown, type MessageRecord, topologicalOrder } from './thread.ts';
+import { filterShown, type MessageRecord, mergeMessages } from './thread.ts';
 
 export type TaskRecord = Answered<'getTask'>;
 
@@ -168,7 +168,7 @@ export function useThread(task: TaskRecord, shown: { q?: string | undefined; thr
   });
   const messages = useMemo(() => {
     const pages = (read.data?.pages ?? []).map(({ items }) => items);
-    return topologicalOrder(pages, filterShown(fresh, pages.flat(), { q, thread }));
+    return mergeMessages(pages, filterShown(fresh, pages.flat(), { q, thread }));
   }, [read.data, fresh, q, thread]);
   return { read, messages, add };
 }

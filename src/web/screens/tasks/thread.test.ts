@@ -6,11 +6,11 @@ import {
   filterShown,
   formatReceiver,
   type MessageRecord,
+  mergeMessages,
   payloadRest,
   pieces,
   shortActorName,
   taskFieldFor,
-  topologicalOrder,
 } from './thread.ts';
 
 const message = (id: number, more: Partial<MessageRecord> = {}): MessageRecord => ({
@@ -26,14 +26,14 @@ test('merges pages and streamed messages into one conversation without duplicate
     [message(9), message(7)],
     [message(4), message(2)],
   ];
-  expect(ids(topologicalOrder(pages, [message(7), message(12)]))).toEqual([2, 4, 7, 9, 12]);
+  expect(ids(mergeMessages(pages, [message(7), message(12)]))).toEqual([2, 4, 7, 9, 12]);
 });
 
 test('a message shows the run that received it, in whatever order its versions arrive', () => {
   const waits = message(1);
   const taken = message(1, { run_id: 'run_1' });
-  expect(topologicalOrder([[waits]], [taken])).toEqual([taken]);
-  expect(topologicalOrder([[taken]], [waits])).toEqual([taken]);
+  expect(mergeMessages([[waits]], [taken])).toEqual([taken]);
+  expect(mergeMessages([[taken]], [waits])).toEqual([taken]);
 });
 
 test('a search shows only what it found, and a thread only its own messages', () => {

@@ -6,7 +6,7 @@ export type MessageRecord = ItemOf<'listMessages'>;
 export type MessageRoute = MessageRecord['route'];
 
 /** All messages once, oldest first: pages as they were read, newest first, and messages that arrived since. */
-export function topologicalOrder(
+export function mergeMessages(
   pages: readonly (readonly MessageRecord[])[],
   fresh: readonly MessageRecord[],
 ): MessageRecord[] {

@@ -22,10 +22,10 @@ export function isOnLine(comment: Comment, path: string, { side, line }: Place):
 export function withComment(list: readonly Comment[], comment: Comment): Comment[] {
   const others = list.filter((item) => !isOnLine(item, comment.path, comment));
   const text = comment.text.trim();
-  return text === '' ? others : [...others, { ...comment, text }].sort(topologicalOrder);
+  return text === '' ? others : [...others, { ...comment, text }].sort(compareComments);
 }
 
-function topologicalOrder(a: Comment, b: Comment): number {
+function compareComments(a: Comment, b: Comment): number {
   if (a.path !== b.path) return a.path < b.path ? -1 : 1;
   return a.line - b.line || (a.side === b.side ? 0 : a.side === 'old' ? -1 : 1);
 }

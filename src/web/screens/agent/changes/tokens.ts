@@ -53,7 +53,10 @@ function plainTokens(hunks: Hunk[]): { tokens: HunkTokens; texts: string[] } {
 
 /** Highlights in a worker. Returns a function that terminates it. */
 function highlight(request: HighlightRequest, onDone: (highlighted: Highlighted) => void): () => void {
-  const worker = new Worker(new URL('./naming.ts', import.meta.url), { type: 'module', name: 'svc-naming' });
+  const worker = new Worker(new URL('./highlighting.ts', import.meta.url), {
+    type: 'module',
+    name: 'svc-highlighting',
+  });
   const end = () => {
     clearTimeout(late);
     worker.terminate();

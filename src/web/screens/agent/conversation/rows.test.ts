@@ -86,7 +86,7 @@ const ask = (seq: number, outcome: { type: 'withdrawn' } | null = null): Item =>
     turn: 1,
     subagent: null,
     review_id: 'r',
-    asker: null,
+    requester: null,
   },
   ...{ call: mergeCall(readToolCall({})), options: [], outcome, answered_by: null, settled_ts: null },
   ...{ undeliverable: false, too_large: null },

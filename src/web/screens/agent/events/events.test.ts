@@ -1,21 +1,21 @@
 import { describe, expect, test } from 'vitest';
 import {
   agentMessage,
-  answers,
-  ended,
   errorEvent,
   fromAgent,
   numbered,
+  outputEvent,
   permissionRequest,
-  printed,
-  prompts,
+  promptRequest,
+  response,
+  statusEvent,
 } from '../../../../acp/transcript/testing.ts';
 import { EVENTS_MAX, nothing, withNewer, withOlder } from './log-range.ts';
 import { formatJson, summarizeEvent } from './summary.ts';
 
 const events = (first: number, last: number) =>
   numbered(
-    Array.from({ length: last - first + 1 }, () => printed('x\n')),
+    Array.from({ length: last - first + 1 }, () => outputEvent('x\n')),
     first,
   );
 const seqs = (range: { events: readonly { seq: number }[] }) => range.events.map(({ seq }) => seq);
@@ -42,16 +42,16 @@ describe('the loaded part of a log', () => {
 
 describe('the summary of an event', () => {
   test.each([
-    ['output', printed('one\ntwo\n', { stream: 'stderr' }), 'stderr', null, 'one ⏎ two'],
+    ['output', outputEvent('one\ntwo\n', { stream: 'stderr' }), 'stderr', null, 'one ⏎ two'],
     [
       'a status',
-      ended('failed', { exit_code: 3, reason: 'exit' }),
+      statusEvent('failed', { exit_code: 3, reason: 'exit' }),
       'failed',
       null,
       'was running · exit 3 · exit',
     ],
     ['an error', errorEvent('turn_lost'), 'turn_lost', null, 'turn_lost happened'],
-    ['a prompt', prompts('Fix it'), 'session/prompt', 'to_agent', 'Fix it'],
+    ['a prompt', promptRequest('Fix it'), 'session/prompt', 'to_agent', 'Fix it'],
     ['a message', agentMessage('Hello'), 'agent_message_chunk', 'from_agent', 'Hello'],
     [
       'a message of a sub-agent',
@@ -76,7 +76,7 @@ describe('the summary of an event', () => {
     ],
     [
       'a response',
-      answers({ result: { stopReason: 'end_turn' } }),
+      response({ result: { stopReason: 'end_turn' } }),
       'response to ?',
       'from_agent',
       'end_turn',
@@ -92,18 +92,18 @@ describe('the summary of an event', () => {
   });
 
   test('removes terminal commands and shows marks that reorder text', () => {
-    const [event] = numbered([printed('a\x1b]52;c;aGk=\x07b\u202ec\x1b[31md\n')]);
+    const [event] = numbered([outputEvent('a\x1b]52;c;aGk=\x07b\u202ec\x1b[31md\n')]);
     expect(summarizeEvent(event!).text).toBe('ab<U+202E>cd');
   });
 
   test('is truncated if it is too long', () => {
-    const [event] = numbered([printed('x'.repeat(10_000))]);
+    const [event] = numbered([outputEvent('x'.repeat(10_000))]);
     expect(summarizeEvent(event!).text).toBe(`${'x'.repeat(300)}…`);
   });
 });
 
 test('the JSON of an event is valid, with characters that reorder text escaped', () => {
-  const [event] = numbered([printed('\u202e\u2066\u0085')]);
+  const [event] = numbered([outputEvent('\u202e\u2066\u0085')]);
   const text = formatJson(event!);
   expect(text).toContain('\\u202e\\u2066\\u0085');
   expect(JSON.parse(text)).toEqual(event);

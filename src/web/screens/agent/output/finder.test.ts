@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { numbered, printed } from '../../../../acp/transcript/testing.ts';
+import { numbered, outputEvent } from '../../../../acp/transcript/testing.ts';
 import type { Span } from '../../../transcript/ansi.ts';
 import { Lines } from '../../../transcript/lines.ts';
 import { Finder, findMatches, splitPieces, step } from './finder.ts';
@@ -8,7 +8,7 @@ function printing() {
   const lines = new Lines();
   let seq = 0;
   const print = (text: string, more: Record<string, unknown> = {}) => {
-    lines.add(numbered([printed(text, more)], ++seq));
+    lines.add(numbered([outputEvent(text, more)], ++seq));
   };
   return { lines, print };
 }

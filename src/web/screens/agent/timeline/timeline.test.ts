@@ -1,14 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import {
   agentMessage,
-  calls,
-  changes,
-  ended,
   errorEvent,
   numbered,
   permissionRequest,
-  prompts,
-  stops,
+  promptRequest,
+  promptResponse,
+  statusEvent,
+  toolCall,
+  toolCallUpdate,
 } from '../../../../acp/transcript/testing.ts';
 import { Transcript } from '../../../../acp/transcript/transcript.ts';
 import type { EventRecord } from '../../../../core/event.ts';
@@ -19,7 +19,7 @@ import { assignRows, createScale } from './scale.ts';
 function viewAt(...timed: [number, Record<string, unknown>][]) {
   const transcript = new Transcript();
   const events = numbered(timed.map(([, fields]) => fields));
-  transcript.take(events.map((event, at): EventRecord => ({ ...event, ts: timed[at]![0] })));
+  transcript.append(events.map((event, at): EventRecord => ({ ...event, ts: timed[at]![0] })));
   return transcript.view;
 }
 
@@ -38,13 +38,13 @@ describe('the bars of a timeline', () => {
   test('show sessions, turns, tools, waits and warnings, each with its first event', () => {
     const view = viewAt(
       [10, { type: 'status', status: 'running', previous_status: 'created' }],
-      [20, prompts('Do it')],
-      [21, calls('c1', { status: 'in_progress' })],
-      [25, changes('c1', { status: 'failed' })],
+      [20, promptRequest('Do it')],
+      [21, toolCall('c1', { status: 'in_progress' })],
+      [25, toolCallUpdate('c1', { status: 'failed' })],
       [26, permissionRequest('rev_1', { toolCallId: 'c2', title: 'Write' })],
       [27, errorEvent('turn_lost')],
-      [30, stops('end_turn')],
-      [40, ended('failed', { exit_code: 3 })],
+      [30, promptResponse('end_turn')],
+      [40, statusEvent('failed', { exit_code: 3 })],
     );
     const bars = buildEntries(view, 100).map(({ lane, from, to, seq }) => [lane, from, to, seq]);
     expect(bars).toContainEqual(['sessions', 10, 40, 1]);
@@ -58,7 +58,7 @@ describe('the bars of a timeline', () => {
   });
 
   test('extend to now while they are open', () => {
-    const view = viewAt([10, prompts('Do it')], [11, agentMessage('I am')]);
+    const view = viewAt([10, promptRequest('Do it')], [11, agentMessage('I am')]);
     const turn = buildEntries(view, 50).find(({ lane }) => lane === 'turns');
     expect(turn).toMatchObject({ from: 10, to: 50, open: true });
   });

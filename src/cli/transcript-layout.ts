@@ -2,7 +2,7 @@
  * Layout of a conversation in the terminal (pure). An agent's text is printed as it arrives. Lines that svc adds
  * start with a mark that no agent text can contain, so that an agent cannot forge them.
  */
-import type { Voice } from '../acp/updates.ts';
+import type { MessageKind } from '../acp/updates.ts';
 import { type Line, paint, type TextStyle } from '../features/conversations/commands/acp-lines.ts';
 import { visible, visibleLines } from './terminal.ts';
 
@@ -12,7 +12,7 @@ const LABEL_WIDTH = 8;
 export class TranscriptLayout {
   readonly #coloured: boolean;
   /** The kind of text that may continue; null after a line that svc added. */
-  #voice: Voice | null = null;
+  #message_kind: MessageKind | null = null;
   #message_id: string | null = null;
   #by: string | null = null;
   #line_begun = false;
@@ -31,7 +31,7 @@ export class TranscriptLayout {
   /** Ends an open line, so that something else can follow. */
   close(): string {
     const end = this.#line_begun ? '\n' : '';
-    this.#voice = null;
+    this.#message_kind = null;
     this.#line_begun = false;
     return end;
   }
@@ -40,21 +40,22 @@ export class TranscriptLayout {
    * Text that continues the same message. Thoughts are dim and start with `~`. `by`: the name of the sub-agent,
    * written before each of its lines; null for the agent.
    */
-  flow(voice: Voice, message_id: string | null, text: string, by: string | null = null): string {
-    const continues = this.#voice === voice && this.#message_id === message_id && this.#by === by;
+  flow(message_kind: MessageKind, message_id: string | null, text: string, by: string | null = null): string {
+    const continues =
+      this.#message_kind === message_kind && this.#message_id === message_id && this.#by === by;
     const before = continues ? '' : this.close();
     // White space that separates a chunk from the one before it is dropped at the start of a line.
     const content = unmarked(visibleLines(continues ? text : text.trimStart()));
     if (content === '') return before;
-    const mark = `${by === null ? '' : `${unmarked(by)} │ `}${voice === 'thought' ? '~ ' : ''}`;
+    const mark = `${by === null ? '' : `${unmarked(by)} │ `}${message_kind === 'thought' ? '~ ' : ''}`;
     const start = this.#line_begun ? '' : mark;
-    this.#voice = voice;
+    this.#message_kind = message_kind;
     this.#message_id = message_id;
     this.#by = by;
     this.#line_begun = !content.endsWith('\n');
     if (mark === '') return before + content;
     const lines = start + content.replace(/\n(?!$)/g, () => `\n${mark}`);
-    return before + paint(lines, voice === 'thought' ? 'dim' : undefined, this.#coloured);
+    return before + paint(lines, message_kind === 'thought' ? 'dim' : undefined, this.#coloured);
   }
 
   /** Text that was sent to the agent. */
