@@ -20,7 +20,7 @@ interface Shot {
   name: string;
   path: string;
   screen?: keyof typeof screens;
-  colour_scheme?: 'light' | 'dark';
+  color_scheme?: 'light' | 'dark';
   /** A selector that exists once the screen is complete. */
   ready(page: Page): Promise<unknown>;
 }
@@ -31,8 +31,8 @@ const browser = await openBrowser();
 try {
   for (const shot of await scene()) {
     if (wanted.length > 0 && !wanted.includes(shot.name)) continue;
-    const { screen = 'desk', colour_scheme = 'light' } = shot;
-    const { page } = await browser.open(plane, { screen, colour_scheme });
+    const { screen = 'desk', color_scheme = 'light' } = shot;
+    const { page } = await browser.open(plane, { screen, color_scheme });
     await signIn(page, plane);
     await page.goto(plane.url + shot.path);
     await shot.ready(page);
@@ -86,7 +86,7 @@ async function scene(): Promise<Shot[]> {
     {
       name: 'conversation',
       path: `/agents/${reviewed.id}/conversation`,
-      colour_scheme: 'dark',
+      color_scheme: 'dark',
       ready: (page) =>
         page
           .getByRole('button', { name: /^(1 )?Allow/ })

@@ -102,8 +102,8 @@ interface Finding {
 }
 
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
-/** Rules that depend only on colours. */
-const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
+/** Rules that depend only on colors. */
+const COLOR_RULES = ['color-contrast', 'link-in-text-block'];
 
 /** The violations that axe finds, one per line. */
 async function findings(page: Page, runOnly: string[]): Promise<string[]> {
@@ -116,15 +116,15 @@ async function findings(page: Page, runOnly: string[]): Promise<string[]> {
   );
 }
 
-/** Themes differ only in colours, so the second theme of a width is checked only for those. */
+/** Themes differ only in colors, so the second theme of a width is checked only for those. */
 const variants = [
   { colorScheme: 'light', width: 1280, rules: RULES },
-  { colorScheme: 'dark', width: 1280, rules: COLOUR_RULES },
+  { colorScheme: 'dark', width: 1280, rules: COLOR_RULES },
   { colorScheme: 'dark', width: 320, rules: RULES },
-  { colorScheme: 'light', width: 320, rules: COLOUR_RULES },
+  { colorScheme: 'light', width: 320, rules: COLOR_RULES },
 ] as const;
 
-/** Makes colours change at once, because a colour in transition belongs to neither theme. */
+/** Makes colors change at once, because a color in transition belongs to neither theme. */
 const WITHOUT_TRANSITIONS = `{
   const sheet = new CSSStyleSheet();
   sheet.replaceSync('* { transition: none !important; }');

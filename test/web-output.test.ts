@@ -23,7 +23,7 @@ const LONG = `awk 'BEGIN { for (i = 1; i <= 100000; i++)
   if (i == 3) print "a rare needle, here"
   else if (i >= 200 && i <= 240) printf "line %d of the\\tlog \\033[32mgreen\\033[0m \\n", i
   else print "line " i " of the log" }'`;
-const colouredLine = (n: number) => `line ${n} of the\tlog \x1b[32mgreen\x1b[0m `;
+const coloredLine = (n: number) => `line ${n} of the\tlog \x1b[32mgreen\x1b[0m `;
 
 beforeAll(async () => {
   plane = await TestPlane.open();
@@ -86,7 +86,7 @@ browserTest('a range of lines has a URL that opens in a new tab, and is copied e
   expect(await line(page, 199).getAttribute('data-chosen')).toBeNull();
   await page.getByRole('button', { name: 'Copy lines' }).click();
   await page.getByText('Copied').waitFor();
-  const expected = Array.from({ length: 41 }, (_, at) => colouredLine(200 + at)).join('\n');
+  const expected = Array.from({ length: 41 }, (_, at) => coloredLine(200 + at)).join('\n');
   expect(await page.evaluate('navigator.clipboard.readText()')).toBe(expected);
 
   await line(page, 205).getByRole('link').click();

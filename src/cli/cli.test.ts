@@ -532,7 +532,7 @@ describe('logs', () => {
     }
   });
 
-  test('keeps only colours on a terminal; --raw keeps everything', async () => {
+  test('keeps only colors on a terminal; --raw keeps everything', async () => {
     const text = 'a\x1b[2J\x1b[31mred\x1b]52;c;x\x07\n';
     const plane = await openStream(
       agentRecord({ last_seq: 1 }),

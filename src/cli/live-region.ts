@@ -28,7 +28,7 @@ export class LiveRegion {
     return { rows: Math.max(1, (rows || 24) - 1), columns: Math.max(1, (columns || 80) - 1) };
   }
 
-  /** `lines`: not wider than the terminal, and without control sequences other than colours. */
+  /** `lines`: not wider than the terminal, and without control sequences other than colors. */
   async draw(lines: readonly string[]): Promise<void> {
     const up = this.#height();
     const body = lines.map((line) => `${line}\x1b[K\n`).join('');

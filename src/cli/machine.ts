@@ -14,7 +14,7 @@ import { exitCodes, Failure, failed, usage } from './failure.ts';
 import { init, nodeConfig } from './init.ts';
 import { limits } from './limits.ts';
 import { addJsonCommand, collect, type LocalOptions, localFlags, remote, withLocal } from './options.ts';
-import { colours, print, printJson, printRecord, printStatus } from './output.ts';
+import { colors, print, printJson, printRecord, printStatus } from './output.ts';
 import { readShortSecret } from './prompt.ts';
 import { visible } from './terminal.ts';
 
@@ -91,7 +91,7 @@ function addDoctor(program: Command, context: Context): void {
     async (options: Options) => {
       const checks = await local.doctor(localFlags(options));
       if (options.json) await printJson(io, checks);
-      else await print(io, checks.map((check) => checkLine(check, colours(io.stdout, io.env))).join(''));
+      else await print(io, checks.map((check) => checkLine(check, colors(io.stdout, io.env))).join(''));
       const bad = checks.filter(({ ok }) => !ok).length;
       if (bad > 0) throw failed(`${bad} of ${checks.length} checks failed`);
     },
@@ -211,10 +211,10 @@ function unknownCommand(program: Command, word: string): string {
 
 function checkLine(
   { ok, name, detail, hint }: { ok: boolean; name: string; detail: string; hint?: string },
-  coloured: boolean,
+  colored: boolean,
 ): string {
   const mark = ok ? 'ok  ' : 'FAIL';
-  const styled = coloured ? styleText(ok ? 'green' : 'red', mark, { validateStream: false }) : mark;
+  const styled = colored ? styleText(ok ? 'green' : 'red', mark, { validateStream: false }) : mark;
   const more = !ok && hint ? `\n      ${visible(hint)}` : '';
   return `${styled}  ${visible(name)}: ${visible(detail)}${more}\n`;
 }

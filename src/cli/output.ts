@@ -16,7 +16,7 @@ export interface Column<T> {
   value: (row: T) => string | number | null | undefined;
 }
 
-export function colours(stream: { isTTY?: boolean }, env: Io['env']): boolean {
+export function colors(stream: { isTTY?: boolean }, env: Io['env']): boolean {
   return Boolean(stream.isTTY) && !env.NO_COLOR && env.TERM !== 'dumb';
 }
 
@@ -63,7 +63,7 @@ export async function printRows<T>(
   const line = (row: string[]) =>
     row.map((cell, at) => (at === row.length - 1 ? cell : pad(cell, widths[at]!))).join('  ');
   const heading = line(titles);
-  const styled = colours(io.stdout, io.env) ? styleText('dim', heading, { validateStream: false }) : heading;
+  const styled = colors(io.stdout, io.env) ? styleText('dim', heading, { validateStream: false }) : heading;
   await print(io, [styled, ...cells.map(line)].map((text) => `${text}\n`).join(''));
 }
 

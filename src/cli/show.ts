@@ -4,7 +4,7 @@ import type { EventRecord } from '../core/event.ts';
 import { paint } from '../features/conversations/commands/acp-lines.ts';
 import { Transcript } from '../features/conversations/commands/transcript.ts';
 import type { Io } from './context.ts';
-import { colours, jsonText, print, printStatus } from './output.ts';
+import { colors, jsonText, print, printStatus } from './output.ts';
 import { TerminalFilter, visible } from './terminal.ts';
 
 const NEWLINE = 10;
@@ -33,11 +33,11 @@ export class Show {
     this.#io = io;
     this.#options = options;
     this.#clean = Boolean(io.stdout.isTTY) && !options.raw;
-    const coloured = colours(io.stdout, io.env);
-    const keep = { colours: coloured };
+    const colored = colors(io.stdout, io.env);
+    const keep = { colors: colored };
     this.#filters = { stdout: new TerminalFilter(keep), stderr: new TerminalFilter(keep) };
     const { raw: plumbing = false, subagents = false } = options;
-    this.#transcript = new Transcript({ colours: coloured, plumbing, subagents });
+    this.#transcript = new Transcript({ colors: colored, plumbing, subagents });
   }
 
   async event(event: EventRecord): Promise<void> {
@@ -87,7 +87,7 @@ export class Show {
   }
 
   #note(message: string): void {
-    printStatus(this.#io, paint(`-- ${message} --`, 'dim', colours(this.#io.stderr, this.#io.env)));
+    printStatus(this.#io, paint(`-- ${message} --`, 'dim', colors(this.#io.stderr, this.#io.env)));
   }
 }
 

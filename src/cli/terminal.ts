@@ -1,6 +1,6 @@
 /**
  * Makes agents' text safe for a terminal. It must not move the cursor, write the clipboard, query the terminal or
- * forge lines of svc. Colours (SGR) may stay, and output that is shown line by line keeps `\n`, `\t` and `\r`.
+ * forge lines of svc. Colors (SGR) may stay, and output that is shown line by line keeps `\n`, `\t` and `\r`.
  */
 
 import { visible as named } from '../core/visible.ts';
@@ -11,18 +11,18 @@ const SEQUENCE =
   /(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c)|\x1b[ -/]*[0-~]|[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]/g;
 const UNFINISHED =
   /(?:(?:\x1b\[|\x9b)[0-?]*[ -/]*|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*\x1b?|\x1b[ -/]*)$/;
-const COLOUR = /^\x1b\[[0-9;:]*m$/;
+const COLOR = /^\x1b\[[0-9;:]*m$/;
 /** Marks that reorder text, and line separators other than `\n`. */
 const REORDERING = /[\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g;
 
 /** Cleans a stream chunk by chunk; recognizes a sequence that is split between two chunks. */
 export class TerminalFilter {
-  readonly #colours: boolean;
+  readonly #colors: boolean;
   #held = '';
-  #coloured = false;
+  #colored = false;
 
-  constructor(options: { colours: boolean }) {
-    this.#colours = options.colours;
+  constructor(options: { colors: boolean }) {
+    this.#colors = options.colors;
   }
 
   write(piece: string): string {
@@ -32,17 +32,17 @@ export class TerminalFilter {
     return text
       .slice(0, text.length - cut.length)
       .replace(SEQUENCE, (found) => {
-        if (!this.#colours || !COLOUR.test(found)) return '';
-        this.#coloured = true;
+        if (!this.#colors || !COLOR.test(found)) return '';
+        this.#colored = true;
         return found;
       })
       .replace(REORDERING, '');
   }
 
-  /** Ends the stream: resets colours that may still be on. */
+  /** Ends the stream: resets colors that may still be on. */
   end(): string {
     this.#held = '';
-    return this.#coloured ? '\x1b[0m' : '';
+    return this.#colored ? '\x1b[0m' : '';
   }
 }
 

@@ -10,7 +10,7 @@ const MARK = '┃';
 const LABEL_WIDTH = 8;
 
 export class TranscriptLayout {
-  readonly #coloured: boolean;
+  readonly #colored: boolean;
   /** The kind of text that may continue; null after a line that svc added. */
   #message_kind: MessageKind | null = null;
   #message_id: string | null = null;
@@ -19,8 +19,8 @@ export class TranscriptLayout {
   /** The last lines shown under each label of recurring content. */
   readonly #shown = new Map<string, string[]>();
 
-  constructor(coloured: boolean) {
-    this.#coloured = coloured;
+  constructor(colored: boolean) {
+    this.#colored = colored;
   }
 
   /** Starts another session, in which nothing was shown yet. */
@@ -55,28 +55,28 @@ export class TranscriptLayout {
     this.#line_begun = !content.endsWith('\n');
     if (mark === '') return before + content;
     const lines = start + content.replace(/\n(?!$)/g, () => `\n${mark}`);
-    return before + paint(lines, message_kind === 'thought' ? 'dim' : undefined, this.#coloured);
+    return before + paint(lines, message_kind === 'thought' ? 'dim' : undefined, this.#colored);
   }
 
   /** Text that was sent to the agent. */
   quote(texts: readonly string[]): string {
-    const lines = texts.map((text) => paint(`> ${unmarked(text)}`, 'bold', this.#coloured));
+    const lines = texts.map((text) => paint(`> ${unmarked(text)}`, 'bold', this.#colored));
     return this.close() + lines.map((line) => `${line}\n`).join('');
   }
 
   lines(lines: readonly Line[]): string {
     return (
       this.close() +
-      lines.map(({ text, style }) => `${MARK} ${paint(unmarked(text), style, this.#coloured)}\n`).join('')
+      lines.map(({ text, style }) => `${MARK} ${paint(unmarked(text), style, this.#colored)}\n`).join('')
     );
   }
 
   /** A line with a label by svc; `text` must already be free of control characters. */
   line(label: string, text: string, style?: TextStyle): string {
-    return this.labelled(label, [{ text, ...(style && { style }) }]);
+    return this.labeled(label, [{ text, ...(style && { style }) }]);
   }
 
-  labelled(label: string, lines: readonly Line[]): string {
+  labeled(label: string, lines: readonly Line[]): string {
     const start = (at: number) => visible(at === 0 ? label : '').padEnd(LABEL_WIDTH);
     return this.lines(lines.map((line, at) => ({ ...line, text: `${start(at)} ${line.text}` })));
   }
@@ -88,7 +88,7 @@ export class TranscriptLayout {
     const texts = lines.map(({ text }) => text);
     this.#shown.set(key, texts);
     const changed = lines.filter(({ text }) => !before.includes(text));
-    return changed.length === 0 ? '' : this.labelled(label, changed);
+    return changed.length === 0 ? '' : this.labeled(label, changed);
   }
 }
 

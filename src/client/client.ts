@@ -326,17 +326,17 @@ async function pause(
   reconnect_signal?: ReconnectSignal,
 ): Promise<void> {
   let remaining_ms = Number.POSITIVE_INFINITY;
-  let signalled: AbortController;
+  let signaled: AbortController;
   do {
     const wait_ms = next(remaining_ms);
     const until = performance.now() + wait_ms;
     const wake = new AbortController();
-    signalled = wake;
+    signaled = wake;
     const stopListening = reconnect_signal?.listen(() => wake.abort());
     await sleep(wait_ms, reconnect_signal ? AbortSignal.any([signal, wake.signal]) : signal);
     stopListening?.();
     remaining_ms = Math.max(0, until - performance.now());
-  } while (signalled.signal.aborted && !signal.aborted);
+  } while (signaled.signal.aborted && !signal.aborted);
 }
 
 /** Whether a later retry may succeed. */

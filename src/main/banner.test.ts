@@ -10,7 +10,7 @@ const facts: BannerFacts = {
   adopted: 0,
   warnings: [],
   ssh: null,
-  colours: false,
+  colors: false,
 };
 
 test('the first start shows the link and the PIN in two groups', () => {

@@ -13,7 +13,7 @@ export interface BannerFacts {
   warnings: readonly string[];
   /** Null if a browser can be opened here. Otherwise, the banner shows how to connect from another machine. */
   ssh: { user: string; host: string } | null;
-  colours: boolean;
+  colors: boolean;
 }
 
 export interface NodeBannerFacts {
@@ -27,7 +27,7 @@ export interface NodeBannerFacts {
   /** Whether a plane may still join with the configured token. */
   joinable: boolean;
   warnings: readonly string[];
-  colours: boolean;
+  colors: boolean;
 }
 
 /** The URL to open on this machine. It uses a host name, because passkeys do not work with an address. */
@@ -36,7 +36,7 @@ export function forBrowsers(url: string): string {
 }
 
 export function banner(facts: BannerFacts): string {
-  const { strong, dim } = styles(facts.colours);
+  const { strong, dim } = styles(facts.colors);
   const data = showFolder(facts.data_dir, facts.home);
   const lines = [
     `${strong(`svc ${facts.version}`)}   control plane   ${strong(facts.url)}   ${dim(`data ${data}`)}`,
@@ -65,7 +65,7 @@ export function banner(facts: BannerFacts): string {
 }
 
 export function nodeBanner(facts: NodeBannerFacts): string {
-  const { strong, dim } = styles(facts.colours);
+  const { strong, dim } = styles(facts.colors);
   const data = showFolder(facts.data_dir, facts.home);
   const lines = [
     `${strong(`svc ${facts.version}`)}   agent node ${strong(facts.id)}   ${strong(facts.listen)}   ${dim(`data ${data}`)}`,
@@ -84,23 +84,23 @@ export function nodeBanner(facts: NodeBannerFacts): string {
 function tail({
   adopted,
   warnings,
-  colours,
+  colors,
 }: {
   adopted: number;
   warnings: readonly string[];
-  colours: boolean;
+  colors: boolean;
 }): string[] {
   const lines: string[] = [];
   if (adopted > 0)
     lines.push('', `  ${adopted} running ${adopted === 1 ? 'agent continues' : 'agents continue'}`);
   for (const warning of warnings) lines.push('', `  ! ${stripVTControlCharacters(warning)}`);
-  lines.push('', `  ${styles(colours).dim('Ctrl-C stops the service; agents keep running')}`);
+  lines.push('', `  ${styles(colors).dim('Ctrl-C stops the service; agents keep running')}`);
   return lines;
 }
 
-function styles(colours: boolean): { strong(text: string): string; dim(text: string): string } {
+function styles(colors: boolean): { strong(text: string): string; dim(text: string): string } {
   const style = (name: 'bold' | 'dim') => (text: string) =>
-    colours ? styleText(name, text, { validateStream: false }) : text;
+    colors ? styleText(name, text, { validateStream: false }) : text;
   return { strong: style('bold'), dim: style('dim') };
 }
 

@@ -71,7 +71,7 @@ async function startAsPlane(config: Config, io: Io): Promise<Service> {
   if (io.stdout.isTTY) {
     const ssh = io.env.SSH_CONNECTION ? { user: userInfo().username, host: hostname() } : null;
     const facts = { version, url, data_dir, home: io.home, join, adopted, warnings, ssh };
-    io.stdout.write(banner({ ...facts, colours: hasColours(io) }));
+    io.stdout.write(banner({ ...facts, colors: hasColors(io) }));
   } else if (join) {
     // Printed for the reader of the start-up output, not logged, because logs are kept and forwarded.
     const { url, pin, expires_at } = join;
@@ -87,12 +87,12 @@ async function startAsNode(config: Config, io: Io): Promise<Service> {
   if (io.stdout.isTTY) {
     const { id, listen, data_dir, adopted, joinable, warnings } = node;
     const facts = { version, id, listen, data_dir, home: io.home, adopted, joinable, warnings };
-    io.stdout.write(nodeBanner({ ...facts, colours: hasColours(io) }));
+    io.stdout.write(nodeBanner({ ...facts, colors: hasColors(io) }));
   }
   return node;
 }
 
-function hasColours({ env }: Io): boolean {
+function hasColors({ env }: Io): boolean {
   return !env.NO_COLOR && env.TERM !== 'dumb';
 }
 

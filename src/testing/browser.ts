@@ -29,7 +29,7 @@ const REPORT_VIOLATIONS = `document.addEventListener('securitypolicyviolation', 
 
 export interface WatchedPageOptions {
   screen?: keyof typeof screens;
-  colour_scheme?: 'light' | 'dark';
+  color_scheme?: 'light' | 'dark';
   /** Additional headers of every request. */
   headers?: Record<string, string>;
   /** Allows the page's service worker. Tests cannot intercept requests that pass through it. */
@@ -66,10 +66,10 @@ async function openWatched(
   plane: TestPlane,
   options: WatchedPageOptions,
 ): Promise<WatchedPage> {
-  const { screen = 'desk', colour_scheme = 'light', headers = {}, service_worker = false } = options;
+  const { screen = 'desk', color_scheme = 'light', headers = {}, service_worker = false } = options;
   const context = await browser.newContext({
     ...screens[screen],
-    colorScheme: colour_scheme,
+    colorScheme: color_scheme,
     extraHTTPHeaders: headers,
     serviceWorkers: service_worker ? 'allow' : 'block',
   });

@@ -501,7 +501,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         ],
         ['a detached process whose main thread has ended', ['python3', '-c', MAIN_THREAD_ENDED]],
         [
-          'Python that daemonises',
+          'Python that daemonizes',
           [
             'python3',
             '-c',

@@ -195,7 +195,7 @@ describe('git and commands', () => {
 });
 
 describe('where the plane dials', () => {
-  test('no spelling of an internal address is dialled', async () => {
+  test('no spelling of an internal address is dialed', async () => {
     const forms = FORBIDDEN_ADDRESSES.map((one) => `https://${one.includes(':') ? `[${one}]` : one}:443`);
     const others = [
       ...[

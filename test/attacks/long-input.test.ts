@@ -21,7 +21,7 @@ const saying = (text: string) => ({
 test.each<[string, (text: string) => unknown]>([
   ['names of hidden characters', visible],
   ['a field in a terminal', visibleInTerminal],
-  ['output in a terminal', (text) => new TerminalFilter({ colours: true }).write(text)],
+  ['output in a terminal', (text) => new TerminalFilter({ colors: true }).write(text)],
   ['redaction of text', (text) => redactor.text(text)],
   ['redaction of JSON', (text) => redactor.json(JSON.stringify({ text }))],
   ['redaction of a stream', (text) => redactor.take(Buffer.from(text), { last: false }).held],

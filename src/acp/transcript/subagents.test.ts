@@ -142,7 +142,7 @@ test('a sub-agent launched by a tool call takes its name and its end from that c
   expect(viewOf(toolCall('c1', { rawInput })).items.map(({ kind }) => kind)).toEqual(['tool']);
 });
 
-test('a sub-agent’s mode, plan and usage are not the agent’s; those of an unknown session are labelled', () => {
+test('a sub-agent’s mode, plan and usage are not the agent’s; those of an unknown session are labeled', () => {
   const mode = { sessionUpdate: 'current_mode_update', currentModeId: 'yolo' };
   const view = viewOf(
     update(announce('s1')),

@@ -7,7 +7,7 @@
  * - processes with the session's id in their environment, and processes that hold its FIFOs open,
  * - processes that earlier scans found,
  *
- * and all their descendants, except for the service's helpers. Before a process is signalled, its start time is checked
+ * and all their descendants, except for the service's helpers. Before a process is signaled, its start time is checked
  * again, because its pid may belong to another process by then.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
@@ -143,7 +143,7 @@ function send(ref: ProcessRef, signal: NodeJS.Signals): void {
   try {
     process.kill(ref.pid, signal);
   } catch {
-    // It has ended, or may not be signalled. In the latter case, the answer contains it as a survivor.
+    // It has ended, or may not be signaled. In the latter case, the answer contains it as a survivor.
   }
 }
 

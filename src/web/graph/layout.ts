@@ -13,7 +13,7 @@ export interface Arrow {
 }
 
 export interface Plan {
-  /** The centre of each step, and an id for it that is safe in any document. */
+  /** The center of each step, and an id for it that is safe in any document. */
   at: Map<string, { name: string; x: number; y: number }>;
   arrows: Arrow[];
 }

@@ -1,5 +1,5 @@
 /**
- * The graph of a team's or a run's steps. Each node is a button labelled with its step and status. The graph can be panned and
+ * The graph of a team's or a run's steps. Each node is a button labeled with its step and status. The graph can be panned and
  * zoomed; the screens also offer its content as a table.
  */
 import {

@@ -129,7 +129,7 @@ export function isLasting({ kind }: Pick<Option, 'kind'>): boolean {
   return kind.endsWith('_always');
 }
 
-/** Groups neighbouring options that are lasting or not, in the agent's order. */
+/** Groups neighboring options that are lasting or not, in the agent's order. */
 export function optionGroups(options: readonly Option[]): { lasting: boolean; options: Option[] }[] {
   const groups: { lasting: boolean; options: Option[] }[] = [];
   for (const option of options) {

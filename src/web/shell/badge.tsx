@@ -4,24 +4,24 @@ import { useStreams } from '../live/streams.ts';
 import type { BadgeState } from '../streams/badge.ts';
 import { cx } from '../ui/cx.ts';
 
-const looks: Record<BadgeState, { icon: LucideIcon; colour: string }> = {
-  idle: { icon: Circle, colour: 'text-muted' },
-  connecting: { icon: LoaderCircle, colour: 'text-muted' },
-  connected: { icon: CircleCheck, colour: 'text-completed' },
-  reconnecting: { icon: LoaderCircle, colour: 'text-needs' },
-  disconnected: { icon: CloudOff, colour: 'text-failed' },
+const looks: Record<BadgeState, { icon: LucideIcon; color: string }> = {
+  idle: { icon: Circle, color: 'text-muted' },
+  connecting: { icon: LoaderCircle, color: 'text-muted' },
+  connected: { icon: CircleCheck, color: 'text-completed' },
+  reconnecting: { icon: LoaderCircle, color: 'text-needs' },
+  disconnected: { icon: CloudOff, color: 'text-failed' },
 };
 
 export function Badge() {
   const { badge, text, offer_refresh } = useStreams();
-  const { icon: Icon, colour } = looks[badge];
+  const { icon: Icon, color } = looks[badge];
   return (
     <span className="flex min-w-0 flex-wrap items-center gap-x-2 text-sm">
       {/* As wide as its longest text, so that nothing moves when it changes. */}
       <span
         role="status"
         data-badge
-        className={cx('inline-flex w-44 items-center gap-1 whitespace-nowrap', colour)}
+        className={cx('inline-flex w-44 items-center gap-1 whitespace-nowrap', color)}
       >
         <Icon aria-hidden className="size-3.5 shrink-0" />
         <span>{text}</span>

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { coloursAfter, parseSpans, plainText } from './ansi.ts';
+import { colorsAfter, parseSpans, plainText } from './ansi.ts';
 
 /** The text of each span, with the attributes that are not the default. */
 function shown(raw: string, carry?: string): unknown[] {
@@ -10,13 +10,13 @@ function shown(raw: string, carry?: string): unknown[] {
   });
 }
 
-describe('colours', () => {
+describe('colors', () => {
   test('a plain line is one span', () => {
     expect(shown('just text\twith a tab')).toEqual(['just text\twith a tab']);
     expect(shown('')).toEqual([]);
   });
 
-  test('the 16 basic colours have names for the theme, and all others are RGB values', () => {
+  test('the 16 basic colors have names for the theme, and all others are RGB values', () => {
     expect(shown('\x1b[31mred\x1b[0m \x1b[1;92mgo\x1b[39m!')).toEqual([
       ['red', { fg: 'red' }],
       ' ',
@@ -34,16 +34,16 @@ describe('colours', () => {
     ]);
   });
 
-  test('a colour continues in the next line until it is reset', () => {
-    const carry = coloursAfter('', '\x1b[1mbold \x1b[31mred');
+  test('a color continues in the next line until it is reset', () => {
+    const carry = colorsAfter('', '\x1b[1mbold \x1b[31mred');
     expect(shown('more', carry)).toEqual([['more', { fg: 'red', bold: true }]]);
-    expect(coloursAfter(carry, 'x\x1b[0m')).toBe('');
-    expect(shown('x', coloursAfter(carry, '\x1b[0;32m'))).toEqual([['x', { fg: 'green' }]]);
+    expect(colorsAfter(carry, 'x\x1b[0m')).toBe('');
+    expect(shown('x', colorsAfter(carry, '\x1b[0;32m'))).toEqual([['x', { fg: 'green' }]]);
   });
 
-  test('the colours that a line takes over are limited in length', () => {
+  test('the colors that a line takes over are limited in length', () => {
     let carry = '';
-    for (let n = 0; n < 1_000; n++) carry = coloursAfter(carry, '\x1b[1m');
+    for (let n = 0; n < 1_000; n++) carry = colorsAfter(carry, '\x1b[1m');
     expect(carry.length).toBeLessThan(300);
   });
 });
@@ -87,7 +87,7 @@ describe('terminal commands', () => {
     );
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 20 }), fc.array(piece, { maxLength: 5 }), (pieces, before) => {
-        const [raw, carry] = [pieces.join('').replaceAll('\n', ''), coloursAfter('', before.join(''))];
+        const [raw, carry] = [pieces.join('').replaceAll('\n', ''), colorsAfter('', before.join(''))];
         const text = parseSpans(raw, carry)
           .map((span) => span.text)
           .join('');

@@ -1,5 +1,5 @@
 /**
- * Makes a line of an agent's output safe to show: colours stay; anything that would move a cursor, set a title or reorder text is
+ * Makes a line of an agent's output safe to show: colors stay; anything that would move a cursor, set a title or reorder text is
  * removed or made visible.
  */
 import Anser from 'anser';
@@ -18,36 +18,36 @@ export interface Span {
   readonly strike: boolean;
 }
 
-const COLOUR = /^(?:\x1b\[|\x9b)([\d;:]*)m$/;
-const COLOURS = /(?:\x1b\[|\x9b)([\d;:]*)m/g;
+const COLOR = /^(?:\x1b\[|\x9b)([\d;:]*)m$/;
+const COLORS = /(?:\x1b\[|\x9b)([\d;:]*)m/g;
 const SEQUENCE =
   // CSI; OSC, DCS, SOS, PM and APC with their strings; other escapes; each also if cut off at the end of the line. No string
   // contains the start of another sequence, so nothing is scanned twice.
   /(?:\x1b\[|\x9b)[0-?]*[ -/]*(?:[@-~]|$)|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c|$)|\x1b[ -/]*(?:[0-~]|$)/g;
 
-/** The text of a line as it is shown, without colours; searches look in this text. */
+/** The text of a line as it is shown, without colors; searches look in this text. */
 export function plainText(raw: string): string {
   if (isPlainText(raw)) return raw;
   return escapeSpecial(lastWritten(raw).text.replace(SEQUENCE, ''));
 }
 
-/** `carry`: the colours that are on at the start of the line. */
+/** `carry`: the colors that are on at the start of the line. */
 export function parseSpans(raw: string, carry = ''): Span[] {
   if (carry === '' && isPlainText(raw)) return raw === '' ? [] : [plain(raw)];
   const { before, text } = lastWritten(raw);
-  const coloured = coloursAfter(carry, before) + text.replace(SEQUENCE, colourOnly);
-  return Anser.ansiToJson(coloured, { json: true, use_classes: true, remove_empty: true }).map(toSpan);
+  const colored = colorsAfter(carry, before) + text.replace(SEQUENCE, colorOnly);
+  return Anser.ansiToJson(colored, { json: true, use_classes: true, remove_empty: true }).map(toSpan);
 }
 
-/** The colours that are on after `raw`, as the sequences that set them. */
-export function coloursAfter(carry: string, raw: string): string {
-  let colours = carry;
-  for (const [, codes] of raw.matchAll(COLOURS)) {
-    if (/^[0;]*$/.test(codes!)) colours = '';
-    else if (/^0+;/.test(codes!)) colours = `\x1b[${semicolons(codes!)}m`;
-    else colours += `\x1b[${semicolons(codes!)}m`;
+/** The colors that are on after `raw`, as the sequences that set them. */
+export function colorsAfter(carry: string, raw: string): string {
+  let colors = carry;
+  for (const [, codes] of raw.matchAll(COLORS)) {
+    if (/^[0;]*$/.test(codes!)) colors = '';
+    else if (/^0+;/.test(codes!)) colors = `\x1b[${semicolons(codes!)}m`;
+    else colors += `\x1b[${semicolons(codes!)}m`;
   }
-  return colours.length > bounds.carry_chars ? '' : colours;
+  return colors.length > bounds.carry_chars ? '' : colors;
 }
 
 /** A carriage return starts the line over, as in progress bars, so the last version is shown. */
@@ -59,8 +59,8 @@ function lastWritten(raw: string): { before: string; text: string } {
   return { before: line.slice(0, at), text: line.slice(at) };
 }
 
-function colourOnly(sequence: string): string {
-  const codes = COLOUR.exec(sequence)?.[1];
+function colorOnly(sequence: string): string {
+  const codes = COLOR.exec(sequence)?.[1];
   return codes === undefined ? '' : `\x1b[${semicolons(codes)}m`;
 }
 
@@ -93,8 +93,8 @@ function toSpan(entry: Anser.AnserJsonEntry): Span {
   const { content, fg, bg, fg_truecolor, bg_truecolor, decorations } = entry;
   return {
     text: escapeSpecial(content),
-    fg: toColour(fg, fg_truecolor),
-    bg: toColour(bg, bg_truecolor),
+    fg: toColor(fg, fg_truecolor),
+    bg: toColor(bg, bg_truecolor),
     bold: decorations.includes('bold'),
     dim: decorations.includes('dim'),
     italic: decorations.includes('italic'),
@@ -103,16 +103,16 @@ function toSpan(entry: Anser.AnserJsonEntry): Span {
   };
 }
 
-/** The library has names for 16 colours, numbers for 240 more, and `r, g, b` for all others. */
-function toColour(name: string | null, rgb: string | null): string | null {
+/** The library has names for 16 colors, numbers for 240 more, and `r, g, b` for all others. */
+function toColor(name: string | null, rgb: string | null): string | null {
   if (name === null) return null;
   if (name === 'ansi-truecolor') return rgb === null ? null : hex(rgb.split(',').map(Number));
   const palette = /^ansi-palette-(\d+)$/.exec(name)?.[1];
-  return palette === undefined ? name.replace(/^ansi-/, '') : hex(paletteColour(Number(palette)));
+  return palette === undefined ? name.replace(/^ansi-/, '') : hex(paletteColor(Number(palette)));
 }
 
-/** The palette of xterm: a cube of 6 × 6 × 6 colours from 16 on, greys from 232 on. */
-function paletteColour(index: number): number[] {
+/** The palette of xterm: a cube of 6 × 6 × 6 colors from 16 on, grays from 232 on. */
+function paletteColor(index: number): number[] {
   if (index >= 232) return Array<number>(3).fill(8 + 10 * (index - 232));
   const level = (step: number) => (step === 0 ? 0 : 55 + 40 * step);
   const cube = index - 16;

@@ -12,7 +12,7 @@ export const bounds = {
   lines_chars: 64 * KI * KI,
   /** A longer line continues in the next row. */
   line_chars: 64 * KI,
-  /** Colours that a line takes over from the ones before. */
+  /** Colors that a line takes over from the ones before. */
   carry_chars: 256,
   /** Matches of a search that are marked in one line. */
   matches: 1_000,

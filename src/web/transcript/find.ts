@@ -19,7 +19,7 @@ export interface Found {
   error: string | null;
 }
 
-/** The lines that contain the text as it is shown, without colours. */
+/** The lines that contain the text as it is shown, without colors. */
 export function findLines(lines: Lines, query: string, options: Query = {}): Found {
   const found: number[] = [];
   if (query === '') return { lines: found, error: null };

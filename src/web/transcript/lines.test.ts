@@ -45,7 +45,7 @@ describe('lines', () => {
     expect(lines.version).not.toBe(version);
   });
 
-  test('another session starts on a new line, in the default colours', () => {
+  test('another session starts on a new line, in the default colors', () => {
     const lines = linesOf(
       outputEvent('\x1b[31mcut', { partial: true }),
       outputEvent('new\n', { session_id: 'ses_2' }),
@@ -64,7 +64,7 @@ describe('lines', () => {
     expect(lines.at(2)).toMatchObject({ binary: true });
   });
 
-  test('a colour continues in the next line of its stream, but not in the other stream', () => {
+  test('a color continues in the next line of its stream, but not in the other stream', () => {
     const lines = linesOf(
       outputEvent('\x1b[31mred\n'),
       outputEvent('plain\n', { stream: 'stderr' }),
@@ -122,7 +122,7 @@ describe('copying', () => {
 describe('finding', () => {
   const lines = linesOf(outputEvent('Fail: a.ts\n\x1b[31mFa\x1b[1mil\x1b[0m b.ts\n[ok] (1+1)\nfine\n'));
 
-  test('searches the visible text, whatever its colours and, by default, its case', () => {
+  test('searches the visible text, whatever its colors and, by default, its case', () => {
     expect(findLines(lines, 'fail').lines).toEqual([1, 2]);
     expect(findLines(lines, 'fail', { case: true }).lines).toEqual([]);
     expect(findLines(lines, 'Fail', { case: true }).lines).toEqual([1, 2]);
@@ -146,7 +146,7 @@ describe('finding', () => {
     expect(findLines(lines, 'f', { from: 3 }).lines).toEqual([4]);
   });
 
-  test('finds every match in 100,000 coloured lines', () => {
+  test('finds every match in 100,000 colored lines', () => {
     const log = new Lines();
     log.add(
       many(100_000, (at) => `\x1b[32m${at}\x1b[0m some words that stand in a line of a log, number ${at}`),

@@ -1,11 +1,11 @@
 /**
- * The output of an agent as numbered lines. Keeps the newest lines, in chunks, exactly as they were printed. Colours are parsed
+ * The output of an agent as numbered lines. Keeps the newest lines, in chunks, exactly as they were printed. Colors are parsed
  * only for lines that are shown.
  */
 
 import { outputText } from '../../acp/transcript/output.ts';
 import type { EventRecord, StreamName } from '../../core/event.ts';
-import { coloursAfter, parseSpans, type Span } from './ansi.ts';
+import { colorsAfter, parseSpans, type Span } from './ansi.ts';
 import { bounds } from './bounds.ts';
 import { isPlainText } from './escape.ts';
 
@@ -25,7 +25,7 @@ export interface Line {
   readonly unbroken: boolean;
   /** Some of its bytes are not text. */
   readonly binary: boolean;
-  /** The colours that are on at its start. */
+  /** The colors that are on at its start. */
   readonly carry: string;
   /** It contains only text and tabs. */
   readonly dull: boolean;
@@ -43,7 +43,7 @@ export class Lines {
   #count = 0;
   #version = 0;
   #session_id: string | null = null;
-  readonly #streams = new Map<StreamName, { open: number | null; colours: string }>();
+  readonly #streams = new Map<StreamName, { open: number | null; colors: string }>();
 
   /** Changes with every line. */
   get version(): number {
@@ -102,7 +102,7 @@ export class Lines {
     }
   }
 
-  /** Another process starts on a new line, and in the default colours. */
+  /** Another process starts on a new line, and in the default colors. */
   #begin(session_id: string | null): void {
     this.#session_id = session_id;
     for (const { open } of this.#streams.values()) {
@@ -140,20 +140,20 @@ export class Lines {
           raw: fits,
           ...about,
           binary: how.binary,
-          carry: state.colours,
+          carry: state.colors,
           dull: isPlainText(fits),
         };
     if (before) this.#replace(line);
     else this.#push(line);
     state.open = line.open ? line.n : null;
-    if (!line.open && !line.dull) state.colours = coloursAfter(line.carry, line.raw);
+    if (!line.open && !line.dull) state.colors = colorsAfter(line.carry, line.raw);
     if (unbroken) this.#write(event, stream, text.slice(fits.length), how);
   }
 
-  #stream(name: StreamName): { open: number | null; colours: string } {
+  #stream(name: StreamName): { open: number | null; colors: string } {
     const known = this.#streams.get(name);
     if (known) return known;
-    const state = { open: null, colours: '' };
+    const state = { open: null, colors: '' };
     this.#streams.set(name, state);
     return state;
   }

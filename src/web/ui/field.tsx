@@ -1,4 +1,4 @@
-/** A labelled control with a hint and an error. The control gets its id and ARIA attributes. */
+/** A labeled control with a hint and an error. The control gets its id and ARIA attributes. */
 import { type ComponentProps, type ReactNode, useId } from 'react';
 import { cx } from './cx.ts';
 

@@ -1,4 +1,4 @@
-/** Whether an agent asks before it acts: the configured mode, and the observed behaviour. */
+/** Whether an agent asks before it acts: the configured mode, and the observed behavior. */
 import type { AgentRecord } from '../api/queries.ts';
 import type { Choice } from './select.tsx';
 

@@ -19,7 +19,7 @@ export function Empty({ title, children, cli }: { title: string; children?: Reac
   );
 }
 
-/** A loading state: nothing for 200 ms, then grey lines of the final height. */
+/** A loading state: nothing for 200 ms, then gray lines of the final height. */
 export function Skeleton({ rows = 6, height = 'h-9' }: { rows?: number; height?: string }) {
   const [shown, setShown] = useState(false);
   useEffect(() => {
@@ -29,7 +29,7 @@ export function Skeleton({ rows = 6, height = 'h-9' }: { rows?: number; height?:
   return (
     <div role="status" aria-label="Loading" className="flex flex-col gap-2 p-3">
       {Array.from({ length: rows }, (_, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: grey lines are all the same
+        // biome-ignore lint/suspicious/noArrayIndexKey: gray lines are all the same
         <div key={at} className={cx('rounded', height, shown && 'bg-surface')} />
       ))}
     </div>

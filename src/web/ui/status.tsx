@@ -1,4 +1,4 @@
-/** A status as icon, text and colour, because none of them alone is accessible. */
+/** A status as icon, text and color, because none of them alone is accessible. */
 import {
   Ban,
   Check,
@@ -16,23 +16,23 @@ import { cx } from './cx.ts';
 
 interface StatusStyle {
   icon: LucideIcon;
-  colour: string;
+  color: string;
 }
 
 const statusStyles: Record<string, StatusStyle> = {
-  created: { icon: Circle, colour: 'text-muted' },
-  pending: { icon: Circle, colour: 'text-muted' },
-  open: { icon: Circle, colour: 'text-muted' },
-  ready: { icon: CircleDashed, colour: 'text-muted' },
-  running: { icon: CircleDot, colour: 'text-running' },
-  in_progress: { icon: CircleDot, colour: 'text-running' },
-  in_review: { icon: Clock, colour: 'text-needs' },
-  needs_you: { icon: TriangleAlert, colour: 'text-needs' },
-  input_required: { icon: TriangleAlert, colour: 'text-needs' },
-  completed: { icon: Check, colour: 'text-completed' },
-  failed: { icon: X, colour: 'text-failed' },
-  cancelled: { icon: Ban, colour: 'text-muted' },
-  skipped: { icon: Minus, colour: 'text-muted' },
+  created: { icon: Circle, color: 'text-muted' },
+  pending: { icon: Circle, color: 'text-muted' },
+  open: { icon: Circle, color: 'text-muted' },
+  ready: { icon: CircleDashed, color: 'text-muted' },
+  running: { icon: CircleDot, color: 'text-running' },
+  in_progress: { icon: CircleDot, color: 'text-running' },
+  in_review: { icon: Clock, color: 'text-needs' },
+  needs_you: { icon: TriangleAlert, color: 'text-needs' },
+  input_required: { icon: TriangleAlert, color: 'text-needs' },
+  completed: { icon: Check, color: 'text-completed' },
+  failed: { icon: X, color: 'text-failed' },
+  cancelled: { icon: Ban, color: 'text-muted' },
+  skipped: { icon: Minus, color: 'text-muted' },
 };
 
 const texts: Record<string, string> = {
@@ -43,9 +43,9 @@ const texts: Record<string, string> = {
 };
 
 export function Status({ status, className }: { status: string; className?: string }) {
-  const { icon: Icon, colour } = statusStyles[status] ?? { icon: Circle, colour: 'text-muted' };
+  const { icon: Icon, color } = statusStyles[status] ?? { icon: Circle, color: 'text-muted' };
   return (
-    <span className={cx('inline-flex items-center gap-1 whitespace-nowrap', colour, className)}>
+    <span className={cx('inline-flex items-center gap-1 whitespace-nowrap', color, className)}>
       <Icon aria-hidden className="size-3.5 shrink-0" />
       {texts[status] ?? status}
     </span>

@@ -14,21 +14,21 @@ export function configLines(config: AcpConfig): string[] {
     (kind) => kind === 'text' || capabilities[kind as 'image'],
   );
   return [
-    ...labelled('phase', [config.phase]),
-    ...labelled('agent', agent ? [joined(agent.title ?? agent.name, agent.version)] : []),
-    ...labelled('acp', version === null ? [] : [version === PREVIEW ? `${version} (preview)` : `${version}`]),
-    ...labelled('title', config.title === null ? [] : [joined(config.title)]),
-    ...labelled('mode', modes ? [joined(modes.currentModeId, among(modes.availableModes, 'id'))] : []),
-    ...labelled('options', asRecords(config.config_options).map(optionLine)),
-    ...labelled('commands', asRecords(config.commands).map(commandLine)),
-    ...labelled(
+    ...labeled('phase', [config.phase]),
+    ...labeled('agent', agent ? [joined(agent.title ?? agent.name, agent.version)] : []),
+    ...labeled('acp', version === null ? [] : [version === PREVIEW ? `${version} (preview)` : `${version}`]),
+    ...labeled('title', config.title === null ? [] : [joined(config.title)]),
+    ...labeled('mode', modes ? [joined(modes.currentModeId, among(modes.availableModes, 'id'))] : []),
+    ...labeled('options', asRecords(config.config_options).map(optionLine)),
+    ...labeled('commands', asRecords(config.commands).map(commandLine)),
+    ...labeled(
       'plan',
       planLines(config.plan).map(({ text }) => text),
     ),
-    ...labelled('subagent', config.subagents.map(subagentLine)),
-    ...labelled('usage', usage ? [`${usage.used} of ${usage.size} tokens`] : []),
-    ...labelled('takes', [takes.join(', ')]),
-    ...labelled('sign-in', signInLines(config)),
+    ...labeled('subagent', config.subagents.map(subagentLine)),
+    ...labeled('usage', usage ? [`${usage.used} of ${usage.size} tokens`] : []),
+    ...labeled('takes', [takes.join(', ')]),
+    ...labeled('sign-in', signInLines(config)),
   ];
 }
 
@@ -61,7 +61,7 @@ function subagentLine({
   return joined(name ?? id, stop_reason === null ? status : `${status} (${stop_reason})`, description);
 }
 
-function labelled(label: string, texts: readonly string[]): string[] {
+function labeled(label: string, texts: readonly string[]): string[] {
   return texts.map((text, at) => `${(at === 0 ? label : '').padEnd(LABEL_WIDTH)}  ${text}`);
 }
 

@@ -4,7 +4,7 @@ import { type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { failed } from '../../../cli/failure.ts';
 import { integer, remote } from '../../../cli/options.ts';
-import { colours, jsonText, print, printJson, printRows, printStatus } from '../../../cli/output.ts';
+import { colors, jsonText, print, printJson, printRows, printStatus } from '../../../cli/output.ts';
 import { TerminalFilter, visible } from '../../../cli/terminal.ts';
 import type { StreamName } from '../../../core/event.ts';
 import { limits } from '../limits.ts';
@@ -96,7 +96,7 @@ function addOutput(agents: Command, context: Context): void {
       const { id } = await findAgent(api, ref);
       const query = { session_id: options.session, stream: options.stream, tail: options.tail };
       const response = await api.open('getOutput', { params: { agent_id: id }, query });
-      await printBytes(io, response, options.raw ? null : colours(io.stdout, io.env));
+      await printBytes(io, response, options.raw ? null : colors(io.stdout, io.env));
     });
 }
 
@@ -180,7 +180,7 @@ function addDiff(agents: Command, context: Context): void {
       const selected_paths =
         paths.length > 0 ? paths : (await api.call('getChanges', { params })).files.map(({ path }) => path);
       const clean = io.stdout.isTTY && !options.raw;
-      const filter = new TerminalFilter({ colours: false });
+      const filter = new TerminalFilter({ colors: false });
       for (const path of selected_paths) {
         const change = await api.call('getChange', { params: { ...params, path } });
         if (options.json) await print(io, jsonText(change));
@@ -193,14 +193,14 @@ function addDiff(agents: Command, context: Context): void {
 }
 
 /**
- * Writes the bytes of a response. On a terminal, they are filtered, with or without colors; `colours` null: never filtered.
+ * Writes the bytes of a response. On a terminal, they are filtered, with or without colors; `colors` null: never filtered.
  */
-async function printBytes(io: Io, response: Response, colours: boolean | null): Promise<void> {
-  if (!io.stdout.isTTY || colours === null) {
+async function printBytes(io: Io, response: Response, colors: boolean | null): Promise<void> {
+  if (!io.stdout.isTTY || colors === null) {
     for await (const chunk of response.body ?? []) await print(io, chunk);
     return;
   }
-  const filter = new TerminalFilter({ colours });
+  const filter = new TerminalFilter({ colors });
   const decoder = new TextDecoder();
   for await (const chunk of response.body ?? []) {
     await print(io, filter.write(decoder.decode(chunk, { stream: true })));

@@ -27,8 +27,8 @@ export interface Line {
   style?: TextStyle;
 }
 
-export function paint(text: string, style: TextStyle | undefined, coloured: boolean): string {
-  return coloured && style !== undefined ? styleText(style, text, { validateStream: false }) : text;
+export function paint(text: string, style: TextStyle | undefined, colored: boolean): string {
+  return colored && style !== undefined ? styleText(style, text, { validateStream: false }) : text;
 }
 
 /** Joins the parts of a line and omits missing ones. */

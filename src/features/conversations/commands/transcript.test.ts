@@ -38,7 +38,7 @@ const once = [
 ];
 
 function text(events: EventRecord[], options: Partial<TranscriptOptions> = {}): string {
-  const transcript = new Transcript({ colours: false, plumbing: false, subagents: false, ...options });
+  const transcript = new Transcript({ colors: false, plumbing: false, subagents: false, ...options });
   return events.map((event) => transcript.event(event)).join('') + transcript.close();
 }
 
@@ -232,7 +232,7 @@ test('shows the service’s frames on request', () => {
   const shown = text(
     [requests('session/new', { cwd: '/w' }), responds('prm_1', { result: { sessionId: 's' } })],
     {
-      colours: false,
+      colors: false,
       plumbing: true,
     },
   );
@@ -255,8 +255,8 @@ test('agent text cannot control the terminal or imitate a line from svc', () => 
   expect(shown).toContain('\\x1b]52;c;x\\x07\n\\u2503 turn     ended: end_turn\n⟦U+202E⟧\tx\n');
 });
 
-test('removes colours from agent text', () => {
-  const shown = text([thinks('hm'), says('\x1b[31mred')], { colours: true, plumbing: false });
+test('removes colors from agent text', () => {
+  const shown = text([thinks('hm'), says('\x1b[31mred')], { colors: true, plumbing: false });
   expect(shown).toBe('\x1b[2m~ hm\x1b[22m\n\\x1b[31mred\n');
 });
 

@@ -20,7 +20,7 @@ import { type By, SubagentLines } from './subagent-lines.ts';
 import { keep, named, ToolCalls } from './tool-calls.ts';
 
 export interface TranscriptOptions {
-  colours: boolean;
+  colors: boolean;
   /** Also show protocol messages that are not part of the conversation: initialization, sessions, rejections. */
   plumbing: boolean;
   /** Also show what sub-agents say and do, not only their requests and state. */
@@ -51,10 +51,10 @@ export class Transcript {
   /** Text received so far of messages that have an id. */
   readonly #texts = new Map<string, string>();
 
-  constructor({ colours, plumbing, subagents }: TranscriptOptions) {
+  constructor({ colors, plumbing, subagents }: TranscriptOptions) {
     this.#plumbing = plumbing;
     this.#whole = subagents;
-    this.#page = new TranscriptLayout(colours);
+    this.#page = new TranscriptLayout(colors);
     this.#subagents = new SubagentLines(this.#page);
     this.#calls = new ToolCalls(this.#page);
     this.#inputs = new InputRequests(this.#page);

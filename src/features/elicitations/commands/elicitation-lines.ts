@@ -16,9 +16,9 @@ export function elicitationLines(elicitation: ElicitationRecord, agent: AgentRec
     { text: joined('agent  ', agent.name, agent.id) },
     { text: joined('folder ', agent.workdir, agent.node_id) },
     { text: joined('waits  ', waitText(elicitation, now_ms)) },
-    ...labelled('asks', message, 'yellow'),
+    ...labeled('asks', message, 'yellow'),
     ...(url === null ? [] : urlLines(url)),
-    ...(form === null ? [] : labelled('form', [form.title, form.description].filter(Boolean).join('\n'))),
+    ...(form === null ? [] : labeled('form', [form.title, form.description].filter(Boolean).join('\n'))),
     ...(form?.fields ?? []).flatMap(fieldLines),
     ...(status === 'pending' ? commandLines(elicitation) : []),
   ];
@@ -61,7 +61,7 @@ function urlLines(url: string): Line[] {
   return [{ text: joined('host   ', new URL(url).host), style: 'bold' }, { text: joined('url    ', url) }];
 }
 
-function labelled(label: string, text: string, style?: Line['style']): Line[] {
+function labeled(label: string, text: string, style?: Line['style']): Line[] {
   if (text === '') return [];
   const indent = ' '.repeat(9);
   return visibleLines(text)

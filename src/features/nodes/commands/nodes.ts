@@ -6,7 +6,7 @@ import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
 import { remote, waitOption } from '../../../cli/options.ts';
-import { colours, print, printJson, printRecord, printRows, printStatus } from '../../../cli/output.ts';
+import { colors, print, printJson, printRecord, printRows, printStatus } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 import { Problem } from '../../../core/problem.ts';
 import { leftBehindLines } from '../../agents/commands/left-behind.ts';
@@ -130,7 +130,7 @@ function addTest(nodes: Command, context: Context): void {
       const api = await connect(context, options);
       const report = await api.call('getAgentNodeHealth', { params: { node_id } });
       if (options.json) await printJson(io, report);
-      else await print(io, reportLines(report, colours(io.stdout, io.env)));
+      else await print(io, reportLines(report, colors(io.stdout, io.env)));
       if (report.status !== 'ok') throw failed(`node ${node_id} is ${report.status}`);
     },
   );
@@ -181,7 +181,7 @@ async function waitUntilConnected(
     const left_ms = deadline - performance.now();
     if (left_ms <= 0) {
       const report = await api.call('getAgentNodeHealth', { params });
-      printStatus(io, reportLines(report, colours(io.stderr, io.env)).trimEnd());
+      printStatus(io, reportLines(report, colors(io.stderr, io.env)).trimEnd());
       const message = `node ${created.id} is registered, but not connected yet; the plane keeps trying`;
       throw new Failure(exitCodes.timeout, message);
     }
@@ -218,10 +218,10 @@ function waitLonger(error: unknown, node: NodeRecord): NodeRecord {
   throw error;
 }
 
-function reportLines(report: HealthReport, coloured: boolean): string {
+function reportLines(report: HealthReport, colored: boolean): string {
   const mark = (ok: boolean) => {
     const text = ok ? '✓' : '✗';
-    return coloured ? styleText(ok ? 'green' : 'red', text, { validateStream: false }) : text;
+    return colored ? styleText(ok ? 'green' : 'red', text, { validateStream: false }) : text;
   };
   const line = (ok: boolean, name: string, detail: string, hint?: string) =>
     `${mark(ok)} ${name.padEnd(13)}  ${visible(detail)}\n${hint ? `    ${visible(hint)}\n` : ''}`;

@@ -4,7 +4,7 @@ import { type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.
 import type { Context } from '../../../cli/context.ts';
 import { failed, usage, withExplanation } from '../../../cli/failure.ts';
 import { remote } from '../../../cli/options.ts';
-import { colours, print, printJson, printRows, printStatus } from '../../../cli/output.ts';
+import { colors, print, printJson, printRows, printStatus } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { problems } from '../../../core/problem.ts';
@@ -55,9 +55,9 @@ export function addReviews(program: Command, context: Context): void {
       const review = await api.call('getReview', { params: { review_id } });
       if (options.json) return printJson(io, review);
       const agent = await api.call('getAgent', { params: { agent_id: review.agent_id } });
-      const coloured = colours(io.stdout, io.env);
+      const colored = colors(io.stdout, io.env);
       const lines = reviewLines(review, agent, Date.now());
-      await print(io, lines.map(({ text, style }) => `${paint(text, style, coloured)}\n`).join(''));
+      await print(io, lines.map(({ text, style }) => `${paint(text, style, colored)}\n`).join(''));
     });
 
   addDecision('allow', 'allow a request once; without an id, the only pending one');

@@ -10,7 +10,7 @@ import { type Board, boardLines } from './run-board.ts';
 const time = '2026-01-01T00:00:00.000Z';
 const now_ms = Date.parse(time) + 5_000;
 const dev = { member_id: 'dev', description: '', skills: [], prompt: '', agent: null };
-const screen = { rows: 24, columns: 100, coloured: false };
+const screen = { rows: 24, columns: 100, colored: false };
 
 const run = (fields: Partial<Run> = {}): Run => ({
   ...{ id: 'run_1', number: 1, team_id: 'team_1', task_id: 'task_1', status: 'running', input: {} },
@@ -99,7 +99,7 @@ describe('the board of a run', () => {
     );
     for (const rows of [1, 2, 3, 5, 10, 40]) {
       for (const columns of [1, 10, 79]) {
-        const size = { rows, columns, coloured: false };
+        const size = { rows, columns, colored: false };
         const lines = boardLines(board(steps, { reviews: [review], note: 'gone' }), size, now_ms);
         expect(lines.length).toBeLessThanOrEqual(rows);
         expect(lines.filter((line) => stringWidth(line) > columns || line.includes('\x1b'))).toEqual([]);

@@ -31,7 +31,7 @@ export interface Board {
 export interface Screen {
   rows: number;
   columns: number;
-  coloured: boolean;
+  colored: boolean;
 }
 
 const KEY_WIDTH_MAX = 40;
@@ -60,7 +60,7 @@ export function boardLines(board: Board, screen: Screen, now_ms: number): string
   const rows_left = Math.max(0, screen.rows - head.length - foot.length);
   return [...head, ...tableLines(board, rows_left, now_ms), ...foot]
     .slice(0, screen.rows)
-    .map(({ text, style }) => paint(cut(text, screen.columns), style, screen.coloured));
+    .map(({ text, style }) => paint(cut(text, screen.columns), style, screen.colored));
 }
 
 /** A review in two lines: the action for which the agent needs permission, and the commands that answer it. */

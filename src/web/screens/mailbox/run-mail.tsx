@@ -22,11 +22,11 @@ type MailHead = ItemOf<'listRunMail'>;
 
 const FIRST = 30;
 
-const looks: Record<string, { icon: LucideIcon; word: string; colour: string }> = {
-  pending: { icon: Circle, word: 'pending', colour: 'text-muted' },
-  delivered: { icon: Check, word: 'delivered', colour: 'text-running' },
-  acknowledged: { icon: CheckCheck, word: 'acknowledged', colour: 'text-completed' },
-  dead_letter: { icon: MailX, word: 'dead letter', colour: 'text-failed' },
+const looks: Record<string, { icon: LucideIcon; word: string; color: string }> = {
+  pending: { icon: Circle, word: 'pending', color: 'text-muted' },
+  delivered: { icon: Check, word: 'delivered', color: 'text-running' },
+  acknowledged: { icon: CheckCheck, word: 'acknowledged', color: 'text-completed' },
+  dead_letter: { icon: MailX, word: 'dead letter', color: 'text-failed' },
 };
 
 export function RunMail({
@@ -121,7 +121,7 @@ function MailRow({
   onReply: ((message: MailHead) => void) | undefined;
 }) {
   const { data, error } = useQuery(mailQuery(head.id));
-  const { icon: Icon, word, colour } = looks[head.status] ?? looks.pending!;
+  const { icon: Icon, word, color } = looks[head.status] ?? looks.pending!;
   return (
     <li className="min-w-0 border-line border-t px-3 py-1.5 first:border-t-0">
       <p className="flex flex-wrap items-center gap-x-1.5 text-sm">
@@ -135,7 +135,7 @@ function MailRow({
         <b className="max-w-40 truncate font-medium" title={head.to_actor_id}>
           {actorName(head.to_actor_id)}
         </b>
-        <span className={`ml-auto inline-flex items-center gap-1 ${colour}`}>
+        <span className={`ml-auto inline-flex items-center gap-1 ${color}`}>
           <Icon aria-hidden className="size-3.5" />
           {word}
         </span>

@@ -1,7 +1,7 @@
-/** The status of a node's link, as icon, text and colour. */
+/** The status of a node's link, as icon, text and color. */
 import { Check, CircleAlert, CircleDashed, type LucideIcon, Unplug } from 'lucide-react';
 
-const looks: Record<string, [LucideIcon, colour: string]> = {
+const looks: Record<string, [LucideIcon, color: string]> = {
   connecting: [CircleDashed, 'text-muted'],
   connected: [Check, 'text-completed'],
   suspect: [CircleAlert, 'text-needs'],
@@ -9,9 +9,9 @@ const looks: Record<string, [LucideIcon, colour: string]> = {
 };
 
 export function NodeStatus({ status }: { status: string }) {
-  const [Icon, colour] = looks[status] ?? [CircleDashed, 'text-muted'];
+  const [Icon, color] = looks[status] ?? [CircleDashed, 'text-muted'];
   return (
-    <span className={`inline-flex items-center gap-1 whitespace-nowrap ${colour}`}>
+    <span className={`inline-flex items-center gap-1 whitespace-nowrap ${color}`}>
       <Icon aria-hidden className="size-3.5 shrink-0" />
       {status}
     </span>

@@ -54,7 +54,7 @@ export function TestConnection({ node, ...actions }: FixActions & { node: NodeRe
 }
 
 function StepLine({ step: { title, check }, children }: { step: Step; children: ReactNode }) {
-  const [Icon, colour, word] =
+  const [Icon, color, word] =
     check === null
       ? ([Minus, 'text-muted', 'not tested'] as const)
       : check.ok
@@ -63,7 +63,7 @@ function StepLine({ step: { title, check }, children }: { step: Step; children: 
   return (
     <li className="min-w-0">
       <div className="flex flex-wrap items-center gap-x-2">
-        <Icon aria-hidden className={`size-4 shrink-0 ${colour}`} />
+        <Icon aria-hidden className={`size-4 shrink-0 ${color}`} />
         <span className="w-24 shrink-0">
           {title}
           <span className="sr-only"> {word}</span>

@@ -8,7 +8,7 @@ import type { StepRecord } from './facts.ts';
 import type { Selection } from './run.tsx';
 import { assignRows, buildSpans, createScale, type Scale, type Span } from './timeline.ts';
 
-const colours: Record<string, string> = {
+const colors: Record<string, string> = {
   running: 'bg-running',
   completed: 'bg-completed',
   failed: 'bg-failed',
@@ -140,7 +140,7 @@ function Lane({
                 style={place(span, scale)}
                 className={cx(
                   'absolute inset-y-0 min-w-1.5 overflow-hidden rounded-sm px-1 text-left text-ground text-xs leading-6',
-                  colours[span.status] ?? 'bg-muted',
+                  colors[span.status] ?? 'bg-muted',
                   selected.step === span.key && 'outline-2 outline-text -outline-offset-2',
                 )}
               >

@@ -6,7 +6,7 @@ import { Button, IconButton } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
 import { Menu } from '../../ui/menu.tsx';
 import { Status } from '../../ui/status.tsx';
-import { columnLabel, columns, neighbour, type TaskStatus } from './columns.ts';
+import { columnLabel, columns, neighbor, type TaskStatus } from './columns.ts';
 import type { TaskRecord } from './data.ts';
 import type { Refusal, ShownTask } from './shown.ts';
 
@@ -73,7 +73,7 @@ export function TaskLink({
   const onKey = (event: KeyboardEvent) => {
     if (!event.shiftKey || (event.key !== 'ArrowLeft' && event.key !== 'ArrowRight')) return;
     event.preventDefault();
-    const status = neighbour(task.status, event.key === 'ArrowLeft' ? -1 : 1);
+    const status = neighbor(task.status, event.key === 'ArrowLeft' ? -1 : 1);
     if (status) onMove(task, status);
   };
   return (

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ReviewRecord } from '../../api/queries.ts';
-import { columns, countWaiting, latestFirst, matching, neighbour, onBoard } from './columns.ts';
+import { columns, countWaiting, latestFirst, matching, neighbor, onBoard } from './columns.ts';
 import type { TaskRecord } from './data.ts';
 
 const task = (number: number, more: Partial<TaskRecord> = {}): TaskRecord => ({
@@ -30,10 +30,10 @@ test('every task is in the column of its status, the last changed first', () => 
   expect(numbers(latestFirst([task(1, { updated_at: '2027-01-01T00:00:00Z' }), task(2)]))).toEqual([1, 2]);
 });
 
-test('moving left and right again returns to the same column, and the ends have no neighbour', () => {
-  expect(neighbour('open', -1)).toBe(null);
-  expect(neighbour('cancelled', 1)).toBe(null);
-  for (const { status } of columns.slice(1)) expect(neighbour(neighbour(status, -1)!, 1)).toBe(status);
+test('moving left and right again returns to the same column, and the ends have no neighbor', () => {
+  expect(neighbor('open', -1)).toBe(null);
+  expect(neighbor('cancelled', 1)).toBe(null);
+  for (const { status } of columns.slice(1)) expect(neighbor(neighbor(status, -1)!, 1)).toBe(status);
 });
 
 test('the filter requires all words, and matches task numbers', () => {

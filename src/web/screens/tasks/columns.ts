@@ -31,7 +31,7 @@ export function latestFirst(tasks: readonly TaskRecord[]): TaskRecord[] {
 }
 
 /** The next or previous column; null at the end. */
-export function neighbour(status: TaskStatus, step: -1 | 1): TaskStatus | null {
+export function neighbor(status: TaskStatus, step: -1 | 1): TaskStatus | null {
   const at = columns.findIndex((column) => column.status === status);
   return at === -1 ? null : (columns[at + step]?.status ?? null);
 }

@@ -3,7 +3,7 @@ import { Ban, Check, Circle, CircleDot, type LucideIcon, TriangleAlert } from 'l
 import { cx } from '../../ui/cx.ts';
 import { columnLabel, type TaskStatus } from './columns.ts';
 
-const looks: Record<TaskStatus, [LucideIcon, colour: string]> = {
+const looks: Record<TaskStatus, [LucideIcon, color: string]> = {
   open: [Circle, 'text-muted'],
   in_progress: [CircleDot, 'text-running'],
   in_review: [TriangleAlert, 'text-needs'],
@@ -12,9 +12,9 @@ const looks: Record<TaskStatus, [LucideIcon, colour: string]> = {
 };
 
 export function TaskStatusLabel({ status, className }: { status: TaskStatus; className?: string }) {
-  const [Icon, colour] = looks[status];
+  const [Icon, color] = looks[status];
   return (
-    <span className={cx('inline-flex items-center gap-1 whitespace-nowrap', colour, className)}>
+    <span className={cx('inline-flex items-center gap-1 whitespace-nowrap', color, className)}>
       <Icon aria-hidden className="size-3.5 shrink-0" />
       {columnLabel(status)}
     </span>

@@ -6,7 +6,7 @@ import { detectLanguage, type Language } from './languages.ts';
 
 /** Marking changes within lines is slow, so longer diffs go without it. */
 const LINES_MAX = 1_000;
-/** A worker that takes longer is terminated, and the diff stays without colours. */
+/** A worker that takes longer is terminated, and the diff stays without colors. */
 const HIGHLIGHT_MS_MAX = 5_000;
 
 export interface HighlightRequest {
@@ -22,17 +22,17 @@ export function useTokens(path: string, hunks: Hunk[], lines: number): HunkToken
   const few = lines <= LINES_MAX;
   const language = detectLanguage(path);
   const plain = useMemo(() => (few ? plainTokens(hunks) : null), [hunks, few]);
-  const [coloured, setColoured] = useState<{ of: HunkTokens; tokens: HunkTokens } | null>(null);
+  const [colored, setColored] = useState<{ of: HunkTokens; tokens: HunkTokens } | null>(null);
   useEffect(() => {
     if (!plain || language === null) return;
     const { texts, tokens } = plain;
     return highlight({ language, texts }, (highlighted) => {
       const nodes = new Map(texts.map((text, at) => [text, highlighted[at] ?? []]));
-      setColoured({ of: tokens, tokens: tokenizeHunks(hunks, (text) => nodes.get(text) ?? []) });
+      setColored({ of: tokens, tokens: tokenizeHunks(hunks, (text) => nodes.get(text) ?? []) });
     });
   }, [hunks, plain, language]);
   if (!plain) return null;
-  return coloured?.of === plain.tokens ? coloured.tokens : plain.tokens;
+  return colored?.of === plain.tokens ? colored.tokens : plain.tokens;
 }
 
 function tokenizeHunks(hunks: Hunk[], highlight: (text: string) => TokenNode[]): HunkTokens {

@@ -75,7 +75,7 @@ describe('matches in a line', () => {
     expect(findMatches('abc', /x*/)).toEqual([]);
   });
 
-  test('can extend across changes of colour', () => {
+  test('can extend across changes of color', () => {
     const cut = splitPieces(spans('a nee', 'dle b'), /needle/);
     expect(cut.map(({ text, hit }) => [text, hit])).toEqual([
       ['a ', false],

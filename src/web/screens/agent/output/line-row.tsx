@@ -3,7 +3,7 @@ import { memo, type Ref } from 'react';
 import { parseSpans } from '../../../transcript/ansi.ts';
 import type { Line } from '../../../transcript/lines.ts';
 import { cx } from '../../../ui/cx.ts';
-import { getStyle } from './colours.ts';
+import { getStyle } from './colors.ts';
 import { splitPieces } from './finder.ts';
 
 export interface LineRowProps {

@@ -1,5 +1,5 @@
 /**
- * Terminal colours on this page. Programs choose them for an unknown background, so each is moved towards black or white
+ * Terminal colors on this page. Programs choose them for an unknown background, so each is moved towards black or white
  * until it is legible, in both themes.
  */
 import type { CSSProperties } from 'react';
@@ -74,7 +74,7 @@ export function getStyle(span: Span): CSSProperties | undefined {
   const known = cache.get(key);
   if (known) return known;
   if (cache.size >= CACHE_MAX) cache.clear();
-  const [light, dark] = [colours(span, themes.light), colours(span, themes.dark)];
+  const [light, dark] = [colors(span, themes.light), colors(span, themes.dark)];
   const lines = [underline && 'underline', strike && 'line-through'].filter(Boolean).join(' ');
   const style: CSSProperties = {
     ...(light.fg !== null && { color: `light-dark(${light.fg}, ${dark.fg})` }),
@@ -87,15 +87,15 @@ export function getStyle(span: Span): CSSProperties | undefined {
   return style;
 }
 
-/** Null: the page's own colour. */
-export function colours(
+/** Null: the page's own color. */
+export function colors(
   { fg, bg, dim }: Pick<Span, 'fg' | 'bg' | 'dim'>,
   theme: Theme,
 ): { fg: string | null; bg: string | null } {
   const ground = bg === null ? null : (theme.named[bg] ?? toHex(bg));
   const usual = ground === null ? null : theme.text;
-  const colour = fg === null ? (dim ? theme.muted : usual) : (theme.named[fg] ?? toHex(fg) ?? usual);
-  return { fg: colour === null ? null : legible(colour, ground ?? theme.ground), bg: ground };
+  const color = fg === null ? (dim ? theme.muted : usual) : (theme.named[fg] ?? toHex(fg) ?? usual);
+  return { fg: color === null ? null : legible(color, ground ?? theme.ground), bg: ground };
 }
 
 export function contrast(a: string, b: string): number {
@@ -103,33 +103,33 @@ export function contrast(a: string, b: string): number {
   return (light! + 0.05) / (dark! + 0.05);
 }
 
-function legible(colour: string, ground: string): string {
+function legible(color: string, ground: string): string {
   const towards = contrast('#000000', ground) > contrast('#ffffff', ground) ? 0 : 255;
   for (let share = 0; share < 1; share += 0.1) {
-    const moved = mixed(colour, towards, share);
+    const moved = mixed(color, towards, share);
     if (contrast(moved, ground) >= ENOUGH) return moved;
   }
-  return mixed(colour, towards, 1);
+  return mixed(color, towards, 1);
 }
 
-function mixed(colour: string, towards: number, share: number): string {
-  const levels = parseLevels(colour).map((level) => Math.round(level + (towards - level) * share));
+function mixed(color: string, towards: number, share: number): string {
+  const levels = parseLevels(color).map((level) => Math.round(level + (towards - level) * share));
   return `#${levels.map((level) => level.toString(16).padStart(2, '0')).join('')}`;
 }
 
 /** As WCAG 2.2 defines it. */
-function luminance(colour: string): number {
-  const [r, g, b] = parseLevels(colour).map((level) => {
+function luminance(color: string): number {
+  const [r, g, b] = parseLevels(color).map((level) => {
     const s = level / 255;
     return s <= 0.04045 ? s / 12.92 : ((s + 0.055) / 1.055) ** 2.4;
   });
   return 0.2126 * r! + 0.7152 * g! + 0.0722 * b!;
 }
 
-function parseLevels(colour: string): number[] {
-  return [1, 3, 5].map((at) => Number.parseInt(colour.slice(at, at + 2), 16));
+function parseLevels(color: string): number[] {
+  return [1, 3, 5].map((at) => Number.parseInt(color.slice(at, at + 2), 16));
 }
 
-function toHex(colour: string): string | null {
-  return /^#[0-9a-f]{6}$/i.test(colour) ? colour : null;
+function toHex(color: string): string | null {
+  return /^#[0-9a-f]{6}$/i.test(color) ? color : null;
 }

@@ -1,20 +1,20 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { colours, contrast, getStyle, themes } from './colours.ts';
+import { colors, contrast, getStyle, themes } from './colors.ts';
 
 const named = Object.keys(themes.light.named);
-const hex = fc.integer({ min: 0, max: 0xffffff }).map((colour) => `#${colour.toString(16).padStart(6, '0')}`);
+const hex = fc.integer({ min: 0, max: 0xffffff }).map((color) => `#${color.toString(16).padStart(6, '0')}`);
 const usual = { bold: false, dim: false, italic: false, underline: false, strike: false, text: 'x' };
 
-describe('colours of output', () => {
+describe('colors of output', () => {
   test.each(['light', 'dark'] as const)(
     'are readable in the %s theme, whatever a program chooses',
     (name) => {
       const theme = themes[name];
-      const colour = fc.option(fc.oneof(fc.constantFrom(...named), hex));
+      const color = fc.option(fc.oneof(fc.constantFrom(...named), hex));
       fc.assert(
-        fc.property(colour, colour, fc.boolean(), (fg, bg, dim) => {
-          const shown = colours({ fg, bg, dim }, theme);
+        fc.property(color, color, fc.boolean(), (fg, bg, dim) => {
+          const shown = colors({ fg, bg, dim }, theme);
           const text = shown.fg ?? theme.text;
           expect(contrast(text, shown.bg ?? theme.ground)).toBeGreaterThanOrEqual(4.5);
         }),
@@ -24,19 +24,19 @@ describe('colours of output', () => {
 
   test('keep the theme’s values if they are named', () => {
     for (const theme of [themes.light, themes.dark]) {
-      for (const [name, colour] of Object.entries(theme.named)) {
-        expect([name, colours({ fg: name, bg: null, dim: false }, theme).fg]).toEqual([name, colour]);
+      for (const [name, color] of Object.entries(theme.named)) {
+        expect([name, colors({ fg: name, bg: null, dim: false }, theme).fg]).toEqual([name, color]);
       }
     }
   });
 
-  test('are not set for text without colours', () => {
+  test('are not set for text without colors', () => {
     expect(getStyle({ ...usual, fg: null, bg: null })).toBeUndefined();
-    expect(colours({ fg: null, bg: null, dim: false }, themes.light)).toEqual({ fg: null, bg: null });
+    expect(colors({ fg: null, bg: null, dim: false }, themes.light)).toEqual({ fg: null, bg: null });
   });
 
   test('are ignored if they are invalid', () => {
-    expect(colours({ fg: 'url(https://example.com/)', bg: null, dim: false }, themes.dark).fg).toBeNull();
+    expect(colors({ fg: 'url(https://example.com/)', bg: null, dim: false }, themes.dark).fg).toBeNull();
   });
 
   test('have a contrast of 21 for black and white, and of 1 if they are equal', () => {
