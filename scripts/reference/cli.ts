@@ -11,11 +11,11 @@ const HELP_COLUMNS = 110;
 const exitMeanings: Record<keyof typeof exitCodes, string> = {
   ok: 'success',
   failed: 'the command failed',
-  usage: 'the arguments are wrong',
+  usage: 'invalid arguments',
   bad_end: 'what the command waited for failed or was cancelled',
   unauthenticated: 'you are not signed in, or only root may do this',
   unreachable: "the agent's node does not answer",
-  timeout: 'the time given by `--timeout` passed',
+  timeout: 'timed out',
   interrupted: 'interrupted by Ctrl-C',
 };
 

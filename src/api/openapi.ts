@@ -54,8 +54,9 @@ const INTRODUCTION = [
   '',
   'Lists are plain arrays unless `limit` or `cursor` is given, then `{items, next_cursor?}`. Times are RFC 3339 in UTC.',
   'An error is `{"error": "<message>"}`, with a stable code in `X-Error-Code` and the id of the request in `X-Request-Id`.',
-  'A missing body counts as `{}`. Unknown fields and query parameters are ignored and named in `X-Ignored-Fields`; requests that create',
-  'credentials, users or nodes reject unknown fields. A `PATCH` or `PUT` without a known field is 400 `nothing to change`.',
+  'A missing body counts as `{}`. Unknown fields and query parameters are ignored and named in `X-Ignored-Fields`; ' +
+    'requests that create credentials, users or nodes reject unknown fields. ' +
+    'A `PATCH` or `PUT` without a known field is 400 `nothing to change`.',
 ].join('\n');
 
 const ERROR = {

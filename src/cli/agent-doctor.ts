@@ -39,11 +39,11 @@ export function addAgentDoctor(agents: Command, context: Context): void {
     'check whether an ACP agent works with svc, without a plane; its command follows --',
   )
     .option('--model <name>', 'scripted: use a scripted model, which needs no API key and no network')
-    .option('--agent <name>', 'which agent this is, if the command does not make it clear')
+    .option('--agent <name>', 'name of the agent, if it cannot be derived from the command')
     .option('--preset <id>', 'run it as an agent of this preset; without a command, run the preset’s command')
     .option('--mode <id>', 'the mode to set on its session')
     .option('--prompt <text>', 'the prompt to send; it should make the agent ask for permission')
-    .option('--timeout <duration>', 'time limit of each check (default: 60s)', timeLimit)
+    .option('--timeout <duration>', 'time limit for each check (default: 60s)', timeLimit)
     .action(async (args: string[], options: Options) => {
       const preset = findAcpPreset(options.preset);
       const argv = args.length > 0 ? args : preset?.program?.argv;

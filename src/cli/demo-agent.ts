@@ -22,7 +22,7 @@ type Io = Context['io'];
 export function addDemoAgent(program: Command, io: Io): void {
   program
     .command('demo-agent')
-    .description('run a scripted agent that speaks ACP on standard input and output')
+    .description('run a scripted agent that speaks ACP on stdin and stdout')
     .option('--seed <n>', 'random seed; a different seed gives different text', integer, 1)
     .option('--speed <x>', 'speed factor: 2 is twice as fast, 0 does not wait at all', parseSpeed, 1)
     .addOption(new Option('--mode <mode>', 'initial mode of its sessions').choices(modeIds).default('ask'))

@@ -10,7 +10,7 @@ import { textOrStdin } from './prompt.ts';
 export function withJson(command: Command, name: string, what: string): Command {
   return command
     .option(`--${name} <json>`, what)
-    .option(`--${name}-file <file>`, 'the same, read from a file (-: standard input)');
+    .option(`--${name}-file <file>`, 'the same, read from a file (-: stdin)');
 }
 
 /** The value of these options, or undefined if neither is given. Invalid JSON is a usage error. */

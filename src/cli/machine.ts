@@ -50,7 +50,7 @@ function addInit(program: Command, context: Context): void {
     .option('--config <file>', 'the file to write (default: where svc looks for it)')
     .option('--node', 'configure a remote node of a control plane on another machine')
     .option('--id <id>', 'with --node: its id on the control plane (default: the name of this machine)')
-    .option('--token <token>', 'with --node: the bootstrap token (-: the first line of standard input)')
+    .option('--token <token>', 'with --node: the bootstrap token (-: the first line of stdin)')
     .option(
       '--listen <host:port>',
       `with --node: address that the control plane connects to (default: ${NODE_LISTEN})`,
@@ -69,9 +69,9 @@ function addInit(program: Command, context: Context): void {
 
 function addStop(program: Command, context: Context): void {
   const { io, local } = context;
-  remote(program, 'stop', 'stop the plane of this machine; its agents keep running')
+  remote(program, 'stop', 'stop the plane on this machine; its agents keep running')
     .option('--agents', 'stop all agents first')
-    .option('--kill', 'kill it at once (kill -9), like a crash')
+    .option('--kill', 'kill the plane immediately (SIGKILL), as in a crash')
     .action(async (options: ApiOptions & { agents?: boolean; kill?: boolean; json?: boolean }) => {
       const data_dir = (await local.loadConfig(localFlags(options))).get('data_dir');
       if ((await local.holderOf(data_dir)) === null) throw failed(`no plane is running on ${data_dir}`);

@@ -1,4 +1,4 @@
-/** Numbered entries of an agent's log, as `interface.md` §3.1 defines them. */
+/** Numbered entries of an agent's log, as `docs/reference/events.md` describes them. */
 export const eventTypes = ['output', 'status', 'acp_event', 'error'] as const;
 export type EventType = (typeof eventTypes)[number];
 

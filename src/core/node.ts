@@ -167,8 +167,8 @@ export interface ProgramFinding {
 export interface Folders {
   /**
    * Checks a `use_existing` workdir: it must be absolute, exist, and be inside the safe paths after resolving links. With
-   * `to_create`, returns the path where a new worktree would be created; the folder may be missing, and creating it may still
-   * fail.
+   * `to_create`, returns the path where a new worktree would be created; the folder may be missing, and creating it may
+   * still fail.
    */
   resolve(workdir: string, options?: { to_create?: boolean }): Promise<ResolvedWorkdir>;
   /** Creates the workdir of a `create_worktree` agent, or finds it again by `agent_id`. */
@@ -178,7 +178,9 @@ export interface Folders {
     worktree: Worktree,
     options: { force: boolean } & QueueOwner,
   ): Promise<{ removed: boolean; kept_because: string | null }>;
+  /** The files that differ from the base commit. */
   changes(worktree: ChangesRequest): Promise<Changes>;
+  /** The diff of one changed file; `path` is relative to the worktree. */
   change(worktree: ChangesRequest, path: string): Promise<FileChange>;
   /** All changes as a patch for `git apply`. Throws `patch_too_large` above `limits.patch_bytes_max`. */
   patch(worktree: ChangesRequest): Promise<Uint8Array>;

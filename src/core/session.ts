@@ -22,6 +22,8 @@ export interface Session {
 }
 
 /**
+ * starting → running → ended
+ *
  * `starting`: the intent is committed, but the node has not reported yet. `ended`: the final status and all bytes are
  * committed.
  */

@@ -42,7 +42,7 @@ export type PermissionMode = (typeof permissionModes)[number];
 export const observedAsks = ['asks', 'acts', 'unknown'] as const;
 export type ObservedBehavior = (typeof observedAsks)[number];
 
-/** An agent's record as clients see it (`interface.md` §3). */
+/** An agent's record as clients see it. */
 export interface Agent {
   id: string;
   name: string;

@@ -98,10 +98,7 @@ function addWhoami(program: Command, context: Context): void {
 function addJoin(program: Command, context: Context): void {
   const { io } = context;
   remote(program, 'join', 'create the root user with the PIN from the first start')
-    .option(
-      '--link-file <file>',
-      'file with the join link on its first line; default: the link of this machine',
-    )
+    .option('--link-file <file>', "file with the join link on its first line; default: this machine's link")
     .option('-u, --username <name>', 'name of the root user')
     .option('--password-file <file>', 'file with the password on its first line (-: stdin)')
     .option('--pin-file <file>', 'file with the PIN on its first line; default: prompt for it')
@@ -124,7 +121,7 @@ function addJoinLink(program: Command, context: Context): void {
   remote(
     program,
     'join-link',
-    'show the link and PIN for creating the root user; run this as the user of the service',
+    'show the link and PIN for creating the root user; run this as the user that runs svc',
   ).action(async (options: Options) => {
     const named = options.url ?? (io.env.SVC_URL || undefined);
     const plane_url = named ?? (await localUrl(context, options));

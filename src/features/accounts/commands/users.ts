@@ -40,7 +40,7 @@ export function addUsers(program: Command, context: Context): void {
     .action(async (username: string, options: Options) => {
       const role = parseRole(options.role);
       const api = await connect(context, options);
-      const secret = await password(io, `Password of ${username}`, options.passwordFile, { twice: true });
+      const secret = await password(io, `Password for ${username}`, options.passwordFile, { twice: true });
       const body = { username, password: secret, role };
       const idempotency_key = crypto.randomUUID();
       await printRecord(io, await api.call('createUser', { body, idempotency_key }), options);
@@ -58,12 +58,14 @@ export function addUsers(program: Command, context: Context): void {
     },
   );
 
-  remote(users, 'set-password <username>', 'set the password of a user and revoke their tokens')
+  remote(users, 'set-password <username>', "set a user's password and revoke their tokens")
     .option('--password-file <file>', 'file with the password on its first line (-: stdin)')
     .action(async (username: string, options: Options) => {
       const api = await connect(context, options);
       const params = { user_id: await userId(api, username) };
-      const secret = await password(io, `New password of ${username}`, options.passwordFile, { twice: true });
+      const secret = await password(io, `New password for ${username}`, options.passwordFile, {
+        twice: true,
+      });
       await printRecord(io, await api.call('updateUser', { params, body: { password: secret } }), options);
     });
 

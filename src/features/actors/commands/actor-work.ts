@@ -55,7 +55,7 @@ function addSteps(surface: ActorSurface): void {
     .requiredOption('--step-key <key>', 'key of the step, unique within the run')
     .requiredOption('--member <id>', 'the member that works on it')
     .option('--prompt <text>', 'the work to do')
-    .option('--depends-on <key>', 'a step that must be done first (repeatable)', collect)
+    .option('--depends-on <key>', 'a step that must finish first (repeatable)', collect)
     .option('--input <json>', 'input of the step')
     .action(async ({ stepKey, member, dependsOn, prompt, input, ...options }: StepAddOptions) => {
       await surface.print(

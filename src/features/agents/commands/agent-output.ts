@@ -24,7 +24,7 @@ export function addAgentOutput(agents: Command, context: Context): void {
 
 function addInput(agents: Command, context: Context): void {
   const { io } = context;
-  remote(agents, 'input <agent> [text]', "write to an agent's stdin; without text, copy standard input")
+  remote(agents, 'input <agent> [text]', "write to an agent's stdin; without text, copy stdin")
     .option('--eof', "close the agent's stdin afterwards")
     .option('-n, --no-newline', 'do not end the text with a newline')
     .action(async (ref: string, text: string | undefined, options: Options & Input) => {
@@ -59,7 +59,7 @@ function addInput(agents: Command, context: Context): void {
 
 function addSessions(agents: Command, context: Context): void {
   const { io } = context;
-  remote(agents, 'sessions <agent>', 'list the sessions of an agent, newest first').action(
+  remote(agents, 'sessions <agent>', "list an agent's sessions, newest first").action(
     async (ref: string, options: Options) => {
       const api = await connect(context, options);
       const { id } = await findAgent(api, ref);
@@ -102,7 +102,7 @@ function addOutput(agents: Command, context: Context): void {
 
 function addSearch(agents: Command, context: Context): void {
   const { io } = context;
-  remote(agents, 'search <agent> <text>', 'search the output and conversation of an agent').action(
+  remote(agents, 'search <agent> <text>', "search an agent's output and conversation").action(
     async (ref: string, text: string, options: Options) => {
       const api = await connect(context, options);
       const { id } = await findAgent(api, ref);

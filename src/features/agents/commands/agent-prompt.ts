@@ -50,7 +50,7 @@ export function addPrompt(program: Command, context: Context): void {
 export function addPromptCommands(agents: Command, context: Context): void {
   const { io } = context;
 
-  remote(agents, 'cancel <agent>', 'cancel the turn of an agent; the agent keeps running').action(
+  remote(agents, 'cancel <agent>', "cancel an agent's turn; the agent keeps running").action(
     async (ref: string, options: Options) => {
       const api = await connect(context, options);
       const { id } = await findAgent(api, ref);

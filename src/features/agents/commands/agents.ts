@@ -127,10 +127,10 @@ function addCreate(agents: Command, context: Context): void {
   followable(
     remote(agents, 'create <name> [program...]', 'create an agent; a program after -- runs without a shell')
       .option('-c, --command <text>', 'a shell command')
-      .option('-p, --preset <id>', 'an agent that svc knows by name (svc presets ls)')
-      .option('-w, --workdir <dir>', 'the folder that it works in; default: a new empty folder')
+      .option('-p, --preset <id>', 'a built-in preset (svc presets ls)')
+      .option('-w, --workdir <dir>', 'working folder; default: a new empty folder')
       .option('--repo <dir>', 'create a git worktree of this repository (at --workdir, if given)')
-      .option('--ref <ref>', 'commit where the branch of the worktree starts; default: HEAD')
+      .option('--ref <ref>', "commit to start the worktree's branch from; default: HEAD")
       .option('--node <id>', 'the node that runs it')
       .option(
         '-e, --env <name[=value]>',
@@ -222,15 +222,17 @@ function addRestart(agents: Command, context: Context): void {
 
 function addWithdraw(agents: Command, context: Context): void {
   const { io } = context;
-  remote(agents, 'withdraw <agent>', 'withdraw a start, stop or restart that waits for the node').action(
-    async (ref: string, options: Common) => {
-      const api = await connect(context, options);
-      const { id, pending } = await findAgent(api, ref);
-      await api.call('withdrawPending', { params: { agent_id: id } });
-      if (options.json) await printRecord(io, { id, withdrawn: pending }, options);
-      else printStatus(io, pending === null ? 'nothing is pending' : `withdrew the ${pending}`);
-    },
-  );
+  remote(
+    agents,
+    'withdraw <agent>',
+    'withdraw a start, stop or restart that is waiting for an unreachable node',
+  ).action(async (ref: string, options: Common) => {
+    const api = await connect(context, options);
+    const { id, pending } = await findAgent(api, ref);
+    await api.call('withdrawPending', { params: { agent_id: id } });
+    if (options.json) await printRecord(io, { id, withdrawn: pending }, options);
+    else printStatus(io, pending === null ? 'nothing is pending' : `withdrew the ${pending}`);
+  });
 }
 
 function addWait(agents: Command, context: Context): void {

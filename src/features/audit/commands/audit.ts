@@ -34,7 +34,7 @@ type Verdict = Omit<FileVerdict, 'first_id'> & { first_id?: number };
 
 export function addAudit(program: Command, context: Context): void {
   const { io } = context;
-  const audit = program.command('audit').description('the audit log (root)');
+  const audit = program.command('audit').description('list, export and verify the audit log (root)');
 
   withFilter(remote(audit, 'ls', 'list the newest records, newest first'))
     .alias('list')
@@ -73,7 +73,7 @@ export function addAudit(program: Command, context: Context): void {
     },
   );
 
-  remote(audit, 'verify', 'verify the hash chain; exits with 1 if a record was changed')
+  remote(audit, 'verify', 'verify the hash chain; exit code 1 if a record was changed')
     .option(
       '--head <hash>',
       'require a record with this hash (audit_hash in the log), to detect a truncated log',

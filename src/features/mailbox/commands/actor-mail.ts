@@ -31,7 +31,7 @@ export function addActorMail(surface: ActorSurface): void {
     });
 
   surface
-    .commandInRun('receive', 'like inbox, but wait for a message if the mailbox is empty')
+    .commandInRun('receive', 'like inbox, but wait for a message if the inbox is empty')
     .addOption(waitOption('--wait <duration>', 'how long to wait, for example 90s or 10m', 60_000))
     .option('--limit <n>', 'maximum number of messages', integer)
     .action(async ({ wait, limit, ...options }: InboxOptions & { wait: number }) => {

@@ -143,7 +143,7 @@ function addAck(mail: Command, context: Context): void {
 /** `svc runs mail`. */
 export function addRunMail(runs: Command, context: Context): void {
   const { io } = context;
-  remote(runs, 'mail <run>', 'list all mail of a run, oldest first, without its payload').action(
+  remote(runs, 'mail <run>', 'list all mail of a run, oldest first, without payloads').action(
     async (ref: string, options: Options) => {
       const api = await connect(context, options);
       const { id: run_id } = await findRun(api, ref);

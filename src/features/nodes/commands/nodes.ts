@@ -138,9 +138,9 @@ function addTest(nodes: Command, context: Context): void {
 
 function addDelete(nodes: Command, context: Context): void {
   const { io } = context;
-  remote(nodes, 'delete <node>', 'delete a node that no agent uses')
+  remote(nodes, 'delete <node>', 'delete a node without agents')
     .alias('rm')
-    .option('--forget', 'also delete the records of its agents, because its machine is gone for good')
+    .option('--forget', 'also delete the records of its agents, because its machine is permanently gone')
     .action(async (node_id: string, options: Options & { forget?: boolean }) => {
       const api = await connect(context, options);
       const query = { forget: options.forget };

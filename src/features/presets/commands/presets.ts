@@ -36,7 +36,7 @@ function next(preset: PresetRecord): string | null {
 
 export function addPresets(program: Command, context: Context): void {
   const { io } = context;
-  const presets = program.command('presets').description('presets: agents that svc can set up by name');
+  const presets = program.command('presets').description('list agents that svc can set up by name');
 
   remote(presets, 'ls', 'list presets, and which are installed and signed in on a node')
     .alias('list')

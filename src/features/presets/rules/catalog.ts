@@ -24,7 +24,7 @@ export const presets: readonly Preset[] = [
       guarantee: 'ask',
       apply: [{ session_mode: 'ask' }],
       acting_modes: ['auto'],
-      note: 'Asks before it writes, in mode ask.',
+      note: 'In ask mode, it asks before it writes.',
     },
     state_dirs: ['.local/state/svc-demo'],
     notes: ['It shows what it is going to write, and asks first.'],

@@ -90,11 +90,8 @@ export function addReviews(program: Command, context: Context): void {
       choiceLines(await api.call('getReview', { params: { review_id } })),
     );
     if (options.json) return printJson(io, review);
-    const option = review.options.find(({ option_id }) => option_id === review.option_id);
-    printStatus(
-      io,
-      visible(`${review.id}  ${option?.name ?? review.status}: ${formatTitle(review.tool_call)}`),
-    );
+    const chosen = review.options.find(({ option_id }) => option_id === review.option_id)?.name;
+    printStatus(io, visible(`${review.id}  ${chosen ?? review.status}: ${formatTitle(review.tool_call)}`));
   }
 }
 

@@ -66,8 +66,8 @@ function addAdd(steps: Command, context: Context): void {
   const { io } = context;
   const add = remote(steps, 'add <run> <step>', 'add a step to a run that has not ended')
     .requiredOption('-m, --member <member>', 'the member that works on it')
-    .option('--needs <step>', 'a step that must end first (repeatable)', collect)
-    .option('--when <condition>', 'on_success, or always: even if a step that it needs failed')
+    .option('--needs <step>', 'a step that must finish first (repeatable)', collect)
+    .option('--when <condition>', 'on_success, or always: even if a step it depends on fails')
     .option('--prompt <text>', 'what the member should do')
     .option('--timeout-seconds <n>', 'time limit of one attempt', integer)
     .option('--attempts <n>', 'maximum number of attempts', integer);

@@ -55,7 +55,7 @@ export function addConfig(program: Command, context: Context): void {
   remote(
     config,
     'set <pair...>',
-    'change live settings: <key>=<value>; an empty value removes the change',
+    'change live settings: <key>=<value>; an empty value resets the key',
   ).action(async (pairs: string[], options: Options) => {
     const changes = Object.fromEntries(pairs.map((pair) => change(pair)));
     const api = await connect(context, options);

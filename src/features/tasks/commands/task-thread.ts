@@ -31,7 +31,7 @@ export function addTaskThread(tasks: Command, context: Context): void {
   const send = remote(
     tasks,
     'say <task> [text...]',
-    'send a message to the thread of a task; - reads the text from stdin',
+    "send a message to a task's thread; - reads the text from stdin",
   )
     .option('--to <actor>', 'leader, a member or a person (user:<name>) (default: every member)')
     .option('--reply-to <message>', 'the message that it answers', integer);
@@ -53,7 +53,7 @@ export function addTaskThread(tasks: Command, context: Context): void {
     },
   );
 
-  remote(tasks, 'messages <task>', 'show the messages of a task, oldest first')
+  remote(tasks, 'messages <task>', "show a task's messages, oldest first")
     .option('-f, --follow', 'keep showing new messages')
     .option('-q, --search <words>', 'only messages that contain all of these words')
     .option('--thread <message>', 'only replies to this message', integer)

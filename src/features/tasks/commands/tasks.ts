@@ -54,7 +54,7 @@ function addCreate(tasks: Command, context: Context): void {
   const { io } = context;
   remote(tasks, 'create <team> <title...>', 'create a task for a team; use run to start work on it')
     .option('--description <text>', 'details (-: read from stdin)')
-    .option('--assignee <member>', 'the member responsible')
+    .option('--assignee <member>', 'the responsible member')
     .action(async (ref: string, text_parts: string[], options: Options & Fields) => {
       const api = await connect(context, options);
       const { id: team_id } = await findTeam(api, ref);
@@ -84,7 +84,7 @@ function addUpdate(tasks: Command, context: Context): void {
     .option('--title <text>', 'title, in one line')
     .option('--description <text>', 'details (-: read from stdin)')
     .option('--status <status>', 'open, in_progress, in_review, completed or cancelled')
-    .option('--assignee <member>', 'the member responsible; empty: nobody')
+    .option('--assignee <member>', 'the responsible member; empty: unassigned')
     .option('--version <n>', 'only if the task still has this version', integer)
     .action(async (ref: string, options: Options & Fields) => {
       const { title, description, status, assignee, version } = options;

@@ -14,7 +14,7 @@ type FileOptions = Options & { file: string };
 export function addTeams(program: Command, context: Context): void {
   const { io } = context;
   const teams = program.command('teams').description('define teams of agents and people');
-  const file = 'a JSON file: {name, spec, description?, human_members?} (-: standard input)';
+  const file = 'a JSON file: {name, spec, description?, human_members?} (-: stdin)';
 
   remote(teams, 'ls', 'list teams, newest first')
     .alias('list')
