@@ -4,7 +4,7 @@
  */
 import { AGENT_METHODS, type SessionConfigOption } from '@agentclientprotocol/sdk';
 import type { AcpState } from './state.ts';
-import { PREVIEW } from './v2/version.ts';
+import { PREVIEW_VERSION } from './v2/version.ts';
 
 export type ModeOffers = Pick<AcpState, 'modes' | 'config_options'> &
   Partial<Pick<AcpState, 'protocol_version'>>;
@@ -26,7 +26,7 @@ export function currentMode(offers: ModeOffers): string | null {
  */
 export function modeSetting(offers: ModeOffers, mode: string): Setting | null {
   const option = modeOption(offers);
-  const silent = offers.modes === null && option === undefined && offers.protocol_version !== PREVIEW;
+  const silent = offers.modes === null && option === undefined && offers.protocol_version !== PREVIEW_VERSION;
   if (silent || offers.modes?.availableModes.some(({ id }) => id === mode)) {
     return { method: AGENT_METHODS.session_set_mode, params: { modeId: mode } };
   }

@@ -1,6 +1,6 @@
 /**
- * Moves what several operations of an API description repeat (error responses, empty responses, response headers,
- * parameters) into its components, and leaves references in its place.
+ * Moves the parts of an API description that several operations repeat (error responses, empty responses, response
+ * headers, parameters) into its components, and replaces them with references.
  */
 import { scopes } from '../core/grant.ts';
 import { lacksScope, problems, unknownField } from '../core/problem.ts';
@@ -21,7 +21,7 @@ interface Place {
 }
 
 /**
- * Replaces every part that occurs at least twice by a reference, in place. `named` are components that keep their names. If
+ * Replaces every part that occurs at least twice with a reference, in place. `named` are components that keep their names. If
  * two different parts want the same name, the more frequent one gets it and the other one stays where it is.
  * Returns the components.
  */
@@ -60,7 +60,7 @@ function responsePlace(responses: Record<string, Json>, status: string, part: Js
   const name =
     status === '204'
       ? 'NoContent'
-      : `${nameOfFailure(String(part.description))}${without_body ? 'WithoutBody' : ''}`;
+      : `${responseName(String(part.description))}${without_body ? 'WithoutBody' : ''}`;
   return {
     kind: 'responses',
     name,
@@ -100,8 +100,8 @@ function grouped(places: Place[]): Map<string, Place[]> {
   return Map.groupBy(places, ({ kind, part }) => `${kind} ${JSON.stringify(part)}`);
 }
 
-/** The first name of a message counts. */
-const namesOfMessages = new Map(
+/** If several names share a message, the first one wins. */
+const nameByMessage = new Map(
   [
     [INTERNAL_ERROR.message, 'internalError'] as const,
     ...Object.entries(problems).map(([name, make]) => [make().message, name] as const),
@@ -111,9 +111,9 @@ const namesOfMessages = new Map(
 );
 
 /** `AgentNotFoundOrPromptNotFound` for a description that quotes these messages. */
-function nameOfFailure(description: string): string {
+function responseName(description: string): string {
   const messages = [...description.matchAll(/`([^`]+)`/g)].map(([, message]) => message!);
-  return messages.map((message) => pascal(namesOfMessages.get(message) ?? message)).join('Or');
+  return messages.map((message) => pascal(nameByMessage.get(message) ?? message)).join('Or');
 }
 
 function pascal(text: string): string {

@@ -1,4 +1,4 @@
-/** Queries about responses that are stored by `Idempotency-Key`: at most one per user and key. */
+/** Queries for the responses stored under an `Idempotency-Key`, at most one per user and key. */
 import type { Reader, Tx } from '../store/store.ts';
 import type { Tables } from '../store/tables.ts';
 

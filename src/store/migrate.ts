@@ -44,8 +44,8 @@ export const migrations: readonly string[] = [
 export class DatabaseTooNew extends Error {
   constructor(path: string, found: number, known: number) {
     super(
-      `database ${path} has schema version ${found}, but this svc knows versions up to ${known}: ` +
-        'start the newer svc, or restore a backup with svc restore FILE',
+      `database ${path} has schema version ${found}, but this svc supports versions up to ${known}: ` +
+        'start a newer svc, or restore a backup with svc restore FILE',
     );
     this.name = 'DatabaseTooNew';
   }

@@ -6,7 +6,7 @@ export class ItemList {
   #items: Item[] = [];
   /** The size of each item. */
   #chars: number[] = [];
-  #all_chars = 0;
+  #total_chars = 0;
   /** The number of oldest items that were dropped. */
   #dropped = 0;
   #copy: readonly Item[] | null = null;
@@ -29,7 +29,7 @@ export class ItemList {
   add(item: Item, chars: number): number {
     this.#items.push(item);
     this.#chars.push(chars);
-    this.#all_chars += chars;
+    this.#total_chars += chars;
     this.#copy = null;
     const at = this.end - 1;
     this.#trim();
@@ -45,7 +45,7 @@ export class ItemList {
     const index = at - this.#dropped;
     if (index < 0) return;
     this.#items[index] = item;
-    this.#all_chars += chars - this.#chars[index]!;
+    this.#total_chars += chars - this.#chars[index]!;
     this.#chars[index] = chars;
     this.#copy = null;
     this.#trim();
@@ -53,8 +53,8 @@ export class ItemList {
 
   /** Drops a tenth more than necessary, so that it rarely has to run. */
   #trim(): void {
-    if (this.#items.length <= bounds.items && this.#all_chars <= bounds.items_chars) return;
-    let [drop, left] = [0, this.#all_chars];
+    if (this.#items.length <= bounds.items && this.#total_chars <= bounds.items_chars) return;
+    let [drop, left] = [0, this.#total_chars];
     const last = this.#items.length - 1;
     while (
       drop < last &&
@@ -66,6 +66,6 @@ export class ItemList {
     this.#items.splice(0, drop);
     this.#chars.splice(0, drop);
     this.#dropped += drop;
-    this.#all_chars = left;
+    this.#total_chars = left;
   }
 }

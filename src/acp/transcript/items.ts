@@ -22,7 +22,7 @@ export interface UserMessage extends Base {
   readonly body: Body;
   /** Null for a message that only the agent reports as the user's. */
   readonly prompt_id: string | null;
-  /** Its size in bytes if the event is too large to contain it. */
+  /** The message's size in bytes if it is too large for the event, else null. */
   readonly too_large: number | null;
 }
 
@@ -111,11 +111,11 @@ export interface Permission extends Base {
   readonly settled_ts: number | null;
   /** The answer did not reach the agent. */
   readonly undeliverable: boolean;
-  /** Its size in bytes if the event is too large to contain it. The review has more of it. */
+  /** The request's size in bytes if it is too large for the event, else null. The review record has more of it. */
   readonly too_large: number | null;
 }
 
-/** A form or URL that the agent asks for. Its record contains the rest. */
+/** A form that the agent asks the user to fill in, or a URL to open. The elicitation record has the rest. */
 export interface ElicitationItem extends Base {
   readonly kind: 'elicitation';
   readonly elicitation_id: string;
@@ -154,16 +154,16 @@ export interface Unknown extends Base {
   readonly kind: 'unknown';
   readonly label: string;
   readonly raw: Raw;
-  /** Its size in bytes if the event is too large to contain it. */
+  /** The message's size in bytes if it is too large for the event, else null. */
   readonly too_large: number | null;
 }
 
 /** Output of the agent that is not a message of the protocol. */
-export interface PrintedItem extends Base {
+export interface OutputItem extends Base {
   readonly kind: 'output';
   readonly text: string;
   readonly lines: number;
-  readonly cut: number;
+  readonly omitted_chars: number;
 }
 
 export type Item =
@@ -178,7 +178,7 @@ export type Item =
   | StatusChange
   | Notice
   | Unknown
-  | PrintedItem;
+  | OutputItem;
 
 export interface Turn {
   readonly n: number;

@@ -17,7 +17,7 @@ import { asNumber, asRecord, asString, isRecord, truncateText } from '../json.ts
 import type { AgentMethod } from '../methods.ts';
 import { shortOrNull, shortText } from './bounded.ts';
 import { bounds } from './bounds.ts';
-import type { Item, PrintedItem, Session, Turn } from './items.ts';
+import type { Item, OutputItem, Session, Turn } from './items.ts';
 import { outputText } from './output.ts';
 import { bodyText, toBody } from './parts.ts';
 import { applyResponse, applyUpdate, emptySettings, type Settings } from './settings.ts';
@@ -260,11 +260,11 @@ export class Transcript {
     const about = {
       text: (before?.text ?? '') + shown,
       lines: (before?.lines ?? 0) + lines,
-      cut: (before?.cut ?? 0) + text.length - shown.length,
+      omitted_chars: (before?.omitted_chars ?? 0) + text.length - shown.length,
     };
     // Output between the chunks of a message does not end the message.
     if (!before) items.add({ kind: 'output', ...this.#writer.where(event), ...about }, about.text.length);
-    else items.replace(items.end - 1, { ...before, ...about } as PrintedItem, about.text.length);
+    else items.replace(items.end - 1, { ...before, ...about } as OutputItem, about.text.length);
   }
 
   #status(event: EventRecord): void {

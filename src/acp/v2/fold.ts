@@ -8,9 +8,9 @@ import { asRecord, asRecords, type Fields, isRecord } from '../json.ts';
 import { type Message, readError, readText, rpcErrors } from '../message.ts';
 import type { AcpState } from '../state.ts';
 import { toV1Permission, toV1Update, type UpdateKind, withV1Options } from './reading.ts';
-import { PREVIEW } from './version.ts';
+import { PREVIEW_VERSION } from './version.ts';
 import { fromV2 } from './wire.ts';
-import { busy, type End, idle, type Work, withPrompt } from './work.ts';
+import { type End, markBusy, markIdle, type Work, withPrompt } from './work.ts';
 
 type Response = Message & { kind: 'response' };
 
@@ -29,11 +29,13 @@ function foldEither(
   direction: Direction,
   message: Message,
 ): Folded & { accepted?: boolean } {
-  if (state.protocol_version === PREVIEW) {
+  if (state.protocol_version === PREVIEW_VERSION) {
     return direction === 'to_agent' ? foldOutgoing(state, message) : foldIncoming(state, message);
   }
   const result = direction === 'from_agent' ? chosenV2Result(state, message) : null;
-  return result ? initialized(state, message as Response, result) : fold(state, direction, message);
+  return result
+    ? foldInitializeResponse(state, message as Response, result)
+    : fold(state, direction, message);
 }
 
 // --- initialize -------------------------------------------------------------------------------------------------------
@@ -42,21 +44,21 @@ function foldEither(
 function chosenV2Result({ asked: request }: AcpState, message: Message): Fields | null {
   if (message.kind !== 'response' || !isRecord(message.result)) return null;
   const { method, value } = request.find(({ id }) => id === message.id) ?? {};
-  const is_offered = method === AGENT_METHODS.initialize && value === String(PREVIEW);
-  return is_offered && message.result.protocolVersion === PREVIEW ? message.result : null;
+  const is_offered = method === AGENT_METHODS.initialize && value === String(PREVIEW_VERSION);
+  return is_offered && message.result.protocolVersion === PREVIEW_VERSION ? message.result : null;
 }
 
-function initialized(before: AcpState, message: Response, result: Fields): Folded {
+function foldInitializeResponse(before: AcpState, message: Response, result: Fields): Folded {
   const { session } = asRecord(result.capabilities);
   const folded = fold(before, 'from_agent', { ...message, result: toV1InitializeResult(result, session) });
   const { mcp } = asRecord(session);
   const mcp_stdio = isRecord(asRecord(mcp).stdio);
-  const state: AcpState = { ...folded.state, protocol_version: PREVIEW, mcp_stdio };
+  const state: AcpState = { ...folded.state, protocol_version: PREVIEW_VERSION, mcp_stdio };
   if (isRecord(session)) return { ...folded, state };
   const failed = {
     kind: 'failed' as const,
     code: 'acp_sessions_unsupported',
-    message: `the agent speaks ACP version ${PREVIEW} but does not support sessions`,
+    message: `the agent speaks ACP version ${PREVIEW_VERSION} but does not support sessions`,
   };
   const others = folded.events.filter(({ kind }) => kind !== 'initialized');
   return { ...folded, state: { ...state, phase: 'failed' }, events: [failed, ...others] };
@@ -130,17 +132,17 @@ function receiveResponse(state: AcpState, message: Response): Folded & { accepte
   const request = state.asked.find(({ id }) => id === message.id);
   switch (request?.method) {
     case AGENT_METHODS.session_prompt:
-      return promptAnswered(state, message);
+      return foldPromptResponse(state, message);
     case AGENT_METHODS.session_new:
     case AGENT_METHODS.session_resume:
     case AGENT_METHODS.session_set_config_option:
-      return sessionAnswered(state, message);
+      return foldSessionResponse(state, message);
     default:
       return fold(state, 'from_agent', message);
   }
 }
 
-function promptAnswered(state: AcpState, message: Response): Folded & { accepted?: boolean } {
+function foldPromptResponse(state: AcpState, message: Response): Folded & { accepted?: boolean } {
   const { work } = state;
   if (message.error) {
     const was_cancelled = work.cancelled && message.error.code === rpcErrors.requestCancelled.code;
@@ -158,7 +160,7 @@ function promptAnswered(state: AcpState, message: Response): Folded & { accepted
   };
 }
 
-function sessionAnswered(state: AcpState, message: Response): Folded {
+function foldSessionResponse(state: AcpState, message: Response): Folded {
   if (!isRecord(message.result)) return fold(state, 'from_agent', message);
   const result = withV1Options(message.result);
   const folded = fold(state, 'from_agent', { ...message, result });
@@ -176,14 +178,14 @@ function afterStateUpdate(state: AcpState, update: Fields): Folded {
   const same: Folded = { state, replay: false, source: null, events: [] };
   const { turn, work } = state;
   if (update.state === 'running' || update.state === 'requires_action') {
-    return withWork(same, busy(work, turn !== null));
+    return withWork(same, markBusy(work, turn !== null));
   }
   if (update.state !== 'idle') return same;
   if (turn === null) {
     return work.busy ? { ...withWork(same, { ...work, busy: false }), events: [{ kind: 'idle' }] } : same;
   }
   const end = readEnd(update);
-  const { work: after, ends } = idle(work, end);
+  const { work: after, ends } = markIdle(work, end);
   const now_idle = withWork(same, after);
   return ends ? endTurn(now_idle.state, turn.prompt_id, end) : now_idle;
 }

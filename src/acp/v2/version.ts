@@ -2,4 +2,4 @@
 import type { PROTOCOL_VERSION } from '@agentclientprotocol/sdk/experimental/v2';
 
 /** The version in preview. */
-export const PREVIEW = 2 satisfies typeof PROTOCOL_VERSION;
+export const PREVIEW_VERSION = 2 satisfies typeof PROTOCOL_VERSION;

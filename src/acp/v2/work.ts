@@ -39,7 +39,7 @@ export function withPrompt({ busy }: Work): Work {
 }
 
 /** The agent is working, or needs someone's input to continue. */
-export function busy(work: Work, in_turn: boolean): Work {
+export function markBusy(work: Work, in_turn: boolean): Work {
   if (work.busy && (work.begun || !in_turn)) return work;
   return { ...work, busy: true, ...(in_turn && { begun: true, end: null }) };
 }
@@ -48,7 +48,7 @@ export function busy(work: Work, in_turn: boolean): Work {
  * The agent is idle. `ends`: this ends the turn. It does not if the update was already on its way when the prompt was sent.
  * In that case, the prompt was neither accepted nor echoed, or no work on it was reported.
  */
-export function idle(work: Work, end: End): { work: Work; ends: boolean } {
+export function markIdle(work: Work, end: End): { work: Work; ends: boolean } {
   const now_idle = work.busy ? { ...work, busy: false } : work;
   const done = work.begun || work.cancelled;
   if (work.accepted) return { work: now_idle, ends: done };

@@ -9,7 +9,7 @@ import { type Message, type RequestId, writeMessage } from '../../acp/message.ts
 import { currentMode } from '../../acp/modes.ts';
 import type { AcpState } from '../../acp/state.ts';
 import { foldFrame } from '../../acp/v2/fold.ts';
-import { PREVIEW } from '../../acp/v2/version.ts';
+import { PREVIEW_VERSION } from '../../acp/v2/version.ts';
 import { toV2 } from '../../acp/v2/wire.ts';
 import { idFrom } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
@@ -129,7 +129,7 @@ export class AcpTransaction {
       ...(source && { subagent: this.redact(source.id) }),
       ...(source?.by === 'unknown' && { unknown_session: true }),
       ...(accepted && { accepted }),
-      ...(state.protocol_version === PREVIEW && turnEnd(events)),
+      ...(state.protocol_version === PREVIEW_VERSION && turnEnd(events)),
       ...(permission_event && { review_id: this.reviewId(permission_event.request.number) }),
       ...(input_event && { elicitation_id: this.elicitationId(input_event.request.number) }),
     });
@@ -182,7 +182,7 @@ export class AcpTransaction {
   /** `sent`: the message in the form of ACP version 1. Does nothing if the state of stdin was lost. */
   #send(sent: Message, fields: object = {}): void {
     if (this.session.stdin_lost === 1) return;
-    const message = this.#state.protocol_version === PREVIEW ? toV2(sent) : sent;
+    const message = this.#state.protocol_version === PREVIEW_VERSION ? toV2(sent) : sent;
     this.#state = foldFrame(this.#state, 'to_agent', message).state;
     const line = writeMessage(message);
     const size = Buffer.byteLength(line);

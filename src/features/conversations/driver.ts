@@ -6,7 +6,7 @@
 import { AGENT_METHODS, type McpServer, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
 import type { AcpEvent } from '../../acp/fold.ts';
 import { type RpcError, rpcErrors } from '../../acp/message.ts';
-import { PREVIEW } from '../../acp/v2/version.ts';
+import { PREVIEW_VERSION } from '../../acp/v2/version.ts';
 import { version } from '../../base/version.ts';
 import type { AcpTransaction } from '../agents/acp-transaction.ts';
 import {
@@ -39,10 +39,10 @@ export function initializeAgent(transaction: AcpTransaction, newest: number): vo
   if (transaction.state.phase !== 'starting') return;
   const info = { name: 'svc', title: 'svc', version };
   const elicitation = { form: {}, url: {} };
-  const preview = { protocolVersion: PREVIEW, info, capabilities: { elicitation } };
+  const preview = { protocolVersion: PREVIEW_VERSION, info, capabilities: { elicitation } };
   transaction.request(AGENT_METHODS.initialize, {
     // An agent without version 2 reads the fields of version 1.
-    ...(newest === PREVIEW ? preview : { protocolVersion: PROTOCOL_VERSION }),
+    ...(newest === PREVIEW_VERSION ? preview : { protocolVersion: PROTOCOL_VERSION }),
     clientInfo: info,
     clientCapabilities: {
       fs: { readTextFile: false, writeTextFile: false },

@@ -7,7 +7,7 @@ import { type ContentBlock, isContentBlock, unsupportedBlock } from '../../acp/c
 import type { RpcError } from '../../acp/message.ts';
 import { modeSetting } from '../../acp/modes.ts';
 import type { AcpConfig, AcpState } from '../../acp/state.ts';
-import { PREVIEW } from '../../acp/v2/version.ts';
+import { PREVIEW_VERSION } from '../../acp/v2/version.ts';
 import { newId } from '../../base/ids.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import { differs } from '../../core/changes.ts';
@@ -288,7 +288,7 @@ function toConfig(state: AcpState, redactor: Redactor | null): AcpConfig {
 
 /** ACP version 2 has modes only as options; in version 1, the agent decides whether it supports the mode. */
 function modeRequest(state: AcpState, mode_id: string): Request {
-  if (state.protocol_version !== PREVIEW) {
+  if (state.protocol_version !== PREVIEW_VERSION) {
     return { method: AGENT_METHODS.session_set_mode, params: { modeId: mode_id } };
   }
   const setting = modeSetting(state, mode_id);

@@ -16,13 +16,13 @@ export interface HealthSteps {
   /** The target's name resolves to an allowed address. */
   dns: Step;
   tcp: Step;
-  /** Chain, name and node id of the certificate are valid. */
+  /** The certificate's chain, name and node id are valid. */
   tls: Step;
   /** An authenticated call succeeds. */
   auth: Step<NodeHealth>;
   /** Both sides are compatible. */
   version: Step;
-  /** The registry's root can be used on the node; null if the registry has none. */
+  /** The node's registered `default_worktree_root` is usable on the node; null if none is registered. */
   worktree_root: Step | null;
   /** The node's clock minus the plane's, once any response has reported it, even a rejection. */
   clock_skew_ms(): number | null;
@@ -136,7 +136,7 @@ const hintsByCode: Record<string, string> = {
   grpc_target_refused:
     'svc never connects to link-local, metadata, multicast or unspecified addresses: use another host',
   certificate_verify_failed:
-    'either the node has not joined (check whether the bootstrap token in its configuration is still valid), or its certificate has another name (tls_server_name) or comes from another authority (ca.pem)',
+    'either the node has not joined (check whether the bootstrap token in its configuration is still valid), or its certificate has a different name (tls_server_name) or was issued by a different authority (ca.pem)',
   node_id_mismatch: 'server.node_id on the node must match the id that you registered',
   version_skew: hints.version,
   unauthorized:

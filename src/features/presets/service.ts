@@ -28,7 +28,7 @@ interface NodeQuery {
 
 export class Presets {
   readonly #options: PresetsOptions;
-  readonly #asked = new Map<string, NodeQuery>();
+  readonly #queries = new Map<string, NodeQuery>();
 
   constructor(options: PresetsOptions) {
     this.#options = options;
@@ -45,19 +45,19 @@ export class Presets {
 
   #find(node: Node, node_id: string, refresh: boolean): Promise<Findings> {
     const oldest_ms = this.#options.clock.now() - limits.presets_keep_ms;
-    for (const [id, { answered_at_ms }] of this.#asked) {
-      if (answered_at_ms !== null && answered_at_ms <= oldest_ms) this.#asked.delete(id);
+    for (const [id, { answered_at_ms }] of this.#queries) {
+      if (answered_at_ms !== null && answered_at_ms <= oldest_ms) this.#queries.delete(id);
     }
-    const known = this.#asked.get(node_id);
+    const known = this.#queries.get(node_id);
     if (known && (!refresh || known.answered_at_ms === null)) return known.findings;
     const cached: NodeQuery = { findings: fetchFindings(node), answered_at_ms: null };
-    this.#asked.set(node_id, cached);
+    this.#queries.set(node_id, cached);
     cached.findings.then(
       () => {
         cached.answered_at_ms = this.#options.clock.now();
       },
       () => {
-        if (this.#asked.get(node_id) === cached) this.#asked.delete(node_id);
+        if (this.#queries.get(node_id) === cached) this.#queries.delete(node_id);
       },
     );
     return cached.findings;

@@ -20,7 +20,7 @@ export interface WorktreeLocation {
 
 /**
  * Removes the incomplete record of a worktree, and old incomplete records of other agents. The caller holds the
- * repository's queue, so the service runs no other git command in the repository. `is_agents`: the folder is known to
+ * repository's queue, so the service runs no other git command in the repository. `owned_by_agent`: the folder is known to
  * belong to the agent. Agents can write records, so the contents of a folder are deleted only if it belongs to the
  * agent and its own link names the record. Idempotent.
  */
@@ -28,9 +28,9 @@ export async function clearIncomplete({
   common_dir,
   workdir,
   branch,
-  is_agents,
+  owned_by_agent,
   removeTree,
-}: WorktreeLocation & { branch: string | null; is_agents: boolean }): Promise<void> {
+}: WorktreeLocation & { branch: string | null; owned_by_agent: boolean }): Promise<void> {
   // The branch belongs to one agent, so the process that locked it must have ended.
   if (branch) await rm(join(common_dir, 'refs/heads', `${branch}.lock`), { force: true });
   const records = join(common_dir, 'worktrees');
@@ -42,7 +42,7 @@ export async function clearIncomplete({
     const gitdir = await text(record, 'gitdir');
     const written = Boolean(gitdir && (await text(record, 'commondir')) && (await text(record, 'HEAD')));
     if (own && gitdir?.trim() === join(workdir, '.git') && locked !== '') {
-      if (is_agents && (await recordOf(workdir)) === record) await removeTree(workdir);
+      if (owned_by_agent && (await recordOf(workdir)) === record) await removeTree(workdir);
       await removeTree(record);
     } else if (!written && (own || (DERIVED_NAME.test(name) && (await isOld(record))))) {
       await removeTree(record);

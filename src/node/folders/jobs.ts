@@ -74,7 +74,7 @@ export const jobs = {
   removeFolder: (context: JobContext, { path, force }: { path: string; force: boolean }) =>
     removeFolder(context, path, force),
 
-  prepareWorktree: (context: JobContext, place: worktrees.WorktreePlace & { is_agents: boolean }) =>
+  prepareWorktree: (context: JobContext, place: worktrees.WorktreePlace & { owned_by_agent: boolean }) =>
     worktrees.prepare(context, place),
   addWorktreeRecord: (context: JobContext, place: worktrees.WorktreePlace & worktrees.WorktreeBase) =>
     worktrees.addRecord(context, place),

@@ -36,25 +36,25 @@ export interface Drop {
 }
 
 /**
- * Cleans up after an earlier attempt. `is_agents`: the folder is known to belong to this agent. The repository does not
+ * Cleans up after an earlier attempt. `owned_by_agent`: the folder is known to belong to this agent. The repository does not
  * prove that, because agents can write its records. The contents of any other folder stay, and cause
  * `workdir_not_empty`. Returns `is_complete` if nothing is left to do, and the commit of the branch if it exists.
  */
 export async function prepare(
   context: JobContext,
-  { repository, workdir, branch, is_agents }: WorktreePlace & { is_agents: boolean },
+  { repository, workdir, branch, owned_by_agent }: WorktreePlace & { owned_by_agent: boolean },
 ): Promise<{ is_complete: boolean; branch_commit: string | null }> {
   const { git } = context;
-  if (!is_agents && !(await isVacant(workdir))) throw workdirNotEmpty();
+  if (!owned_by_agent && !(await isVacant(workdir))) throw workdirNotEmpty();
   await git.waitUntilIdle(repository.common_dir);
-  await clearObstacles(context, repository, workdir, branch, is_agents);
+  await clearObstacles(context, repository, workdir, branch, owned_by_agent);
   const branch_commit = await commitOrNull(git, gitDirOf(repository), `refs/heads/${branch}`);
   const entries = (await listWorktrees(git, repository)).filter(({ path }) => path === workdir);
   const is_complete_entry = entries.some((each) => each.branch === branch && !each.incomplete);
-  if (is_agents && is_complete_entry && branch_commit && (await isFolder(workdir)))
+  if (owned_by_agent && is_complete_entry && branch_commit && (await isFolder(workdir)))
     return { is_complete: true, branch_commit };
   const begun = is_complete_entry || entries.some(({ incomplete }) => incomplete);
-  if (begun && is_agents && (is_complete_entry || (await isIncomplete(repository, workdir)))) {
+  if (begun && owned_by_agent && (is_complete_entry || (await isIncomplete(repository, workdir)))) {
     await discard(context, repository, workdir);
   } else if (begun && (await isVacant(workdir))) await forgetRecords(context, repository, workdir);
   return { is_complete: false, branch_commit };
@@ -179,11 +179,11 @@ async function clearObstacles(
   { common_dir }: Repository,
   workdir: string,
   branch: string | null,
-  is_agents: boolean,
+  owned_by_agent: boolean,
 ): Promise<void> {
   await removeSpecialFiles(common_dir);
   const removeTree = (path: string) => requireRemoved(context, path);
-  const found = { common_dir, workdir, branch, is_agents, removeTree };
+  const found = { common_dir, workdir, branch, owned_by_agent, removeTree };
   await clearForged(found);
   await clearIncomplete(found);
 }

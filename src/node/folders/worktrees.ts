@@ -56,8 +56,8 @@ export async function createWorktree(options: WorktreeOptions, request: Worktree
   const name = folderName(request.name, request.agent_id);
   if (request.repo === null) {
     const target = await locateTarget(options, request, name);
-    const is_agents = await isOfAgent(options, request, target.path);
-    await makeFolder(options, target, !is_agents);
+    const owned_by_agent = await isOfAgent(options, request, target.path);
+    await makeFolder(options, target, !owned_by_agent);
     await options.claims.add(request.agent_id, target.path);
     return { workdir: target.path, repo: null, branch: null, base: null };
   }
@@ -244,13 +244,13 @@ async function addWorktree(
   const place = { repository, workdir, branch };
   const answer = (base: string): Worktree => ({ workdir, repo: repository.path, branch, base });
 
-  const is_agents = await isOfAgent(options, request, workdir);
+  const owned_by_agent = await isOfAgent(options, request, workdir);
   // Checked before a job gets access to a folder that may belong to another agent.
-  if (!is_agents && (await isClosedToAgents(options, dirname(workdir))) && (await exists(workdir))) {
+  if (!owned_by_agent && (await isClosedToAgents(options, dirname(workdir))) && (await exists(workdir))) {
     await requireEmpty(workdir);
   }
   const before = await records(options, repository, workdir);
-  const { is_complete, branch_commit } = await run(before, 'prepareWorktree', { ...place, is_agents });
+  const { is_complete, branch_commit } = await run(before, 'prepareWorktree', { ...place, owned_by_agent });
   if (is_complete && branch_commit !== null) return answer(branch_commit);
   const { path } = repository;
   const base =

@@ -67,8 +67,8 @@ export class StepFiles {
     try {
       const info = await file.stat();
       // Without `run_as`, the file may be a hard link to one that only the service may read.
-      const is_agents = info.uid === (this.#options.run_as?.uid ?? info.uid) && info.nlink === 1;
-      if (!info.isFile() || !is_agents) return null;
+      const owned_by_agent = info.uid === (this.#options.run_as?.uid ?? info.uid) && info.nlink === 1;
+      if (!info.isFile() || !owned_by_agent) return null;
       const bytes = Buffer.alloc(Math.min(info.size, max));
       const { bytesRead } = await file.read(bytes, 0, bytes.length, 0);
       return bytes.subarray(0, bytesRead);

@@ -1,13 +1,13 @@
 /**
- * `svc agents doctor`: examines an ACP agent by its command, in a temporary folder, without plane or login. All
- * processes that it started are gone when it ends, unless it is ended by SIGKILL.
+ * `svc agents doctor`: tests an ACP agent, given its command, in a temporary folder. It needs no plane and no login. Before
+ * it exits, it kills every process that it started, unless it is killed with SIGKILL itself.
  */
 import { newSecret } from '../../base/ids.ts';
 import { findPreset } from '../../features/presets/rules/catalog.ts';
 import { type Preset, permissionEnv, permissionSessionModes } from '../../features/presets/rules/preset.ts';
 import { limits } from '../limits.ts';
 import { Examination } from './examination.ts';
-import { noFrames } from './frames.ts';
+import { emptyStdoutFacts } from './frames.ts';
 import { type AgentName, guessAgent } from './known-agents.ts';
 import { Leftovers } from './leftovers.ts';
 import type { ModelSettings } from './model/agent-settings.ts';
@@ -22,7 +22,7 @@ export interface DoctorOptions {
   signal: AbortSignal;
   /** Null: guessed from the command. */
   agent?: AgentName | null;
-  /** Start it as the plane starts agents of this preset; null: the preset of the agent that the command is known as. */
+  /** Starts the agent the way the plane starts this preset; null: the preset that the command is recognized as. */
   preset?: Preset | null;
   /** Use the scripted model instead of the agent's own. */
   scripted?: boolean;
@@ -46,7 +46,7 @@ export async function examineAgent(options: DoctorOptions): Promise<Report> {
     leftovers.kill();
     workspace.remove();
   };
-  const ended = endedByOthers(clear);
+  const interrupted = abortOnSignal(clear);
   let model: ModelServer | null = null;
   let model_settings: ModelSettings | null = null;
   try {
@@ -58,7 +58,7 @@ export async function examineAgent(options: DoctorOptions): Promise<Report> {
       model_settings = modelSettingsFor(known_as, model.url);
       await workspace.write(model_settings);
     }
-    const facts = noFrames();
+    const facts = emptyStdoutFacts();
     const examination = new Examination({
       agent: {
         argv,
@@ -76,9 +76,9 @@ export async function examineAgent(options: DoctorOptions): Promise<Report> {
       model,
       prompt: options.prompt ?? null,
       mode: chosen_mode ?? preset_mode,
-      promised: chosen_mode === null && preset?.permission.guarantee === 'ask',
+      must_ask: chosen_mode === null && preset?.permission.guarantee === 'ask',
       timeout_ms,
-      signal: AbortSignal.any([options.signal, ended.signal]),
+      signal: AbortSignal.any([options.signal, interrupted.signal]),
       onCheck,
     });
     await examination.run();
@@ -95,22 +95,22 @@ export async function examineAgent(options: DoctorOptions): Promise<Report> {
   } finally {
     await model?.close();
     clear();
-    ended[Symbol.dispose]();
+    interrupted[Symbol.dispose]();
   }
 }
 
-/** Signals that would end the program abort the examination. A process that exits at once still runs `last`. */
-function endedByOthers(last: () => void): { signal: AbortSignal } & Disposable {
+/** SIGTERM and SIGHUP abort the examination. If the process exits immediately, `cleanup` still runs. */
+function abortOnSignal(cleanup: () => void): { signal: AbortSignal } & Disposable {
   const controller = new AbortController();
   const abort = (name: NodeJS.Signals) => controller.abort(new Error(`ended by ${name}`));
   const signals = ['SIGTERM', 'SIGHUP'] as const;
   for (const name of signals) process.once(name, abort);
-  process.once('exit', last);
+  process.once('exit', cleanup);
   return {
     signal: controller.signal,
     [Symbol.dispose]() {
       for (const name of signals) process.off(name, abort);
-      process.off('exit', last);
+      process.off('exit', cleanup);
     },
   };
 }

@@ -44,7 +44,7 @@ export interface ExaminationOptions {
   prompt: string | null;
   mode: string | null;
   /** Whether its preset promises that it asks before it acts. */
-  promised: boolean;
+  must_ask: boolean;
   /** Time limit of each check. */
   timeout_ms: number;
   signal: AbortSignal;
@@ -170,12 +170,12 @@ export class Examination {
 
   async #permission(): Promise<Finding> {
     return this.#first
-      ? judgePermission(this.#first, await this.#options.workspace.newFiles(), this.#options.promised)
+      ? judgePermission(this.#first, await this.#options.workspace.newFiles(), this.#options.must_ask)
       : skipped('no session');
   }
 
   async #asksFirst(prompt: string, answer: typeof firstAllowed): Promise<Finding> {
-    if (!this.#options.promised) return skipped('no preset that guarantees that it asks');
+    if (!this.#options.must_ask) return skipped('no preset that guarantees that it asks');
     if (!this.#idle) return skipped('no idle session');
     const agent = this.#agent!;
     const watch = agent.watch();

@@ -1,10 +1,10 @@
 import type { AnyMessage } from '@agentclientprotocol/sdk';
 import { expect, test } from 'vitest';
 import { MIB } from '../../base/limits.ts';
-import { FrameReader, noFrames } from './frames.ts';
+import { emptyStdoutFacts, FrameReader } from './frames.ts';
 
 function open() {
-  const facts = noFrames();
+  const facts = emptyStdoutFacts();
   const taken: AnyMessage[] = [];
   const reader = new FrameReader(facts, (message) => taken.push(message));
   return { facts, taken, reader, push: (text: string) => reader.push(Buffer.from(text)) };

@@ -24,7 +24,7 @@ export interface StdoutFacts {
   not_offered: string[];
 }
 
-export function noFrames(): StdoutFacts {
+export function emptyStdoutFacts(): StdoutFacts {
   return {
     frames: 0,
     noise_lines: 0,

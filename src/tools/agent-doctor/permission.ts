@@ -36,9 +36,9 @@ export function judgeAsked(watch: Watch): Finding {
 }
 
 /** `files`: what the turn wrote. `promised`: its preset promises that it asks. */
-export function judgePermission(watch: Watch, files: readonly string[], promised: boolean): Finding {
+export function judgePermission(watch: Watch, files: readonly string[], must_ask: boolean): Finding {
   const unasked = unaskedIn(watch, files);
-  if (unasked !== null && promised) {
+  if (unasked !== null && must_ask) {
     return failed(`${unasked}, although its preset guarantees that it asks`, { files });
   }
   const { permission_requests, updates } = watch;

@@ -103,7 +103,7 @@ export class Actor {
       kind: 'execute',
       rawInput: { command },
     };
-    let printed: PrintedItem = { ok: false, stdout: '', stderr: '' };
+    let printed: CommandResult = { ok: false, stdout: '', stderr: '' };
     await output.tool(call, async () => {
       await output.toolRuns(call);
       await output.pause(600);
@@ -119,7 +119,7 @@ export class Actor {
   }
 
   /** Repeats the command for some minutes while the plane is unreachable. */
-  async #runWhenBack(argv: string[]): Promise<PrintedItem> {
+  async #runWhenBack(argv: string[]): Promise<CommandResult> {
     for (let tries = 1; ; tries++) {
       const printed = await this.#run(argv);
       if (!isAway(printed) || tries >= limits.demo_tries) return printed;
@@ -127,7 +127,7 @@ export class Actor {
     }
   }
 
-  #run([program, ...args]: string[]): Promise<PrintedItem> {
+  #run([program, ...args]: string[]): Promise<CommandResult> {
     const options = {
       cwd: this.#output.session.cwd,
       env: this.#env,
@@ -142,14 +142,14 @@ export class Actor {
   }
 }
 
-interface PrintedItem {
+interface CommandResult {
   ok: boolean;
   stdout: string;
   stderr: string;
 }
 
 /** For several calls in one command, stdout has the result of each. */
-function isAway({ ok, stdout, stderr }: PrintedItem): boolean {
+function isAway({ ok, stdout, stderr }: CommandResult): boolean {
   return !ok && `${stdout}${stderr}`.includes(AWAY);
 }
 

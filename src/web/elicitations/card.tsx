@@ -10,7 +10,7 @@ import type { AgentRecord, ElicitationRecord } from '../api/queries.ts';
 import { Button, buttonClass } from '../ui/button.tsx';
 import { cx } from '../ui/cx.ts';
 import { useOnline } from '../ui/online.ts';
-import { Refused } from '../ui/states.tsx';
+import { ActionError } from '../ui/states.tsx';
 import { Ago } from '../ui/time.tsx';
 import { useReply } from './answer.ts';
 import { FormControl } from './fields.tsx';
@@ -106,7 +106,7 @@ function FormBody({ elicitation, reply, online }: BodyProps & { elicitation: Eli
       <p className="text-muted text-sm">
         What you enter goes to the agent and into its log. Never enter passwords or keys.
       </p>
-      {!placed && <Refused error={reply.error} />}
+      {!placed && <ActionError error={reply.error} />}
       <div className="flex flex-wrap gap-2">
         <Button type="submit" variant="primary" busy={reply.isPending} disabled={!online}>
           Send
@@ -127,7 +127,7 @@ function UrlBody({ url, reply, online }: BodyProps & { url: string }) {
       <p className="text-muted text-sm">
         The agent chose this address and svc has not checked it. Open it only if you trust this host.
       </p>
-      <Refused error={reply.error} />
+      <ActionError error={reply.error} />
       <div className="flex flex-wrap gap-2">
         {online && isWeb(url) && (
           <a

@@ -19,7 +19,7 @@ export interface Preferences {
  * `insecure`: the page was loaded without TLS. `install`: the system requires the page on the home screen first. `denied`:
  * the user or a browser policy denied permission.
  */
-export type PushSupport = 'able' | 'insecure' | 'install' | 'unsupported' | 'denied';
+export type PushSupport = 'supported' | 'insecure' | 'install' | 'unsupported' | 'denied';
 
 export function pushSupport(): PushSupport {
   if (!isSecureContext) return 'insecure';
@@ -29,12 +29,12 @@ export function pushSupport(): PushSupport {
   if (!('serviceWorker' in navigator && 'PushManager' in window && 'Notification' in window)) {
     return 'unsupported';
   }
-  return Notification.permission === 'denied' ? 'denied' : 'able';
+  return Notification.permission === 'denied' ? 'denied' : 'supported';
 }
 
 /** The browser's subscription; null if none exists. */
 export async function currentSubscription(): Promise<PushSubscription | null> {
-  if (pushSupport() !== 'able') return null;
+  if (pushSupport() !== 'supported') return null;
   const worker = await navigator.serviceWorker.getRegistration();
   return (await worker?.pushManager.getSubscription()) ?? null;
 }
@@ -69,7 +69,7 @@ export async function turnOn(
 }
 
 /** Changes which notifications this device receives. */
-export async function change(
+export async function updatePreferences(
   subscription: PushSubscription,
   preferences: Preferences,
 ): Promise<DeviceRecord> {
@@ -103,7 +103,7 @@ export async function syncSubscription(): Promise<void> {
   const device = devices.find((device) => device.fingerprint === fingerprint);
   if (!device) await here.unsubscribe();
   else if (serverKey(here) !== public_key) await turnOn(device, here);
-  else if (!device.current || device.status === 'expired') await change(here, device);
+  else if (!device.current || device.status === 'expired') await updatePreferences(here, device);
 }
 
 async function register(

@@ -1,5 +1,5 @@
 /**
- * One permission review: the request, everything needed to decide, and the options with the agent's texts and order. Number
+ * One permission review: the request, everything needed to decide, and the options in the agent's wording and order. Number
  * keys answer only while the card has the focus; a card never takes the focus on its own.
  */
 import { Link } from '@tanstack/react-router';
@@ -13,15 +13,15 @@ import { Button } from '../ui/button.tsx';
 import { cx } from '../ui/cx.ts';
 import { hasModifier, isTyping } from '../ui/keys.ts';
 import { useOnline } from '../ui/online.ts';
-import { Asks } from '../ui/permission-mode.tsx';
-import { Refused } from '../ui/states.tsx';
+import { ObservedPermissionMode } from '../ui/permission-mode.tsx';
+import { ActionError } from '../ui/states.tsx';
 import { Ago, spanText } from '../ui/time.tsx';
 import { type Reply, useAnswer } from './answer.ts';
 import { Evidence } from './evidence.tsx';
-import { optionGroups, outcomeText, type Question, requesterText } from './question.ts';
+import { optionGroups, outcomeText, type ReviewView, requesterText } from './review-view.ts';
 
 export interface ReviewCardProps {
-  question: Question;
+  review: ReviewView;
   agent: AgentRecord | undefined;
   team?: string | undefined;
   /** Shows the agent's name, if the card is not in its conversation. */
@@ -31,14 +31,14 @@ export interface ReviewCardProps {
 }
 
 export const ReviewCard = memo(function ReviewCard(props: ReviewCardProps) {
-  return props.question.settled ? <SettledCard {...props} /> : <OpenCard {...props} />;
+  return props.review.settled ? <SettledCard {...props} /> : <OpenCard {...props} />;
 });
 
-function OpenCard({ question, agent, team, named, className, ref }: ReviewCardProps) {
+function OpenCard({ review, agent, team, named, className, ref }: ReviewCardProps) {
   const id = useId();
   const online = useOnline();
-  const answer = useAnswer(question);
-  const { call, options } = question;
+  const answer = useAnswer(review);
+  const { call, options } = review;
   const give = (reply: Reply) => {
     if (online && !answer.isPending) answer.mutate(reply);
   };
@@ -55,7 +55,7 @@ function OpenCard({ question, agent, team, named, className, ref }: ReviewCardPr
       ref={ref}
       tabIndex={-1}
       aria-labelledby={id}
-      data-review={question.review_id}
+      data-review={review.review_id}
       onKeyDown={onKeyDown}
       className={cx(
         'flex min-w-0 flex-col gap-2 rounded-lg border border-needs/70 bg-raised p-3 outline-offset-2 focus:outline-2 focus:outline-accent',
@@ -66,10 +66,10 @@ function OpenCard({ question, agent, team, named, className, ref }: ReviewCardPr
         <span className="inline-flex items-center gap-1 font-medium text-needs">
           <TriangleAlert aria-hidden className="size-3.5" /> Permission · {call.tool_kind}
         </span>
-        {named && <AgentName question={question} agent={agent} />}
-        {named && agent && <Asks agent={agent} />}
+        {named && <AgentName review={review} agent={agent} />}
+        {named && agent && <ObservedPermissionMode agent={agent} />}
         <span className="ml-auto text-muted">
-          asked <Ago at={question.asked_at} />
+          asked <Ago at={review.asked_at} />
         </span>
       </header>
       <p
@@ -81,16 +81,16 @@ function OpenCard({ question, agent, team, named, className, ref }: ReviewCardPr
       >
         <bdi>{visible(call.title) || 'Untitled request'}</bdi>
       </p>
-      <Where question={question} agent={agent} team={team} />
-      {question.too_large !== null && (
+      <Where review={review} agent={agent} team={team} />
+      {review.too_large !== null && (
         <p className="text-needs">
-          The request is too large to show ({question.too_large} bytes). Open the agent's Events tab.
+          The request is too large to show ({review.too_large} bytes). Open the agent's Events tab.
         </p>
       )}
       <Evidence call={call} workdir={agent?.workdir} />
       <Options options={options} disabled={!online || answer.isPending} onChoose={give} />
       {!online && <p className="text-muted">You are offline. Answer when you are back online.</p>}
-      <Refused error={answer.error} />
+      <ActionError error={answer.error} />
       <footer className="flex flex-wrap items-center justify-between gap-2 border-line border-t pt-1 text-muted text-sm">
         <span>{answer.isPending ? 'Answering…' : <KeysHint count={options.length} />}</span>
         <Button
@@ -197,8 +197,8 @@ function OptionButton({
   );
 }
 
-function Where({ question, agent, team }: Pick<ReviewCardProps, 'question' | 'agent' | 'team'>) {
-  const { member, requester, routed_to, team_id } = question;
+function Where({ review, agent, team }: Pick<ReviewCardProps, 'review' | 'agent' | 'team'>) {
+  const { member, requester, routed_to, team_id } = review;
   return (
     <p className="flex min-w-0 flex-wrap gap-x-3 text-muted text-sm">
       {agent && (
@@ -225,37 +225,37 @@ function Where({ question, agent, team }: Pick<ReviewCardProps, 'question' | 'ag
   );
 }
 
-function AgentName({ question, agent }: Pick<ReviewCardProps, 'question' | 'agent'>) {
+function AgentName({ review, agent }: Pick<ReviewCardProps, 'review' | 'agent'>) {
   return (
     <Link
       to="/agents/$agent_id"
-      params={{ agent_id: question.agent_id }}
+      params={{ agent_id: review.agent_id }}
       className="tap inline-flex min-w-0 items-center font-medium hover:underline"
     >
-      <span className="break-all">{visible(agent?.name ?? question.agent_id)}</span>
+      <span className="break-all">{visible(agent?.name ?? review.agent_id)}</span>
     </Link>
   );
 }
 
-function SettledCard({ question, agent, named, className, ref }: ReviewCardProps) {
+function SettledCard({ review, agent, named, className, ref }: ReviewCardProps) {
   const me = useSession()?.user.username ?? null;
-  const { settled_at, asked_at, settled, call } = question;
+  const { settled_at, asked_at, settled, call } = review;
   const Icon = settled?.type === 'chosen' ? Check : CircleSlash;
   return (
     <article
       ref={ref}
       tabIndex={-1}
-      data-review={question.review_id}
-      aria-label={`${call.title}: ${outcomeText(question, me)}`}
+      data-review={review.review_id}
+      aria-label={`${call.title}: ${outcomeText(review, me)}`}
       className={cx(
         'flex min-w-0 flex-wrap items-center gap-x-2 rounded-md border border-line px-3 py-1 text-sm',
         className,
       )}
     >
       <Icon aria-hidden className="size-3.5 shrink-0 text-muted" />
-      {named && <AgentName question={question} agent={agent} />}
+      {named && <AgentName review={review} agent={agent} />}
       <span className="min-w-0 break-words">
-        <bdi>{visible(outcomeText(question, me))}</bdi>
+        <bdi>{visible(outcomeText(review, me))}</bdi>
         {settled?.type !== 'over' && settled_at !== null && (
           <span className="text-muted"> · waited {spanText(settled_at - asked_at)}</span>
         )}

@@ -5,8 +5,8 @@ import { CodeBlock } from '../prose/code.tsx';
 import { Prose } from '../prose/markdown.tsx';
 import { DiffView } from './diff-view.tsx';
 import { relativePath } from './paths.ts';
-import { findCommand } from './question.ts';
 import { RawView } from './raw-view.tsx';
+import { findCommand } from './review-view.ts';
 
 export function Evidence({ call, workdir }: { call: Call; workdir: string | undefined }) {
   const command = findCommand(call);

@@ -2,7 +2,7 @@
 import { plainText } from './ansi.ts';
 import type { Lines } from './lines.ts';
 
-export interface Query {
+export interface FindOptions {
   regex?: boolean;
   /** Match upper and lower case exactly. */
   case?: boolean;
@@ -20,15 +20,15 @@ export interface Found {
 }
 
 /** The lines that contain the text as it is shown, without colors. */
-export function findLines(lines: Lines, query: string, options: Query = {}): Found {
+export function findLines(lines: Lines, query: string, options: FindOptions = {}): Found {
   const found: number[] = [];
   if (query === '') return { lines: found, error: null };
   const { pattern, error } = toPattern(query, options);
   if (!pattern) return { lines: found, error };
   const end = Math.min(options.to ?? lines.last, lines.last);
   for (let n = Math.max(options.from ?? 1, lines.first); n <= end; n++) {
-    const { raw, dull } = lines.at(n)!;
-    if (pattern.test(dull ? raw : plainText(raw))) found.push(n);
+    const { raw, is_plain } = lines.at(n)!;
+    if (pattern.test(is_plain ? raw : plainText(raw))) found.push(n);
   }
   return { lines: found, error: null };
 }
@@ -36,7 +36,7 @@ export function findLines(lines: Lines, query: string, options: Query = {}): Fou
 /** The pattern of a query, or why it is not valid. */
 export function toPattern(
   query: string,
-  { regex = false, case: exact = false }: Query,
+  { regex = false, case: exact = false }: FindOptions,
 ): { pattern: RegExp | null; error: string | null } {
   const source = regex ? query : query.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
   try {

@@ -28,7 +28,7 @@ export interface Line {
   /** The colors that are on at its start. */
   readonly carry: string;
   /** It contains only text and tabs. */
-  readonly dull: boolean;
+  readonly is_plain: boolean;
 }
 
 const CHUNK = 1024;
@@ -130,7 +130,7 @@ export class Lines {
           ...about,
           raw: before.raw + fits,
           binary: before.binary || how.binary,
-          dull: before.dull && isPlainText(fits),
+          is_plain: before.is_plain && isPlainText(fits),
         }
       : {
           n: this.#count + 1,
@@ -141,12 +141,12 @@ export class Lines {
           ...about,
           binary: how.binary,
           carry: state.colors,
-          dull: isPlainText(fits),
+          is_plain: isPlainText(fits),
         };
     if (before) this.#replace(line);
     else this.#push(line);
     state.open = line.open ? line.n : null;
-    if (!line.open && !line.dull) state.colors = colorsAfter(line.carry, line.raw);
+    if (!line.open && !line.is_plain) state.colors = colorsAfter(line.carry, line.raw);
     if (unbroken) this.#write(event, stream, text.slice(fits.length), how);
   }
 

@@ -2,7 +2,7 @@
 import type { ReactNode } from 'react';
 import { Button } from './button.tsx';
 import { Dialog } from './dialog.tsx';
-import { Refused } from './states.tsx';
+import { ActionError } from './states.tsx';
 
 export function ForgetDialog({
   name,
@@ -33,7 +33,7 @@ export function ForgetDialog({
           </div>
         )}
         <p>{returning}</p>
-        <Refused error={act.error} />
+        <ActionError error={act.error} />
         <div className="flex justify-end gap-2">
           <Button variant="quiet" onClick={onClose}>
             Cancel

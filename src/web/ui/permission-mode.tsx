@@ -8,7 +8,7 @@ export const permissionChoices: readonly Choice[] = [
 ];
 
 /** Renders nothing for an agent that has not acted yet. */
-export function Asks({ agent }: { agent: Pick<AgentRecord, 'asks'> }) {
+export function ObservedPermissionMode({ agent }: { agent: Pick<AgentRecord, 'asks'> }) {
   if (agent.asks === 'unknown') return null;
   return agent.asks === 'asks' ? (
     <span className="whitespace-nowrap text-muted">asks before acting</span>

@@ -47,7 +47,7 @@ export function Failed({ error, retry }: { error: unknown; retry?: () => void })
 }
 
 /** The error of an action, next to it; renders nothing without an error. */
-export function Refused({ error }: { error: unknown }) {
+export function ActionError({ error }: { error: unknown }) {
   if (!error) return null;
   return (
     <p role="alert" className="break-words text-failed">
@@ -83,7 +83,7 @@ interface Read<T> {
 }
 
 /** Renders the state of a query around its data. Stale data stays visible with a note. */
-export function Reading<T>({
+export function QueryState<T>({
   read,
   rows,
   children,

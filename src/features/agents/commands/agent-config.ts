@@ -1,7 +1,7 @@
 /** Formats an agent's description of itself and its settings for people, and parses settings that people type (pure). */
 import { asRecord, asRecords, asString, type Fields, toText } from '../../../acp/json.ts';
 import type { AcpConfig } from '../../../acp/state.ts';
-import { PREVIEW } from '../../../acp/v2/version.ts';
+import { PREVIEW_VERSION } from '../../../acp/v2/version.ts';
 import { failed } from '../../../cli/failure.ts';
 import { parsePair } from '../../../cli/options.ts';
 import { joined, planLines } from '../../conversations/commands/acp-lines.ts';
@@ -16,7 +16,10 @@ export function configLines(config: AcpConfig): string[] {
   return [
     ...labeled('phase', [config.phase]),
     ...labeled('agent', agent ? [joined(agent.title ?? agent.name, agent.version)] : []),
-    ...labeled('acp', version === null ? [] : [version === PREVIEW ? `${version} (preview)` : `${version}`]),
+    ...labeled(
+      'acp',
+      version === null ? [] : [version === PREVIEW_VERSION ? `${version} (preview)` : `${version}`],
+    ),
     ...labeled('title', config.title === null ? [] : [joined(config.title)]),
     ...labeled('mode', modes ? [joined(modes.currentModeId, among(modes.availableModes, 'id'))] : []),
     ...labeled('options', asRecords(config.config_options).map(optionLine)),

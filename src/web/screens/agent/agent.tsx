@@ -6,9 +6,9 @@ import { createContext, use, useEffect } from 'react';
 import { keys } from '../../api/keys.ts';
 import { type AgentRecord, agentQuery, agentsQuery, changesQuery } from '../../api/queries.ts';
 import { type AgentTab, agentTabs } from '../../router.tsx';
-import { Asks } from '../../ui/permission-mode.tsx';
+import { ObservedPermissionMode } from '../../ui/permission-mode.tsx';
 import { Screen } from '../../ui/screen.tsx';
-import { Failed, Reading, Skeleton } from '../../ui/states.tsx';
+import { Failed, QueryState, Skeleton } from '../../ui/states.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
 import { Clock } from '../../ui/time.tsx';
 import { Branch, NodeName } from '../agents/facts.tsx';
@@ -30,7 +30,7 @@ export function Agent() {
   if (read.data === undefined) {
     return (
       <Screen title="Agent">
-        <Reading read={read}>{() => null}</Reading>
+        <QueryState read={read}>{() => null}</QueryState>
       </Screen>
     );
   }
@@ -49,7 +49,7 @@ function Shown({ agent }: { agent: AgentRecord }) {
           </span>
           <AgentStatus agent={agent} className="font-normal text-base" />
           <span className="font-normal text-base">
-            <Asks agent={agent} />
+            <ObservedPermissionMode agent={agent} />
           </span>
           {agent.status === 'failed' && (
             <span className="font-normal text-base text-failed">{describeEnd(agent)}</span>

@@ -5,7 +5,7 @@ import { call } from '../../api/client.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
-import { Refused } from '../../ui/states.tsx';
+import { ActionError } from '../../ui/states.tsx';
 import { useLeave } from './leave.ts';
 
 export function DeleteAgent({ agent, onClose }: { agent: AgentRecord; onClose: () => void }) {
@@ -58,7 +58,7 @@ export function DeleteAgent({ agent, onClose }: { agent: AgentRecord; onClose: (
         ) : (
           <p>The folder it works in is not changed.</p>
         )}
-        <Refused error={remove.error} />
+        <ActionError error={remove.error} />
         <div className="flex justify-end gap-2">
           <Button variant="quiet" onClick={onClose}>
             Cancel

@@ -4,7 +4,7 @@ import { Hourglass } from 'lucide-react';
 import { call } from '../../api/client.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
-import { Refused } from '../../ui/states.tsx';
+import { ActionError } from '../../ui/states.tsx';
 
 const verbs = { start: 'starts', stop: 'stops', restart: 'restarts' };
 
@@ -22,7 +22,7 @@ export function PendingRequest({ agent }: { agent: AgentRecord }) {
       <Button busy={withdraw.isPending} onClick={() => withdraw.mutate()}>
         Withdraw {agent.pending}
       </Button>
-      <Refused error={withdraw.error} />
+      <ActionError error={withdraw.error} />
     </div>
   );
 }

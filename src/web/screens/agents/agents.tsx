@@ -17,7 +17,7 @@ import { cx } from '../../ui/cx.ts';
 import { FilterField } from '../../ui/filter-field.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
-import { Empty, Reading } from '../../ui/states.tsx';
+import { Empty, QueryState } from '../../ui/states.tsx';
 import { AgentCards } from './cards.tsx';
 import { StartDemo } from './demo.tsx';
 import { counts, filterAgents, type Group, groupAgents } from './order.ts';
@@ -56,7 +56,7 @@ export function Agents() {
       actions={<Actions />}
       toolbar={<Toolbar agents={read.data ?? []} search={search} onChange={change} />}
     >
-      <Reading read={read}>
+      <QueryState read={read}>
         {(agents) =>
           agents.length === 0 ? (
             <NoAgents />
@@ -70,7 +70,7 @@ export function Agents() {
             <Groups groups={groups} cards={search.view === 'cards'} />
           )
         }
-      </Reading>
+      </QueryState>
     </Screen>
   );
 }

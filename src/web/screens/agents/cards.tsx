@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import type { AgentRecord } from '../../api/queries.ts';
 import type { AgentRequest } from '../../reviews/agent-request.ts';
-import { Asks } from '../../ui/permission-mode.tsx';
+import { ObservedPermissionMode } from '../../ui/permission-mode.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
 import { Branch, findPendingRequest, NextStep, NodeName, Since, StatusLine } from './facts.tsx';
 import { getProgram } from './order.ts';
@@ -42,7 +42,7 @@ export function AgentCards({
             <p className="flex min-w-0 flex-wrap items-center gap-x-2 text-muted text-sm">
               <span>{getProgram(agent)}</span>
               <NodeName agent={agent} />
-              <Asks agent={agent} />
+              <ObservedPermissionMode agent={agent} />
               <Branch agent={agent} />
             </p>
             <div className="mt-1 flex justify-end gap-2">

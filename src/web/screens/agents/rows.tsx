@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router';
 import type { AgentRecord } from '../../api/queries.ts';
 import type { AgentRequest } from '../../reviews/agent-request.ts';
-import { Asks } from '../../ui/permission-mode.tsx';
+import { ObservedPermissionMode } from '../../ui/permission-mode.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
 import { Branch, findPendingRequest, NextStep, NodeName, Since, StatusLine } from './facts.tsx';
 import { getProgram } from './order.ts';
@@ -61,7 +61,7 @@ export function AgentRows({
               <td className="text-muted">
                 <span className="block truncate">{getProgram(agent)}</span>
                 <span className="block truncate text-sm">
-                  <Asks agent={agent} />
+                  <ObservedPermissionMode agent={agent} />
                 </span>
               </td>
               <td className="text-muted text-sm">

@@ -4,7 +4,7 @@ import type { ReactNode } from 'react';
 import { call } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
 import { Screen } from '../../ui/screen.tsx';
-import { Failed, Reading } from '../../ui/states.tsx';
+import { Failed, QueryState } from '../../ui/states.tsx';
 import type { Description } from './description.ts';
 import { Explorer } from './explorer.tsx';
 
@@ -18,9 +18,9 @@ export function ApiDocs() {
   const read = useQuery(descriptionQuery);
   return (
     <ExplorerScreen version={read.data?.info.version}>
-      <Reading read={read} rows={12}>
+      <QueryState read={read} rows={12}>
         {(api) => <Explorer api={api} />}
-      </Reading>
+      </QueryState>
     </ExplorerScreen>
   );
 }

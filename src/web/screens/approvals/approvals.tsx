@@ -17,12 +17,12 @@ import {
 import { ElicitationCard } from '../../elicitations/card.tsx';
 import { type AgentRequest, isReview } from '../../reviews/agent-request.ts';
 import { ReviewCard } from '../../reviews/card.tsx';
-import { type Question, toQuestion } from '../../reviews/question.ts';
+import { type ReviewView, toReviewView } from '../../reviews/review-view.ts';
 import { appearance } from '../../shell/appearance.ts';
 import { hasModifier, isTyping } from '../../ui/keys.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
-import { Empty, Reading } from '../../ui/states.tsx';
+import { Empty, QueryState } from '../../ui/states.tsx';
 import { AnswerMany } from './many.tsx';
 import { filterRequests, listChoices, listRecent, type RequestFilter } from './shown.ts';
 
@@ -38,11 +38,13 @@ export function Approvals() {
   const names = useNames();
   return (
     <Screen title="Approvals" toolbar={<Filters requests={requests} names={names} />}>
-      <Reading read={read}>
+      <QueryState read={read}>
         {() => (
-          <Reading read={elicitations}>{() => <RequestList requests={requests} names={names} />}</Reading>
+          <QueryState read={elicitations}>
+            {() => <RequestList requests={requests} names={names} />}
+          </QueryState>
         )}
-      </Reading>
+      </QueryState>
     </Screen>
   );
 }
@@ -100,22 +102,17 @@ function RequestList({ requests, names }: { requests: readonly AgentRequest[]; n
   const seen = useSeen(requests, linked);
   const shown = useMemo(() => filterRequests(requests, search, seen), [requests, search, seen]);
   const recent = useMemo(() => listRecent(requests, seen, RECENT), [requests, seen]);
-  const questionFor = useQuestions();
+  const viewFor = useReviewViews();
   const { selected, toggle, clear } = useSelection();
   const list = useRef<HTMLUListElement>(null);
   useCardKeys(list);
   useLinked(list, linked, shown);
   const open = shown
     .filter(isReview)
-    .map(questionFor)
+    .map(viewFor)
     .filter(({ settled }) => settled === null);
   const card = (request: AgentRequest, className?: string) => (
-    <RequestCard
-      request={request}
-      names={names}
-      questionFor={questionFor}
-      {...(className && { className })}
-    />
+    <RequestCard request={request} names={names} viewFor={viewFor} {...(className && { className })} />
   );
   return (
     <>
@@ -132,7 +129,7 @@ function RequestList({ requests, names }: { requests: readonly AgentRequest[]; n
             {open.length > 1 && isReview(request) && (
               <input
                 type="checkbox"
-                aria-label={`Select ${questionFor(request).call.title}`}
+                aria-label={`Select ${viewFor(request).call.title}`}
                 checked={selected.has(request.id) && request.status === 'pending'}
                 disabled={request.status !== 'pending'}
                 onChange={() => toggle(request.id)}
@@ -143,7 +140,7 @@ function RequestList({ requests, names }: { requests: readonly AgentRequest[]; n
           </li>
         ))}
       </ul>
-      <AnswerMany questions={open.filter(({ review_id }) => selected.has(review_id))} onDone={clear} />
+      <AnswerMany reviews={open.filter(({ review_id }) => selected.has(review_id))} onDone={clear} />
       {recent.length > 0 && (
         <section className="mx-auto max-w-4xl px-3 pb-6 md:px-4">
           <h2 className="py-2 font-medium text-muted">Recent decisions</h2>
@@ -161,19 +158,19 @@ function RequestList({ requests, names }: { requests: readonly AgentRequest[]; n
 function RequestCard({
   request,
   names,
-  questionFor,
+  viewFor,
   className,
 }: {
   request: AgentRequest;
   names: Names;
-  questionFor: (review: ReviewRecord) => Question;
+  viewFor: (review: ReviewRecord) => ReviewView;
   className?: string;
 }) {
   const agent = names.agents.find(({ id }) => id === request.agent_id);
   const rest = { named: true, ...(className && { className }) };
   if (!isReview(request)) return <ElicitationCard elicitation={request} agent={agent} {...rest} />;
   const team = request.team_id === null ? undefined : names.teams.get(request.team_id);
-  return <ReviewCard question={questionFor(request)} agent={agent} team={team} {...rest} />;
+  return <ReviewCard review={viewFor(request)} agent={agent} team={team} {...rest} />;
 }
 
 /** The ids of the reviews that are selected for a common answer. */
@@ -243,13 +240,13 @@ function useSeen(requests: readonly AgentRequest[], linked: string | undefined):
   return seen;
 }
 
-/** Returns the same question object for the same review record. */
-function useQuestions(): (review: ReviewRecord) => Question {
-  const known = useRef(new WeakMap<ReviewRecord, Question>()).current;
+/** Returns the same view for the same review record. */
+function useReviewViews(): (review: ReviewRecord) => ReviewView {
+  const known = useRef(new WeakMap<ReviewRecord, ReviewView>()).current;
   return (review) => {
-    const question = known.get(review) ?? toQuestion(review);
-    known.set(review, question);
-    return question;
+    const view = known.get(review) ?? toReviewView(review);
+    known.set(review, view);
+    return view;
   };
 }
 

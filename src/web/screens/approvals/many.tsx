@@ -2,33 +2,33 @@
 import { useMutation } from '@tanstack/react-query';
 import type { Option } from '../../../acp/transcript/items.ts';
 import { useReply } from '../../reviews/answer.ts';
-import { commonOptions, type Question, sameOption } from '../../reviews/question.ts';
+import { commonOptions, type ReviewView, sameOption } from '../../reviews/review-view.ts';
 import { Button } from '../../ui/button.tsx';
 import { useOnline } from '../../ui/online.ts';
-import { Refused } from '../../ui/states.tsx';
+import { ActionError } from '../../ui/states.tsx';
 
-/** `questions`: the selected pending ones. */
-export function AnswerMany({ questions, onDone }: { questions: readonly Question[]; onDone: () => void }) {
+/** `reviews`: the selected pending ones. */
+export function AnswerMany({ reviews, onDone }: { reviews: readonly ReviewView[]; onDone: () => void }) {
   const reply = useReply();
   const online = useOnline();
   const answer = useMutation({
     mutationFn: async (option: Option) => {
-      for (const question of questions) {
-        const { option_id } = sameOption(option, question)!;
-        await reply(question, { type: 'option', option_id });
+      for (const review of reviews) {
+        const { option_id } = sameOption(option, review)!;
+        await reply(review, { type: 'option', option_id });
       }
     },
     onSuccess: onDone,
   });
-  const options = commonOptions(questions);
+  const options = commonOptions(reviews);
   // The number shrinks while they are answered one by one.
-  if (questions.length < 2 && !answer.isPending && !answer.isError) return null;
+  if (reviews.length < 2 && !answer.isPending && !answer.isError) return null;
   return (
     <section
       aria-label="Answer the selected requests"
       className="sticky bottom-0 z-10 flex flex-wrap items-center gap-2 border-line border-t bg-raised px-3 py-2 md:px-4"
     >
-      <span>{questions.length} selected</span>
+      <span>{reviews.length} selected</span>
       {options.map((option) => (
         <Button
           key={option.option_id}
@@ -54,7 +54,7 @@ export function AnswerMany({ questions, onDone }: { questions: readonly Question
       >
         Clear selection
       </Button>
-      <Refused error={answer.error} />
+      <ActionError error={answer.error} />
     </section>
   );
 }

@@ -9,7 +9,7 @@ import { useDraft } from '../../ui/drafts.ts';
 import { MessageArea } from '../../ui/message-area.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Select } from '../../ui/select.tsx';
-import { Refused } from '../../ui/states.tsx';
+import { ActionError } from '../../ui/states.tsx';
 import { useAct } from '../run/act.ts';
 import { actorName } from './actors.ts';
 import { keys } from './keys.ts';
@@ -69,7 +69,7 @@ export function MailComposer({
           {send.isPending ? 'Sending…' : 'Send'}
         </Button>
       </div>
-      <Refused error={send.error} />
+      <ActionError error={send.error} />
     </form>
   );
 }

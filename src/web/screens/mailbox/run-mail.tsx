@@ -9,7 +9,7 @@ import type { RunRecord } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { Button } from '../../ui/button.tsx';
 import { useOnline } from '../../ui/online.ts';
-import { Reading, Refused } from '../../ui/states.tsx';
+import { ActionError, QueryState } from '../../ui/states.tsx';
 import { Clock } from '../../ui/time.tsx';
 import { useAct } from '../run/act.ts';
 import { type MembersRecord, pretty } from '../run/facts.ts';
@@ -80,7 +80,7 @@ export function RunMailList({
   const mail = useQuery(runMailQuery(run.id, live));
   const [shown, setShown] = useState(FIRST);
   return (
-    <Reading read={mail} rows={2}>
+    <QueryState read={mail} rows={2}>
       {(all) => {
         const heads =
           actor_id === undefined
@@ -107,7 +107,7 @@ export function RunMailList({
           </div>
         );
       }}
-    </Reading>
+    </QueryState>
   );
 }
 
@@ -169,7 +169,7 @@ function AckButton({ head }: { head: MailHead }) {
       <Button busy={ack.isPending} disabled={!online} onClick={() => ack.mutate(String(head.id))}>
         {ack.isPending ? 'Acknowledging…' : 'Acknowledge'}
       </Button>
-      <Refused error={ack.error} />
+      <ActionError error={ack.error} />
     </>
   );
 }

@@ -5,7 +5,7 @@ import { type ReactNode, useState } from 'react';
 import { call } from '../../api/client.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
-import { Refused } from '../../ui/states.tsx';
+import { ActionError } from '../../ui/states.tsx';
 import { Ago } from '../../ui/time.tsx';
 import { useBoundAgents, useRefetchNodes } from './data.ts';
 import { ForgetNode } from './forget.tsx';
@@ -116,7 +116,7 @@ function DeleteNode({ node, onDeleted }: { node: NodeRecord; onDeleted: () => vo
           {bound > NAMED && ` and ${bound - NAMED} more`}
         </p>
       )}
-      <Refused error={remove.error} />
+      <ActionError error={remove.error} />
     </>
   );
 }

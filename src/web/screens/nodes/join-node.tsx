@@ -12,7 +12,7 @@ import { Button, IconButton } from '../../ui/button.tsx';
 import { Copy } from '../../ui/copy.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Field, inputClass, TextField } from '../../ui/field.tsx';
-import { Failed, Refused, Skeleton } from '../../ui/states.tsx';
+import { ActionError, Failed, Skeleton } from '../../ui/states.tsx';
 import { spanText, useNow } from '../../ui/time.tsx';
 
 export function JoinNodeDialog({ open, onClose }: { open: boolean; onClose: () => void }) {
@@ -110,7 +110,7 @@ function RotateToken() {
   });
   return (
     <>
-      <Refused error={rotate.error} />
+      <ActionError error={rotate.error} />
       {is_confirming ? (
         <div className="flex flex-wrap items-center gap-2">
           <span>

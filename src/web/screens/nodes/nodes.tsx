@@ -6,7 +6,7 @@ import { useState } from 'react';
 import { useSession } from '../../api/session.ts';
 import { Button } from '../../ui/button.tsx';
 import { RootRequired, Screen } from '../../ui/screen.tsx';
-import { Empty, Reading } from '../../ui/states.tsx';
+import { Empty, QueryState } from '../../ui/states.tsx';
 import { agentNodesQuery } from './data.ts';
 import { NodeDetail } from './detail.tsx';
 import { NodeForm } from './form.tsx';
@@ -41,7 +41,7 @@ function NodesScreen() {
         </>
       }
     >
-      <Reading read={read}>
+      <QueryState read={read}>
         {(nodes) => (
           <>
             <NodeTable nodes={nodes} />
@@ -56,7 +56,7 @@ function NodesScreen() {
             {search.node !== undefined && !node && <Empty title="This node does not exist." />}
           </>
         )}
-      </Reading>
+      </QueryState>
       {search.register && (
         <NodeForm
           node={null}

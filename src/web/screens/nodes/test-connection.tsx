@@ -4,7 +4,7 @@ import { Check, Minus, X } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { errorMessage } from '../../api/client.ts';
 import { Button } from '../../ui/button.tsx';
-import { Failed, Refused, Skeleton } from '../../ui/states.tsx';
+import { ActionError, Failed, Skeleton } from '../../ui/states.tsx';
 import { Clock, spanText } from '../../ui/time.tsx';
 import { healthQuery, useChangeNode } from './data.ts';
 import { type Fix, getFix, type HealthReport, listSteps, type NodeRecord, type Step } from './health.ts';
@@ -105,7 +105,7 @@ function FixButton({
       <Button variant="primary" busy={change.isPending} onClick={() => applyFix(fix)}>
         {fix.label}
       </Button>
-      <Refused error={change.error} />
+      <ActionError error={change.error} />
     </>
   );
 }

@@ -5,16 +5,16 @@ import { useState } from 'react';
 import { Problem } from '../../../core/problem.ts';
 import { type Answered, call, errorMessage } from '../../api/client.ts';
 import { useSession } from '../../api/session.ts';
-import { ActForm } from '../../ui/act-form.tsx';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { deviceName } from '../../ui/device-name.ts';
 import { Dialog } from '../../ui/dialog.tsx';
+import { DialogForm } from '../../ui/dialog-form.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { assignErrorToField } from '../../ui/field-errors.ts';
-import { Empty, Reading } from '../../ui/states.tsx';
+import { Empty, QueryState } from '../../ui/states.tsx';
 import { Ago } from '../../ui/time.tsx';
 import { Section } from '../settings/section.tsx';
-import { SettingsList, SettingsRow, Used } from '../settings/settings-list.tsx';
+import { LastUsed, SettingsList, SettingsRow } from '../settings/settings-list.tsx';
 import { pageLocation, unavailableReason } from './availability.ts';
 import { PasskeyUnavailable } from './unavailable.tsx';
 
@@ -54,7 +54,7 @@ export function Passkeys() {
       }
     >
       {unavailable && <PasskeyUnavailable reason={unavailable} />}
-      <Reading read={read} rows={2}>
+      <QueryState read={read} rows={2}>
         {({ passkeys }) =>
           passkeys.length === 0 ? (
             <Empty title="No passkeys yet." />
@@ -66,7 +66,7 @@ export function Passkeys() {
                   name={passkey.name}
                   about={
                     <>
-                      added <Ago at={passkey.created_at} /> · <Used at={passkey.last_used_at} />
+                      added <Ago at={passkey.created_at} /> · <LastUsed at={passkey.last_used_at} />
                     </>
                   }
                 >
@@ -85,7 +85,7 @@ export function Passkeys() {
             </SettingsList>
           )
         }
-      </Reading>
+      </QueryState>
       {act?.act === 'add' && <AddPasskey onClose={close} />}
       {act?.act === 'rename' && <RenamePasskey passkey={act.passkey} onClose={close} />}
       {act?.act === 'remove' && <RemovePasskey passkey={act.passkey} onClose={close} />}
@@ -105,10 +105,16 @@ function AddPasskey({ onClose }: { onClose: () => void }) {
   });
   return (
     <Dialog open onClose={onClose} title="Add a passkey">
-      <ActForm act="Add a passkey" busy={act.busy} error={act.rest} onSubmit={act.submit} onCancel={onClose}>
+      <DialogForm
+        submit_label="Add a passkey"
+        busy={act.busy}
+        error={act.rest}
+        onSubmit={act.submit}
+        onCancel={onClose}
+      >
         <NameField value={name} onChange={setName} error={act.of_name} />
         {act.password}
-      </ActForm>
+      </DialogForm>
     </Dialog>
   );
 }
@@ -127,15 +133,15 @@ function RenamePasskey({ passkey, onClose }: { passkey: Passkey; onClose: () => 
   const wrong = assignErrorToField(rename.error, ['name']);
   return (
     <Dialog open onClose={onClose} title={`Rename ${passkey.name}`}>
-      <ActForm
-        act="Rename"
+      <DialogForm
+        submit_label="Rename"
         busy={rename.isPending}
         error={wrong.rest}
         onSubmit={() => rename.mutate()}
         onCancel={onClose}
       >
         <NameField value={name} onChange={setName} error={wrong.name} />
-      </ActForm>
+      </DialogForm>
     </Dialog>
   );
 }
@@ -153,8 +159,8 @@ function RemovePasskey({ passkey, onClose }: { passkey: Passkey; onClose: () => 
       title={`Remove ${passkey.name}?`}
       description="You will no longer be able to sign in with it. Your device may keep offering it until you remove it there too."
     >
-      <ActForm
-        act="Remove passkey"
+      <DialogForm
+        submit_label="Remove passkey"
         variant="danger"
         busy={act.busy}
         error={act.rest}
@@ -162,7 +168,7 @@ function RemovePasskey({ passkey, onClose }: { passkey: Passkey; onClose: () => 
         onCancel={onClose}
       >
         {act.password}
-      </ActForm>
+      </DialogForm>
     </Dialog>
   );
 }

@@ -11,7 +11,7 @@ import { Field, inputClass, TextField } from '../../ui/field.tsx';
 import { Needs } from '../../ui/needs.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Select } from '../../ui/select.tsx';
-import { Refused } from '../../ui/states.tsx';
+import { ActionError } from '../../ui/states.tsx';
 import { useAct } from './act.ts';
 import type { StepRecord } from './facts.ts';
 
@@ -103,7 +103,7 @@ function StepFields({ run: { id: run_id, team_id, spec }, steps, onAdded }: AddS
           />
         )}
       </Field>
-      {!is_about_key && <Refused error={add.error} />}
+      {!is_about_key && <ActionError error={add.error} />}
       <div className="flex justify-end">
         <Button
           type="submit"

@@ -3,7 +3,7 @@ import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import type { RunRecord } from '../../api/queries.ts';
 import { cx } from '../../ui/cx.ts';
-import { Reading } from '../../ui/states.tsx';
+import { QueryState } from '../../ui/states.tsx';
 import { Status } from '../../ui/status.tsx';
 import type { MembersRecord } from './facts.ts';
 
@@ -27,7 +27,7 @@ export function Members({
         <h2 className="font-medium">Members</h2>
         {adding}
       </header>
-      <Reading read={members} rows={3}>
+      <QueryState read={members} rows={3}>
         {(read) => (
           <ul>
             {everyone(read).map((member) => {
@@ -63,7 +63,7 @@ export function Members({
             })}
           </ul>
         )}
-      </Reading>
+      </QueryState>
     </section>
   );
 }

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { agentsQuery, type ElicitationRecord, type ReviewRecord } from '../../api/queries.ts';
 import { ElicitationCard } from '../../elicitations/card.tsx';
 import { ReviewCard } from '../../reviews/card.tsx';
-import { toQuestion } from '../../reviews/question.ts';
+import { toReviewView } from '../../reviews/review-view.ts';
 
 /** The most cards shown at once. */
 const SHOWN = 20;
@@ -25,7 +25,7 @@ export function Questions({
       {reviews.slice(0, SHOWN).map((review) => (
         <ReviewCard
           key={review.id}
-          question={toQuestion(review)}
+          review={toReviewView(review)}
           agent={agents.find(({ id }) => id === review.agent_id)}
           team={team}
           named

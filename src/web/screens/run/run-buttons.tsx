@@ -7,7 +7,7 @@ import type { RunRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { useOnline } from '../../ui/online.ts';
-import { Refused } from '../../ui/states.tsx';
+import { ActionError } from '../../ui/states.tsx';
 import { showToast } from '../../ui/toast.tsx';
 import { useAct } from './act.ts';
 import { CommandForm, type CommandInput } from './command-form.tsx';
@@ -79,7 +79,7 @@ export function RunButtons({ run, steps, ready }: { run: RunRecord; steps: numbe
         description="This stops its running steps. You can resume it later from the steps that did not complete."
       >
         <div className="flex flex-col gap-3">
-          <Refused error={act.error} />
+          <ActionError error={act.error} />
           <div className="flex justify-end gap-2">
             <Button onClick={() => setConfirming(null)}>Keep running</Button>
             <Button

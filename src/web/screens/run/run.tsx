@@ -17,7 +17,7 @@ import {
 } from '../../api/queries.ts';
 import { features } from '../../features.ts';
 import { Screen } from '../../ui/screen.tsx';
-import { Reading, Skeleton } from '../../ui/states.tsx';
+import { QueryState, Skeleton } from '../../ui/states.tsx';
 import { Status } from '../../ui/status.tsx';
 import { Duration } from '../../ui/time.tsx';
 import { AddStep } from './add-step.tsx';
@@ -44,7 +44,7 @@ export function Run() {
   if (run.data) return <RunScreen run={run.data} />;
   return (
     <Screen title="Run">
-      <Reading read={run}>{() => null}</Reading>
+      <QueryState read={run}>{() => null}</QueryState>
     </Screen>
   );
 }
@@ -85,7 +85,7 @@ function RunScreen({ run }: { run: RunRecord }) {
         <div className="grid min-w-0 grid-cols-1 gap-3 xl:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
           <div className="flex min-w-0 flex-col gap-3">
             {read.data === undefined ? (
-              <Reading read={read}>{() => <Skeleton rows={4} />}</Reading>
+              <QueryState read={read}>{() => <Skeleton rows={4} />}</QueryState>
             ) : steps.length > 0 ? (
               <StepsView
                 steps={steps}

@@ -6,7 +6,7 @@ import { type RunRecord, runsQuery, teamsQuery } from '../../api/queries.ts';
 import { buttonClass } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
 import { Screen } from '../../ui/screen.tsx';
-import { Empty, Failed, Reading, Skeleton } from '../../ui/states.tsx';
+import { Empty, Failed, QueryState, Skeleton } from '../../ui/states.tsx';
 import { RunsTable } from './runs-table.tsx';
 
 export function Runs() {
@@ -47,7 +47,7 @@ export function Runs() {
 
   return (
     <Screen title="Runs" toolbar={every.length > 0 && filters}>
-      <Reading read={teams}>
+      <QueryState read={teams}>
         {() =>
           failed ? (
             <Failed error={failed.error} retry={() => void failed.refetch()} />
@@ -69,7 +69,7 @@ export function Runs() {
             </Empty>
           )
         }
-      </Reading>
+      </QueryState>
     </Screen>
   );
 }

@@ -1,5 +1,5 @@
 /**
- * A run as lanes of spans, one lane per member. Long idle times are folded, so that a night does not squeeze an hour of work
+ * A run as lanes of spans, one lane per member. Long idle periods are folded, so that a night does not squeeze an hour of work
  * into a corner. Pure.
  */
 export interface Span {

@@ -8,7 +8,7 @@ import { Button, IconButton } from '../../ui/button.tsx';
 import { Field, inputClass } from '../../ui/field.tsx';
 import { FilterField } from '../../ui/filter-field.tsx';
 import { Select } from '../../ui/select.tsx';
-import { Empty, Reading } from '../../ui/states.tsx';
+import { Empty, QueryState } from '../../ui/states.tsx';
 import { formatValue, getValueForm, readValue } from './config-value.ts';
 import { Section } from './section.tsx';
 
@@ -21,7 +21,7 @@ export function Config() {
       about="Flags override environment variables, which override changes made here, which override the configuration file."
     >
       <FilterField label="Filter settings" placeholder="Filter" value={sought} onText={setQuery} />
-      <Reading read={read} rows={10}>
+      <QueryState read={read} rows={10}>
         {(settings) => {
           const text = sought.trim().toLowerCase();
           const found = settings.filter(({ key, description }) =>
@@ -37,7 +37,7 @@ export function Config() {
             </ul>
           );
         }}
-      </Reading>
+      </QueryState>
     </Section>
   );
 }

@@ -5,17 +5,17 @@ import { call, type ItemOf } from '../../api/client.ts';
 import { signInsQuery } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { deviceName } from '../../ui/device-name.ts';
-import { Reading, Refused } from '../../ui/states.tsx';
+import { ActionError, QueryState } from '../../ui/states.tsx';
 import { Clock } from '../../ui/time.tsx';
 import { Section } from './section.tsx';
-import { SettingsList, SettingsRow, Used } from './settings-list.tsx';
+import { LastUsed, SettingsList, SettingsRow } from './settings-list.tsx';
 import { SignOut } from './sign-out.tsx';
 
 type SignIn = ItemOf<'listSignIns'>;
 
 export function Devices() {
   const read = useQuery(signInsQuery);
-  const end = useEnd();
+  const end = useEndSignIns();
   const others = (read.data ?? []).filter(({ current }) => !current);
   return (
     <Section
@@ -33,8 +33,8 @@ export function Devices() {
         )
       }
     >
-      <Refused error={end.error} />
-      <Reading read={read} rows={3}>
+      <ActionError error={end.error} />
+      <QueryState read={read} rows={3}>
         {(sign_ins) => (
           <SettingsList>
             {sign_ins.toSorted(currentFirst).map((sign_in) => (
@@ -42,13 +42,13 @@ export function Devices() {
             ))}
           </SettingsList>
         )}
-      </Reading>
+      </QueryState>
     </Section>
   );
 }
 
 function Device({ sign_in }: { sign_in: SignIn }) {
-  const end = useEnd();
+  const end = useEndSignIns();
   const name = deviceName(sign_in.user_agent);
   return (
     <SettingsRow
@@ -57,9 +57,9 @@ function Device({ sign_in }: { sign_in: SignIn }) {
       mark={sign_in.current && <span className="shrink-0 text-completed">This device</span>}
       about={
         <>
-          {sign_in.ip ?? 'unknown IP address'} · <Used at={sign_in.last_used_at} /> · signed in{' '}
+          {sign_in.ip ?? 'unknown IP address'} · <LastUsed at={sign_in.last_used_at} /> · signed in{' '}
           <Clock at={sign_in.created_at} />
-          <Refused error={end.error} />
+          <ActionError error={end.error} />
         </>
       }
     >
@@ -78,7 +78,7 @@ function Device({ sign_in }: { sign_in: SignIn }) {
   );
 }
 
-function useEnd() {
+function useEndSignIns() {
   const queries = useQueryClient();
   return useMutation({
     mutationFn: async (sign_ins: readonly SignIn[]) => {

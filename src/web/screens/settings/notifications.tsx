@@ -6,11 +6,11 @@ import { type Answered, call, errorMessage } from '../../api/client.ts';
 import { pushDevicesQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { type DeviceRecord, pushSupport, turnOff } from '../../push/device.ts';
-import { ActForm } from '../../ui/act-form.tsx';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { deviceName } from '../../ui/device-name.ts';
 import { Dialog } from '../../ui/dialog.tsx';
-import { Reading, Refused } from '../../ui/states.tsx';
+import { DialogForm } from '../../ui/dialog-form.tsx';
+import { ActionError, QueryState } from '../../ui/states.tsx';
 import { Ago } from '../../ui/time.tsx';
 import { Section } from './section.tsx';
 import { obstacles, ThisDevice, useCurrentDevice, useRefetchDevices } from './this-device.tsx';
@@ -31,20 +31,20 @@ export function Notifications() {
         about="Get notified when an agent needs you or fails, or when a run ends, even if svc is not open."
       >
         {obstacle ?? (
-          <Reading read={devices} rows={2}>
+          <QueryState read={devices} rows={2}>
             {() =>
               here === undefined ? null : (
                 <ThisDevice root={root} device={mine} subscription={here?.subscription ?? null} />
               )
             }
-          </Reading>
+          </QueryState>
         )}
       </Section>
       <Section
         title="Devices"
         actions={(devices.data ?? []).length > 0 && <SendTest onResults={(given) => setResults(given)} />}
       >
-        <Reading read={devices} rows={2}>
+        <QueryState read={devices} rows={2}>
           {(all) =>
             all.length === 0 ? (
               <p className="text-muted">No devices yet. Turn on notifications on this device to add it.</p>
@@ -61,7 +61,7 @@ export function Notifications() {
               </ul>
             )
           }
-        </Reading>
+        </QueryState>
       </Section>
       {root && <Keys />}
     </>
@@ -110,7 +110,7 @@ function Device({
         <p role="status" className="text-sm">
           {result && <Result result={result} />}
         </p>
-        <Refused error={remove.error} />
+        <ActionError error={remove.error} />
       </div>
       <IconButton
         label={`Remove ${name}`}
@@ -140,7 +140,7 @@ function SendTest({ onResults }: { onResults: (results: readonly TestResult[]) =
   });
   return (
     <>
-      <Refused error={test.error} />
+      <ActionError error={test.error} />
       <Button busy={test.isPending} onClick={() => test.mutate()}>
         Send test
       </Button>
@@ -171,8 +171,8 @@ function Keys() {
         title="Rotate keys?"
         description="This affects all users: a device gets no notifications until svc is opened on it again."
       >
-        <ActForm
-          act="Rotate keys"
+        <DialogForm
+          submit_label="Rotate keys"
           variant="danger"
           busy={rotate.isPending}
           error={rotate.error ? errorMessage(rotate.error) : undefined}

@@ -37,7 +37,7 @@ export function SettingsRow({
   );
 }
 
-export function Used({ at }: { at: string | null }) {
+export function LastUsed({ at }: { at: string | null }) {
   return at === null ? (
     'never used'
   ) : (

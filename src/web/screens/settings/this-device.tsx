@@ -1,4 +1,4 @@
-/** Notifications on this device: turning them on and off and choosing which, or what prevents them. */
+/** Notification settings for this device: turn them on or off and choose which to get, or see what prevents them. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Bell, BellOff } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
@@ -6,7 +6,6 @@ import type { PushKind } from '../../../features/notifications/rules.ts';
 import { keys } from '../../api/keys.ts';
 import { pushDevicesQuery } from '../../api/queries.ts';
 import {
-  change,
   currentSubscription,
   type DeviceRecord,
   fingerprintEndpoint,
@@ -14,9 +13,10 @@ import {
   type PushSupport,
   turnOff,
   turnOn,
+  updatePreferences,
 } from '../../push/device.ts';
 import { Button } from '../../ui/button.tsx';
-import { Refused } from '../../ui/states.tsx';
+import { ActionError } from '../../ui/states.tsx';
 
 const DEFAULTS: Preferences = {
   kinds: ['review', 'agent_failed', 'run_ended'],
@@ -30,7 +30,7 @@ const kindLabels: Record<PushKind, string> = {
 };
 
 /** The browser's subscription and its fingerprint. */
-const hereQuery = {
+const currentDeviceQuery = {
   queryKey: keys.push_subscription,
   queryFn: async () => {
     const subscription = await currentSubscription();
@@ -46,12 +46,12 @@ export function useCurrentDevice():
   | { subscription: PushSubscription; fingerprint: string }
   | null
   | undefined {
-  return useQuery(hereQuery).data;
+  return useQuery(currentDeviceQuery).data;
 }
 
 /** What prevents notifications, and what to do about it. */
 export const obstacles: Record<PushSupport, ReactNode> = {
-  able: null,
+  supported: null,
   insecure: (
     <Obstacle title="Notifications need a secure connection.">
       Open svc over <b>https</b>, or at <b>localhost</b> on the machine that runs it. To enable https, use a
@@ -106,7 +106,7 @@ export function ThisDevice({
         <Button variant="primary" icon={<Bell aria-hidden />} busy={on.isPending} onClick={() => on.mutate()}>
           Turn on notifications
         </Button>
-        <Refused error={on.error ?? off.error} />
+        <ActionError error={on.error ?? off.error} />
       </div>
     );
   }
@@ -116,7 +116,7 @@ export function ThisDevice({
       <Button icon={<BellOff aria-hidden />} busy={off.isPending} onClick={() => off.mutate()}>
         Turn off notifications
       </Button>
-      <Refused error={off.error} />
+      <ActionError error={off.error} />
     </div>
   );
 }
@@ -161,7 +161,7 @@ function PreferenceFields({
           />
         )}
       </fieldset>
-      <Refused error={error} />
+      <ActionError error={error} />
     </>
   );
 }
@@ -171,7 +171,7 @@ function usePreferences(device: DeviceRecord, subscription: PushSubscription) {
   const refetch = useRefetchDevices();
   const [pending_preferences, setPendingPreferences] = useState<Preferences | null>(null);
   const save = useMutation({
-    mutationFn: (preferences: Preferences) => change(subscription, preferences),
+    mutationFn: (preferences: Preferences) => updatePreferences(subscription, preferences),
     // Run changes one after the other, so that the last one wins.
     scope: { id: 'push-preferences' },
     onSettled: async (_device, _error, changed) => {
@@ -222,6 +222,6 @@ export function useRefetchDevices(): () => Promise<unknown> {
   return () =>
     Promise.all([
       queries.invalidateQueries({ queryKey: pushDevicesQuery.queryKey }),
-      queries.invalidateQueries({ queryKey: hereQuery.queryKey }),
+      queries.invalidateQueries({ queryKey: currentDeviceQuery.queryKey }),
     ]);
 }

@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { agentsQuery, teamsQuery } from '../../api/queries.ts';
 import { FilterField } from '../../ui/filter-field.tsx';
 import { ScrollBox } from '../../ui/scroll-box.tsx';
-import { Reading } from '../../ui/states.tsx';
+import { QueryState } from '../../ui/states.tsx';
 
 export interface Limits {
   agent_ids: readonly string[];
@@ -74,12 +74,12 @@ function Picker({ chosen, onChange }: { chosen: Limits; onChange: (limits: Limit
     <>
       <FilterField label="Find agents and teams" value={sought} onText={setQuery} />
       <ScrollBox label="Agents and teams" className="max-h-48 rounded-md border border-line py-1">
-        <Reading read={teams} rows={1}>
+        <QueryState read={teams} rows={1}>
           {(records) => <>{list('team_ids', 'team', records)}</>}
-        </Reading>
-        <Reading read={agents} rows={2}>
+        </QueryState>
+        <QueryState read={agents} rows={2}>
           {(records) => <>{list('agent_ids', 'agent', records)}</>}
-        </Reading>
+        </QueryState>
       </ScrollBox>
     </>
   );

@@ -10,17 +10,17 @@ import { useActKey } from '../../api/act-key.ts';
 import { type Answered, call, errorMessage, type ItemOf } from '../../api/client.ts';
 import { tokensQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
-import { ActForm } from '../../ui/act-form.tsx';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { Copy } from '../../ui/copy.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
+import { DialogForm } from '../../ui/dialog-form.tsx';
 import { Field, TextField } from '../../ui/field.tsx';
 import { assignErrorToField } from '../../ui/field-errors.ts';
 import { Select } from '../../ui/select.tsx';
-import { Empty, Reading } from '../../ui/states.tsx';
+import { Empty, QueryState } from '../../ui/states.tsx';
 import { Ago, Clock } from '../../ui/time.tsx';
 import { Section } from './section.tsx';
-import { SettingsList, SettingsRow, Used } from './settings-list.tsx';
+import { LastUsed, SettingsList, SettingsRow } from './settings-list.tsx';
 import { LimitedTo, type Limits, TokenLimits } from './token-limits.tsx';
 import { Scopes } from './token-scopes.tsx';
 
@@ -43,7 +43,7 @@ export function Tokens() {
       actions={newToken}
     >
       {created && <CreatedToken token={created} onDone={() => setCreated(null)} />}
-      <Reading read={read} rows={3}>
+      <QueryState read={read} rows={3}>
         {(tokens) =>
           tokens.length === 0 ? (
             <Empty
@@ -59,7 +59,7 @@ export function Tokens() {
                   about={
                     <>
                       {token.scopes.join(', ') || 'no scopes'} · <TokenLimitsText token={token} />
-                      created <Ago at={token.created_at} /> · <Used at={token.last_used_at} /> ·{' '}
+                      created <Ago at={token.created_at} /> · <LastUsed at={token.last_used_at} /> ·{' '}
                       {token.expires_at ? (
                         <>
                           expires <Clock at={token.expires_at} />
@@ -80,7 +80,7 @@ export function Tokens() {
             </SettingsList>
           )
         }
-      </Reading>
+      </QueryState>
       {creating && (
         <NewToken
           onClose={() => setCreating(false)}
@@ -164,8 +164,8 @@ function NewToken({
   };
   return (
     <Dialog open onClose={onClose} title="New API token">
-      <ActForm
-        act="Create token"
+      <DialogForm
+        submit_label="Create token"
         busy={create.isPending}
         error={wrong.rest}
         onSubmit={submit}
@@ -202,7 +202,7 @@ function NewToken({
             setUnlimited(false);
           }}
         />
-      </ActForm>
+      </DialogForm>
     </Dialog>
   );
 }
@@ -256,8 +256,8 @@ function DeleteToken({ token, onClose }: { token: Token; onClose: () => void }) 
       title={`Revoke ${token.name}?`}
       description="Programs that use it lose access immediately."
     >
-      <ActForm
-        act="Revoke token"
+      <DialogForm
+        submit_label="Revoke token"
         variant="danger"
         busy={end.isPending}
         error={end.error ? errorMessage(end.error) : undefined}

@@ -6,7 +6,7 @@ import type { TeamRecord } from '../../api/queries.ts';
 import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
 import { FilterField } from '../../ui/filter-field.tsx';
 import { Select } from '../../ui/select.tsx';
-import { Failed, Refused, Skeleton } from '../../ui/states.tsx';
+import { ActionError, Failed, Skeleton } from '../../ui/states.tsx';
 import { TaskFacts } from './card.tsx';
 import { columns, type TaskStatus } from './columns.ts';
 import { Composer } from './composer.tsx';
@@ -143,7 +143,7 @@ function TaskRun({ shown: { task, run } }: { shown: ShownTask }) {
   const { team_id, run_id } = task;
   return (
     <span className="inline-flex flex-wrap items-center gap-2">
-      <Refused error={start.error} />
+      <ActionError error={start.error} />
       {run_id !== null && (
         <Link
           to="/teams/$team_id/runs/$run_id"

@@ -10,7 +10,7 @@ import { cx } from '../../ui/cx.ts';
 import { FilterField } from '../../ui/filter-field.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
-import { Empty, Reading } from '../../ui/states.tsx';
+import { Empty, QueryState } from '../../ui/states.tsx';
 import { Board } from './board.tsx';
 import { columnLabel, countWaiting, matching, type TaskStatus } from './columns.ts';
 import { Conversation } from './conversation.tsx';
@@ -84,7 +84,7 @@ export function Tasks() {
         )
       }
     >
-      <Reading read={teams}>
+      <QueryState read={teams}>
         {(teams) =>
           teams.length === 0 ? (
             <Empty
@@ -111,7 +111,7 @@ export function Tasks() {
             />
           )
         }
-      </Reading>
+      </QueryState>
       {dialog === 'new' && (
         <NewTask
           teams={all}
@@ -187,7 +187,7 @@ function TeamTasks({
           open_id === undefined ? 'flex-1' : 'hidden w-80 shrink-0 border-line border-r lg:block',
         )}
       >
-        <Reading read={read}>
+        <QueryState read={read}>
           {(tasks) =>
             tasks.length === 0 ? (
               <Empty
@@ -208,7 +208,7 @@ function TeamTasks({
               <Board tasks={kept} narrow={open_id !== undefined} {...cards} />
             )
           }
-        </Reading>
+        </QueryState>
       </div>
       {open ? (
         <Conversation

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useParams, useSearch } from '@tanstack/react-router';
 import { teamQuery } from '../../api/queries.ts';
 import { Screen } from '../../ui/screen.tsx';
-import { Reading } from '../../ui/states.tsx';
+import { QueryState } from '../../ui/states.tsx';
 import { type Doc, formatDocument, write } from './document.ts';
 import { Editor } from './editor.tsx';
 import { blank, templates } from './templates.ts';
@@ -28,7 +28,7 @@ export function EditTeam() {
   if (!team.data) {
     return (
       <Screen title="Edit team">
-        <Reading read={team}>{() => null}</Reading>
+        <QueryState read={team}>{() => null}</QueryState>
       </Screen>
     );
   }

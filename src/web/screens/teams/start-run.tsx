@@ -10,7 +10,7 @@ import { useDraft } from '../../ui/drafts.ts';
 import { Field, inputClass, TextField } from '../../ui/field.tsx';
 import { MOD } from '../../ui/keys.ts';
 import { useOnline } from '../../ui/online.ts';
-import { Refused } from '../../ui/states.tsx';
+import { ActionError } from '../../ui/states.tsx';
 import { useAct } from '../run/act.ts';
 import { type Doc, getText, parse, put, write } from './document.ts';
 
@@ -82,7 +82,7 @@ export function StartRun({ team }: { team: TeamRecord }) {
           </Field>
         </>
       )}
-      <Refused error={act.error} />
+      <ActionError error={act.error} />
       <div className="flex flex-wrap items-center justify-between gap-2">
         <Button variant="quiet" disabled={doc === null} onClick={() => setAsJson(!asJson)}>
           {json ? 'Edit as form' : 'Edit as JSON'}

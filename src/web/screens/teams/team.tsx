@@ -17,7 +17,7 @@ import { GRAPH_STEPS_MAX, StepsGraph } from '../../graph/lazy.tsx';
 import { Button, buttonClass } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Screen } from '../../ui/screen.tsx';
-import { Empty, Reading, Refused } from '../../ui/states.tsx';
+import { ActionError, Empty, QueryState } from '../../ui/states.tsx';
 import { useAct } from '../run/act.ts';
 import { RunsTable } from '../run/runs-table.tsx';
 import { StartRun } from './start-run.tsx';
@@ -28,7 +28,7 @@ export function Team() {
   if (team.data) return <TeamScreen key={team_id} team={team.data} />;
   return (
     <Screen title="Team">
-      <Reading read={team}>{() => null}</Reading>
+      <QueryState read={team}>{() => null}</QueryState>
     </Screen>
   );
 }
@@ -73,7 +73,7 @@ function TeamScreen({ team }: { team: TeamRecord }) {
         </div>
         <section aria-label="Runs" className="min-w-0">
           <h2 className="py-1 font-medium">Runs</h2>
-          <Reading read={runs}>
+          <QueryState read={runs}>
             {() =>
               every.length === 0 ? (
                 <Empty
@@ -100,7 +100,7 @@ function TeamScreen({ team }: { team: TeamRecord }) {
                 </>
               )
             }
-          </Reading>
+          </QueryState>
         </section>
       </div>
       <Dialog open={open === 'start'} onClose={() => setOpen(null)} title={`Run ${team.name}`}>
@@ -226,7 +226,7 @@ function Delete({ team, onClose }: { team: TeamRecord; onClose: () => void }) {
   );
   return (
     <div className="flex flex-col gap-3">
-      <Refused error={act.error} />
+      <ActionError error={act.error} />
       <div className="flex justify-end gap-2">
         <Button onClick={onClose}>Cancel</Button>
         <Button variant="danger" busy={act.isPending} onClick={() => act.mutate(team.id)}>

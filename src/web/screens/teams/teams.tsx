@@ -6,7 +6,7 @@ import { type RunRecord, runsQuery, type TeamRecord, teamsQuery } from '../../ap
 import { Button, buttonClass } from '../../ui/button.tsx';
 import { Menu } from '../../ui/menu.tsx';
 import { Screen } from '../../ui/screen.tsx';
-import { Reading } from '../../ui/states.tsx';
+import { QueryState } from '../../ui/states.tsx';
 import { Status } from '../../ui/status.tsx';
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago } from '../../ui/time.tsx';
@@ -51,7 +51,7 @@ export function Teams() {
         </>
       }
     >
-      <Reading read={teams}>
+      <QueryState read={teams}>
         {(all) =>
           all.length === 0 ? (
             <NoTeams onBegin={begin} />
@@ -66,7 +66,7 @@ export function Teams() {
             </table>
           )
         }
-      </Reading>
+      </QueryState>
     </Screen>
   );
 }

@@ -5,8 +5,8 @@ import { useActKey } from '../../api/act-key.ts';
 import { call } from '../../api/client.ts';
 import { type UserRecord, usersQuery } from '../../api/queries.ts';
 import { session } from '../../api/session.ts';
-import { ActForm } from '../../ui/act-form.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
+import { DialogForm } from '../../ui/dialog-form.tsx';
 import { Field, TextField } from '../../ui/field.tsx';
 import { assignErrorToField } from '../../ui/field-errors.ts';
 import { Select } from '../../ui/select.tsx';
@@ -40,8 +40,8 @@ export function UserDialog({ act, onClose }: { act: UserAct; onClose: () => void
   const { title, does, description } = textsFor(act);
   return (
     <Dialog open onClose={onClose} title={title} description={description}>
-      <ActForm
-        act={does}
+      <DialogForm
+        submit_label={does}
         variant={act.kind === 'delete' ? 'danger' : 'primary'}
         busy={save.isPending}
         error={wrong.rest ?? (has_name ? undefined : wrong.username)}
@@ -84,7 +84,7 @@ export function UserDialog({ act, onClose }: { act: UserAct; onClose: () => void
             )}
           </Field>
         )}
-      </ActForm>
+      </DialogForm>
     </Dialog>
   );
 }

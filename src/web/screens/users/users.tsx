@@ -8,7 +8,7 @@ import { useListKeys } from '../../shell/list-keys.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { Menu } from '../../ui/menu.tsx';
 import { RootRequired, Screen } from '../../ui/screen.tsx';
-import { Reading } from '../../ui/states.tsx';
+import { QueryState } from '../../ui/states.tsx';
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago } from '../../ui/time.tsx';
 import { type UserAct, UserDialog } from './user-dialog.tsx';
@@ -39,7 +39,7 @@ function UserList({ own_id }: { own_id: string }) {
         </Button>
       }
     >
-      <Reading read={read}>
+      <QueryState read={read}>
         {(users) => (
           <table className="w-full text-left">
             <TableHead columns={columns} />
@@ -66,7 +66,7 @@ function UserList({ own_id }: { own_id: string }) {
             </tbody>
           </table>
         )}
-      </Reading>
+      </QueryState>
       {act && <UserDialog act={act} onClose={() => setAct(null)} />}
     </Screen>
   );

@@ -10,7 +10,7 @@ import { useAgentLog } from '../../../live/agent-log.ts';
 import { useStepKeys } from '../../../shell/step-keys.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
-import { Empty, Reading } from '../../../ui/states.tsx';
+import { Empty, QueryState } from '../../../ui/states.tsx';
 import { CommentsBar } from './comments-bar.tsx';
 import { Counts } from './counts.tsx';
 import { FileDiff } from './file-diff.tsx';
@@ -25,9 +25,9 @@ export function ChangesTab({ agent }: { agent: AgentRecord }) {
   const read = useQuery({ ...changesQuery(agent.id), staleTime: 0, refetchOnWindowFocus: true });
   const reload = useReload(agent.id);
   return (
-    <Reading read={read} rows={4}>
+    <QueryState read={read} rows={4}>
       {(changes) => <Changes agent={agent} changes={changes} busy={read.isFetching} reload={reload} />}
-    </Reading>
+    </QueryState>
   );
 }
 

@@ -8,7 +8,7 @@ import { Fragment, type ReactNode, useMemo, useState } from 'react';
 import { Decoration, Diff, getChangeKey, Hunk, type RenderGutter } from 'react-diff-view';
 import { type AgentRecord, changeQuery } from '../../../api/queries.ts';
 import { Button } from '../../../ui/button.tsx';
-import { Reading } from '../../../ui/states.tsx';
+import { QueryState } from '../../../ui/states.tsx';
 import { save } from '../output/save.ts';
 import { CommentBox, CommentView } from './comment-box.tsx';
 import { type Comment, isOnLine, withComment } from './comments.ts';
@@ -51,7 +51,7 @@ export function FileDiff(props: FileDiffProps) {
         </h2>
         {listed && <Counts additions={listed.additions} deletions={listed.deletions} />}
       </header>
-      <Reading read={read}>{(change) => <Lines {...props} change={change} />}</Reading>
+      <QueryState read={read}>{(change) => <Lines {...props} change={change} />}</QueryState>
     </article>
   );
 }

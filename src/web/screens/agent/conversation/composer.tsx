@@ -12,7 +12,7 @@ import { useDraft } from '../../../ui/drafts.ts';
 import { inputClass } from '../../../ui/field.tsx';
 import { MOD } from '../../../ui/keys.ts';
 import { useOnline } from '../../../ui/online.ts';
-import { Refused } from '../../../ui/states.tsx';
+import { ActionError } from '../../../ui/states.tsx';
 import { useAgentAct } from '../../agents/actions.ts';
 import type { Suggestion } from './suggest.ts';
 import { SuggestionList, useSuggestions } from './suggestions.tsx';
@@ -87,7 +87,7 @@ export const Composer = memo(function Composer({
         </Button>
       </div>
       <Hint id={`${id}-hint`} agent={agent} online={online} />
-      <Refused error={error} />
+      <ActionError error={error} />
     </form>
   );
 });

@@ -1,7 +1,7 @@
 /** Messages of the user and the agent, the agent's thoughts, and its plain output. */
 import { Brain, ChevronDown, ChevronRight, MessagesSquare } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
-import type { MessageItem, PrintedItem, RelayedItem, UserMessage } from '../../../../acp/transcript/items.ts';
+import type { MessageItem, OutputItem, RelayedItem, UserMessage } from '../../../../acp/transcript/items.ts';
 import { visible } from '../../../../core/visible.ts';
 import { ScrollBox } from '../../../ui/scroll-box.tsx';
 import { BodyView } from './body.tsx';
@@ -89,14 +89,14 @@ function party(name: string | null): string {
   return name === null ? 'the agent' : visible(name);
 }
 
-export function PrintedLines({ item }: { item: PrintedItem }) {
+export function PrintedLines({ item }: { item: OutputItem }) {
   return (
     <Folded line={`printed ${item.lines} ${item.lines === 1 ? 'line' : 'lines'} outside the conversation`}>
       {() => (
         <ScrollBox label="Lines" className="max-h-80 rounded bg-surface p-2">
           <pre className="w-max font-mono text-sm" dir="ltr">
             {item.text}
-            {item.cut > 0 && `\n… ${item.cut} more characters`}
+            {item.omitted_chars > 0 && `\n… ${item.omitted_chars} more characters`}
           </pre>
         </ScrollBox>
       )}

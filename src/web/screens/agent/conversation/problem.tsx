@@ -8,7 +8,7 @@ import { keys } from '../../../api/keys.ts';
 import { type AgentRecord, agentConfigQuery, presetsQuery } from '../../../api/queries.ts';
 import { CodeBlock } from '../../../prose/code.tsx';
 import { Button, buttonClass } from '../../../ui/button.tsx';
-import { Refused } from '../../../ui/states.tsx';
+import { ActionError } from '../../../ui/states.tsx';
 import { needsAttention } from '../../../ui/status.tsx';
 import { useAgentAct } from '../../agents/actions.ts';
 import { describeEnd } from '../../agents/order.ts';
@@ -109,7 +109,7 @@ function SignIn({ agent }: { agent: AgentRecord }) {
           <code className="break-words rounded bg-surface px-1 font-mono text-sm">{hint}</code>
         </p>
       )}
-      <Refused error={sign_in.error} />
+      <ActionError error={sign_in.error} />
     </section>
   );
 }

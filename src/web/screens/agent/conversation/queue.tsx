@@ -8,7 +8,7 @@ import { keys } from '../../../api/keys.ts';
 import { type AgentRecord, promptsQuery } from '../../../api/queries.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { inputClass } from '../../../ui/field.tsx';
-import { Refused } from '../../../ui/states.tsx';
+import { ActionError } from '../../../ui/states.tsx';
 
 const AGAIN_MS = 15_000;
 
@@ -82,7 +82,7 @@ function Waiting({
           onClick={() => remove.mutate()}
         />
       </div>
-      <Refused error={remove.error} />
+      <ActionError error={remove.error} />
     </>
   );
 }
@@ -129,7 +129,7 @@ function Editor({
         onChange={(event) => onEdit({ ...edited, text: event.target.value })}
         className={inputClass}
       />
-      <Refused error={save.error} />
+      <ActionError error={save.error} />
       <span className="flex justify-end gap-2">
         <Button variant="quiet" onClick={() => onEdit(null)}>
           {is_sent ? 'Discard' : 'Cancel'}

@@ -11,7 +11,7 @@ import {
 } from '../../../api/queries.ts';
 import { LazyElicitationCard } from '../../../elicitations/lazy.tsx';
 import { ReviewCard } from '../../../reviews/card.tsx';
-import { questionForItem } from '../../../reviews/question.ts';
+import { viewOfItem } from '../../../reviews/review-view.ts';
 import { cx } from '../../../ui/cx.ts';
 import { Message, PrintedLines, RelayedMessage, Thought, UserPrompt } from './messages.tsx';
 import { NoticeLine, StatusLine, StopLine, UnknownRow } from './notices.tsx';
@@ -135,8 +135,8 @@ function PermissionRow({ item, agent }: { item: Permission; agent: AgentRecord }
     enabled: Boolean(agent.team_id),
     select: (teams) => teams.find(({ id }) => id === agent.team_id)?.name,
   });
-  const question = useMemo(() => questionForItem(item, agent.id, review), [item, agent.id, review]);
-  return <ReviewCard question={question} agent={agent} team={team} />;
+  const view = useMemo(() => viewOfItem(item, agent.id, review), [item, agent.id, review]);
+  return <ReviewCard review={view} agent={agent} team={team} />;
 }
 
 function ElicitedRow({ item: { elicitation_id }, agent }: { item: ElicitationItem; agent: AgentRecord }) {

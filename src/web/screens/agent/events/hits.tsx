@@ -7,7 +7,7 @@ import { keys } from '../../../api/keys.ts';
 import { plainText } from '../../../transcript/ansi.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
-import { Reading } from '../../../ui/states.tsx';
+import { QueryState } from '../../../ui/states.tsx';
 import { Clock } from '../../../ui/time.tsx';
 
 interface Page {
@@ -45,7 +45,7 @@ export function Hits({ agent_id, q, marked, onClose }: HitsProps) {
         className="absolute top-1 right-2"
         onClick={onClose}
       />
-      <Reading read={read} rows={2}>
+      <QueryState read={read} rows={2}>
         {({ pages }) => {
           const hits = pages.flatMap(({ items }) => items);
           if (hits.length === 0) {
@@ -85,7 +85,7 @@ export function Hits({ agent_id, q, marked, onClose }: HitsProps) {
             </ol>
           );
         }}
-      </Reading>
+      </QueryState>
       {read.hasNextPage && (
         <div className="p-2">
           <Button busy={read.isFetchingNextPage} onClick={() => void read.fetchNextPage()}>

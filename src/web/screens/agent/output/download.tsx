@@ -8,7 +8,7 @@ import { Button } from '../../../ui/button.tsx';
 import { Dialog } from '../../../ui/dialog.tsx';
 import { Field } from '../../../ui/field.tsx';
 import { Select } from '../../../ui/select.tsx';
-import { Refused } from '../../../ui/states.tsx';
+import { ActionError } from '../../../ui/states.tsx';
 import { bytesText, fileName, save } from './save.ts';
 
 type Stream = 'both' | 'stdout' | 'stderr';
@@ -81,7 +81,7 @@ function Choice({ agent, onDone }: { agent: AgentRecord; onDone: () => void }) {
           />
         )}
       </Field>
-      <Refused error={error} />
+      <ActionError error={error} />
       <Button variant="primary" type="submit" busy={fetching.isPending} disabled={!session}>
         {fetching.isPending ? 'Downloading…' : 'Download'}
       </Button>

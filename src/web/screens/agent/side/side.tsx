@@ -2,7 +2,7 @@
 import { PanelRight } from 'lucide-react';
 import { memo, useState } from 'react';
 import type { View } from '../../../../acp/transcript/transcript.ts';
-import { PREVIEW } from '../../../../acp/v2/version.ts';
+import { PREVIEW_VERSION } from '../../../../acp/v2/version.ts';
 import { visible } from '../../../../core/visible.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { Dialog } from '../../../ui/dialog.tsx';
@@ -87,7 +87,7 @@ const Details = memo(
         {view.agent && (
           <p className="text-muted text-sm">
             {view.agent.title ?? view.agent.name} {view.agent.version}
-            {view.protocol_version === PREVIEW && `, ACP version ${PREVIEW} (preview)`}
+            {view.protocol_version === PREVIEW_VERSION && `, ACP version ${PREVIEW_VERSION} (preview)`}
           </p>
         )}
       </div>

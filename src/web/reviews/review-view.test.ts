@@ -11,10 +11,10 @@ import {
   findCommand,
   optionGroups,
   outcomeText,
-  questionForItem,
   requesterText,
-  toQuestion,
-} from './question.ts';
+  toReviewView,
+  viewOfItem,
+} from './review-view.ts';
 
 const options = [
   { option_id: 'a', name: 'Allow once', kind: 'allow_once' },
@@ -42,10 +42,10 @@ const item: Permission = {
   too_large: null,
 };
 
-const says = (fields: Partial<ReviewRecord>, me = 'ana') => outcomeText(toQuestion(review(fields)), me);
+const says = (fields: Partial<ReviewRecord>, me = 'ana') => outcomeText(toReviewView(review(fields)), me);
 
 test('a settled review shows what was chosen and by whom, or that it is no longer needed', () => {
-  expect(toQuestion(review()).settled).toBeNull();
+  expect(toReviewView(review()).settled).toBeNull();
   const answered = { status: 'answered', option_id: 'a', answered_by: 'ana' } as const;
   expect(says(answered)).toBe('Allow once · ana');
   expect(says(answered, 'leo')).toBe('Answered by ana: Allow once');
@@ -58,16 +58,16 @@ test('a settled review shows what was chosen and by whom, or that it is no longe
 test('a review is settled if either the log or the list contains its answer', () => {
   const outcome = { type: 'selected', option_id: 'a', option: options[0]! } as const;
   const answered = { ...item, outcome, answered_by: 'leo', settled_ts: 9 };
-  expect(questionForItem(item, 'agt_1', undefined).settled).toBeNull();
-  expect(questionForItem(answered, 'agt_1', undefined).settled).toMatchObject({
+  expect(viewOfItem(item, 'agt_1', undefined).settled).toBeNull();
+  expect(viewOfItem(answered, 'agt_1', undefined).settled).toMatchObject({
     option: 'Allow once',
     by: 'leo',
   });
-  expect(questionForItem(answered, 'agt_1', review()).settled).toMatchObject({ by: 'leo' });
+  expect(viewOfItem(answered, 'agt_1', review()).settled).toMatchObject({ by: 'leo' });
   const listed = review({ status: 'answered', option_id: 'b', answered_by: 'ana' });
-  expect(questionForItem(item, 'agt_1', listed).settled).toMatchObject({ option: 'Always', by: 'ana' });
+  expect(viewOfItem(item, 'agt_1', listed).settled).toMatchObject({ option: 'Always', by: 'ana' });
   const gone = { ...item, outcome: { type: 'gone' } as const };
-  expect(questionForItem(gone, 'agt_1', undefined).settled).toEqual({ type: 'over', why: 'withdrawn' });
+  expect(viewOfItem(gone, 'agt_1', undefined).settled).toEqual({ type: 'over', why: 'withdrawn' });
 });
 
 test('options keep the agent’s order, and permanent ones are in separate groups', () => {
@@ -77,12 +77,12 @@ test('options keep the agent’s order, and permanent ones are in separate group
 });
 
 test('several reviews can be answered together only with a one-time option that has the same name in all of them', () => {
-  const question = toQuestion(review());
-  const other = (names: typeof options) => toQuestion(review({ options: names }));
-  expect(commonOptions([question, question]).map(({ name }) => name)).toEqual(['Allow once', 'Maybe']);
-  expect(commonOptions([question, other([{ ...options[0]!, name: 'Yes' }])])).toEqual([]);
+  const view = toReviewView(review());
+  const other = (names: typeof options) => toReviewView(review({ options: names }));
+  expect(commonOptions([view, view]).map(({ name }) => name)).toEqual(['Allow once', 'Maybe']);
+  expect(commonOptions([view, other([{ ...options[0]!, name: 'Yes' }])])).toEqual([]);
   const twice = other([options[0]!, { ...options[0]!, option_id: 'x' }]);
-  expect(commonOptions([question, twice])).toEqual([]);
+  expect(commonOptions([view, twice])).toEqual([]);
   expect(commonOptions([])).toEqual([]);
 });
 
@@ -120,8 +120,8 @@ test('a path is relative inside the folder, and complete outside it', () => {
 
 test('a sub-agent’s review names the sub-agent, with hidden characters made visible', () => {
   const requester = { id: 's1', name: 'explo\u202erer', unknown_session: false };
-  expect(toQuestion(review({ subagent: requester })).requester).toEqual(requester);
-  expect(questionForItem({ ...item, requester }, 'agt_1', undefined).requester).toEqual(requester);
+  expect(toReviewView(review({ subagent: requester })).requester).toEqual(requester);
+  expect(viewOfItem({ ...item, requester }, 'agt_1', undefined).requester).toEqual(requester);
   expect(requesterText(requester)).toBe('asked by sub-agent explo⟦U+202E⟧rer');
   expect(requesterText({ ...requester, name: null })).toBe('asked by sub-agent s1');
   expect(requesterText({ ...requester, unknown_session: true })).toBe('asked in an unknown session, s1');

@@ -2,8 +2,8 @@
 import type { FormEvent, ReactNode } from 'react';
 import { Button } from './button.tsx';
 
-export function ActForm({
-  act,
+export function DialogForm({
+  submit_label,
   variant = 'primary',
   busy,
   error,
@@ -12,7 +12,7 @@ export function ActForm({
   children,
 }: {
   /** The label of the submit button. */
-  act: string;
+  submit_label: string;
   variant?: 'primary' | 'danger';
   busy: boolean;
   error?: string | undefined;
@@ -35,7 +35,7 @@ export function ActForm({
       <div className="flex justify-end gap-2">
         <Button onClick={onCancel}>Cancel</Button>
         <Button type="submit" variant={variant} busy={busy}>
-          {act}
+          {submit_label}
         </Button>
       </div>
     </form>

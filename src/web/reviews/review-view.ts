@@ -14,7 +14,7 @@ export type Settled =
   /** No answer is needed any more. */
   | { readonly type: 'over'; readonly why: 'withdrawn' | 'expired' };
 
-export interface Question {
+export interface ReviewView {
   readonly review_id: string;
   readonly agent_id: string;
   readonly team_id: string | null;
@@ -34,7 +34,7 @@ export interface Question {
   readonly too_large: number | null;
 }
 
-export function toQuestion(review: ReviewRecord): Question {
+export function toReviewView(review: ReviewRecord): ReviewView {
   return {
     review_id: review.id,
     agent_id: review.agent_id,
@@ -63,17 +63,13 @@ function toSettled({ status, option_id, options, answered_by }: ReviewRecord): S
 }
 
 /** `review`: the record in the list. A review that either of the two reports as settled is settled. */
-export function questionForItem(
-  item: Permission,
-  agent_id: string,
-  review: ReviewRecord | undefined,
-): Question {
+export function viewOfItem(item: Permission, agent_id: string, review: ReviewRecord | undefined): ReviewView {
   const settled = itemSettled(item);
   const settled_at = item.settled_ts === null ? null : item.settled_ts * 1000;
   if (review) {
-    const question = toQuestion(review);
-    if (question.settled || !settled) return question;
-    return { ...question, settled, settled_at };
+    const view = toReviewView(review);
+    if (view.settled || !settled) return view;
+    return { ...view, settled, settled_at };
   }
   return {
     review_id: item.review_id,
@@ -103,7 +99,7 @@ function itemSettled({ outcome, answered_by: by }: Permission): Settled | null {
 }
 
 /** The text of a settled card. `me`: the username of the viewer. */
-export function outcomeText({ settled, undeliverable }: Question, me: string | null): string {
+export function outcomeText({ settled, undeliverable }: ReviewView, me: string | null): string {
   if (settled === null) return '';
   const lost = undeliverable ? ' · the agent was no longer waiting' : '';
   switch (settled.type) {
@@ -151,7 +147,7 @@ export function findCommand({ raw_input }: Call): string | null {
 }
 
 /** The one-time options that all questions have with the same name and kind. */
-export function commonOptions(questions: readonly Question[]): Option[] {
+export function commonOptions(questions: readonly ReviewView[]): Option[] {
   const [first, ...others] = questions;
   if (!first) return [];
   return first.options.filter(
@@ -164,7 +160,7 @@ export function commonOptions(questions: readonly Question[]): Option[] {
   );
 }
 
-export function sameOption(option: Option, { options }: Question): Option | undefined {
+export function sameOption(option: Option, { options }: ReviewView): Option | undefined {
   return options.find((item) => isSame(item, option));
 }
 
