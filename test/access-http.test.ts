@@ -330,7 +330,7 @@ function aboutAgent(
     name: `${name} ${which}`,
     resource: () => (name === 'solo' ? own(solo[which]) : ofTeam(team.id, team[which].id)),
     hidden: problems.agentNotFound,
-    given: () => {
+    buildInput: () => {
       const { params, ...rest } = buildInput(name);
       return { params: { agent_id: { solo, team }[name][which].id, ...params }, ...rest };
     },
@@ -343,7 +343,7 @@ function aboutReview(passes: Outcome, body?: unknown): Row[] {
     name: `${name} review`,
     resource: () => (name === 'solo' ? own(solo.asker) : ofTeam()),
     hidden: problems.reviewNotFound,
-    given: () => ({ params: { review_id: { solo, team }[name].review_id }, body }),
+    buildInput: () => ({ params: { review_id: { solo, team }[name].review_id }, body }),
     passes,
   }));
 }
@@ -353,7 +353,7 @@ function aboutElicitation(passes: Outcome, body?: unknown): Row[] {
     name: `${name} elicitation`,
     resource: () => (name === 'solo' ? own(solo.eliciter) : ofTeam()),
     hidden: problems.elicitationNotFound,
-    given: () => ({ params: { elicitation_id: { solo, team }[name].elicitation_id }, body }),
+    buildInput: () => ({ params: { elicitation_id: { solo, team }[name].elicitation_id }, body }),
     passes,
   }));
 }
@@ -408,7 +408,7 @@ function asActor(
       if (!works && as.kind === 'member') return invalid(`unknown actor: ${actorId(name)}`);
       return mayActAs(caller, as) ? null : notAllowedAs(actorId(name));
     },
-    given: () => buildInput(actorId(name)),
+    buildInput: () => buildInput(actorId(name)),
     passes,
   }));
 }

@@ -231,7 +231,7 @@ browserTest('hostile text runs nothing, loads nothing, and links only to web pag
   expect(links.length).toBeGreaterThan(2);
   expect(await log(page).locator('img, script, iframe, b').count()).toBe(0);
   await log(page).getByText('<b onmouseover=alert(1)>⟦U+001B⟧[31mred⟦U+202E⟧').waitFor();
-  expect(await page.title()).toContain('tells-agent');
+  expect(await page.title()).toContain('sends_updates-agent');
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
   await page.context().close();
 });

@@ -52,7 +52,7 @@ test('a settled review shows what was chosen and by whom, or that it is no longe
   expect(says({ ...answered, delivery: 'undeliverable' })).toContain('no longer waiting');
   expect(says({ status: 'cancelled', answered_by: 'leo' })).toBe('Turn cancelled · leo');
   expect(says({ status: 'cancelled' })).toBe('No longer needed');
-  expect(says({ status: 'expired' })).toMatch(/^No longer needed/);
+  expect(says({ status: 'expired' })).toMatch(/^Expired/);
 });
 
 test('a review is settled if either the log or the list contains its answer', () => {

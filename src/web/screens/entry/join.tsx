@@ -70,7 +70,7 @@ function IncompleteLink() {
       <p className="mb-3">
         This link is incomplete. Open the complete link that the service printed. To print it again, run
         <code className="mx-1 rounded bg-surface px-1 font-mono">svc join-link</code> on the machine that runs
-        svc, as the user that svc runs as.
+        svc, as the user that runs svc.
       </p>
       <Link to="/login" search={{}} className={buttonClass()}>
         Sign in instead
@@ -159,7 +159,7 @@ function JoinError({ message }: { message: string }) {
       {ENDED.includes(message) && (
         <span className="block text-muted">
           Run <code className="font-mono">svc join-link</code> on the machine that runs svc, as the user that
-          svc runs as, to get a valid link.
+          runs svc, to get a valid link.
         </span>
       )}
     </p>

@@ -34,7 +34,7 @@ test('an invalid certificate can be fixed by removing the TLS name, or by a join
   const check = failed('tls', 'certificate verify failed');
   expect(getFix(check, node)).toMatchObject({ kind: 'join' });
   expect(getFix(check, { ...node, tls_server_name: 'other.lan' })).toEqual({
-    label: 'Use gpu.lan as TLS server name',
+    label: 'Use gpu.lan as the TLS server name',
     kind: 'change',
     changes: { tls_server_name: null },
   });
