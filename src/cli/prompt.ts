@@ -69,8 +69,12 @@ export async function password(
   return typed;
 }
 
-/** A short-lived secret of little value, which may be passed as an argument; `-`: the first line of standard input. */
+/**
+ * A short-lived secret of little value, which may be passed as an argument; `-`: the first line of standard input. On a
+ * terminal, it is typed or pasted without being shown.
+ */
 export async function readShortSecret(io: Io, question: string, value: string | undefined): Promise<string> {
-  if (value === undefined) return (await ask(io, question, { secret: true })).trim();
+  if (value === undefined || (value === '-' && io.stdin.isTTY))
+    return (await ask(io, question, { secret: true })).trim();
   return value === '-' ? (await readAll(io.stdin)).split('\n', 1)[0]!.trim() : value;
 }

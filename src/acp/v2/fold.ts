@@ -1,6 +1,6 @@
 /**
- * Computes what a frame changes, in the version of ACP that its session uses (pure). A frame of v2 is folded as the
- * equivalent frames of v1. v1 has no equivalent for the end of a turn, which `work.ts` determines.
+ * Computes what a frame changes, in the version of ACP that its session uses (pure). A v2 frame is folded as the
+ * equivalent v1 frames. v1 has no equivalent for the end of a turn, which `work.ts` determines.
  */
 import { AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
 import { type Direction, type Folded, fold } from '../fold.ts';
