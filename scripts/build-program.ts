@@ -78,7 +78,7 @@ async function build(rolldown: typeof import('rolldown').rolldown): Promise<void
       format: 'esm',
       entryFileNames: '[name].js',
       chunkFileNames: '[name]-[hash].js',
-      // V8 keeps the sources in memory, with two bytes per character if one of them is not Latin.
+      // V8 keeps the sources in memory, with two bytes per character if one of them is not Latin-1.
       comments: false,
       minify: { compress: false, mangle: false, codegen: { removeWhitespace: false, asciiOnly: true } },
     });

@@ -318,7 +318,7 @@ function replayed(state: AcpState, changes: Fields, source: Source): AcpState {
 
 function updated(state: AcpState, changes: Fields, source: Source): AcpState {
   const update = readUpdate(changes);
-  if (update.kind === 'tool_call' && update.how !== 'appends') {
+  if (update.kind === 'tool_call' && update.operation !== 'appends') {
     // Actions of a sub-agent count as the agent's own.
     const acting = recordCall(state.acting, scopedCall(source, changes));
     return acting === state.acting ? state : { ...state, acting };

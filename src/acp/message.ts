@@ -1,5 +1,5 @@
 /**
- * Reads and writes the lines of an agent that speaks ACP as JSON-RPC messages. Checks only the envelope of a message. A line
+ * Reads and writes the lines of an ACP agent as JSON-RPC messages. Checks only the envelope of a message. A line
  * that is not a message is ordinary output.
  */
 import type { AnyMessage } from '@agentclientprotocol/sdk';
@@ -27,7 +27,7 @@ export const rpcErrors = {
   requestCancelled: { code: -32800, message: 'request cancelled' },
 } as const satisfies Record<string, RpcError>;
 
-/** The error code with which an agent requires a sign-in. */
+/** The error code that an agent returns when it requires a sign-in. */
 export const AUTH_REQUIRED = -32000;
 
 /** Null if the line is not a JSON-RPC 2.0 message, or if its id, method, depth or number of values exceeds the limits. */
@@ -78,7 +78,7 @@ export function readText(value: unknown, key: string): string | null {
   return typeof text === 'string' ? truncate(text) : null;
 }
 
-/** Truncates a text from the agent to the length that may be stored. */
+/** Truncates text from the agent to the length that may be stored. */
 export function truncate(text: string): string {
   return text.slice(0, sharedLimits.acp_text_chars_max);
 }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { searchTexts } from './search-text.ts';
+import { searchableTexts } from './search-text.ts';
 
 const update = (fields: object) => ({ method: 'session/update', params: { update: fields } });
 const text = (content: string) => ({ type: 'text', text: content });
@@ -30,14 +30,14 @@ test('extracts the searchable text of messages and tool calls', () => {
     [null, []],
     [{ method: 'session/prompt', params: 7 }, []],
   ];
-  for (const [payload, content] of found) expect(searchTexts(payload)).toEqual(content);
+  for (const [payload, content] of found) expect(searchableTexts(payload)).toEqual(content);
 });
 
 test('reads deeply nested and very large input', () => {
   const depth = 100_000;
   const deep = JSON.parse(`${'['.repeat(depth)}"end"${']'.repeat(depth)}`);
   const wide = Array.from({ length: 300_000 }, () => 'x');
-  const call = (rawInput: unknown) => searchTexts(update({ sessionUpdate: 'tool_call', rawInput }));
+  const call = (rawInput: unknown) => searchableTexts(update({ sessionUpdate: 'tool_call', rawInput }));
   expect(call(deep)).toEqual(['', 'end']);
   expect(call(wide)).toHaveLength(wide.length + 1);
 });

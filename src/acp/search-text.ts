@@ -1,12 +1,12 @@
-/** The searchable text of a frame. Never throws, whatever the form of the frame. */
+/** The searchable text of a frame. Never throws, whatever the shape of the frame. */
 import { blockText, contentTexts } from './blocks.ts';
 import { asRecord, asRecords, asString, type Fields } from './json.ts';
 import type { AgentMethod, ClientMethod } from './methods.ts';
 import { readUpdate } from './updates.ts';
 import { toV1Permission } from './v2/reading.ts';
 
-/** The texts to search in. Callers leave out replayed frames. */
-export function searchTexts(payload: unknown): string[] {
+/** Returns the searchable strings of a frame. Callers leave out replayed frames. */
+export function searchableTexts(payload: unknown): string[] {
   const { method, params } = asRecord(payload);
   const { prompt, update } = asRecord(params);
   switch (method as AgentMethod | ClientMethod) {
@@ -25,7 +25,7 @@ function updateTexts(raw: Fields): string[] {
   const update = readUpdate(raw);
   switch (update.kind) {
     case 'tool_call':
-      return update.how === 'appends' ? [] : callTexts(raw);
+      return update.operation === 'appends' ? [] : callTexts(raw);
     case 'chunk':
       return [blockText(update.block) ?? ''];
     case 'message':

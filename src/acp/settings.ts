@@ -42,7 +42,7 @@ export function readPlanEntry({ content, status, priority }: Fields): PlanEntry 
   };
 }
 
-/** Null without an amount. */
+/** Null if there is no amount. */
 export function readCost(cost: unknown): Cost | null {
   const { amount, currency } = asRecord(cost);
   const number = asNumber(amount);

@@ -1,6 +1,6 @@
 /**
  * Reads a `session/update` into a typed value, for the fold, the CLI and the web UI. Fields of an unexpected type count as
- * missing, and unknown kinds stay unchanged. `toV1Update` first translates an update of ACP v2.
+ * missing, and unknown kinds become `{ kind: 'unknown' }`. `toV1Update` first translates an update of ACP v2.
  */
 import type { SessionUpdate as V1 } from '@agentclientprotocol/sdk';
 import type { SessionUpdate as V2 } from '@agentclientprotocol/sdk/experimental/v2';
@@ -10,7 +10,7 @@ import { type Announcement, readAnnouncement } from './subagent-reports.ts';
 import { readToolCall, type ToolCall } from './tool-calls.ts';
 import { messageBlocks } from './v2/reading.ts';
 
-/** Tool calls of v1, and everything that only v2 or a draft of the protocol has. */
+/** Every update of v1, and those that exist only in v2 or in a draft of the protocol. */
 type UpdateName =
   | V1['sessionUpdate']
   | Extract<V2['sessionUpdate'], string>
@@ -23,7 +23,7 @@ export type MessageKind = 'agent_message' | 'thought';
 export type Update =
   /** A part of a message. */
   | { kind: 'chunk'; message_kind: MessageKind; message_id: string | null; block: unknown }
-  /** A whole message, which replaces its chunks; `blocks` is null if they stay. */
+  /** A whole message, which replaces its chunks; `blocks` is null if the chunks are kept. */
   | {
       kind: 'message';
       message_kind: MessageKind;
@@ -42,8 +42,8 @@ export type Update =
       blocks: readonly unknown[] | null;
     }
   /** `begins`: a new call, even if its id was used before. `appends`: the content is added to that of the call. */
-  | { kind: 'tool_call'; how: 'begins' | 'changes' | 'appends'; call: ToolCall }
-  /** The output of a command, which tool calls refer to. Undefined: not mentioned. */
+  | { kind: 'tool_call'; operation: 'begins' | 'changes' | 'appends'; call: ToolCall }
+  /** The output of a command, which tool calls refer to. Fields that the update omits are undefined. */
   | {
       kind: 'terminal';
       terminal_id: string | null;
@@ -56,14 +56,14 @@ export type Update =
   | { kind: 'commands'; commands: readonly Fields[] }
   | { kind: 'mode'; mode_id: string | null }
   | { kind: 'settings'; settings: ReportedSettings }
-  /** Undefined: not mentioned. */
+  /** Undefined if the update omits it. */
   | { kind: 'title'; title: string | null | undefined }
   | { kind: 'usage'; used: number | null; size: number | null; cost: Cost | null }
   | { kind: 'subagent'; announcement: Announcement }
-  /** The state of the session's work. */
+  /** The state of the session's work changed. The state itself is not read here. */
   | { kind: 'work' }
   | { kind: 'notice'; severity: string | null; title: string | null; description: string | null }
-  /** The agent summarizes its context. */
+  /** The agent is summarizing its context. */
   | { kind: 'compaction'; status: string | null; error: string | null }
   | { kind: 'compaction_summary' }
   | { kind: 'unknown' };
@@ -90,11 +90,15 @@ export function readUpdate(update: Fields): Update {
     case 'session_message_chunk':
       return sessionMessage(update, true, [content]);
     case 'tool_call':
-      return { kind: 'tool_call', how: 'begins', call: readToolCall(update) };
+      return { kind: 'tool_call', operation: 'begins', call: readToolCall(update) };
     case 'tool_call_update':
-      return { kind: 'tool_call', how: 'changes', call: readToolCall(update) };
+      return { kind: 'tool_call', operation: 'changes', call: readToolCall(update) };
     case 'tool_call_content_chunk':
-      return { kind: 'tool_call', how: 'appends', call: readToolCall({ ...update, content: [content] }) };
+      return {
+        kind: 'tool_call',
+        operation: 'appends',
+        call: readToolCall({ ...update, content: [content] }),
+      };
     case 'terminal_update':
     case 'terminal_output_chunk':
       return terminal(update);

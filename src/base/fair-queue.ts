@@ -1,17 +1,17 @@
 /** A queue that shares turns fairly, so that slow tasks of one owner do not block those of others. */
 
 export interface FairQueueLimits {
-  /** The number of tasks that run at a time, in total. */
+  /** The maximum number of running tasks, in total. */
   running: number;
   running_per_owner: number;
   running_per_resource: number;
-  /** The number of tasks that wait at a time, in total. */
+  /** The maximum number of waiting tasks, in total. */
   waiting: number;
   waiting_per_owner: number;
   waiting_per_resource: number;
 }
 
-export interface Turn {
+export interface TaskKey {
   /** The id of the user who owns the task. */
   owner: string;
   /** The folder or repository that the task uses. */
@@ -33,29 +33,28 @@ interface Waiting {
 
 /**
  * Limits the number of running tasks: in total, for each owner and for each resource. A free turn goes to the owner
- * with the fewest running tasks. If several have equally few, it goes to the owner, and then to the resource, that has
- * waited longest.
+ * with the fewest running tasks. Ties go to the owner, and then to the resource, that was served least recently.
  */
 export class FairQueue {
   readonly #limits: FairQueueLimits;
-  readonly #full: () => Error;
+  readonly #createFullError: () => Error;
   readonly #owners = new Map<string, Share>();
   readonly #resources = new Map<string, Share>();
   readonly #waiting: Waiting[] = [];
   #running = 0;
   #turns = 0;
 
-  /** `full` creates the error for a task that exceeds a waiting limit. */
-  constructor(bounds: FairQueueLimits, full: () => Error) {
-    this.#limits = bounds;
-    this.#full = full;
+  /** `createFullError` creates the error for a task that exceeds a waiting limit. */
+  constructor(limits: FairQueueLimits, createFullError: () => Error) {
+    this.#limits = limits;
+    this.#createFullError = createFullError;
   }
 
   /**
-   * Runs the task when its turn comes and returns its result. Throws the task's own error, or the error of `full` if
+   * Runs the task when its turn comes and returns its result. Throws the task's own error, or that of `createFullError` if
    * too many tasks are already waiting.
    */
-  async run<T>({ owner, resource }: Turn, work: () => Promise<T>): Promise<T> {
+  async run<T>({ owner, resource }: TaskKey, work: () => Promise<T>): Promise<T> {
     const shares = { owner: shareOf(this.#owners, owner), resource: shareOf(this.#resources, resource) };
     try {
       await this.#wait(shares);
@@ -85,7 +84,7 @@ export class FairQueue {
       this.#waiting.length >= waiting ||
       owner.waiting >= waiting_per_owner ||
       resource.waiting >= waiting_per_resource;
-    if (is_full) return Promise.reject(this.#full());
+    if (is_full) return Promise.reject(this.#createFullError());
     owner.waiting++;
     resource.waiting++;
     return new Promise((start) => {

@@ -1,4 +1,4 @@
-/** How commands reach the plane: which plane, with which token, through the contract's typed client. Ctrl-C aborts calls. */
+/** Connects commands to the plane: chooses the URL and the token, and wraps the typed client. Ctrl-C aborts calls. */
 
 import type { Answer } from '../api/route.ts';
 import type { OperationId, RouteOf } from '../api/routes.ts';
@@ -24,7 +24,7 @@ export class Api {
   readonly #token: string | null;
   readonly #io: Pick<Io, 'stderr' | 'signal'>;
 
-  /** Writes warnings of the service to `io.stderr`. `io.signal` aborts calls. */
+  /** Writes warnings from the service to `io.stderr`. `io.signal` aborts calls. */
   constructor(url: string, token: string | null, io: Pick<Io, 'stderr' | 'signal'>) {
     this.url = url;
     this.#token = token;
@@ -46,7 +46,7 @@ export class Api {
     return call(op, { ...args, signal: this.#io.signal });
   }
 
-  /** Repeats a call for as long as the plane answers `rate_limited`, after the delay that the plane asks for. */
+  /** Retries a call while the plane answers `rate_limited`, waiting as long as the plane asks. */
   async callWithRetry<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Answer<RouteOf<Op>>> {
     for (;;) {
       try {
@@ -96,7 +96,7 @@ export async function connectWithoutToken(context: Context, options: ApiOptions)
   return new Api(await planeUrl(context, options), null, context.io);
 }
 
-/** `--url`, else `SVC_URL`, else the plane of the last `svc login`, else the plane of this machine. */
+/** `--url`, else `SVC_URL`, else the plane of the last `svc login`, else the plane on this machine. */
 export async function planeUrl(context: Context, options: ApiOptions): Promise<string> {
   const { io } = context;
   const named = options.url ?? (io.env.SVC_URL || undefined) ?? (await readCredentials(io)).current;
@@ -119,7 +119,8 @@ export function baseUrl(text: string): string {
     throw usage(`${text} is not a URL: use http://host:port`);
   }
   if (!/^https?:$/.test(url.protocol)) throw usage(`${text} is not an http or https URL`);
-  if (url.username || url.password || url.search || url.hash) throw usage(`${text} must be a plain base URL`);
+  if (url.username || url.password || url.search || url.hash)
+    throw usage(`${text} is not a base URL: remove the credentials, query or fragment`);
   return url.origin + url.pathname.replace(/\/+$/, '');
 }
 

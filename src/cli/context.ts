@@ -1,6 +1,6 @@
 /**
  * Everything that a command may touch, passed as an argument: input, output and environment (so that tests can supply
- * their own), and what only this machine's program offers (`Local`, implemented in `main/`).
+ * their own), and the operations on the local machine (`Local`, implemented in `main/`).
  */
 import type { Readable, Writable } from 'node:stream';
 import type { Config, ConfigKey } from '../core/config.ts';

@@ -14,7 +14,7 @@ import { exitCodes, Failure, failed, usage } from './failure.ts';
 import { init, nodeConfig } from './init.ts';
 import { limits } from './limits.ts';
 import { addJsonCommand, collect, type LocalOptions, localFlags, remote, withLocal } from './options.ts';
-import { colors, print, printJson, printRecord, printStatus } from './output.ts';
+import { print, printJson, printRecord, printStatus, supportsColor } from './output.ts';
 import { readShortSecret } from './prompt.ts';
 import { visible } from './terminal.ts';
 
@@ -91,7 +91,8 @@ function addDoctor(program: Command, context: Context): void {
     async (options: Options) => {
       const checks = await local.doctor(localFlags(options));
       if (options.json) await printJson(io, checks);
-      else await print(io, checks.map((check) => checkLine(check, colors(io.stdout, io.env))).join(''));
+      else
+        await print(io, checks.map((check) => checkLine(check, supportsColor(io.stdout, io.env))).join(''));
       const bad = checks.filter(({ ok }) => !ok).length;
       if (bad > 0) throw failed(`${bad} of ${checks.length} checks failed`);
     },

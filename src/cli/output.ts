@@ -16,7 +16,7 @@ export interface Column<T> {
   value: (row: T) => string | number | null | undefined;
 }
 
-export function colors(stream: { isTTY?: boolean }, env: Io['env']): boolean {
+export function supportsColor(stream: { isTTY?: boolean }, env: Io['env']): boolean {
   return Boolean(stream.isTTY) && !env.NO_COLOR && env.TERM !== 'dumb';
 }
 
@@ -37,7 +37,7 @@ export async function printJson(io: Io, value: unknown): Promise<void> {
   await print(io, jsonText(value, io.stdout.isTTY ? 2 : undefined));
 }
 
-/** One line of JSON. Control characters, and characters that reorder text, are escaped. */
+/** JSON with a newline at the end. Escapes control characters and characters that reorder text. */
 export function jsonText(value: unknown, indent?: number): string {
   const text = JSON.stringify(value, null, indent).replace(
     /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
@@ -63,7 +63,9 @@ export async function printRows<T>(
   const line = (row: string[]) =>
     row.map((cell, at) => (at === row.length - 1 ? cell : pad(cell, widths[at]!))).join('  ');
   const heading = line(titles);
-  const styled = colors(io.stdout, io.env) ? styleText('dim', heading, { validateStream: false }) : heading;
+  const styled = supportsColor(io.stdout, io.env)
+    ? styleText('dim', heading, { validateStream: false })
+    : heading;
   await print(io, [styled, ...cells.map(line)].map((text) => `${text}\n`).join(''));
 }
 
@@ -76,7 +78,7 @@ export async function printRecord(io: Io, record: object, options: OutputOptions
   await print(io, fields.map(([name, value]) => `${name.padEnd(width)}  ${visible(text(value))}\n`).join(''));
 }
 
-/** Prints the result of a command for one record: a line for the person at a terminal, else JSON or its row. */
+/** Prints the result of a command for one record: JSON on request, a status line on a terminal, or a table row in a pipe. */
 export async function report<T extends object>(
   io: Io,
   record: T,

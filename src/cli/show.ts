@@ -4,7 +4,7 @@ import type { EventRecord } from '../core/event.ts';
 import { paint } from '../features/conversations/commands/acp-lines.ts';
 import { Transcript } from '../features/conversations/commands/transcript.ts';
 import type { Io } from './context.ts';
-import { colors, jsonText, print, printStatus } from './output.ts';
+import { jsonText, print, printStatus, supportsColor } from './output.ts';
 import { TerminalFilter, visible } from './terminal.ts';
 
 const NEWLINE = 10;
@@ -33,7 +33,7 @@ export class Show {
     this.#io = io;
     this.#options = options;
     this.#clean = Boolean(io.stdout.isTTY) && !options.raw;
-    const colored = colors(io.stdout, io.env);
+    const colored = supportsColor(io.stdout, io.env);
     const keep = { colors: colored };
     this.#filters = { stdout: new TerminalFilter(keep), stderr: new TerminalFilter(keep) };
     const { raw: plumbing = false, subagents = false } = options;
@@ -87,7 +87,7 @@ export class Show {
   }
 
   #note(message: string): void {
-    printStatus(this.#io, paint(`-- ${message} --`, 'dim', colors(this.#io.stderr, this.#io.env)));
+    printStatus(this.#io, paint(`-- ${message} --`, 'dim', supportsColor(this.#io.stderr, this.#io.env)));
   }
 }
 

@@ -28,9 +28,9 @@ const STYLED = pattern(String.raw`[[\p{Lu}\p{Ll}\p{Nl}\p{Nd}]--\p{ASCII}]`);
 const PLAIN = /^[\t\n -~]*$/;
 
 /**
- * Replaces every character that is invisible or blank, every letter or digit that is a variant of an ASCII one, and in
- * words with Latin letters those of other scripts. Line ends become `\n`; tabs and spaces stay. Not detected: words
- * entirely of letters that resemble ASCII, lookalikes within the Latin script, and punctuation.
+ * Replaces every character that is invisible or blank, every letter or digit that is a variant of an ASCII one, and,
+ * in words with Latin letters, every letter of a script that is not normally mixed with Latin. Line ends become `\n`; tabs
+ * and spaces stay. Not detected: words made up entirely of letters that resemble ASCII, lookalikes within the Latin script, and punctuation.
  */
 export function visible(text: string): string {
   const lines = text.replaceAll('\r\n', '\n');
@@ -53,7 +53,7 @@ function nameOf(character: string): string {
 
 /**
  * Compiles a pattern when it is first needed. Most text is ASCII, and as literals the patterns would take 35 of the 180 ms of
- * processor time that each command spends on loading.
+ * processor time in which each command starts.
  */
 function pattern(source: string): () => RegExp {
   let compiled: RegExp | undefined;

@@ -9,7 +9,7 @@ import { chmodSync, closeSync, openSync, rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
-import { searchTexts } from '../acp/search-text.ts';
+import { searchableTexts } from '../acp/search-text.ts';
 import type { EventRecord } from '../core/event.ts';
 import { headsWithEvents, headWithId } from '../store/event-rows/heads.ts';
 import { ftsQuery } from '../store/fts.ts';
@@ -262,5 +262,5 @@ function textOf(record: EventRecord): unknown {
   if (record.type === 'output') return record.encoding === undefined ? record.data : '';
   if (record.type === 'error') return record.error;
   if (record.type !== 'acp_event' || record.replay) return '';
-  return searchTexts(record.payload).join('\n');
+  return searchableTexts(record.payload).join('\n');
 }

@@ -1,4 +1,4 @@
-/** The items in order. An item's position never changes. Readers receive a copy that never changes either. */
+/** The items in order. An item's position never changes. Readers receive an immutable snapshot. */
 import { bounds } from './bounds.ts';
 import type { Item } from './items.ts';
 
@@ -20,7 +20,7 @@ export class ItemList {
     return this.#dropped + this.#items.length;
   }
 
-  get copy(): readonly Item[] {
+  get snapshot(): readonly Item[] {
     this.#copy ??= this.#items.slice();
     return this.#copy;
   }

@@ -20,7 +20,7 @@ interface Base {
 export interface UserMessage extends Base {
   readonly kind: 'user_message';
   readonly body: Body;
-  /** Null for a message that only the agent reports as the user's. */
+  /** Null if the message is known only from the agent's echo. */
   readonly prompt_id: string | null;
   /** The message's size in bytes if it is too large for the event, else null. */
   readonly too_large: number | null;
@@ -63,19 +63,19 @@ export type Outcome =
   | { readonly type: 'cancelled' }
   /** The agent withdrew the request. */
   | { readonly type: 'withdrawn' }
-  /** The agent's session ended. */
+  /** The agent's process ended. */
   | { readonly type: 'gone' };
 
-/** The sub-agent that asks. */
+/** The sub-agent that made the request. */
 export interface Requester {
   readonly id: string;
   /** Chosen by the agent. */
   readonly name: string | null;
-  /** The sub-agent asks in a session that the agent did not announce. */
+  /** The request came from a session that the agent did not announce. */
   readonly unknown_session: boolean;
 }
 
-/** A sub-agent at work. Its items have its id in `subagent`; the row's own `subagent` is the parent. */
+/** A sub-agent at work. Its items have its id in `subagent`; this item's own `subagent` is the parent. */
 export interface Delegation extends Base {
   readonly kind: 'delegation';
   readonly id: string;
@@ -106,7 +106,7 @@ export interface Permission extends Base {
   readonly options: readonly Option[];
   /** Null while the request is pending according to the log. */
   readonly outcome: Outcome | null;
-  /** Null for the service itself. */
+  /** Null while pending, and if nobody answered: withdrawn, ended with the process, or answered by the service. */
   readonly answered_by: string | null;
   readonly settled_ts: number | null;
   /** The answer did not reach the agent. */

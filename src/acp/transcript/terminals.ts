@@ -14,13 +14,13 @@ interface Known {
 export class Terminals {
   readonly #known = new Map<string, Known>();
 
-  /** Call this when the agent was restarted and may reuse ids. */
-  begin(): void {
+  /** Call this after the agent restarts, because it may reuse ids. */
+  reset(): void {
     this.#known.clear();
   }
 
   /** The output so far. */
-  of(terminal_id: string): Terminal {
+  get(terminal_id: string): Terminal {
     return this.#of(terminal_id).shown;
   }
 

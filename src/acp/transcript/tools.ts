@@ -22,7 +22,7 @@ const reportable: readonly string[] = [
   'cancelled',
 ] satisfies ToolStatus[];
 
-/** A permission request with the id of the agent's request. */
+/** A permission request with its review id and the JSON-RPC id that the agent used. */
 export interface PermissionRequest extends Extract<ReceivedEntry, { kind: 'permission_request' }> {
   readonly review_id: string;
   readonly request_id: unknown;
@@ -46,11 +46,11 @@ export class Tools {
     this.#items = items;
   }
 
-  /** Call this when the agent was restarted and may reuse ids. */
-  begin(): void {
+  /** Call this after the agent restarts, because it may reuse ids. */
+  reset(): void {
     this.#by_id.clear();
     this.#by_terminal.clear();
-    this.#terminals.begin();
+    this.#terminals.reset();
   }
 
   /** Whether an update would add an item. `scope`: the session that scopes its id; '' for the agent's own. */
@@ -59,10 +59,10 @@ export class Tools {
   }
 
   update(update: CallUpdate, scope: string, where: ItemPosition): void {
-    const { how, call } = update;
+    const { operation, call } = update;
     const at = this.#find(update, scope);
     const before = at === undefined ? undefined : (this.#items.get(at) as Tool);
-    const after = how === 'appends' ? appendBlock(before?.call, call) : mergeCall(call, before?.call);
+    const after = operation === 'appends' ? appendBlock(before?.call, call) : mergeCall(call, before?.call);
     this.#put(this.#withTerminals(after), call.status, { at, before }, scope, where);
   }
 
@@ -78,7 +78,7 @@ export class Tools {
   #withTerminals(call: Call): Call {
     if (!call.content.some(({ type }) => type === 'terminal')) return call;
     const content = call.content.map((item) =>
-      item.type === 'terminal' ? this.#terminals.of(item.terminal_id) : item,
+      item.type === 'terminal' ? this.#terminals.get(item.terminal_id) : item,
     );
     return { ...call, content };
   }
@@ -106,7 +106,7 @@ export class Tools {
     this.#forget();
   }
 
-  /** Ends all open calls. Later reports about them still count. */
+  /** Ends all open calls. Later reports can still update them. */
   end(status: 'cancelled' | 'unfinished', ts: number): void {
     for (const at of this.#open) {
       const item = this.#items.get(at) as Tool | undefined;
@@ -116,9 +116,9 @@ export class Tools {
   }
 
   requested(request: PermissionRequest, scope: string, where: ItemPosition): void {
-    const { review_id, request_id, call: reported_call, requester, too_large } = request;
-    const known = this.#byId(scopedKey(shortText(reported_call.id ?? ''), scope));
-    const call = mergeCall(reported_call, known?.call);
+    const { review_id, request_id, call: permission, requester, too_large } = request;
+    const known = this.#byId(scopedKey(shortText(permission.id ?? ''), scope));
+    const call = mergeCall(permission, known?.call);
     const options = request.options.slice(0, bounds.parts).map(shortTexts);
     const settled = { outcome: null, answered_by: null, settled_ts: null, undeliverable: false };
     const about = { review_id, requester, call, options, ...settled, too_large };
@@ -144,7 +144,7 @@ export class Tools {
     }
   }
 
-  /** Call this when the process has ended, which makes all pending requests void. */
+  /** Call this when the process has ended. Closes all pending requests. */
   processEnded(ts: number): void {
     for (const at of this.#waiting.keys()) this.#settle(at, { type: 'gone' }, null, ts);
   }
@@ -162,11 +162,11 @@ export class Tools {
     this.#items.replace(at, { ...item, outcome, answered_by, settled_ts }, countCallChars(item.call));
   }
 
-  /** Finds the call of an update. A call that begins after its end is another call with the same id. */
-  #find({ how, call }: CallUpdate, scope: string): number | undefined {
+  /** Finds the call of an update. If that call has already ended, a `begins` update starts a new call with the same id. */
+  #find({ operation, call }: CallUpdate, scope: string): number | undefined {
     const id = scopedKey(shortText(call.id ?? ''), scope);
     const known = this.#byId(id);
-    const begins_again = how === 'begins' && known && !open.includes(known.status);
+    const begins_again = operation === 'begins' && known && !open.includes(known.status);
     return known && !begins_again ? this.#by_id.get(id) : undefined;
   }
 
@@ -197,16 +197,16 @@ function appendBlock(before: Call | undefined, { id, content }: ToolCall): Call 
   return withContent(before ?? mergeCall(readToolCall({ toolCallId: id })), content);
 }
 
-/** After a cancel, only an end counts, because a cancelled agent may still report progress. */
+/** After a cancellation, only a final status is accepted, because a cancelled agent may still report progress. */
 function statusAfter(reported: string | null, before: ToolStatus | undefined): ToolStatus {
   if (reported === null || !reportable.includes(reported)) return before ?? 'pending';
   const status = reported as ToolStatus;
   return before === 'cancelled' && open.includes(status) ? before : status;
 }
 
-function readCallOutcome(result: Fields, reported_call: Permission | undefined): Outcome {
+function readCallOutcome(result: Fields, permission: Permission | undefined): Outcome {
   const { outcome, option_id } = readOutcome(result);
   if (outcome !== 'selected' || option_id === null) return { type: 'cancelled' };
-  const option = reported_call?.options.find((option) => option.option_id === option_id) ?? null;
+  const option = permission?.options.find((option) => option.option_id === option_id) ?? null;
   return { type: 'selected', option_id, option };
 }

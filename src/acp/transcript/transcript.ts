@@ -68,7 +68,7 @@ export class Transcript {
     const { open } = turns;
     this.#view ??= {
       ...this.#settings,
-      items: items.copy,
+      items: items.snapshot,
       left_out: items.dropped,
       turns: turns.all,
       sessions,
@@ -207,7 +207,7 @@ export class Transcript {
     this.#writer.pause(where);
     const scope = readAuthor(event)?.scope ?? '';
     if (entry.called) {
-      const update = { kind: 'tool_call', how: 'changes', call: entry.called } as const;
+      const update = { kind: 'tool_call', operation: 'changes', call: entry.called } as const;
       tools.update(update, scope, { ...where, key: `${where.key} call` });
     }
     const requester = subagents.requester(where.subagent, event.unknown_session === true);

@@ -48,7 +48,7 @@ export class Writer {
   /** Starts another session of the agent, which may reuse ids. */
   begin(session_id: string, { seq, ts }: EventRecord): void {
     this.endProcess('unfinished', ts);
-    this.tools.begin();
+    this.tools.reset();
     this.messages.begin();
     this.subagents.begin();
     this.relayed.begin();

@@ -2,7 +2,7 @@ import { AGENT_METHODS, CLIENT_METHODS } from '@agentclientprotocol/sdk';
 import { expect, test } from 'vitest';
 import { limits } from '../../base/limits.ts';
 import { AUTH_REQUIRED, type Message, type RequestId, rpcErrors } from '../message.ts';
-import { currentMode, modeSetting } from '../modes.ts';
+import { currentMode, findModeRequest } from '../modes.ts';
 import { initialState } from '../state.ts';
 import { type FoldedFrame, foldFrame } from './fold.ts';
 import { toV2 } from './wire.ts';
@@ -150,8 +150,8 @@ test('opening a session returns its options and commands, and the mode is one of
     expect.objectContaining({ id: 'how', currentValue: 'auto' }),
   ]);
   expect(currentMode(session.state)).toBe('auto');
-  expect(modeSetting(session.state, 'ask')).toMatchObject({ params: { configId: 'how', value: 'ask' } });
-  expect(modeSetting(session.state, 'other')).toBe(null);
+  expect(findModeRequest(session.state, 'ask')).toMatchObject({ params: { configId: 'how', value: 'ask' } });
+  expect(findModeRequest(session.state, 'other')).toBe(null);
   session.sendRequest(AGENT_METHODS.session_set_config_option, { configId: 'how', value: 'ask' });
   session.answers({ configOptions: [{ ...mode, currentValue: 'ask' }] });
   expect(currentMode(session.state)).toBe('ask');
@@ -160,7 +160,7 @@ test('opening a session returns its options and commands, and the mode is one of
 });
 
 test('an agent without an option for modes has no mode to set', () => {
-  expect(modeSetting(ready().state, 'ask')).toBe(null);
+  expect(findModeRequest(ready().state, 'ask')).toBe(null);
 });
 
 test('a turn ends when the agent becomes idle, not when it accepts the prompt', () => {

@@ -2,7 +2,7 @@
  * Puts an agent into the mode in which it asks before it acts. This happens once per session, right after it is opened, and
  * must be confirmed before the first prompt.
  */
-import { currentMode, modeSetting } from '../../acp/modes.ts';
+import { currentMode, findModeRequest } from '../../acp/modes.ts';
 import type { AcpTransaction } from '../agents/acp-transaction.ts';
 import { permissionSessionModes } from '../presets/rules/preset.ts';
 
@@ -13,10 +13,10 @@ export function applyPermissionMode(transaction: AcpTransaction): void {
   for (const mode of permissionSessionModes(preset)) {
     const { state } = transaction;
     if (currentMode(state) === mode) continue;
-    const setting = modeSetting(state, mode);
-    if (setting) {
-      const params = { sessionId: state.acp_session_id, ...setting.params };
-      transaction.request(setting.method, params, `${requestPrefix(transaction)}${state.asked_count + 1}`);
+    const request = findModeRequest(state, mode);
+    if (request) {
+      const params = { sessionId: state.acp_session_id, ...request.params };
+      transaction.request(request.method, params, `${requestPrefix(transaction)}${state.asked_count + 1}`);
     } else {
       const message = `the agent does not offer the mode ${mode}, in which it would ask before it acts`;
       transaction.error('permission_mode_missing', message, { mode });

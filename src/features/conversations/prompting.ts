@@ -5,7 +5,7 @@
 import { AGENT_METHODS, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
 import { type ContentBlock, isContentBlock, unsupportedBlock } from '../../acp/content.ts';
 import type { RpcError } from '../../acp/message.ts';
-import { modeSetting } from '../../acp/modes.ts';
+import { findModeRequest } from '../../acp/modes.ts';
 import type { AcpConfig, AcpState } from '../../acp/state.ts';
 import { PREVIEW_VERSION } from '../../acp/v2/version.ts';
 import { newId } from '../../base/ids.ts';
@@ -291,7 +291,7 @@ function modeRequest(state: AcpState, mode_id: string): Request {
   if (state.protocol_version !== PREVIEW_VERSION) {
     return { method: AGENT_METHODS.session_set_mode, params: { modeId: mode_id } };
   }
-  const setting = modeSetting(state, mode_id);
+  const setting = findModeRequest(state, mode_id);
   if (setting === null) throw invalid(`the agent does not offer the mode ${mode_id}`, 'unknown_mode');
   return setting;
 }

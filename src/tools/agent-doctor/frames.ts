@@ -1,6 +1,6 @@
 /**
- * An agent's stdout as JSON-RPC messages. Only messages that an ACP client can handle pass; the rest is counted:
- * lines that are not messages, responses to unknown requests, and very long lines.
+ * An agent's stdout as JSON-RPC messages. Passes on only the messages that an ACP client can handle, and counts the
+ * rest: lines that are not messages, responses to unknown requests, and very long lines.
  */
 import type { AnyMessage } from '@agentclientprotocol/sdk';
 import { limits } from '../limits.ts';
@@ -11,7 +11,7 @@ const SAMPLE_CHARS = 80;
 export interface StdoutFacts {
   frames: number;
   noise_lines: number;
-  /** The beginning of the first of these lines. */
+  /** The beginning of the first noise line. */
   noise_sample: string | null;
   /** Responses to unknown requests. */
   stray_responses: number;
@@ -20,7 +20,7 @@ export interface StdoutFacts {
   long_lines: number;
   /** Lines too long to be read. */
   lost_lines: number;
-  /** Methods of the agent's requests that need a client capability which was not offered. */
+  /** Methods that the agent called although the client did not offer the required capability. */
   not_offered: string[];
 }
 
@@ -65,7 +65,7 @@ export class FrameReader {
     this.#add(chunk.subarray(from));
   }
 
-  /** The end of a line, or of the output. */
+  /** Ends the current line. Call it at the end of the output too. */
   end(): void {
     const facts = this.#facts;
     facts.longest_line_bytes = Math.max(facts.longest_line_bytes, this.#bytes);

@@ -32,7 +32,7 @@ import { plan, work } from './work.ts';
 export interface Membership {
   member_id: string;
   env: Environment;
-  /** Asked once in each step; null: no question. */
+  /** Asked once per step; null for no question. */
   question: string | null;
 }
 
@@ -151,7 +151,7 @@ async function readMail({ output, actor, me }: TeamTurn, mail: TeamMail[]): Prom
   return 'end_turn';
 }
 
-/** The text between the marks below this title in the prompt; null if the title is missing. */
+/** The text between `<<<` and `>>>` below this title in the prompt; null if the title is missing. */
 function sectionOf(prompt: string, title: 'Answer to what you asked' | 'Input of the run'): string | null {
   const begin = new RegExp(`^${title}:\\n<<<\\n`, 'm').exec(prompt);
   const section = begin && prompt.slice(begin.index + begin[0].length);

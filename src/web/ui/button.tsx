@@ -42,7 +42,7 @@ export function Button({
   );
 }
 
-/** The same look for links. */
+/** The classes of a button, so that a link can look like one. */
 export function buttonClass(variant: ButtonVariant = 'plain', more?: string): string {
   return cx(
     'tap inline-flex shrink-0 items-center justify-center gap-1.5 rounded-md border px-2.5 text-base whitespace-nowrap',

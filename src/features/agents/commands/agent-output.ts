@@ -4,7 +4,7 @@ import { type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { failed } from '../../../cli/failure.ts';
 import { integer, remote } from '../../../cli/options.ts';
-import { colors, jsonText, print, printJson, printRows, printStatus } from '../../../cli/output.ts';
+import { jsonText, print, printJson, printRows, printStatus, supportsColor } from '../../../cli/output.ts';
 import { TerminalFilter, visible } from '../../../cli/terminal.ts';
 import type { StreamName } from '../../../core/event.ts';
 import { limits } from '../limits.ts';
@@ -96,7 +96,7 @@ function addOutput(agents: Command, context: Context): void {
       const { id } = await findAgent(api, ref);
       const query = { session_id: options.session, stream: options.stream, tail: options.tail };
       const response = await api.open('getOutput', { params: { agent_id: id }, query });
-      await printBytes(io, response, options.raw ? null : colors(io.stdout, io.env));
+      await printBytes(io, response, options.raw ? null : supportsColor(io.stdout, io.env));
     });
 }
 

@@ -68,9 +68,9 @@ export class ToolCalls {
   }
 
   /** Handles a report of a call. Each sub-agent has its own namespace of call ids. */
-  update({ how, call: report }: Extract<Update, { kind: 'tool_call' }>, by: By | null): string {
+  update({ operation, call: report }: Extract<Update, { kind: 'tool_call' }>, by: By | null): string {
     const id = callKey(report, by);
-    const before = how === 'begins' ? undefined : this.#calls.get(id);
+    const before = operation === 'begins' ? undefined : this.#calls.get(id);
     const call: ShownCall = {
       title: report.title ?? before?.title ?? report.id ?? '',
       kind: report.tool_kind ?? before?.kind ?? '',

@@ -147,7 +147,7 @@ export class Transcript {
     const call =
       called === null || !is_shown
         ? ''
-        : this.#calls.update({ kind: 'tool_call', how: 'changes', call: called }, by);
+        : this.#calls.update({ kind: 'tool_call', operation: 'changes', call: called }, by);
     return call + this.#calls.formatRequest(id, request, by);
   }
 

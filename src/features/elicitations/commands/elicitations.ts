@@ -4,7 +4,7 @@ import { type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.
 import type { Context } from '../../../cli/context.ts';
 import { failed, usage, withExplanation } from '../../../cli/failure.ts';
 import { collect, parsePair, remote } from '../../../cli/options.ts';
-import { colors, print, printJson, printRows, printStatus } from '../../../cli/output.ts';
+import { print, printJson, printRows, printStatus, supportsColor } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { paint } from '../../conversations/commands/acp-lines.ts';
@@ -70,7 +70,7 @@ function addShow(group: Command, context: Context): void {
       const elicitation = await api.call('getElicitation', { params: { elicitation_id } });
       if (options.json) return printJson(io, elicitation);
       const agent = await api.call('getAgent', { params: { agent_id: elicitation.agent_id } });
-      const colored = colors(io.stdout, io.env);
+      const colored = supportsColor(io.stdout, io.env);
       const lines = elicitationLines(elicitation, agent, Date.now());
       await print(io, lines.map(({ text, style }) => `${paint(text, style, colored)}\n`).join(''));
     });

@@ -6,7 +6,7 @@ import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
 import { remote, waitOption } from '../../../cli/options.ts';
-import { colors, print, printJson, printRecord, printRows, printStatus } from '../../../cli/output.ts';
+import { print, printJson, printRecord, printRows, printStatus, supportsColor } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 import { Problem } from '../../../core/problem.ts';
 import { leftBehindLines } from '../../agents/commands/left-behind.ts';
@@ -130,7 +130,7 @@ function addTest(nodes: Command, context: Context): void {
       const api = await connect(context, options);
       const report = await api.call('getAgentNodeHealth', { params: { node_id } });
       if (options.json) await printJson(io, report);
-      else await print(io, reportLines(report, colors(io.stdout, io.env)));
+      else await print(io, reportLines(report, supportsColor(io.stdout, io.env)));
       if (report.status !== 'ok') throw failed(`node ${node_id} is ${report.status}`);
     },
   );
@@ -181,7 +181,7 @@ async function waitUntilConnected(
     const left_ms = deadline - performance.now();
     if (left_ms <= 0) {
       const report = await api.call('getAgentNodeHealth', { params });
-      printStatus(io, reportLines(report, colors(io.stderr, io.env)).trimEnd());
+      printStatus(io, reportLines(report, supportsColor(io.stderr, io.env)).trimEnd());
       const message = `node ${created.id} is registered, but not connected yet; the plane keeps trying`;
       throw new Failure(exitCodes.timeout, message);
     }

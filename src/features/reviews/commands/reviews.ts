@@ -4,7 +4,7 @@ import { type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.
 import type { Context } from '../../../cli/context.ts';
 import { failed, usage, withExplanation } from '../../../cli/failure.ts';
 import { remote } from '../../../cli/options.ts';
-import { colors, print, printJson, printRows, printStatus } from '../../../cli/output.ts';
+import { print, printJson, printRows, printStatus, supportsColor } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { problems } from '../../../core/problem.ts';
@@ -55,7 +55,7 @@ export function addReviews(program: Command, context: Context): void {
       const review = await api.call('getReview', { params: { review_id } });
       if (options.json) return printJson(io, review);
       const agent = await api.call('getAgent', { params: { agent_id: review.agent_id } });
-      const colored = colors(io.stdout, io.env);
+      const colored = supportsColor(io.stdout, io.env);
       const lines = reviewLines(review, agent, Date.now());
       await print(io, lines.map(({ text, style }) => `${paint(text, style, colored)}\n`).join(''));
     });

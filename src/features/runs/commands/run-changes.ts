@@ -2,7 +2,7 @@
 
 import type { Api } from '../../../cli/api.ts';
 import type { Io } from '../../../cli/context.ts';
-import { colors, jsonText, print, printStatus } from '../../../cli/output.ts';
+import { jsonText, print, printStatus, supportsColor } from '../../../cli/output.ts';
 import { visible } from '../../../cli/terminal.ts';
 import type { Frame } from '../../../client/client.ts';
 import { reportLink } from '../../agents/commands/follow.ts';
@@ -93,7 +93,7 @@ export class RunChanges implements RunView {
   #showOnce(shown: Set<string>, id: string, lines: readonly Line[]): void {
     if (shown.has(id)) return;
     shown.add(id);
-    const colored = colors(this.#io.stderr, this.#io.env);
+    const colored = supportsColor(this.#io.stderr, this.#io.env);
     for (const { text, style } of lines) printStatus(this.#io, paint(text, style, colored));
   }
 }

@@ -2,7 +2,7 @@
 
 import type { Io } from '../../../cli/context.ts';
 import { LiveRegion } from '../../../cli/live-region.ts';
-import { colors } from '../../../cli/output.ts';
+import { supportsColor } from '../../../cli/output.ts';
 import type { Frame } from '../../../client/client.ts';
 import type { ReviewRecord } from '../../reviews/commands/review-lines.ts';
 import { limits } from '../limits.ts';
@@ -62,7 +62,7 @@ export class RunTable implements RunView {
     const { run, steps } = this.#state;
     const note = this.#lost ? 'the plane does not answer; trying again' : null;
     const board = { title: this.#title, run, steps, reviews: this.#reviews, note };
-    const screen = { ...this.#region.size, colored: colors(this.#io.stdout, this.#io.env) };
+    const screen = { ...this.#region.size, colored: supportsColor(this.#io.stdout, this.#io.env) };
     return this.#region.draw(boardLines(board, screen, Date.now()));
   }
 }

@@ -5,7 +5,7 @@ import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure, usage } from '../../../cli/failure.ts';
 import { parseMessageArguments, withJson } from '../../../cli/json-options.ts';
 import { integer, remote } from '../../../cli/options.ts';
-import { colors, jsonText, print, printJson, printStatus } from '../../../cli/output.ts';
+import { jsonText, print, printJson, printStatus, supportsColor } from '../../../cli/output.ts';
 import { visible, visibleLines } from '../../../cli/terminal.ts';
 import { onLink, reportLink } from '../../agents/commands/follow.ts';
 import { paint } from '../../conversations/commands/acp-lines.ts';
@@ -95,7 +95,7 @@ export function addTaskThread(tasks: Command, context: Context): void {
     const answer = reply_to === null ? '' : `  re ${reply_to}`;
     const head = visible(`${id}  ${created_at}  ${from_actor_id} -> ${to}${answer}`);
     const content = visibleLines(text ?? JSON.stringify(payload)).replaceAll('\n', '\n  ');
-    return `${paint(head, 'dim', colors(io.stdout, io.env))}\n  ${content}\n`;
+    return `${paint(head, 'dim', supportsColor(io.stdout, io.env))}\n  ${content}\n`;
   }
 }
 

@@ -12,7 +12,7 @@ export function SchemaTree({
   schema: Schema;
   /** Responses mark optional fields; requests mark required ones. */
   response?: boolean;
-  /** The names of the enclosing types: a type within itself is only named. */
+  /** The names of the enclosing types: a recursive type is shown by name only. */
   seen?: readonly string[];
 }) {
   const { name, schema } = resolved(api, ref_or_schema);

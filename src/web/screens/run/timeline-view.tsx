@@ -1,4 +1,4 @@
-/** The timeline of a run: one lane per member, with its steps and waits. Long idle times are folded. */
+/** The timeline of a run: one lane per member, with its steps and waits. Long idle periods are folded. */
 import { memo, useMemo } from 'react';
 import { isRunOver } from '../../../features/runs/rules/run.ts';
 import type { ReviewRecord, RunRecord } from '../../api/queries.ts';

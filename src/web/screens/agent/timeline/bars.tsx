@@ -6,8 +6,8 @@ import { type Entry, type Lane, lanes } from './entries.ts';
 import { assignRows, type Scale } from './scale.ts';
 
 const ROW_PX = 28;
-const LEAST_PX = 6;
-/** Bars of this width or more have a label. */
+const MIN_BAR_PX = 6;
+/** Wider bars have a label. */
 const LABEL_PX = 48;
 
 const looks: Record<Lane, { title: string; className: string }> = {
@@ -22,7 +22,7 @@ export interface BarsProps {
   agent_id: string;
   entries: readonly Entry[];
   scale: Scale;
-  /** Called with the entry under the pointer or the focus. */
+  /** Called with the key of the entry that has the pointer or the focus. */
   onShow: (key: string) => void;
 }
 
@@ -82,7 +82,7 @@ function Axis({ scale }: { scale: Scale }) {
 function LaneRow({ lane, entries, agent_id, scale, onShow }: BarsProps & { lane: Lane }) {
   const bars = entries.map((entry) => {
     const x = scale.at(entry.from);
-    return { entry, x, width: Math.max(LEAST_PX, scale.at(entry.to) - x) };
+    return { entry, x, width: Math.max(MIN_BAR_PX, scale.at(entry.to) - x) };
   });
   const rows = assignRows(bars);
   const { title, className } = looks[lane];
