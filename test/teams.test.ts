@@ -333,7 +333,7 @@ describe('the events of a run', () => {
     expect(reset).toMatchObject({ id: whole.at(-1)!.id, data: { type: 'error', code: 'reset' } });
   });
 
-  test('continue after a restart of the plane, and reach the human members of the team in the fleet stream', async () => {
+  test('continue after a restart of the plane, and reach the human members of the team in the fleet feed', async () => {
     const { at, team } = await begin([{ step_key: 'a' }], ada);
     await ada.call('updateTeam', {
       params: { team_id: team.id },

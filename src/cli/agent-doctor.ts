@@ -9,7 +9,7 @@ import type { Context } from './context.ts';
 import { failed, usage } from './failure.ts';
 import { addJsonCommand, timeLimit } from './options.ts';
 import { type Column, printJson, printRows, printStatus } from './output.ts';
-import { visible } from './terminal.ts';
+import { printable } from './terminal.ts';
 
 interface Options {
   json?: boolean;
@@ -107,5 +107,5 @@ function seconds(ms: number): string {
 }
 
 function lines(text: string): string {
-  return text.trimEnd().split('\n').map(visible).join('\n');
+  return text.trimEnd().split('\n').map(printable).join('\n');
 }

@@ -10,7 +10,7 @@ import { readCredentials } from './credentials.ts';
 import { exitCodes, Failure, failed, usage } from './failure.ts';
 import { type LocalOptions, localFlags } from './options.ts';
 import { printStatus } from './output.ts';
-import { visible } from './terminal.ts';
+import { printable } from './terminal.ts';
 
 export interface ApiOptions extends LocalOptions {
   url?: string | undefined;
@@ -32,7 +32,7 @@ export class Api {
     this.client = new Client({
       url,
       token,
-      onWarning: (message) => printStatus(io, `svc: warning: ${visible(message)}`),
+      onWarning: (message) => printStatus(io, `svc: warning: ${printable(message)}`),
     });
   }
 

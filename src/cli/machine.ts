@@ -16,7 +16,7 @@ import { limits } from './limits.ts';
 import { addJsonCommand, collect, type LocalOptions, localFlags, remote, withLocal } from './options.ts';
 import { print, printJson, printRecord, printStatus, supportsColor } from './output.ts';
 import { readShortSecret } from './prompt.ts';
-import { visible } from './terminal.ts';
+import { printable } from './terminal.ts';
 
 type Options = LocalOptions & { json?: boolean };
 
@@ -177,7 +177,7 @@ async function stopAgents(context: Context, options: ApiOptions): Promise<number
   );
   if (failures.length > 0)
     throw failed(
-      `the plane was not stopped, because these agents are still running:\n${failures.map(visible).join('\n')}`,
+      `the plane was not stopped, because these agents are still running:\n${failures.map(printable).join('\n')}`,
     );
   return running.length;
 }
@@ -207,7 +207,7 @@ function unknownCommand(program: Command, word: string): string {
   const names = program.commands.map((command) => command.name());
   const near = closest(word, names);
   const guess = distance(word, near) <= 2 ? `: did you mean ${near}?` : ' (svc help lists them)';
-  return `unknown command ${visible(word)}${guess}`;
+  return `unknown command ${printable(word)}${guess}`;
 }
 
 function checkLine(
@@ -216,6 +216,6 @@ function checkLine(
 ): string {
   const mark = ok ? 'ok  ' : 'FAIL';
   const styled = colored ? styleText(ok ? 'green' : 'red', mark, { validateStream: false }) : mark;
-  const more = !ok && hint ? `\n      ${visible(hint)}` : '';
-  return `${styled}  ${visible(name)}: ${visible(detail)}${more}\n`;
+  const more = !ok && hint ? `\n      ${printable(hint)}` : '';
+  return `${styled}  ${printable(name)}: ${printable(detail)}${more}\n`;
 }

@@ -5,7 +5,7 @@
 import { styleText } from 'node:util';
 import stringWidth from 'fast-string-width';
 import type { Io } from './context.ts';
-import { visible } from './terminal.ts';
+import { printable } from './terminal.ts';
 
 export interface OutputOptions {
   json?: boolean | undefined;
@@ -53,7 +53,7 @@ export async function printRows<T>(
   options: OutputOptions,
 ): Promise<void> {
   if (options.json) return printJson(io, rows);
-  const cells = rows.map((row) => columns.map((column) => visible(String(column.value(row) ?? '-'))));
+  const cells = rows.map((row) => columns.map((column) => printable(String(column.value(row) ?? '-'))));
   if (!io.stdout.isTTY) return print(io, cells.map((row) => `${row.join('\t')}\n`).join(''));
   if (rows.length === 0) return printStatus(io, 'none');
   const titles = columns.map((column) => column.title);
@@ -75,7 +75,10 @@ export async function printRecord(io: Io, record: object, options: OutputOptions
   const fields = Object.entries(record).filter(([, value]) => !isEmpty(value));
   const width = Math.max(...fields.map(([name]) => name.length));
   const text = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
-  await print(io, fields.map(([name, value]) => `${name.padEnd(width)}  ${visible(text(value))}\n`).join(''));
+  await print(
+    io,
+    fields.map(([name, value]) => `${name.padEnd(width)}  ${printable(text(value))}\n`).join(''),
+  );
 }
 
 /** Prints the result of a command for one record: JSON on request, a status line on a terminal, or a table row in a pipe. */
@@ -86,7 +89,7 @@ export async function report<T extends object>(
   options: OutputOptions,
 ): Promise<void> {
   if (options.json) await printJson(io, record);
-  else if (io.stdout.isTTY) printStatus(io, visible(line));
+  else if (io.stdout.isTTY) printStatus(io, printable(line));
   else await printRows(io, [record], columns, options);
 }
 

@@ -2,7 +2,7 @@
 import { Command, CommanderError } from 'commander';
 import type { Io } from './context.ts';
 import { exitCodes, toFailure } from './failure.ts';
-import { visible } from './terminal.ts';
+import { printable } from './terminal.ts';
 
 export function createProgram(io: Io): Command {
   return new Command('svc')
@@ -30,7 +30,7 @@ export async function runProgram(program: Command, argv: readonly string[], io: 
     const failure = toFailure(error);
     if (failure.message !== '') {
       // Does not use `output.ts`, because loading it would slow down the start of the demo agent.
-      for (const line of failure.message.split('\n')) io.stderr.write(`svc: ${visible(line)}\n`);
+      for (const line of failure.message.split('\n')) io.stderr.write(`svc: ${printable(line)}\n`);
     }
     return failure.exit;
   }

@@ -5,7 +5,7 @@ import { paint } from '../features/conversations/commands/acp-lines.ts';
 import { Transcript } from '../features/conversations/commands/transcript.ts';
 import type { Io } from './context.ts';
 import { jsonText, print, printStatus, supportsColor } from './output.ts';
-import { TerminalFilter, visible } from './terminal.ts';
+import { printable, TerminalFilter } from './terminal.ts';
 
 const NEWLINE = 10;
 
@@ -95,11 +95,11 @@ function eventLine(event: EventRecord): string {
   const time = new Date(event.ts * 1000).toISOString();
   const text =
     event.type === 'output' ? `${event.stream}  ${JSON.stringify(event.data)}` : describeEvent(event);
-  return `${String(event.seq).padStart(6)}  ${time}  ${event.type.padEnd(9)}  ${visible(text)}`;
+  return `${String(event.seq).padStart(6)}  ${time}  ${event.type.padEnd(9)}  ${printable(text)}`;
 }
 
 function describeEvent(event: EventRecord): string {
-  if (event.type === 'error') return visible(`${event.code}: ${event.error}`);
+  if (event.type === 'error') return printable(`${event.code}: ${event.error}`);
   if (event.type === 'acp_event') return describeFrame(event);
   const { previous_status, status, exit_code, exit_signal, reason, activity } = event;
   const why = [
@@ -109,7 +109,7 @@ function describeEvent(event: EventRecord): string {
   ].filter(Boolean);
   const from = previous_status && previous_status !== status ? `${previous_status} -> ` : '';
   const doing = activity ? ` (${activity})` : '';
-  return visible(`${from}${status}${doing}${why.length > 0 ? `, ${why.join(', ')}` : ''}`);
+  return printable(`${from}${status}${doing}${why.length > 0 ? `, ${why.join(', ')}` : ''}`);
 }
 
 function describeFrame(event: EventRecord): string {
@@ -123,5 +123,5 @@ function describeFrame(event: EventRecord): string {
     subagent === undefined
       ? ''
       : ` of ${unknown_session ? 'unknown session' : 'sub-agent'} ${toText(subagent)}`;
-  return visible(`${direction === 'to_agent' ? '->' : '<-'} ${what}${kind}${by}`);
+  return printable(`${direction === 'to_agent' ? '->' : '<-'} ${what}${kind}${by}`);
 }

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { TerminalFilter, visible, visibleLines } from './terminal.ts';
+import { printable, printableLines, TerminalFilter } from './terminal.ts';
 
 function clean(text: string, colors = true): string {
   return new TerminalFilter({ colors }).write(text);
@@ -54,11 +54,11 @@ test('resets colors at the end', () => {
 });
 
 test('shows control characters in fields', () => {
-  expect(visible('a\x1b[31m\nb\u202e')).toBe('a\\x1b[31m\\x0ab⟦U+202E⟧');
+  expect(printable('a\x1b[31m\nb\u202e')).toBe('a\\x1b[31m\\x0ab⟦U+202E⟧');
 });
 
 test('keeps lines and tabs of text, and shows other control characters', () => {
-  expect(visibleLines('a\r\n\tb\x1b[31m\rc\n\u202e')).toBe('a\n\tb\\x1b[31m\\x0dc\n⟦U+202E⟧');
+  expect(printableLines('a\r\n\tb\x1b[31m\rc\n\u202e')).toBe('a\n\tb\\x1b[31m\\x0dc\n⟦U+202E⟧');
 });
 
 test('cleans in linear time', () => {

@@ -3,7 +3,7 @@
  * forge lines of svc. Colors (SGR) may stay, and output that is shown line by line keeps `\n`, `\t` and `\r`.
  */
 
-import { visible as named } from '../core/visible.ts';
+import { escapeHidden } from '../core/visible.ts';
 import { limits } from './limits.ts';
 
 const SEQUENCE =
@@ -47,13 +47,13 @@ export class TerminalFilter {
 }
 
 /** Text of several lines: keeps line breaks and tabs, and escapes every other control character. */
-export function visibleLines(text: string): string {
-  return text.replaceAll('\r\n', '\n').replace(/[^\n\t]+/g, (part) => visible(part));
+export function printableLines(text: string): string {
+  return text.replaceAll('\r\n', '\n').replace(/[^\n\t]+/g, (part) => printable(part));
 }
 
 /** One field of a table or message: shows control characters as `\x1b`, and others that hide or mislead by their names. */
-export function visible(text: string): string {
-  return named(
+export function printable(text: string): string {
+  return escapeHidden(
     text.replace(/[\0-\x1f\x7f-\x9f]/g, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`),
   );
 }

@@ -4,7 +4,7 @@
  */
 import type { MessageKind } from '../acp/updates.ts';
 import { type Line, paint, type TextStyle } from '../features/conversations/commands/acp-lines.ts';
-import { visible, visibleLines } from './terminal.ts';
+import { printable, printableLines } from './terminal.ts';
 
 const MARK = '┃';
 const LABEL_WIDTH = 8;
@@ -45,7 +45,7 @@ export class TranscriptLayout {
       this.#message_kind === message_kind && this.#message_id === message_id && this.#by === by;
     const before = continues ? '' : this.close();
     // White space that separates a chunk from the one before it is dropped at the start of a line.
-    const content = unmarked(visibleLines(continues ? text : text.trimStart()));
+    const content = unmarked(printableLines(continues ? text : text.trimStart()));
     if (content === '') return before;
     const mark = `${by === null ? '' : `${unmarked(by)} │ `}${message_kind === 'thought' ? '~ ' : ''}`;
     const start = this.#line_begun ? '' : mark;
@@ -77,7 +77,7 @@ export class TranscriptLayout {
   }
 
   labeled(label: string, lines: readonly Line[]): string {
-    const start = (at: number) => visible(at === 0 ? label : '').padEnd(LABEL_WIDTH);
+    const start = (at: number) => printable(at === 0 ? label : '').padEnd(LABEL_WIDTH);
     return this.lines(lines.map((line, at) => ({ ...line, text: `${start(at)} ${line.text}` })));
   }
 

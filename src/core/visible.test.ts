@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { visible } from './visible.ts';
+import { escapeHidden } from './visible.ts';
 
 const nameOf = (character: string) =>
   `⟦U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}⟧`;
@@ -24,23 +24,23 @@ test.each(HIDDEN)('replaces %j between letters, alone, and beside an emoji', (hi
     ['😀', 'x'],
     ['дом', 'дом'],
   ] as const) {
-    expect(visible(before + hidden + after)).toBe(before + nameOf(hidden) + after);
+    expect(escapeHidden(before + hidden + after)).toBe(before + nameOf(hidden) + after);
   }
 });
 
 test.each(EMOJI)('keeps the emoji %s intact, even within a command', (emoji) => {
-  expect(visible(emoji)).toBe(emoji);
-  expect(visible(`git commit -m "${emoji}${emoji} ü"`)).toBe(`git commit -m "${emoji}${emoji} ü"`);
+  expect(escapeHidden(emoji)).toBe(emoji);
+  expect(escapeHidden(`git commit -m "${emoji}${emoji} ü"`)).toBe(`git commit -m "${emoji}${emoji} ü"`);
 });
 
 test('replaces a joiner or variation selector that is not part of an emoji', () => {
-  expect(visible('👩\u200dx')).toBe('👩⟦U+200D⟧x');
-  expect(visible('r\ufe0fm')).toBe('r⟦U+FE0F⟧m');
-  expect(visible('👩‍💻\u200d')).toBe('👩‍💻⟦U+200D⟧');
+  expect(escapeHidden('👩\u200dx')).toBe('👩⟦U+200D⟧x');
+  expect(escapeHidden('r\ufe0fm')).toBe('r⟦U+FE0F⟧m');
+  expect(escapeHidden('👩‍💻\u200d')).toBe('👩‍💻⟦U+200D⟧');
 });
 
 test('keeps line ends, tabs and spaces, but replaces a lone carriage return', () => {
-  expect(visible('a\tb \r\nc\n\rd')).toBe('a\tb \nc\n⟦U+000D⟧d');
+  expect(escapeHidden('a\tb \r\nc\n\rd')).toBe('a\tb \nc\n⟦U+000D⟧d');
 });
 
 test.each([
@@ -53,7 +53,7 @@ test.each([
   ['\uff52\uff4d', '⟦U+FF52⟧⟦U+FF4D⟧'],
   ['\u{1d42b}m \u212a8s', '⟦U+1D42B⟧m ⟦U+212A⟧8s'],
 ])('replaces the characters of %j that look like ASCII', (text, expected) => {
-  expect(visible(text)).toBe(expected);
+  expect(escapeHidden(text)).toBe(expected);
 });
 
 test.each([
@@ -69,7 +69,7 @@ test.each([
   'm² x₁ nº 5 ½ 20 °C “quoted” – dashed — and…',
   'cafe\u0301',
 ])('leaves ordinary text unchanged: %s', (text) => {
-  expect(visible(text)).toBe(text);
+  expect(escapeHidden(text)).toBe(text);
 });
 
 const character = fc.oneof(
@@ -86,9 +86,9 @@ test('is reversible and idempotent, and leaves no hidden character', () => {
   fc.assert(
     fc.property(texts, (text) => {
       fc.pre(!text.includes('⟦'));
-      const shown = visible(text);
+      const shown = escapeHidden(text);
       expect(restored(shown)).toBe(text.replaceAll('\r\n', '\n'));
-      expect(visible(shown)).toBe(shown);
+      expect(escapeHidden(shown)).toBe(shown);
       const bare = shown.replace(/\p{RGI_Emoji}/gv, '');
       expect(bare).not.toMatch(
         /\p{Default_Ignorable_Code_Point}|\p{Cf}|\p{Cs}|\p{Co}|\p{Cn}|[\u2800\ufffc]/u,
@@ -109,7 +109,7 @@ test('replaces any Cyrillic, Greek, Armenian, Cherokee or Hebrew letter in an AS
     fc.property(ascii, foreign, fc.nat(), (word, letter, place) => {
       const at = place % (word.length + 1);
       const text = word.slice(0, at) + letter + word.slice(at);
-      expect(visible(text)).toBe(word.slice(0, at) + nameOf(letter) + word.slice(at));
+      expect(escapeHidden(text)).toBe(word.slice(0, at) + nameOf(letter) + word.slice(at));
     }),
   );
 });

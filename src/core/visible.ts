@@ -32,7 +32,7 @@ const PLAIN = /^[\t\n -~]*$/;
  * in words with Latin letters, every letter of a script that is not normally mixed with Latin. Line ends become `\n`; tabs
  * and spaces stay. Not detected: words made up entirely of letters that resemble ASCII, lookalikes within the Latin script, and punctuation.
  */
-export function visible(text: string): string {
+export function escapeHidden(text: string): string {
   const lines = text.replaceAll('\r\n', '\n');
   if (PLAIN.test(lines)) return lines;
   return lines

@@ -13,7 +13,7 @@ export interface WebFeature {
   routes?: readonly AnyRoute[];
   /** Entries of the navigation and the command palette. */
   places?: readonly Place[];
-  /** Where the records of the fleet stream are cached, by the kind of the frame. */
+  /** Where the records of the fleet feed are cached, by the kind of the frame. */
   records?: Record<string, (record: Row) => CachedRecord>;
   /** Tabs of the settings, by the last segment of their URL. */
   settings?: Record<string, SettingsTab>;

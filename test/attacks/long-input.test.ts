@@ -1,9 +1,9 @@
 /** Long texts from agents and users that try to keep the service or the command line busy. */
 import { expect, test } from 'vitest';
 import { readMessage } from '../../src/acp/message.ts';
-import { TerminalFilter, visible as visibleInTerminal } from '../../src/cli/terminal.ts';
+import { TerminalFilter, printable as visibleInTerminal } from '../../src/cli/terminal.ts';
 import { Redactor } from '../../src/core/redaction.ts';
-import { visible } from '../../src/core/visible.ts';
+import { escapeHidden } from '../../src/core/visible.ts';
 import { applyToLongTexts } from '../../src/testing/long-input.ts';
 import { Script } from '../../src/tools/agent-doctor/model/script.ts';
 import { pieces } from '../../src/tools/agent-doctor/model/shape.ts';
@@ -19,7 +19,7 @@ const saying = (text: string) => ({
 });
 
 test.each<[string, (text: string) => unknown]>([
-  ['names of hidden characters', visible],
+  ['names of hidden characters', escapeHidden],
   ['a field in a terminal', visibleInTerminal],
   ['output in a terminal', (text) => new TerminalFilter({ colors: true }).write(text)],
   ['redaction of text', (text) => redactor.text(text)],

@@ -223,7 +223,7 @@ test('a limited token does not find reviews, teams, runs, tasks and mail outside
   }
 });
 
-test('lists, mailboxes and the fleet stream contain nothing outside of the limits of a token', async () => {
+test('lists, mailboxes and the fleet feed contain nothing outside of the limits of a token', async () => {
   const token = await tokenOf(olga, { agent_ids: [allowed_agent.id] });
   const limited = as(token);
   const agents = (await limited.call('listAgents', { query: {} })) as Agent[];

@@ -10,10 +10,10 @@ function nested(levels: number): unknown {
 
 test('keeps a value that fits, and the first characters of the JSON of a larger one', () => {
   const small = toRaw({ a: 1 }, 100);
-  expect(small).toMatchObject({ value: { a: 1 }, cut: false });
+  expect(small).toMatchObject({ value: { a: 1 }, truncated: false });
   expect(formatRaw(small)).toBe('{\n  "a": 1\n}');
   const large = toRaw({ text: 'x'.repeat(1_000) }, 20);
-  expect(large).toMatchObject({ cut: true, chars: 20 });
+  expect(large).toMatchObject({ truncated: true, chars: 20 });
   expect(formatRaw(large)).toBe('{"text":"xxxxxxxxxxx');
 });
 

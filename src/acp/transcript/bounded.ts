@@ -28,20 +28,20 @@ export function takeRecords(value: unknown): Fields[] {
 export interface Raw {
   /** The value itself, or the first characters of its JSON if it is too large. */
   value: unknown;
-  cut: boolean;
+  truncated: boolean;
   /** The number of characters in it. */
   chars: number;
 }
 
 export function toRaw(value: unknown, max: number = bounds.text_chars): Raw {
   const chars = jsonLength(value, max);
-  if (chars <= max) return { value, cut: false, chars };
-  return { value: truncateText(formatJson(value), max), cut: true, chars: max };
+  if (chars <= max) return { value, truncated: false, chars };
+  return { value: truncateText(formatJson(value), max), truncated: true, chars: max };
 }
 
 /** The value as text for people. */
-export function formatRaw({ value, cut }: Raw): string {
-  return cut ? String(value) : formatJson(value, 2);
+export function formatRaw({ value, truncated }: Raw): string {
+  return truncated ? String(value) : formatJson(value, 2);
 }
 
 /** The approximate length of its JSON in characters. Stops counting soon after `max`. */

@@ -16,7 +16,7 @@ export interface Diff {
   readonly added: number;
   readonly removed: number;
   /** The texts are incomplete, and the counts cover only the part that is included. */
-  readonly cut: boolean;
+  readonly truncated: boolean;
 }
 
 /** The output of a command of the agent. */
@@ -27,7 +27,7 @@ export interface Terminal {
   /** The end of the output. */
   readonly text: string;
   /** Number of omitted characters before that. */
-  readonly cut: number;
+  readonly omitted_chars: number;
   /** How the command ended; null while it is running. */
   readonly exit: string | null;
 }
@@ -130,7 +130,7 @@ function contentItem(one: Content, before: CallContent | undefined): CallContent
 }
 
 export function newTerminal(terminal_id: string): Terminal {
-  return { type: 'terminal', terminal_id, command: null, text: '', cut: 0, exit: null };
+  return { type: 'terminal', terminal_id, command: null, text: '', omitted_chars: 0, exit: null };
 }
 
 function truncatePart(part: Part): Part {
@@ -143,8 +143,8 @@ function createDiff(path: string, from: string | null, to: string, before: CallC
   const is_known =
     before?.type === 'diff' && before.path === path && before.old === old && before.new === new_text;
   if (is_known) return before;
-  const cut = new_text.length < to.length || (old?.length ?? 0) < (from?.length ?? 0);
-  return { type: 'diff', path, old, new: new_text, ...lineChanges(old ?? '', new_text), cut };
+  const truncated = new_text.length < to.length || (old?.length ?? 0) < (from?.length ?? 0);
+  return { type: 'diff', path, old, new: new_text, ...lineChanges(old ?? '', new_text), truncated };
 }
 
 /** The number of changed lines. Changed line endings do not count. */

@@ -127,6 +127,6 @@ export class MessageWriters {
   }
 }
 
-function isEmpty({ parts, cut }: Body): boolean {
-  return parts.length === 0 && cut === 0;
+function isEmpty({ parts, omitted_chars }: Body): boolean {
+  return parts.length === 0 && omitted_chars === 0;
 }

@@ -36,10 +36,10 @@ export interface Body {
   /** The number of characters of text among them. */
   readonly text_chars: number;
   /** The number of omitted characters, because the message is too long. */
-  readonly cut: number;
+  readonly omitted_chars: number;
 }
 
-export const emptyBody: Body = { parts: [], chars: 0, text_chars: 0, cut: 0 };
+export const emptyBody: Body = { parts: [], chars: 0, text_chars: 0, omitted_chars: 0 };
 
 export function toBody(blocks: unknown): Body {
   const list: unknown[] = Array.isArray(blocks) ? blocks : [];
@@ -52,7 +52,7 @@ export function appendBlock(body: Body, block: unknown): Body {
   const chars = countChars(part);
   if (part.type === 'text') return withText(body, part.text);
   if (body.parts.length >= bounds.parts || body.chars + chars > bounds.body_chars) {
-    return { ...body, cut: body.cut + chars };
+    return { ...body, omitted_chars: body.omitted_chars + chars };
   }
   return { ...body, parts: [...body.parts, part], chars: body.chars + chars };
 }
@@ -61,16 +61,16 @@ function withText(body: Body, added: string): Body {
   const last = body.parts.at(-1);
   const continues = last?.type === 'text';
   // Once something was omitted, later text would be in the wrong place.
-  const has_room = body.cut === 0 && (continues || body.parts.length < bounds.parts);
+  const has_room = body.omitted_chars === 0 && (continues || body.parts.length < bounds.parts);
   const remaining_chars = has_room ? Math.max(0, bounds.text_chars - body.text_chars) : 0;
   const text = truncateText(added, remaining_chars);
-  const cut = body.cut + added.length - text.length;
-  if (text === '') return cut === body.cut ? body : { ...body, cut };
+  const omitted_chars = body.omitted_chars + added.length - text.length;
+  if (text === '') return omitted_chars === body.omitted_chars ? body : { ...body, omitted_chars };
   const parts: Part[] = continues
     ? [...body.parts.slice(0, -1), { type: 'text', text: last.text + text }]
     : [...body.parts, { type: 'text', text }];
   const { length } = text;
-  return { parts, chars: body.chars + length, text_chars: body.text_chars + length, cut };
+  return { parts, chars: body.chars + length, text_chars: body.text_chars + length, omitted_chars };
 }
 
 /** All text of the message. */

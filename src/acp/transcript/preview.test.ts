@@ -106,7 +106,14 @@ test('content is added to a tool call, and a command shows its output', () => {
   expect(others).toEqual([]);
   expect(tool).toMatchObject({ status: 'cancelled', call: { title: 'Run' } });
   expect(tool!.call.content).toEqual([
-    { type: 'terminal', terminal_id: 't', command: 'cat', text: 'größer\n', cut: 0, exit: 'exit code 1' },
+    {
+      type: 'terminal',
+      terminal_id: 't',
+      command: 'cat',
+      text: 'größer\n',
+      omitted_chars: 0,
+      exit: 'exit code 1',
+    },
     { type: 'content', part: block('Done.') },
   ]);
   expect(view.items).toHaveLength(1);
@@ -119,7 +126,11 @@ test('keeps the end of long command output', () => {
   const end = update({ sessionUpdate: 'terminal_output_chunk', terminalId: 't', data: btoa('end') });
   const [tool] = itemsOf(viewOf(shows, chunk, end), 'tool');
   const [terminal] = tool!.call.content;
-  expect(terminal).toMatchObject({ type: 'terminal', cut: 3, text: expect.stringMatching(/^x+end$/) });
+  expect(terminal).toMatchObject({
+    type: 'terminal',
+    omitted_chars: 3,
+    text: expect.stringMatching(/^x+end$/),
+  });
 });
 
 test('a diff shows its patch, also in a permission request', () => {

@@ -1,5 +1,5 @@
 /** The tool calls and waits that a timeline shows of a conversation (pure). */
-import { visible } from '../../core/visible.ts';
+import { escapeHidden } from '../../core/visible.ts';
 import type { Item, Permission, Tool } from './items.ts';
 
 /** A tool call or a wait for an answer. */
@@ -34,10 +34,10 @@ function labels(items: readonly Item[]): (item: Tool | Permission) => string {
   for (const item of items) {
     if (item.kind !== 'delegation') continue;
     const name = item.unknown_session ? `unknown session ${item.id}` : (item.name ?? `sub-agent ${item.id}`);
-    names.set(item.id, visible(name));
+    names.set(item.id, escapeHidden(name));
   }
   return ({ subagent, call }) =>
-    subagent === null ? call.title : `${names.get(subagent) ?? visible(subagent)}: ${call.title}`;
+    subagent === null ? call.title : `${names.get(subagent) ?? escapeHidden(subagent)}: ${call.title}`;
 }
 
 function itemPosition({ key, seq, turn, ts }: Item): Omit<Span, 'label' | 'ended_ts'> {

@@ -38,7 +38,7 @@ export class Terminals {
     if (exit_status !== undefined) known.shown = { ...known.shown, exit: formatExit(exit_status) };
     if (output !== undefined) {
       known.decoder = new TextDecoder();
-      known.shown = { ...known.shown, text: '', cut: 0 };
+      known.shown = { ...known.shown, text: '', omitted_chars: 0 };
     }
     append(known, data ?? asRecord(output).data);
     return terminal_id;
@@ -57,7 +57,7 @@ export class Terminals {
 function append(known: Known, data: unknown): void {
   const all = known.shown.text + known.decoder.decode(decodeBase64(data), { stream: true });
   const text = all.slice(-bounds.text_chars);
-  known.shown = { ...known.shown, text, cut: known.shown.cut + all.length - text.length };
+  known.shown = { ...known.shown, text, omitted_chars: known.shown.omitted_chars + all.length - text.length };
 }
 
 function decodeBase64(base64: unknown): Uint8Array<ArrayBuffer> {

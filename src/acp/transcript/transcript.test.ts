@@ -122,7 +122,10 @@ describe('messages', () => {
       { type: 'image', mime_type: 'image/png', data: 'AAAA', uri: null },
       { type: 'link', uri: 'file:///a', name: 'a', title: null, mime_type: null, size: 3 },
       { type: 'resource', uri: 'file:///b', mime_type: null, text: 'inside' },
-      { type: 'unknown', raw: { value: { type: 'made_up', x: 1 }, cut: false, chars: expect.any(Number) } },
+      {
+        type: 'unknown',
+        raw: { value: { type: 'made_up', x: 1 }, truncated: false, chars: expect.any(Number) },
+      },
     ]);
   });
 
@@ -151,14 +154,14 @@ describe('messages', () => {
     expect(view.title).toBe('T');
   });
 
-  test('truncates a long text, and records how much was cut', () => {
+  test('truncates a long text, and records how much was omitted', () => {
     const chunk = 'x'.repeat(bounds.text_chars / 2 + 10);
     const [item] = itemsOf(
       viewOf(agentMessage(chunk), agentMessage(chunk), agentMessage('more')),
       'agent_message',
     );
     expect(item?.body.text_chars).toBe(bounds.text_chars);
-    expect(item?.body.cut).toBe(24);
+    expect(item?.body.omitted_chars).toBe(24);
   });
 
   test('shows a placeholder for a message that is too large for an event', () => {
@@ -498,7 +501,7 @@ describe('unknown messages', () => {
   test('truncates a large unknown value', () => {
     const huge = { sessionUpdate: 'made_up', text: 'x'.repeat(bounds.text_chars + 1) };
     const [item] = itemsOf(viewOf(update(huge)), 'unknown');
-    expect(item?.raw.cut).toBe(true);
+    expect(item?.raw.truncated).toBe(true);
     expect(String(item?.raw.value)).toHaveLength(bounds.text_chars);
   });
 });

@@ -126,7 +126,7 @@ export function closeElicitation(
   publishElicitation(core, tx, row.id);
 }
 
-/** Publishes the current elicitation on the fleet stream. */
+/** Publishes the current elicitation on the fleet feed. */
 export function publishElicitation(core: AgentCore, tx: Tx, id: string): void {
   const row = findElicitation(tx, id)!;
   const record = { ...toElicitation(row) };

@@ -295,7 +295,7 @@ export class Registry {
     return probe;
   }
 
-  /** Publishes a change of the link's state on the fleet stream, and stores the parts that must survive a restart. */
+  /** Publishes a change of the link's state on the fleet feed, and stores the parts that must survive a restart. */
   async publishLinkState(node_id: string): Promise<void> {
     const state = this.#state(node_id);
     if (state.status === 'connected') this.#refusals.delete(node_id);

@@ -3,7 +3,7 @@
  * only names that people chose and fixed texts, and an agent's words only if the person asked for that.
  */
 
-import { visible } from '../../core/visible.ts';
+import { escapeHidden } from '../../core/visible.ts';
 import type { RunStatus } from '../runs/rules/run.ts';
 import { limits } from './limits.ts';
 import type { PushKind, PushMessage } from './rules.ts';
@@ -121,7 +121,7 @@ export function matchesKinds({ kind }: NotificationText, kinds: readonly PushKin
 
 /** One line, without invisible characters or characters that reorder text. */
 function plain(text: string): string {
-  const line = visible(text).replace(/\s+/g, ' ').trim();
+  const line = escapeHidden(text).replace(/\s+/g, ' ').trim();
   const letters = [...line];
   const most = limits.push_text_chars_max;
   return letters.length > most ? `${letters.slice(0, most - 1).join('')}…` : line;

@@ -98,7 +98,7 @@ export function closeReview(
   publishReview(core, tx, row.id);
 }
 
-/** Publishes the current review on the fleet stream. */
+/** Publishes the current review on the fleet feed. */
 export function publishReview(core: AgentCore, tx: Tx, id: string): void {
   const row = findReview(tx, id)!;
   core.feed.append(tx, 'review', row.owner_id, { ...toReview(row) }, row.team_num, row.agent_id);

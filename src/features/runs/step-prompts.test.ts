@@ -73,7 +73,7 @@ test('a step prompt has the instructions, the inputs and the outputs of its depe
     }
     >>>
 
-    Answer to what you asked:
+    Answer to your question:
     <<<
     in red
     >>>

@@ -46,7 +46,7 @@ export function stepPrompt(
     ...needed,
     ...(answer === undefined
       ? []
-      : [section('Answer to what you asked', answer, limits.step_prompt_input_chars)]),
+      : [section('Answer to your question', answer, limits.step_prompt_input_chars)]),
     'When you end your turn the step is completed, and your last message is its output.',
   ].join('\n\n');
 }

@@ -57,7 +57,7 @@ test('ends the stream of a team’s agent when the human leaves the team', async
   expect(await reader.read()).toMatchObject({ done: true });
 });
 
-test('limits the fleet stream of a limited token to its agents and teams, live and stored', async () => {
+test('limits the fleet feed of a limited token to its agents and teams, live and stored', async () => {
   const feed = new Feed({ store: fixture.store, clock: fixture.clock });
   const { team_num: other_num } = await addTeam(fixture.store, 'y', specOf(['dev']), {
     created_by: 'usr_ana',

@@ -28,7 +28,7 @@ export function requireTask(reader: Reader, caller: Caller, action: Action, ref:
   return { team, task };
 }
 
-/** Publishes the current task on the fleet stream. Call it last in a transaction. */
+/** Publishes the current task on the fleet feed. Call it last in a transaction. */
 export function publishTask(feed: Feed, tx: Tx, task_num: number): TaskRow {
   const task = taskOfNum(tx, task_num)!;
   feed.append(tx, 'task', teamOfNum(tx, task.team_num)!.created_by, { ...toTask(task) }, task.team_num);

@@ -37,7 +37,7 @@ export class Membership {
     });
   }
 
-  /** Whether the caller may see an entry of the fleet stream. */
+  /** Whether the caller may see an entry of the fleet feed. */
   sees(caller: Caller, { owner_id, team_num, agent_id }: Audience): boolean {
     const team = (team_num !== null && this.#teams.get(team_num)) || NO_TEAM;
     return decide(caller, 'agent.read', { owner_id, agent_id, ...team }) === 'allow';

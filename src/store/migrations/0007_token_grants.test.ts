@@ -31,7 +31,7 @@ test('existing API tokens keep everything that their user’s role allows; sign-
   db.close();
 });
 
-test('an upgrade adds the agent id to existing entries of the fleet stream', () => {
+test('an upgrade adds the agent id to existing entries of the fleet feed', () => {
   const entry = (kind: string, record: object) => `(0, '${kind}', 'usr_r', '${JSON.stringify(record)}')`;
   const entries = [
     entry('agent', { id: 'agt_1' }),

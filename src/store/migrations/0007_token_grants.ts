@@ -1,6 +1,6 @@
 /**
  * The grants of API tokens: scopes, and the agents and teams that they are limited to (JSON lists; null: no limit, and
- * for sign-ins). Existing tokens keep everything that their user's role allows. Entries of the fleet stream get the id
+ * for sign-ins). Existing tokens keep everything that their user's role allows. Entries of the fleet feed get the id
  * of their agent, for clients that follow it with a limited token.
  */
 export const sql = `

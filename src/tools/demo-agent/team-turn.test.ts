@@ -184,7 +184,7 @@ test('a worker with a question makes its step wait once, and continues with the 
   expect((await svcCalls()).at(-1)).toBe('step-input-required --step-key part-1 --reason Which colour?');
   expect(lastMessage(demo)).toBe('Which colour?');
   expect(await note()).toBe(null);
-  const answered = `${stepWords}\n\nAnswer to what you asked:\n<<<\nBlue\n>>>\n\nYour last message is its output.`;
+  const answered = `${stepWords}\n\nAnswer to your question:\n<<<\nBlue\n>>>\n\nYour last message is its output.`;
   await demo.prompt(session, answered);
   expect(lastMessage(demo)).toMatch(/^The answer was “Blue”\. /);
   expect(await note()).toContain('paint');

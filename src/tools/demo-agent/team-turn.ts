@@ -72,22 +72,22 @@ export async function takeTeamTurn(
   }
 }
 
-async function runTeamTurn(part: TeamTurn): Promise<StopReason | null> {
-  const { actor, me, prompt } = part;
+async function runTeamTurn(turn: TeamTurn): Promise<StopReason | null> {
+  const { actor, me, prompt } = turn;
   const [, step_key] = /step is "([^"]+)"/.exec(prompt) ?? [];
   const [step] = step_key === undefined ? [] : await actor.steps(step_key);
-  if (step?.member_id === me.member_id && !isStepOver(step)) return takeStep(part, step);
+  if (step?.member_id === me.member_id && !isStepOver(step)) return takeStep(turn, step);
   if (me.role === 'leader') {
     const steps = await actor.steps();
-    if (steps.length === 0) return assignSteps(part);
+    if (steps.length === 0) return assignSteps(turn);
     if (steps.every(isStepOver)) {
       const mail = await actor.takeMail(true);
-      await part.output.say(summary(steps, mail));
+      await turn.output.say(summary(steps, mail));
       return 'end_turn';
     }
   }
   const mail = await actor.takeMail();
-  return mail.length === 0 ? null : readMail(part, mail);
+  return mail.length === 0 ? null : readMail(turn, mail);
 }
 
 async function assignSteps({ output, actor, me, team, prompt }: TeamTurn): Promise<StopReason> {
@@ -126,7 +126,7 @@ async function takeStep(
     await output.say(question);
     return 'end_turn';
   }
-  const answer = asked.includes(step_key) ? sectionOf(prompt, 'Answer to what you asked') : null;
+  const answer = asked.includes(step_key) ? sectionOf(prompt, 'Answer to your question') : null;
   const quote = quoteOf(request || step_key);
   await output.say(stepOpening(rng, quote, hints.length));
   await plan(output, quote, ['pending', 'pending', 'pending']);
@@ -152,7 +152,7 @@ async function readMail({ output, actor, me }: TeamTurn, mail: TeamMail[]): Prom
 }
 
 /** The text between `<<<` and `>>>` below this title in the prompt; null if the title is missing. */
-function sectionOf(prompt: string, title: 'Answer to what you asked' | 'Input of the run'): string | null {
+function sectionOf(prompt: string, title: 'Answer to your question' | 'Input of the run'): string | null {
   const begin = new RegExp(`^${title}:\\n<<<\\n`, 'm').exec(prompt);
   const section = begin && prompt.slice(begin.index + begin[0].length);
   const end = section?.search(/\n>>>$/m) ?? -1;

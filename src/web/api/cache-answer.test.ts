@@ -16,7 +16,7 @@ test('a response replaces the pending record, in the record and in the list', ()
   expect(queries.getQueryData(['reviews'])).toEqual([{ ...pending, id: 'rev_2' }, queued]);
 });
 
-test('a response does not replace a newer record from the fleet stream', () => {
+test('a response does not replace a newer record from the fleet feed', () => {
   const queries = new QueryClient();
   queries.setQueryData(['review', 'rev_1'], written);
   queries.setQueryData(['reviews'], [written]);

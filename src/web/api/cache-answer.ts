@@ -6,7 +6,7 @@ interface Answerable {
   status: string;
 }
 
-/** The fleet stream can be ahead of the response: a record that is no longer pending is kept. */
+/** The fleet feed can be ahead of the response: a record that is no longer pending is kept. */
 export function cacheAnswer<T extends Answerable>(
   queries: QueryClient,
   { one, list }: { one: readonly unknown[]; list: readonly unknown[] },

@@ -1,4 +1,4 @@
-/** Applies frames of the fleet stream to the query cache. Each frame has a record as it is after a change. */
+/** Applies frames of the fleet feed to the query cache. Each frame has a record as it is after a change. */
 import type { QueryClient } from '@tanstack/react-query';
 import type { Frame } from '../../client/client.ts';
 import type { CachedRecord, CacheKey, Row } from '../feature.ts';

@@ -1,5 +1,5 @@
 /**
- * The keys of the query cache. Records and lists of the same kind have different keys, so that the fleet stream can
+ * The keys of the query cache. Records and lists of the same kind have different keys, so that the fleet feed can
  * update both (`fleet.ts`).
  */
 export const keys = {

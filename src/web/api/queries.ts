@@ -1,4 +1,4 @@
-/** The queries of all screens. The fleet stream keeps their data current (`fleet.ts`), so it does not become stale with time. */
+/** The queries of all screens. The fleet feed keeps their data current (`fleet.ts`), so it does not become stale with time. */
 import { QueryClient, queryOptions } from '@tanstack/react-query';
 import { Problem } from '../../core/problem.ts';
 import { type Answered, all, call, type ItemOf } from './client.ts';
@@ -82,7 +82,7 @@ export const agentConfigQuery = (agent_id: string) =>
     queryKey: keys.agent_config(agent_id),
     queryFn: () => call('getAgentConfig', { params: { agent_id } }),
   });
-/** For data that is not part of the fleet stream. */
+/** For data that is not part of the fleet feed. */
 const not_streamed = { staleTime: 10_000, refetchOnWindowFocus: true } as const;
 export const teamsQuery = queryOptions({
   queryKey: keys.teams,
@@ -115,7 +115,7 @@ export async function readRuns(team_id: string, cursor?: string) {
   // With a limit it is a page.
   return page as Extract<typeof page, { items: unknown }>;
 }
-/** The participants of a run are not part of the fleet stream, so they are polled while the run is live. */
+/** The participants of a run are not part of the fleet feed, so they are polled while the run is live. */
 export const runMembersQuery = (run_id: string, live: boolean) =>
   queryOptions({
     queryKey: keys.run_members(run_id),

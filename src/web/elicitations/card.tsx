@@ -5,7 +5,7 @@
 import { Link } from '@tanstack/react-router';
 import { Check, CircleSlash, ExternalLink, SquarePen } from 'lucide-react';
 import { type FormEvent, memo, useEffect, useId, useRef, useState } from 'react';
-import { visible } from '../../core/visible.ts';
+import { escapeHidden } from '../../core/visible.ts';
 import type { AgentRecord, ElicitationRecord } from '../api/queries.ts';
 import { Button, buttonClass } from '../ui/button.tsx';
 import { cx } from '../ui/cx.ts';
@@ -57,7 +57,7 @@ function OpenCard({ elicitation, agent, named, className }: ElicitationCardProps
         </span>
       </header>
       <p id={id} className="whitespace-pre-wrap break-words font-medium">
-        <bdi>{visible(message || getTitle(elicitation))}</bdi>
+        <bdi>{escapeHidden(message || getTitle(elicitation))}</bdi>
       </p>
       {form !== null && <FormBody elicitation={elicitation} reply={reply} online={online} />}
       {url !== null && <UrlBody url={url} reply={reply} online={online} />}
@@ -89,10 +89,10 @@ function FormBody({ elicitation, reply, online }: BodyProps & { elicitation: Eli
     // The service validates, and its errors are shown at the field.
     <form ref={form} noValidate onSubmit={onSubmit} className="flex min-w-0 max-w-xl flex-col gap-3">
       {title !== null && title !== elicitation.message && (
-        <p className="break-words font-medium">{visible(title)}</p>
+        <p className="break-words font-medium">{escapeHidden(title)}</p>
       )}
       {description !== null && (
-        <p className="whitespace-pre-wrap break-words text-muted">{visible(description)}</p>
+        <p className="whitespace-pre-wrap break-words text-muted">{escapeHidden(description)}</p>
       )}
       {fields.map((field, at) => (
         <FormControl
@@ -166,7 +166,7 @@ function Address({ url }: { url: string }) {
   return (
     <p className="min-w-0 rounded bg-surface px-2 py-1">
       <span className="block break-all font-medium">{new URL(url).host}</span>
-      <span className="block break-all font-mono text-sm">{visible(url)}</span>
+      <span className="block break-all font-mono text-sm">{escapeHidden(url)}</span>
     </p>
   );
 }
@@ -184,7 +184,7 @@ function AgentName({ elicitation, agent }: Pick<ElicitationCardProps, 'elicitati
       params={{ agent_id }}
       className="tap inline-flex min-w-0 items-center font-medium hover:underline"
     >
-      <span className="break-all">{visible(agent?.name ?? agent_id)}</span>
+      <span className="break-all">{escapeHidden(agent?.name ?? agent_id)}</span>
     </Link>
   );
 }
@@ -192,7 +192,7 @@ function AgentName({ elicitation, agent }: Pick<ElicitationCardProps, 'elicitati
 function SettledCard({ elicitation, agent, named, className }: ElicitationCardProps) {
   const { url, status, completed_at } = elicitation;
   const message = outcomeText(elicitation);
-  const title = visible(getTitle(elicitation));
+  const title = escapeHidden(getTitle(elicitation));
   const Icon = status === 'accepted' ? Check : CircleSlash;
   return (
     <article
@@ -206,7 +206,7 @@ function SettledCard({ elicitation, agent, named, className }: ElicitationCardPr
     >
       <Icon aria-hidden className="size-3.5 shrink-0 text-muted" />
       {named && <AgentName elicitation={elicitation} agent={agent} />}
-      <span className="min-w-0 break-words">{visible(message)}</span>
+      <span className="min-w-0 break-words">{escapeHidden(message)}</span>
       <span className="min-w-0 truncate text-muted" title={title}>
         <bdi>{title}</bdi>
       </span>

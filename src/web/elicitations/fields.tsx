@@ -1,6 +1,6 @@
 /** The controls of an agent's form, each with its label, description and error. */
 import { useId } from 'react';
-import { visible } from '../../core/visible.ts';
+import { escapeHidden } from '../../core/visible.ts';
 import { Field, inputClass } from '../ui/field.tsx';
 import { Select } from '../ui/select.tsx';
 import { describeRules, type FieldValue, type FormField } from './form.ts';
@@ -130,7 +130,7 @@ function Described({ id, field, error }: { id: string; field: FormField; error: 
 }
 
 function fieldName({ title, name }: FormField): string {
-  return visible(title || name);
+  return escapeHidden(title || name);
 }
 
 function fieldLabel(field: FormField): string {
@@ -140,10 +140,10 @@ function fieldLabel(field: FormField): string {
 function fieldHint(field: FormField): string {
   return [field.description, describeRules(field)]
     .filter(Boolean)
-    .map((text) => visible(text!))
+    .map((text) => escapeHidden(text!))
     .join(' · ');
 }
 
 function choiceLabel({ title, description }: FormField['choices'][number]): string {
-  return visible(description ? `${title} · ${description}` : title);
+  return escapeHidden(description ? `${title} · ${description}` : title);
 }

@@ -1,7 +1,7 @@
 import { createElement } from 'react';
 import { renderToStaticMarkup } from 'react-dom/server';
 import { expect, test } from 'vitest';
-import { visible } from '../../core/visible.ts';
+import { escapeHidden } from '../../core/visible.ts';
 import { webAddress } from './links.ts';
 import { Prose } from './markdown.tsx';
 
@@ -18,8 +18,8 @@ test('only http and https URLs become links', () => {
 });
 
 test('shows invisible characters in a command by their code points', () => {
-  expect(visible('rm \u202e-rf\u001b[2K')).toBe('rm ⟦U+202E⟧-rf⟦U+001B⟧[2K');
-  expect(visible('a\tb\nc ü 👩‍💻')).toBe('a\tb\nc ü 👩‍💻');
+  expect(escapeHidden('rm \u202e-rf\u001b[2K')).toBe('rm ⟦U+202E⟧-rf⟦U+001B⟧[2K');
+  expect(escapeHidden('a\tb\nc ü 👩‍💻')).toBe('a\tb\nc ü 👩‍💻');
 });
 
 const shown = (text: string) => renderToStaticMarkup(createElement(Prose, { text }));

@@ -6,7 +6,7 @@ import { Link } from '@tanstack/react-router';
 import { Check, CircleSlash, TriangleAlert } from 'lucide-react';
 import { type KeyboardEvent, type MouseEvent, memo, type Ref, useId } from 'react';
 import type { Option } from '../../acp/transcript/items.ts';
-import { visible } from '../../core/visible.ts';
+import { escapeHidden } from '../../core/visible.ts';
 import type { AgentRecord } from '../api/queries.ts';
 import { useSession } from '../api/session.ts';
 import { Button } from '../ui/button.tsx';
@@ -79,7 +79,7 @@ function OpenCard({ review, agent, team, named, className, ref }: ReviewCardProp
           call.tool_kind === 'execute' && 'font-mono',
         )}
       >
-        <bdi>{visible(call.title) || 'Untitled request'}</bdi>
+        <bdi>{escapeHidden(call.title) || 'Untitled request'}</bdi>
       </p>
       <Where review={review} agent={agent} team={team} />
       {review.too_large !== null && (
@@ -192,7 +192,7 @@ function OptionButton({
           {digit}
         </kbd>
       )}
-      <bdi className="min-w-0 break-words">{visible(option.name)}</bdi>
+      <bdi className="min-w-0 break-words">{escapeHidden(option.name)}</bdi>
     </button>
   );
 }
@@ -204,7 +204,7 @@ function Where({ review, agent, team }: Pick<ReviewCardProps, 'review' | 'agent'
       {agent && (
         <>
           <span className="min-w-0 break-all">
-            in <span className="font-mono">{visible(agent.workdir)}</span>
+            in <span className="font-mono">{escapeHidden(agent.workdir)}</span>
           </span>
           <span>on {agent.node_id === 'main' ? 'main' : `node:${agent.node_id}`}</span>
         </>
@@ -232,7 +232,7 @@ function AgentName({ review, agent }: Pick<ReviewCardProps, 'review' | 'agent'>)
       params={{ agent_id: review.agent_id }}
       className="tap inline-flex min-w-0 items-center font-medium hover:underline"
     >
-      <span className="break-all">{visible(agent?.name ?? review.agent_id)}</span>
+      <span className="break-all">{escapeHidden(agent?.name ?? review.agent_id)}</span>
     </Link>
   );
 }
@@ -255,13 +255,13 @@ function SettledCard({ review, agent, named, className, ref }: ReviewCardProps) 
       <Icon aria-hidden className="size-3.5 shrink-0 text-muted" />
       {named && <AgentName review={review} agent={agent} />}
       <span className="min-w-0 break-words">
-        <bdi>{visible(outcomeText(review, me))}</bdi>
+        <bdi>{escapeHidden(outcomeText(review, me))}</bdi>
         {settled?.type !== 'over' && settled_at !== null && (
           <span className="text-muted"> · waited {spanText(settled_at - asked_at)}</span>
         )}
       </span>
-      <span className="min-w-0 truncate text-muted" title={visible(call.title)}>
-        <bdi>{visible(call.title)}</bdi>
+      <span className="min-w-0 truncate text-muted" title={escapeHidden(call.title)}>
+        <bdi>{escapeHidden(call.title)}</bdi>
       </span>
     </article>
   );

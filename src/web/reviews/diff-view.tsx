@@ -1,7 +1,7 @@
 /** The diff of one file. A long diff is folded behind a button, or replaced with `elsewhere`. */
 import { type ReactNode, useMemo, useState } from 'react';
 import type { Diff } from '../../acp/transcript/calls.ts';
-import { visible } from '../../core/visible.ts';
+import { escapeHidden } from '../../core/visible.ts';
 import { Button } from '../ui/button.tsx';
 import { cx } from '../ui/cx.ts';
 import { ScrollBox } from '../ui/scroll-box.tsx';
@@ -54,7 +54,7 @@ export function DiffView({
                     {looks[line.kind].mark}
                   </span>
                   {looks[line.kind].word && <span className="sr-only">{looks[line.kind].word} </span>}
-                  <span dir="ltr">{visible(line.text)}</span>
+                  <span dir="ltr">{escapeHidden(line.text)}</span>
                 </div>
               ))}
             </div>
@@ -69,7 +69,7 @@ export function DiffView({
               Show all {lines.length} lines
             </Button>
           )}
-          {diff.cut && <p className="px-2 py-1 text-muted">Only the beginning of the file is shown.</p>}
+          {diff.truncated && <p className="px-2 py-1 text-muted">Only the beginning of the file is shown.</p>}
         </>
       )}
     </figure>

@@ -1,6 +1,6 @@
 /** The complete content of a permission request, so that users see what they allow. */
 import type { Call } from '../../acp/transcript/calls.ts';
-import { visible } from '../../core/visible.ts';
+import { escapeHidden } from '../../core/visible.ts';
 import { CodeBlock } from '../prose/code.tsx';
 import { Prose } from '../prose/markdown.tsx';
 import { DiffView } from './diff-view.tsx';
@@ -14,7 +14,9 @@ export function Evidence({ call, workdir }: { call: Call; workdir: string | unde
   const places = call.locations.filter(({ path }) => !diffed.has(path));
   return (
     <div className="flex min-w-0 flex-col gap-1.5">
-      {command !== null && command !== call.title && <CodeBlock text={visible(command)} language="command" />}
+      {command !== null && command !== call.title && (
+        <CodeBlock text={escapeHidden(command)} language="command" />
+      )}
       {places.map(({ path, line }) => (
         <p key={`${path}:${line}`} className="break-all font-mono text-sm">
           {relativePath(path, workdir)}
@@ -25,13 +27,15 @@ export function Evidence({ call, workdir }: { call: Call; workdir: string | unde
         const key = `${at} ${content.type}`;
         if (content.type === 'diff') return <DiffView key={key} diff={content} workdir={workdir} />;
         if (content.type === 'content' && content.part.type === 'text')
-          return <Prose key={key} text={visible(content.part.text)} />;
+          return <Prose key={key} text={escapeHidden(content.part.text)} />;
         if (content.type === 'content')
           return <RawView key={key} label={content.part.type} value={content.part} />;
         return <RawView key={key} label={content.type} value={content} />;
       })}
       {call.content_cut > 0 && <p className="text-muted">{call.content_cut} more not shown.</p>}
-      {call.raw_input && <RawView label="Input" value={call.raw_input.value} cut={call.raw_input.cut} />}
+      {call.raw_input && (
+        <RawView label="Input" value={call.raw_input.value} truncated={call.raw_input.truncated} />
+      )}
     </div>
   );
 }

@@ -1,7 +1,7 @@
 /** A path for display (pure): relative if it is inside the folder, otherwise complete. */
-import { visible } from '../../core/visible.ts';
+import { escapeHidden } from '../../core/visible.ts';
 
 export function relativePath(path: string, workdir: string | undefined): string {
   const inside = workdir !== undefined && path.startsWith(`${workdir}/`) && !path.includes('/../');
-  return visible(inside ? path.slice(workdir.length + 1) : path);
+  return escapeHidden(inside ? path.slice(workdir.length + 1) : path);
 }

@@ -1,9 +1,17 @@
 /** Any value as JSON, folded by default. */
 import { useState } from 'react';
-import { visible } from '../../core/visible.ts';
+import { escapeHidden } from '../../core/visible.ts';
 import { ScrollBox } from '../ui/scroll-box.tsx';
 
-export function RawView({ label, value, cut = false }: { label: string; value: unknown; cut?: boolean }) {
+export function RawView({
+  label,
+  value,
+  truncated = false,
+}: {
+  label: string;
+  value: unknown;
+  truncated?: boolean;
+}) {
   const [open, setOpen] = useState(false);
   return (
     <details className="min-w-0" onToggle={(event) => setOpen(event.currentTarget.open)}>
@@ -13,8 +21,8 @@ export function RawView({ label, value, cut = false }: { label: string; value: u
       {open && (
         <ScrollBox label="JSON" className="max-h-80 rounded bg-surface p-2">
           <pre className="w-max font-mono text-sm" dir="ltr">
-            {visible(formatJson(value))}
-            {cut && '\n…'}
+            {escapeHidden(formatJson(value))}
+            {truncated && '\n…'}
           </pre>
         </ScrollBox>
       )}

@@ -5,7 +5,7 @@
 import { readToolCall } from '../../acp/tool-calls.ts';
 import { type Call, mergeCall } from '../../acp/transcript/calls.ts';
 import type { Option, Permission, Requester } from '../../acp/transcript/items.ts';
-import { visible } from '../../core/visible.ts';
+import { escapeHidden } from '../../core/visible.ts';
 import type { ReviewRecord } from '../api/queries.ts';
 
 export type Settled =
@@ -117,8 +117,8 @@ export function outcomeText({ settled, undeliverable }: ReviewView, me: string |
 
 /** Who asked, if it was not the agent itself. */
 export function requesterText({ id, name, unknown_session }: Requester): string {
-  if (unknown_session) return `asked in an unknown session, ${visible(id)}`;
-  return `asked by sub-agent ${visible(name ?? id)}`;
+  if (unknown_session) return `asked in an unknown session, ${escapeHidden(id)}`;
+  return `asked by sub-agent ${escapeHidden(name ?? id)}`;
 }
 
 export function isLasting({ kind }: Pick<Option, 'kind'>): boolean {

@@ -18,7 +18,7 @@ import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
 import { addJsonCommand, localFlags, remote, withLocal } from '../../../cli/options.ts';
 import { printJson, printRecord, printStatus } from '../../../cli/output.ts';
 import { ask, firstLine, password } from '../../../cli/prompt.ts';
-import { visible } from '../../../cli/terminal.ts';
+import { printable } from '../../../cli/terminal.ts';
 import { Problem } from '../../../core/problem.ts';
 
 type Options = ApiOptions & { json?: boolean };
@@ -152,7 +152,7 @@ async function keep(
   const { io } = context;
   await storeCredential(io, url, { token, username });
   if (options.json) await printJson(io, { url, username });
-  else printStatus(io, visible(`signed in to ${url} as ${username}`));
+  else printStatus(io, printable(`signed in to ${url} as ${username}`));
 }
 
 /** Reads the challenge that the service wrote to its data directory; only its user and the machine's root can read it. */

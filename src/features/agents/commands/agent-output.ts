@@ -5,7 +5,7 @@ import type { Context, Io } from '../../../cli/context.ts';
 import { failed } from '../../../cli/failure.ts';
 import { integer, remote } from '../../../cli/options.ts';
 import { jsonText, print, printJson, printRows, printStatus, supportsColor } from '../../../cli/output.ts';
-import { TerminalFilter, visible } from '../../../cli/terminal.ts';
+import { printable, TerminalFilter } from '../../../cli/terminal.ts';
 import type { StreamName } from '../../../core/event.ts';
 import { limits } from '../limits.ts';
 import { checkStream } from './logs.ts';
@@ -184,10 +184,10 @@ function addDiff(agents: Command, context: Context): void {
       for (const path of selected_paths) {
         const change = await api.call('getChange', { params: { ...params, path } });
         if (options.json) await print(io, jsonText(change));
-        else if (change.diff === '') await print(io, `${visible(change.path)}: binary, ${change.status}\n`);
+        else if (change.diff === '') await print(io, `${printable(change.path)}: binary, ${change.status}\n`);
         else await print(io, clean ? filter.write(change.diff) : change.diff);
         if (change.truncated && !options.json)
-          printStatus(io, visible(`${change.path}: only the beginning of the diff is shown`));
+          printStatus(io, printable(`${change.path}: only the beginning of the diff is shown`));
       }
     });
 }

@@ -8,7 +8,7 @@ import { exitCodes, Failure, usage, withExplanation } from '../../../cli/failure
 import { collect, remote, timeLimit } from '../../../cli/options.ts';
 import { print, printJson, printRecord, printRows, printStatus } from '../../../cli/output.ts';
 import { textOrStdin } from '../../../cli/prompt.ts';
-import { visible } from '../../../cli/terminal.ts';
+import { printable } from '../../../cli/terminal.ts';
 import { problems } from '../../../core/problem.ts';
 import { blockLines } from '../../conversations/commands/acp-lines.ts';
 import { limits } from '../limits.ts';
@@ -42,7 +42,7 @@ export function addPrompt(program: Command, context: Context): void {
       const what = { agent_id: agent.id, after: agent.last_seq, still };
       const end = await watch(context, api, what, options, endOfTurn(api, agent, prompted.prompt_id));
       if (end !== 'end_turn') {
-        throw new Failure(exitCodes.bad_end, `the turn of agent ${agent.id} ended: ${visible(end)}`);
+        throw new Failure(exitCodes.bad_end, `the turn of agent ${agent.id} ended: ${printable(end)}`);
       }
     });
 }

@@ -9,7 +9,7 @@ import { exitCodes, Failure, usage } from '../../../cli/failure.ts';
 import { collect, integer, parsePair, remote, timeLimit } from '../../../cli/options.ts';
 import { type Column, printRecord, printRows, printStatus, report } from '../../../cli/output.ts';
 import { textOrStdin } from '../../../cli/prompt.ts';
-import { visible } from '../../../cli/terminal.ts';
+import { printable } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { Problem } from '../../../core/problem.ts';
 import { findTeam } from '../../teams/commands/team-refs.ts';
@@ -267,8 +267,9 @@ function addDelete(agents: Command, context: Context): void {
         if (options.json) return printRecord(io, left ?? { id }, options);
         printStatus(io, `deleted ${id}`);
         const { worktree_kept, left_behind } = left ?? {};
-        if (worktree_kept) printStatus(io, visible(`kept ${worktree_kept.workdir}: ${worktree_kept.reason}`));
-        if (left_behind) for (const line of leftBehindLines([left_behind])) printStatus(io, visible(line));
+        if (worktree_kept)
+          printStatus(io, printable(`kept ${worktree_kept.workdir}: ${worktree_kept.reason}`));
+        if (left_behind) for (const line of leftBehindLines([left_behind])) printStatus(io, printable(line));
       });
     });
 }
@@ -288,7 +289,7 @@ async function followOrReport(
 ): Promise<void> {
   const { io } = context;
   if (!options.follow) return reportAgent(context, agent, options);
-  printStatus(io, visible(`${agent.id}  ${agent.name}`));
+  printStatus(io, printable(`${agent.id}  ${agent.name}`));
   requireCompleted(await followToEnd(context, api, agent, after, options));
 }
 

@@ -2,7 +2,7 @@
 import type { Io } from '../../../cli/context.ts';
 import { type ExitCode, exitCodes, Failure, toFailure } from '../../../cli/failure.ts';
 import { printStatus } from '../../../cli/output.ts';
-import { visible } from '../../../cli/terminal.ts';
+import { printable } from '../../../cli/terminal.ts';
 
 /** Exit codes in order of precedence: the first that applies to any item is the command's. */
 const order: readonly ExitCode[] = [exitCodes.failed, exitCodes.unreachable];
@@ -26,7 +26,7 @@ export async function each(
       const failure = toFailure(error);
       if (io.signal.aborted || failure.exit === exitCodes.unauthenticated) throw error;
       ends.add(failure.exit);
-      for (const line of failure.message.split('\n')) printStatus(io, visible(`svc: ${ref}: ${line}`));
+      for (const line of failure.message.split('\n')) printStatus(io, printable(`svc: ${ref}: ${line}`));
     }
   }
   if (ends.size === 0) return;

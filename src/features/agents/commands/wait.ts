@@ -4,7 +4,7 @@ import type { AgentRecord, Api } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure } from '../../../cli/failure.ts';
 import { Show, type ShowOptions } from '../../../cli/show.ts';
-import { visible } from '../../../cli/terminal.ts';
+import { printable } from '../../../cli/terminal.ts';
 import type { EventRecord } from '../../../core/event.ts';
 import { isFinal } from '../rules.ts';
 import { type Followed, follow } from './follow.ts';
@@ -76,5 +76,8 @@ export function endsSession(session_id: string | null, event: EventRecord): bool
 export function requireCompleted(agent: AgentRecord): void {
   if (agent.status === 'completed') return;
   const why = agent.exit_signal ?? (agent.exit_code !== null ? `exit code ${agent.exit_code}` : agent.reason);
-  throw new Failure(exitCodes.bad_end, `agent ${agent.id} ${agent.status}${why ? `: ${visible(why)}` : ''}`);
+  throw new Failure(
+    exitCodes.bad_end,
+    `agent ${agent.id} ${agent.status}${why ? `: ${printable(why)}` : ''}`,
+  );
 }

@@ -16,7 +16,7 @@ import {
   type ToolCall,
 } from '../../../acp/tool-calls.ts';
 import { pad } from '../../../cli/output.ts';
-import { visible, visibleLines } from '../../../cli/terminal.ts';
+import { printable, printableLines } from '../../../cli/terminal.ts';
 import { optionFor } from '../../reviews/rules.ts';
 import { limits } from '../limits.ts';
 
@@ -35,7 +35,7 @@ export function paint(text: string, style: TextStyle | undefined, colored: boole
 export function joined(...parts: (string | null | undefined)[]): string {
   return parts
     .filter((part) => part)
-    .map((part) => visible(part!))
+    .map((part) => printable(part!))
     .join('  ');
 }
 
@@ -49,7 +49,7 @@ export function blockLabel(block: unknown): string {
 export function blockLines(blocks: unknown): string[] {
   return asRecords(blocks).flatMap((block) => {
     const text = blockText(block);
-    return text === null ? [blockLabel(block)] : text.split(/\r?\n/).map(visible);
+    return text === null ? [blockLabel(block)] : text.split(/\r?\n/).map(printable);
   });
 }
 
@@ -74,7 +74,7 @@ export function callTitle({ title, id }: ToolCall): string {
 export function diffLines(content: unknown, lines_max = Number.POSITIVE_INFINITY): Line[] {
   return readContent(content).flatMap((part): Line[] => {
     if (part.type !== 'diff') return [];
-    const file = visible(part.path);
+    const file = printable(part.path);
     return [
       { text: `--- ${part.old_text === null ? '/dev/null' : file}`, style: 'dim' },
       { text: `+++ ${file}`, style: 'dim' },
@@ -94,7 +94,7 @@ function changeLines(before: string, after: string): Line[] {
     : [...signed('-', before), ...signed('+', after)];
   return lines.map((line): Line => {
     const style = styles[line.charAt(0)];
-    return { text: visibleLines(line), ...(style && { style }) };
+    return { text: printableLines(line), ...(style && { style }) };
   });
 }
 
@@ -120,7 +120,7 @@ function cutLines(lines: Line[], lines_max: number): Line[] {
 export function planLines(entries: unknown): Line[] {
   return asRecords(entries).map((entry) => {
     const { content, status } = readPlanEntry(entry);
-    const text = visible(content);
+    const text = printable(content);
     if (status === 'completed') return { text: `[x] ${text}`, style: 'dim' };
     return { text: `${status === 'in_progress' ? '[>]' : '[ ]'} ${text}` };
   });
@@ -131,12 +131,12 @@ export function inputStart(input: unknown): Line[] {
   if (input === undefined) return [];
   const text = JSON.stringify(input);
   const cut = text.length > limits.transcript_input_chars;
-  return [{ text: `  ${visible(text.slice(0, limits.transcript_input_chars))}${cut ? '…' : ''}` }];
+  return [{ text: `  ${printable(text.slice(0, limits.transcript_input_chars))}${cut ? '…' : ''}` }];
 }
 
 /** An option's id is in brackets, so that it cannot be mistaken for a command. */
 export function optionLines(options: readonly OfferedOption[]): Line[] {
-  const ids = options.map(({ option_id }) => `[${visible(option_id)}]`);
+  const ids = options.map(({ option_id }) => `[${printable(option_id)}]`);
   const width = Math.max(...ids.map((id) => stringWidth(id)));
   return options.map(({ name, kind }, at) => ({
     text: `  ${pad(ids[at]!, width)}  ${joined(name, kind && `(${kind})`)}`,

@@ -5,7 +5,7 @@
 import { type Author, readAuthor } from '../../../acp/entries.ts';
 import { asRecord } from '../../../acp/json.ts';
 import { type Source, type Subagent, updateSubagents } from '../../../acp/subagents.ts';
-import { visible } from '../../../cli/terminal.ts';
+import { printable } from '../../../cli/terminal.ts';
 import type { TranscriptLayout } from '../../../cli/transcript-layout.ts';
 import type { EventRecord } from '../../../core/event.ts';
 import { joined } from './acp-lines.ts';
@@ -117,5 +117,5 @@ function stateText({ status, stop_reason }: Subagent): string {
 }
 
 function short(text: string): string {
-  return visible(text.slice(0, LABEL_CHARS));
+  return printable(text.slice(0, LABEL_CHARS));
 }

@@ -8,7 +8,7 @@ import type { ReceivedEntry } from '../../../acp/entries.ts';
 import type { Fields } from '../../../acp/json.ts';
 import { type OfferedOption, readOutcome, type ToolCall } from '../../../acp/tool-calls.ts';
 import type { Update } from '../../../acp/updates.ts';
-import { visible } from '../../../cli/terminal.ts';
+import { printable } from '../../../cli/terminal.ts';
 import type { TranscriptLayout } from '../../../cli/transcript-layout.ts';
 import { limits } from '../limits.ts';
 import {
@@ -174,5 +174,5 @@ function textStart(content: unknown): Line[] {
   if (text === '') return [];
   const cut = text.length > limits.transcript_input_chars;
   const lines = `${text.slice(0, limits.transcript_input_chars)}${cut ? '…' : ''}`.split('\n');
-  return lines.map((line) => ({ text: `  ${visible(line)}` }));
+  return lines.map((line) => ({ text: `  ${printable(line)}` }));
 }

@@ -10,7 +10,7 @@ import {
 import { type Fields, isRecord, toText } from '../../../acp/json.ts';
 import type { AgentMethod } from '../../../acp/methods.ts';
 import type { MessageKind, Update } from '../../../acp/updates.ts';
-import { visible } from '../../../cli/terminal.ts';
+import { printable } from '../../../cli/terminal.ts';
 import { TranscriptLayout } from '../../../cli/transcript-layout.ts';
 import type { EventRecord } from '../../../core/event.ts';
 import { InputRequests } from '../../elicitations/commands/input-requests.ts';
@@ -137,7 +137,7 @@ export class Transcript {
       case 'response':
         return this.#response(entry, event);
       case 'other':
-        return this.#page.line('agent', named(by, visible(entry.method ?? '')), 'dim');
+        return this.#page.line('agent', named(by, printable(entry.method ?? '')), 'dim');
     }
   }
 

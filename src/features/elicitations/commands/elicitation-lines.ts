@@ -1,7 +1,7 @@
 /** Shows an elicitation to people before they answer (pure): the whole form, or the whole URL with its host. */
 
 import type { AgentRecord, Api } from '../../../cli/api.ts';
-import { visible, visibleLines } from '../../../cli/terminal.ts';
+import { printable, printableLines } from '../../../cli/terminal.ts';
 import { joined, type Line } from '../../conversations/commands/acp-lines.ts';
 import { waitText } from '../../reviews/commands/review-lines.ts';
 
@@ -64,7 +64,7 @@ function urlLines(url: string): Line[] {
 function labeled(label: string, text: string, style?: Line['style']): Line[] {
   if (text === '') return [];
   const indent = ' '.repeat(9);
-  return visibleLines(text)
+  return printableLines(text)
     .split('\n')
     .map((line, at) => ({ text: `${at === 0 ? label.padEnd(9) : indent}${line}`, ...(style && { style }) }));
 }
@@ -74,9 +74,11 @@ function fieldLines(field: Field): Line[] {
   return [
     { text: `  ${joined(name, title === name ? null : title)}`, style: 'cyan' },
     { text: `    ${[required ? 'required' : 'optional', ...formatRules(field)].join(', ')}` },
-    ...(description ? visibleLines(description).split('\n') : []).map((text) => ({ text: `    ${text}` })),
+    ...(description ? printableLines(description).split('\n') : []).map((text) => ({
+      text: `    ${text}`,
+    })),
     ...choices.map((choice) => ({
-      text: `    [${visible(choice.value)}]  ${joined(choice.title === choice.value ? null : choice.title, choice.description)}`.trimEnd(),
+      text: `    [${printable(choice.value)}]  ${joined(choice.title === choice.value ? null : choice.title, choice.description)}`.trimEnd(),
     })),
   ];
 }
@@ -93,10 +95,10 @@ const types: Record<Field['type'], string> = {
 function formatRules({ type, format, min, max, pattern, default: preset }: Field): string[] {
   const unit = type === 'text' ? ' characters' : type === 'choices' ? ' entries' : '';
   return [
-    ...(preset === null ? [] : [`default ${visible(JSON.stringify(preset))}`]),
+    ...(preset === null ? [] : [`default ${printable(JSON.stringify(preset))}`]),
     ...(min === null ? [] : [`at least ${min}${unit}`]),
     ...(max === null ? [] : [`at most ${max}${unit}`]),
-    ...(pattern === null ? [] : [`pattern ${visible(pattern)} (the agent checks it)`]),
+    ...(pattern === null ? [] : [`pattern ${printable(pattern)} (the agent checks it)`]),
     format ?? types[type],
   ];
 }

@@ -5,7 +5,7 @@ import type { Context } from '../../../cli/context.ts';
 import { failed, usage, withExplanation } from '../../../cli/failure.ts';
 import { collect, parsePair, remote } from '../../../cli/options.ts';
 import { print, printJson, printRows, printStatus, supportsColor } from '../../../cli/output.ts';
-import { visible } from '../../../cli/terminal.ts';
+import { printable } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { paint } from '../../conversations/commands/acp-lines.ts';
 import { waitText } from '../../reviews/commands/review-lines.ts';
@@ -132,7 +132,7 @@ async function respond(
   const sent = body.content ? [`  sent: ${JSON.stringify(body.content)}`] : [];
   const open = body.action === 'accept' && answered.url !== null ? [`  open: ${answered.url}`] : [];
   const head = `${answered.id}  ${answered.status}: ${formatSummary(answered)}`;
-  for (const line of [head, ...sent, ...open]) printStatus(io, visible(line));
+  for (const line of [head, ...sent, ...open]) printStatus(io, printable(line));
 }
 
 /**

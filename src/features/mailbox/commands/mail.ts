@@ -14,7 +14,7 @@ import {
   printRows,
   printStatus,
 } from '../../../cli/output.ts';
-import { visible } from '../../../cli/terminal.ts';
+import { printable } from '../../../cli/terminal.ts';
 import { Problem } from '../../../core/problem.ts';
 import { findRun } from '../../teams/commands/team-refs.ts';
 
@@ -112,7 +112,7 @@ function addSend(mail: Command, context: Context): void {
         idempotency_key: crypto.randomUUID(),
       });
       if (options.json) return printJson(io, sent);
-      if (sent.reason !== undefined) printStatus(io, visible(`${sent.status}: ${sent.reason}`));
+      if (sent.reason !== undefined) printStatus(io, printable(`${sent.status}: ${sent.reason}`));
       await print(io, `${sent.id}\n`);
     },
   );

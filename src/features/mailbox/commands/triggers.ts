@@ -6,7 +6,7 @@ import { usage } from '../../../cli/failure.ts';
 import { parseMessageArguments, withJson } from '../../../cli/json-options.ts';
 import { duration, remote } from '../../../cli/options.ts';
 import { printRecord, printRows, printStatus } from '../../../cli/output.ts';
-import { visible } from '../../../cli/terminal.ts';
+import { printable } from '../../../cli/terminal.ts';
 import { findRun } from '../../teams/commands/team-refs.ts';
 import { ownActor } from './mail.ts';
 
@@ -86,7 +86,7 @@ export function addTriggers(program: Command, context: Context): void {
       const params = { actor_id: actor ?? (await ownActor(api)), trigger_id };
       await api.call('deleteTrigger', { params });
       if (options.json) await printRecord(io, { id: trigger_id }, options);
-      else printStatus(io, visible(`deleted ${trigger_id}`));
+      else printStatus(io, printable(`deleted ${trigger_id}`));
     });
 }
 

@@ -7,7 +7,7 @@ import type { Context, Io } from '../../../cli/context.ts';
 import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
 import { remote, waitOption } from '../../../cli/options.ts';
 import { print, printJson, printRecord, printRows, printStatus, supportsColor } from '../../../cli/output.ts';
-import { visible } from '../../../cli/terminal.ts';
+import { printable } from '../../../cli/terminal.ts';
 import { Problem } from '../../../core/problem.ts';
 import { leftBehindLines } from '../../agents/commands/left-behind.ts';
 import { limits } from '../limits.ts';
@@ -146,8 +146,8 @@ function addDelete(nodes: Command, context: Context): void {
       const query = { forget: options.forget };
       const left = await api.call('deleteAgentNode', { params: { node_id }, query });
       if (options.json) return printRecord(io, left ?? { id: node_id }, options);
-      printStatus(io, visible(`deleted ${node_id}`));
-      if (left) for (const line of leftBehindLines(left.left_behind)) printStatus(io, visible(line));
+      printStatus(io, printable(`deleted ${node_id}`));
+      if (left) for (const line of leftBehindLines(left.left_behind)) printStatus(io, printable(line));
     });
 }
 
@@ -206,7 +206,7 @@ function warned(io: Io, node: NodeRecord): NodeRecord {
     const warning = `agents cannot work below ${default_worktree_root} of node ${node.id}: ${worktree_root_problem}`;
     printStatus(
       io,
-      visible(`warning: ${warning}; see safe_paths of the node, or svc nodes set --default-worktree-root`),
+      printable(`warning: ${warning}; see safe_paths of the node, or svc nodes set --default-worktree-root`),
     );
   }
   return node;
@@ -224,7 +224,7 @@ function reportLines(report: HealthReport, colored: boolean): string {
     return colored ? styleText(ok ? 'green' : 'red', text, { validateStream: false }) : text;
   };
   const line = (ok: boolean, name: string, detail: string, hint?: string) =>
-    `${mark(ok)} ${name.padEnd(13)}  ${visible(detail)}\n${hint ? `    ${visible(hint)}\n` : ''}`;
+    `${mark(ok)} ${name.padEnd(13)}  ${printable(detail)}\n${hint ? `    ${printable(hint)}\n` : ''}`;
   const lines = report.checks.map(({ name, ok, ms, error, hint }) =>
     line(ok, name, ok ? `${ms} ms` : (error ?? ''), hint),
   );
@@ -242,5 +242,5 @@ function reportLines(report: HealthReport, colored: boolean): string {
     );
   }
   const more = [version && `svc ${version}`, agents !== null && `running agents: ${agents}`].filter(Boolean);
-  return `${lines.join('')}${report.status}${more.length > 0 ? ` (${visible(more.join(', '))})` : ''}\n`;
+  return `${lines.join('')}${report.status}${more.length > 0 ? ` (${printable(more.join(', '))})` : ''}\n`;
 }

@@ -4,7 +4,7 @@ import { asString, isRecord } from '../../../acp/json.ts';
 import { readContent, readToolCall } from '../../../acp/tool-calls.ts';
 import type { AgentRecord, Api } from '../../../cli/api.ts';
 import { formatSpan } from '../../../cli/span.ts';
-import { visible, visibleLines } from '../../../cli/terminal.ts';
+import { printable, printableLines } from '../../../cli/terminal.ts';
 import {
   answerCommands,
   blockLabel,
@@ -74,11 +74,11 @@ function commandLines({ id, options }: ReviewRecord): Line[] {
 function inputLines(input: unknown): Line[] {
   if (input === undefined || input === null) return [];
   if (!isRecord(input)) return valueLines('', input);
-  return Object.entries(input).flatMap(([name, value]) => valueLines(`${visible(name)}: `, value));
+  return Object.entries(input).flatMap(([name, value]) => valueLines(`${printable(name)}: `, value));
 }
 
 function valueLines(label: string, value: unknown): Line[] {
-  const [first, ...rest] = visibleLines(asString(value) ?? JSON.stringify(value)).split('\n');
+  const [first, ...rest] = printableLines(asString(value) ?? JSON.stringify(value)).split('\n');
   if (rest.length === 0) return [{ text: `  ${label}${first}` }];
   const lines = [first, ...rest].map((text) => ({ text: `    ${text}` }));
   return label === '' ? lines : [{ text: `  ${label.trimEnd()}` }, ...lines];

@@ -5,7 +5,7 @@ import type { Context } from '../../../cli/context.ts';
 import { failed, usage, withExplanation } from '../../../cli/failure.ts';
 import { remote } from '../../../cli/options.ts';
 import { print, printJson, printRows, printStatus, supportsColor } from '../../../cli/output.ts';
-import { visible } from '../../../cli/terminal.ts';
+import { printable } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { problems } from '../../../core/problem.ts';
 import { formatTitle, paint } from '../../conversations/commands/acp-lines.ts';
@@ -91,7 +91,7 @@ export function addReviews(program: Command, context: Context): void {
     );
     if (options.json) return printJson(io, review);
     const chosen = review.options.find(({ option_id }) => option_id === review.option_id)?.name;
-    printStatus(io, visible(`${review.id}  ${chosen ?? review.status}: ${formatTitle(review.tool_call)}`));
+    printStatus(io, printable(`${review.id}  ${chosen ?? review.status}: ${formatTitle(review.tool_call)}`));
   }
 }
 

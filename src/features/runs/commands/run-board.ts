@@ -4,7 +4,7 @@
  */
 import stringWidth from 'fast-string-width';
 import { pad } from '../../../cli/output.ts';
-import { visible } from '../../../cli/terminal.ts';
+import { printable } from '../../../cli/terminal.ts';
 import {
   answerCommands,
   formatTitle,
@@ -46,7 +46,7 @@ export function boardLines(board: Board, screen: Screen, now_ms: number): string
       style: 'bold',
     },
     { text: steps.size === 0 ? 'no steps' : `${steps.size} steps: ${formatCounts(steps.values())}` },
-    ...(run.attention === null ? [] : [{ text: visible(run.attention), style: 'yellow' as const }]),
+    ...(run.attention === null ? [] : [{ text: printable(run.attention), style: 'yellow' as const }]),
   ];
   const waiting = [
     ...listQuestions(run, steps).flatMap(({ lines }) => lines),
@@ -75,7 +75,7 @@ export function reviewSummary({ id, tool_call, options }: ReviewRecord): Line[] 
 }
 
 function outputLine(output: unknown): Line {
-  return { text: `output ${visible(JSON.stringify(output).slice(0, CELL_CHARS_MAX))}` };
+  return { text: `output ${printable(JSON.stringify(output).slice(0, CELL_CHARS_MAX))}` };
 }
 
 function tableLines({ run, steps }: Board, rows_left: number, now_ms: number): Line[] {
@@ -84,7 +84,7 @@ function tableLines({ run, steps }: Board, rows_left: number, now_ms: number): L
   const shown = all.length < rows_left ? all : mostRelevant(all, rows_left - 2);
   const columns = stepColumns(run, steps, now_ms);
   const rows = shown.map((step) =>
-    columns.map(({ value }) => visible(String(value(step) ?? '').slice(0, CELL_CHARS_MAX))),
+    columns.map(({ value }) => printable(String(value(step) ?? '').slice(0, CELL_CHARS_MAX))),
   );
   const widths = columns.map(({ title }, at) =>
     Math.min(KEY_WIDTH_MAX, Math.max(title.length, ...rows.map((row) => stringWidth(row[at]!)))),

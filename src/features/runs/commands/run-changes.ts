@@ -3,7 +3,7 @@
 import type { Api } from '../../../cli/api.ts';
 import type { Io } from '../../../cli/context.ts';
 import { jsonText, print, printStatus, supportsColor } from '../../../cli/output.ts';
-import { visible } from '../../../cli/terminal.ts';
+import { printable } from '../../../cli/terminal.ts';
 import type { Frame } from '../../../client/client.ts';
 import { reportLink } from '../../agents/commands/follow.ts';
 import { type Line, paint } from '../../conversations/commands/acp-lines.ts';
@@ -69,7 +69,7 @@ export class RunChanges implements RunView {
 
   /** `cells`: kind, key, member, status, attempt, reason. Empty if they equal the last line of this run or step. */
   #changed(ts: unknown, cells: readonly [string, string, ...string[]]): string {
-    const line = cells.map(visible).join('\t');
+    const line = cells.map(printable).join('\t');
     const key = `${cells[0]} ${cells[1]}`;
     if (this.#shown.get(key) === line) return '';
     this.#shown.set(key, line);

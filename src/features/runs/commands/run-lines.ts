@@ -2,7 +2,7 @@
 
 import type { Column } from '../../../cli/output.ts';
 import { formatSpan } from '../../../cli/span.ts';
-import { visible } from '../../../cli/terminal.ts';
+import { printable } from '../../../cli/terminal.ts';
 import { showArgv } from '../../../core/argv.ts';
 import type { Line, TextStyle } from '../../conversations/commands/acp-lines.ts';
 import { memberKind } from '../../teams/rules/team.ts';
@@ -62,7 +62,7 @@ export function listQuestions(run: Run, steps: ReadonlyMap<string, Step>): Quest
   const waiting = [...steps.values()].filter(({ status }) => status === 'input_required');
   if (waiting.length > 0) return waiting.map((step) => stepQuestion(run, step));
   if (run.status === 'input_required') {
-    const why = run.error === null ? '' : `: ${visible(run.error)}`;
+    const why = run.error === null ? '' : `: ${printable(run.error)}`;
     return [
       question(`run ${run.attempt} ${why}`, `the run waits for an answer${why}`, `svc runs resume ${run.id}`),
     ];
@@ -74,11 +74,11 @@ export function listQuestions(run: Run, steps: ReadonlyMap<string, Step>): Quest
 }
 
 function stepQuestion({ id }: Run, { step_key, attempt, error_text }: Step): Question {
-  const why = error_text === null ? '' : `: ${visible(error_text)}`;
-  const command = `svc steps resume ${id} ${visible(showArgv([step_key]))} --input <json>`;
+  const why = error_text === null ? '' : `: ${printable(error_text)}`;
+  const command = `svc steps resume ${id} ${printable(showArgv([step_key]))} --input <json>`;
   return question(
     `step ${attempt} ${step_key} ${why}`,
-    `step ${visible(step_key)} waits for an answer${why}`,
+    `step ${printable(step_key)} waits for an answer${why}`,
     command,
   );
 }

@@ -3,7 +3,7 @@
 import type { Api } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure } from '../../../cli/failure.ts';
-import { visible } from '../../../cli/terminal.ts';
+import { printable } from '../../../cli/terminal.ts';
 import { onLink } from '../../agents/commands/follow.ts';
 import { isRunOver, type Run } from '../rules/run.ts';
 import { RunChanges } from './run-changes.ts';
@@ -70,6 +70,6 @@ function hasEnded(known: Run, record: Run): boolean {
 /** Throws a `Failure` with exit code 3 unless the run completed. */
 export function completed(run: Run): Run {
   if (run.status === 'completed') return run;
-  const why = run.error === null ? '' : `: ${visible(run.error)}`;
+  const why = run.error === null ? '' : `: ${printable(run.error)}`;
   throw new Failure(exitCodes.bad_end, `run ${run.id} ${run.status}${why}`);
 }

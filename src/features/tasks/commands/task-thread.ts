@@ -6,7 +6,7 @@ import { exitCodes, Failure, usage } from '../../../cli/failure.ts';
 import { parseMessageArguments, withJson } from '../../../cli/json-options.ts';
 import { integer, remote } from '../../../cli/options.ts';
 import { jsonText, print, printJson, printStatus, supportsColor } from '../../../cli/output.ts';
-import { visible, visibleLines } from '../../../cli/terminal.ts';
+import { printable, printableLines } from '../../../cli/terminal.ts';
 import { onLink, reportLink } from '../../agents/commands/follow.ts';
 import { paint } from '../../conversations/commands/acp-lines.ts';
 import { findTask } from './task-refs.ts';
@@ -93,8 +93,8 @@ export function addTaskThread(tasks: Command, context: Context): void {
   function toLine({ id, from_actor_id, route, to_actor_id, reply_to, created_at, text, payload }: Message) {
     const to = route === 'to_member' ? to_actor_id : route === 'to_leader' ? 'leader' : 'all';
     const answer = reply_to === null ? '' : `  re ${reply_to}`;
-    const head = visible(`${id}  ${created_at}  ${from_actor_id} -> ${to}${answer}`);
-    const content = visibleLines(text ?? JSON.stringify(payload)).replaceAll('\n', '\n  ');
+    const head = printable(`${id}  ${created_at}  ${from_actor_id} -> ${to}${answer}`);
+    const content = printableLines(text ?? JSON.stringify(payload)).replaceAll('\n', '\n  ');
     return `${paint(head, 'dim', supportsColor(io.stdout, io.env))}\n  ${content}\n`;
   }
 }

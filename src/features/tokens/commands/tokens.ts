@@ -5,7 +5,7 @@ import type { Context } from '../../../cli/context.ts';
 import { failed } from '../../../cli/failure.ts';
 import { collect, duration, remote } from '../../../cli/options.ts';
 import { print, printJson, printRecord, printRows, printStatus } from '../../../cli/output.ts';
-import { visible } from '../../../cli/terminal.ts';
+import { printable } from '../../../cli/terminal.ts';
 import { type Scope, scopes } from '../../../core/grant.ts';
 import { findTeam } from '../../teams/commands/team-refs.ts';
 
@@ -61,7 +61,7 @@ export function addTokens(program: Command, context: Context): void {
       if (options.json) return printJson(io, created);
       printStatus(
         io,
-        visible(`${created.id}  ${created.name}  ${created.scopes.join(',')}  (shown only once)`),
+        printable(`${created.id}  ${created.name}  ${created.scopes.join(',')}  (shown only once)`),
       );
       await print(io, `${created.token}\n`);
     });

@@ -16,7 +16,7 @@ export interface Sent {
   status_text?: string;
   headers?: [string, string][];
   text: string;
-  cut?: boolean;
+  truncated?: boolean;
   error?: string;
 }
 
@@ -83,8 +83,8 @@ export function useSending(operation: Operation, token_override: string) {
   return { sent, send, stop: () => going.current?.abort(), clear: () => setSent(null) };
 }
 
-function shown(text: string): { text: string; cut: boolean } {
-  return { text: text.slice(-SHOWN_CHARS_MAX), cut: text.length > SHOWN_CHARS_MAX };
+function shown(text: string): { text: string; truncated: boolean } {
+  return { text: text.slice(-SHOWN_CHARS_MAX), truncated: text.length > SHOWN_CHARS_MAX };
 }
 
 function formatted(text: string): string {

@@ -179,7 +179,7 @@ const states: Record<Sent['state'], string> = {
 };
 
 function ResponseView({ sent }: { sent: Sent }) {
-  const { state, status, status_text, ms, headers, text, cut, error } = sent;
+  const { state, status, status_text, ms, headers, text, truncated, error } = sent;
   const good = status !== undefined && status < 400;
   return (
     <div className="flex min-w-0 flex-col gap-2 rounded-lg border border-line p-3">
@@ -209,7 +209,7 @@ function ResponseView({ sent }: { sent: Sent }) {
       {text !== '' && (
         <>
           <div className="flex items-center justify-between gap-2 text-muted text-sm">
-            <span>{cut && 'Only the end of a long response is shown.'}</span>
+            <span>{truncated && 'Only the end of a long response is shown.'}</span>
             <Copy text={text} />
           </div>
           <section

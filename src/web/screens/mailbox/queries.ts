@@ -1,4 +1,4 @@
-/** The queries of mail. It is not part of the fleet stream, so it is polled while the run is live. */
+/** The queries of mail. It is not part of the fleet feed, so it is polled while the run is live. */
 import { queryOptions } from '@tanstack/react-query';
 import { all, call } from '../../api/client.ts';
 import { keys } from './keys.ts';

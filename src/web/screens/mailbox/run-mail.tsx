@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { ArrowRight, Check, CheckCheck, Circle, type LucideIcon, MailX } from 'lucide-react';
 import { useRef, useState } from 'react';
-import { visible } from '../../../core/visible.ts';
+import { escapeHidden } from '../../../core/visible.ts';
 import { call, type ItemOf } from '../../api/client.ts';
 import { keys as shared_keys } from '../../api/keys.ts';
 import type { RunRecord } from '../../api/queries.ts';
@@ -175,5 +175,5 @@ function AckButton({ head }: { head: MailHead }) {
 }
 
 function mailText(payload: Record<string, unknown>): string {
-  return visible(typeof payload.text === 'string' ? payload.text : pretty(payload));
+  return escapeHidden(typeof payload.text === 'string' ? payload.text : pretty(payload));
 }

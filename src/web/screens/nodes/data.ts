@@ -1,4 +1,4 @@
-/** Queries and mutations of nodes, for root. The fleet stream invalidates them. */
+/** Queries and mutations of nodes, for root. The fleet feed invalidates them. */
 import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { all, call } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';

@@ -2,7 +2,7 @@
 import { type ReactNode, useLayoutEffect, useRef } from 'react';
 import type { Item } from '../../../acp/transcript/items.ts';
 import { bodyText } from '../../../acp/transcript/parts.ts';
-import { visible } from '../../../core/visible.ts';
+import { escapeHidden } from '../../../core/visible.ts';
 import { type AgentLog, useAgentLog } from '../../live/agent-log.ts';
 import { stopText } from '../../transcript/status-text.ts';
 import { Status } from '../../ui/status.tsx';
@@ -81,12 +81,12 @@ function Line({ item }: { item: ShownItem }) {
     case 'tool':
       return (
         <span className="flex flex-wrap items-center gap-x-2 text-sm">
-          <code className="min-w-0 break-all font-mono">{visible(item.call.title)}</code>
+          <code className="min-w-0 break-all font-mono">{escapeHidden(item.call.title)}</code>
           <Status status={item.status} />
         </span>
       );
     case 'user_message': {
-      const text = visible(bodyText(item.body));
+      const text = escapeHidden(bodyText(item.body));
       return (
         <details className="rounded bg-surface px-2 py-1">
           <summary className="cursor-pointer text-muted text-sm">
@@ -98,11 +98,13 @@ function Line({ item }: { item: ShownItem }) {
       );
     }
     case 'agent_message':
-      return <p className="whitespace-pre-wrap text-prose">{visible(bodyText(item.body)).slice(-CHARS)}</p>;
+      return (
+        <p className="whitespace-pre-wrap text-prose">{escapeHidden(bodyText(item.body)).slice(-CHARS)}</p>
+      );
     case 'stop':
       return <p className="text-muted text-sm">{stopText(item.reason).text}</p>;
     case 'notice':
-      return <p className="text-muted text-sm">{visible(item.text)}</p>;
+      return <p className="text-muted text-sm">{escapeHidden(item.text)}</p>;
   }
 }
 
@@ -110,6 +112,8 @@ function Output({ log: { lines } }: { log: AgentLog }) {
   if (lines.last === 0) return <Note>No output yet.</Note>;
   const text = lines.copy(Math.max(lines.first, lines.last - LINES), lines.last);
   return (
-    <pre className="whitespace-pre-wrap break-words font-mono text-sm">{visible(text).slice(-CHARS)}</pre>
+    <pre className="whitespace-pre-wrap break-words font-mono text-sm">
+      {escapeHidden(text).slice(-CHARS)}
+    </pre>
   );
 }

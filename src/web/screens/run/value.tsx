@@ -1,5 +1,5 @@
 /** A foldable value of a run: JSON or text. */
-import { visible } from '../../../core/visible.ts';
+import { escapeHidden } from '../../../core/visible.ts';
 import { Copy } from '../../ui/copy.tsx';
 import { pretty } from './facts.ts';
 
@@ -21,7 +21,7 @@ export function Json({ label, value, open }: { label: string; value: unknown; op
           className="max-h-80 w-full overflow-auto"
         >
           <pre className="whitespace-pre-wrap break-words font-mono text-sm">
-            {visible(text.slice(0, SHOWN_CHARS))}
+            {escapeHidden(text.slice(0, SHOWN_CHARS))}
             {text.length > SHOWN_CHARS && '\n…'}
           </pre>
         </section>

@@ -134,7 +134,7 @@ export function useStartRun(task: TaskRecord) {
 const PAGE = 50;
 
 /**
- * The thread of a task, from its end; older pages are read on demand. New messages arrive with the fleet stream, which all
+ * The thread of a task, from its end; older pages are read on demand. New messages arrive with the fleet feed, which all
  * pages of a browser share.
  */
 export function useThread(task: TaskRecord, shown: { q?: string | undefined; thread?: number | undefined }) {

@@ -118,7 +118,7 @@ function TeamScreen({ team }: { team: TeamRecord }) {
   );
 }
 
-/** Older pages of runs. The fleet stream keeps the newest page current. */
+/** Older pages of runs. The fleet feed keeps the newest page current. */
 function useOlder(team_id: string) {
   const [read, setRead] = useState<{ runs: RunRecord[]; cursor: string | null | undefined }>({
     runs: [],

@@ -12,7 +12,9 @@ export function BodyView({ body, grows }: { body: Body; grows: boolean }) {
         // biome-ignore lint/suspicious/noArrayIndexKey: parts never change places
         <PartView key={at} part={part} grows={grows && at === body.parts.length - 1} />
       ))}
-      {body.cut > 0 && <p className="text-muted">{body.cut} more characters not shown.</p>}
+      {body.omitted_chars > 0 && (
+        <p className="text-muted">{body.omitted_chars} more characters not shown.</p>
+      )}
     </>
   );
 }
@@ -46,7 +48,7 @@ export function PartView({ part, grows = false }: { part: Part; grows?: boolean 
         <CodeBlock text={part.text} language={part.uri} />
       );
     case 'unknown':
-      return <RawView label="unrecognized content" value={part.raw.value} cut={part.raw.cut} />;
+      return <RawView label="unrecognized content" value={part.raw.value} truncated={part.raw.truncated} />;
   }
 }
 

@@ -2,7 +2,7 @@
 import { Brain, ChevronDown, ChevronRight, MessagesSquare } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import type { MessageItem, OutputItem, RelayedItem, UserMessage } from '../../../../acp/transcript/items.ts';
-import { visible } from '../../../../core/visible.ts';
+import { escapeHidden } from '../../../../core/visible.ts';
 import { ScrollBox } from '../../../ui/scroll-box.tsx';
 import { BodyView } from './body.tsx';
 import { Elapsed } from './elapsed.tsx';
@@ -86,7 +86,7 @@ export function RelayedMessage({ item }: { item: RelayedItem }) {
 }
 
 function party(name: string | null): string {
-  return name === null ? 'the agent' : visible(name);
+  return name === null ? 'the agent' : escapeHidden(name);
 }
 
 export function PrintedLines({ item }: { item: OutputItem }) {

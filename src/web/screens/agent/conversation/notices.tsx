@@ -1,7 +1,7 @@
 /** Lines about the conversation: how a turn or a process ended, notices of the service, and unknown updates. */
 import { CircleAlert, CircleX, Info } from 'lucide-react';
 import type { Notice, StatusChange, Stop, Unknown } from '../../../../acp/transcript/items.ts';
-import { visible } from '../../../../core/visible.ts';
+import { escapeHidden } from '../../../../core/visible.ts';
 import { RawView } from '../../../reviews/raw-view.tsx';
 import { noticeTone, stopText, type Tone } from '../../../transcript/status-text.ts';
 import { cx } from '../../../ui/cx.ts';
@@ -16,7 +16,7 @@ export function StopLine({ item }: { item: Stop }) {
   return (
     <p className={cx('flex items-center gap-2 text-sm', tones[tone])}>
       <span>
-        {visible(text)}
+        {escapeHidden(text)}
         {item.seconds !== null && ` · ${spent(item.seconds)}`}
       </span>
       <span aria-hidden className="h-px flex-1 bg-line" />
@@ -45,7 +45,7 @@ export function NoticeLine({ item }: { item: Notice }) {
   return (
     <p className={cx('flex min-w-0 gap-1.5', tones[tone])}>
       <Icon aria-hidden className="mt-0.5 size-4 shrink-0" />
-      <span className="min-w-0 whitespace-pre-wrap break-words">{visible(item.text || item.code)}</span>
+      <span className="min-w-0 whitespace-pre-wrap break-words">{escapeHidden(item.text || item.code)}</span>
     </p>
   );
 }
@@ -54,9 +54,9 @@ export function UnknownRow({ item }: { item: Unknown }) {
   return (
     <div>
       <RawView
-        label={`unrecognized update: ${visible(item.label)}`}
+        label={`unrecognized update: ${escapeHidden(item.label)}`}
         value={item.raw.value}
-        cut={item.raw.cut}
+        truncated={item.raw.truncated}
       />
       {item.too_large !== null && (
         <p className="text-muted text-sm">Too large to show ({item.too_large} bytes).</p>

@@ -2,7 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { KeyRound } from 'lucide-react';
-import { visible } from '../../../../core/visible.ts';
+import { escapeHidden } from '../../../../core/visible.ts';
 import { call, open } from '../../../api/client.ts';
 import { keys } from '../../../api/keys.ts';
 import { type AgentRecord, agentConfigQuery, presetsQuery } from '../../../api/queries.ts';
@@ -40,7 +40,7 @@ function FailedAgent({ agent }: { agent: AgentRecord }) {
       <p className="font-medium text-failed">
         {agent.name} failed{describeEnd(agent) && `: ${describeEnd(agent)}`}
       </p>
-      {stderr && <CodeBlock text={visible(stderr)} language="stderr" />}
+      {stderr && <CodeBlock text={escapeHidden(stderr)} language="stderr" />}
       <div className="flex flex-wrap gap-2">
         <Button variant="primary" busy={act.isPending} onClick={() => act.mutate('start')}>
           {act.isPending ? 'Starting…' : 'Restart'}
@@ -92,10 +92,10 @@ function SignIn({ agent }: { agent: AgentRecord }) {
                 disabled={sign_in.isPending}
                 onClick={() => sign_in.mutate(method.id)}
               >
-                <bdi>{visible(method.name)}</bdi>
+                <bdi>{escapeHidden(method.name)}</bdi>
               </Button>
               {method.description !== null && (
-                <span className="min-w-0 break-words text-muted">{visible(method.description)}</span>
+                <span className="min-w-0 break-words text-muted">{escapeHidden(method.description)}</span>
               )}
               {method.type === 'terminal' && <span className="text-muted">in a terminal on its node</span>}
             </li>

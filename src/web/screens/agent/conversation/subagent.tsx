@@ -2,7 +2,7 @@
 import { Bot, ChevronDown, ChevronRight } from 'lucide-react';
 import { type ReactNode, useEffect, useId, useState } from 'react';
 import type { Delegation } from '../../../../acp/transcript/items.ts';
-import { visible } from '../../../../core/visible.ts';
+import { escapeHidden } from '../../../../core/visible.ts';
 import { cx } from '../../../ui/cx.ts';
 import { Status } from '../../../ui/status.tsx';
 import { listWaiting, type Row, type SubagentRow } from './rows.ts';
@@ -64,18 +64,18 @@ function Title({ head }: { head: Delegation }) {
   if (unknown_session) {
     return (
       <span className="min-w-0 flex-1 truncate text-needs">
-        Unknown session <bdi className="font-mono text-sm">{visible(id)}</bdi>
+        Unknown session <bdi className="font-mono text-sm">{escapeHidden(id)}</bdi>
       </span>
     );
   }
   return (
     <span className="min-w-0 flex-1 truncate">
       <span className="text-muted">Sub-agent </span>
-      <bdi className="font-medium">{visible(name ?? id)}</bdi>
+      <bdi className="font-medium">{escapeHidden(name ?? id)}</bdi>
       {description !== null && (
         <span className="text-muted">
           {' '}
-          <bdi>{visible(description)}</bdi>
+          <bdi>{escapeHidden(description)}</bdi>
         </span>
       )}
     </span>

@@ -2,7 +2,7 @@
 import type { AvailableCommand } from '@agentclientprotocol/sdk';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import { visible } from '../../../../core/visible.ts';
+import { escapeHidden } from '../../../../core/visible.ts';
 import { filesQuery } from '../../../api/queries.ts';
 import { cx } from '../../../ui/cx.ts';
 import { findFileWord, type Suggestion, suggestCommands, suggestFiles } from './suggest.ts';
@@ -76,8 +76,8 @@ export function SuggestionList({
           onClick={() => onChoose(option)}
           className={cx('tap flex cursor-pointer gap-2 rounded px-2 py-1', at === chosen && 'bg-surface')}
         >
-          <span className="max-w-full shrink-0 truncate font-medium">{visible(option.label)}</span>
-          <span className="min-w-0 truncate text-muted">{visible(option.note)}</span>
+          <span className="max-w-full shrink-0 truncate font-medium">{escapeHidden(option.label)}</span>
+          <span className="min-w-0 truncate text-muted">{escapeHidden(option.note)}</span>
         </div>
       ))}
     </div>

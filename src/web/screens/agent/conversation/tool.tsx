@@ -17,7 +17,7 @@ import {
 import { type ReactNode, useId, useState } from 'react';
 import type { Call, CallContent, Diff, Terminal } from '../../../../acp/transcript/calls.ts';
 import type { Tool } from '../../../../acp/transcript/items.ts';
-import { visible } from '../../../../core/visible.ts';
+import { escapeHidden } from '../../../../core/visible.ts';
 import { CodeBlock } from '../../../prose/code.tsx';
 import { Counts, DiffView } from '../../../reviews/diff-view.tsx';
 import { relativePath } from '../../../reviews/paths.ts';
@@ -56,7 +56,7 @@ export function ToolRow({ item, folder }: { item: Tool; folder: Folder }) {
       onToggle={() => setUserChoice(!open)}
       icon={icons[call.tool_kind] ?? Wrench}
       kind={call.tool_kind}
-      title={visible(call.title)}
+      title={escapeHidden(call.title)}
       facts={
         <>
           <Counts added={item.added} removed={item.removed} />
@@ -154,7 +154,9 @@ function ToolBody({ item, folder }: { item: Tool; folder: Folder }) {
   const is_below = call.content.some((item) => item.type === 'terminal' && item.command === command);
   return (
     <>
-      {command !== null && !is_below && <p className="break-words font-mono text-sm">{visible(command)}</p>}
+      {command !== null && !is_below && (
+        <p className="break-words font-mono text-sm">{escapeHidden(command)}</p>
+      )}
       {call.locations.length > 0 && (
         <ul className="font-mono text-muted text-sm">
           {call.locations.map(({ path, line }) => (
@@ -170,8 +172,12 @@ function ToolBody({ item, folder }: { item: Tool; folder: Folder }) {
         <Content key={at} content={content} folder={folder} done={item.status === 'completed'} />
       ))}
       {call.content_cut > 0 && <p className="text-muted">{call.content_cut} more not shown.</p>}
-      {call.raw_input && <RawView label="Input" value={call.raw_input.value} cut={call.raw_input.cut} />}
-      {call.raw_output && <RawView label="Output" value={call.raw_output.value} cut={call.raw_output.cut} />}
+      {call.raw_input && (
+        <RawView label="Input" value={call.raw_input.value} truncated={call.raw_input.truncated} />
+      )}
+      {call.raw_output && (
+        <RawView label="Output" value={call.raw_output.value} truncated={call.raw_output.truncated} />
+      )}
     </>
   );
 }
@@ -192,19 +198,21 @@ function Content({ content, folder, done }: { content: CallContent; folder: Fold
     case 'terminal':
       return <TerminalView terminal={content} />;
     case 'unknown':
-      return <RawView label="unrecognized content" value={content.raw.value} cut={content.raw.cut} />;
+      return (
+        <RawView label="unrecognized content" value={content.raw.value} truncated={content.raw.truncated} />
+      );
   }
 }
 
 function TerminalView({ terminal }: { terminal: Terminal }) {
-  const { terminal_id, command, text, cut, exit } = terminal;
+  const { terminal_id, command, text, omitted_chars, exit } = terminal;
   const printed = text.split(/\r?\n/).map(plainText).join('\n').trimEnd();
   return (
     <>
-      {command !== null && <p className="break-words font-mono text-sm">{visible(command)}</p>}
-      {cut > 0 && <p className="text-muted">{cut} earlier characters not shown.</p>}
+      {command !== null && <p className="break-words font-mono text-sm">{escapeHidden(command)}</p>}
+      {omitted_chars > 0 && <p className="text-muted">{omitted_chars} earlier characters not shown.</p>}
       {printed !== '' && <CodeBlock text={printed} language="terminal" />}
-      {exit !== null && <p className="text-muted">{visible(exit)}</p>}
+      {exit !== null && <p className="text-muted">{escapeHidden(exit)}</p>}
       {command === null && text === '' && (
         <p className="text-muted">in the agent's own terminal {terminal_id}</p>
       )}

@@ -7,7 +7,7 @@ import {
   shortOrNull as wordOf,
 } from '../../../../acp/transcript/bounded.ts';
 import type { EventRecord } from '../../../../core/event.ts';
-import { visible } from '../../../../core/visible.ts';
+import { escapeHidden } from '../../../../core/visible.ts';
 import { plainText } from '../../../transcript/ansi.ts';
 
 const TEXT_MAX = 300;
@@ -71,7 +71,7 @@ function acpSummary(event: EventRecord): Omit<Summary, 'direction'> {
   const id = wordOf(event.subagent);
   if (id === null) return summary;
   const by = `${event.unknown_session === true ? 'unknown session' : 'sub-agent'} ${id}`;
-  return { ...summary, text: `${line(visible(by))} · ${summary.text}` };
+  return { ...summary, text: `${line(escapeHidden(by))} · ${summary.text}` };
 }
 
 function message(event: EventRecord): Omit<Summary, 'direction'> {

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Turn } from '../../../../acp/transcript/items.ts';
-import { visible } from '../../../../core/visible.ts';
+import { escapeHidden } from '../../../../core/visible.ts';
 import { type AgentRecord, changesQuery } from '../../../api/queries.ts';
 import { Counts } from '../../../reviews/diff-view.tsx';
 
@@ -26,11 +26,11 @@ export function Files({ agent, turn }: { agent: AgentRecord; turn: Turn | undefi
               to="/agents/$agent_id/$tab"
               params={{ agent_id: agent.id, tab: 'changes' }}
               search={{ file: path }}
-              title={`${visible(path)} (${status})`}
+              title={`${escapeHidden(path)} (${status})`}
               className="tap flex min-w-0 items-center justify-between gap-2 hover:underline"
             >
               <span className="min-w-0 truncate">
-                <bdi>{visible(path)}</bdi>
+                <bdi>{escapeHidden(path)}</bdi>
               </span>
               <Counts added={additions ?? 0} removed={deletions ?? 0} />
             </Link>

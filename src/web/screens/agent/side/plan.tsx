@@ -1,6 +1,6 @@
 /** The agent's latest plan. */
 import type { Plan as PlanOf } from '../../../../acp/transcript/settings.ts';
-import { visible } from '../../../../core/visible.ts';
+import { escapeHidden } from '../../../../core/visible.ts';
 import { cx } from '../../../ui/cx.ts';
 
 const marks: Record<string, { mark: string; word: string; className: string }> = {
@@ -26,7 +26,7 @@ export function Plan({ plan }: { plan: PlanOf | null }) {
                 {mark}
               </span>
               <span className={cx('min-w-0 break-words', status === 'completed' && 'text-muted')}>
-                <bdi>{visible(content)}</bdi>
+                <bdi>{escapeHidden(content)}</bdi>
                 <span className="sr-only"> ({word})</span>
               </span>
             </li>

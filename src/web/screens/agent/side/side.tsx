@@ -3,7 +3,7 @@ import { PanelRight } from 'lucide-react';
 import { memo, useState } from 'react';
 import type { View } from '../../../../acp/transcript/transcript.ts';
 import { PREVIEW_VERSION } from '../../../../acp/v2/version.ts';
-import { visible } from '../../../../core/visible.ts';
+import { escapeHidden } from '../../../../core/visible.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { Dialog } from '../../../ui/dialog.tsx';
 import { Branch, NodeName } from '../../agents/facts.tsx';
@@ -52,7 +52,7 @@ export function SideBar({ agent, view }: SideProps) {
         {plan && plan.total > 0 ? (
           <span className="min-w-0 flex-1 truncate">
             Plan {plan.done}/{plan.total}
-            {now && ` · ${visible(now)}`}
+            {now && ` · ${escapeHidden(now)}`}
           </span>
         ) : (
           <span className="flex-1">Files and settings</span>
@@ -82,7 +82,7 @@ const Details = memo(
             {getProgram(agent)} on <NodeName agent={agent} />
           </p>
           <Branch agent={agent} />
-          <p className="break-all font-mono text-muted text-sm">{visible(agent.workdir)}</p>
+          <p className="break-all font-mono text-muted text-sm">{escapeHidden(agent.workdir)}</p>
         </section>
         {view.agent && (
           <p className="text-muted text-sm">
