@@ -134,6 +134,8 @@ export const limits = {
   log_waiting_bytes_max: 1 * MIB,
   /** The same warning about rejected peers is logged at most once in this period. */
   refusal_log_ms: 10_000,
+  /** Number of different reasons that such a warning logs in that period. */
+  refusal_log_reasons_max: 8,
   /** A worker thread ends after being idle for this long. */
   worker_idle_ms: 60_000,
   /** Longest delay of a Node.js timer. */

@@ -1,8 +1,11 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import pino from 'pino';
 import { expect, test } from 'vitest';
-import { openLog } from './log.ts';
+import type { Clock } from './clock.ts';
+import { limits } from './limits.ts';
+import { openLog, RateLimitedWarning } from './log.ts';
 
 test('escapes control characters in text lines', async () => {
   const folder = await mkdtemp(join(tmpdir(), 'svc-log-'));
@@ -14,4 +17,26 @@ test('escapes control characters in text lines', async () => {
   expect(text).not.toMatch(/[\x00-\x09\x0b-\x1f\x7f-\x9f]/);
   expect(text.split('\n')).toHaveLength(2);
   expect(text).toContain('reported\\u001b[2J\\u009b2J\\u000aas a line name="a\\u001b[2J\\u009b2J');
+});
+
+test('a rate-limited warning logs each reason once per period, and counts the rest', () => {
+  let now_ms = 0;
+  const records: Array<Record<string, unknown>> = [];
+  const log = pino({ base: null }, { write: (line: string) => void records.push(JSON.parse(line)) });
+  const warning = new RateLimitedWarning(log, { now: () => now_ms } as Clock, 'rejected');
+  for (const reason of ['no token', 'no token', 'bad certificate', 'no token']) warning.warn(reason, {});
+  expect(records.map(({ reason, suppressed }) => [reason, suppressed])).toEqual([
+    ['no token', undefined],
+    ['bad certificate', 1],
+  ]);
+
+  for (let n = 0; n < 100; n++) warning.warn(`reason ${n}`, {});
+  expect(records).toHaveLength(limits.refusal_log_reasons_max);
+
+  now_ms = limits.refusal_log_ms;
+  warning.warn('no token', {});
+  expect(records.at(-1)).toMatchObject({
+    reason: 'no token',
+    suppressed: 100 - (limits.refusal_log_reasons_max - 2),
+  });
 });

@@ -63,7 +63,9 @@ export class RateLimitedWarning {
   readonly #log: Logger;
   readonly #clock: Clock;
   readonly #message: string;
-  #logged_ms = Number.NEGATIVE_INFINITY;
+  /** The reasons that were logged in the current period. */
+  readonly #reasons = new Set<string>();
+  #period_start_ms = Number.NEGATIVE_INFINITY;
   #suppressed = 0;
 
   constructor(log: Logger, clock: Clock, message: string) {
@@ -72,21 +74,29 @@ export class RateLimitedWarning {
     this.#message = message;
   }
 
-  /** Logs at most once per `limits.refusal_log_ms`. `reason` is cut after 200 characters. */
+  /**
+   * Logs each reason at most once per `limits.refusal_log_ms`, and at most `limits.refusal_log_reasons_max` reasons.
+   * `reason` is cut after 200 characters.
+   */
   warn(reason: string, details: Record<string, unknown>): void {
-    const now_ms = this.#clock.now();
-    // Uses the absolute difference, so that setting the clock back does not silence the warning.
-    if (Math.abs(now_ms - this.#logged_ms) < limits.refusal_log_ms) {
+    this.#startPeriod();
+    const short = reason.slice(0, 200);
+    if (this.#reasons.has(short) || this.#reasons.size >= limits.refusal_log_reasons_max) {
       this.#suppressed++;
       return;
     }
     const suppressed = this.#suppressed;
-    this.#logged_ms = now_ms;
+    this.#reasons.add(short);
     this.#suppressed = 0;
-    this.#log.warn(
-      { reason: reason.slice(0, 200), ...details, ...(suppressed > 0 && { suppressed }) },
-      this.#message,
-    );
+    this.#log.warn({ reason: short, ...details, ...(suppressed > 0 && { suppressed }) }, this.#message);
+  }
+
+  #startPeriod(): void {
+    const now_ms = this.#clock.now();
+    // Uses the absolute difference, so that setting the clock back does not silence the warning.
+    if (Math.abs(now_ms - this.#period_start_ms) < limits.refusal_log_ms) return;
+    this.#period_start_ms = now_ms;
+    this.#reasons.clear();
   }
 }
 

@@ -81,7 +81,11 @@ function addStop(program: Command, context: Context): void {
       const holder = await local.terminate(data_dir, options.kill ? 'SIGKILL' : 'SIGTERM');
       await waitForExit(context, data_dir, holder);
       if (options.json) await printJson(io, { pid: holder.pid, agents_stopped: stopped });
-      else printStatus(io, `stopped (pid ${holder.pid})${options.agents ? `, and ${stopped} agents` : ''}`);
+      else
+        printStatus(
+          io,
+          `stopped (pid ${holder.pid})${options.agents ? `, and ${stopped} ${stopped === 1 ? 'agent' : 'agents'}` : ''}`,
+        );
     });
 }
 

@@ -95,7 +95,7 @@ function addRegister(nodes: Command, context: Context): void {
       };
       const created = await api.call('registerAgentNode', { body, idempotency_key: crypto.randomUUID() });
       const node = options.wait ? await waitUntilConnected(io, api, created, options) : created;
-      await printRecord(io, options.wait ? await checkedRoot(io, api, node) : warned(io, node), options);
+      await printRecord(io, options.wait ? await checkedRoot(io, api, node) : node, options);
     });
 }
 
@@ -119,7 +119,7 @@ function addSet(nodes: Command, context: Context): void {
       if (Object.keys(body).length === 0) throw usage('nothing to change: give at least one option');
       const api = await connect(context, options);
       const node = await api.call('updateAgentNode', { params: { node_id }, body });
-      await printRecord(io, warned(io, node), options);
+      await printRecord(io, node, options);
     });
 }
 
