@@ -8,6 +8,7 @@ import type { Row } from './figure.ts';
 import { page } from './report.ts';
 import { acp } from './rows/acp.ts';
 import { commits } from './rows/commits.ts';
+import { endedAgents } from './rows/ended-agents.ts';
 import { engine } from './rows/engine.ts';
 import { fanOut } from './rows/fan-out.ts';
 import { idle } from './rows/idle.ts';
@@ -35,6 +36,7 @@ const rows: Row[] = [
   replay,
   requests,
   start,
+  endedAgents,
   sandbox,
   commits,
   engine,
