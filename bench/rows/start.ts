@@ -71,7 +71,11 @@ async function measure(program: string, events: number, quick: boolean) {
 }
 
 /** The median start time in seconds; the signal ends the service after each start. */
-export async function starts(plane: TestPlane, rounds: number, signal: 'SIGTERM' | 'SIGKILL'): Promise<number> {
+export async function starts(
+  plane: TestPlane,
+  rounds: number,
+  signal: 'SIGTERM' | 'SIGKILL',
+): Promise<number> {
   const seconds: number[] = [];
   for (let round = 0; round < rounds; round++) {
     const begun_ms = performance.now();

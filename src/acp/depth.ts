@@ -25,8 +25,8 @@ export function exceedsDepth(json: string, levels_max: number): boolean {
 }
 
 /**
- * Whether JSON has more than `values_max` values: objects, arrays and their entries. Ignores commas and brackets in strings.
- * The result for invalid JSON is arbitrary.
+ * Whether JSON has more than `values_max` values: objects, arrays and their entries. An empty object or array counts
+ * as two. Ignores commas and brackets in strings. The result for invalid JSON is arbitrary.
  */
 export function exceedsValueCount(json: string, values_max: number): boolean {
   // A value takes at least one character.

@@ -37,7 +37,7 @@ export type ReceivedEntry =
       review_id: string | null;
       call: ToolCall;
       /** A report of the same call, which was sent with the request. */
-      called: ToolCall | null;
+      reported_call: ToolCall | null;
       options: readonly OfferedOption[];
     }
   /** A form or URL, for `readElicitation`. `elicitation_id` is null if the request was rejected. */
@@ -143,7 +143,7 @@ function readPermissionRequest({ review_id }: EventRecord, params: Fields): Rece
     kind: 'permission_request',
     review_id: asString(review_id),
     call: readToolCall(toolCall),
-    called: called && readToolCall(called),
+    reported_call: called && readToolCall(called),
     options: Array.isArray(options) ? options.flatMap((option) => readOption(option) ?? []) : [],
   };
 }
@@ -186,7 +186,7 @@ export function readTurnEndMark({ turn_ended }: EventRecord) {
   return { prompt_id: asString(turn_ended.prompt_id), stop_reason: asString(turn_ended.stop_reason) };
 }
 
-/** How an event ends the turn of this prompt, or null. In ACP v2, another frame than the response ends the turn. */
+/** How an event ends the turn of this prompt, or null. In ACP v2, a frame other than the response ends the turn. */
 export function readTurnEnd(
   event: EventRecord,
   prompt_id: string,

@@ -1,4 +1,4 @@
-/** How agents report the work of their sub-agents: announcements of sessions, and tool calls that launch one. */
+/** How agents report the work of their sub-agents: announcements of sessions, and tool calls that launch a sub-agent. */
 import { asRecord, asString, type Fields, isRecord } from './json.ts';
 
 /** ACP's states of a session's work, and `unknown` if none was reported. */
@@ -34,8 +34,8 @@ export const unreportedWork: SubagentWork = { status: 'unknown', stop_reason: nu
 const ended = (stop_reason: string | null): SubagentWork => ({ status: 'idle', stop_reason });
 const running: SubagentWork = { status: 'running', stop_reason: null };
 
-/** Names of the work states in drafts of the protocol. */
-const drafts = new Map<unknown, SubagentWork>([
+/** Values that mean that a sub-agent has ended: work states in drafts of the protocol, and statuses of tool calls. */
+const endedStates = new Map<unknown, SubagentWork>([
   ['completed', ended('end_turn')],
   ['failed', ended('error')],
   ['cancelled', ended('cancelled')],
@@ -46,8 +46,8 @@ export function readAnnouncement(update: Fields): Announcement {
   const { sessionId, subagentSessionId, title = update.name, description = update.task, state } = update;
   return {
     ids: [asString(sessionId), asString(subagentSessionId)],
-    name: title === undefined ? undefined : named(title),
-    description: description === undefined ? undefined : named(description),
+    name: title === undefined ? undefined : nonEmptyString(title),
+    description: description === undefined ? undefined : nonEmptyString(description),
     work: state === undefined ? undefined : readWork(state),
   };
 }
@@ -57,37 +57,40 @@ export function readLaunch({ toolCallId, rawInput, title, status }: Fields): Lau
   const { subagent_type, description } = asRecord(rawInput);
   return {
     id: asString(toolCallId),
-    name: named(subagent_type),
-    description: named(description),
-    title: named(title),
+    name: nonEmptyString(subagent_type),
+    description: nonEmptyString(description),
+    title: nonEmptyString(title),
     work: readCallWork(status),
   };
 }
 
-/** The tool call that launched the author of a message, as marked by Claude's adapter or by Qwen. */
-export function readLaunchers(about: unknown): (string | null)[] {
-  const meta = asRecord(asRecord(about)._meta);
+/**
+ * Candidate ids of the tool call that launched the author of a message, as marked by Claude's adapter or by Qwen. `source`: an update,
+ * or the tool call of a permission request.
+ */
+export function readLaunchCallIds(source: unknown): (string | null)[] {
+  const meta = asRecord(asRecord(source)._meta);
   return [asString(asRecord(meta.claudeCode).parentToolUseId), asString(meta.parentToolCallId)];
 }
 
 /** The kind of a sub-agent that is known only from marks on its messages. */
 export function readMarkedName(about: Fields): string | null {
-  return named(asRecord(about._meta).subagentType);
+  return nonEmptyString(asRecord(about._meta).subagentType);
 }
 
 function readWork(state: unknown): SubagentWork {
   const status = isRecord(state) ? state.state : state;
   if (status === 'running' || status === 'requires_action') return { status, stop_reason: null };
-  if (status === 'idle') return ended(named(asRecord(state).stopReason));
-  return drafts.get(status) ?? unreportedWork;
+  if (status === 'idle') return ended(nonEmptyString(asRecord(state).stopReason));
+  return endedStates.get(status) ?? unreportedWork;
 }
 
 function readCallWork(status: unknown): SubagentWork | null {
   if (status === 'pending' || status === 'in_progress') return running;
-  return status === 'completed' || status === 'failed' ? drafts.get(status)! : null;
+  return status === 'completed' || status === 'failed' ? endedStates.get(status)! : null;
 }
 
-/** Null for an empty text. */
-function named(value: unknown): string | null {
+/** Null unless the value is a string that is not empty. */
+function nonEmptyString(value: unknown): string | null {
   return asString(value) || null;
 }

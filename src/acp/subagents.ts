@@ -12,7 +12,7 @@ import {
   type Launch,
   readAnnouncement,
   readLaunch,
-  readLaunchers,
+  readLaunchCallIds,
   readMarkedName,
   type SubagentWork,
   unreportedWork,
@@ -61,7 +61,7 @@ export function findSource({ acp_session_id, subagents }: Sessions, params: unkn
     }
   }
   const { update, toolCall } = asRecord(params);
-  const call = firstId([...readLaunchers(update), ...readLaunchers(toolCall)]);
+  const call = firstId([...readLaunchCallIds(update), ...readLaunchCallIds(toolCall)]);
   return call === null ? null : { id: call, by: 'call' };
 }
 
@@ -93,7 +93,7 @@ export function updateSubagents(
   return withLaunched(marked, parent_id, readLaunch(about));
 }
 
-/** Adds keys that separate the tool calls of different sessions. */
+/** Prefixes the id of a tool call with the id of the sub-agent's session, because ids are unique only within a session. */
 export function scopedCall(source: Source, call: Fields): Fields {
   const { toolCallId } = call;
   if (source === null || source.by === 'call' || typeof toolCallId !== 'string') return call;
@@ -146,7 +146,7 @@ function newSubagent(id: string, parent_id: string | null): Subagent {
   return { id, has_session: false, parent_id, name: null, description: null, ...unreportedWork };
 }
 
-/** Keeps as many as fit. The first one that is not working makes room for a new one. */
+/** Keeps at most `subagents_max`. A new one replaces the first idle one, or the first of all if none is idle. */
 function withChanged(subagents: Subagent[], one: Subagent): Subagent[] {
   const at = subagents.findIndex(({ id }) => id === one.id);
   if (at >= 0) return isSame(subagents[at]!, one) ? subagents : subagents.with(at, one);

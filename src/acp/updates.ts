@@ -1,5 +1,5 @@
 /**
- * Reads a `session/update` into a typed value, for the fold, the CLI and the web UI. Fields of an unexpected type count as
+ * Reads a `session/update` into a typed value, for `fold.ts`, the CLI and the web UI. Fields of an unexpected type count as
  * missing, and unknown kinds become `{ kind: 'unknown' }`. `toV1Update` first translates an update of ACP v2.
  */
 import type { SessionUpdate as V1 } from '@agentclientprotocol/sdk';

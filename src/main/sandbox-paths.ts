@@ -52,7 +52,7 @@ interface LivePaths {
   worktree_roots: readonly string[];
 }
 
-/** The values from a configuration. */
+/** Collects the paths that `sandboxConflict` checks. */
 export async function sandboxPaths(
   config: Config,
   env: Readonly<Record<string, string | undefined>>,
@@ -70,28 +70,28 @@ export async function sandboxPaths(
   };
 }
 
-/** A path as configured, its real path, and the links on the way to it, as far as they exist. */
-interface Known {
+/** A path as configured, its real path, and the entries that are passed while it is resolved, as far as they exist. */
+interface ResolvedPath {
   path: string;
   real: string;
-  way: readonly string[];
+  entries: readonly string[];
 }
 
 /** Why a sandbox cannot protect these paths, as a message for the operator; null if it can. */
 export async function sandboxConflict(paths: SandboxPaths): Promise<string | null> {
   const [hidden, programs, path_folders, writable, repositories] = await Promise.all(
-    [paths.hidden, paths.programs, paths.path_folders, paths.writable, paths.repositories].map(knownPaths),
+    [paths.hidden, paths.programs, paths.path_folders, paths.writable, paths.repositories].map(resolvePaths),
   );
   return (
     movable(hidden!, writable!) ??
     changeable(programs!, path_folders!, writable!) ??
     redirectable(writable!) ??
     unusable(hidden!, repositories!) ??
-    (await quotePaths(hidden!))
+    (await exposedByGit(hidden!))
   );
 }
 
-function movable(hidden: readonly Known[], writable: readonly Known[]): string | null {
+function movable(hidden: readonly ResolvedPath[], writable: readonly ResolvedPath[]): string | null {
   for (const one of hidden) {
     const above = writable.find((folder) => contains(folder, one));
     if (!above) continue;
@@ -104,9 +104,9 @@ function movable(hidden: readonly Known[], writable: readonly Known[]): string |
 }
 
 function changeable(
-  programs: readonly Known[],
-  path_folders: readonly Known[],
-  writable: readonly Known[],
+  programs: readonly ResolvedPath[],
+  path_folders: readonly ResolvedPath[],
+  writable: readonly ResolvedPath[],
 ): string | null {
   for (const folder of writable) {
     const remedy = `take ${folder.path} out of safe_paths and agents.sandbox_write`;
@@ -128,7 +128,7 @@ function changeable(
   return null;
 }
 
-function redirectable(writable: readonly Known[]): string | null {
+function redirectable(writable: readonly ResolvedPath[]): string | null {
   const roots = outermost(writable.map(({ path }) => path));
   for (const { path, real } of writable.filter((folder) => roots.includes(folder.path))) {
     const around = writable.find(
@@ -136,16 +136,19 @@ function redirectable(writable: readonly Known[]): string | null {
     );
     if (around) {
       return (
-        `agents may write to ${around.path} and so decide where ${path} leads, which is a link into it: ` +
-        'name the folder itself'
+        `${path} is a link into ${around.path}, which agents may write to, so they could redirect it: ` +
+        'configure the folder that it points to instead'
       );
     }
   }
   return null;
 }
 
-/** A sandbox shows a repository, which would uncover hidden paths around it, such as the worktrees of all agents. */
-function unusable(hidden: readonly Known[], repositories: readonly Known[]): string | null {
+/**
+ * Agents need to see a repository. If it were inside a hidden folder, showing it would expose part of that folder, such as the
+ * worktrees of all agents.
+ */
+function unusable(hidden: readonly ResolvedPath[], repositories: readonly ResolvedPath[]): string | null {
   for (const root of repositories) {
     const around = hidden.find((one) => isInside(one.real, root.real));
     if (!around) continue;
@@ -157,8 +160,8 @@ function unusable(hidden: readonly Known[], repositories: readonly Known[]): str
   return null;
 }
 
-/** A worktree sees its repository's git folder and everything in it. */
-async function quotePaths(hidden: readonly Known[]): Promise<string | null> {
+/** An agent in a worktree sees the git folder of its repository and everything in it. */
+async function exposedByGit(hidden: readonly ResolvedPath[]): Promise<string | null> {
   for (const { path, real } of hidden) {
     if (!(await isInGitFolder(real))) continue;
     return (
@@ -170,17 +173,17 @@ async function quotePaths(hidden: readonly Known[]): Promise<string | null> {
 }
 
 /** Whether a path leads into, or through, a folder. */
-function contains({ path, real }: Known, one: Known): boolean {
-  return [one.path, one.real, ...one.way].some((entry) => isInside(path, entry) || isInside(real, entry));
+function contains({ path, real }: ResolvedPath, one: ResolvedPath): boolean {
+  return [one.path, one.real, ...one.entries].some((entry) => isInside(path, entry) || isInside(real, entry));
 }
 
-function knownPaths(paths: readonly string[]): Promise<Known[]> {
+function resolvePaths(paths: readonly string[]): Promise<ResolvedPath[]> {
   return Promise.all(
     paths.map(async (named) => {
       const path = normalize(named).replace(/(?<=.)\/$/, '');
-      const way = (await stepsTo(named)).map(({ entry }) => entry);
+      const entries = (await stepsTo(named)).map(({ entry }) => entry);
       // A path that cannot be resolved is used unchanged.
-      return { path, real: (await locate(named))?.path ?? path, way };
+      return { path, real: (await locate(named))?.path ?? path, entries };
     }),
   );
 }

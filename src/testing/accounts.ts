@@ -9,7 +9,7 @@ import { type PasswordRules, Passwords } from '../features/accounts/passwords.ts
 import type { Caller } from '../features/accounts/rules.ts';
 import { Accounts } from '../features/accounts/service.ts';
 import { Audit } from '../features/audit/service.ts';
-import { endSubscriptionsOfToken, endSubscriptionsOfUser } from '../features/notifications/queries.ts';
+import { deleteSubscriptionsOfToken, deleteSubscriptionsOfUser } from '../features/notifications/queries.ts';
 import { Tokens } from '../features/tokens/service.ts';
 import { IdempotencyKeys } from '../server/idempotency.ts';
 import { openSqlite } from '../store/sqlite.ts';
@@ -83,7 +83,10 @@ export class AccountsFixture {
   restart(): void {
     const { store, clock, log } = this;
     this.audit = new Audit({ store, clock, log });
-    const extensions = { onTokenRevoked: endSubscriptionsOfToken, onTokensRevoked: endSubscriptionsOfUser };
+    const extensions = {
+      onTokenRevoked: deleteSubscriptionsOfToken,
+      onTokensRevoked: deleteSubscriptionsOfUser,
+    };
     this.tokens = new Tokens({ store, clock, log, audit: this.audit, extensions });
     this.passwords = new (this.#real ? Passwords : CheapPasswords)(() => this.rules);
     const common = { store, clock, audit: this.audit, tokens: this.tokens, passwords: this.passwords };

@@ -1,7 +1,7 @@
-/** Limits of the module `work`. Names end with their unit. */
+/** Limits of the `work` module. Names of durations include their unit. */
 
 export const limits = {
-  /** Facts that are handled in one transaction, at most. */
+  /** Maximum number of facts handled in one transaction. */
   facts_per_transaction: 16,
   /** Delay before a failed fact handler runs again. */
   fact_retry_ms: 1_000,

@@ -50,7 +50,7 @@ export class Subagents {
   }
 
   /** Ensures that there is a row before an item of a sub-agent. `unknown_session`: the sub-agent was not announced. */
-  enter(where: ItemPosition, unknown_session: boolean): void {
+  ensureRow(where: ItemPosition, unknown_session: boolean): void {
     const { subagent: id, turn } = where;
     if (id === null) return;
     const known = this.#get(id, null);
@@ -151,7 +151,7 @@ export class Subagents {
   /** Ensures that its parent has a row in the same turn. */
   #add(known: Known, where: ItemPosition, key: string): void {
     const { id, parent_id, about } = known;
-    if (parent_id !== null) this.enter({ ...where, subagent: parent_id }, false);
+    if (parent_id !== null) this.ensureRow({ ...where, subagent: parent_id }, false);
     const row: Delegation = {
       ...{ kind: 'delegation', ...where, key, subagent: parent_id, id },
       ...{ ...about, tool_calls: 0 },

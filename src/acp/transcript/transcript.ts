@@ -203,11 +203,11 @@ export class Transcript {
 
   #permissionRequest(event: EventRecord, entry: Received<'permission_request'>, review_id: string): void {
     const { tools, subagents } = this.#writer;
-    const where = this.#writer.enter(event);
+    const where = this.#writer.whereBelowSubagent(event);
     this.#writer.pause(where);
     const scope = readAuthor(event)?.scope ?? '';
-    if (entry.called) {
-      const update = { kind: 'tool_call', operation: 'changes', call: entry.called } as const;
+    if (entry.reported_call) {
+      const update = { kind: 'tool_call', operation: 'changes', call: entry.reported_call } as const;
       tools.update(update, scope, { ...where, key: `${where.key} call` });
     }
     const requester = subagents.requester(where.subagent, event.unknown_session === true);
@@ -218,7 +218,7 @@ export class Transcript {
   #response(event: EventRecord, { id, result, stop_reason, failure }: Received<'response'>): void {
     const request = this.#requests.get(id);
     this.#requests.delete(id);
-    // Another event ends the turn, or it is marked on this one.
+    // This response does not end the turn itself: a later event does, or `#markedEnd` does because this event has a mark.
     if (event.accepted || readTurnEndMark(event)) return;
     if (request?.method === 'session/prompt' || stop_reason !== null) {
       // A notice describes the error.
@@ -234,7 +234,7 @@ export class Transcript {
     }
   }
 
-  /** In ACP version 2, another frame than the response to the prompt ends the turn. */
+  /** In ACP version 2, a frame other than the response to the prompt ends the turn. */
   #markedEnd(event: EventRecord): void {
     const end = readTurnEndMark(event);
     if (end === null) return;
@@ -242,7 +242,7 @@ export class Transcript {
     // A notice describes the error.
     const failed = reason === 'error' || isRecord(asRecord(event.payload).error);
     const where = this.#writer.where(event);
-    // The frame may also be an item.
+    // The frame may already have added an item with this key.
     if (failed) this.#writer.endTurn(reason, 'unfinished', event.ts);
     else this.#writer.stop({ ...where, key: `${where.key} end` }, reason);
   }

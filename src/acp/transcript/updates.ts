@@ -76,7 +76,7 @@ export class UpdateWriter {
 
   #speak(event: EventRecord, update: Of<'chunk'> | Of<'message'>): void {
     const { message_kind } = update;
-    const where = this.#writer.enter(event);
+    const where = this.#writer.whereBelowSubagent(event);
     const message_id = shortOrNull(update.message_id);
     const messages = this.#writer.messages.of(where.subagent, where.ts);
     if (update.kind === 'chunk') messages.chunk(message_kind, message_id, update.block, where);
@@ -92,7 +92,7 @@ export class UpdateWriter {
 
   #relay(event: EventRecord, update: Of<'session_message'>): void {
     const { relayed, subagents } = this.#writer;
-    const where = this.#writer.enter(event);
+    const where = this.#writer.whereBelowSubagent(event);
     this.#writer.pause(where);
     const parties = { from: subagents.nameOf(update.from), to: subagents.nameOf(update.to) };
     relayed.add(update, parties, where);
@@ -100,7 +100,7 @@ export class UpdateWriter {
 
   #toolCall(event: EventRecord, update: Of<'tool_call'>): void {
     const { tools, subagents } = this.#writer;
-    const where = this.#writer.enter(event);
+    const where = this.#writer.whereBelowSubagent(event);
     const scope = readAuthor(event)?.scope ?? '';
     if (tools.isNew(update, scope)) {
       this.#writer.pause(where);

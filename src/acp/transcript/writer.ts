@@ -91,10 +91,10 @@ export class Writer {
     return { key, seq, ts, turn: this.turns.open?.n ?? null, subagent: shortOrNull(subagent) };
   }
 
-  /** Like `where`, but an item of a sub-agent is placed below the row of the sub-agent. */
-  enter(event: EventRecord): ItemPosition {
+  /** Like `where`, but first adds the row of a sub-agent, if there is none, so that its items are below it. */
+  whereBelowSubagent(event: EventRecord): ItemPosition {
     const where = this.where(event);
-    this.subagents.enter(where, readAuthor(event)?.unknown_session ?? false);
+    this.subagents.ensureRow(where, readAuthor(event)?.unknown_session ?? false);
     return where;
   }
 
@@ -118,7 +118,7 @@ export class Writer {
   unknown(event: EventRecord, label: string, value: unknown): void {
     const raw = toRaw(value ?? null);
     this.add(
-      { kind: 'unknown', ...this.enter(event), label, raw, too_large: oversizedBytes(event) },
+      { kind: 'unknown', ...this.whereBelowSubagent(event), label, raw, too_large: oversizedBytes(event) },
       raw.chars,
     );
   }

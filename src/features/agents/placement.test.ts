@@ -5,7 +5,7 @@ import { problems } from '../../core/problem.ts';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { ended, type ScriptedNode } from '../../testing/scripted-node.ts';
 import type { CreateAgent } from './creation.ts';
-import { place } from './placement.ts';
+import { prepareWorkdir } from './placement.ts';
 import { updateAgent } from './queries/agents.ts';
 
 let fixture: FeaturesFixture;
@@ -89,9 +89,15 @@ test('reports to the node that the plane has recorded a shared worktree', async 
   };
   const request = { name: 'x', node_id: 'main', worktree_mode: 'create_worktree' } as const;
   const repository = { worktree_repo: null, worktree_ref: null };
-  const rights = { all: false, owner: BEN.user_id, mayOperate: () => true, shares: () => true };
+  const rights = { may_use_all: false, owner: BEN.user_id, mayOperate: () => true, shares: () => true };
   for (const workdir of ['/trees/feature/', '/trees/other']) {
-    await place(fixture.core, 'agt_x', { ...request, ...repository, workdir }, rights, async () => {});
+    await prepareWorkdir(
+      fixture.core,
+      'agt_x',
+      { ...request, ...repository, workdir },
+      rights,
+      async () => {},
+    );
   }
   expect(recorded_flags).toEqual([true, false]);
 });

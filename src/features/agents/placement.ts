@@ -17,7 +17,7 @@ export interface WorktreeRights {
   /** Whether the new agent shares the worktree of this agent. */
   shares(row: AgentRow): boolean;
   /** True if the creator is root, who may use all worktrees. */
-  all: boolean;
+  may_use_all: boolean;
   /** Id of the new agent's owner. The node uses it to queue requests fairly. */
   owner: string;
 }
@@ -31,7 +31,7 @@ type PlacementRequest = Pick<
  * Checks or creates the workdir, and then calls `insert` to insert the agent's row. Until then, no other agent gets a
  * worktree at the same path. Throws `workdir path must be within allowed safe paths` and the node's errors.
  */
-export async function place<T>(
+export async function prepareWorkdir<T>(
   core: AgentCore,
   agent_id: string,
   request: PlacementRequest,
@@ -44,7 +44,7 @@ export async function place<T>(
   if (request.worktree_mode !== 'create_worktree') {
     if (workdir === null || workdir === '') throw problems.workdirRequired();
     const { path, below_worktree_root } = await folders.resolve(workdir);
-    if (below_worktree_root && !rights.all) {
+    if (below_worktree_root && !rights.may_use_all) {
       await store.read((reader) => assertWorktreeAccess(reader, node_id, path, rights.mayOperate));
     }
     return insert({ workdir, repo: null, branch: null, base: null });

@@ -22,7 +22,7 @@ import { type CreateAgent, fromPreset, insertNew, withPreset } from './creation.
 import { ignoreNotRunning, type Lifecycle } from './lifecycle.ts';
 import { limits } from './limits.ts';
 import type { Pending } from './pending.ts';
-import { ownsWorktree, place, readInWorkdir } from './placement.ts';
+import { ownsWorktree, prepareWorkdir, readInWorkdir } from './placement.ts';
 import {
   type AgentRow,
   agentsNamed,
@@ -183,13 +183,13 @@ export class Agents {
     if (may_be_taken) await deleteNamesakes();
     const rights = {
       owner: caller.user_id,
-      all: caller.role === 'root',
+      may_use_all: caller.role === 'root',
       mayOperate: (reader: Reader, row: AgentRow) =>
         this.#core.records.may(reader, caller, 'agent.change', row),
       shares: () => false,
     };
     const owner = { user_id: caller.user_id, principal: toPrincipal(caller) };
-    await place(this.#core, agent_id, request, rights, async (worktree) => {
+    await prepareWorkdir(this.#core, agent_id, request, rights, async (worktree) => {
       if (!may_be_taken) await deleteNamesakes();
       await this.#core.store.write((tx) => insertNew(this.#core, tx, agent_id, owner, request, worktree));
     });

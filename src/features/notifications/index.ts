@@ -2,7 +2,7 @@
 import type { Config } from '../../core/config.ts';
 import type { Core, Feature } from '../feature.ts';
 import { pushHandlers } from './http.ts';
-import { endSubscriptionsOfToken, endSubscriptionsOfUser } from './queries.ts';
+import { deleteSubscriptionsOfToken, deleteSubscriptionsOfUser } from './queries.ts';
 import { Push } from './service.ts';
 
 export function openNotifications(core: Core): Feature {
@@ -14,7 +14,7 @@ export function openNotifications(core: Core): Feature {
     facts: { push: push.facts() },
     timers: push.timers(),
     intents: push.intents(),
-    extensions: { onTokenRevoked: endSubscriptionsOfToken, onTokensRevoked: endSubscriptionsOfUser },
+    extensions: { onTokenRevoked: deleteSubscriptionsOfToken, onTokensRevoked: deleteSubscriptionsOfUser },
     sweep: () => push.sweep(),
     close: () => push.close(),
   };

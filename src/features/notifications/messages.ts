@@ -1,6 +1,6 @@
 /**
  * The texts of notifications. Other people may see them on a screen, and external systems store them. So they contain
- * only names that people chose and fixed texts, and an agent's words only if the person asked for that.
+ * only fixed text and names that people chose; text from the agent is included only if the recipient enabled that.
  */
 
 import { escapeHidden } from '../../core/visible.ts';
@@ -11,7 +11,7 @@ import type { PushKind, PushMessage } from './rules.ts';
 /** A message without the number of waiting requests, which differs by person. */
 export type NotificationText = Omit<PushMessage, 'waiting'>;
 
-/** The kinds of tool calls that the protocol defines; an agent may send any text. */
+/** The kinds of tool calls that the protocol defines, except `other`; an agent may send any text. */
 const callKinds = new Set([
   ...['read', 'edit', 'delete', 'move', 'search', 'execute', 'think', 'fetch', 'switch_mode'],
 ]);
@@ -63,7 +63,7 @@ export function elicitationTag(elicitation_id: string): string {
   return `elicitation-${elicitation_id}`;
 }
 
-/** Replaces a request for an answer. */
+/** The message that replaces the notification of a request once the request is closed. */
 export function closedMessage(original: PushMessage, answered_by: string | null): NotificationText {
   const body = answered_by === null ? 'No longer needed' : `Answered by ${plain(answered_by)}`;
   return { ...original, kind: 'closed', body };

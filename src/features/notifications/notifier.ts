@@ -34,9 +34,9 @@ import {
 import {
   countWaiting,
   deleteMessage,
+  findDeviceMessageByTag,
+  listMessagesByTag,
   listUserSubscriptions,
-  messageOfTag,
-  messagesOfTag,
   putMessage,
   type SubscriptionRow,
   trimMessages,
@@ -107,7 +107,7 @@ export class Notifier {
   /** Updates the notification on devices that received the request, and drops it for the others. */
   #closed(tx: Tx, id: number, tag: string, over: { answered_by: string | null } | undefined): void {
     const answered_by = over?.answered_by ?? null;
-    for (const row of messagesOfTag(tx, tag)) {
+    for (const row of listMessagesByTag(tx, tag)) {
       const original = JSON.parse(row.message) as PushMessage;
       if (original.kind === 'closed') continue;
       if (row.state === 'pending' && row.attempts === 0) {
@@ -162,7 +162,7 @@ export class Notifier {
   }
 
   #wasSentRecently(tx: Tx, device: { num: number }, tag: string): boolean {
-    const before = messageOfTag(tx, device.num, tag);
+    const before = findDeviceMessageByTag(tx, device.num, tag);
     return before?.state === 'sent' && (before.sent_at ?? 0) > this.#clock.now() - limits.push_again_ms;
   }
 

@@ -61,7 +61,7 @@ export function listSubscriptions(
   return reader.all(query.orderBy('num', 'desc'));
 }
 
-/** Active devices of these users, and devices that want notifications of all users. */
+/** Active devices of these users, and active devices that also want notifications about other users' agents. */
 export function listUserSubscriptions(
   reader: Reader,
   user_ids: readonly string[],
@@ -80,7 +80,7 @@ export function listUserSubscriptions(
   );
 }
 
-/** Expires devices that subscribed for a key that is no longer used. */
+/** Expires all active devices and deletes all messages, because the key that the devices subscribed with was replaced. */
 export function expireSubscriptions(tx: Tx, last_error: string): number {
   const expired = { status: 'expired', last_error } as const;
   const active = tx.sql.updateTable('push_subscriptions').set(expired).where('status', '=', 'active');
@@ -88,13 +88,13 @@ export function expireSubscriptions(tx: Tx, last_error: string): number {
   return tx.run(active).changes;
 }
 
-/** Devices that were subscribed with this token. */
-export function endSubscriptionsOfToken(tx: Tx, token_id: string): void {
+/** Deletes the devices that were subscribed with this token. */
+export function deleteSubscriptionsOfToken(tx: Tx, token_id: string): void {
   tx.run(tx.sql.deleteFrom('push_subscriptions').where('token_id', '=', token_id));
 }
 
-/** All devices of a user, except those of the token that is kept. */
-export function endSubscriptionsOfUser(tx: Tx, user_id: string, keep_token_id: string | null): void {
+/** Deletes all devices of a user, except those of the token `keep_token_id`. */
+export function deleteSubscriptionsOfUser(tx: Tx, user_id: string, keep_token_id: string | null): void {
   let query = tx.sql.deleteFrom('push_subscriptions').where('user_id', '=', user_id);
   if (keep_token_id !== null) query = query.where('token_id', '!=', keep_token_id);
   tx.run(query);
@@ -127,7 +127,7 @@ export function findMessage(reader: Reader, num: number): PushMessageRow | undef
   return reader.get(reader.sql.selectFrom('push_messages').selectAll().where('num', '=', num));
 }
 
-export function messageOfTag(
+export function findDeviceMessageByTag(
   reader: Reader,
   subscription_num: number,
   tag: string,
@@ -141,7 +141,7 @@ export function messageOfTag(
   );
 }
 
-export function messagesOfTag(
+export function listMessagesByTag(
   reader: Reader,
   tag: string,
 ): (PushMessageRow & { subscription_id: string; user_id: string; role: Role })[] {
@@ -157,7 +157,7 @@ export function messagesOfTag(
   );
 }
 
-/** Stores a message and returns its number. It replaces an earlier message with the same tag and keeps its number. */
+/** Stores a message and returns its number. If the device has a message with this tag, its content is replaced and its number stays. */
 export function putMessage(tx: Tx, row: Omit<Insertable<Tables['push_messages']>, 'num'>): number {
   const { subscription_num: _, tag: __, ...changes } = row;
   const created = tx.get(

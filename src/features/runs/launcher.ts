@@ -16,7 +16,7 @@ import { AcpTransaction } from '../agents/acp-transaction.ts';
 import { type AgentCore, SERVICE } from '../agents/core.ts';
 import { type CreateAgent, fromPreset, insertNew } from '../agents/creation.ts';
 import type { Lifecycle } from '../agents/lifecycle.ts';
-import { place, sharedWorktreeId, sharesWorktree } from '../agents/placement.ts';
+import { prepareWorkdir, sharedWorktreeId, sharesWorktree } from '../agents/placement.ts';
 import { loadAcpState } from '../agents/queries/acp-state.ts';
 import { type AgentRow, findAgent, findSession } from '../agents/queries/agents.ts';
 import { sendNext } from '../conversations/driver.ts';
@@ -69,7 +69,7 @@ export class Launcher {
       const request = buildRequest(launch);
       const assignAgent = (worktree: Worktree | null) =>
         store.write((tx) => this.#assign(tx, attempt_num, request, worktree));
-      await (launch.agent === null ? this.#createWorktree(launch, request, assignAgent) : assignAgent(null));
+      await (launch.agent === null ? this.#prepareWorkdir(launch, request, assignAgent) : assignAgent(null));
     } catch (error) {
       if (!(error instanceof Problem) || isUnreachable(error) || error.code === problems.draining().code) {
         throw error;
@@ -103,8 +103,8 @@ export class Launcher {
     if (is_still_live) throw new Error(`session ${agent.session_id} has not ended yet`);
   }
 
-  /** All agents of a member share one worktree per run. */
-  #createWorktree(
+  /** If the member uses a worktree, all its agents in a run share it. */
+  #prepareWorkdir(
     { run, member, team_name }: Launch,
     request: CreateAgent,
     assignAgent: (worktree: Worktree) => Promise<void>,
@@ -113,13 +113,13 @@ export class Launcher {
     const shared = sharedWorktreeId(run.id, member_id);
     const name = `${team_name}-${member_id}`;
     const rights = {
-      all: false,
+      may_use_all: false,
       owner: run.created_by,
       mayOperate: (reader: Reader, row: AgentRow) => runMayUseWorktree(reader, run, row),
       shares: (row: AgentRow) => sharesWorktree(row, { run_num: run.num, member_id }),
     };
     return this.#worktrees.run(shared, () =>
-      place(this.#core, shared, { ...request, name }, rights, assignAgent),
+      prepareWorkdir(this.#core, shared, { ...request, name }, rights, assignAgent),
     );
   }
 
@@ -157,7 +157,7 @@ export class Launcher {
     request: CreateAgent,
     worktree: Worktree | null,
   ): AgentRow {
-    // The agent existed when its worktree was looked up, but has been deleted since.
+    // The agent existed when the launch was read, so no worktree was prepared. It has been deleted since.
     if (!worktree) throw problems.agentNotFound();
     const { member_id } = member;
     const membership = { team_num: run.team_num, run_num: run.num, member_id, state_team: run.team_id };
@@ -166,7 +166,7 @@ export class Launcher {
   }
 }
 
-/** Returns null if the attempt has ended or was already assigned to its agent. */
+/** Returns null if the attempt has ended or was already assigned to its agent, or the run is over. */
 function findLaunch(reader: Reader, attempt_num: number): Launch | null {
   const attempt = attemptOfNum(reader, attempt_num);
   if (!attempt || attempt.ended || attempt.session_id !== null || attempt.prompt_id !== null) return null;
@@ -176,7 +176,7 @@ function findLaunch(reader: Reader, attempt_num: number): Launch | null {
   const member = spec.members.find(({ member_id }) => member_id === attempt.member_id)!;
   const team_name = teamOfNum(reader, run.team_num)!.name;
   const agent = findAgent(reader, attempt.agent_id) ?? null;
-  // A node may report agents with any id.
+  // A node can report an agent with any id, so this one may not belong to the member.
   if (agent && !runsMemberAgent(agent, run, member))
     throw invalid(`agent ${agent.id} is not an agent of this member`);
   return { attempt, run, spec, member, team_name, agent };

@@ -25,8 +25,9 @@ export function streamHandlers(deps: {
       const position = parsePosition({ last_event_id: lastEventId(call), ...query });
       const open = (signal: AbortSignal) => log.follow(params.agent_id, position, signal);
       // A human member may have left the team in the meantime.
-      const holds = async () => membership.sees(caller, audience) && (await tokens.isLive(caller.token_id));
-      await streams.serve(call, open, holds);
+      const isAuthorized = async () =>
+        membership.sees(caller, audience) && (await tokens.isLive(caller.token_id));
+      await streams.serve(call, open, isAuthorized);
     },
     followAll: async (call) => {
       const { caller, query } = call;

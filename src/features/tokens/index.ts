@@ -1,4 +1,4 @@
-/** Tokens of sign-ins and API tokens. The routes for tokens are part of the accounts feature. */
+/** Sign-in tokens and API tokens. The routes for tokens are part of the accounts feature. */
 import type { Core, Feature } from '../feature.ts';
 import { Tokens } from './service.ts';
 

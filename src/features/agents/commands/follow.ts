@@ -32,7 +32,7 @@ export async function* follow(
     { params: { agent_id }, query: from === 'start' ? {} : from, signal },
     {
       ...(finite && { fruitless_max: limits.cli_fruitless_max }),
-      onState: onLink((lost) => reportLink(io, api, lost)),
+      onState: onConnectionChange((lost) => reportConnection(io, api, lost)),
     },
   );
   for await (const { id, data } of frames) {
@@ -42,7 +42,7 @@ export async function* follow(
 }
 
 /** Reduces the states of a connection to two changes: lost, and restored. */
-export function onLink(change: (lost: boolean) => void): (state: StreamState) => void {
+export function onConnectionChange(change: (lost: boolean) => void): (state: StreamState) => void {
   let lost = false;
   return (state) => {
     if (state === 'connecting' || (state === 'reconnecting') === lost) return;
@@ -51,6 +51,6 @@ export function onLink(change: (lost: boolean) => void): (state: StreamState) =>
   };
 }
 
-export function reportLink(io: Io, { url }: Pick<Api, 'url'>, lost: boolean): void {
+export function reportConnection(io: Io, { url }: Pick<Api, 'url'>, lost: boolean): void {
   printStatus(io, lost ? `${url} does not answer; trying again` : `${url} is back`);
 }

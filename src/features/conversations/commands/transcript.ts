@@ -142,12 +142,12 @@ export class Transcript {
   }
 
   #formatRequest(request: Received<'permission_request'>, by: By | null): string {
-    const { called, id } = request;
+    const { reported_call, id } = request;
     const is_shown = by === null || by.unknown_session || this.#whole;
     const call =
-      called === null || !is_shown
+      reported_call === null || !is_shown
         ? ''
-        : this.#calls.update({ kind: 'tool_call', operation: 'changes', call: called }, by);
+        : this.#calls.update({ kind: 'tool_call', operation: 'changes', call: reported_call }, by);
     return call + this.#calls.formatRequest(id, request, by);
   }
 

@@ -96,7 +96,7 @@ function addSend(mail: Command, context: Context): void {
   const send = remote(
     mail,
     'send <actor> [text...]',
-    'send mail to an actor of a run; - reads the text from stdin',
+    'send mail to an actor of a run; pass - to read the text from stdin',
   )
     .requiredOption('--run <run>', 'the run')
     .option('--from <actor>', 'send as this member, which must have no agent (default: you)');

@@ -24,7 +24,7 @@ interface SetOptions extends Options {
 
 export function addTriggers(program: Command, context: Context): void {
   const { io } = context;
-  const triggers = program.command('triggers').description('schedule mail to actors of a run');
+  const triggers = program.command('triggers').description('schedule mail from an actor of a run to itself');
 
   remote(triggers, 'ls [actor]', "list an actor's time triggers, newest first (default: yours)")
     .alias('list')
@@ -51,7 +51,7 @@ export function addTriggers(program: Command, context: Context): void {
   const set = remote(
     triggers,
     'set [text...]',
-    'schedule mail from an actor to itself, until the run ends; - reads the text from stdin',
+    'schedule mail from an actor to itself, until the run ends; pass - to read the text from stdin',
   )
     .requiredOption('--run <run>', 'the run')
     .option('--actor <actor>', 'the actor (default: you)')

@@ -5,7 +5,7 @@ import type { Io } from '../../../cli/context.ts';
 import { jsonText, print, printStatus, supportsColor } from '../../../cli/output.ts';
 import { printable } from '../../../cli/terminal.ts';
 import type { Frame } from '../../../client/client.ts';
-import { reportLink } from '../../agents/commands/follow.ts';
+import { reportConnection } from '../../agents/commands/follow.ts';
 import { type Line, paint } from '../../conversations/commands/acp-lines.ts';
 import type { ReviewRecord } from '../../reviews/commands/review-lines.ts';
 import { limits } from '../limits.ts';
@@ -21,10 +21,10 @@ export class RunChanges implements RunView {
   readonly #state: RunState;
   /** The last line of the run and of each step. */
   readonly #shown = new Map<string, string>();
-  /** Ids of pending questions that were shown. An answered question is forgotten, so that the same one is shown again. */
+  /** Ids of pending questions that were shown. An answered question is forgotten, so that it is shown again if it is asked again. */
   readonly #shown_questions = new Set<string>();
   /** Ids of reviews that were shown. */
-  readonly #reviewed = new Set<string>();
+  readonly #shown_reviews = new Set<string>();
   #pending: NodeJS.Timeout | null = null;
 
   constructor(io: Io, plane: Pick<Api, 'url'>, run: Run, json: boolean) {
@@ -40,17 +40,18 @@ export class RunChanges implements RunView {
     const { data } = frame;
     if (this.#json) await print(this.#io, jsonText(data));
     else await print(this.#io, this.#line(data));
-    // Questions are shown when frames stop arriving, because most of a run's earlier questions have been answered.
+    // The stream starts with past changes, whose questions have mostly been answered, so questions are shown only when frames
+    // stop arriving.
     if (this.#pending) clearTimeout(this.#pending);
     this.#pending = setTimeout(() => this.#showQuestions(), limits.cli_redraw_ms);
   }
 
   reviews(waiting: readonly ReviewRecord[]): void {
-    for (const review of waiting) this.#showOnce(this.#reviewed, review.id, reviewSummary(review));
+    for (const review of waiting) this.#showOnce(this.#shown_reviews, review.id, reviewSummary(review));
   }
 
-  link(lost: boolean): void {
-    reportLink(this.#io, this.#plane, lost);
+  connection(lost: boolean): void {
+    reportConnection(this.#io, this.#plane, lost);
   }
 
   async end(): Promise<void> {

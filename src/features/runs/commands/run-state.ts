@@ -11,7 +11,7 @@ export interface RunView {
   frame(frame: Frame): Promise<void>;
   reviews(waiting: readonly ReviewRecord[]): void;
   /** `lost`: true if the plane is not responding, false if it is responding again. */
-  link(lost: boolean): void;
+  connection(lost: boolean): void;
   end(): Promise<void>;
 }
 

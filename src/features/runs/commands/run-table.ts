@@ -38,7 +38,7 @@ export class RunTable implements RunView {
     this.#schedule();
   }
 
-  link(lost: boolean): void {
+  connection(lost: boolean): void {
     this.#lost = lost;
     this.#schedule();
   }

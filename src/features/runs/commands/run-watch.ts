@@ -4,7 +4,7 @@ import type { Api } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure } from '../../../cli/failure.ts';
 import { printable } from '../../../cli/terminal.ts';
-import { onLink } from '../../agents/commands/follow.ts';
+import { onConnectionChange } from '../../agents/commands/follow.ts';
 import { isRunOver, type Run } from '../rules/run.ts';
 import { RunChanges } from './run-changes.ts';
 import { watchReviews } from './run-reviews.ts';
@@ -34,7 +34,7 @@ export async function watchRun(context: Context, api: Api, run: Run, options: Wa
     view.reviews(waiting),
   );
   let end: Run | null = null;
-  const onState = onLink((lost) => view.link(lost));
+  const onState = onConnectionChange((lost) => view.connection(lost));
   try {
     for await (const frame of api.client.follow('followRun', { params, signal }, { onState })) {
       if (frame.data.type === 'heartbeat') continue;

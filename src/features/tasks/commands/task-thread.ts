@@ -7,7 +7,7 @@ import { parseMessageArguments, withJson } from '../../../cli/json-options.ts';
 import { integer, remote } from '../../../cli/options.ts';
 import { jsonText, print, printJson, printStatus, supportsColor } from '../../../cli/output.ts';
 import { printable, printableLines } from '../../../cli/terminal.ts';
-import { onLink, reportLink } from '../../agents/commands/follow.ts';
+import { onConnectionChange, reportConnection } from '../../agents/commands/follow.ts';
 import { paint } from '../../conversations/commands/acp-lines.ts';
 import { findTask } from './task-refs.ts';
 
@@ -31,7 +31,7 @@ export function addTaskThread(tasks: Command, context: Context): void {
   const send = remote(
     tasks,
     'say <task> [text...]',
-    "send a message to a task's thread; - reads the text from stdin",
+    "send a message to a task's thread; pass - to read the text from stdin",
   )
     .option('--to <actor>', 'leader, a member or a person (user:<name>) (default: every member)')
     .option('--reply-to <message>', 'the message that it answers', integer);
@@ -79,7 +79,7 @@ export function addTaskThread(tasks: Command, context: Context): void {
     const frames = api.client.follow(
       'followMessages',
       { params, signal: io.signal },
-      { onState: onLink((lost) => reportLink(io, api, lost)) },
+      { onState: onConnectionChange((lost) => reportConnection(io, api, lost)) },
     );
     for await (const { data } of frames) {
       if (data.type !== 'message') continue;

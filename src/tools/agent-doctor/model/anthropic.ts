@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { newSecret } from '../../../base/ids.ts';
 import { type Answer, type Conversation, type Turn, textOf } from './conversation.ts';
-import { pieces, type Shape, type StreamEvent } from './shape.ts';
+import { type ModelApi, pieces, type StreamEvent } from './shape.ts';
 
 const block = z.looseObject({
   type: z.string(),
@@ -35,7 +35,7 @@ const request = z.looseObject({
     .nullish(),
 });
 
-export const anthropic: Shape = {
+export const anthropic: ModelApi = {
   name: 'anthropic',
 
   read(body): Conversation {

@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { newSecret } from '../../../base/ids.ts';
 import type { Answer, Conversation, JsonSchema, Turn } from './conversation.ts';
-import { pieces, type Shape, type StreamEvent } from './shape.ts';
+import { type ModelApi, pieces, type StreamEvent } from './shape.ts';
 
 const schema = z.record(z.string(), z.unknown());
 
@@ -41,7 +41,7 @@ const request = z.looseObject({
     .nullish(),
 });
 
-export const gemini: Shape = {
+export const gemini: ModelApi = {
   name: 'gemini',
 
   read(body, path): Conversation {

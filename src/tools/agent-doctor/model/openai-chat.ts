@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { newSecret } from '../../../base/ids.ts';
 import { type Answer, type Conversation, type Turn, textOf } from './conversation.ts';
-import { pieces, type Shape, type StreamEvent } from './shape.ts';
+import { type ModelApi, pieces, type StreamEvent } from './shape.ts';
 
 const request = z.looseObject({
   model: z.string(),
@@ -34,7 +34,7 @@ const roles: Record<string, Turn['role']> = {
   function: 'tool',
 };
 
-export const openaiChat: Shape = {
+export const openaiChat: ModelApi = {
   name: 'openai-chat',
 
   read(body): Conversation {

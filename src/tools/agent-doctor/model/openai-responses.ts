@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { newSecret } from '../../../base/ids.ts';
 import { type Answer, type Conversation, type Turn, textOf } from './conversation.ts';
-import { pieces, type Shape, type StreamEvent } from './shape.ts';
+import { type ModelApi, pieces, type StreamEvent } from './shape.ts';
 
 const schema = z.record(z.string(), z.unknown());
 
@@ -35,7 +35,7 @@ const request = z.looseObject({
 
 type Item = Exclude<z.infer<typeof request>['input'], string>[number];
 
-export const openaiResponses: Shape = {
+export const openaiResponses: ModelApi = {
   name: 'openai-responses',
 
   read(body): Conversation {
@@ -78,7 +78,10 @@ export const openaiResponses: Shape = {
   error: (message) => ({ error: { message, type: 'invalid_request_error', param: null, code: null } }),
 };
 
-/** Items other than messages and tool results only show that the model has spoken. */
+/**
+ * A tool call becomes an assistant turn without text. Items other than messages of the user or assistant, tool calls and their
+ * results are ignored.
+ */
 function turn({ type = 'message', role, content, output }: Item): Turn[] {
   if (type.endsWith('_call_output')) return [{ role: 'tool', text: textOf(output) }];
   if (type.endsWith('_call')) return [{ role: 'assistant', text: '' }];

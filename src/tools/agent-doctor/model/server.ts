@@ -14,7 +14,7 @@ import { gemini } from './gemini.ts';
 import { openaiChat } from './openai-chat.ts';
 import { openaiResponses } from './openai-responses.ts';
 import { Script } from './script.ts';
-import type { Shape, StreamEvent } from './shape.ts';
+import type { ModelApi, StreamEvent } from './shape.ts';
 
 export interface ModelRequest {
   method: string;
@@ -40,7 +40,7 @@ export interface ModelServer {
   close(): Promise<void>;
 }
 
-const routes: [RegExp, Shape][] = [
+const routes: [RegExp, ModelApi][] = [
   [/\/chat\/completions$/, openaiChat],
   [/\/responses$/, openaiResponses],
   [/\/messages$/, anthropic],

@@ -8,7 +8,7 @@ export interface StreamEvent {
   data: unknown;
 }
 
-export interface Shape {
+export interface ModelApi {
   name: string;
   /** Throws a ZodError if the body does not match this API. */
   read(body: unknown, path: string): Conversation;

@@ -2,7 +2,7 @@
 import { type DragEvent, type ReactNode, useState } from 'react';
 import { cx } from '../../ui/cx.ts';
 import { Card, type CardProps, DRAGGED } from './card.tsx';
-import { onBoard, type TaskStatus } from './columns.ts';
+import { boardColumns, type TaskStatus } from './columns.ts';
 import type { ShownTask } from './shown.ts';
 
 export interface BoardProps extends Omit<CardProps, 'shown'> {
@@ -12,7 +12,7 @@ export interface BoardProps extends Omit<CardProps, 'shown'> {
 
 export function Board({ tasks, narrow, ...rest }: BoardProps) {
   const shown = new Map(tasks.map((task) => [task.task.id, task]));
-  const board = onBoard(tasks.map(({ task }) => task));
+  const board = boardColumns(tasks.map(({ task }) => task));
   return (
     <div
       className={cx(

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ReviewRecord } from '../../api/queries.ts';
-import { columns, countWaiting, latestFirst, matching, neighbor, onBoard } from './columns.ts';
+import { boardColumns, columns, countWaiting, latestFirst, matching, neighbor } from './columns.ts';
 import type { TaskRecord } from './data.ts';
 
 const task = (number: number, more: Partial<TaskRecord> = {}): TaskRecord => ({
@@ -19,7 +19,7 @@ const numbers = (tasks: TaskRecord[]) => tasks.map(({ number }) => number);
 
 test('every task is in the column of its status, the last changed first', () => {
   const tasks = [task(1), task(2, { status: 'completed' }), task(3), task(4, { status: 'in_review' })];
-  const shown = onBoard(tasks).map(({ label, tasks }) => [label, numbers(tasks)]);
+  const shown = boardColumns(tasks).map(({ label, tasks }) => [label, numbers(tasks)]);
   expect(shown).toEqual([
     ['To do', [3, 1]],
     ['Doing', []],

@@ -16,7 +16,7 @@ export function columnLabel(status: TaskStatus): string {
 }
 
 /** Each column with its tasks, the most recently changed first. */
-export function onBoard(
+export function boardColumns(
   tasks: readonly TaskRecord[],
 ): { status: TaskStatus; label: string; tasks: TaskRecord[] }[] {
   const newest = latestFirst(tasks);

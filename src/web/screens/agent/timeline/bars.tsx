@@ -128,5 +128,5 @@ function LaneRow({ lane, entries, agent_id, scale, onShow }: BarsProps & { lane:
 
 function entryLabel({ label, from, to, open, failed }: Entry): string {
   const took = to > from ? `, ${spanText((to - from) * 1000)}` : '';
-  return `${label}${failed ? ', failed' : ''}${took}${open ? ', still running' : ''}`;
+  return `${label}${failed ? ', failed' : ''}${took}${open ? ', not ended yet' : ''}`;
 }
