@@ -149,7 +149,7 @@ test('the tutorial on teams works as written, even if the plane is killed', {
   const [allow, listed, resume] = answer!.trim().split('\n') as [string, string, string];
   expect(await run(allow)).toContain('Allow');
   await watch(watched, 'svc steps resume');
-  expect(await run(listed)).toMatch(/^title\teditor\tinput_required\t1\t\w+\tWhich title shall it have\?$/m);
+  expect(await run(listed)).toMatch(/^title\teditor\tinput_required\t1\t\w+\tWhat should its title be\?$/m);
   expect(await run(resume)).toBe('title\tready\n');
   await watch(watched, '\tprint\tpress\tready\t');
   const ended = await run(end!);

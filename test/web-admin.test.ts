@@ -173,7 +173,7 @@ browserTest('root can verify the audit log, and sees which record breaks the cha
   await page.goto(`${plane.url}/audit`);
   await page.getByRole('button', { name: 'Verify' }).click();
   const found = page.getByRole('status').filter({ hasText: 'Head' });
-  await found.getByText(/Chain intact: \d+ records\./).waitFor();
+  await found.getByText(/The log is intact: \d+ records\./).waitFor();
   const { head } = await plane.client.call('verifyAudit');
   expect(await found.locator('code').textContent()).toBe(head);
   await page.route('**/api/admin/audit/verify', (route) =>

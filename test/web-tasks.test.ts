@@ -73,8 +73,8 @@ browserTest('a card can be moved with keys and with its menu, and keeps the focu
     .locator('li', { has: card })
     .getByRole('button', { name: /^Actions for/ })
     .click();
-  await page.getByRole('menuitem', { name: 'Move to Needs you' }).click();
-  await column(page, 'Needs you').getByRole('link', { name: 'Moved by hand' }).waitFor();
+  await page.getByRole('menuitem', { name: 'Move to In review' }).click();
+  await column(page, 'In review').getByRole('link', { name: 'Moved by hand' }).waitFor();
   await soon(async () => (await get(id)).status).toBe('in_review');
   await soon(focused).toContain('Moved by hand');
   expect(errors).toEqual([]);
@@ -322,7 +322,7 @@ browserTest('a run can be started from its task, and its status is shown on the 
   const card = column(page, 'Doing').locator('li', { hasText: 'Run it' });
   await card.getByText('running').waitFor();
   await plane.client.call('completeRun', { params: { team_id, run_id: run_id! }, body: { output: 'done' } });
-  await column(page, 'Needs you').locator('li', { hasText: 'Run it' }).getByText('completed').waitFor();
+  await column(page, 'In review').locator('li', { hasText: 'Run it' }).getByText('completed').waitFor();
   await page.context().close();
 });
 

@@ -85,7 +85,7 @@ browserTest(
 
     // The input that a step waits for. The page selects this step, because the user has selected none.
     await inSteps(page, 'title input required editor').waitFor();
-    await page.getByText('Which title shall it have?').first().waitFor();
+    await page.getByText('What should its title be?').first().waitFor();
     await page.getByRole('textbox', { name: 'Answer' }).fill('Rain in the hills');
     // The draft survives a reload.
     await page.reload();

@@ -111,7 +111,7 @@ export const configKeys = {
   data_dir: path('Data directory; other users cannot read it', { derived: '$XDG_DATA_HOME/svc' }),
 
   'server.listen': address('127.0.0.1:8080', 'Public HTTP listener'),
-  'server.role': choice(['plane', 'node'], 'plane', '`plane`, or `node` for a remote node'),
+  'server.role': choice(['plane', 'node'], 'plane', 'plane, or node for a remote node'),
   'server.node_id': optionalText('Id of this node, as registered on the control plane'),
   'server.tls.cert': optionalPath('Certificate chain (PEM) of the public listener'),
   'server.tls.key': optionalPath('Private key (PEM) of the public listener'),
@@ -122,14 +122,14 @@ export const configKeys = {
 
   'internal_grpc.enabled': boolean(
     false,
-    'Serve the internal gRPC API: to actors, and on a node to the plane',
+    'Serve the internal gRPC API, which actors use, and through which the plane reaches a remote node',
   ),
   'internal_grpc.listen': address('127.0.0.1:8081', 'Internal gRPC listener'),
   'internal_grpc.allow_disabled': boolean(false, 'Allow internal_grpc.security.mode = "disabled"'),
   'internal_grpc.security.mode': choice(
     ['tls', 'mtls', 'disabled'],
     'tls',
-    '`tls`: servers have certificates; `mtls`: clients too; `disabled`: no TLS (discouraged)',
+    'tls: servers have certificates; mtls: clients too; disabled: no TLS (discouraged)',
   ),
   'internal_grpc.security.cert_dir': path('Directory with TLS certificates and keys', {
     derived: '{data_dir}/internal-grpc',

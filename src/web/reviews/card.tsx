@@ -206,7 +206,7 @@ function Where({ review, agent, team }: Pick<ReviewCardProps, 'review' | 'agent'
           <span className="min-w-0 break-all">
             in <span className="font-mono">{escapeHidden(agent.workdir)}</span>
           </span>
-          <span>on {agent.node_id === 'main' ? 'main' : `node:${agent.node_id}`}</span>
+          <span>on node {agent.node_id}</span>
         </>
       )}
       {member !== null && (

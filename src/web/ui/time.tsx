@@ -75,7 +75,7 @@ export function Duration({ from, to }: { from: string; to: string | null }) {
 export function Clock({ at }: { at: string | number }) {
   const date = new Date(at);
   const today = date.toDateString() === new Date().toDateString();
-  const time = date.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+  const time = date.toLocaleTimeString(undefined, { hour: 'numeric', minute: '2-digit', second: '2-digit' });
   return (
     <time dateTime={date.toISOString()} title={date.toLocaleString()} className="whitespace-nowrap">
       {today ? time : `${date.toLocaleDateString()} ${time}`}

@@ -24,7 +24,7 @@ export const presets: readonly Preset[] = [
       guarantee: 'ask',
       apply: [{ session_mode: 'ask' }],
       acting_modes: ['auto'],
-      note: 'In ask mode, it asks before it writes.',
+      note: 'Asks before it writes a file.',
     },
     state_dirs: ['.local/state/svc-demo'],
     notes: ['It shows what it is going to write, and asks first.'],
@@ -50,7 +50,7 @@ export const presets: readonly Preset[] = [
       guarantee: 'ask',
       apply: [{ session_mode: 'default' }],
       acting_modes: ['acceptEdits', 'auto', 'bypassPermissions', 'dontAsk'],
-      note: 'Asks before edits, commands and fetches, in mode default. Read-only commands, and everything that its own settings allow, run without asking.',
+      note: 'In its mode “default”, asks before edits, commands and fetches. Read-only commands, and everything that its own settings allow, run without asking.',
     },
     state_dirs: ['.claude'],
     notes: [
@@ -80,7 +80,7 @@ export const presets: readonly Preset[] = [
       guarantee: 'ask',
       apply: [{ env: { INITIAL_AGENT_MODE: 'read-only' } }, { session_mode: 'read-only' }],
       acting_modes: ['agent', 'agent-full-access', 'auto', 'full-access', 'workspace-write'],
-      note: 'Asks before edits and before commands that leave its sandbox, in mode read-only (also set by INITIAL_AGENT_MODE). Commands in the sandbox, which can only read, run without asking.',
+      note: 'In its mode “read-only” (also set by INITIAL_AGENT_MODE), asks before edits and before commands that leave its sandbox. Commands in the sandbox, which can only read, run without asking.',
     },
     state_dirs: ['.codex'],
     notes: [
@@ -108,7 +108,7 @@ export const presets: readonly Preset[] = [
       guarantee: 'ask',
       apply: [{ session_mode: 'default' }],
       acting_modes: ['autoEdit', 'yolo'],
-      note: 'Asks before edits, commands and fetches, in mode default.',
+      note: 'In its mode “default”, asks before edits, commands and fetches.',
     },
     state_dirs: ['.gemini'],
     notes: [
@@ -148,7 +148,7 @@ export const presets: readonly Preset[] = [
         { session_mode: 'build' },
       ],
       acting_modes: [],
-      note: 'Asks before edits, commands and fetches, in mode build (OPENCODE_PERMISSION, OPENCODE_CONFIG_CONTENT); its own default is to allow them. A repository’s opencode.json can still allow everything with a wildcard. Tested with version 1 only: version 2 has different permission rules, so run svc agents doctor --preset opencode before you rely on it.',
+      note: 'In its mode “build” (OPENCODE_PERMISSION, OPENCODE_CONFIG_CONTENT), asks before edits, commands and fetches; its own default is to allow them. A repository’s opencode.json can still allow everything with a wildcard. Tested with version 1 only: version 2 has different permission rules, so run svc agents doctor --preset opencode before you rely on it.',
     },
     state_dirs: ['.config/opencode', '.local/share/opencode', '.local/state/opencode', '.cache/opencode'],
     notes: ['Opens a session without a login; some models work without one.'],
@@ -174,7 +174,7 @@ export const presets: readonly Preset[] = [
       guarantee: 'ask',
       apply: [{ session_mode: 'default' }],
       acting_modes: ['auto', 'auto-edit', 'yolo'],
-      note: 'Asks before edits, commands and fetches, in mode default.',
+      note: 'In its mode “default”, asks before edits, commands and fetches.',
     },
     state_dirs: ['.qwen'],
     notes: [

@@ -95,7 +95,7 @@ function Actions() {
     <>
       {is_root && (
         <Button variant="quiet" icon={<Network aria-hidden />} onClick={() => setJoining(true)}>
-          Join node with token
+          Show join token
         </Button>
       )}
       <StartDemo />

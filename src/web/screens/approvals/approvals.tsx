@@ -119,7 +119,7 @@ function RequestList({ requests, names }: { requests: readonly AgentRequest[]; n
       <ActingAlone agents={names.agents} />
       {shown.every(({ status }) => status !== 'pending') && (
         <Empty
-          title="Nothing needs you. Agents’ permission requests and forms appear here."
+          title="No approvals are waiting. Agents’ permission requests and forms appear here; questions of steps appear on the page of their run."
           {...(requests.length === 0 && { cli: 'svc reviews ls' })}
         />
       )}

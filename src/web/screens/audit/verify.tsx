@@ -14,7 +14,9 @@ export function useVerify() {
   );
   const result = (
     <p role="status" className="w-full text-sm empty:hidden">
-      {verify.error && <span className="text-failed">Verification failed: {errorMessage(verify.error)}</span>}
+      {verify.error && (
+        <span className="text-failed">The log could not be verified: {errorMessage(verify.error)}</span>
+      )}
       {verify.data && <Verdict {...verify.data} />}
     </p>
   );
@@ -28,10 +30,10 @@ function Verdict({ records, broken_id, head }: Answered<'verifyAudit'>) {
     <>
       <Icon aria-hidden className={`mr-1 inline size-4 ${sound ? 'text-completed' : 'text-failed'}`} />
       {sound
-        ? `Chain intact: ${records} records.`
+        ? `The log is intact: ${records} records.`
         : `Record ${broken_id} was changed, or records before it are missing. The first ${records} records are intact.`}{' '}
       <span className="break-all text-muted">
-        Head <code>{head}</code>
+        Hash of the last record (head): <code>{head}</code>
       </span>
     </>
   );

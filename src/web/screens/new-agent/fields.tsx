@@ -141,6 +141,8 @@ export function FolderNote({ form }: { form: FormState }) {
         <>
           Works in <code className="font-mono">{folder}</code>
         </>
+      ) : draft.where === 'folder' ? (
+        'Works in the folder that you enter above'
       ) : node?.has_default_root ? (
         'Works in a new folder in the node’s worktree root'
       ) : (

@@ -63,8 +63,10 @@ test('the request contains only the fields that apply to the choices', () => {
 });
 
 test('an error is shown at the field that it is about', () => {
-  expect(problemsFrom('workdir is required')).toEqual({ workdir: 'workdir is required' });
-  expect(problemsFrom('worktree_repo must be within allowed safe paths')).toHaveProperty('repo');
+  expect(problemsFrom('workdir is required')).toEqual({ workdir: 'Enter a folder.' });
+  expect(problemsFrom('worktree_repo must be within allowed safe paths')).toEqual({
+    repo: 'This repository must be in an allowed folder',
+  });
   expect(problemsFrom('command is required')).toHaveProperty('command');
   expect(problemsFrom('agent node not found')).toHaveProperty('node_id');
   expect(problemsFrom('not enough disk space')).toHaveProperty('form');

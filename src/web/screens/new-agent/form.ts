@@ -109,5 +109,15 @@ const places: readonly [RegExp, keyof Draft][] = [
 
 /** Assigns an error message of the service to the field that it is about. */
 export function problemsFrom(message: string): Problems {
-  return { [places.find(([pattern]) => pattern.test(message))?.[1] ?? 'form']: message };
+  const place = places.find(([pattern]) => pattern.test(message))?.[1] ?? 'form';
+  return { [place]: withoutFieldNames(message) };
+}
+
+/** The same error in terms of the form, which does not show the names of the API. */
+function withoutFieldNames(message: string): string {
+  if (message === 'workdir is required') return 'Enter a folder.';
+  return message
+    .replace(/^workdir\b( path)?/, 'This folder')
+    .replace(/^worktree_repo\b( path)?/, 'This repository')
+    .replace('within allowed safe paths', 'in an allowed folder');
 }

@@ -32,7 +32,7 @@ export function NodeDetail({
     ['Status', <NodeStatus key="status" status={node.status} />],
     ['ID', node.id],
     ['Target', node.grpc_target],
-    ['TLS server name', node.tls_server_name ?? 'Target host'],
+    ['TLS server name', node.tls_server_name ?? 'Same as the target host'],
     ['Worktree root', <Root key="root" node={node} />],
     ['Version', node.version ?? 'Unknown'],
     ['Last seen', node.last_seen_at === null ? 'Never' : <Ago key="seen" at={node.last_seen_at} />],

@@ -26,15 +26,19 @@ export function ForgetNode({
       onForgotten();
     },
   });
-  const records = node.agents === 1 ? 'the record of its agent' : `the records of its ${node.agents} agents`;
   return (
     <ForgetDialog
       name={node.id}
-      about={`Use this only if the machine is permanently gone. The node and ${records} are deleted without contacting it.`}
+      about={`Use this only if the machine is permanently gone. ${whatIsDeleted(node.agents)} deleted without contacting it.`}
       left={agents.length > 0 && <LeftBehindList agents={agents} />}
       returning="If the node is registered again, svc stops these agents’ sessions on it and records that in the audit log."
       act={forget}
       onClose={onClose}
     />
   );
+}
+
+function whatIsDeleted(agents: number): string {
+  if (agents === 0) return 'The node is';
+  return `The node and ${agents === 1 ? 'the record of its agent' : `the records of its ${agents} agents`} are`;
 }

@@ -32,6 +32,8 @@ function toBody(fields: Fields) {
   };
 }
 
+const TARGET_HINT = 'https://, the host name of the node, and the port of its internal_grpc.listen';
+
 /** `node`: the node to edit; null: register a new one, with the suggested `id`. */
 export function NodeForm({
   node,
@@ -88,7 +90,7 @@ export function NodeForm({
       <form onSubmit={submit} className="flex flex-col gap-3">
         {node === null && field('id', 'ID', 'The node’s server.node_id setting', 'gpu-1')}
         {field('name', 'Name', 'Display name', 'GPU box')}
-        {field('grpc_target', 'Target', 'The node’s internal_grpc.listen address', 'https://gpu.lan:8081')}
+        {field('grpc_target', 'Target', TARGET_HINT, 'https://gpu.lan:8081')}
         {field(
           'tls_server_name',
           'TLS server name',

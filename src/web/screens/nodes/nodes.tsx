@@ -33,7 +33,7 @@ function NodesScreen() {
       actions={
         <>
           <Button icon={<KeyRound aria-hidden />} onClick={() => setJoining(true)}>
-            Join node with token
+            Show join token
           </Button>
           <Button variant="primary" icon={<Plus aria-hidden />} onClick={() => show({ register: true })}>
             Register node

@@ -73,7 +73,7 @@ function Setting({ setting }: { setting: SettingRecord }) {
 
 function Value({ value }: { value: unknown }) {
   if (value === null || (Array.isArray(value) && value.length === 0)) {
-    return <span className="text-muted">{value === null ? 'Not set' : 'Empty'}</span>;
+    return <span className="text-muted">Not set</span>;
   }
   return (
     <code className="min-w-0 whitespace-pre-line break-all font-mono text-sm">{formatValue(value)}</code>

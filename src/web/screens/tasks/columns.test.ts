@@ -23,7 +23,7 @@ test('every task is in the column of its status, the last changed first', () => 
   expect(shown).toEqual([
     ['To do', [3, 1]],
     ['Doing', []],
-    ['Needs you', [4]],
+    ['In review', [4]],
     ['Done', [2]],
     ['Cancelled', []],
   ]);

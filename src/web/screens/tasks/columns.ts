@@ -6,7 +6,7 @@ export type TaskStatus = TaskRecord['status'];
 export const columns = [
   { status: 'open', label: 'To do' },
   { status: 'in_progress', label: 'Doing' },
-  { status: 'in_review', label: 'Needs you' },
+  { status: 'in_review', label: 'In review' },
   { status: 'completed', label: 'Done' },
   { status: 'cancelled', label: 'Cancelled' },
 ] as const satisfies readonly { status: TaskStatus; label: string }[];

@@ -7,9 +7,9 @@ export function EndLine({ agent }: { agent: AgentRecord }) {
   const { status, exit_code, exit_signal, reason, ended_at } = agent;
   if (ended_at === null || status === 'running' || status === 'created') return null;
   const exit = [
-    exit_code !== null && `exit ${exit_code}`,
+    exit_code !== null && `exit code ${exit_code}`,
     exit_signal !== null && `signal ${exit_signal}`,
-    reason?.replaceAll('_', ' '),
+    reason !== 'exit_code' && reason?.replaceAll('_', ' '),
   ].filter(Boolean);
   return (
     <p className="sticky left-0 flex w-fit flex-wrap items-center gap-x-3 px-3 py-2 font-sans text-muted">

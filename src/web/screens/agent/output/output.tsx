@@ -102,12 +102,15 @@ function NoLines({
 }) {
   if (failure !== null) return <Failed error={new Error(failure)} />;
   if (!loaded) return <Skeleton rows={12} height="h-4" />;
-  const title =
-    agent.status === 'running'
-      ? 'No output yet. The agent’s output appears here.'
-      : 'This agent printed nothing.';
-  return <Empty title={title} cli={`svc logs ${agent.id}`} />;
+  return (
+    <Empty title={emptyTitles[agent.status] ?? 'This agent printed nothing.'} cli={`svc logs ${agent.id}`} />
+  );
 }
+
+const emptyTitles: Partial<Record<AgentRecord['status'], string>> = {
+  created: 'Not started yet. The agent’s output appears here.',
+  running: 'No output yet. The agent’s output appears here.',
+};
 
 /** Whether the list follows the end, and how many lines were added since the user left it or opened the page. */
 function useFollowing(lines: LogLines, loaded: boolean) {

@@ -79,7 +79,8 @@ const Details = memo(
         <section aria-label="Environment">
           <h2 className="font-medium">Environment</h2>
           <p className="text-muted">
-            {getProgram(agent)} on <NodeName agent={agent} />
+            {getProgram(agent)} on {agent.node_id === 'main' && 'node '}
+            <NodeName agent={agent} />
           </p>
           <Branch agent={agent} />
           <p className="break-all font-mono text-muted text-sm">{escapeHidden(agent.workdir)}</p>
