@@ -14,6 +14,7 @@ import { fanOut } from './rows/fan-out.ts';
 import { idle } from './rows/idle.ts';
 import { latency } from './rows/latency.ts';
 import { mail } from './rows/mail.ts';
+import { pm2 } from './rows/peers-pm2.ts';
 import { remoteLatency } from './rows/remote-latency.ts';
 import { remoteMemory } from './rows/remote-memory.ts';
 import { remoteOutage } from './rows/remote-outage.ts';
@@ -43,6 +44,7 @@ const rows: Row[] = [
   teams,
   runsAtOnce,
   mail,
+  pm2,
   remoteLatency,
   remoteThroughput,
   remoteMemory,

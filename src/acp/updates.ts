@@ -56,7 +56,7 @@ export type Update =
   | { kind: 'commands'; commands: readonly Fields[] }
   | { kind: 'mode'; mode_id: string | null }
   | { kind: 'settings'; settings: ReportedSettings }
-  /** Undefined if the update omits it. */
+  /** Undefined if the update omits it; null, which clears the title, for anything but a string. */
   | { kind: 'title'; title: string | null | undefined }
   | { kind: 'usage'; used: number | null; size: number | null; cost: Cost | null }
   | { kind: 'subagent'; announcement: Announcement }

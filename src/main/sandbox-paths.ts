@@ -70,7 +70,7 @@ export async function sandboxPaths(
   };
 }
 
-/** A path as configured, its real path, and the entries that are passed while it is resolved, as far as they exist. */
+/** A path as configured, its real path, and every existing entry that resolving it passes through. */
 interface ResolvedPath {
   path: string;
   real: string;
@@ -136,7 +136,7 @@ function redirectable(writable: readonly ResolvedPath[]): string | null {
     );
     if (around) {
       return (
-        `${path} is a link into ${around.path}, which agents may write to, so they could redirect it: ` +
+        `${path} leads into ${around.path} through a link, which agents could redirect, because they may write there: ` +
         'configure the folder that it points to instead'
       );
     }

@@ -37,7 +37,7 @@ export interface View extends Settings {
   readonly last_seq: number;
 }
 
-/** A request of the service that has not been answered. */
+/** A request from the service to the agent that has not been answered yet. */
 interface SentRequest {
   method: string;
   /** The mode that the request sets. */

@@ -79,8 +79,8 @@ export const openaiResponses: ModelApi = {
 };
 
 /**
- * A tool call becomes an assistant turn without text. Items other than messages of the user or assistant, tool calls and their
- * results are ignored.
+ * A tool call becomes an assistant turn without text. Only user and assistant messages, tool calls and tool results are read; all
+ * other items are ignored.
  */
 function turn({ type = 'message', role, content, output }: Item): Turn[] {
   if (type.endsWith('_call_output')) return [{ role: 'tool', text: textOf(output) }];

@@ -36,7 +36,7 @@ export function neighbor(status: TaskStatus, step: -1 | 1): TaskStatus | null {
   return at === -1 ? null : (columns[at + step]?.status ?? null);
 }
 
-/** Tasks whose card contains every word of `q`; `#17` and `17` match the number. */
+/** Tasks whose number, title, description and assignee together contain every word of `q`; `#17` and `17` match the number. */
 export function matching(tasks: readonly TaskRecord[], q: string): TaskRecord[] {
   const sought = q.toLowerCase().split(/\s+/).filter(Boolean);
   return tasks.filter(({ number, title, description, assignee_member_id }) => {

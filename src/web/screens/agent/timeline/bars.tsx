@@ -68,7 +68,7 @@ function Axis({ scale }: { scale: Scale }) {
             folded ? 'bottom-0 border-line border-x border-dashed bg-surface/60 text-center' : 'h-6',
           )}
           style={{ left: x, width }}
-          title={folded ? `${spanText((to - from) * 1000)} without events, shown shortened` : undefined}
+          title={folded ? `${spanText((to - from) * 1000)} without events, not shown to scale` : undefined}
         >
           {folded
             ? spanText((to - from) * 1000)
