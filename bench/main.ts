@@ -1,12 +1,14 @@
 /**
  * `npm run bench [-- <row>… --quick]`: measures the performance of the service and compares it with its goals and with the
- * limits of the machine in the same run. `remote` selects all rows that start with it. A run of all rows without `--quick`
- * rewrites `docs/reference/figures.md`.
+ * limits of the machine in the same run. `remote` selects all rows that start with it. A run of all rows without `--quick` is
+ * stored in `bench/results/`, and rewrites `docs/reference/figures.md` from the last runs.
  */
 import { writeFigures } from './chapter.ts';
 import type { Row } from './figure.ts';
-import { page } from './report.ts';
+import { load_before, page } from './report.ts';
+import { lastResults, saveResult } from './results.ts';
 import { acp } from './rows/acp.ts';
+import { commands } from './rows/commands.ts';
 import { commits } from './rows/commits.ts';
 import { endedAgents } from './rows/ended-agents.ts';
 import { engine } from './rows/engine.ts';
@@ -14,6 +16,8 @@ import { fanOut } from './rows/fan-out.ts';
 import { idle } from './rows/idle.ts';
 import { latency } from './rows/latency.ts';
 import { mail } from './rows/mail.ts';
+import { nchan } from './rows/peers-nchan.ts';
+import { opencode } from './rows/peers-opencode.ts';
 import { pm2 } from './rows/peers-pm2.ts';
 import { remoteLatency } from './rows/remote-latency.ts';
 import { remoteMemory } from './rows/remote-memory.ts';
@@ -38,6 +42,7 @@ const rows: Row[] = [
   requests,
   start,
   endedAgents,
+  commands,
   sandbox,
   commits,
   engine,
@@ -45,6 +50,8 @@ const rows: Row[] = [
   runsAtOnce,
   mail,
   pm2,
+  nchan,
+  opencode,
   remoteLatency,
   remoteThroughput,
   remoteMemory,
@@ -53,8 +60,9 @@ const rows: Row[] = [
 
 const measured = await runRows(rows);
 if (measured) {
-  await writeFigures(page(measured));
-  console.log('written to docs/reference/figures.md');
+  const name = await saveResult(measured, load_before);
+  await writeFigures(page(await lastResults(), rows));
+  console.log(`written to bench/results/${name} and docs/reference/figures.md`);
 }
 
 // In Node 26, a socket that is reset while it is being ended is never closed, and a normal exit would wait for it.

@@ -1,10 +1,12 @@
 /** Formats figures as tables, for the terminal and for a page. */
 import { loadavg } from 'node:os';
-import { type Figure, isShort, type Measured, ratioOf } from './figure.ts';
+import { type Figure, isShort, type Measured, type Row, ratioOf } from './figure.ts';
 import { describeMachine } from './machine.ts';
+import { type Result, type Summary, summarize } from './results.ts';
+import { topics } from './topics.ts';
 
 /** The load average before the bench adds to it. */
-const load_before = loadavg()[0]!;
+export const load_before = loadavg()[0]!;
 const columns = ['what', 'goal', 'measured', 'limit in the same run', 'share', ''];
 
 export function table(figures: readonly Figure[]): string {
@@ -20,18 +22,69 @@ export function table(figures: readonly Figure[]): string {
     .join('\n');
 }
 
-export function page(measured: readonly Measured[]): string {
+/** The page about the last whole runs. `rows`: all rows, for how they are measured. */
+export function page(results: readonly Result[], rows: readonly Row[]): string {
+  const { machine, date } = results.at(-1)!;
+  const loads = results.map(({ load }) => load.toFixed(1)).join(', ');
+  const runs = results.length === 1 ? 'one run' : `${results.length} runs`;
   return `${[
     '# Figures',
-    '`npm run bench` measures the real program with real agents and writes this page; do not edit it. Where the speed of the machine ' +
-      'matters, a goal is a share of what the same machine can do at all, measured in the same run. To run one row: ' +
-      '`npm run bench -- <row>`; all rows with a node: `npm run bench -- remote`; a short test that measures little: ' +
-      '`npm run bench -- --quick`. It needs Linux, and a machine that does nothing else at the same time.',
-    machine(),
-    '## Goals',
-    pageTable(measured.flatMap(({ figures }) => figures).filter(({ goal }) => goal)),
-    ...sections(measured, '##'),
+    'What svc costs, measured with the real program and real agents. `npm run bench` writes this page; do not edit it. Where the ' +
+      'speed of the machine matters, the figure stands beside the limit of the same machine, or beside another program that does ' +
+      'similar work, measured in the same run. Every value is the median of the last runs; the raw results are in `bench/results/`.',
+    `Measured on ${date.slice(0, 10)} in ${runs}, on ${machine}. Service, agents, clients and the programs beside it share its ` +
+      `processors. The load average before the runs was ${loads}: a value above about 0.5 means that other work disturbed them.`,
+    ...topics.flatMap(({ title, about, rows: names }) => topicSection(title, about, names, results, rows)),
+    '## How each figure is measured',
+    'To measure one of them again: `npm run bench -- <name>`; `remote` selects all that start with it, and `--quick` measures little, ' +
+      'to see whether it works. It needs Linux, and a machine that does nothing else at the same time.',
+    ...rows.map(({ name, how }) => `**\`${name}\`.** ${how}`),
   ].join('\n\n')}\n`;
+}
+
+function topicSection(
+  title: string,
+  about: string,
+  names: readonly string[],
+  results: readonly Result[],
+  rows: readonly Row[],
+): string[] {
+  const measured = names.map((name) => ({
+    row: rows.find((row) => row.name === name)!,
+    figures: summarize(results, name, (figure) => isShort(figure) === true),
+  }));
+  const figures = measured.flatMap((one) => one.figures);
+  const causes = measured.flatMap(({ row, figures }) =>
+    row.bottleneck && figures.some(({ missed }) => missed > 0)
+      ? [`- \`${row.name}\`: ${row.bottleneck}`]
+      : [],
+  );
+  return [
+    `## ${title}`,
+    about,
+    markdownTable(['', 'svc', 'beside it', 'goal', ''], figures.map(summaryCells)),
+    ...(causes.length > 0 ? [`Why goals are missed:\n\n${causes.join('\n')}`] : []),
+  ];
+}
+
+function summaryCells(figure: Summary): string[] {
+  const ratio = ratioOf(figure);
+  const { values, missed } = figure;
+  const spread = values.length > 1 ? ` (${number(Math.min(...values))}–${number(Math.max(...values))})` : '';
+  return [
+    figure.what,
+    `${number(figure.value)} ${figure.unit}${spread}`,
+    figure.limit === undefined
+      ? ''
+      : `${figure.limit_is}: ${number(figure.limit)} ${figure.unit}${ratio === null ? '' : ` (×${ratio.toFixed(2)})`}`,
+    goalText(figure),
+    figure.goal ? verdict(missed, values.length) : '',
+  ];
+}
+
+function verdict(missed: number, runs: number): string {
+  if (missed === 0) return 'met';
+  return missed === runs ? 'missed' : `missed in ${missed} of ${runs}`;
 }
 
 export function machine(): string {
@@ -53,13 +106,13 @@ export function sections(measured: readonly Measured[], level: '##' | '###'): st
   return measured.flatMap(({ row, figures }) => [
     `${level} ${row.name}`,
     row.how,
-    pageTable(figures),
+    markdownTable(columns, figures.map(cells)),
     ...(row.bottleneck && figures.some((figure) => isShort(figure)) ? [`Bottleneck: ${row.bottleneck}`] : []),
   ]);
 }
 
-function pageTable(figures: readonly Figure[]): string {
-  return [columns, columns.map(() => '---'), ...figures.map(cells)]
+function markdownTable(head: readonly string[], lines: readonly (readonly string[])[]): string {
+  return [head, head.map(() => '---'), ...lines]
     .map((line) => `| ${line.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`)
     .join('\n');
 }
@@ -77,10 +130,10 @@ function cells(figure: Figure): string[] {
   ];
 }
 
-function goalText({ goal, unit }: Figure): string {
+function goalText({ goal, unit, limit_is }: Figure): string {
   if (!goal) return '';
   const [sign, bound] = goal.at_least === undefined ? ['≤', goal.at_most!] : ['≥', goal.at_least];
-  return goal.of === 'ratio' ? `${sign} ${bound} × the limit` : `${sign} ${bound} ${unit}`;
+  return goal.of === 'ratio' ? `${sign} ${bound} × ${limit_is ?? 'the limit'}` : `${sign} ${bound} ${unit}`;
 }
 
 function number(value: number): string {

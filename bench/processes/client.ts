@@ -18,6 +18,8 @@ export interface ClientArgs {
 
 export interface ClientReport {
   bytes: number;
+  /** The number of reads on all sockets. Each small write of the server is one, unless the client falls behind. */
+  reads: number;
   /** Microseconds of the monotonic clock. */
   first_us: number;
   last_us: number;
@@ -33,6 +35,7 @@ const END_BYTES = 4096;
 /** Shared by all sockets, because each read is processed before the next one. This avoids streams and garbage. */
 const buffer = Buffer.allocUnsafe(256 * 1024);
 let bytes = 0;
+let reads = 0;
 let first_us = 0;
 let last_us = 0;
 let latencies_us: number[] = [];
@@ -79,6 +82,7 @@ function dial(): void {
     last_us = nowUs();
     if (first_us === 0) first_us = last_us;
     bytes += length;
+    reads++;
     if (sampled) carry = sample(carry + buffer.toString('latin1', 0, length), last_us);
     if (args.end !== null) {
       last = (last + buffer.toString('latin1', Math.max(0, length - END_BYTES), length)).slice(-END_BYTES);
@@ -113,6 +117,7 @@ function take(): ClientReport {
   const at = (share: number) => (sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN) / 1000;
   const taken = {
     bytes,
+    reads,
     first_us,
     last_us,
     lines: sorted.length,
@@ -120,7 +125,7 @@ function take(): ClientReport {
     p99_ms: at(0.99),
     max_ms: at(1),
   };
-  bytes = first_us = last_us = 0;
+  bytes = reads = first_us = last_us = 0;
   latencies_us = [];
   return taken;
 }

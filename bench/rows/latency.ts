@@ -61,13 +61,24 @@ export interface Windows {
   around?: [before: string, behind: string];
 }
 
+export interface Latency {
+  p50_ms: number;
+  p99_ms: number;
+  /** Processor time of the service per line, in microseconds. */
+  cpu_us: number;
+  /** The same of the node. */
+  home_cpu_us: number;
+  /** Reads of all clients per line. */
+  reads: number;
+}
+
 /** Measures latency, and processor time per line. Throws if lines are missing. */
 export async function windows(
   plane: TestPlane,
   agents: readonly Agent[],
   { lines_per_s, seconds, rounds, clients, ...shape }: Windows,
   home: Home = plane,
-): Promise<{ p50_ms: number; p99_ms: number; cpu_us: number; home_cpu_us: number }> {
+): Promise<Latency> {
   const sample_every = agents.length > 1 ? 1 : Math.ceil(clients / 20);
   const client = new Child('client', {
     port: portOf(plane),
@@ -102,5 +113,6 @@ export async function windows(
     p99_ms: median(taken.map((one) => one.p99_ms)),
     cpu_us: each_us(0),
     home_cpu_us: each_us(1),
+    reads: taken.reduce((sum, one) => sum + one.reads, 0) / (lines_per_s * seconds * rounds),
   };
 }
