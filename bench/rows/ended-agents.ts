@@ -69,7 +69,7 @@ async function whenIdle(plane: TestPlane, quick: boolean): Promise<{ idle_mib: n
   return { idle_mib, page_ms: median(times) };
 }
 
-async function addEnded(data_dir: string, count: number): Promise<void> {
+export async function addEnded(data_dir: string, count: number): Promise<void> {
   const store = await openSqlite({ path: join(data_dir, 'svc.db'), log: silentLog });
   const numbers = [...Array(count).keys()];
   const nums = await Promise.all(numbers.map((i) => addAgent(store, `agt_${i}`)));
