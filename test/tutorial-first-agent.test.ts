@@ -52,13 +52,13 @@ test('the tour of the README works as written', async () => {
   expect([path, rest]).toEqual(['export PATH="$PWD/bin:$PATH"', []]);
   await run(put(enter!, { 'svc join ': `${join_command} ` }));
   await run(create!);
-  await run(put(follow!, { 'svc logs hello -f ': 'timeout -s INT 3 svc logs hello -f || test $? = 124 ' }));
+  await run(put(follow!, { 'svc logs tidy -f ': 'timeout -s INT 3 svc logs tidy -f || test $? = 124 ' }));
   while ((await run('svc reviews ls')).stdout === '') await sleep(100);
   expect((await run(allow!)).stderr).toContain('Add a note to svc-demo.md');
   await run(kill!);
   await plane.ended();
   await plane.start();
-  expect((await run('svc agents ls')).stdout).toContain('\thello\trunning');
+  expect((await run('svc agents ls')).stdout).toContain('\ttidy\trunning');
 });
 
 test('the tutorials on commands and on the API work as written', async () => {

@@ -333,3 +333,9 @@ export function nodeIdMismatch(registered: string, reported: string): Problem {
     `node id mismatch: registered ${registered}, node says ${reported}`,
   );
 }
+
+/** `not enough disk space` for an error of the file system that says so; any other error unchanged. */
+export function asDiskSpaceProblem(error: unknown): unknown {
+  const { code } = error as NodeJS.ErrnoException;
+  return code === 'ENOSPC' || code === 'EDQUOT' ? problems.diskSpace() : error;
+}

@@ -129,6 +129,7 @@ export class TestAgentNode {
       SVC_DATA_DIR: this.data_dir,
       SVC_SAFE_PATHS: this.work,
       SVC_LOGGING_FORMAT: 'json',
+      SVC_CONFIG: NO_CONFIG,
       ...this.#env,
     };
   }

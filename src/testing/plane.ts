@@ -32,6 +32,9 @@ export interface PlaneOptions {
   program?: string;
 }
 
+/** An empty configuration file, so that one of this machine in `/etc/svc` does not apply. */
+export const NO_CONFIG = '/dev/null';
+
 /** The compile cache of all tests; without it, each start would compile everything again. */
 export const COMPILED = join(tmpdir(), `svc-test-compiled-${process.getuid?.()}`);
 
@@ -105,6 +108,7 @@ export class TestPlane {
       SVC_LOGGING_FORMAT: 'json',
       SVC_LIMITS_REQUESTS_PER_SECOND: '100000',
       SVC_LIMITS_REQUESTS_BURST: '100000',
+      SVC_CONFIG: NO_CONFIG,
       XDG_CONFIG_HOME: join(this.folder, 'config'),
       XDG_DATA_HOME: join(this.folder, 'share'),
       ...this.#env,

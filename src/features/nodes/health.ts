@@ -126,7 +126,7 @@ const hints: Record<HealthCheckName, string> = {
   dns: 'the control plane cannot resolve the host of grpc_target: check its spelling and DNS',
   tcp: 'nothing answers there: check that svc runs on the node, that the control plane can reach the address in internal_grpc.listen, and that no firewall blocks it',
   tls: 'something answers, but not with TLS as a node would: check that grpc_target is the internal_grpc.listen address of the node',
-  auth: 'the connection works, but the call failed: see the log of the node',
+  auth: 'the connection works, but the call failed: see the logs of the plane and of the node',
   version: 'upgrade the older of the two',
   worktree_root:
     'default_worktree_root must be a folder that svc on the node can write to or create: in its safe_paths or, if it has agents.sandbox, in its worktree.default_root',

@@ -17,7 +17,7 @@ import type {
   Worktree,
   WorktreeRequest,
 } from '../../core/node.ts';
-import { invalid, Problem, problems, withAllowedPaths } from '../../core/problem.ts';
+import { asDiskSpaceProblem, invalid, Problem, problems, withAllowedPaths } from '../../core/problem.ts';
 import type { RunAs } from '../confinement/run-as.ts';
 import type { FolderView, Sandbox } from '../confinement/sandbox.ts';
 import { limits } from '../limits.ts';
@@ -119,7 +119,9 @@ class MachineFolders implements LocalFolders {
 
   createWorktree(request: WorktreeRequest): Promise<Worktree> {
     const worktrees = this.#worktrees(this.#work, request.owner);
-    return createWorktree(worktrees, request).catch(this.#withAllowedPaths);
+    return createWorktree(worktrees, request).catch((error: unknown) =>
+      this.#withAllowedPaths(asDiskSpaceProblem(error)),
+    );
   }
 
   removeWorktree(worktree: Worktree, { force, owner }: { force: boolean } & QueueOwner): Promise<Removal> {

@@ -12,7 +12,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { sleep } from '../../base/async.ts';
 import type { Folders, Worktree, WorktreeRequest } from '../../core/node.ts';
 import {
@@ -27,6 +27,7 @@ import {
 import { directExec } from '../processes/exec.ts';
 import { Launcher } from '../processes/launcher-client.ts';
 import { openFolders } from './folders.ts';
+import { WorktreeClaims } from './worktree-claims.ts';
 
 let folder: TemporaryFolder;
 let safe: string;
@@ -482,6 +483,15 @@ test('finds a worktree at a given path again, unless another folder is there', a
     await expect(again()).rejects.toThrow('workdir is not empty');
     expect(readFileSync(join(workdir, 'note'), 'utf8')).toBe('of another');
   }
+});
+
+test('a full disk is reported as such', async () => {
+  const full = Object.assign(new Error('no space left on device'), { code: 'ENOSPC' });
+  const add = vi.spyOn(WorktreeClaims.prototype, 'add').mockRejectedValueOnce(full);
+  await expect(create({ repo: null }).finally(() => add.mockRestore())).rejects.toThrow(
+    'not enough disk space',
+  );
+  expect(await create({ repo: null })).toMatchObject({ repo: null });
 });
 
 test('finds a worktree of a release without claims by its derived name', async () => {

@@ -6,7 +6,7 @@
 import { dirname, join } from 'node:path';
 import { failpoint } from '../../base/failpoint.ts';
 import type { Folders } from '../../core/node.ts';
-import { invalid, problems } from '../../core/problem.ts';
+import { asDiskSpaceProblem, invalid, problems } from '../../core/problem.ts';
 import type { Launch } from '../../core/session.ts';
 import type { Confinement } from '../confinement/sandbox.ts';
 import { seccompFilter } from '../confinement/seccomp-filter.ts';
@@ -117,9 +117,7 @@ export class SessionStarter {
     } catch (error) {
       dropToken(id);
       if (cgroup) await removeCgroup(cgroup);
-      const { code } = error as NodeJS.ErrnoException;
-      if (code === 'ENOSPC' || code === 'EDQUOT') throw problems.diskSpace();
-      throw error;
+      throw asDiskSpaceProblem(error);
     }
   }
 
