@@ -74,6 +74,11 @@ export class Connection implements Reader {
     for (const parameters of sets) statement.run(...(parameters as SQLInputValue[]));
   }
 
+  /** Remembers nothing: the rows may change with the next statement. */
+  memo<T>(_key: string, compute: () => T): T {
+    return compute();
+  }
+
   /** Returns the prepared statement for a text, from a bounded cache that evicts the oldest. */
   statement(sql: string, returnArrays = false): StatementSync {
     const key = returnArrays ? `arrays ${sql}` : sql;
@@ -90,6 +95,25 @@ export class Connection implements Reader {
   close(): void {
     this.#statements.clear();
     if (this.db.isOpen) this.db.close();
+  }
+}
+
+/** A connection that only reads snapshots, and remembers values computed from the current one. */
+class SnapshotConnection extends Connection {
+  readonly #memos = new Map<string, unknown>();
+
+  override memo<T>(key: string, compute: () => T): T {
+    const known = this.#memos.get(key);
+    if (known !== undefined) return known as T;
+    const value = compute();
+    if (this.#memos.size >= limits.snapshot_memos_max) this.#memos.clear();
+    this.#memos.set(key, value);
+    return value;
+  }
+
+  begin(): void {
+    this.#memos.clear();
+    this.statement('BEGIN').run();
   }
 }
 
@@ -119,8 +143,8 @@ export function openWriter(path: string): Connection {
 }
 
 /** Opens a connection that cannot write. Throws if the file does not exist. */
-export function openReadOnly(path: string): Connection {
-  return new Connection(new DatabaseSync(path, { readOnly: true, timeout: limits.database_busy_ms }));
+export function openReadOnly(path: string): SnapshotConnection {
+  return new SnapshotConnection(new DatabaseSync(path, { readOnly: true, timeout: limits.database_busy_ms }));
 }
 
 /**
@@ -128,11 +152,11 @@ export function openReadOnly(path: string): Connection {
  * snapshot is held, all reads see its state, whatever is committed in the meantime.
  */
 export class SnapshotReader {
-  readonly #connection: Connection;
+  readonly #connection: SnapshotConnection;
   #kept = false;
   #pinned = false;
 
-  constructor(connection: Connection) {
+  constructor(connection: SnapshotConnection) {
     this.#connection = connection;
   }
 
@@ -168,7 +192,7 @@ export class SnapshotReader {
   }
 
   #begin(): void {
-    this.#connection.statement('BEGIN').run();
+    this.#connection.begin();
     this.#kept = true;
   }
 }

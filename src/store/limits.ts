@@ -18,6 +18,8 @@ export const limits = {
   database_busy_ms: 5_000,
   /** Prepared statements that one connection caches. */
   statements_cached_max: 500,
+  /** Computed values that a snapshot remembers. */
+  snapshot_memos_max: 1_000,
   /** Length of the write-ahead log at which SQLite itself runs a checkpoint. */
   wal_pages_max: 40_000,
   /** The file of the write-ahead log is truncated to this size. */

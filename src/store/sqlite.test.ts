@@ -6,7 +6,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import { limits } from '../base/limits.ts';
 import { silentLog } from '../base/log.ts';
 import { openSqlite } from './sqlite.ts';
-import { StaleBatch, type Store, type Tx } from './store.ts';
+import { type Reader, StaleBatch, type Store, type Tx } from './store.ts';
 import { addAgent, addSession, batch } from './testing.ts';
 
 let folder: string;
@@ -43,6 +43,25 @@ test('reads do not see a write before it is acknowledged', async () => {
     await write;
     expect(await metaKeys()).toHaveLength(i + 1);
   }
+});
+
+test('a computed value is remembered until the next commit', async () => {
+  let computed = 0;
+  const count = (reader: Reader) => reader.memo('a key', () => `computed ${++computed}`);
+  expect(await store.read(count)).toBe('computed 1');
+  expect(await store.read(count)).toBe('computed 1');
+  const write = store.write((tx) => [count(tx), count(tx)]);
+  expect(await write).toEqual(['computed 2', 'computed 3']);
+  expect(await store.read(count)).toBe('computed 4');
+  expect(await store.read(count)).toBe('computed 4');
+});
+
+test('a value that cannot be computed is not remembered', async () => {
+  const fail = () => {
+    throw new Error('no');
+  };
+  await expect(store.read((reader) => reader.memo('a key', fail))).rejects.toThrow('no');
+  expect(await store.read((reader) => reader.memo('a key', () => 1))).toBe(1);
 });
 
 test('a failed write rolls back only its own changes', async () => {

@@ -407,6 +407,10 @@ class WriteTx implements Tx {
     return this.#connection.database;
   }
 
+  memo<T>(key: string, compute: () => T): T {
+    return this.#connection.memo(key, compute);
+  }
+
   all<Row>(query: Compilable<Row>): Row[] {
     return this.#connection.all(query);
   }

@@ -12,6 +12,11 @@ export interface Reader {
   readonly sql: Kysely<Tables>;
   /** Identifies the database, as a key for per-database caches. */
   readonly database: object;
+  /**
+   * Returns what `compute` returned for this key before, if no commit has happened since; otherwise calls it. Inside a
+   * transaction, always calls it. The value must depend on the database only, and nobody may change it.
+   */
+  memo<T>(key: string, compute: () => T): T;
   all<Row>(query: Compilable<Row>): Row[];
   get<Row>(query: Compilable<Row>): Row | undefined;
   /**

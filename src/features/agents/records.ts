@@ -7,7 +7,7 @@ import type { Reader, Tx } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { Core } from '../feature.ts';
 import { limits } from './limits.ts';
-import { type AgentRow, deleteAgent, findAgent, toAgent } from './queries/agents.ts';
+import { type AgentRow, activity, deleteAgent, findAgent, toAgent } from './queries/agents.ts';
 import { type Agent, type AgentStatus, transition } from './rules.ts';
 
 /** The columns of an agent that was never started. */
@@ -41,6 +41,21 @@ export class AgentRecords {
     const row = this.mustFind(reader, agent_id);
     authorize(caller, action, agentResource(reader, row), problems.agentNotFound);
     return row;
+  }
+
+  /**
+   * The record as clients see it. Throws like `find`.
+   *
+   * Row, access and record are computed once per commit; the policy and the time since the last event are checked every
+   * time. The query and its 43 columns took a third of the processor time of `GET /api/agents/{id}`.
+   */
+  read(reader: Reader, caller: Caller, action: Action, agent_id: string): Agent {
+    const { row, resource, agent } = reader.memo(`agent ${agent_id}`, () => {
+      const row = this.mustFind(reader, agent_id);
+      return { row, resource: agentResource(reader, row), agent: this.toAgent(row) };
+    });
+    authorize(caller, action, resource, problems.agentNotFound);
+    return { ...agent, activity: activity(row, this.#core.clock.now(), limits.quiet_after_ms) };
   }
 
   /** Whether the policy allows the caller to take this action on the agent. */

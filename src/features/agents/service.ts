@@ -88,9 +88,7 @@ export class Agents {
 
   /** `action`: of the request. A token that may change an agent gets its record even without the scope to read it. */
   #record(caller: Caller, action: Action, agent_id: string): Promise<Agent> {
-    return this.#core.store.read((reader) =>
-      this.#core.records.toAgent(this.#core.records.find(reader, caller, action, agent_id)),
-    );
+    return this.#core.store.read((reader) => this.#core.records.read(reader, caller, action, agent_id));
   }
 
   /** Newest first. Without a page request, at most `limits.plain_list_items_max`, with a cursor for the rest. */

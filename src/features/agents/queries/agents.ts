@@ -297,7 +297,7 @@ export function toAgent(row: AgentRow, now_ms: number, quiet_after_ms: number): 
 }
 
 /** Silence is only a label: an agent without output for `quiet_after_ms` is `quiet`, but keeps running. */
-function activity(row: AgentRow, now_ms: number, quiet_after_ms: number): Agent['activity'] {
+export function activity(row: AgentRow, now_ms: number, quiet_after_ms: number): Agent['activity'] {
   if (row.status !== 'running') return row.session_state === 'starting' ? 'starting' : null;
   if (row.activity !== null && row.activity !== 'working') return row.activity;
   return now_ms - (row.last_event_at ?? row.started_at ?? now_ms) > quiet_after_ms ? 'quiet' : 'working';
