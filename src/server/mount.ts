@@ -25,7 +25,10 @@ import { clientAddress, isFromLoopback } from './guard.ts';
 import type { Rate, RateLimiter } from './rate.ts';
 
 export interface MountOptions {
-  /** Returns the caller for a token. Called for every request. Throws `problems.invalidToken()`. */
+  /**
+   * Returns the caller for a token. Called for every request. Throws `problems.invalidToken()`. Without a promise, the
+   * request goes through all hooks in one turn, which takes 4 µs less.
+   */
   authenticate(token: string, ip: string | null): Promise<Caller> | Caller;
   idempotency: Idempotency;
   rate(): Rate;
@@ -65,13 +68,21 @@ declare module 'fastify' {
 export function mountRoutes(app: FastifyInstance, handlers: Handlers, options: MountContext): void {
   app.decorateRequest('caller', null);
   app.decorateRequest('ip_address', null);
-  app.addHook('onRequest', async (request) => {
+  app.addHook('onRequest', (request, _reply, done) => {
     const operation = request.routeOptions.config.operation;
     request.ip_address = clientAddress(request.raw, options.behind_proxy);
-    if (operation === undefined && !isApiPath(request.url)) return;
-    const open = operation !== undefined && isPublic(routes[operation]);
-    if (open) options.limiter.take(addressKey(request), options.rate());
-    else request.caller = await signIn(request, options);
+    if (operation === undefined && !isApiPath(request.url)) return done();
+    if (operation !== undefined && isPublic(routes[operation])) {
+      options.limiter.take(addressKey(request), options.rate());
+      return done();
+    }
+    const admit = (caller: Caller) => {
+      request.caller = caller;
+      done();
+    };
+    const caller = signIn(request, options);
+    if (caller instanceof Promise) caller.then(admit, done);
+    else admit(caller);
   });
 
   const methodsOf = new Map<string, Set<string>>();
@@ -119,29 +130,32 @@ function isApiPath(url: string): boolean {
   }
 }
 
-async function signIn(request: FastifyRequest, options: MountContext): Promise<Caller> {
-  try {
-    const caller = await bearerCaller(request, options);
+/** Counts requests by token, and failures by address. A promise only if the token is not in memory. */
+function signIn(request: FastifyRequest, options: MountContext): Caller | Promise<Caller> {
+  const count = (caller: Caller) => {
     options.limiter.take(`token ${caller.token_id}`, options.rate());
     return caller;
-  } catch (error) {
-    if (request.caller === null && !isRateProblem(error))
-      options.limiter.take(addressKey(request), options.rate());
+  };
+  const refuse = (error: unknown): never => {
+    options.limiter.take(addressKey(request), options.rate());
     throw error;
+  };
+  let caller: Caller | Promise<Caller>;
+  try {
+    caller = bearerCaller(request, options);
+  } catch (error) {
+    return refuse(error);
   }
+  return caller instanceof Promise ? caller.then(count, refuse) : count(caller);
 }
 
-/** Finds the caller of a request by its bearer token. */
-export async function bearerCaller(request: FastifyRequest, options: MountOptions): Promise<Caller> {
+/** Finds the caller of a request by its bearer token; see `MountOptions.authenticate`. */
+export function bearerCaller(request: FastifyRequest, options: MountOptions): Caller | Promise<Caller> {
   const header = request.headers.authorization;
   if (header === undefined) throw problems.missingToken();
   const token = /^Bearer +([\x21-\x7e]{1,512})$/i.exec(header)?.[1];
   if (token === undefined) throw problems.invalidToken();
-  return await options.authenticate(token, request.ip_address);
-}
-
-function isRateProblem(error: unknown): boolean {
-  return error instanceof Error && 'kind' in error && error.kind === 'rate_limited';
+  return options.authenticate(token, request.ip_address);
 }
 
 function addressKey(request: FastifyRequest): string {
@@ -187,7 +201,8 @@ async function answer(
         );
   for (const [name, text] of Object.entries(response.headers ?? {})) reply.header(name, text);
   if (response.location !== null) reply.header('location', response.location);
-  return reply.code(response.status).send(response.body);
+  reply.code(response.status);
+  return response.body;
 }
 
 const NO_FIELDS = z.object({});

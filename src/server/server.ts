@@ -193,7 +193,7 @@ interface Gate {
 function checkRequests(app: FastifyInstance, { tls, public_origin }: HttpOptions, gate: Gate): void {
   // HSTS must not apply to `localhost`, which other programs share.
   const strict = tls !== null && public_origin?.startsWith('https:') === true;
-  app.addHook('onRequest', async (request, reply) => {
+  app.addHook('onRequest', (request, reply, done) => {
     gate.requests_open += 1;
     reply.raw.once('close', () => {
       gate.requests_open -= 1;
@@ -207,26 +207,21 @@ function checkRequests(app: FastifyInstance, { tls, public_origin }: HttpOptions
     }
     if (gate.guard === null) throw notReady();
     gate.guard.check(request.raw, !request.url.startsWith('/api'));
+    done();
   });
 }
 
 /** Counts every response in the metrics, and logs it at level debug. */
 function recordResponses(app: FastifyInstance, log: Logger, metrics: Metrics): void {
-  app.addHook('onResponse', async (request, reply) => {
+  app.addHook('onResponse', (request, reply, done) => {
     const operation = request.routeOptions.config.operation ?? 'none';
     const streams = operation !== 'none' && 'raw' in routes[operation] && routes[operation].raw === 'sse';
     metrics.request(operation, reply.statusCode, streams ? null : reply.elapsedTime / 1000);
-    if (!log.isLevelEnabled('debug')) return;
-    log.debug(
-      {
-        request_id: request.id,
-        operation,
-        method: request.method,
-        status: reply.statusCode,
-        ip: request.ip_address,
-      },
-      'request',
-    );
+    if (log.isLevelEnabled('debug')) {
+      const { id: request_id, method, ip_address: ip } = request;
+      log.debug({ request_id, operation, method, status: reply.statusCode, ip }, 'request');
+    }
+    done();
   });
 }
 

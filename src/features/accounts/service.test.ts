@@ -12,7 +12,7 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.close());
 
-const isGood = (token: string) => outcome(fixture.tokens.authenticate(token, null));
+const isGood = (token: string) => outcome((async () => fixture.tokens.authenticate(token, null))());
 const add = (username: string, role: 'root' | 'user' = 'user', id?: string) =>
   fixture.accounts.create(root.caller, { id, username, password: PASSWORD, role });
 

@@ -48,8 +48,8 @@ export class LiveTokens {
   }
 
   /** Undefined for an unknown token. Also returns expired tokens; so does `byId`. `digest`: SHA-256 of the secret, base64url. */
-  async byDigest(digest: string): Promise<LiveToken | undefined> {
-    return this.#byDigest.get(digest) ?? (await this.#load({ hash: Buffer.from(digest, 'base64url') }));
+  byDigest(digest: string): LiveToken | Promise<LiveToken | undefined> {
+    return this.#byDigest.get(digest) ?? this.#load({ hash: Buffer.from(digest, 'base64url') });
   }
 
   async byId(id: string): Promise<LiveToken | undefined> {

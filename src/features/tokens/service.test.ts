@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => fixture.close());
 
-const isGood = (token: string) => outcome(fixture.tokens.authenticate(token, '127.0.0.1'));
+const isGood = (token: string) => outcome((async () => fixture.tokens.authenticate(token, '127.0.0.1'))());
 const never = { expires_at: null };
 
 describe('tokens', () => {
@@ -33,6 +33,13 @@ describe('tokens', () => {
     const rows = await fixture.store.read((r) => r.all(r.sql.selectFrom('tokens').selectAll()));
     expect(JSON.stringify(rows)).not.toContain(root.token);
     expect(rows[0]!.hash).toHaveLength(32);
+  });
+
+  it('are in memory after their first use, until a commit revokes them', async () => {
+    await fixture.tokens.authenticate(root.token, null);
+    expect(fixture.tokens.authenticate(root.token, '127.0.0.1')).toEqual(root.caller);
+    await fixture.tokens.logout(await fixture.tokens.authenticate(root.token, null));
+    expect(await isGood(root.token)).toBe('invalid token');
   });
 
   it('are invalid if malformed or unknown', async () => {

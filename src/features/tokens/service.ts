@@ -24,7 +24,7 @@ import type { Audit } from '../audit/service.ts';
 import type { Extensions } from '../feature.ts';
 import { findTeam } from '../teams/queries.ts';
 import { limits } from './limits.ts';
-import { LiveTokens, toGrant } from './live-tokens.ts';
+import { type LiveToken, LiveTokens, toGrant } from './live-tokens.ts';
 import {
   countApiTokens,
   deleteToken,
@@ -113,11 +113,20 @@ export class Tokens {
     this.#live = new LiveTokens(deps);
   }
 
-  /** The caller for a token. Throws `invalid token` if it is malformed, expired or revoked. */
-  async authenticate(token: string, ip: string | null): Promise<Caller> {
+  /**
+   * The caller for a token; a promise only if the token is not in memory. Throws `invalid token` if it is malformed, expired
+   * or revoked.
+   */
+  authenticate(token: string, ip: string | null): Caller | Promise<Caller> {
     if (!TOKEN.test(token)) throw problems.invalidToken();
     const digest = hash('sha256', token, 'base64url');
-    const live = await this.#live.byDigest(digest);
+    const live = this.#live.byDigest(digest);
+    return live instanceof Promise
+      ? live.then((loaded) => this.#admit(loaded, digest, ip))
+      : this.#admit(live, digest, ip);
+  }
+
+  #admit(live: LiveToken | undefined, digest: string, ip: string | null): Caller {
     const now = this.#clock.now();
     if (!live || isOver(live, now)) {
       if (live) this.#live.forget(live.id);
