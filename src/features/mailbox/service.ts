@@ -130,7 +130,7 @@ export class Mailbox {
     return this.#options.store.write((tx) => {
       const row = requireMail(tx, mail_num);
       visible(() => resolveActingActor(tx, caller, 'team.work', row.to_actor_id, row.run_id));
-      return toMail(this.acknowledge(tx, mail_num, { actor_id: row.to_actor_id, run_num: null }));
+      return toMail(this.#acknowledge(tx, row));
     });
   }
 
@@ -166,29 +166,33 @@ export class Mailbox {
 
     const hops = mail.hops ?? this.hopsOf(tx, run, from_actor_id);
     const reason = deadLetterReason(run, run_attempt, hops);
-    const num = insertMail(tx, {
+    const values = {
       team_num: run.team_num,
       run_num: run.num,
       run_attempt,
       from_actor_id,
       to_actor_id,
       payload,
-      status: reason === null ? 'pending' : 'dead_letter',
+      status: reason === null ? ('pending' as const) : ('dead_letter' as const),
       reason,
       idempotency_key,
       request_hash,
       message_num,
       hops,
+      prompt_id: null,
       reminded: 0,
       created_at: this.#options.clock.now(),
-    });
-    const row = findMail(tx, num)!;
+      delivered_at: null,
+      acknowledged_at: null,
+    };
+    const row: MailRow = { num: insertMail(tx, values), run_id: run.id, ...values };
     this.#options.publisher.publishMail(tx, run.num, toMailHead(row));
     if (hops > limits.mail_hops_max) this.setAttention(tx, run, hopLimitText(row));
     if (reason !== null) return row;
     const receiver = findMember(run, to_actor_id);
     if (receiver && memberKind(receiver) === 'acp') {
-      this.#options.facts.record(tx, 'mail_sent', run.id, { mail_num: num, run_num: run.num, to_actor_id });
+      const { num: mail_num, run_num } = row;
+      this.#options.facts.record(tx, 'mail_sent', run.id, { mail_num, run_num, to_actor_id });
     }
     tx.afterCommit(() => this.#waiters.wake(to_actor_id));
     return row;
@@ -231,6 +235,10 @@ export class Mailbox {
     const row = requireMail(tx, mail_num);
     if (row.to_actor_id !== actor_id || (run_num ?? row.run_num) !== row.run_num)
       throw problems.messageNotFound();
+    return this.#acknowledge(tx, row);
+  }
+
+  #acknowledge(tx: Tx, row: MailRow): MailRow {
     if (row.status === 'acknowledged' || row.status === 'dead_letter') return row;
     const now = this.#options.clock.now();
     const { delivered_at } = row;
@@ -239,7 +247,7 @@ export class Mailbox {
       delivered_at: delivered_at ?? now,
       acknowledged_at: now,
     } as const;
-    this.#options.timers.clear(tx, 'mail_unacknowledged', String(mail_num));
+    this.#options.timers.clear(tx, 'mail_unacknowledged', String(row.num));
     const run = runOfNum(tx, row.run_num)!;
     if (run.attention === unacknowledgedText(row)) this.setAttention(tx, run, null);
     return this.#change(tx, row, acknowledged);

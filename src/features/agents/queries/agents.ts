@@ -96,15 +96,17 @@ export function ownsAgents(reader: Reader, user_id: string): boolean {
   return reader.get(agents.limit(1)) !== undefined;
 }
 
+const placeInTeam = preparedQuery((sql, num: number) =>
+  sql
+    .selectFrom('agents')
+    .leftJoin('teams', 'teams.num', 'agents.team_num')
+    .select(['owner_id', 'team_num', 'run_num', 'member_id', 'teams.id as team_id'])
+    .where('agents.num', '=', num),
+);
+
 /** The owner of an agent and, for a team member, its place in the team. */
 export function partOfTeam(reader: Reader, num: number) {
-  return reader.get(
-    reader.sql
-      .selectFrom('agents')
-      .leftJoin('teams', 'teams.num', 'agents.team_num')
-      .select(['owner_id', 'team_num', 'run_num', 'member_id', 'teams.id as team_id'])
-      .where('agents.num', '=', num),
-  );
+  return reader.get(placeInTeam(reader, num));
 }
 
 /** Ids of a node's agents that are marked stale. */
