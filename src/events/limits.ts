@@ -6,12 +6,12 @@ export const limits = {
   heartbeat_ms: 30_000,
   /** Newest events of an agent that are kept in memory for its followers. */
   tail_ring_bytes_max: 1 * MIB,
-  /** How long events are collected before they are sent to many followers. */
-  tail_coalesce_ms: 10,
+  /** How long events are collected after they were sent to all followers, as a multiple of the time that this took. */
+  tail_pause_factor: 2,
+  /** Longest of these pauses: on a busy machine, sending takes long because other programs run in between. */
+  tail_pause_ms_max: 10,
   /** Collected events are sent when they reach this size. */
   tail_coalesce_bytes: 64 * KIB,
-  /** Events are collected if there are at least this many followers. */
-  tail_coalesce_from_followers: 8,
   /** Size of a part of a replay, which is sent at once. */
   replay_part_bytes: 256 * KIB,
   /** Events that a replay reads first. */

@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { sleep } from '../base/async.ts';
 import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import { openSqlite } from '../store/sqlite.ts';
@@ -167,6 +168,31 @@ test('with many followers and writers, each follower gets every event once', asy
   for (const [i, frames] of (await Promise.all(followers)).entries()) {
     expect(ids(frames)).toEqual(i < 20 ? expected : expected.slice((i - 20) * 30));
   }
+});
+
+test('a client that takes some frames directly gets every event once and in order', async () => {
+  const total = 300;
+  const stop = new AbortController();
+  let text = '';
+  let direct = 0;
+  const write = (bytes: Buffer) => {
+    // Busy for some time after every fifth write.
+    if (++direct % 5 === 0) return false;
+    text += bytes.toString();
+    if (text.includes(`id: ${total}\n`)) stop.abort();
+    return true;
+  };
+  const following = (async () => {
+    for await (const bytes of events.follow('agt_1', { after: 0 }, stop.signal, write)) {
+      text += bytes.toString();
+      if (text.includes(`id: ${total}\n`)) stop.abort();
+      if (direct % 3 === 0) await sleep(1);
+    }
+  })();
+  for (let i = 0; i < total; i += 3) await output(`${i}`, 'x'.repeat(20_000), 'y');
+  await following;
+  expect(direct).toBeGreaterThan(5);
+  expect(ids(parseFrames(text))).toEqual(Array.from({ length: total }, (_, i) => i + 1));
 });
 
 test('a follower that falls behind the shared tail reads from the database', async () => {

@@ -17,7 +17,7 @@ import { appendEvents, type NewEvent } from '../store/event-rows/write.ts';
 import { preparedQuery } from '../store/prepared-query.ts';
 import type { Appended, Reader, Store, Tx } from '../store/store.ts';
 import type { AgentRef } from './agent-ref.ts';
-import { type FollowDeps, Follower } from './follow.ts';
+import { type FollowDeps, Follower, type LiveWriter } from './follow.ts';
 import { asBuffer, batchFrames, frameText } from './frame.ts';
 import { History, type PageOptions } from './history.ts';
 import { limits } from './limits.ts';
@@ -170,13 +170,18 @@ export class EventLog {
   /**
    * Yields SSE frames from `position` on, then live, until `signal` aborts or the agent is deleted. Each event appears
    * once and in order; `events_truncated` and `reset` frames report gaps. Throws `agent not found` before the first
-   * frame.
+   * frame. Passes new frames to `write` instead, while the caller waits for them and `write` takes them.
    */
-  async *follow(agent_id: string, position: Position, signal: AbortSignal): AsyncGenerator<Buffer> {
+  async *follow(
+    agent_id: string,
+    position: Position,
+    signal: AbortSignal,
+    write: LiveWriter = () => false,
+  ): AsyncGenerator<Buffer> {
     const agent = await this.#find(agent_id);
     const tail = this.#tail(agent);
     try {
-      yield* new Follower(this.#follow_deps, agent, tail).frames(position, signal);
+      yield* new Follower(this.#follow_deps, agent, tail, write).frames(position, signal);
     } finally {
       if (tail.followers === 0 && this.#tails.get(agent_id) === tail) this.#tails.delete(agent_id);
     }

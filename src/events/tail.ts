@@ -1,15 +1,23 @@
 /**
  * The newest frames of one log, encoded once and shared by all its followers. The tail is bounded; a follower that
- * falls behind reads from the database. With many followers, small commits are merged for a few milliseconds, so that
- * each follower costs one write per chunk instead of one per line.
+ * falls behind reads from the database. After each chunk, the tail collects commits for twice the time that sending the
+ * chunk took, within a limit. So a thousand followers cost one write per chunk instead of one per line, while a few
+ * followers get each commit at once.
  */
-import { Wake } from '../base/async.ts';
 import { limits } from './limits.ts';
 
-interface Chunk {
+export interface Chunk {
   first_seq: number;
   last_seq: number;
   frames: Buffer;
+}
+
+/** A follower, as its tail sees it. */
+export interface TailFollower {
+  /** Called with each new chunk, in order. The follower sends it at once, or reads it later with `after`. */
+  offer(chunk: Chunk): void;
+  /** The tail was closed. */
+  end(): void;
 }
 
 export class Tail {
@@ -17,46 +25,41 @@ export class Tail {
   head = -1;
   closed = false;
   readonly agent_num: number;
-  readonly #wakes = new Set<Wake>();
+  readonly #followers = new Set<TailFollower>();
   #chunks: Chunk[] = [];
   #bytes = 0;
   #pending: Chunk[] = [];
   #pending_bytes = 0;
   #timer: NodeJS.Timeout | undefined;
+  /** Until this time (`performance.now()`), commits are collected. */
+  #collect_until_ms = 0;
 
   constructor(agent_num: number) {
     this.agent_num = agent_num;
   }
 
   get followers(): number {
-    return this.#wakes.size;
+    return this.#followers.size;
   }
 
-  /** Adds a follower. Each new chunk notifies the returned `Wake`; pass it to `leave`. */
-  join(): Wake {
-    const wake = new Wake();
-    this.#wakes.add(wake);
-    return wake;
+  join(follower: TailFollower): void {
+    this.#followers.add(follower);
   }
 
   /** Removes a follower. Idempotent. */
-  leave(wake: Wake): void {
-    this.#wakes.delete(wake);
-    if (this.#wakes.size === 0) clearTimeout(this.#timer);
+  leave(follower: TailFollower): void {
+    this.#followers.delete(follower);
+    if (this.#followers.size === 0) clearTimeout(this.#timer);
   }
 
   /** Adds committed frames. They must follow those of the last call without a gap. */
   publish(chunk: Chunk): void {
     this.#pending.push(chunk);
     this.#pending_bytes += chunk.frames.length;
-    if (
-      this.#wakes.size < limits.tail_coalesce_from_followers ||
-      this.#pending_bytes >= limits.tail_coalesce_bytes
-    ) {
-      this.#flush();
-    } else {
-      this.#timer ??= setTimeout(() => this.#flush(), limits.tail_coalesce_ms);
-    }
+    const wait_ms = this.#collect_until_ms - performance.now();
+    // A timer takes a millisecond at least.
+    if (wait_ms < 1 || this.#pending_bytes >= limits.tail_coalesce_bytes) this.#flush();
+    else this.#timer ??= setTimeout(() => this.#flush(), wait_ms);
   }
 
   /** The shared frames that begin right after `cursor`, if they are still in memory. */
@@ -73,7 +76,7 @@ export class Tail {
   close(): void {
     this.closed = true;
     clearTimeout(this.#timer);
-    this.#wakeAll();
+    for (const follower of this.#followers) follower.end();
   }
 
   #flush(): void {
@@ -88,15 +91,16 @@ export class Tail {
     this.#pending_bytes = 0;
     // A head that was read from the database may already include these commits: never move it backwards.
     this.head = Math.max(this.head, last.last_seq);
-    this.#chunks.push({ first_seq: first.first_seq, last_seq: last.last_seq, frames });
+    const chunk = { first_seq: first.first_seq, last_seq: last.last_seq, frames };
+    this.#chunks.push(chunk);
     this.#bytes += frames.length;
     while (this.#bytes > limits.tail_ring_bytes_max && this.#chunks.length > 1) {
       this.#bytes -= this.#chunks.shift()!.frames.length;
     }
-    this.#wakeAll();
-  }
-
-  #wakeAll(): void {
-    for (const wake of this.#wakes) wake.notify();
+    const begun_ms = performance.now();
+    for (const follower of this.#followers) follower.offer(chunk);
+    const end_ms = performance.now();
+    const pause_ms = (end_ms - begun_ms) * limits.tail_pause_factor;
+    this.#collect_until_ms = end_ms + Math.min(pause_ms, limits.tail_pause_ms_max);
   }
 }

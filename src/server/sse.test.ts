@@ -6,7 +6,7 @@ import { Streams, type StreamsOptions } from './sse.ts';
 
 let server: Server;
 let port: number;
-let open: (signal: AbortSignal) => AsyncIterable<Buffer>;
+let open: (signal: AbortSignal, write: (frames: Buffer) => boolean) => AsyncIterable<Buffer>;
 let holds: () => boolean;
 let failures: unknown[];
 let ended: Promise<void>[];
@@ -171,6 +171,47 @@ test('sends a stalled reader no more than fits, and disconnects it', async () =>
   await expect.poll(() => streams.open, { timeout: 20_000 }).toBe(0);
   expect(chunk_count * 64 * 1024).toBeLessThan(32 * 1024 * 1024);
   socket.destroy();
+});
+
+test('frames that are written directly follow those before them', async () => {
+  open = async function* (_signal, write) {
+    expect(write(Buffer.from('too early'))).toBe(false);
+    for (let i = 0; i < 5; i++) {
+      yield Buffer.from(`yielded ${i}\n`);
+      expect(write(Buffer.from(`written ${i}\n`))).toBe(true);
+      await setTimeout(1);
+      expect(write(Buffer.from(`later ${i}\n`))).toBe(true);
+    }
+  };
+  await listen();
+  let body = '';
+  for await (const bytes of await send()) body += bytes.toString();
+  const part = (i: number) => `yielded ${i}\nwritten ${i}\nlater ${i}\n`;
+  expect(body).toBe([0, 1, 2, 3, 4].map(part).join(''));
+  expect(failures).toEqual([]);
+});
+
+test('a client that does not read, or is gone, cannot be written to directly', async () => {
+  const bytes = Buffer.alloc(64 * 1024, 'x');
+  let written = 0;
+  let write = (_frames: Buffer): boolean => false;
+  open = async function* (signal, live) {
+    write = live;
+    yield* quiet(signal);
+  };
+  const streams = await listen();
+  const socket = connect(port, '127.0.0.1');
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n');
+  socket.pause();
+  await expect.poll(() => write(bytes)).toBe(true);
+  while (write(bytes)) {
+    written += bytes.length;
+    await setTimeout(1);
+  }
+  expect(written).toBeLessThan(32 * 1024 * 1024);
+  socket.destroy();
+  await expect.poll(() => streams.open).toBe(0);
+  expect(write(bytes)).toBe(false);
 });
 
 test('an idle stream is not a stall', async () => {

@@ -5,6 +5,7 @@
  * can be sent unchanged to a thousand sockets.
  */
 import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
 import { limits as sharedLimits } from '../base/limits.ts';
 import { Problem } from '../core/problem.ts';
 import { limits } from './limits.ts';
@@ -46,13 +47,14 @@ export class Streams {
   }
 
   /**
-   * Serves one stream to its end. `open` returns the frames. Errors before the first frame are thrown here, before any
-   * header is written. `isAuthorized` is called every `recheck_ms`, and the stream ends when it returns false. Throws a 429
-   * or a 503 if too many streams are open.
+   * Serves one stream to its end. `open` returns the frames. While it has none, it may pass new ones to `write` instead,
+   * which returns false, and sends nothing, if the client cannot take them now. Errors before the first frame are thrown
+   * here, before any header is written. `isAuthorized` is called every `recheck_ms`, and the stream ends when it returns
+   * false. Throws a 429 or a 503 if too many streams are open.
    */
   async serve(
     call: StreamCall,
-    open: (signal: AbortSignal) => AsyncIterable<Buffer>,
+    open: (signal: AbortSignal, write: (frames: Buffer) => boolean) => AsyncIterable<Buffer>,
     isAuthorized: () => Promise<boolean> | boolean,
   ): Promise<void> {
     const release = this.#acquire(call.caller.user_id);
@@ -61,7 +63,14 @@ export class Streams {
     const end = () => stop.abort();
     if (call.signal.aborted) end();
     call.signal.addEventListener('abort', end);
-    const frames = open(signal)[Symbol.asyncIterator]();
+    let socket: Socket | null = null;
+    const write = (bytes: Buffer) => {
+      if (socket === null || signal.aborted || socket.writableNeedDrain) return false;
+      // Not through the response, which corks the socket and schedules a callback for each write.
+      socket.write(bytes);
+      return true;
+    };
+    const frames = open(signal, write)[Symbol.asyncIterator]();
     let recheck: NodeJS.Timeout | undefined;
     try {
       const first = await frames.next();
@@ -80,6 +89,8 @@ export class Streams {
       recheck = setInterval(() => void stopIfUnauthorized(isAuthorized, stop), this.#recheck_ms);
       for (let next = first; !next.done && !signal.aborted; next = await frames.next()) {
         if (!response.write(next.value) && !signal.aborted) await untilDrained(response, signal);
+        // Null while an earlier response on the same connection is still being sent.
+        socket = response.socket;
       }
       response.end();
     } finally {

@@ -23,11 +23,15 @@ export function streamHandlers(deps: {
       const { caller, params, query } = call;
       const audience = await agents.authorizeRead(caller, params.agent_id);
       const position = parsePosition({ last_event_id: lastEventId(call), ...query });
-      const open = (signal: AbortSignal) => log.follow(params.agent_id, position, signal);
+      // A human member may have left the team in the meantime.
       // A human member may have left the team in the meantime.
       const isAuthorized = async () =>
         membership.sees(caller, audience) && (await tokens.isLive(caller.token_id));
-      await streams.serve(call, open, isAuthorized);
+      await streams.serve(
+        call,
+        (signal, write) => log.follow(params.agent_id, position, signal, write),
+        isAuthorized,
+      );
     },
     followAll: async (call) => {
       const { caller, query } = call;
