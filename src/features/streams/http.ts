@@ -24,7 +24,6 @@ export function streamHandlers(deps: {
       const audience = await agents.authorizeRead(caller, params.agent_id);
       const position = parsePosition({ last_event_id: lastEventId(call), ...query });
       // A human member may have left the team in the meantime.
-      // A human member may have left the team in the meantime.
       const isAuthorized = async () =>
         membership.sees(caller, audience) && (await tokens.isLive(caller.token_id));
       await streams.serve(
