@@ -1,5 +1,6 @@
-import { availableParallelism } from 'node:os';
+import { availableParallelism, tmpdir } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { memoryFolder } from './src/testing/temporary.ts';
 import { SlowestFirst } from './test/slowest-first.ts';
 
 /** Floods and long waits, for `npm run test:long` alone. */
@@ -39,8 +40,10 @@ export default defineConfig({
         test: {
           name: 'unit',
           include: ['src/**/*.test.{ts,tsx}', 'test/architecture/**/*.test.ts'],
-          pool: 'threads',
+          // A process with all workers as threads is large, and to fork a large process for each program is slow.
+          pool: 'forks',
           isolate: false,
+          env: { TMPDIR: process.env.TMPDIR ?? memoryFolder() ?? tmpdir() },
           testTimeout: 30_000,
           expect: { poll: { timeout: 20_000 } },
         },
