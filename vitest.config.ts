@@ -1,7 +1,11 @@
 import { availableParallelism, tmpdir } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { COMPILED } from './src/testing/compiled.ts';
 import { memoryFolder } from './src/testing/temporary.ts';
 import { SlowestFirst } from './test/slowest-first.ts';
+
+// For the workers. Child processes that run the sources need half of the processor time with the cache.
+process.env.NODE_COMPILE_CACHE = COMPILED;
 
 /** Floods and long waits, for `npm run test:long` alone. */
 const long = ['test/link-silence.test.ts', 'test/many-sessions.test.ts'];

@@ -11,8 +11,9 @@ import { join } from 'node:path';
 import { sleep } from '../base/async.ts';
 import type { Agent } from '../features/agents/rules.ts';
 import type { NodeRecord } from '../features/nodes/rules.ts';
+import { COMPILED } from './compiled.ts';
 import { FlakyProxy } from './flaky-proxy.ts';
-import { COMPILED, endSessions, freePort, SVC, type TestPlane } from './plane.ts';
+import { endSessions, freePort, NO_CONFIG, SVC, type TestPlane } from './plane.ts';
 
 /** The environment of a plane with remote nodes. */
 export const WITH_NODES = {

@@ -17,6 +17,7 @@ import { Client, type Frame } from '../client/client.ts';
 import type { Agent } from '../features/agents/rules.ts';
 import { openLocalNode } from '../node/node.ts';
 import { Launcher } from '../node/processes/launcher-client.ts';
+import { COMPILED } from './compiled.ts';
 
 export const SVC = fileURLToPath(new URL('../../bin/svc', import.meta.url));
 export const ROOT = { username: 'ana', password: 'correct horse battery' };
@@ -34,9 +35,6 @@ export interface PlaneOptions {
 
 /** An empty configuration file, so that one of this machine in `/etc/svc` does not apply. */
 export const NO_CONFIG = '/dev/null';
-
-/** The compile cache of all tests; without it, each start would compile everything again. */
-export const COMPILED = join(tmpdir(), `svc-test-compiled-${process.getuid?.()}`);
 
 export class TestPlane {
   readonly folder: string;
