@@ -13,6 +13,7 @@ import type { Agent } from '../features/agents/rules.ts';
 import type { NodeRecord } from '../features/nodes/rules.ts';
 import { COMPILED } from './compiled.ts';
 import { FlakyProxy } from './flaky-proxy.ts';
+import { openPace } from './pace.ts';
 import { endSessions, freePort, NO_CONFIG, SVC, type TestPlane } from './plane.ts';
 
 /** The environment of a plane with remote nodes. */
@@ -190,10 +191,9 @@ export class TestAgentNode {
   }
 
   async until(status: NodeRecord['status']): Promise<NodeRecord> {
-    for (;;) {
+    for (const pause = openPace(); ; await pause()) {
       const record = await this.record();
       if (record.status === status) return record;
-      await sleep(20);
     }
   }
 

@@ -19,6 +19,7 @@ import { DATABASE_FILE } from '../main/data-dir.ts';
 import { limits } from '../node/limits.ts';
 import { openReader } from '../store/sqlite.ts';
 import { History } from './history.ts';
+import { openPace } from './pace.ts';
 import type { TestPlane } from './plane.ts';
 import { expectSameState } from './refold.ts';
 
@@ -95,7 +96,7 @@ export class Conversation {
 
   /** Waits until the agent has this activity. */
   async until(activity: Agent['activity']): Promise<void> {
-    while ((await this.get()).activity !== activity) await sleep(20);
+    for (const pause = openPace(); (await this.get()).activity !== activity; ) await pause();
   }
 
   async prompt(text: string): Promise<string> {
@@ -118,7 +119,7 @@ export class Conversation {
 
   /** Waits until no prompt is queued and no turn is in progress. */
   async untilIdle(): Promise<void> {
-    while ((await this.prompts()).length > 0) await sleep(20);
+    for (const pause = openPace(); (await this.prompts()).length > 0; ) await pause();
   }
 
   cancel(): Promise<Agent> {
@@ -141,19 +142,17 @@ export class Conversation {
 
   /** Waits until there are `count` pending reviews; returns them oldest first. */
   async pending(count = 1): Promise<Review[]> {
-    for (;;) {
+    for (const pause = openPace(); ; await pause()) {
       const found = (await this.reviews()).filter(({ status }) => status === 'pending');
       if (found.length >= count) return found;
-      await sleep(20);
     }
   }
 
   /** Waits until every answer is delivered; returns all reviews. */
   async delivered(): Promise<Review[]> {
-    for (;;) {
+    for (const pause = openPace(); ; await pause()) {
       const found = await this.reviews();
       if (found.every(({ delivery }) => delivery !== 'queued')) return found;
-      await sleep(20);
     }
   }
 
@@ -179,10 +178,9 @@ export class Conversation {
 
   /** Waits for a pending elicitation. */
   async pendingElicitation(): Promise<Elicitation> {
-    for (;;) {
+    for (const pause = openPace(); ; await pause()) {
       const found = (await this.elicitations()).find(({ status }) => status === 'pending');
       if (found) return found;
-      await sleep(20);
     }
   }
 

@@ -18,6 +18,7 @@ import type { Agent } from '../features/agents/rules.ts';
 import { openLocalNode } from '../node/node.ts';
 import { Launcher } from '../node/processes/launcher-client.ts';
 import { COMPILED } from './compiled.ts';
+import { openPace } from './pace.ts';
 
 export const SVC = fileURLToPath(new URL('../../bin/svc', import.meta.url));
 export const ROOT = { username: 'ana', password: 'correct horse battery' };
@@ -198,10 +199,9 @@ export class TestPlane {
 
   /** Waits until an agent has one of these statuses. */
   async until(agent_id: string, statuses: readonly Agent['status'][]): Promise<Agent> {
-    for (;;) {
+    for (const pause = openPace(); ; await pause()) {
       const agent = await this.get(agent_id);
       if (statuses.includes(agent.status)) return agent;
-      await sleep(20);
     }
   }
 
