@@ -128,6 +128,8 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
             my $end = time() + 0.0015; 1 while time() < $end;
             unlink($record); rename($kept, $record);
           }
+          # Git waits until the FIFO has a writer, so a pause misses nothing.
+          select(undef, undef, undef, 0.001);
         }' ${folder} ${guarded}`);
       await untilPrinted(racer, 'swapping');
       for (let n = 0; n < 12; n++) {
