@@ -76,8 +76,11 @@ export interface Node {
 export interface NodeSink {
   snapshot(sessions: SessionView[]): Promise<void>;
   fact(fact: SessionFact): void;
-  /** There may be more to read in this session. A wake carries no data, and a lost one only costs latency. */
-  wake(session_id: string): void;
+  /**
+   * There may be more to read in this session; `stream`: only in this stream. A wake carries no data, and a lost one only
+   * costs latency.
+   */
+  wake(session_id: string, stream?: StreamName): void;
 }
 
 /** The state of a session on a node's disk. */

@@ -106,7 +106,7 @@ class MachineNode implements LocalNode {
       drain_ms: options.drain_ms ?? limits.drain_ms,
       isPaused: () => this.#supervisor.paused,
       fact: (fact) => this.#fact(fact),
-      wake: (session_id) => this.#wake(session_id),
+      wake: (session_id, stream) => this.#wake(session_id, stream),
     };
     this.#disk = new Disk(root, { ...diskDefaults, ...options.disk }, launcher, tools);
     const keep_bytes = options.spool_keep_bytes ?? limits.spool_keep_bytes;
@@ -341,8 +341,8 @@ class MachineNode implements LocalNode {
       );
   }
 
-  #wake(session_id: string): void {
-    if (!this.#held) this.#sink?.wake(session_id);
+  #wake(session_id: string, stream?: StreamName): void {
+    if (!this.#held) this.#sink?.wake(session_id, stream);
   }
 
   #get(session_id: string): LocalSession {

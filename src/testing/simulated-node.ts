@@ -158,7 +158,7 @@ class RetryingNode implements Node {
     };
     return {
       fact: deliver,
-      wake: (session_id) => sink.wake(session_id),
+      wake: (session_id, stream) => sink.wake(session_id, stream),
       snapshot: async (views) => {
         if (!first) return views.flatMap((view) => view.facts).forEach(deliver);
         for (const view of views) this.#facts.set(view.session_id, view.facts.at(-1)?.number ?? 0);

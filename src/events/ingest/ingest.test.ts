@@ -21,11 +21,13 @@ function world(
 ) {
   const stored: string[] = [];
   const raw: Uint8Array[] = [];
+  const reads: StreamName[] = [];
   const rebased: StreamName[] = [];
   let over = () => {};
   const ended = new Promise<void>((resolve) => (over = resolve));
   const node = {
     async read(_session: string, stream: StreamName, from: number, max: number) {
+      reads.push(stream);
       const spool = spools[stream];
       if (spool === null || from > spool.length) throw problems.outputLost();
       return Buffer.from(spool.slice(from, from + max), 'latin1');
@@ -64,7 +66,7 @@ function world(
     },
   };
   const again = () => new Ingest(options);
-  return { ingest: again(), again, cursor, stored, raw, rebased, ended, spools };
+  return { ingest: again(), again, cursor, stored, raw, reads, rebased, ended, spools };
 }
 
 function end(sizes: StreamSizes): SessionFact {
@@ -79,6 +81,53 @@ test('reads a truncated spool to its last byte before the session ends', async (
   await ended;
   expect(rebased).toEqual(['stdout']);
   expect(stored).toEqual(['anew\n']);
+  await ingest.close();
+});
+
+test('a wake about one stream reads only that stream, and the end of the session reads both', async () => {
+  const { ingest, stored, reads, ended, spools } = world({ stdout: 'committed', stderr: '' });
+  ingest.follow('ses_1');
+  await expect.poll(() => reads).toEqual(['stdout', 'stderr']);
+  spools.stdout += 'out\n';
+  spools.stderr += 'err\n';
+  ingest.wake('ses_1', 'stdout');
+  await expect.poll(() => stored).toEqual(['out\n']);
+  expect(reads).toEqual(['stdout', 'stderr', 'stdout']);
+  // Both streams may be waiting when their reader gets its turn.
+  spools.stdout += 'more\n';
+  ingest.wake('ses_1', 'stderr');
+  ingest.wake('ses_1', 'stdout');
+  await expect.poll(() => stored.toSorted()).toEqual(['err\n', 'more\n', 'out\n']);
+  // The wakes about the last lines are lost.
+  spools.stdout += 'last\n';
+  spools.stderr += 'last\n';
+  ingest.follow('ses_1', [end({ stdout: 23, stderr: 9 })]);
+  await ended;
+  expect(stored.slice(3)).toEqual(['last\n', 'last\n']);
+  await ingest.close();
+});
+
+test('a wake about one stream does not delay bytes that are held back in the other', async () => {
+  const { ingest, stored, spools } = committing(Redactor.of([SECRET])!, 50);
+  spools.stdout = 'committed[Y/n]? k3y-';
+  ingest.follow('ses_1');
+  await expect.poll(() => stored.length).toBeGreaterThan(0);
+  ingest.wake('ses_1', 'stderr');
+  await expect.poll(() => stored.join('')).toBe('[Y/n]? k3y-');
+  await ingest.close();
+});
+
+test('reads both streams again after a failed commit', async () => {
+  let fails = true;
+  const { ingest, stored, spools } = world({ stdout: 'committed', stderr: '' }, async () => {
+    if (!fails) return;
+    fails = false;
+    spools.stderr = 'err\n';
+    throw new Error('no space');
+  });
+  spools.stdout += 'out\n';
+  ingest.follow('ses_1');
+  await expect.poll(() => stored.toSorted()).toEqual(['err\n', 'out\n']);
   await ingest.close();
 });
 

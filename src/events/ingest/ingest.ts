@@ -5,6 +5,7 @@
  * of the caller.
  */
 
+import type { StreamName } from '../../core/event.ts';
 import type { SessionFact } from '../../core/node.ts';
 import { limits } from '../limits.ts';
 import { ReadBuffers } from './read-buffers.ts';
@@ -44,9 +45,12 @@ export class Ingest {
     this.follow(fact.session_id, [fact]);
   }
 
-  /** Call it when a session may have more output. Does nothing for a session that is not followed. */
-  wake(session_id: string): void {
-    this.#readers.get(session_id)?.wake();
+  /**
+   * Call it when a session may have more output; `stream`: only in this stream. Does nothing for a session that is not
+   * followed.
+   */
+  wake(session_id: string, stream?: StreamName): void {
+    this.#readers.get(session_id)?.wake(stream);
   }
 
   /** Stops reading after the commits in progress; the next service process reads the rest. */

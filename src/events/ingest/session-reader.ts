@@ -7,7 +7,7 @@
  *          └──(any error: wait, and load the cursor again)
  */
 import { sleep, Wake } from '../../base/async.ts';
-import { streamNames } from '../../core/event.ts';
+import { type StreamName, streamNames } from '../../core/event.ts';
 import type { SessionEnd, SessionFact } from '../../core/node.ts';
 import { isUnreachable } from '../../core/problem.ts';
 import { limits } from '../limits.ts';
@@ -22,6 +22,8 @@ export class SessionReader {
   /** Facts that have not been handled yet, in order. */
   readonly #facts: SessionFact[] = [];
   readonly #streams: readonly StreamReader[];
+  /** Streams that may have bytes to read. */
+  readonly #unread = new Set<StreamReader>();
   readonly #done: Promise<void>;
   #cursor: SessionCursor | null = null;
 
@@ -30,7 +32,7 @@ export class SessionReader {
     this.#id = session_id;
     const session = {
       facts: this.#facts,
-      wake: () => this.#wake.notify(),
+      wake: () => this.wake(),
       onCommitted: (cursor: SessionCursor) => this.#acknowledge(cursor),
     };
     this.#streams = streamNames.map((name) => new StreamReader(options, session, name));
@@ -48,7 +50,9 @@ export class SessionReader {
     this.#facts.sort((a, b) => a.number - b.number);
   }
 
-  wake(): void {
+  /** `stream`: only this stream may have more bytes; absent: both may. */
+  wake(stream?: StreamName): void {
+    for (const one of this.#streams) if (stream === undefined || one.name === stream) this.#unread.add(one);
     this.#wake.notify();
   }
 
@@ -92,7 +96,10 @@ export class SessionReader {
     const cursor = await this.#options.load(this.#id);
     if (!cursor) return null;
     this.#forgetFacts(cursor.fact);
-    for (const stream of this.#streams) stream.reset(cursor);
+    for (const stream of this.#streams) {
+      stream.reset(cursor);
+      this.#unread.add(stream);
+    }
     return cursor;
   }
 
@@ -103,7 +110,7 @@ export class SessionReader {
       if (await this.#handleFacts(cursor)) return true;
       if (cursor.fact === 0 && this.#facts.length === 0) return false;
       const end = endOf(this.#facts);
-      progress = await this.#readStreams();
+      progress = await this.#readStreams(end !== null);
       if (end && !progress) {
         // The end reports more bytes than the spools still have. Report them as lost instead of waiting for them.
         for (const stream of this.#streams) await stream.giveUpMissingBytes(end.sizes[stream.name]);
@@ -114,12 +121,20 @@ export class SessionReader {
     return false;
   }
 
-  /** Reads both streams in parallel, to save a round trip. */
-  async #readStreams(): Promise<boolean> {
-    const reads = await Promise.allSettled(this.#streams.map((stream) => stream.commitNext()));
+  /**
+   * Reads in parallel, to save a round trip: streams that may have more bytes, and those whose held-back bytes are due;
+   * after the session's end, both. Most wakes are about one stream, and an empty read of the other took 7 % of a line.
+   */
+  async #readStreams(has_ended: boolean): Promise<boolean> {
+    const due = this.#streams.filter(
+      (stream) => has_ended || this.#unread.has(stream) || stream.holdMs() === 0,
+    );
+    for (const stream of due) this.#unread.delete(stream);
+    const reads = await Promise.allSettled(due.map((stream) => stream.commitNext()));
     let progress = false;
-    for (const read of reads) {
+    for (const [i, read] of reads.entries()) {
       if (read.status === 'rejected') throw read.reason;
+      if (read.value) this.#unread.add(due[i]!);
       progress ||= read.value;
     }
     return progress;

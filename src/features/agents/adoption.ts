@@ -33,7 +33,7 @@ export function nodeSink(core: AgentCore, reconciler: Reconciler, node_id: strin
       ingest.fact(fact);
       void discardStarted(core, node_id, fact);
     },
-    wake: (session_id) => ingest.wake(session_id),
+    wake: (session_id, stream) => ingest.wake(session_id, stream),
   };
 }
 

@@ -22,7 +22,7 @@ import {
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ProcessRef } from '../../base/proc.ts';
-import type { StreamName } from '../../core/event.ts';
+import { type StreamName, streamNames } from '../../core/event.ts';
 import type { SessionFact, SessionView } from '../../core/node.ts';
 import type { Launch, StreamSizes } from '../../core/session.ts';
 import { limits } from '../limits.ts';
@@ -88,6 +88,11 @@ export class SessionFiles {
 
   path(name: string): string {
     return join(this.dir, name);
+  }
+
+  /** The stream whose spool has this name; undefined for other files. */
+  streamOf(name: string | Buffer | null): StreamName | undefined {
+    return streamNames.find((stream) => spoolNames[stream] === name);
   }
 
   /**

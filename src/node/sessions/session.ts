@@ -48,7 +48,7 @@ export interface SessionHost {
   /** Called with each new fact, once it is in the file `facts`. */
   fact(fact: SessionFact): void;
   /** Called when a spool may have grown. */
-  wake(session_id: string): void;
+  wake(session_id: string, stream?: StreamName): void;
 }
 
 interface Outcome {
@@ -245,12 +245,9 @@ export class LocalSession {
   }
 
   #changed(name: string | Buffer | null): void {
-    if (name === 'out' || name === 'err') this.#host.wake(this.id);
-    else if (name === 'exit' || name === 'handle' || name === 'spawn') this.scheduleUpdate();
-    else if (name === null) {
-      this.#host.wake(this.id);
-      this.scheduleUpdate();
-    }
+    const stream = this.files.streamOf(name);
+    if (stream || name === null) this.#host.wake(this.id, stream);
+    if (name === null || name === 'exit' || name === 'handle' || name === 'spawn') this.scheduleUpdate();
   }
 
   #change(): Promise<void> {
