@@ -49,7 +49,7 @@ export class Spools {
     max: number,
     into?: Uint8Array,
   ): Promise<Uint8Array> {
-    const path = files.path(spoolNames[stream]);
+    const path = files.spool_paths[stream];
     if (from < this.#firstByte(files, stream)) throw problems.outputLost();
     const spool = await this.#acquire(path);
     if (!spool) {
@@ -86,7 +86,7 @@ export class Spools {
     const { fallocate } = this.#tools;
     const until = Math.floor((offset - this.#keep_bytes) / MIB) * MIB;
     if (!fallocate || until <= 0) return;
-    const path = files.path(spoolNames[stream]);
+    const path = files.spool_paths[stream];
     const done = this.#firstByte(files, stream);
     if (until - done < Math.min(limits.spool_punch_bytes, this.#keep_bytes)) return;
     this.#punched.set(path, until);
@@ -107,8 +107,7 @@ export class Spools {
 
   /** Closes the spools of a session that is being deleted. */
   async forget(files: SessionFiles): Promise<void> {
-    for (const name of Object.values(spoolNames)) {
-      const path = files.path(name);
+    for (const path of Object.values(files.spool_paths)) {
       this.#punched.delete(path);
       await this.#drop(path);
     }
@@ -122,7 +121,7 @@ export class Spools {
    * The offset of the first byte that still exists. It is stored before a hole is punched, because holes read as zeros.
    */
   #firstByte(files: SessionFiles, stream: StreamName): number {
-    const path = files.path(spoolNames[stream]);
+    const path = files.spool_paths[stream];
     let from = this.#punched.get(path);
     if (from === undefined) {
       // One byte more than a valid file has, so that the end of a longer one does not match.
