@@ -236,6 +236,11 @@ export class FrameCutter implements UnfinishedLine {
   }
 }
 
+/** The length of the output among these pieces. */
+export function outputBytes(pieces: readonly Piece[]): number {
+  return pieces.reduce((sum, piece) => sum + (piece.kind === 'output' ? piece.bytes.length : 0), 0);
+}
+
 /** The line as text; null if it cannot be JSON. */
 function lineText(line: Uint8Array): string | null {
   if (!isUtf8(line)) return null;

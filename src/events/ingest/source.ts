@@ -36,7 +36,10 @@ export interface SessionCursor {
   redactor(): Redactor | null;
 }
 
-/** Pieces of an ACP stdout, which become events together with the new offset `to`. */
+/**
+ * Pieces of an ACP stdout, which become events together with the new offset `to`. `output_from` is right whenever `from`
+ * is the committed offset, because both change together.
+ */
 export interface FrameBatch {
   agent_id: string;
   session_id: string;
@@ -44,6 +47,8 @@ export interface FrameBatch {
   to: number;
   tail: Uint8Array;
   ts_ms: number;
+  /** The position in the stream's output before this batch. */
+  output_from: number;
   pieces: readonly Piece[];
   spilling: boolean;
 }

@@ -12,7 +12,7 @@ import { Problem } from '../../core/problem.ts';
 import type { Redactor } from '../../core/redaction.ts';
 import type { IngestBatch } from '../../store/store.ts';
 import { limits } from '../limits.ts';
-import { FrameCutter } from './frames.ts';
+import { FrameCutter, outputBytes } from './frames.ts';
 import { cut } from './framing.ts';
 import type { ReadBuffers } from './read-buffers.ts';
 import type { FrameBatch, IngestOptions, SessionCursor, StreamCursor } from './source.ts';
@@ -302,9 +302,13 @@ export class StreamReader {
     const taken = frames.take(chunk, { last });
     if (!taken) return null;
     const { bytes, pieces, spilling } = taken;
-    const batch: FrameBatch = { ...this.#rangeOf(start, bytes), pieces, spilling };
-    // The transaction for frames counts the output itself.
-    const { output } = start;
+    const batch: FrameBatch = {
+      ...this.#rangeOf(start, bytes),
+      output_from: start.output,
+      pieces,
+      spilling,
+    };
+    const output = start.output + outputBytes(pieces);
     return { to: batch.to, tail: batch.tail, output, commit: () => this.#options.frames(batch) };
   }
 

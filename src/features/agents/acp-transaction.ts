@@ -19,8 +19,14 @@ import type { Tx } from '../../store/store.ts';
 import { findPreset } from '../presets/rules/catalog.ts';
 import type { Preset } from '../presets/rules/preset.ts';
 import type { AgentCore } from './core.ts';
-import { loadAcpState, storeAcpState } from './queries/acp-state.ts';
-import { type AgentRow, findSession, type SessionRow, updateAgent, updateSession } from './queries/agents.ts';
+import { storeAcpState, toAcpState } from './queries/acp-state.ts';
+import {
+  type AcpSessionRow,
+  findAcpSession,
+  type SessionRow,
+  updateAgent,
+  updateSession,
+} from './queries/agents.ts';
 import type { Activity, ObservedBehavior } from './rules.ts';
 import { withoutSecrets } from './terminal-output.ts';
 
@@ -37,7 +43,8 @@ export class AcpTransaction {
   readonly core: AgentCore;
   readonly tx: Tx;
   readonly session: SessionRow;
-  readonly agent: AgentRow;
+  /** As it was before the transaction, like `session`. */
+  readonly agent: ReturnType<typeof agentOf>;
   readonly #before: AcpState;
   readonly #bodies: EventBody[] = [];
   #state: AcpState;
@@ -46,12 +53,12 @@ export class AcpTransaction {
   /** The agent's record changed in a way that the state does not show. */
   #publish_at_end = false;
 
-  private constructor(core: AgentCore, tx: Tx, session: SessionRow) {
+  private constructor(core: AgentCore, tx: Tx, row: AcpSessionRow) {
     this.core = core;
     this.tx = tx;
-    this.session = session;
-    this.agent = core.records.mustFind(tx, session.agent_id);
-    this.#before = loadAcpState(tx, session.num);
+    this.session = row;
+    this.agent = agentOf(row);
+    this.#before = toAcpState(row.num, row.acp_state);
     this.#state = this.#before;
   }
 
@@ -62,9 +69,9 @@ export class AcpTransaction {
     session_id: string,
     body: (transaction: AcpTransaction) => T,
   ): T | null {
-    const session = findSession(tx, session_id);
-    if (!session || session.state === 'ended' || session.protocol !== 'acp') return null;
-    const transaction = new AcpTransaction(core, tx, session);
+    const row = findAcpSession(tx, session_id);
+    if (!row || row.state === 'ended' || row.protocol !== 'acp') return null;
+    const transaction = new AcpTransaction(core, tx, row);
     const result = body(transaction);
     transaction.#finish();
     return result;
@@ -239,6 +246,15 @@ export class AcpTransaction {
     if (phase !== 'ready') return 'starting';
     return turn === null && !work.busy ? 'idle' : 'working';
   }
+}
+
+function agentOf(row: AcpSessionRow) {
+  const { agent_num: num, agent_id: id, preset, permission_mode, asks, activity, acp_session_id } = row;
+  const { workdir, stale_since, team_num, run_num, member_id } = row;
+  return {
+    ...{ num, id, preset, permission_mode, asks, activity, acp_session_id },
+    ...{ workdir, stale_since, team_num, run_num, member_id },
+  };
 }
 
 /** In ACP version 2, the response to a prompt does not end the turn, so the event records which message ends it. */

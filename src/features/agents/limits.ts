@@ -26,6 +26,8 @@ export const limits = {
   quiet_after_ms: 600_000,
   /** Sessions whose secrets are kept in memory. */
   redactions_cached_max: 1_000,
+  /** ACP sessions whose parsed state is kept in memory. */
+  acp_states_parsed_max: 500,
   /** Longest time between SIGTERM and SIGKILL. */
   stop_grace_ms_max: 60_000,
   /** Interval at which a request checks whether the node is lost. */

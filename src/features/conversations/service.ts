@@ -3,8 +3,9 @@
  * ended, silent agents, and the messages before an agent is stopped.
  */
 import { failpoint } from '../../base/failpoint.ts';
+import { outputBytes } from '../../events/ingest/frames.ts';
 import type { FrameBatch } from '../../events/ingest/source.ts';
-import { advanceSpool, outputBytes, spoolsOf } from '../../store/event-rows/spools.ts';
+import { advanceSpool } from '../../store/event-rows/spools.ts';
 import type { Tx } from '../../store/store.ts';
 import type { FactHandlers } from '../../work/facts.ts';
 import type { TimerHandlers } from '../../work/timers.ts';
@@ -42,10 +43,9 @@ export class Conversations {
   async frames(batch: FrameBatch): Promise<void> {
     await this.#core.store.write((tx) =>
       AcpTransaction.run(this.#core, tx, batch.session_id, (transaction) => {
-        const { num } = transaction.session;
-        const before = outputBytes(spoolsOf(tx, num).stdout);
-        advanceSpool(tx, num, 'stdout', { ...batch, output: before + bytesOfOutput(batch) });
-        this.#processPieces(transaction, batch, before);
+        const output = batch.output_from + outputBytes(batch.pieces);
+        advanceSpool(tx, transaction.session.num, 'stdout', { ...batch, output });
+        this.#processPieces(transaction, batch);
       }),
     );
     failpoint('acp_frames_committed');
@@ -99,8 +99,8 @@ export class Conversations {
     AcpTransaction.run(this.#core, tx, session_id, (transaction) => endTurn(transaction, null));
   }
 
-  /** `offset`: the amount of earlier output. */
-  #processPieces(transaction: AcpTransaction, { pieces, spilling }: FrameBatch, offset: number): void {
+  #processPieces(transaction: AcpTransaction, { pieces, spilling, output_from }: FrameBatch): void {
+    let offset = output_from;
     for (const piece of pieces) {
       if (piece.kind === 'output') {
         const { bytes, partial } = piece;
@@ -137,8 +137,4 @@ export class Conversations {
     if (agent.session_id === session_id) updateAgent(tx, agent.num, { activity: null });
     this.#core.records.publish(tx, agent_id);
   }
-}
-
-function bytesOfOutput({ pieces }: FrameBatch): number {
-  return pieces.reduce((sum, piece) => sum + (piece.kind === 'output' ? piece.bytes.length : 0), 0);
 }

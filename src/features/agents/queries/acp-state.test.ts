@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { ANA, FeaturesFixture, SOON } from '../../../testing/features-fixture.ts';
 import { startAcp } from '../../../testing/scripted-acp.ts';
+import { loadAcpState, storeAcpState, toAcpState } from './acp-state.ts';
 
 let fixture: FeaturesFixture;
 beforeEach(async () => {
@@ -45,4 +46,36 @@ test('a conversation continues from a state that an earlier version stored', asy
   );
   expect(JSON.parse(stored!.state)).toMatchObject({ received_count: 2, received: [] });
   expect(stored!.state).not.toContain('asking');
+});
+
+test('a transaction that is rolled back leaves no state in memory', async () => {
+  const { acp } = await startAcp(fixture, {});
+  await acp.openSession();
+  const { store } = fixture;
+  const load = () => store.read((reader) => loadAcpState(reader, 1));
+  await vi.waitFor(async () => expect((await load()).phase).toBe('ready'), SOON);
+  const before = await load();
+  const undone = store.write((tx) => {
+    storeAcpState(tx, 1, { ...before, title: 'undone' });
+    expect(loadAcpState(tx, 1).title).toBe('undone');
+    throw new Error('no');
+  });
+  await expect(undone).rejects.toThrow('no');
+  expect(await load()).toEqual(before);
+  // Between the write and its commit, readers see the committed state, and later transactions of the group the new one.
+  const renamed = store.write((tx) => storeAcpState(tx, 1, { ...before, title: 'renamed' }));
+  const seen = store.write((tx) => loadAcpState(tx, 1).title);
+  expect((await load()).title).toBe(before.title);
+  await renamed;
+  expect([await seen, (await load()).title]).toEqual(['renamed', 'renamed']);
+});
+
+test('a state is parsed once for each of its texts', () => {
+  const text = (title: string) => JSON.stringify({ title });
+  const first = toAcpState(7, text('a'));
+  expect(toAcpState(7, text('a'))).toBe(first);
+  expect(toAcpState(8, text('b')).title).toBe('b');
+  expect(toAcpState(7, text('c')).title).toBe('c');
+  expect(toAcpState(7, text('a'))).toEqual(first);
+  expect(toAcpState(7, null).title).toBeNull();
 });

@@ -2,6 +2,7 @@
 import { type AcpState, initialState } from '../../../acp/state.ts';
 import { preparedQuery } from '../../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
+import { limits } from '../limits.ts';
 
 const stateOf = preparedQuery((sql, session_num: number) =>
   sql.selectFrom('acp_states').select('state').where('session_num', '=', session_num),
@@ -19,10 +20,27 @@ const renamed = [
   ['asking', 'received'],
 ] as const;
 
-/** The stored state, or the initial one. Fields that an earlier version did not store have their initial values. */
+/** The stored state, or the initial one. */
 export function loadAcpState(reader: Reader, session_num: number): AcpState {
-  const row = reader.get(stateOf(reader, session_num));
-  return row ? { ...initialState, ...parseState(row.state) } : initialState;
+  return toAcpState(session_num, reader.get(stateOf(reader, session_num))?.state ?? null);
+}
+
+/**
+ * The last states that were parsed, with their texts, by session. Most messages do not change the state, and parsing it
+ * took a tenth of their transaction. Nothing can make an entry wrong, because it is used only for exactly its text.
+ */
+const parsed = new Map<number, { text: string; state: AcpState }>();
+
+/** `text`: the row of a session; null if it has none. Fields that an earlier version did not store have initial values. */
+export function toAcpState(session_num: number, text: string | null): AcpState {
+  if (text === null) return initialState;
+  const known = parsed.get(session_num);
+  if (known?.text === text) return known.state;
+  const state = { ...initialState, ...parseState(text) };
+  parsed.delete(session_num);
+  if (parsed.size >= limits.acp_states_parsed_max) parsed.delete(parsed.keys().next().value!);
+  parsed.set(session_num, { text, state });
+  return state;
 }
 
 export function storeAcpState(tx: Tx, session_num: number, state: AcpState): void {
