@@ -7,8 +7,15 @@
  * directly; segments contain frames.
  */
 
+import type { Compilable } from 'kysely';
 import type { EventRecord, EventType } from '../core/event.ts';
-import { EventDecoder, selectEvents, selectEventsOf } from '../store/event-rows/read.ts';
+import {
+  EventDecoder,
+  type SeqRange,
+  selectEvents,
+  selectEventsOf,
+  selectRange,
+} from '../store/event-rows/read.ts';
 import type { Reader, Store } from '../store/store.ts';
 import type { AgentRef } from './agent-ref.ts';
 import { eventRecord, frameRecord, frameSeq, frameText, frameType, splitFrames } from './frame.ts';
@@ -31,13 +38,6 @@ export interface PageOptions {
   before?: number | undefined;
   limit: number;
   types?: readonly EventType[] | undefined;
-}
-
-/** A range of rows that no segment covers. */
-interface RowRange {
-  after: number;
-  /** Inclusive; `Infinity` for the newest. */
-  up_to: number;
 }
 
 export class History {
@@ -189,7 +189,7 @@ export class History {
     reader: Reader,
     agent: AgentRef,
     cursor: number,
-    read: (range: RowRange) => Rows | null,
+    read: (range: SeqRange) => Rows | null,
   ): { rows: Rows } | { segment: SegmentRow } | null {
     const segment = segmentAfter(reader, agent.num, cursor);
     if (segment && segment.first_seq <= cursor + 1) return { segment };
@@ -199,11 +199,11 @@ export class History {
   }
 
   /** Frames of rows up to a gap; null if there are none. */
-  #part(reader: Reader, agent: AgentRef, range: RowRange, rows_max: number): Part | null {
+  #part(reader: Reader, agent: AgentRef, range: SeqRange, rows_max: number): Part | null {
     let text = '';
     let first_seq = 0;
     let last_seq = 0;
-    for (const row of reader.arrays(inRange(selectEvents(reader, agent.num), range).limit(rows_max))) {
+    for (const row of reader.arrays(selectRange(reader, agent.num, range, rows_max))) {
       const event = this.#decoder.event(reader, row);
       // A part never spans a gap.
       if (first_seq === 0) first_seq = event.seq;
@@ -218,12 +218,14 @@ export class History {
   #rows(
     reader: Reader,
     agent: AgentRef,
-    range: RowRange,
+    range: SeqRange,
     rows_max: number,
     types: readonly EventType[] | undefined,
   ): EventRecord[] | null {
-    const events = types ? selectEventsOf(reader, agent.num, types) : selectEvents(reader, agent.num);
-    const records = this.#decode(reader, agent, inRange(events, range).limit(rows_max));
+    const query = types
+      ? inRange(selectEventsOf(reader, agent.num, types), range).limit(rows_max)
+      : selectRange(reader, agent.num, range, rows_max);
+    const records = this.#decode(reader, agent, query);
     return records.length > 0 ? records : null;
   }
 
@@ -237,7 +239,7 @@ export class History {
     return { rows: this.#decode(reader, agent, query), segment };
   }
 
-  #decode(reader: Reader, agent: AgentRef, query: ReturnType<typeof selectEvents>): EventRecord[] {
+  #decode(reader: Reader, agent: AgentRef, query: Compilable<unknown>): EventRecord[] {
     const records: EventRecord[] = [];
     reader.each(query, (row) => {
       records.push(eventRecord(agent.id, this.#decoder.event(reader, row)));
@@ -292,7 +294,7 @@ function contains({ first_seq, last_seq }: { first_seq: number; last_seq: number
   return first_seq <= seq && seq <= last_seq;
 }
 
-function inRange(events: ReturnType<typeof selectEvents>, { after, up_to }: RowRange) {
+function inRange(events: ReturnType<typeof selectEvents>, { after, up_to }: SeqRange) {
   const following = events.where('seq', '>', after).orderBy('seq');
   return up_to === Infinity ? following : following.where('seq', '<=', up_to);
 }

@@ -57,11 +57,13 @@ export class Connection implements Reader {
 
   each(query: Compilable<unknown>, visit: (row: readonly unknown[]) => boolean): void {
     const { sql, parameters } = query.compile();
-    // Does not use the cache, because `visit` may run the same query.
-    const statement = this.db.prepare(sql, { returnArrays: true });
+    const statement = this.statement(sql, true);
+    // Not in the cache meanwhile, because `visit` may run the same query.
+    this.#statements.delete(cacheKey(sql, true));
     for (const row of statement.iterate(...(parameters as SQLInputValue[]))) {
       if (!visit(row as unknown as unknown[])) break;
     }
+    this.#cache(cacheKey(sql, true), statement);
   }
 
   run(query: Compilable<unknown>): { changes: number } {
@@ -81,15 +83,19 @@ export class Connection implements Reader {
 
   /** Returns the prepared statement for a text, from a bounded cache that evicts the oldest. */
   statement(sql: string, returnArrays = false): StatementSync {
-    const key = returnArrays ? `arrays ${sql}` : sql;
+    const key = cacheKey(sql, returnArrays);
     const known = this.#statements.get(key);
     if (known) return known;
     const statement = this.db.prepare(sql, { returnArrays });
+    this.#cache(key, statement);
+    return statement;
+  }
+
+  #cache(key: string, statement: StatementSync): void {
     this.#statements.set(key, statement);
     if (this.#statements.size > limits.statements_cached_max) {
       this.#statements.delete(this.#statements.keys().next().value!);
     }
-    return statement;
   }
 
   close(): void {
@@ -115,6 +121,10 @@ class SnapshotConnection extends Connection {
     this.#memos.clear();
     this.statement('BEGIN').run();
   }
+}
+
+function cacheKey(sql: string, returnArrays: boolean): string {
+  return returnArrays ? `arrays ${sql}` : sql;
 }
 
 /** Opens the only writing connection. Creates the file with access for its owner only. */

@@ -31,6 +31,33 @@ test('reads see a write once it is acknowledged', async () => {
   expect(await metaKeys()).toEqual(['a']);
 });
 
+test('a visit of rows may run the same query, and ends early or with an error', async () => {
+  for (const key of ['a', 'b', 'c']) await store.write((tx) => setMeta(tx, key, '1'));
+  const keysVisited = (visit: (key: unknown, reader: Reader) => boolean) =>
+    store.read((reader) => {
+      const keys: unknown[] = [];
+      reader.each(reader.sql.selectFrom('meta').select('key').orderBy('key'), ([key]) => {
+        keys.push(key);
+        return visit(key, reader);
+      });
+      return keys;
+    });
+  expect(await keysVisited(() => true)).toEqual(['a', 'b', 'c']);
+  expect(await keysVisited((key) => key !== 'b')).toEqual(['a', 'b']);
+  const inner: unknown[] = [];
+  const visitAgain = (_: unknown, reader: Reader) => {
+    reader.each(reader.sql.selectFrom('meta').select('key').orderBy('key'), ([key]) => inner.push(key) < 100);
+    return true;
+  };
+  expect(await keysVisited(visitAgain)).toEqual(['a', 'b', 'c']);
+  expect(inner.join('')).toBe('abcabcabc');
+  const failing = keysVisited(() => {
+    throw new Error('no');
+  });
+  await expect(failing).rejects.toThrow('no');
+  expect(await keysVisited(() => true)).toEqual(['a', 'b', 'c']);
+});
+
 test('reads do not see a write before it is acknowledged', async () => {
   for (let i = 0; i < 20; i++) {
     let acknowledged = i;

@@ -1,5 +1,6 @@
 /** Queries about segments, which replace ranges of rows, and about logs of deleted agents. */
 import type { Insertable, Selectable } from 'kysely';
+import { preparedQuery } from '../../store/prepared-query.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 
@@ -9,18 +10,20 @@ export type SegmentRow = Pick<
   'id' | 'first_seq' | 'last_seq' | 'path' | 'blocks'
 >;
 
-function selectSegments(reader: Reader, agent_num: number) {
-  return reader.sql
+function selectSegments({ sql }: Pick<Reader, 'sql'>, agent_num: number) {
+  return sql
     .selectFrom('segments')
     .select(['id', 'first_seq', 'last_seq', 'path', 'blocks'])
     .where('agent_num', '=', agent_num);
 }
 
+const firstAfter = preparedQuery((sql, agent_num: number, seq: number) =>
+  selectSegments({ sql }, agent_num).where('last_seq', '>', seq).orderBy('last_seq').limit(1),
+);
+
 /** The first segment with events after a number. */
 export function segmentAfter(reader: Reader, agent_num: number, seq: number): SegmentRow | undefined {
-  return reader.get(
-    selectSegments(reader, agent_num).where('last_seq', '>', seq).orderBy('last_seq').limit(1),
-  );
+  return reader.get(firstAfter(reader, agent_num, seq));
 }
 
 /** The last segment with events before a number. */
@@ -63,14 +66,16 @@ export function rangeOf(reader: Reader, id: number) {
   );
 }
 
+const sizeOfSegments = preparedQuery((sql, agent_num: number) =>
+  sql
+    .selectFrom('segments')
+    .select((eb) => [eb.fn.sum<number | null>('bytes').as('bytes'), eb.fn.max('last_seq').as('last_seq')])
+    .where('agent_num', '=', agent_num),
+);
+
 /** Bytes of an agent's segments, and the number of the last sealed event; 0 without segments. */
 export function sealedSize(reader: Reader, agent_num: number): { bytes: number; last_seq: number } {
-  const sealed = reader.get(
-    reader.sql
-      .selectFrom('segments')
-      .select((eb) => [eb.fn.sum<number | null>('bytes').as('bytes'), eb.fn.max('last_seq').as('last_seq')])
-      .where('agent_num', '=', agent_num),
-  );
+  const sealed = reader.get(sizeOfSegments(reader, agent_num));
   return { bytes: sealed?.bytes ?? 0, last_seq: sealed?.last_seq ?? 0 };
 }
 

@@ -1,5 +1,6 @@
 /** Finds old rows of events and deletes them. Status events stay as long as their agent exists. */
 import { limits } from '../../base/limits.ts';
+import { preparedQuery } from '../prepared-query.ts';
 import type { Reader, Writer } from '../store.ts';
 import { typeNumber } from './numbers.ts';
 
@@ -59,10 +60,13 @@ export function unsealedBefore(reader: Reader, agent_nums: readonly number[], be
   return found.map(({ agent_num }) => agent_num);
 }
 
+const newestEvent = preparedQuery((sql, agent_num: number) =>
+  sql.selectFrom('events').select('ts').where('agent_num', '=', agent_num).orderBy('seq', 'desc').limit(1),
+);
+
 /** When the newest event that is stored as a row was written (Unix milliseconds); 0 if there is none. */
 export function newestTs(reader: Reader, agent_num: number): number {
-  const newest = reader.sql.selectFrom('events').select('ts').where('agent_num', '=', agent_num);
-  return reader.get(newest.orderBy('seq', 'desc').limit(1))?.ts ?? 0;
+  return reader.get(newestEvent(reader, agent_num))?.ts ?? 0;
 }
 
 /** Deletes the rows with numbers `from` to `to` (inclusive), except status events. */
