@@ -53,10 +53,12 @@ export function errorsPage(): string {
         group.sort(byName).map(({ name, message }) => [code(name), code(message)]),
       ),
     ]);
-  return page('Errors', 'This page lists the errors of the HTTP API.', 'src/core/problem.ts', [
-    FORM,
-    ...parts,
-  ]);
+  return page(
+    'Errors',
+    'This page lists the errors of the HTTP API with a fixed message. The messages of other errors describe what is wrong with a request or with the machine.',
+    'src/core/problem.ts',
+    [FORM, ...parts],
+  );
 }
 
 function byName(a: { name: string }, b: { name: string }): number {

@@ -210,7 +210,7 @@ function useAct(options: {
         <TextField
           label="Current password"
           error={of_password && message}
-          hint="Required because you last entered it more than ten minutes ago."
+          hint="Required unless you entered it in this sign-in within the last ten minutes."
           type="password"
           autoComplete="current-password"
           required
