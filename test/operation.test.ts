@@ -166,7 +166,7 @@ test('the log can be text, and includes requests at level debug', async () => {
 });
 
 test('safe paths can be changed while the service runs, and the change survives a restart', async () => {
-  plane = await TestPlane.prepare({ env: { SVC_SAFE_PATHS: '', SVC_CONFIG: '' } });
+  plane = await TestPlane.prepare({ env: { SVC_SAFE_PATHS: '' } });
   await mkdir(join(plane.folder, 'config/svc'), { recursive: true });
   const file = join(plane.folder, 'config/svc/config.toml');
   await writeFile(file, `safe_paths = ["${plane.work}"]\n[retention]\ndays = 7\n`);

@@ -14,7 +14,7 @@ import type { NodeRecord } from '../features/nodes/rules.ts';
 import { COMPILED } from './compiled.ts';
 import { FlakyProxy } from './flaky-proxy.ts';
 import { openPace } from './pace.ts';
-import { endSessions, freePort, NO_CONFIG, SVC, type TestPlane } from './plane.ts';
+import { endSessions, freePort, SVC, type TestPlane, writeEmptyConfig } from './plane.ts';
 
 /** The environment of a plane with remote nodes. */
 export const WITH_NODES = {
@@ -89,6 +89,7 @@ export class TestAgentNode {
   static async prepare(plane: TestPlane, options: AgentNodeOptions = {}): Promise<TestAgentNode> {
     const folder = await realpath(await mkdtemp(join(options.base ?? tmpdir(), 'svc-node-')));
     await mkdir(join(folder, 'work'));
+    await writeEmptyConfig(join(folder, '.config'));
     const port = await freePort();
     const proxy = options.proxied ? await FlakyProxy.open(port) : null;
     return new TestAgentNode(plane, folder, port, proxy, options);
@@ -131,7 +132,6 @@ export class TestAgentNode {
       SVC_DATA_DIR: this.data_dir,
       SVC_SAFE_PATHS: this.work,
       SVC_LOGGING_FORMAT: 'json',
-      SVC_CONFIG: NO_CONFIG,
       ...this.#env,
     };
   }

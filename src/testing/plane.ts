@@ -5,7 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -33,9 +33,6 @@ export interface PlaneOptions {
   /** The `svc` to run; absent: the one in this source tree. */
   program?: string;
 }
-
-/** An empty configuration file, so that one of this machine in `/etc/svc` does not apply. */
-export const NO_CONFIG = '/dev/null';
 
 export class TestPlane {
   readonly folder: string;
@@ -70,6 +67,7 @@ export class TestPlane {
     const folder = await realpath(await mkdtemp(join(options.base ?? tmpdir(), 'svc-plane-')));
     const work = join(folder, 'work');
     await mkdir(work);
+    await writeEmptyConfig(join(folder, 'config'));
     return new TestPlane(folder, work, options);
   }
 
@@ -107,7 +105,6 @@ export class TestPlane {
       SVC_LOGGING_FORMAT: 'json',
       SVC_LIMITS_REQUESTS_PER_SECOND: '100000',
       SVC_LIMITS_REQUESTS_BURST: '100000',
-      SVC_CONFIG: NO_CONFIG,
       XDG_CONFIG_HOME: join(this.folder, 'config'),
       XDG_DATA_HOME: join(this.folder, 'share'),
       ...this.#env,
@@ -308,6 +305,12 @@ export async function endSessions(data_dir: string): Promise<void> {
   await Promise.all(live.map((session_id) => node.stop(session_id, 0)));
   await node.close();
   await launcher.close();
+}
+
+/** An empty configuration in a folder of configurations, so that one of this machine in `/etc/svc` does not apply. */
+export async function writeEmptyConfig(folder: string): Promise<void> {
+  await mkdir(join(folder, 'svc'), { recursive: true });
+  await writeFile(join(folder, 'svc/config.toml'), '');
 }
 
 /**
