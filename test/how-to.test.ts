@@ -60,5 +60,6 @@ test('the guide on presets works as written', async () => {
   const other_node = list!.split('\n').find((line) => line.includes('--node box'))!;
   expect(await run(put(list!, { [other_node.trim()]: '' }))).toContain('demo\tDemo agent\tyes');
   const agents = await Promise.all([create!, mode!].map((block) => run(block)));
-  expect(agents).toEqual(Array(2).fill(expect.stringMatching(/^agt_\w+\tfix\tcreated\n$/)));
+  const created = (name: string) => expect.stringMatching(new RegExp(`^agt_\\w+\t${name}\tcreated\n$`));
+  expect(agents).toEqual([created('fix'), created('docs')]);
 });

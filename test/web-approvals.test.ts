@@ -122,7 +122,7 @@ browserTest(
       body: { grace_seconds: 0 },
     });
     await card(page, 'No longer needed').waitFor();
-    await page.getByText('Nothing needs you.').waitFor();
+    await page.getByText('No approvals are waiting.').waitFor();
     await page.reload();
     await page.getByRole('heading', { name: 'Recent decisions' }).waitFor();
     await page.getByRole('article').filter({ hasText: 'No longer needed' }).first().waitFor();

@@ -151,7 +151,7 @@ browserTest('new lines do not move a reader who scrolled up, and End jumps to th
   // The line may appear before the response to its request.
   await expect.poll(() => page.getByLabel('Standard input').inputValue()).toBe('');
   await page.getByRole('button', { name: 'Close input' }).click();
-  await page.getByText('exit 0').waitFor(slow);
+  await page.getByText('exit code 0').waitFor(slow);
   expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true);
   await page.context().close();
 });
