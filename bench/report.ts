@@ -22,8 +22,11 @@ export function table(figures: readonly Figure[]): string {
     .join('\n');
 }
 
-/** The page about the last whole runs. `rows`: all rows, for how they are measured. */
+/** The page about the last whole runs. `rows`: all rows, for how they are measured. Throws if a row belongs to no topic. */
 export function page(results: readonly Result[], rows: readonly Row[]): string {
+  const unlisted = rows.filter(({ name }) => !topics.some((topic) => topic.rows.includes(name)));
+  if (unlisted.length > 0)
+    throw new Error(`add to bench/topics.ts: ${unlisted.map(({ name }) => name).join(', ')}`);
   const { machine, date } = results.at(-1)!;
   const loads = results.map(({ load }) => load.toFixed(1)).join(', ');
   const runs = results.length === 1 ? 'one run' : `${results.length} runs`;

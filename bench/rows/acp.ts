@@ -23,6 +23,9 @@ const UPDATES = 100_000;
 
 export const acp: Row = {
   name: 'acp',
+  bottleneck:
+    'An update pays for the path of a line, and for reading and writing the state of its conversation in the ' +
+    'same transaction, so that neither is ever ahead of the other.',
   how:
     'Real sessions whose standard output is read as ACP. At a steady rate, one process writes updates of ' +
     'about 200 bytes in turn to the standard outputs of fifty agents, as in the row `latency`. Flat out, an ' +
