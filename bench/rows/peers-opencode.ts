@@ -11,6 +11,7 @@ import { withFolder, withProgram } from '../program.ts';
 import { starts } from './start.ts';
 
 const IDLE_MS = 10_000;
+const ANSWER_MS = 100;
 
 export const opencode: Row = {
   name: 'opencode',
@@ -20,7 +21,7 @@ export const opencode: Row = {
     'itself an agent: it runs its sessions inside the server, so a comparison of more than this would say ' +
     'little.',
   run: async ({ quick }) => {
-    const program = join(await installPeer('opencode-ai'), 'bin/opencode');
+    const program = join(await installPeer('opencode-ai'), 'bin/opencode.exe');
     const rounds = quick ? 1 : 3;
     const theirs: { start_s: number; idle_mib: number }[] = [];
     for (let round = 0; round < rounds; round++) theirs.push(await startOpencode(program, quick));
@@ -54,6 +55,8 @@ function startOpencode(program: string, quick: boolean): Promise<{ start_s: numb
       stdio: 'ignore',
     });
     const ended = once(server, 'exit');
+    const kill = () => void server.kill('SIGKILL');
+    process.once('exit', kill);
     try {
       while (!(await answers(server, port))) await sleep(10);
       const start_s = (performance.now() - begun_ms) / 1000;
@@ -61,6 +64,7 @@ function startOpencode(program: string, quick: boolean): Promise<{ start_s: numb
       return { start_s, idle_mib: totalMib(server.pid!) };
     } finally {
       for (const pid of withDescendants([server.pid!])) process.kill(pid, 'SIGKILL');
+      process.off('exit', kill);
       await ended;
     }
   });
@@ -69,7 +73,9 @@ function startOpencode(program: string, quick: boolean): Promise<{ start_s: numb
 async function answers(server: ChildProcess, port: number): Promise<boolean> {
   if (server.exitCode !== null) throw new Error(`opencode serve ended with ${server.exitCode}`);
   try {
-    return (await fetch(`http://127.0.0.1:${port}/doc`)).ok;
+    // It never answers requests that arrive at a certain moment of its start.
+    const signal = AbortSignal.timeout(ANSWER_MS);
+    return (await fetch(`http://127.0.0.1:${port}/doc`, { signal })).ok;
   } catch {
     return false;
   }
