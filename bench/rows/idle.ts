@@ -19,8 +19,7 @@ export const idle: Row = {
     'Each session keeps four helpers: the wrapper, which waits for the command; the keeper, which replaces ' +
     'killed helpers and holds the FIFOs open; and a `cat` for each stream, so that output reaches the disk ' +
     'while the service is down. A shell can either wait for its child or read commands, and `cat` can serve ' +
-    'only one stream; fewer helpers need a compiled program, which svc does not have. Of the time to adopt ' +
-    'them, most is reading five files for each session.',
+    'only one stream; fewer helpers need a compiled program, which svc does not have.',
   how:
     'Live agents (`sleep`), each a real session. Memory is the proportional set size of all processes of the ' +
     'sessions (command, wrapper, keeper, pumps), plus the growth of the service itself. Processor time is ' +
