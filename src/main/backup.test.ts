@@ -10,7 +10,7 @@ import {
   writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { silentLog } from '../base/log.ts';
@@ -92,6 +92,15 @@ test('a restore over a damaged database skips every number that may have been us
   await restore(data, file, now);
   const [head] = await withStore(heads);
   expect(head!.last_seq).toBeGreaterThan(1_000_000);
+});
+
+test('a restore creates the data directory of a new machine', async () => {
+  await withStore((store) => addAgent(store, 'agt_1'));
+  await backup(data, file, '1.0.0', now);
+  const elsewhere = join(dirname(data), 'new/data');
+  expect(await restore(elsewhere, file, now)).toEqual({ aside: null });
+  expect(statSync(elsewhere).mode & 0o777).toBe(0o700);
+  expect(statSync(join(elsewhere, 'svc.db')).size).toBeGreaterThan(0);
 });
 
 test('a restore right after the backup leaves the logs unchanged', async () => {

@@ -26,7 +26,7 @@ import { rfc3339 } from '../base/clock.ts';
 import { Problem } from '../core/problem.ts';
 import { systemTool } from '../node/processes/tools.ts';
 import { copyDatabase, findDamage, segmentPaths, skipLogNumbers } from '../store/copy.ts';
-import { DATABASE_FILE } from './data-dir.ts';
+import { DATABASE_FILE, prepareDataDir } from './data-dir.ts';
 import { lockDataDir } from './lock.ts';
 
 const manifestSchema = z.object({
@@ -98,11 +98,16 @@ const BACKED_UP = /^(svc-backup\.json|log\/.+|svc\.db(-wal|-shm)?)$/;
 /** Files of a data directory that a restore replaces. */
 const REPLACED = /^(svc\.db(-wal|-shm)?|search\.db(-wal|-shm)?|log)$/;
 
+/**
+ * Replaces the database and the logs of a data directory, which is created if it does not exist. Returns the folder with the old
+ * files, or null if there were none. Throws `data_dir_in_use` while svc runs there, and if the file is not a sound backup.
+ */
 export async function restore(
   data_dir: string,
   file: string,
   now_ms: number,
 ): Promise<{ aside: string | null }> {
+  await prepareDataDir(data_dir);
   const lock = lockDataDir(data_dir, rfc3339(now_ms));
   const staging = await mkdtemp(join(data_dir, 'restore-'));
   try {
