@@ -2,6 +2,7 @@
 import { constants, openSync, writeSync } from 'node:fs';
 import { nowUs } from './clock.ts';
 import { readArguments } from './read-arguments.ts';
+import { repeatSteadily } from './steady.ts';
 
 export interface WriterArgs {
   /** Paths of FIFOs. */
@@ -15,16 +16,7 @@ export interface WriterArgs {
 const log: [string, string] = ['', ' INFO a worker did something that is worth a line of log, as they do'];
 const { outputs, lines_per_s, seconds, around: [before, behind] = log } = await readArguments<WriterArgs>();
 const files = outputs.map((path) => openSync(path, constants.O_WRONLY));
-const total = lines_per_s * seconds;
-let written = 0;
-const begun_us = nowUs();
-write();
-
-function write(): void {
-  const due = Math.min(total, Math.floor(((nowUs() - begun_us) * lines_per_s) / 1e6));
-  for (; written < due; written++) {
-    writeSync(files[written % files.length]!, `${before}@${String(nowUs()).padStart(16, '0')}@${behind}\n`);
-  }
-  if (written < total) setTimeout(write, 1);
-  else process.send!({ written });
-}
+const written = await repeatSteadily(lines_per_s, seconds, (index) => {
+  writeSync(files[index % files.length]!, `${before}@${String(nowUs()).padStart(16, '0')}@${behind}\n`);
+});
+process.send!({ written });

@@ -91,7 +91,7 @@ export class Writer {
     return { key, seq, ts, turn: this.turns.open?.n ?? null, subagent: shortOrNull(subagent) };
   }
 
-  /** Like `where`, but first adds the row of a sub-agent, if there is none, so that its items are below it. */
+  /** Like `where`, but adds the missing row of a sub-agent first, so that its items appear below that row. */
   whereBelowSubagent(event: EventRecord): ItemPosition {
     const where = this.where(event);
     this.subagents.ensureRow(where, readAuthor(event)?.unknown_session ?? false);
