@@ -1,5 +1,5 @@
 /** The example agent on a remote node, with network outages in the middle of its turn. */
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, expect, onTestFinished, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { Conversation } from '../src/testing/conversation.ts';
@@ -35,6 +35,14 @@ async function outage(meanwhile = async () => {}): Promise<void> {
   node.proxy!.release();
 }
 
+/** Breaks the link repeatedly. Each connection lives longer than the one before, so that slow machines get through as well. */
+async function breakRepeatedly(stop: AbortSignal): Promise<void> {
+  for (let life_ms = 300; !stop.aborted; life_ms *= 1.2) {
+    await sleep(life_ms, stop);
+    node.proxy!.cut();
+  }
+}
+
 test('an answer given during an outage reaches the agent afterwards', {
   timeout,
 }, async () => {
@@ -62,14 +70,17 @@ test('a turn is complete although the link breaks repeatedly and the plane and t
   timeout,
 }, async () => {
   const conversation = await begin();
-  const breaking = setInterval(() => node.proxy!.cut(), 300);
+  const stop = new AbortController();
+  onTestFinished(() => stop.abort());
+  const breaking = breakRepeatedly(stop.signal);
   const [review] = await conversation.pending();
   await plane.kill();
   await plane.start();
   await conversation.respond(review!.id, { decision: 'allow' });
   await node.kill();
   await node.start();
-  clearInterval(breaking);
+  stop.abort();
+  await breaking;
   await conversation.untilIdle();
   await expectFullTurn(conversation);
 });

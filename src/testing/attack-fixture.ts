@@ -11,6 +11,7 @@ import type { Agent } from '../features/agents/rules.ts';
 import { findUser, type RunAs } from '../node/confinement/run-as.ts';
 import { directExec } from '../node/processes/exec.ts';
 import { TestAgentNode, WITH_NODES } from './agent-node.ts';
+import { firstOf } from './long.ts';
 import { TestPlane } from './plane.ts';
 import { sandboxMissing } from './sandbox.ts';
 
@@ -21,14 +22,18 @@ export interface Confined {
   remote: boolean;
 }
 
-/** Every confinement that the program offers, on the plane's machine and on a remote node. */
-export const confinements: (Confined & { name: string })[] = [false, true].flatMap((remote) =>
-  [
-    { run_as: true, sandbox: false },
-    { run_as: false, sandbox: true },
-    { run_as: true, sandbox: true },
-  ].map((mode) => ({ ...mode, remote, name: nameOf({ ...mode, remote }) })),
-);
+/**
+ * Every confinement that the program offers, on the plane's machine and on a remote node. `npm test` tries each in one of the
+ * two places.
+ */
+export const confinements: readonly (Confined & { name: string })[] = firstOf(3, [
+  { run_as: true, sandbox: true, remote: false },
+  { run_as: true, sandbox: false, remote: true },
+  { run_as: false, sandbox: true, remote: true },
+  { run_as: true, sandbox: false, remote: false },
+  { run_as: false, sandbox: true, remote: false },
+  { run_as: true, sandbox: true, remote: true },
+]).map((mode) => ({ ...mode, name: nameOf(mode) }));
 
 function nameOf({ run_as, sandbox, remote }: Confined): string {
   const modes = [...(run_as ? ['run_as'] : []), ...(sandbox ? ['sandbox'] : [])];

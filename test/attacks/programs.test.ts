@@ -52,7 +52,7 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
   /** An installed package whose dependencies are elsewhere. */
   const install = async (folder: string): Promise<string> => {
     await mkdir(folder, { recursive: true });
-    for (const name of ['bin', 'src', 'package.json']) {
+    for (const name of ['bin', 'dist', 'package.json']) {
       await cp(join(package_root, name), join(folder, name), { recursive: true });
     }
     await symlink(await realpath(join(package_root, 'node_modules')), join(folder, 'node_modules'));
@@ -77,7 +77,7 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
         const why = `agents may write to ${above} and so change ${above}/svc, which the service runs`;
         await expect(plane.start()).rejects.toThrow(why);
         expect(await diagnosis(plane)).toContain(why);
-        const writable = { SVC_SAFE_PATHS: plane.work, SVC_AGENTS_SANDBOX_WRITE: `${above}/svc/src` };
+        const writable = { SVC_SAFE_PATHS: plane.work, SVC_AGENTS_SANDBOX_WRITE: `${above}/svc/dist` };
         await expect(plane.start(writable)).rejects.toThrow('which the service runs');
         // Without a sandbox or another user, agents may do everything that the service may.
         await plane.start({ SVC_AGENTS_SANDBOX: 'none', SVC_AGENTS_RUN_AS: '' });
