@@ -22,7 +22,7 @@ export interface WorktreeLocation {
  * Removes the incomplete record of a worktree, and old incomplete records of other agents. The caller holds the
  * repository's queue, so the service runs no other git command in the repository. `owned_by_agent`: the folder is known to
  * belong to the agent. Agents can write records, so the contents of a folder are deleted only if it belongs to the
- * agent and its own link names the record. Idempotent.
+ * agent and its own link names the record, or if there is nothing but an empty link. Idempotent.
  */
 export async function clearIncomplete({
   common_dir,
@@ -42,7 +42,8 @@ export async function clearIncomplete({
     const gitdir = await text(record, 'gitdir');
     const written = Boolean(gitdir && (await text(record, 'commondir')) && (await text(record, 'HEAD')));
     if (own && gitdir?.trim() === join(workdir, '.git') && locked !== '') {
-      if (owned_by_agent && (await recordOf(workdir)) === record) await removeTree(workdir);
+      const is_begun = (await recordOf(workdir)) === record || (await hasOnlyEmptyLink(workdir));
+      if (owned_by_agent && is_begun) await removeTree(workdir);
       await removeTree(record);
     } else if (!written && (own || (DERIVED_NAME.test(name) && (await isOld(record))))) {
       await removeTree(record);
@@ -72,6 +73,12 @@ export async function clearForged({ common_dir, workdir, removeTree }: WorktreeL
  */
 export async function recordOf(workdir: string): Promise<string | null> {
   return /^gitdir: (.*)$/m.exec(await readShort(join(workdir, '.git')))?.[1] ?? null;
+}
+
+/** True if git was killed between creating the folder's link and writing it, before it checked out any file. */
+async function hasOnlyEmptyLink(workdir: string): Promise<boolean> {
+  const names = await readdir(workdir).catch(() => []);
+  return names.join() === '.git' && (await text(workdir, '.git')) === '';
 }
 
 /** The content of a short file; null if it is missing or not a regular file. */

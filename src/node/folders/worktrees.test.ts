@@ -397,6 +397,16 @@ test('removes records of a killed git: the agent’s own at once, those of other
   expect(dead.map((path) => existsSync(path))).toEqual([true, false, false, false]);
 });
 
+test('completes a worktree if git was killed before it wrote the link to its record', async () => {
+  const made = await create();
+  await remove(made);
+  mkdirSync(made.workdir);
+  writeFileSync(join(made.workdir, '.git'), '');
+  killedGit('Fix-it-agt_one', { locked: 'initializing\n', gitdir: `${made.workdir}/.git\n` });
+  expect(await create()).toEqual(made);
+  expect(git(made.workdir, 'status', '--porcelain')).toBe('');
+});
+
 test('a newline in a recorded path does not make another folder a worktree', async () => {
   const plain = join(safe, 'plain');
   mkdirSync(plain);
