@@ -128,7 +128,7 @@ function withPm2<T>(folder: string, fn: (child: Child, daemon_pid: number) => Pr
       return await fn(child, daemon_pid);
     } finally {
       await child.end();
-      // The daemon is no child of this process, so it is not waited for.
+      // The daemon is not a child of this process, so its exit cannot be awaited.
       for (const pid of withDescendants([daemon_pid])) process.kill(pid, 'SIGKILL');
     }
   });

@@ -91,7 +91,7 @@ async function open(config: Config, env: NodeJS.ProcessEnv, context: StartContex
 
   const close = async () => {
     for (const error of await opened.close()) log.error({ err: error }, 'a part could not be closed');
-    log.info('plane stopped; agents keep running');
+    log.info('plane stopped');
   };
   const { reopenLog } = shared;
   return { url, localhost_taken, data_dir, join: challenge, adopted, warnings, log, reopenLog, close };

@@ -5,6 +5,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
@@ -257,10 +258,10 @@ export class TestPlane {
     return result;
   }
 
-  /** Ends the service and every agent, and deletes its folders, except for a given data directory. */
+  /** Ends the service and every agent, and deletes its folders, except for a given data directory. Idempotent. */
   async close(): Promise<void> {
     await this.kill();
-    await endSessions(this.data_dir);
+    if (existsSync(this.data_dir)) await endSessions(this.data_dir);
     await rm(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
 

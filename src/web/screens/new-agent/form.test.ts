@@ -63,7 +63,7 @@ test('the request contains only the fields that apply to the choices', () => {
 });
 
 test('an error is shown at the field that it is about', () => {
-  expect(problemsFrom('workdir is required')).toEqual({ workdir: 'Enter a folder.' });
+  expect(problemsFrom('workdir is required')).toEqual({ workdir: 'Enter a folder' });
   expect(problemsFrom('worktree_repo must be within allowed safe paths')).toEqual({
     repo: 'This repository must be in an allowed folder',
   });

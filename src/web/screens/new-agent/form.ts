@@ -115,7 +115,7 @@ export function problemsFrom(message: string): Problems {
 
 /** The same error in terms of the form, which does not show the names of the API. */
 function withoutFieldNames(message: string): string {
-  if (message === 'workdir is required') return 'Enter a folder.';
+  if (message === 'workdir is required') return 'Enter a folder';
   return message
     .replace(/^workdir\b( path)?/, 'This folder')
     .replace(/^worktree_repo\b( path)?/, 'This repository')
