@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto';
 import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { afterEach, beforeEach, describe, expect, it, onTestFinished } from 'vitest';
 import { sleep } from '../base/async.ts';
 import { newId } from '../base/ids.ts';
 import { MIB } from '../base/limits.ts';
@@ -165,6 +165,14 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
       (await readAll(node, id, stream)).toString('latin1');
     const pidIn = (file: string) =>
       until(async () => Number(await readFile(join(workdir, file), 'utf8').catch(() => '')) || null);
+    /** The process that a session leaves behind. It ends with the test, however that ends. */
+    const keptPid = async () => {
+      const pid = await pidIn('left');
+      onTestFinished(() => {
+        process.kill(pid, 'SIGKILL');
+      });
+      return pid;
+    };
     const reattach = async () => {
       node = await under_test.reopen();
       sink = new RecordingSink();
@@ -303,20 +311,19 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         const { id } = await script('(echo early; exec sleep 1000) & echo $! >left; echo done', {
           on_exit: 'keep',
         });
-        const pid = await pidIn('left');
+        const pid = await keptPid();
         const end = await sink.ended(id);
         expect(end.leftovers.map((left) => left.pid)).toEqual([pid]);
         expect(end.leftovers[0]?.command).toBe('sleep 1000');
         expect(end.exit.exit_code).toBe(0);
         expect((await text(id)).split('\n').sort()).toEqual(['', 'done', 'early']);
         expect(await isPidAlive(pid)).toBe(true);
-        process.kill(pid, 'SIGKILL');
       });
 
       it('does not block a kept process that continues to write, and its output does not grow the spool', async () => {
         const loop = 'i=0; while :; do i=$((i+1)); echo line $i; echo $i >count; done';
         const { id } = await script(`(${loop}) & echo $! >left; echo done`, { on_exit: 'keep' });
-        const pid = await pidIn('left');
+        await keptPid();
         const end = await sink.ended(id);
         const before = await pidIn('count');
         await until(async () => (await pidIn('count')) > before + 300);
@@ -324,7 +331,6 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         await until(async () => (await pidIn('count')) > before + 900);
         expect((await readAll(node, id, 'stdout')).length).toBe(size);
         expect(size).toBeGreaterThanOrEqual(end.sizes.stdout);
-        process.kill(pid, 'SIGKILL');
       });
     });
 
