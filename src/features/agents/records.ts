@@ -1,5 +1,6 @@
 /** The records of agents: finds them for a caller, publishes their changes, and appends events to their logs. */
 
+import { keepJson } from '../../base/kept-json.ts';
 import { type Action, authorize, decide } from '../../core/policy.ts';
 import { problems } from '../../core/problem.ts';
 import { agentResource } from '../../store/resources.ts';
@@ -49,13 +50,17 @@ export class AgentRecords {
    * Row, access and record are computed once per commit; the policy and the time since the last event are checked every
    * time. The query and its 43 columns took a third of the processor time of `GET /api/agents/{id}`.
    */
-  read(reader: Reader, caller: Caller, action: Action, agent_id: string): Agent {
-    const { row, resource, agent } = reader.memo(`agent ${agent_id}`, () => {
+  read(reader: Reader, caller: Caller, action: Action, agent_id: string): Readonly<Agent> {
+    const known = reader.memo(`agent ${agent_id}`, () => {
       const row = this.mustFind(reader, agent_id);
-      return { row, resource: agentResource(reader, row), agent: this.toAgent(row) };
+      return { row, resource: agentResource(reader, row), agent: keepJson(this.toAgent(row)) };
     });
-    authorize(caller, action, resource, problems.agentNotFound);
-    return { ...agent, activity: activity(row, this.#core.clock.now(), limits.quiet_after_ms) };
+    authorize(caller, action, known.resource, problems.agentNotFound);
+    const now_activity = activity(known.row, this.#core.clock.now(), limits.quiet_after_ms);
+    if (now_activity !== known.agent.activity) {
+      known.agent = keepJson({ ...known.agent, activity: now_activity });
+    }
+    return known.agent;
   }
 
   /** Whether the policy allows the caller to take this action on the agent. */
