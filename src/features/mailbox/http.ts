@@ -17,13 +17,19 @@ type MailOperations =
   | 'setTrigger'
   | 'deleteTrigger';
 
+const never = new AbortController().signal;
+
 export function mailHandlers(mailbox: Mailbox, triggers: Triggers): Pick<Handlers, MailOperations> {
   return {
     sendMail: async ({ caller, body, idempotency_key }) => {
       const mail = await mailbox.send(caller, body, idempotency_key);
       return { location: `/api/actor/mailbox/${mail.id}`, body: mail };
     },
-    listMail: ({ caller, params, query, signal }) => mailbox.inbox(caller, params.actor_id, query, signal),
+    listMail: (call) => {
+      // Only a wait needs the signal, which is created on first use.
+      const signal = call.query.wait === undefined ? never : call.signal;
+      return mailbox.inbox(call.caller, call.params.actor_id, call.query, signal);
+    },
     getMail: ({ caller, params }) => mailbox.get(caller, parseMessageNumber(params.message_id)),
     ackMail: ({ caller, params }) => mailbox.ack(caller, parseMessageNumber(params.message_id)),
     listRunMail: async ({ caller, params, query }) =>

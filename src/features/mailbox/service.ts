@@ -129,8 +129,11 @@ export class Mailbox {
   ack(caller: Caller, mail_num: number): Promise<Mail> {
     return this.#options.store.write((tx) => {
       const row = requireMail(tx, mail_num);
-      visible(() => resolveActingActor(tx, caller, 'team.work', row.to_actor_id, row.run_id));
-      return toMail(this.#acknowledge(tx, row));
+      const { run } = visible(() => {
+        const { team, run } = requireRun(tx, caller, 'team.work', row.run_id);
+        return resolveInRun(tx, caller, team, run, row.to_actor_id);
+      });
+      return toMail(this.#acknowledge(tx, row, run));
     });
   }
 
@@ -235,10 +238,10 @@ export class Mailbox {
     const row = requireMail(tx, mail_num);
     if (row.to_actor_id !== actor_id || (run_num ?? row.run_num) !== row.run_num)
       throw problems.messageNotFound();
-    return this.#acknowledge(tx, row);
+    return this.#acknowledge(tx, row, runOfNum(tx, row.run_num)!);
   }
 
-  #acknowledge(tx: Tx, row: MailRow): MailRow {
+  #acknowledge(tx: Tx, row: MailRow, run: RunRow): MailRow {
     if (row.status === 'acknowledged' || row.status === 'dead_letter') return row;
     const now = this.#options.clock.now();
     const { delivered_at } = row;
@@ -248,7 +251,6 @@ export class Mailbox {
       acknowledged_at: now,
     } as const;
     this.#options.timers.clear(tx, 'mail_unacknowledged', String(row.num));
-    const run = runOfNum(tx, row.run_num)!;
     if (run.attention === unacknowledgedText(row)) this.setAttention(tx, run, null);
     return this.#change(tx, row, acknowledged);
   }
@@ -319,9 +321,9 @@ function requireMail(reader: Reader, mail_num: number): MailRow {
 }
 
 /** For callers without access, the mail does not exist. */
-function visible(find: () => unknown): void {
+function visible<T>(find: () => T): T {
   try {
-    find();
+    return find();
   } catch (error) {
     throw error instanceof Problem ? problems.messageNotFound() : error;
   }

@@ -6,14 +6,13 @@ import { humanActorId } from '../actors/rules/actor.ts';
 import { type AgentRow, agentsOfRun } from '../agents/queries/agents.ts';
 import { memberActor, type Participants } from '../teams/participants.ts';
 import { type TeamRow, teamOfNum } from '../teams/queries.ts';
-import type { Member, TeamSpec } from '../teams/rules/team.ts';
+import type { Member } from '../teams/rules/team.ts';
 import { parseSpec, type RunRow, runOfNum } from './queries/runs.ts';
 import type { RunMember, RunMembers } from './rules/run.ts';
 
 /** The team as defined in the run or, without a run, as the next run would use it. */
 export function getParticipants(team: TeamRow, run: RunRow | null | undefined): Participants {
-  const spec = run ? parseSpec(run) : (JSON.parse(team.spec) as TeamSpec);
-  return { team, spec, user_id: run?.created_by ?? team.created_by };
+  return { team, spec: parseSpec(run ?? team), user_id: run?.created_by ?? team.created_by };
 }
 
 /** The participants in the team and run of an agent; null for an agent without a team. */

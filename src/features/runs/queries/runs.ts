@@ -160,7 +160,7 @@ export function toRun(row: RunRow): Run {
 
 const specs = new Map<string, { json: string; spec: TeamSpec }>();
 
-/** The run's spec. It never changes and can be large, so the result is cached. Do not modify it. */
+/** The spec of a run or team. It rarely changes and can be large, so the result is cached. Do not modify it. */
 export function parseSpec({ id, spec: json }: Pick<RunRow, 'id' | 'spec'>): TeamSpec {
   const known = specs.get(id);
   if (known?.json === json) return known.spec;
