@@ -1,12 +1,13 @@
 /** Messages that are sent, listed and acknowledged: by people over HTTP, and by agents on their machines. */
 import { fileURLToPath } from 'node:url';
 import { sleep } from '../../src/base/async.ts';
-import type { Client } from '../../src/client/client.ts';
+import { Client } from '../../src/client/client.ts';
 import type { Run } from '../../src/features/runs/rules/run.ts';
 import type { TestAgentNode } from '../../src/testing/agent-node.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import { atLeast, type Figure, type Row } from '../figure.ts';
 import { teamOf } from '../graphs.ts';
+import { leanFetch } from '../lean-fetch.ts';
 import type { MailerReport } from '../processes/mailer.ts';
 import { forEachConcurrently, withNode } from '../program.ts';
 
@@ -21,7 +22,8 @@ export const mail: Row = {
   how:
     `${SENDERS} senders at a time. The first figure uses HTTP with keep-alive connections, as root for ` +
     'members that are controlled from outside: each message is sent, found in the inbox and acknowledged, ' +
-    'which takes three calls and two to three commits. The other figures are from an agent that is a step of ' +
+    'which takes three calls and two to three commits. The client uses `node:http`, because ' +
+    '`fetch` takes 0.5 ms more processor time for a message, on the same processors. The other figures are from an agent that is a step of ' +
     'a run and calls as `svc mcp --actor` does, over gRPC on one TLS connection. It ' +
     'sends the messages, then lists as many in its inbox, several at a time, and acknowledges each. One agent ' +
     'is on the plane’s machine, the other on a node that joined over loopback, which forwards its calls.',
@@ -45,7 +47,8 @@ function figure(by: string, value: number, goal: number): Figure {
   };
 }
 
-async function overHttp({ client }: TestPlane, count: number): Promise<number> {
+async function overHttp({ url, token }: TestPlane, count: number): Promise<number> {
+  const client = new Client({ url, token, fetch: leanFetch() });
   const members = Array.from({ length: SENDERS }, (_, i) => ({ member_id: `m${i}` }));
   const run = await begin(client, 'people', teamOf(members, []));
   const begun_ms = performance.now();
