@@ -10,15 +10,18 @@
 import type { Compilable } from 'kysely';
 import type { EventRecord, EventType } from '../core/event.ts';
 import {
+  dataOf,
   EventDecoder,
+  isSameKind,
   type SeqRange,
   selectEvents,
   selectEventsOf,
   selectRange,
+  seqOf,
 } from '../store/event-rows/read.ts';
 import type { Reader, Store } from '../store/store.ts';
 import type { AgentRef } from './agent-ref.ts';
-import { eventRecord, frameRecord, frameSeq, frameText, frameType, splitFrames } from './frame.ts';
+import { eventRecord, frameRecord, frameSeq, frameType, frameWriter, splitFrames } from './frame.ts';
 import { limits } from './limits.ts';
 import { type SegmentRow, segmentAfter, segmentBefore, segmentsContaining } from './queries/segments.ts';
 import { type Block, openSegment, parseBlocks, readBlock } from './segment.ts';
@@ -200,18 +203,26 @@ export class History {
 
   /** Frames of rows up to a gap; null if there are none. */
   #part(reader: Reader, agent: AgentRef, range: SeqRange, rows_max: number): Part | null {
+    const rows = reader.arrays(selectRange(reader, agent.num, range, rows_max));
+    let [kind] = rows;
+    if (!kind) return null;
+    const writerFor = (row: readonly unknown[]) =>
+      frameWriter(agent.id, this.#decoder.event(reader, row));
+    let write = writerFor(kind);
+    const first_seq = seqOf(kind);
+    let last_seq = first_seq - 1;
     let text = '';
-    let first_seq = 0;
-    let last_seq = 0;
-    for (const row of reader.arrays(selectRange(reader, agent.num, range, rows_max))) {
-      const event = this.#decoder.event(reader, row);
+    for (const row of rows) {
       // A part never spans a gap.
-      if (first_seq === 0) first_seq = event.seq;
-      else if (event.seq !== last_seq + 1) break;
-      text += frameText(agent.id, event.seq, event);
-      last_seq = event.seq;
+      if (seqOf(row) !== last_seq + 1) break;
+      if (!isSameKind(row, kind)) {
+        kind = row;
+        write = writerFor(row);
+      }
+      last_seq++;
+      text += write(last_seq, dataOf(row));
     }
-    return first_seq > 0 ? { first_seq, last_seq, frames: Buffer.from(text) } : null;
+    return { first_seq, last_seq, frames: Buffer.from(text) };
   }
 
   /** Records of rows; null if there are none. */

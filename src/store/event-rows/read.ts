@@ -75,13 +75,13 @@ export class EventDecoder {
     const bits = row[2] as number;
     const session_num = sessionNum(bits);
     return {
-      seq: row[0] as number,
+      seq: seqOf(row),
       ts_ms: row[1] as number,
       type: typeName(bits & 7),
       session_id: session_num === 0 ? null : this.#sessionId(reader, session_num),
       stream: streamName((bits >> 3) & 3),
       partial: ((bits >> 5) & PARTIAL) !== 0,
-      data: row[3] as string | Uint8Array,
+      data: dataOf(row),
     };
   }
 
@@ -96,6 +96,21 @@ export class EventDecoder {
     }
     return id;
   }
+}
+
+/** The number of the event in a selected row. */
+export function seqOf(row: readonly unknown[]): number {
+  return row[0] as number;
+}
+
+/** The data of the event in a selected row. */
+export function dataOf(row: readonly unknown[]): EventContent['data'] {
+  return row[3] as EventContent['data'];
+}
+
+/** Whether two selected rows differ only in number and data. */
+export function isSameKind(a: readonly unknown[], b: readonly unknown[]): boolean {
+  return a[1] === b[1] && a[2] === b[2];
 }
 
 /** The session's number in a selected row; 0 if the event has no session. */
