@@ -260,7 +260,9 @@ class SqliteStore implements Store {
       const group = this.#commitGroup();
       const syncing = this.#sync(group);
       if (unanswered_group !== null) {
-        // Let the event loop run first, because committing and answering in one turn would block it for too long.
+        // Let timers and I/O run first, because committing and answering without a pause would block the event loop for too
+        // long. The first of these turns comes before them.
+        await yieldToEventLoop();
         await yieldToEventLoop();
         this.#answer(unanswered_group);
       }
