@@ -10,23 +10,22 @@ import type { Appended, IngestBatch } from '../store/store.ts';
 /** The first block of every stream. */
 export const retryFrame = Buffer.from('retry: 1000\n\n');
 
-/** The text around the number and the data of events that differ in nothing else. */
-interface FrameShape {
-  start: string;
-  middle: string;
-  end: string;
-}
-
 type EventKind = Omit<EventContent, 'data'>;
 
-/** Does not escape ids and field names, because they never contain special characters. */
-function frameShape(agent_id: string, { type, session_id, ts_ms, stream, partial }: EventKind): FrameShape {
+/**
+ * The text before and after the second number in the frames of events that differ only in their number and data. Does
+ * not escape ids and field names, because they never contain special characters.
+ */
+function frameShape(agent_id: string, { type, session_id, ts_ms, stream }: Omit<EventKind, 'partial'>) {
   const session = session_id === null ? 'null' : `"${session_id}"`;
   return {
     start: `\nevent: ${type}\ndata: {"type":"${type}","agent_id":"${agent_id}","session_id":${session},"seq":`,
     middle: `,"ts":${ts_ms / 1000}${type === 'output' ? `,"stream":"${stream}","data":` : ''}`,
-    end: partial ? ',"partial":true}\n\n' : '}\n\n',
   };
+}
+
+function frameEnd(is_partial: boolean): string {
+  return is_partial ? ',"partial":true}\n\n' : '}\n\n';
 }
 
 /**
@@ -37,7 +36,8 @@ export function frameWriter(
   agent_id: string,
   kind: EventKind,
 ): (seq: number, data: EventContent['data']) => string {
-  const { start, middle, end } = frameShape(agent_id, kind);
+  const { start, middle } = frameShape(agent_id, kind);
+  const end = frameEnd(kind.partial);
   const encode = kind.type === 'output' ? dataText : fieldsText;
   return (seq, data) => `id: ${seq}${start}${seq}${middle}${encode(data)}${end}`;
 }
@@ -49,9 +49,9 @@ export function frameText(agent_id: string, seq: number, event: EventContent): s
 /** All frames of a committed batch of output. */
 export function batchFrames(batch: IngestBatch, appended: Appended): Buffer {
   const bytes = asBuffer(batch.bytes);
-  const kind = { ...batch, type: 'output' } as const;
-  const whole = frameShape(batch.agent_id, { ...kind, partial: false });
-  const partial = frameShape(batch.agent_id, { ...kind, partial: true });
+  const { session_id, ts_ms, stream } = batch;
+  const kind = { type: 'output', session_id, ts_ms, stream } as const;
+  const { start, middle } = frameShape(batch.agent_id, kind);
   // The parts are written one by one, because joining the strings first would copy large events two more times.
   const parts: string[] = [];
   let from = 0;
@@ -59,10 +59,9 @@ export function batchFrames(batch: IngestBatch, appended: Appended): Buffer {
     const seq = appended.first_seq + i;
     const end = batch.ends[i]!;
     const data = bytes.subarray(from, end);
-    const shape = batch.partial[i] ? partial : whole;
-    parts.push(`id: ${seq}${shape.start}${seq}${shape.middle}`);
+    parts.push(`id: ${seq}${start}${seq}${middle}`);
     parts.push(batch.is_text[i] ? JSON.stringify(data.toString('latin1')) : dataText(data));
-    parts.push(shape.end);
+    parts.push(frameEnd(batch.partial[i]!));
     from = end;
   }
   return latin1Bytes(parts);

@@ -206,8 +206,7 @@ export class History {
     const rows = reader.arrays(selectRange(reader, agent.num, range, rows_max));
     let [kind] = rows;
     if (!kind) return null;
-    const writerFor = (row: readonly unknown[]) =>
-      frameWriter(agent.id, this.#decoder.event(reader, row));
+    const writerFor = (row: readonly unknown[]) => frameWriter(agent.id, this.#decoder.event(reader, row));
     let write = writerFor(kind);
     const first_seq = seqOf(kind);
     let last_seq = first_seq - 1;
