@@ -33,7 +33,8 @@ export const throughput: Row = {
 export const stall: Row = {
   name: 'stall',
   bottleneck:
-    'The longest stall is a commit of a full batch followed by its encoding in one turn of the loop.',
+    'A commit of a full batch and the encoding of the previous one run in two turns of the loop; each takes up to ' +
+    '7 ms of processor time. Longer stalls are the first batches of a stream, before V8 has compiled the code.',
   how:
     'The longest stall, and the 99th percentile of the stalls, of the service’s event loop while an agent ' +
     'writes log text flat out and one client follows. `monitorEventLoopDelay` measures them with a resolution ' +
