@@ -452,6 +452,7 @@ describe('sessions under faults', { timeout: 120_000 }, () => {
     await reopen({ watches: false });
     const broken = await script('until [ -e stop ]; do sleep 0.02; done');
     const id = await script('until [ -e stop ]; do sleep 0.02; done');
+    await unlink(filesOf(broken).path('exit'));
     await symlink('exit', filesOf(broken).path('exit'));
     process.kill((await handleOf(id)).pumps.stdout.pid, 'SIGKILL');
     await until(() => warnings(id).includes('pump_restarted'));

@@ -9,7 +9,6 @@ import { join } from 'node:path';
 export interface Tools {
   sh: string;
   cat: string;
-  mkdir: string;
   mkfifo: string;
   mv: string;
   rm: string;
@@ -51,7 +50,6 @@ export function findTools(): Tools {
   return {
     sh: '/bin/sh',
     cat: needed('cat'),
-    mkdir: needed('mkdir'),
     mkfifo: needed('mkfifo'),
     mv: needed('mv'),
     rm: needed('rm'),

@@ -113,8 +113,8 @@ export class SessionFiles {
     mkdirSync(join(temporary, 'pipes'), { recursive: true, mode: 0o700 });
     const add = (name: string, data: string | Buffer) => write(join(temporary, name), data, REPLACE);
     add('launch.json', `${JSON.stringify(launch)}\n`);
-    // The exit status is later written in place, so that a full disk cannot lose it.
-    add('exit.new', `${' '.repeat(126)}\n`);
+    // The wrapper writes the exit status in place, so that a full disk cannot lose it.
+    add('exit', `${' '.repeat(126)}\n`);
     add('wait.err', `${' '.repeat(1022)}\n`);
     add('stdin', '');
     add('environment', environment);
@@ -184,7 +184,7 @@ export class SessionFiles {
     };
   }
 
-  /** Null if the file is missing, incomplete or malformed. */
+  /** Null if the command has not ended, or the file is missing or malformed. */
   readExit(): ExitFile | null {
     const match = /^(\d{1,3}) (\d+(?:\.\d+)?) end/.exec(this.#read('exit') ?? '');
     if (!match) return null;
@@ -226,7 +226,7 @@ export class SessionFiles {
    */
   claim(): boolean {
     try {
-      mkdirSync(this.path('claimed'));
+      closeSync(openSync(this.path('claimed'), 'wx', 0o600));
       return true;
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;

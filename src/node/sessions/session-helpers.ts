@@ -47,7 +47,7 @@ export class SessionHelpers {
     const needed = [main, wrapper, keeper, pumps.stdout, pumps.stderr, ...(feeder ? [feeder] : [])];
     if (needed.every(isAlive)) return;
     if (!isAlive(wrapper)) scheduleUpdate();
-    if (!isAlive(main) || files.has('exit')) {
+    if (!isAlive(main) || files.readExit()) {
       await this.#endBlockedInit(main);
       return scheduleUpdate();
     }
@@ -133,7 +133,7 @@ export class SessionHelpers {
    */
   async #endBlockedInit(main: ProcessRef): Promise<void> {
     const { files, processes } = this.#options;
-    if (!processes.liveInit || isAlive(main) || files.has('exit')) return;
+    if (!processes.liveInit || isAlive(main) || files.readExit()) return;
     this.#headless_since ??= performance.now();
     if (performance.now() - this.#headless_since > limits.init_end_ms) await processes.end(0);
   }
@@ -145,7 +145,7 @@ export class SessionHelpers {
     for (let tries = 0; tries < 100; tries++) {
       await sleep(20);
       processes.readHandle();
-      if (processes.closed || files.has('exit')) return false;
+      if (processes.closed || files.readExit()) return false;
       if (processes.handle && done(processes.handle)) return true;
     }
     return false;

@@ -211,8 +211,7 @@ export class LocalSession {
       this.#last_sizes = { stdout, stderr };
       this.#host.wake(this.id);
     }
-    if (this.phase === 'starting' || this.#wrapper_gone || this.files.size('exit') !== null)
-      this.scheduleUpdate();
+    if (this.phase === 'starting' || this.#wrapper_gone || this.files.readExit()) this.scheduleUpdate();
   }
 
   /** Records that the stdin journal has `length` bytes, and wakes the feeder. */
@@ -325,7 +324,7 @@ export class LocalSession {
 
   /** Handles a killed wrapper: there is a handle but no exit, and no process holds `alive`. */
   async #updateWithoutWrapper(handle: HandleFile): Promise<void> {
-    if (this.files.has('exit')) {
+    if (this.files.readExit()) {
       this.#update_requested = true;
       return;
     }

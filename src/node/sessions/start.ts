@@ -1,6 +1,6 @@
 /**
  * Starts sessions: checks the request, creates the session directory, and starts the wrapper in its sandbox. A session
- * starts at most once, because wrappers compete for the folder `claimed`. A node that is killed in between finds the
+ * starts at most once, because wrappers compete for the file `claimed`. A node that is killed in between finds the
  * directory at its next start and decides from its files (`session.ts`).
  */
 import { dirname, join } from 'node:path';
@@ -136,7 +136,7 @@ export class SessionStarter {
   /** The argv of the wrapper; `shell-scripts.ts` documents its arguments. */
   #wrapper(launch: Launch, cgroup: string | null, confinement: Confinement | null): [string, ...string[]] {
     const { host, node } = this.#options;
-    const { sh, mkdir, mkfifo, mv, cat, ps, chown, setsid, setpriv, dd, sleep, stat } = host.tools;
+    const { sh, mkfifo, mv, cat, ps, chown, setsid, setpriv, dd, sleep, stat } = host.tools;
     const user = node.run_as;
     const drop = user
       ? [
@@ -161,7 +161,7 @@ export class SessionStarter {
     const owner = user ? [chown ?? 'chown', `${user.uid}:${user.gid}`] : ['', ''];
     const stdin = launch.stdin ? '1' : '0';
     const boxed = confinement?.pid_namespace ? '1' : '';
-    const tools = [mkdir, mkfifo, mv, cat, ps ?? ''];
+    const tools = [mkfifo, mv, cat, ps ?? ''];
     return [
       ...([sh, '-c', WRAPPER, 'svc'] as const),
       ...tools,
