@@ -1,7 +1,9 @@
 /** File helpers: atomic writes and private folders. */
 import { randomBytes } from 'node:crypto';
+import { lstatSync, rmdirSync, unlinkSync } from 'node:fs';
 import { chmod, mkdir, open, opendir, rename, unlink } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
+import { MIB } from './limits.ts';
 
 /** Writes a file atomically: temporary file, fsync, rename, fsync of the folder. */
 export async function writeFileAtomic(path: string, data: string | Uint8Array, mode = 0o600): Promise<void> {
@@ -34,6 +36,30 @@ export async function firstNames(folder: string, max: number): Promise<string[]>
     if (names.push(name) >= max) break;
   }
   return names;
+}
+
+/** Files up to this size are deleted in less than 1 ms. */
+const REMOVE_SYNC_BYTES = 1 * MIB;
+
+/**
+ * Deletes a folder in which there are usually no other files than these. `files`: names relative to it. Synchronous,
+ * because a hop to the thread pool for each file costs several times the system call. Returns false if anything is
+ * left: other files, or large ones, whose deletion would block the event loop. Follows no links in the folder; it must
+ * not be one that others can replace. Idempotent.
+ */
+export function removeKnown(folder: string, files: readonly string[]): boolean {
+  for (const name of files) {
+    const path = join(folder, name);
+    ignoreErrors(() => {
+      if (lstatSync(path).blocks * 512 <= REMOVE_SYNC_BYTES) unlinkSync(path);
+    });
+  }
+  try {
+    rmdirSync(folder);
+    return true;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'ENOENT';
+  }
 }
 
 /** Runs a step and ignores its errors. */

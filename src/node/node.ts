@@ -296,7 +296,7 @@ class MachineNode implements LocalNode {
     await rename(session.files.dir, gone).catch((error: NodeJS.ErrnoException) => {
       if (error.code !== 'ENOENT') throw error;
     });
-    await rm(gone, { recursive: true, force: true });
+    if (!SessionFiles.remove(gone)) await rm(gone, { recursive: true, force: true });
   }
 
   async reach(): Promise<void> {}

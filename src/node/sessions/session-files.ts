@@ -21,6 +21,7 @@ import {
 } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { removeKnown } from '../../base/files.ts';
 import type { ProcessRef } from '../../base/proc.ts';
 import { type StreamName, streamNames } from '../../core/event.ts';
 import type { SessionFact, SessionView } from '../../core/node.ts';
@@ -75,6 +76,14 @@ export interface ExitFile {
 
 export const spoolNames: Record<StreamName, string> = { stdout: 'out', stderr: 'err' };
 
+const PIPES = ['alive', 'gate', 'out', 'err', 'in', 'ctl', 'wake'];
+
+/** The files of most sessions at their end. */
+const FILES = [
+  ...['launch.json', 'claimed', 'handle', 'spawn', 'stdin', 'exit', 'wait.err', 'out', 'err'],
+  ...['facts', 'ended'],
+];
+
 /** Flags for writing. Opening never waits, even if an agent has put a FIFO in place of the file. */
 const APPEND = constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND | constants.O_NONBLOCK;
 const REPLACE = constants.O_WRONLY | constants.O_CREAT | constants.O_TRUNC | constants.O_NONBLOCK;
@@ -124,6 +133,12 @@ export class SessionFiles {
       for (const name of Object.values(spoolNames)) add(`${name}.piece`, piece);
     }
     renameSync(temporary, dir);
+  }
+
+  /** Deletes a directory that no process uses any longer. Returns false if something is left: see `removeKnown`. */
+  static remove(dir: string): boolean {
+    removeKnown(join(dir, 'pipes'), PIPES);
+    return removeKnown(dir, FILES);
   }
 
   /** Null if the file is missing, malformed, or from a newer version. */
