@@ -5,8 +5,8 @@
  * `sessions/` contains the life of one session, `processes/` how programs run and end, `confinement/` what agents may
  * see and change, and `folders/` the work in their folders.
  */
-import { constants } from 'node:fs';
-import { open, readdir, realpath, rename, rm } from 'node:fs/promises';
+import { constants, renameSync } from 'node:fs';
+import { open, readdir, realpath, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KeyedQueue, nextTurn, sleep } from '../base/async.ts';
 import { makePrivateFolder } from '../base/files.ts';
@@ -168,7 +168,7 @@ class MachineNode implements LocalNode {
     if (!this.#options.launcher) this.#host.launcher.close();
     await Promise.all([...this.#sessions.values()].map((session) => session.close()));
     await this.#supervisor.idle();
-    await this.#spools.close();
+    this.#spools.close();
   }
 
   /**
@@ -290,12 +290,14 @@ class MachineNode implements LocalNode {
     await session.close();
     await this.#steps.drop(session_id);
     this.#sessions.delete(session_id);
-    await this.#spools.forget(session.files);
+    this.#spools.forget(session.files);
     await session.removeCgroup();
     const gone = join(this.#root, `.${session_id}.gone`);
-    await rename(session.files.dir, gone).catch((error: NodeJS.ErrnoException) => {
-      if (error.code !== 'ENOENT') throw error;
-    });
+    try {
+      renameSync(session.files.dir, gone);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+    }
     if (!SessionFiles.remove(gone)) await rm(gone, { recursive: true, force: true });
   }
 
@@ -307,7 +309,7 @@ class MachineNode implements LocalNode {
       version,
       uptime_seconds: Math.floor((performance.now() - this.#opened_at) / 1000),
       sessions_live: live.length,
-      disk: await this.#disk.space(),
+      disk: this.#disk.space(),
     };
   }
 

@@ -4,7 +4,7 @@
  * without their own cgroup.
  */
 import { randomBytes } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { mkdir, readdir, readFile, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../../base/async.ts';
@@ -70,7 +70,7 @@ export async function endCgroup(folder: string): Promise<void> {
   do {
     killCgroup(folder);
     await removeCgroup(folder);
-    if ((await isPopulated(folder)) === null) return;
+    if (isPopulated(folder) === null) return;
     await sleep(20);
   } while (performance.now() - begun < limits.kill_wait_ms);
 }
@@ -94,10 +94,10 @@ export function isCgroupOf(folder: string, session_id: string): boolean {
 }
 
 /** True if the cgroup has processes; null if that is unknown, or if there is no cgroup. */
-export async function isPopulated(folder: string | null): Promise<boolean | null> {
+export function isPopulated(folder: string | null): boolean | null {
   if (!folder) return null;
   try {
-    return /^populated 1$/m.test(await readFile(join(folder, 'cgroup.events'), 'latin1'));
+    return /^populated 1$/m.test(readFileSync(join(folder, 'cgroup.events'), 'latin1'));
   } catch {
     return null;
   }
@@ -105,6 +105,7 @@ export async function isPopulated(folder: string | null): Promise<boolean | null
 
 /**
  * Removes an empty cgroup and the cgroups that the agent created in it. A cgroup with processes stays. Never throws.
+ * Asynchronous, because the kernel may be moving a process into some cgroup, and this waits for that for 10 ms or more.
  */
 export async function removeCgroup(folder: string): Promise<void> {
   try {

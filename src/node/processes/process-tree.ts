@@ -23,7 +23,7 @@ import {
   runningThread,
   TICKS_PER_SECOND,
 } from '../../base/proc.ts';
-import { killCgroup } from './cgroup.ts';
+import { isPopulated, killCgroup } from './cgroup.ts';
 
 export interface TreeRequest {
   session_id: string;
@@ -233,15 +233,6 @@ function cgroupPids(folder: string | null): number[] {
     return [...own, ...nested.flatMap((entry) => cgroupPids(`${folder}/${entry.name}`))];
   } catch {
     return [];
-  }
-}
-
-function isPopulated(folder: string | null): boolean | null {
-  if (!folder) return null;
-  try {
-    return /^populated 1$/m.test(readFileSync(`${folder}/cgroup.events`, 'latin1'));
-  } catch {
-    return null;
   }
 }
 

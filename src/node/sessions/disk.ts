@@ -3,11 +3,11 @@
  * guard is a shell script that pauses the pumps while the disk is nearly full. It is a separate process because it must
  * keep running when the service does not.
  */
-import { readFile, statfs } from 'node:fs/promises';
+import { readFileSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { sleep } from '../../base/async.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
-import { isAlive } from '../../base/proc.ts';
+import { isAlive, type ProcessRef } from '../../base/proc.ts';
 import { limits } from '../limits.ts';
 import type { Launcher } from '../processes/launcher-client.ts';
 import type { Tools } from '../processes/tools.ts';
@@ -59,8 +59,8 @@ export class Disk {
   }
 
   /** Free and total space. Throws errno errors. */
-  async space(): Promise<DiskSpace> {
-    const { bavail, blocks, bsize } = await statfs(this.#folder);
+  space(): DiskSpace {
+    const { bavail, blocks, bsize } = statfsSync(this.#folder);
     const total_bytes = blocks * bsize;
     const free_bytes = bavail * bsize;
     const { no_start_bytes, no_start_share } = this.#limits;
@@ -69,14 +69,19 @@ export class Disk {
   }
 
   /** True if a fast writer could fill the remaining space between two checks of the guard. */
-  async isSmall(): Promise<boolean> {
-    const { total_bytes } = await this.space();
+  isSmall(): boolean {
+    const { total_bytes } = this.space();
     return total_bytes * this.#limits.pause_share < limits.careful_below_bytes;
   }
 
   /** Pid and start time of the guard; null if it is not running. */
-  async guard(): Promise<{ pid: number; start: string } | null> {
-    const text = await readFile(join(this.#folder, '.guard'), 'utf8').catch(() => '');
+  guard(): ProcessRef | null {
+    let text: string;
+    try {
+      text = readFileSync(join(this.#folder, '.guard'), 'utf8');
+    } catch {
+      return null;
+    }
     const match = /^(\d+) (.+) end$/m.exec(text);
     if (!match?.[1] || !match[2]) return null;
     const ref = { pid: Number(match[1]), start: match[2].replace(/\s+/g, ' ').trim() };
@@ -92,8 +97,8 @@ export class Disk {
   }
 
   async #ensure(): Promise<void> {
-    if (await this.guard()) return;
-    const { total_bytes } = await this.space();
+    if (this.guard()) return;
+    const { total_bytes } = this.space();
     const { pause_bytes, pause_share, guard_far_s, guard_near_s } = this.#limits;
     const pause_kib = Math.floor(Math.min(pause_bytes, pause_share * total_bytes) / 1024);
     const { sh, df, rm, mv, ps } = this.#tools;
@@ -111,6 +116,6 @@ export class Disk {
       ...numbers,
     ];
     await this.#launcher.spawn(argv, this.#folder, { LC_ALL: 'C' });
-    for (let tries = 0; tries < 50 && !(await this.guard()); tries++) await sleep(20);
+    for (let tries = 0; tries < 50 && !this.guard(); tries++) await sleep(20);
   }
 }

@@ -9,6 +9,7 @@ import {
   closeSync,
   constants,
   fstatSync,
+  fsync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -19,8 +20,8 @@ import {
   writeFileSync,
   writeSync,
 } from 'node:fs';
-import { open } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { removeKnown } from '../../base/files.ts';
 import type { ProcessRef } from '../../base/proc.ts';
 import { type StreamName, streamNames } from '../../core/event.ts';
@@ -83,6 +84,8 @@ const FILES = [
   ...['launch.json', 'claimed', 'handle', 'spawn', 'stdin', 'exit', 'wait.err', 'out', 'err'],
   ...['facts', 'ended'],
 ];
+
+const sync = promisify(fsync);
 
 /** Flags for writing. Opening never waits, even if an agent has put a FIFO in place of the file. */
 const APPEND = constants.O_WRONLY | constants.O_CREAT | constants.O_APPEND | constants.O_NONBLOCK;
@@ -226,12 +229,12 @@ export class SessionFiles {
   async appendFact(fact: SessionFact): Promise<void> {
     const line = `\n${JSON.stringify(fact)}\n`;
     if (fact.body.kind !== 'ended') return write(this.path('facts'), line, APPEND);
-    const file = await open(this.path('facts'), APPEND, 0o600);
+    const fd = openSync(this.path('facts'), APPEND, 0o600);
     try {
-      await file.writeFile(line);
-      await file.sync();
+      writeFileSync(fd, line);
+      await sync(fd);
     } finally {
-      await file.close();
+      closeSync(fd);
     }
   }
 

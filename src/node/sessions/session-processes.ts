@@ -132,7 +132,7 @@ export class SessionProcesses {
     let empty = 0;
     let empty_since = begun;
     for (let wait_ms = 5; ; wait_ms = Math.min(wait_ms * 2, 100)) {
-      if (!options.with_helpers && empty > 0 && (await this.#isProvenEmpty())) break;
+      if (!options.with_helpers && empty > 0 && this.#isProvenEmpty()) break;
       const now = performance.now();
       const past_ms = now - begun;
       if (empty === 0) empty_since = now;
@@ -153,14 +153,14 @@ export class SessionProcesses {
       // Returning now would report a living tree as ended. The caller must ask the next service process instead.
       if (this.#closed) throw problems.nodeUnreachable();
     }
-    return { cleanup: (await this.#isProvenEmpty()) ? 'proven' : 'swept', survivors: [] };
+    return { cleanup: this.#isProvenEmpty() ? 'proven' : 'swept', survivors: [] };
   }
 
   /**
    * True if the kernel reports that no process is left: the cgroup is empty, or the init of the pid namespace has
    * ended.
    */
-  async #isProvenEmpty(): Promise<boolean> {
-    return (this.#handle?.init != null && !this.liveInit) || (await isPopulated(this.cgroup)) === false;
+  #isProvenEmpty(): boolean {
+    return (this.#handle?.init != null && !this.liveInit) || isPopulated(this.cgroup) === false;
   }
 }

@@ -2,8 +2,9 @@
  * Reads spools by offset, keeps a limited number of them open, and frees the disk space of committed output by punching
  * holes.
  */
-import { constants, fstatSync, readSync } from 'node:fs';
-import { type FileHandle, open, writeFile } from 'node:fs/promises';
+import { closeSync, constants, fstatSync, openSync, read, readSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import { KIB, MIB } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import type { StreamName } from '../../core/event.ts';
@@ -13,8 +14,10 @@ import type { Launcher } from '../processes/launcher-client.ts';
 import type { Tools } from '../processes/tools.ts';
 import { type SessionFiles, spoolNames } from './session-files.ts';
 
+const readAsync = promisify(read);
+
 interface Spool {
-  file: FileHandle;
+  fd: number;
   users: number;
   dropped: boolean;
 }
@@ -51,7 +54,7 @@ export class Spools {
   ): Promise<Uint8Array> {
     const path = files.spool_paths[stream];
     if (from < this.#firstByte(files, stream)) throw problems.outputLost();
-    const spool = await this.#acquire(path);
+    const spool = this.#acquire(path);
     if (!spool) {
       if (from > 0) throw problems.outputLost();
       return new Uint8Array();
@@ -59,22 +62,22 @@ export class Spools {
     try {
       if (!into || max < SYNC_READ_BYTES) {
         const first = into ?? this.#scratch;
-        const got = readSync(spool.file.fd, first, 0, Math.min(max, SYNC_READ_BYTES), from);
+        const got = readSync(spool.fd, first, 0, Math.min(max, SYNC_READ_BYTES), from);
         if (got > 0 ? got < SYNC_READ_BYTES : from === 0) {
           const bytes = first.subarray(0, got);
           return into ? bytes : Buffer.from(bytes);
         }
       }
-      const { size } = fstatSync(spool.file.fd);
+      const { size } = fstatSync(spool.fd);
       if (from > size) throw problems.outputLost();
       const length = Math.min(max, size - from);
       if (length === 0) return new Uint8Array();
       const buffer = into ?? Buffer.allocUnsafe(length);
-      const { bytesRead } = await spool.file.read(buffer, 0, length, from);
+      const { bytesRead } = await readAsync(spool.fd, buffer, 0, length, from);
       return buffer.subarray(0, bytesRead);
     } finally {
       spool.users--;
-      if (spool.dropped && spool.users === 0) await spool.file.close();
+      if (spool.dropped && spool.users === 0) closeSync(spool.fd);
     }
   }
 
@@ -106,15 +109,15 @@ export class Spools {
   }
 
   /** Closes the spools of a session that is being deleted. */
-  async forget(files: SessionFiles): Promise<void> {
+  forget(files: SessionFiles): void {
     for (const path of Object.values(files.spool_paths)) {
       this.#punched.delete(path);
-      await this.#drop(path);
+      this.#drop(path);
     }
   }
 
-  async close(): Promise<void> {
-    for (const path of [...this.#open.keys()]) await this.#drop(path);
+  close(): void {
+    for (const path of [...this.#open.keys()]) this.#drop(path);
   }
 
   /**
@@ -132,43 +135,41 @@ export class Spools {
     return from;
   }
 
-  async #acquire(path: string): Promise<Spool | null> {
-    let spool = this.#open.get(path);
-    if (!spool) {
-      const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
-      const file = await open(path, flags).catch((error: NodeJS.ErrnoException) => {
-        // Other errors, such as running out of descriptors, do not mean that the file is missing.
-        if (['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO'].includes(error.code ?? '')) return null;
-        throw error;
-      });
-      if (!file) return null;
-      const raced = this.#open.get(path);
-      if (raced) {
-        await file.close();
-        spool = raced;
-      } else if (!(await file.stat()).isFile()) {
-        await file.close();
-        return null;
-      } else {
-        spool = { file, users: 0, dropped: false };
-      }
-    }
+  #acquire(path: string): Spool | null {
+    const spool = this.#open.get(path) ?? openSpool(path);
+    if (!spool) return null;
     spool.users++;
     // The map is ordered by time of last use.
     this.#open.delete(path);
     this.#open.set(path, spool);
     for (const old of this.#open.keys()) {
       if (this.#open.size <= limits.spools_open_max) break;
-      await this.#drop(old);
+      this.#drop(old);
     }
     return spool;
   }
 
-  async #drop(path: string): Promise<void> {
+  #drop(path: string): void {
     const spool = this.#open.get(path);
     if (!spool) return;
     this.#open.delete(path);
     spool.dropped = true;
-    if (spool.users === 0) await spool.file.close();
+    if (spool.users === 0) closeSync(spool.fd);
   }
+}
+
+/** Null if there is no regular file. */
+function openSpool(path: string): Spool | null {
+  let fd: number;
+  try {
+    fd = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
+  } catch (error) {
+    // Other errors, such as running out of descriptors, do not mean that the file is missing.
+    const { code } = error as NodeJS.ErrnoException;
+    if (['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO'].includes(code ?? '')) return null;
+    throw error;
+  }
+  if (fstatSync(fd).isFile()) return { fd, users: 0, dropped: false };
+  closeSync(fd);
+  return null;
 }

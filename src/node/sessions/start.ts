@@ -63,7 +63,7 @@ export class SessionStarter {
     const { node, host, folders, disk, root, onCreated, onError, isClosed } = this.#options;
     if (isClosed()) throw problems.nodeUnreachable();
     const launch = { ...requested, workdir: (await folders.resolve(requested.workdir)).path };
-    if (!(await disk.space()).starts_allowed) throw problems.diskSpace();
+    if (!disk.space().starts_allowed) throw problems.diskSpace();
     const id = launch.session_id;
     await node.sandbox?.check();
     const dir = join(root, id);
@@ -104,7 +104,7 @@ export class SessionStarter {
       cgroup,
       launch: withoutSecrets(launch),
     };
-    const careful = node.careful_pumps ?? (await disk.isSmall());
+    const careful = node.careful_pumps ?? disk.isSmall();
     try {
       if (launch.actor_token !== undefined) await node.actor_files?.storeToken(id, launch.actor_token);
       if (launch.step_input !== undefined) await steps.make(id, launch.step_input);

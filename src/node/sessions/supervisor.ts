@@ -132,7 +132,7 @@ export class Supervisor {
     for (const session of live) {
       const reported = session.lastWarning(['output_paused', 'output_resumed']) === 'output_paused';
       if (reported === paused || session.phase !== 'running') continue;
-      const { free_bytes, total_bytes } = await this.#disk.space();
+      const { free_bytes, total_bytes } = this.#disk.space();
       const details = { free_bytes, total_bytes };
       await this.#isolated(session, () =>
         paused
