@@ -24,7 +24,15 @@ import { limits } from '../limits.ts';
 import type { Exec } from '../processes/exec.ts';
 import { Git } from './git.ts';
 import type { JobAnswer, JobContext, JobName, JobRequest } from './jobs.ts';
-import { isInside, locateInside, outermost, pathProblem, realRoots, requireFolder } from './paths.ts';
+import {
+  isInside,
+  locateInside,
+  locateOnce,
+  outermost,
+  pathProblem,
+  realRoots,
+  requireFolder,
+} from './paths.ts';
 import { batchRequests, shareInFlight } from './shared-requests.ts';
 import { FolderWorkers, inThisProcess, type RunJob } from './worker-client.ts';
 import { WorktreeClaims } from './worktree-claims.ts';
@@ -162,10 +170,13 @@ class MachineFolders implements LocalFolders {
     if (workdir === '') throw problems.workdirRequired();
     const problem = pathProblem('workdir', workdir);
     if (problem) throw problem;
-    const located = await locateInside(workdir, await this.#workdirRoots(), problems.workdirNotSafe);
+    const resolve = locateOnce();
+    const worktree_roots = await this.#worktreeRoots();
+    const allowed = outermost([...this.#options.safe_paths(), ...worktree_roots]);
+    const located = await locateInside(workdir, allowed, problems.workdirNotSafe, resolve);
     if (!to_create) await requireFolder('workdir', located);
     const { path } = located;
-    const roots = (await realRoots(await this.#worktreeRoots())).filter((root) => isInside(root, path));
+    const roots = (await realRoots(worktree_roots, resolve)).filter((root) => isInside(root, path));
     if (to_create) return { path, below_worktree_root: roots.length > 0, claimed_by: null };
     // Each worktree belongs to one agent, so no other agent may reach it through a link or use the folder that contains
     // all worktrees.

@@ -38,6 +38,7 @@ export class WorktreeRoots {
 
   /** Returns real, absolute paths, which may no longer exist. Omits paths in folders that all agents share now. */
   async outsideShared(safe_paths: readonly string[]): Promise<string[]> {
+    if (this.#roots.length === 0) return [];
     const shared = await realRoots(safe_paths);
     return this.#roots.filter((root) => !shared.some((safe) => isInside(safe, root)));
   }
