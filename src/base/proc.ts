@@ -21,6 +21,11 @@ export interface ProcessStat extends ProcessRef {
   /** All its threads have ended. */
   is_dead: boolean;
   name: string;
+  /**
+   * Where the process has its environment in memory, which differs after every `exec` because addresses are randomized.
+   * Null if it is unknown.
+   */
+  environment_at: string | null;
 }
 
 export const hasProc: boolean = process.platform === 'linux';
@@ -34,7 +39,7 @@ export function parseStat(text: string): ProcessStat | null {
   const close = text.lastIndexOf(')');
   if (open < 0 || close < open) return null;
   const fields = text.slice(close + 2).split(' ');
-  const [state = '?', threads, start] = [fields[0], fields[17], fields[19]];
+  const [state = '?', threads, start, from, to] = [0, 17, 19, 47, 48].map((field) => fields[field]);
   if (!start) return null;
   return {
     pid: Number(text.slice(0, open)),
@@ -46,6 +51,7 @@ export function parseStat(text: string): ProcessStat | null {
     pgrp: Number(fields[2]),
     sid: Number(fields[3]),
     start,
+    environment_at: Number(from) > 0 ? `${from}-${to}` : null,
   };
 }
 
@@ -193,6 +199,7 @@ function parsePs(text: string): ProcessStat[] {
       is_dead: isZombie(state),
       start: start?.replace(/\s+/g, ' ') ?? '',
       name: name ?? '',
+      environment_at: null,
     });
   }
   return stats;

@@ -14,6 +14,8 @@ export const limits = {
   sweep_ms: 250,
   /** How long the end of a session waits for its last output. */
   drain_ms: 10_000,
+  /** How long the end of a session waits for its FIFOs before it looks for processes that hold them. */
+  pipes_wait_ms: 20,
   /** How long a start waits until the process runs. */
   start_wait_ms: 2_000,
   /** How long a stop waits after SIGKILL. */

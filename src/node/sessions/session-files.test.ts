@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { closeSync, constants, openSync } from 'node:fs';
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -55,4 +56,18 @@ it('reports no size for a file that is missing or cannot be examined', () => {
   expect(files.size('missing')).toBeNull();
   expect(files.size('x'.repeat(300))).toBeNull();
   expect(files.sizes()).toEqual({ stdout: 0, stderr: 0 });
+});
+
+it('reports whether a process has a FIFO open, and a missing FIFO as open', async () => {
+  await mkdir(files.path('pipes'));
+  expect(files.isHeld('out')).toBe(true);
+  execFileSync('mkfifo', [files.path('pipes/out')]);
+  expect(files.isHeld('out')).toBe(false);
+  const reader = openSync(files.path('pipes/out'), constants.O_RDONLY | constants.O_NONBLOCK);
+  expect(files.isHeld('out')).toBe(true);
+  const writer = openSync(files.path('pipes/out'), constants.O_WRONLY);
+  closeSync(reader);
+  expect(files.isHeld('out')).toBe(true);
+  closeSync(writer);
+  expect(files.isHeld('out')).toBe(false);
 });

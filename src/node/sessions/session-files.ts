@@ -290,10 +290,25 @@ export class SessionFiles {
    * False once no process holds `alive` open, which means that the wrapper has ended. Other processes may still run.
    */
   isAliveHeld(): boolean {
+    return this.#hasWriter('alive');
+  }
+
+  #hasReader(fifo: string): boolean {
+    try {
+      const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+      closeSync(openSync(this.path(`pipes/${fifo}`), flags));
+      return true;
+    } catch (error) {
+      // With any other error, the FIFO may have been moved.
+      return (error as NodeJS.ErrnoException).code !== 'ENXIO';
+    }
+  }
+
+  #hasWriter(fifo: string): boolean {
     let fd: number;
     try {
       fd = openSync(
-        this.path('pipes/alive'),
+        this.path(`pipes/${fifo}`),
         constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW,
       );
     } catch (error) {
@@ -301,13 +316,18 @@ export class SessionFiles {
       throw error;
     }
     try {
-      readSync(fd, Buffer.alloc(1), 0, 1, null);
-      return false;
+      return readSync(fd, Buffer.alloc(1), 0, 1, null) > 0;
     } catch (error) {
       return (error as NodeJS.ErrnoException).code === 'EAGAIN';
     } finally {
       closeSync(fd);
     }
+  }
+
+  /** False if the kernel reports that no process has a FIFO in `pipes` open, for reading or writing. */
+  isHeld(fifo: string): boolean {
+    // In this order, because the check for writers reads a byte, which it must not take from a reader.
+    return this.#hasReader(fifo) || this.#hasWriter(fifo);
   }
 
   /** Writes one line to a FIFO without blocking. Returns false if the FIFO has no reader or is full. */

@@ -72,6 +72,26 @@ export class SessionHelpers {
   }
 
   /**
+   * Waits a moment for the pumps and the keeper to end, as they do if the command leaves no process behind that holds
+   * the FIFOs. Returns true if the kernel then reports that no process holds one of them, so that no search is needed.
+   */
+  async freesPipes(): Promise<boolean> {
+    const { files, processes } = this.#options;
+    const { handle } = processes;
+    if (!handle) return false;
+    const helpers = [
+      handle.keeper,
+      ...Object.values(handle.pumps),
+      ...(handle.feeder ? [handle.feeder] : []),
+    ];
+    for (let waited_ms = 0; helpers.some(isAlive); waited_ms += 2) {
+      if (waited_ms >= limits.pipes_wait_ms || processes.closed) return false;
+      await sleep(2);
+    }
+    return !['in', 'out', 'err'].some((name) => files.isHeld(name));
+  }
+
+  /**
    * Waits until both pumps have reached the end of their FIFOs. `held`: another process still holds the FIFOs, so only
    * the bytes of the command itself are waited for, and later bytes go to /dev/null.
    */

@@ -18,6 +18,8 @@ interface TreeOptions {
   exit_uptime_s?: number | null;
   /** The helpers count as part of the tree. */
   with_helpers?: boolean;
+  /** No process holds the session's FIFOs. */
+  pipes_free?: boolean;
 }
 
 export class SessionProcesses {
@@ -83,14 +85,14 @@ export class SessionProcesses {
    * Lists the tree. Later listings include these processes even if their parents no longer show that they belong to the
    * tree.
    */
-  list({ exit_uptime_s = null }: TreeOptions = {}): Promise<TreeAnswer> {
-    return this.#sweep(null, [], { exit_uptime_s });
+  list(options: Omit<TreeOptions, 'with_helpers'> = {}): Promise<TreeAnswer> {
+    return this.#sweep(null, [], options);
   }
 
   async #sweep(
     signal: TreeRequest['signal'],
     terminated: Terminated[],
-    { exit_uptime_s = null, with_helpers = false }: TreeOptions,
+    { exit_uptime_s = null, with_helpers = false, pipes_free = false }: TreeOptions,
   ): Promise<TreeAnswer> {
     const handle = with_helpers ? null : this.#handle;
     const helpers = handle
@@ -103,7 +105,7 @@ export class SessionProcesses {
       : [];
     const answer = await this.#launcher.sweep({
       session_id: this.#session_id,
-      pipes: this.#files.path('pipes'),
+      pipes: pipes_free ? null : this.#files.path('pipes'),
       cgroup: this.cgroup,
       main: handle?.main ?? null,
       init: handle?.init ?? null,

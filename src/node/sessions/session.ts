@@ -405,14 +405,15 @@ export class LocalSession {
   async #endTree(uptime_s: number | null): Promise<{ cleanup: Cleanup | null; leftovers: Leftover[] }> {
     const stopped = await this.#stop;
     if (stopped?.cleanup) return { cleanup: stopped.cleanup, leftovers: [] };
+    const options = { exit_uptime_s: uptime_s, pipes_free: await this.#helpers.freesPipes() };
     if (this.launch.on_exit === 'keep' && !stopped) {
-      const answer = await this.#processes.list({ exit_uptime_s: uptime_s });
+      const answer = await this.#processes.list(options);
       const leftovers = answer.members.map(({ pid, command }) => ({ pid, command }));
       const empty = answer.populated === false ? 'proven' : 'swept';
       return { cleanup: leftovers.length === 0 ? empty : null, leftovers };
     }
     const { leftover_grace_ms } = this.#host;
-    const { cleanup, survivors } = await this.#processes.end(leftover_grace_ms, { exit_uptime_s: uptime_s });
+    const { cleanup, survivors } = await this.#processes.end(leftover_grace_ms, options);
     return { cleanup, leftovers: survivors.map(({ pid, command }) => ({ pid, command })) };
   }
 
