@@ -166,6 +166,20 @@ test('carries out an intent that an earlier version stored under an old name', a
   second.close();
 });
 
+test('answers the waiter of an intent that its handler completed', async () => {
+  const outbox = new Outbox(common());
+  await outbox.open(
+    handlers(async (intent) => {
+      await store.write((tx) => outbox.complete(tx, intent));
+      expect(await store.read((reader) => outbox.isPending(reader, 'ses_a', 'start'))).toBe(false);
+      return 'done';
+    }),
+  );
+  const id = await store.write((tx) => outbox.enqueue(tx, 'main', 'ses_a', 'start', {}));
+  expect(await outbox.outcome(id)).toBe('done');
+  outbox.close();
+});
+
 test('reports an unreachable node to the waiter and retries', async () => {
   const outbox = new Outbox(common());
   let tries = 0;

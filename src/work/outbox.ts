@@ -50,6 +50,8 @@ export interface Intent<K extends IntentKind = IntentKind> {
   payload: IntentPayloads[K];
   /** The intent was withdrawn: it is not carried out, or not retried if it is already in progress. */
   withdrawn?: boolean;
+  /** See `Outbox.complete`. */
+  completed?: boolean;
 }
 
 /** Handlers carry out intents. Waiters receive the results, but not after a crash. */
@@ -129,6 +131,17 @@ export class Outbox {
     });
     tx.afterCommit(() => this.#push({ id, node_id, lane, kind, payload }));
     return id;
+  }
+
+  /**
+   * Deletes an intent in its handler's last transaction. Otherwise, the outbox deletes it in a transaction of its own, for
+   * which the next step of a chain waits.
+   */
+  complete(tx: Tx, intent: Intent): void {
+    deleteIntent(tx, intent.id);
+    tx.afterCommit(() => {
+      intent.completed = true;
+    });
   }
 
   /** Whether an intent of this kind is pending or in progress in a lane. */
@@ -236,7 +249,7 @@ export class Outbox {
       }
     }
     try {
-      await this.#delete(intent.id);
+      if (!intent.completed) await this.#delete(intent.id);
     } catch (error) {
       // The row could not be deleted, perhaps for lack of space. Repeating the intent changes nothing.
       if (!this.#closed) this.#scheduleRetry(intent, lane, error);

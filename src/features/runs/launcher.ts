@@ -60,15 +60,19 @@ export class Launcher {
   }
 
   /** Gives the attempt to its agent. Idempotent: does nothing if the attempt has ended or its agent already has it. */
-  async prepare({ payload: { attempt_num } }: Intent<'prepare'>): Promise<void> {
-    const { store } = this.#core;
+  async prepare(intent: Intent<'prepare'>): Promise<void> {
+    const { store, outbox } = this.#core;
+    const { attempt_num } = intent.payload;
     try {
       const launch = await store.read((reader) => findLaunch(reader, attempt_num));
       if (!launch) return;
       await this.#stopBusyAgent(launch);
       const request = buildRequest(launch);
       const assignAgent = (worktree: Worktree | null) =>
-        store.write((tx) => this.#assign(tx, attempt_num, request, worktree));
+        store.write((tx) => {
+          this.#assign(tx, attempt_num, request, worktree);
+          outbox.complete(tx, intent);
+        });
       await (launch.agent === null ? this.#prepareWorkdir(launch, request, assignAgent) : assignAgent(null));
     } catch (error) {
       if (!(error instanceof Problem) || isUnreachable(error) || error.code === problems.draining().code) {

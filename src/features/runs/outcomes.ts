@@ -9,7 +9,7 @@ import { type Exit, START_INTERRUPTED } from '../../core/session.ts';
 import type { EventLog } from '../../events/log.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { FactHandlers, FactPayloads } from '../../work/facts.ts';
-import type { IntentHandlers } from '../../work/outbox.ts';
+import type { Intent, IntentHandlers } from '../../work/outbox.ts';
 import { memberActorId } from '../actors/rules/actor.ts';
 import type { AgentCore } from '../agents/core.ts';
 import { findAgent, findSession, type SessionRow } from '../agents/queries/agents.ts';
@@ -90,24 +90,30 @@ export class Outcomes {
 
   intents(): Pick<IntentHandlers, 'collect' | 'collect_message'> {
     return {
-      collect: async ({ lane: session_id, node_id, payload: { attempt_num } }) => {
-        await this.#complete(attempt_num, async ({ agent_id }) => {
+      collect: async (intent) => {
+        const { lane: session_id, node_id } = intent;
+        await this.#complete(intent, async ({ agent_id }) => {
           const left = await this.#stepOutput(node_id, session_id);
           return readOutput(left ?? (await lastStdout(this.#core.events, agent_id, session_id)));
         });
         failpoint('step_collected');
       },
-      collect_message: async ({ payload: { attempt_num, prompt_id } }) => {
+      collect_message: async (intent) => {
         const { events } = this.#core;
-        await this.#complete(attempt_num, ({ agent_id }) => lastMessage(events, agent_id, prompt_id));
+        const { prompt_id } = intent.payload;
+        await this.#complete(intent, ({ agent_id }) => lastMessage(events, agent_id, prompt_id));
         failpoint('step_message_collected');
       },
     };
   }
 
   /** Completes an attempt with an output that must be read first. If the output can never be read, the attempt fails. */
-  async #complete(attempt_num: number, read: (attempt: Attempt) => Promise<unknown>): Promise<void> {
-    const { store } = this.#core;
+  async #complete(
+    intent: Intent<'collect' | 'collect_message'>,
+    read: (attempt: Attempt) => Promise<unknown>,
+  ): Promise<void> {
+    const { store, outbox } = this.#core;
+    const { attempt_num } = intent.payload;
     const attempt = await store.read((reader) => attemptOfNum(reader, attempt_num));
     if (!attempt || attempt.ended) return;
     const outcome = await read(attempt).then(
@@ -118,7 +124,10 @@ export class Outcomes {
         return { kind: 'failed', error_text: `its output cannot be read: ${error.message}`, final: true };
       },
     );
-    await store.write((tx) => this.#attempts.end(tx, attempt_num, outcome));
+    await store.write((tx) => {
+      this.#attempts.end(tx, attempt_num, outcome);
+      outbox.complete(tx, intent);
+    });
   }
 
   /**
