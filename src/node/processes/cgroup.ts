@@ -4,8 +4,8 @@
  * without their own cgroup.
  */
 import { randomBytes } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
-import { mkdir, readdir, readFile, rmdir } from 'node:fs/promises';
+import { readFileSync, writeFile, writeFileSync } from 'node:fs';
+import { mkdir, readdir, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../../base/async.ts';
 import { hasProc, isAlive, readStat } from '../../base/proc.ts';
@@ -19,13 +19,8 @@ const WORKER_NAME = /^svc-worker-(\d+)-(\d+)-[0-9a-f]+$/;
 export async function findCgroupParent(): Promise<string | null> {
   if (!hasProc) return null;
   try {
-    const own = /^0::(\/.*)$/m.exec(await readFile('/proc/self/cgroup', 'utf8'))?.[1];
-    const mounts = await readFile('/proc/self/mountinfo', 'utf8');
-    const mount = /^\S+ \S+ \S+ (\S+) (\S+) .* - cgroup2 /m.exec(mounts);
-    if (!own || !mount?.[1] || !mount[2]) return null;
-    const root = mount[1];
-    const below = root !== '/' && own.startsWith(root) ? own.slice(root.length) : own;
-    const parent = join(mount[2], below);
+    const parent = ownCgroup();
+    if (parent === null) return null;
     const probe = join(parent, `${PREFIX}probe-${randomBytes(6).toString('hex')}`);
     await mkdir(probe);
     await rmdir(probe);
@@ -33,6 +28,38 @@ export async function findCgroupParent(): Promise<string | null> {
   } catch {
     return null;
   }
+}
+
+/** The folder of this process's cgroup, or null. Throws errno errors. */
+function ownCgroup(): string | null {
+  const own = /^0::(\/.*)$/m.exec(readFileSync('/proc/self/cgroup', 'utf8'))?.[1];
+  const mounts = readFileSync('/proc/self/mountinfo', 'utf8');
+  const mount = /^\S+ \S+ \S+ (\S+) (\S+) .* - cgroup2 /m.exec(mounts);
+  if (!own || !mount?.[1] || !mount[2]) return null;
+  const root = mount[1];
+  const below = root !== '/' && own.startsWith(root) ? own.slice(root.length) : own;
+  return join(mount[2], below);
+}
+
+let preparing = false;
+
+/**
+ * Makes a move of another process into a cgroup faster that follows within a moment. For the first move after a pause,
+ * the kernel waits for an RCU grace period, about 10 ms; later ones share that wait. So this moves the service to the
+ * cgroup where it already is, and the wait passes while the other process starts: its move takes 4 ms instead of 15 if
+ * it follows after 8. `parent`: from `findCgroupParent`. Never throws; does nothing if the service was moved since.
+ */
+export function prepareMove(parent: string): void {
+  if (preparing) return;
+  try {
+    if (ownCgroup() !== parent) return;
+  } catch {
+    return;
+  }
+  preparing = true;
+  writeFile(join(parent, 'cgroup.procs'), String(process.pid), () => {
+    preparing = false;
+  });
 }
 
 /** Creates a session's cgroup and returns its folder; null if it cannot be created. Idempotent. */

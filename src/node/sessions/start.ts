@@ -11,7 +11,7 @@ import type { Launch } from '../../core/session.ts';
 import type { Confinement } from '../confinement/sandbox.ts';
 import { seccompFilter } from '../confinement/seccomp-filter.ts';
 import type { LocalNodeOptions } from '../options.ts';
-import { makeCgroup, removeCgroup } from '../processes/cgroup.ts';
+import { makeCgroup, prepareMove, removeCgroup } from '../processes/cgroup.ts';
 import type { Disk } from './disk.ts';
 import { agentEnvironment, type CommonEnvironment } from './environment.ts';
 import { LocalSession, type SessionHost } from './session.ts';
@@ -97,6 +97,7 @@ export class SessionStarter {
     const { node, host, disk, steps, root, cgroups, common_environment, dropToken } = this.#options;
     const id = launch.session_id;
     const cgroup = await makeCgroup(cgroups, id);
+    if (cgroups && cgroup) prepareMove(cgroups);
     const file = {
       version: SESSION_VERSION,
       boot_id: host.boot_id,
