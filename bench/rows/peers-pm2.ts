@@ -13,8 +13,9 @@ const AT_ONCE = 16;
 export const pm2: Row = {
   name: 'pm2',
   bottleneck:
-    'pm2 does less: it writes to a file and sends on what it wrote. svc starts five processes for each agent, ' +
-    'and its figure for output includes a synced commit.',
+    'pm2 does less: it writes to a file and sends on what it wrote. svc starts eight processes for each agent ' +
+    '(three of them end at once), and its figure for output includes a synced commit. In the service, an ' +
+    'eighth of the time of a start is commits, and an eighth resolves the links in the path of its workdir.',
   how:
     `pm2 ${peers.pm2} starts the same processes (\`sleep\`) through its own API, ${AT_ONCE} at a time, and one ` +
     'client follows a `cat` of log text as `pm2 logs` does. The two alternate; the figures are medians. The ' +

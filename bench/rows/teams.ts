@@ -18,9 +18,10 @@ const NOTHING = '/bin/true';
 export const teams: Row = {
   name: 'teams',
   bottleneck:
-    'A step starts about ten processes (the shells and pumps that keep its output safe, and the command); ' +
-    '`make` starts one. In the service, a fifth of the time is commits, a fifth is looking at files and ' +
-    'folders, and the rest is spread over a hundred functions.',
+    'A step starts eight processes (the shells and pumps that keep its output safe, and the command); `make` ' +
+    'starts one. A step of a chain makes six commits one after the other, and waits up to 10 ms for the kernel ' +
+    'to move its command into a cgroup. In the service, a fifth of the time is commits, and the rest is spread ' +
+    'over a hundred functions.',
   how:
     `One run whose steps are real agents that do nothing (\`true\`), ${AT_ONCE} at a time. Each step has a ` +
     'record, a session with its keeper and pumps, a log, and a committed outcome. For comparison, `make ' +
