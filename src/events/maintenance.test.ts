@@ -266,13 +266,17 @@ test('deleting an agent ends its followers and deletes its rows and files', asyn
   await output(['1', '2']);
   await events.runMaintenance();
   await output(['3']);
-  const following = replay(0, 99);
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  let text = '';
+  const following = (async () => {
+    const { signal } = new AbortController();
+    for await (const bytes of events.follow('agt_1', { after: 0 }, signal)) text += bytes.toString();
+  })();
+  await expect.poll(() => ids(parseFrames(text))).toEqual([1, 2, 3]);
   await store.write((tx) => {
     events.drop(tx, num);
     tx.run(tx.sql.deleteFrom('agents').where('num', '=', num));
   });
-  expect(ids(await following)).toEqual([1, 2, 3]);
+  await following;
   await events.runMaintenance();
   expect(await rowSeqs()).toEqual([]);
   expect(await segmentFiles()).toEqual([]);
