@@ -95,12 +95,20 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
     return ((await fixture.alice.call('listSessions', { params, query: {} })) as { cleanup: string }[])[0]!;
   };
 
+  /** The arguments of a process, each followed by a null character; empty if it has ended. */
+  const wholeCommand = (pid: number): string => {
+    try {
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8');
+    } catch {
+      return '';
+    }
+  };
   /** Gives a folder worker a job and returns its processes; with a sandbox, bubblewrap's two come first. */
   const worker = async (): Promise<ProcessStat[]> => {
     await fixture.alice.call('getChanges', { params: { agent_id: (await idle()).id } });
     const table = new Map(readAllStats().map((stat) => [stat.pid, stat]));
     const ways = [...table.values()]
-      .filter((stat) => stat.name !== 'bwrap' && /folders[/-]worker\.[jt]s/.test(commandLine(stat)))
+      .filter(({ name, pid }) => name !== 'bwrap' && /folders[/-]worker\.[jt]s/.test(wholeCommand(pid)))
       .map((stat) => {
         const way: ProcessStat[] = [];
         for (let at = stat; at; at = table.get(at.ppid)!) {
