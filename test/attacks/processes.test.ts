@@ -103,6 +103,7 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
       return '';
     }
   };
+
   /** Gives a folder worker a job and returns its processes; with a sandbox, bubblewrap's two come first. */
   const worker = async (): Promise<ProcessStat[]> => {
     await fixture.alice.call('getChanges', { params: { agent_id: (await idle()).id } });

@@ -17,6 +17,7 @@ type MailOperations =
   | 'setTrigger'
   | 'deleteTrigger';
 
+/** A signal that never aborts. */
 const never = new AbortController().signal;
 
 export function mailHandlers(mailbox: Mailbox, triggers: Triggers): Pick<Handlers, MailOperations> {
