@@ -18,7 +18,7 @@ export const replay: Row = {
   name: 'replay',
   bottleneck:
     'Rows are decoded and framed on the main thread: reading them from SQLite takes half of it, JSON and ' +
-    'copying a quarter. For sealed events, collecting the garbage of 20 MB of buffers takes half of the time.',
+    'copying a quarter.',
   how:
     'A log of 100,000 events of 35 bytes each. While the service is stopped, its own store writes them into ' +
     'the database (from a real agent, the service would combine such lines into larger events). Then one raw ' +
