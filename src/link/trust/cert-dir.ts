@@ -28,6 +28,8 @@ const earlierFormat = claims.extend({ shared_secret: z.string().optional() });
 
 export class CertDir {
   readonly path: string;
+  /** The version of each file that this process wrote or noticed last; null: there was none. */
+  readonly #seen = new Map<CertFile, string | null>();
   #timer: NodeJS.Timeout | undefined;
 
   private constructor(path: string) {
@@ -56,6 +58,7 @@ export class CertDir {
   /** Replaces a file atomically (mode 0600). */
   async write(file: CertFile, text: string): Promise<void> {
     await writeFileAtomic(join(this.path, file), text);
+    this.#seen.set(file, await this.#version(file));
   }
 
   /** The file's JSON, validated by `schema`; null if the file does not exist. Throws if it is invalid. */
@@ -83,8 +86,18 @@ export class CertDir {
   /** Writes the secret last, so that an interrupted write leaves a state that can be read and written again. */
   async writeSecret({ shared_secret, ...kept }: Partial<TokenSettings>): Promise<void> {
     await this.write('auth.json', `${JSON.stringify(kept)}\n`);
-    if (shared_secret === undefined) await rm(join(this.path, 'auth_secret.txt'), { force: true });
+    if (shared_secret === undefined) await this.#remove('auth_secret.txt');
     else await this.write('auth_secret.txt', `${shared_secret}\n`);
+  }
+
+  async #remove(file: CertFile): Promise<void> {
+    await rm(join(this.path, file), { force: true });
+    this.#seen.set(file, null);
+  }
+
+  async #version(file: CertFile): Promise<string | null> {
+    const found = await stat(join(this.path, file), { bigint: true }).catch(() => null);
+    return found && `${found.ino} ${found.size} ${found.mtimeNs}`;
   }
 
   async #readEarlier(settings: Partial<TokenSettings>): Promise<Partial<TokenSettings>> {
@@ -95,15 +108,18 @@ export class CertDir {
     return settings;
   }
 
-  /** Returns a fingerprint of all files, which changes when one of them changes. */
-  async fingerprint(): Promise<string> {
-    const seen = await Promise.all(
-      files.map(async (file) => {
-        const found = await stat(join(this.path, file), { bigint: true }).catch(() => null);
-        return found && `${found.ino} ${found.size} ${found.mtimeNs}`;
-      }),
-    );
-    return JSON.stringify(seen);
+  /**
+   * Whether someone else has changed a file since the last call. Call it before reading the files: a change while they
+   * are read then counts as a change at the next call.
+   */
+  async hasChanged(): Promise<boolean> {
+    const versions = await Promise.all(files.map((file) => this.#version(file)));
+    let changed = false;
+    for (const [index, file] of files.entries()) {
+      changed ||= this.#seen.get(file) !== versions[index];
+      this.#seen.set(file, versions[index] ?? null);
+    }
+    return changed;
   }
 
   /** Calls `check` every `limits.certificate_check_ms` until `close`. */

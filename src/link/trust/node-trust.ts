@@ -82,7 +82,6 @@ export class NodeTrust {
   readonly #peer_infos = new WeakMap<TLSSocket, PeerInfo>();
   #trusted!: Trusted;
   #join: { ca: X509Certificate; context: SecureContext; until_ms: number } | null = null;
-  #fingerprint = '';
   #onChange = () => {};
   #changing: Promise<unknown> = Promise.resolve();
   readonly #refusals: RateLimitedWarning;
@@ -105,8 +104,8 @@ export class NodeTrust {
     }
     const dir = await CertDir.open(options.cert_dir);
     const trust = new NodeTrust(options, dir);
+    await dir.hasChanged();
     trust.#trusted = await loadTrust(options, dir);
-    trust.#fingerprint = await dir.fingerprint();
     dir.watch(() => trust.refresh());
     return trust;
   }
@@ -276,9 +275,7 @@ export class NodeTrust {
   /** Applies changed files. Never throws. */
   refresh(): Promise<void> {
     return this.#change(async () => {
-      const fingerprint = await this.#dir.fingerprint();
-      if (fingerprint === this.#fingerprint) return;
-      this.#fingerprint = fingerprint;
+      if (!(await this.#dir.hasChanged())) return;
       try {
         await this.#reload();
         this.#options.log.info({ cert_dir: this.#dir.path }, 'certificates reloaded');
@@ -401,7 +398,6 @@ export class NodeTrust {
 
   async #reload(): Promise<void> {
     this.#trusted = await loadTrust(this.#options, this.#dir);
-    this.#fingerprint = await this.#dir.fingerprint();
     const { ca, cert, key } = this.#trusted;
     for (const server of this.#servers) server.setSecureContext({ ...TLS_BASE, ca, cert, key });
     for (const [session, its_ca] of this.#sessions) if (its_ca !== ca) session.destroy();

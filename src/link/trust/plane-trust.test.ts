@@ -1,4 +1,5 @@
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
 import { readdir, readFile, rm, stat, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import pino from 'pino';
@@ -226,4 +227,30 @@ test('calls the listener once a changed certificate is available', async () => {
   clock.now_ms += 62 * DAY_MS;
   await plane.refresh();
   expect(announced).toEqual([plane.identity()!.cert]);
+});
+
+test('a secret that changes while the files are read is applied by the next check', async () => {
+  const cert_dir = await testFolder();
+  const secretOf = (letter: string) => letter.repeat(43);
+  const put = (letter: string) => writeFileSync(join(cert_dir, 'auth_secret.txt'), secretOf(letter));
+  let onNow = () => {};
+  // The plane asks for the time before and after it reads the files.
+  class Clock extends TestClock {
+    override now() {
+      onNow();
+      return super.now();
+    }
+  }
+  const plane = await testPlaneTrust({ cert_dir, clock: new Clock() });
+  put('a');
+  const letters = [...'bcdefgh'];
+  let last = 'a';
+  onNow = () => {
+    last = letters.shift()!;
+    put(last);
+  };
+  await plane.refresh();
+  onNow = () => {};
+  await plane.refresh();
+  expect(plane.tokenSettings().shared_secret).toBe(secretOf(last));
 });

@@ -57,7 +57,6 @@ export class PlaneTrust {
   readonly #options: PlaneTrustOptions;
   readonly #dir: CertDir;
   #trusted!: Trusted;
-  #fingerprint = '';
   #onChange = () => {};
   #refreshing: Promise<void> = Promise.resolve();
 
@@ -73,8 +72,8 @@ export class PlaneTrust {
     }
     const dir = await CertDir.open(options.cert_dir);
     const trust = new PlaneTrust(options, dir);
+    await dir.hasChanged();
     trust.#trusted = await trust.#load({ first: true });
-    trust.#fingerprint = await dir.fingerprint();
     dir.watch(() => trust.refresh());
     return trust;
   }
@@ -153,13 +152,10 @@ export class PlaneTrust {
   async #refresh(): Promise<void> {
     const { clock, log } = this.#options;
     const { identity, authority } = this.#trusted;
-    const fingerprint = await this.#dir.fingerprint();
     const due = identity !== null && authority !== null && isRenewalDue(identity.cert, clock.now());
-    if (fingerprint === this.#fingerprint && !due) return;
-    this.#fingerprint = fingerprint;
+    if (!(await this.#dir.hasChanged()) && !due) return;
     try {
       this.#trusted = await this.#load({ first: false });
-      this.#fingerprint = await this.#dir.fingerprint();
       log.info({ cert_dir: this.#dir.path, origin: this.origin }, 'certificates reloaded');
       this.#onChange();
     } catch (error) {
