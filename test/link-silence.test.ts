@@ -13,7 +13,12 @@ const CALM: readonly WriterKind[] = [
   ['quick', '20', '40'],
   ['long', '60', '2000'],
 ];
-const ENV = { ...WITH_NODES, SVC_RETENTION_BYTES_PER_AGENT: String(64 * 1024 ** 3) };
+const ENV = {
+  ...WITH_NODES,
+  SVC_RETENTION_BYTES_PER_AGENT: String(64 * 1024 ** 3),
+  // A node is unreachable after 9 s of silence instead of 45.
+  SVC_TEST_TIME_SCALE: '0.2',
+};
 
 let plane: TestPlane;
 const nodes: TestAgentNode[] = [];

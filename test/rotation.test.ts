@@ -29,7 +29,9 @@ afterEach(async ({ task }) => {
   await plane?.close();
 });
 
-const IN_TLS = { SVC_INTERNAL_GRPC_SECURITY_MODE: 'tls' };
+/** Changed files are noticed within a second. */
+const FAST = { SVC_TEST_TIME_SCALE: '0.2' };
+const IN_TLS = { SVC_INTERNAL_GRPC_SECURITY_MODE: 'tls', ...FAST };
 
 const KINDS: readonly WriterKind[] = [
   ['slow', '20', '10'],
@@ -163,7 +165,7 @@ test('agents survive the rotation of a configured shared secret and of certifica
   await put(plane, old, old.cert);
   await plane.start(secret('first-'));
   await plane.join();
-  node = await TestAgentNode.prepare(plane, { env: { SVC_INTERNAL_GRPC_SECURITY_MODE: 'mtls' } });
+  node = await TestAgentNode.prepare(plane, { env: { SVC_INTERNAL_GRPC_SECURITY_MODE: 'mtls', ...FAST } });
   await put(node, old, old.cert);
   await node.start(secret('first-'));
   await node.register();

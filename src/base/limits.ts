@@ -3,6 +3,8 @@
  * change a value, this is the default, and `core/config.ts` has the key. Other limits are in the `limits.ts` of their
  * module, and `docs/reference/limits.md` lists them all.
  */
+import { scaled } from './time-scale.ts';
+
 export const KIB = 1024;
 export const MIB = 1024 * KIB;
 export const GIB = 1024 * MIB;
@@ -87,7 +89,7 @@ export const limits = {
   /** How long a request waits for a node, so that every request is answered within 2 s. */
   node_answer_ms: 1_000,
   /** A node is shown as suspect after this much silence: three missed heartbeats and a margin. */
-  node_suspect_ms: 15_000,
+  node_suspect_ms: scaled(15_000),
   /** Lifetime of certificates, which are renewed automatically. */
   leaf_lifetime_ms: 90 * DAY_MS,
   /** Longest host name (RFC 1035). */

@@ -1,5 +1,6 @@
 /** Limits of the module `events`. Names end with their unit. */
 import { GIB, KIB, MIB } from '../base/limits.ts';
+import { scaled } from '../base/time-scale.ts';
 
 export const limits = {
   /** Interval of heartbeats in streams. */
@@ -75,7 +76,7 @@ export const limits = {
   /** Unsealed events of all agents that have just written, together. */
   seal_busy_total_bytes: 512 * MIB,
   /** An agent whose newest event is younger than this has just written. */
-  seal_busy_ms: 2_000,
+  seal_busy_ms: scaled(2_000),
   /** Newest events that stay unsealed. */
   seal_keep_bytes: 2 * MIB,
   /** The same as `seal_from_bytes` for an agent without new events. */
@@ -83,11 +84,11 @@ export const limits = {
   /** An agent without events for this long is idle. */
   seal_idle_ms: 10 * 60 * 1000,
   /** Interval of log maintenance. */
-  maintenance_interval_ms: 5_000,
+  maintenance_interval_ms: scaled(5_000),
   /** Log maintenance pauses after running for this long. */
   maintenance_slice_ms: 3,
   /** Interval of retention. */
-  retention_pass_ms: 10 * 60 * 1000,
+  retention_pass_ms: scaled(10 * 60 * 1000),
   /** Free pages that the database keeps. */
   free_pages_kept: 2_000,
   /** Free pages that are returned to the file system at once. */

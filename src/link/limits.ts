@@ -1,5 +1,6 @@
 /** Limits of the module `link`. Names end with their unit. */
 import { KIB, MIB } from '../base/limits.ts';
+import { scaled } from '../base/time-scale.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -7,9 +8,9 @@ export const limits = {
   /** Allowed folders that a node reports. */
   allowed_paths_max: 64,
   /** Interval of heartbeats. */
-  link_ping_ms: 5_000,
+  link_ping_ms: scaled(5_000),
   /** Time for the answer to a heartbeat. */
-  link_ping_answer_ms: 10_000,
+  link_ping_answer_ms: scaled(10_000),
   /** HTTP/2 flow-control window of a stream. */
   link_window_bytes: 8 * MIB,
   /** Largest HTTP/2 frame. */
@@ -81,7 +82,7 @@ export const limits = {
   /** Largest certificate. */
   certificate_chars_max: 64 * KIB,
   /** Interval at which certificate files are checked for changes. */
-  certificate_check_ms: 5_000,
+  certificate_check_ms: scaled(5_000),
   /** A warning is logged this long before a certificate expires. */
   certificate_warn_days: 14,
   /** Shortest shared secret, as for HS256. */

@@ -1,4 +1,5 @@
 /** Limits of the feature `nodes`. Names end with their unit. */
+import { scaled } from '../../base/time-scale.ts';
 
 export const limits = {
   /** Interval at which the silence of links is checked. */
@@ -10,7 +11,7 @@ export const limits = {
   /** Interval at which the certificate of a linked node is checked. */
   node_care_ms: 60 * 60 * 1000,
   /** Nine missed heartbeats: the node is shown as unreachable. */
-  node_unreachable_ms: 45_000,
+  node_unreachable_ms: scaled(45_000),
   /** Lifetime of a bootstrap token. */
   bootstrap_token_ms: 60 * 60_000,
   /** A token that ends sooner is replaced before it is shown. */
