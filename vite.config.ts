@@ -17,9 +17,17 @@ const parts = [
   { name: 'first', test: /ui\/(field|button)\.tsx|shell\/title|entry\/door|useMutation/ },
   {
     name: 'frame',
-    test: /src\/web\/(shell|ui|streams|api|live\/streams)|node_modules\/(@base-ui|@floating-ui|lucide-react|@tanstack)/,
+    test: /src\/web\/(shell|ui\/(?!dialog|forget|menu|copy|needs|device-name|drafts)|streams|api|live\/streams|screens\/agents\/(facts|order|actions))|csp-(provider|context)|node_modules\/(lucide-react|@tanstack(?!.*(virtual|infinite|queries|useInfinite|useQueries)))/,
     minShareCount: 2,
   },
+  // Dialogs and menus, which open after the first paint.
+  {
+    name: 'overlays',
+    test: /src\/web\/ui\/(dialog|forget|menu|copy|needs|device-name|drafts)|node_modules\/(@base-ui|@floating-ui)/,
+    minShareCount: 2,
+  },
+  // What long lists need.
+  { name: 'lists', test: /@tanstack\/.*(virtual|infinite|queries|useInfinite|useQueries)/, minShareCount: 2 },
   { name: 'log', test: /src\/acp\/|src\/web\/(transcript\/(?!blocks)|live\/)/, minShareCount: 2 },
   {
     name: 'prose',
@@ -36,8 +44,19 @@ const withoutDocument: Plugin = {
     id === 'decode-named-character-reference' ? fileURLToPath(import.meta.resolve(id)) : null,
 };
 
+/** A font that arrives late would move the page: it is used from the next page on. */
+const optionalFonts = {
+  postcssPlugin: 'optional-fonts',
+  Declaration: {
+    'font-display': (declaration: { value: string }) => {
+      declaration.value = 'optional';
+    },
+  },
+};
+
 export default defineConfig({
   root,
+  css: { postcss: { plugins: [optionalFonts] } },
   cacheDir: fileURLToPath(new URL('.vite', import.meta.url)),
   plugins: [react(), tailwindcss()],
   build: {

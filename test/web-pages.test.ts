@@ -95,6 +95,29 @@ browserTest('the HTML of each place names all scripts that it loads', async () =
   await page.context().close();
 });
 
+browserTest('nothing moves on a phone when the font arrives late', async () => {
+  browser ??= await openBrowser();
+  const { page } = await browser.open(plane, { screen: 'phone' });
+  await signIn(page, plane);
+  const shown = Promise.withResolvers<void>();
+  await page.route(/\.woff2$/, (route) => shown.promise.then(() => route.continue()));
+  const font = page.waitForResponse(/\.woff2$/);
+  await page.goto(`${plane.url}/agents`, { waitUntil: 'commit' });
+  await page.getByRole('heading', { level: 1, name: 'Agents' }).waitFor();
+  await page.waitForFunction("performance.getEntriesByName('first-contentful-paint').length > 0");
+  shown.resolve();
+  await (await font).finished();
+  await page.evaluate('document.fonts.ready.then(() => true)');
+  const moved = await page.evaluate(`new Promise((resolve) => {
+    const observer = new PerformanceObserver((list) =>
+      resolve(list.getEntries().reduce((sum, { value }) => sum + value, 0)));
+    observer.observe({ type: 'layout-shift', buffered: true });
+    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => resolve(0))));
+  })`);
+  expect(moved).toBeLessThan(0.02);
+  await page.context().close();
+});
+
 browserTest(
   'an installed page shows no stale content while the service is down, and works again afterwards',
   async () => {

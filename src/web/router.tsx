@@ -279,6 +279,8 @@ export const router = createRouter({
   defaultPreload: 'intent',
   scrollRestoration: true,
   defaultPendingMs: 200,
+  // The default is half a second, for which a slow phone would show a skeleton instead of data that it has.
+  defaultPendingMinMs: 0,
   defaultPendingComponent: Skeleton,
   defaultErrorComponent: ({ error, reset }) => <Failed error={error} retry={reset} />,
   defaultNotFoundComponent: () => <Failed error={new Error('This page does not exist.')} />,

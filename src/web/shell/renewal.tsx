@@ -5,8 +5,8 @@ import { call, errorMessage } from '../api/client.ts';
 import { isEnding, renewIfDue } from '../api/renewal.ts';
 import { session, useSession } from '../api/session.ts';
 import { Button } from '../ui/button.tsx';
-import { Dialog } from '../ui/dialog.tsx';
 import { TextField } from '../ui/field.tsx';
+import { LazyDialog } from '../ui/lazy-dialog.tsx';
 import { Clock } from '../ui/time.tsx';
 
 const CHECK_INTERVAL_MS = 30_000;
@@ -63,7 +63,7 @@ function RenewalPrompt({
     login.mutate();
   };
   return (
-    <Dialog
+    <LazyDialog
       open
       onClose={onLater}
       title="Stay signed in?"
@@ -93,6 +93,6 @@ function RenewalPrompt({
           </Button>
         </div>
       </form>
-    </Dialog>
+    </LazyDialog>
   );
 }

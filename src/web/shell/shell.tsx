@@ -27,8 +27,8 @@ import type { Place } from '../feature.ts';
 import { features } from '../features.ts';
 import { useClosedNotifications, useSyncedSubscription } from '../push/use-subscription.ts';
 import { cx } from '../ui/cx.ts';
-import { Dialog } from '../ui/dialog.tsx';
 import { MOD } from '../ui/keys.ts';
+import { LazyDialog } from '../ui/lazy-dialog.tsx';
 import { Toasts } from '../ui/toast.tsx';
 import { Badge } from './badge.tsx';
 import { Palette } from './palette.tsx';
@@ -57,9 +57,8 @@ const bottom_bar = ['/approvals', '/agents', '/teams'];
 export function Shell() {
   return (
     <CSPProvider disableStyleElements>
-      <Toasts>
-        <Frame />
-      </Toasts>
+      <Frame />
+      <Toasts />
     </CSPProvider>
   );
 }
@@ -197,13 +196,13 @@ function BottomBar({ places: shown, waiting }: { places: readonly Place[]; waiti
           More
         </button>
       </nav>
-      <Dialog open={more} onClose={() => setMore(false)} title="More">
+      <LazyDialog open={more} onClose={() => setMore(false)} title="More">
         {shown
           .filter(({ to }) => !bottom_bar.includes(to))
           .map((place) => (
             <NavLink key={place.to} place={place} count={0} onClick={() => setMore(false)} />
           ))}
-      </Dialog>
+      </LazyDialog>
     </>
   );
 }

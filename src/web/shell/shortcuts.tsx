@@ -4,8 +4,8 @@
  */
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useLayoutEffect, useRef, useState } from 'react';
-import { Dialog } from '../ui/dialog.tsx';
 import { hasModifier, isTyping } from '../ui/keys.ts';
+import { LazyDialog } from '../ui/lazy-dialog.tsx';
 import { appearance } from './appearance.ts';
 import { KeySequence } from './key-sequence.ts';
 import { KeySheet } from './key-sheet.tsx';
@@ -63,7 +63,7 @@ export function Shortcuts({ onPalette }: { onPalette: () => void }) {
   }, [navigate]);
 
   return (
-    <Dialog wide open={sheet} onClose={() => setSheet(false)} title="Keyboard shortcuts">
+    <LazyDialog wide open={sheet} onClose={() => setSheet(false)} title="Keyboard shortcuts">
       <KeySheet />
       <p className="pt-4 text-muted">
         Single-key shortcuts can be{' '}
@@ -77,6 +77,6 @@ export function Shortcuts({ onPalette }: { onPalette: () => void }) {
         </Link>
         .
       </p>
-    </Dialog>
+    </LazyDialog>
   );
 }

@@ -35,7 +35,12 @@ export function useScreenTitle(name: string): void {
   }, [name]);
 }
 
+let is_drawn = false;
+
 function drawIcon(count: number): void {
+  // The page's own icon is the one without a number.
+  if (count === 0 && !is_drawn) return;
+  is_drawn = true;
   const canvas = document.createElement('canvas');
   canvas.width = canvas.height = 64;
   const pen = canvas.getContext('2d');

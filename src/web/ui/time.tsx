@@ -1,7 +1,7 @@
 /**
  * Times that tick without rendering anything else: each text subscribes to a shared clock. The tooltip has the full time.
  */
-import { useSyncExternalStore } from 'react';
+import { type PointerEvent, useSyncExternalStore } from 'react';
 
 function makeClock(every_ms: number) {
   const listeners = new Set<() => void>();
@@ -46,16 +46,17 @@ export function spanText(ms: number): string {
   return `${Math.floor(s / 86_400)}d`;
 }
 
+/** Sets the tooltip when it may be needed: the first time of a page that is formatted takes longer than rendering a list. */
+function setTooltip({ currentTarget: time }: PointerEvent<HTMLTimeElement>): void {
+  time.title = new Date(time.dateTime).toLocaleString();
+}
+
 /** How long ago, ticking. */
 export function Ago({ at, suffix = ' ago' }: { at: string | number; suffix?: string }) {
   const ms = typeof at === 'number' ? at : Date.parse(at);
   const now = useNow();
   return (
-    <time
-      dateTime={new Date(ms).toISOString()}
-      title={new Date(ms).toLocaleString()}
-      className="whitespace-nowrap"
-    >
+    <time dateTime={new Date(ms).toISOString()} onPointerEnter={setTooltip} className="whitespace-nowrap">
       {spanText(now - ms)}
       {suffix}
     </time>

@@ -1,42 +1,39 @@
-/** Short notifications about an action. Errors belong next to the action if it is still visible. */
-import { Toast } from '@base-ui/react/toast';
-import { X } from 'lucide-react';
-import type { ReactNode } from 'react';
+/**
+ * Short notifications about an action. Errors belong next to the action if it is still visible. Their code is loaded after the
+ * page, because the first paint does not need it.
+ */
+import { lazy, Suspense, useEffect, useState } from 'react';
 
-const manager = Toast.createToastManager();
+const load = () => import('./toast-list.tsx');
+const ToastList = lazy(async () => ({ default: (await load()).ToastList }));
+
+const LOAD_AFTER_MS = 2000;
+const wanted = Promise.withResolvers<void>();
 
 export function showToast(title: string, description?: string): void {
-  manager.add({ title, ...(description !== undefined && { description }), timeout: 5000 });
+  wanted.resolve();
+  load()
+    .then(({ addToast }) => addToast(title, description))
+    .catch(() => {});
 }
 
-export function Toasts({ children }: { children: ReactNode }) {
+/** Where toasts appear. It is loaded before the first toast, so that screen readers announce that one too. */
+export function Toasts() {
+  const [ready, setReady] = useState(false);
+  useEffect(() => {
+    const mount = () =>
+      load()
+        .then(() => setReady(true))
+        .catch(() => {});
+    const timer = setTimeout(mount, LOAD_AFTER_MS);
+    void wanted.promise.then(mount);
+    return () => clearTimeout(timer);
+  }, []);
   return (
-    <Toast.Provider toastManager={manager}>
-      {children}
-      <Toast.Portal>
-        <Toast.Viewport className="fixed right-3 bottom-16 z-50 flex w-[min(340px,92vw)] flex-col gap-2 md:bottom-3">
-          <List />
-        </Toast.Viewport>
-      </Toast.Portal>
-    </Toast.Provider>
+    ready && (
+      <Suspense>
+        <ToastList />
+      </Suspense>
+    )
   );
-}
-
-function List() {
-  const { toasts } = Toast.useToastManager();
-  return toasts.map((toast) => (
-    <Toast.Root
-      key={toast.id}
-      toast={toast}
-      className="flex items-start gap-2 rounded-lg border border-line bg-raised px-3 py-2 shadow-overlay"
-    >
-      <div className="min-w-0 flex-1">
-        <Toast.Title className="font-medium" />
-        <Toast.Description className="break-words text-muted" />
-      </div>
-      <Toast.Close aria-label="Dismiss" className="tap min-w-7 text-muted">
-        <X className="size-4" />
-      </Toast.Close>
-    </Toast.Root>
-  ));
 }
