@@ -12,6 +12,7 @@ const service = process.env.SVC_URL ?? 'http://127.0.0.1:8080';
  * fetches six files at a time, and on a slow network each costs as much time as fifty kilobytes. Earlier ones take first.
  */
 const parts = [
+  { name: 'early', test: /src\/web\/(early|api\/session-key)\.ts/ },
   { name: 'first', tags: ['$initial' as const] },
   // What the way in needs besides.
   { name: 'first', test: /ui\/(field|button)\.tsx|shell\/title|entry\/door|useMutation/ },
@@ -44,6 +45,24 @@ const withoutDocument: Plugin = {
     id === 'decode-named-character-reference' ? fileURLToPath(import.meta.resolve(id)) : null,
 };
 
+/**
+ * The entry point imports `early.ts`, so the page would only preload it. Instead it runs it at once, before the larger files
+ * arrive.
+ */
+const runEarly: Plugin = {
+  name: 'run-early',
+  transformIndexHtml: {
+    order: 'post',
+    handler: (html) => {
+      const preload = /\n *<link rel="modulepreload" crossorigin href="(\/assets\/early-[\w-]+\.js)">/;
+      const src = preload.exec(html)?.[1];
+      if (src === undefined) return html;
+      const script = `<script type="module" async fetchpriority="high" crossorigin src="${src}"></script>`;
+      return html.replace(preload, '').replace('<script', () => `${script}\n    <script`);
+    },
+  },
+};
+
 /** A font that arrives late would move the page: it is used from the next page on. */
 const optionalFonts = {
   postcssPlugin: 'optional-fonts',
@@ -58,7 +77,7 @@ export default defineConfig({
   root,
   css: { postcss: { plugins: [optionalFonts] } },
   cacheDir: fileURLToPath(new URL('.vite', import.meta.url)),
-  plugins: [react(), tailwindcss()],
+  plugins: [react(), tailwindcss(), runEarly],
   build: {
     outDir: fileURLToPath(new URL('dist/web', import.meta.url)),
     emptyOutDir: true,

@@ -95,6 +95,28 @@ browserTest('the HTML of each place names all scripts that it loads', async () =
   await page.context().close();
 });
 
+browserTest(
+  'the first screen shows the answers to requests that were sent before its scripts arrived',
+  async () => {
+    browser ??= await openBrowser();
+    await plane.agent('true', { name: 'seen early' });
+    const { page, errors } = await browser.open(plane);
+    await signIn(page, plane);
+    const early = Promise.withResolvers<void>();
+    await page.route(/\/assets\/index-.*\.js/, (route) => early.promise.then(() => route.continue()));
+    let requests = 0;
+    await page.route(/\/api\/agents\?/, (route) => {
+      early.resolve();
+      // A second request gets no answer.
+      return requests++ === 0 ? route.continue() : undefined;
+    });
+    await page.goto(`${plane.url}/agents`, { waitUntil: 'commit' });
+    await page.getByRole('link', { name: 'seen early' }).waitFor();
+    expect(errors).toEqual([]);
+    await page.context().close();
+  },
+);
+
 browserTest('nothing moves on a phone when the font arrives late', async () => {
   browser ??= await openBrowser();
   const { page } = await browser.open(plane, { screen: 'phone' });

@@ -5,6 +5,7 @@ import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { agentsQuery, elicitationsQuery, queries, reviewsQuery } from './api/queries.ts';
 import { session } from './api/session.ts';
+import { isAgentsPage } from './early.ts';
 import { router } from './router.tsx';
 import { applyAppearance } from './shell/appearance.ts';
 import './style.css';
@@ -32,12 +33,12 @@ addEventListener('vite:preloadError', (event) => {
 
 if (import.meta.env.PROD) navigator.serviceWorker?.register('/sw.js').catch(() => {});
 
-// Start the requests that the first screen needs before the first render, which takes half a second on a slow phone.
+// Read what the first screen needs before the first render. `early.ts` has sent these requests already.
 if (session.get()) {
   import('./live/streams.ts').then(({ streams }) => streams()).catch(() => {});
   void queries.prefetchQuery(reviewsQuery);
   void queries.prefetchQuery(elicitationsQuery);
-  if (/^\/(agents\/?)?$/.test(location.pathname)) void queries.prefetchQuery(agentsQuery);
+  if (isAgentsPage(location.pathname)) void queries.prefetchQuery(agentsQuery);
 }
 
 createRoot(document.getElementById('root')!).render(

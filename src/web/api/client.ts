@@ -4,6 +4,7 @@ import type { Answer } from '../../api/route.ts';
 import type { OperationId, RouteOf } from '../../api/routes.ts';
 import { type CallArgs, Client, Unreachable } from '../../client/client.ts';
 import { Problem } from '../../core/problem.ts';
+import { earlyFetch } from '../early.ts';
 import { endsSession } from './ends-session.ts';
 import { renewing } from './renewing.ts';
 import { session } from './session.ts';
@@ -17,7 +18,8 @@ let cached: { token: string | null; client: Client } | null = null;
 /** A client with the current session's token, or without a token. */
 export function client(): Client {
   const token = session.get()?.token ?? null;
-  if (cached?.token !== token) cached = { token, client: new Client({ url: location.origin, token }) };
+  if (cached?.token !== token)
+    cached = { token, client: new Client({ url: location.origin, token, fetch: earlyFetch }) };
   return cached!.client;
 }
 

@@ -1,0 +1,68 @@
+/**
+ * The requests of the first screen, sent before the other scripts have arrived. The page runs this small script as soon as it
+ * is there (`vite.config.ts`). It imports nothing but a constant, so that it stays small.
+ */
+import { SESSION_KEY } from './api/session-key.ts';
+
+interface EarlyAnswer {
+  authorization: string;
+  answer: Promise<Response>;
+}
+
+/** By URL. Each is used once. */
+export type EarlyAnswers = Map<string, EarlyAnswer>;
+
+/** What `main.tsx` reads first, as the API client requests it. */
+export function earlyPaths(page: string): string[] {
+  const lists = ['/api/permission-reviews', '/api/elicitations'];
+  return isAgentsPage(page) ? ['/api/agents?limit=200', ...lists] : lists;
+}
+
+export function isAgentsPage(page: string): boolean {
+  return /^\/(agents\/?)?$/.test(page);
+}
+
+/** Sends the requests. Without a token it sends none. */
+export function sendEarly(
+  send: typeof fetch,
+  { origin, pathname }: { origin: string; pathname: string },
+  token: string | null,
+): EarlyAnswers {
+  const answers: EarlyAnswers = new Map();
+  if (token === null) return answers;
+  const authorization = `Bearer ${token}`;
+  for (const path of earlyPaths(pathname)) {
+    const answer = send(origin + path, { headers: { authorization }, redirect: 'error' });
+    // Whoever takes the answer handles its error.
+    answer.catch(() => {});
+    answers.set(origin + path, { authorization, answer });
+  }
+  return answers;
+}
+
+/** A `fetch` that returns the early answer to the same request, once. It sends every other request. */
+export function withEarly(answers: EarlyAnswers, send: typeof fetch): typeof fetch {
+  return (input, init) => {
+    const early = init?.method === 'GET' ? answers.get(String(input)) : undefined;
+    if (early === undefined) return send(input, init);
+    answers.delete(String(input));
+    // The user may have signed in again meanwhile.
+    const is_same = new Headers(init?.headers).get('authorization') === early.authorization;
+    return is_same ? early.answer : send(input, init);
+  };
+}
+
+function storedToken(): string | null {
+  try {
+    const token: unknown = JSON.parse(localStorage.getItem(SESSION_KEY) ?? 'null')?.token;
+    return typeof token === 'string' ? token : null;
+  } catch {
+    return null;
+  }
+}
+
+// Not in tests, which have no page.
+const answers: EarlyAnswers =
+  'document' in globalThis ? sendEarly(fetch, location, storedToken()) : new Map();
+
+export const earlyFetch = withEarly(answers, (...args) => fetch(...args));
