@@ -96,21 +96,28 @@ function waitForTurn(): DatabaseSync {
 }
 
 /**
- * Writes a copy of the page for each frequently opened path, which names the scripts of its screen, so that the
- * browser requests all of them at once instead of one after another.
+ * Writes a copy of the page for each frequently opened path, which names the scripts of its screen and its requests without a
+ * token, so that the browser sends all of them at once instead of one after another.
  */
 async function writePages(folder: string): Promise<void> {
   const page = await readFile(join(folder, 'index.html'), 'utf8');
   const manifest = manifestOf(folder);
   await mkdir(join(folder, 'pages'));
   for (const [name, sources] of await sourcesOfPages()) {
-    const links = scriptsOf(manifest, sources)
-      .filter((file) => !page.includes(`"/${file}"`))
-      .map((file) => `    <link rel="modulepreload" crossorigin href="/${file}">\n`);
-    const text = page.replace('  </head>', () => `${links.join('')}  </head>`);
+    const [requests, scripts] = [sources.filter(isRequest), sources.filter((source) => !isRequest(source))];
+    const links = [
+      ...requests.map((path) => `<link rel="preload" as="fetch" crossorigin href="${path}">`),
+      ...scriptsOf(manifest, scripts)
+        .filter((file) => !page.includes(`"/${file}"`))
+        .map((file) => `<link rel="modulepreload" crossorigin href="/${file}">`),
+    ];
+    const text = page.replace('  </head>', () => `${links.map((link) => `    ${link}\n`).join('')}  </head>`);
     await writeFile(join(folder, 'pages', `${name}.html`), text);
   }
 }
+
+/** A request of the screen that needs no token, among its sources. */
+const isRequest = (source: string) => source.startsWith('/api/');
 
 /** The sources of each page, from `pages.json` and from those of the features. */
 async function sourcesOfPages(): Promise<Map<string, string[]>> {

@@ -61,13 +61,13 @@ test('the web UI is built only if it is missing or a source has changed', async 
   expect(await readdir(join(folder, 'dist'))).toEqual(['.web.lock', 'web']);
 });
 
-test('each place has its own HTML page that preloads the scripts of its screen', async () => {
+test('each place has its own HTML page that preloads the scripts and requests of its screen', async () => {
   await link();
   await write('main.ts', `import('./far.ts'); ${page('first')}`);
   await write('far.ts', page('far'));
   await write('pages.json', '{"home":["index.html"],"far.away":["index.html"]}');
   await mkdir(join(folder, 'src/web/screens/far'), { recursive: true });
-  await write('screens/far/pages.json', '{"far.away":["far.ts"]}');
+  await write('screens/far/pages.json', '{"far.away":["far.ts","/api/far"]}');
   await build();
   const preloaded = (html: string | null) => [
     ...html!.matchAll(/modulepreload" crossorigin href="\/([^"]+)"/g),
@@ -76,6 +76,9 @@ test('each place has its own HTML page that preloads the scripts of its screen',
   expect(await served(far)).toContain('far');
   expect(await served('pages/home.html')).toBe(await served('index.html'));
   expect(await served('index.html')).not.toContain(far);
+  const request = '<link rel="preload" as="fetch" crossorigin href="/api/far">';
+  expect(await served('pages/far.away.html')).toContain(request);
+  expect(await served('pages/home.html')).not.toContain(request);
 
   await write('pages.json', '{"far":["nowhere.ts"]}');
   const { ok, output } = await build();

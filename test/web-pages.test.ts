@@ -117,6 +117,26 @@ browserTest(
   },
 );
 
+browserTest(
+  'the sign-in page shows the answer to a request that was sent before its scripts arrived',
+  async () => {
+    browser ??= await openBrowser();
+    const { page, errors } = await browser.open(plane);
+    const early = Promise.withResolvers<void>();
+    await page.route(/\/assets\/index-.*\.js/, (route) => early.promise.then(() => route.continue()));
+    let requests = 0;
+    await page.route('**/api/passkeys/relying-party', (route) => {
+      early.resolve();
+      // A second request gets no answer.
+      return requests++ === 0 ? route.continue() : undefined;
+    });
+    await page.goto(`${plane.url}/login`, { waitUntil: 'commit' });
+    await page.getByText('To use passkeys').waitFor();
+    expect(errors).toEqual([]);
+    await page.context().close();
+  },
+);
+
 browserTest('nothing moves on a phone when the font arrives late', async () => {
   browser ??= await openBrowser();
   const { page } = await browser.open(plane, { screen: 'phone' });

@@ -36,9 +36,8 @@ export const loading: Row = {
     'for every request, 1.44 Mbit/s). The limit is `/healthz`, the service’s constant answer, as the browser ' +
     'shows it. Medians.',
   bottleneck:
-    'A request takes 562 ms on that network, and the page, its scripts and their requests come one after the ' +
-    'other. The scripts take 0.7 s to load and half a second to run. At 127.0.0.1, where this is measured, ' +
-    'the sign-in page shows one more text below its form after a request: passkeys work at localhost.',
+    'A request takes 562 ms on that network, and the scripts are requested after the page. They take 0.9 s to ' +
+    'load and 0.4 s to run, most of it in React and the router. Their requests are sent while they load.',
   run: ({ quick }) =>
     withStage(async (stage) => {
       await silentAgents(stage.plane, 12);
