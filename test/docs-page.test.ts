@@ -3,16 +3,15 @@
  * `/api/openapi/docs` for a client that sends its token with every request. These tests need Chromium, which CI installs.
  */
 import { afterAll, beforeAll, expect } from 'vitest';
-import { browserTest, openBrowser, type TestBrowser } from '../src/testing/browser.ts';
+import { browserTest, sharedBrowser } from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
-let browser: TestBrowser | undefined;
+const browser = sharedBrowser();
 beforeAll(async () => {
   plane = await TestPlane.open();
 });
 afterAll(async () => {
-  await browser?.close();
   await plane.close();
 });
 
@@ -23,7 +22,6 @@ const INLINE_SCRIPT = `{
 }`;
 
 async function openPage(headers: Record<string, string> = {}) {
-  browser ??= await openBrowser();
   return browser.open(plane, { headers });
 }
 

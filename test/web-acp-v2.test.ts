@@ -1,18 +1,17 @@
 /** A conversation in version 2 of ACP on an agent's page, with a real agent. */
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { browserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
+import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 const SOON = { timeout: 30_000 };
 const speaks_v2 = fileURLToPath(new URL('../src/testing/acp-v2-agent.ts', import.meta.url));
 let plane: TestPlane;
-let browser: TestBrowser | undefined;
+const browser = sharedBrowser();
 beforeAll(async () => {
   plane = await TestPlane.open({ env: { SVC_AGENTS_ACP_VERSION: '2' } });
 });
 afterAll(async () => {
-  await browser?.close();
   await plane.close();
 });
 
@@ -20,7 +19,6 @@ browserTest(
   'a turn, its permission review and its end are shown as in version 1',
   async () => {
     const agent = await plane.agent([process.execPath, speaks_v2], { protocol: 'acp', prompt: 'change' });
-    browser = await openBrowser();
     const { page, errors } = await browser.open(plane);
     await signIn(page, plane);
     await page.goto(`${plane.url}/agents/${agent.id}`);

@@ -4,24 +4,18 @@
  */
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 import { Client } from '../src/client/client.ts';
-import { browserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
+import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 import { SESSION_KEY } from '../src/web/api/session-key.ts';
 
 let plane: TestPlane;
-let browser: TestBrowser;
-const opened: Page[] = [];
+const browser = sharedBrowser();
 beforeAll(async () => {
   plane = await TestPlane.open();
-  browser = await openBrowser();
-});
-afterEach(async () => {
-  for (const page of opened.splice(0)) await page.context().close();
 });
 afterAll(async () => {
-  await browser?.close();
   await plane.close();
 });
 
@@ -29,7 +23,6 @@ afterAll(async () => {
 async function pageOf({ username, password } = ROOT): Promise<{ page: Page; token: string }> {
   const { token } = await new Client({ url: plane.url }).call('login', { body: { username, password } });
   const { page } = await browser.open(plane);
-  opened.push(page);
   await signIn(page, plane, { token });
   return { page, token };
 }

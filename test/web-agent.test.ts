@@ -6,13 +6,7 @@ import { afterAll, beforeAll, expect } from 'vitest';
 import type { EventRecord } from '../src/core/event.ts';
 import type { Agent } from '../src/features/agents/rules.ts';
 import type { ScenarioName } from '../src/testing/acp-scenarios.ts';
-import {
-  browserTest,
-  openBrowser,
-  signIn,
-  type TestBrowser,
-  type WatchedPage,
-} from '../src/testing/browser.ts';
+import { browserTest, sharedBrowser, signIn, type WatchedPage } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { makeRepository } from '../src/testing/repository.ts';
 
@@ -22,12 +16,11 @@ type Update = Record<string, unknown>;
 const SOON = { timeout: 30_000 };
 const scripted = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
 let plane: TestPlane;
-let browser: TestBrowser | undefined;
+const browser = sharedBrowser();
 beforeAll(async () => {
   plane = await TestPlane.open();
 });
 afterAll(async () => {
-  await browser?.close();
   await plane.close();
 });
 
@@ -49,7 +42,6 @@ function message(text: string, messageId = text): Update {
 }
 
 async function openAgentPage(agent: Agent, more = '', options = {}): Promise<WatchedPage> {
-  browser ??= await openBrowser();
   const watched = await browser.open(plane, options);
   await signIn(watched.page, plane);
   await watched.page.goto(`${plane.url}/agents/${agent.id}${more}`);
@@ -102,7 +94,6 @@ browserTest(
     ];
     expect(review.option_id).toBe('a');
     expect(errors).toEqual([]);
-    await page.context().close();
   },
 );
 
@@ -134,7 +125,6 @@ browserTest('a draft survives a reload, and queued prompts can be edited and rem
   await log(page).getByText('also run the tests').waitFor();
   await log(page).getByText('Second.').waitFor();
   await waiting.waitFor({ state: 'detached' });
-  await page.context().close();
 });
 
 browserTest(
@@ -163,7 +153,6 @@ browserTest(
     await expect.poll(() => log(page).getByText('New line 119').isVisible(), SOON).toBe(true);
     const below = await log(page).evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight);
     expect(below).toBeLessThanOrEqual(1);
-    await page.context().close();
   },
 );
 
@@ -186,7 +175,6 @@ browserTest('a growing message leaves its earlier paragraphs in the page untouch
     window.first = finished[0];`);
   await log(page).getByText('The end.').waitFor();
   expect(await page.evaluate('[window.touched, document.contains(window.first)]')).toEqual([0, true]);
-  await page.context().close();
 });
 
 browserTest('hostile text runs nothing, loads nothing, and links only to web pages', async () => {
@@ -233,7 +221,6 @@ browserTest('hostile text runs nothing, loads nothing, and links only to web pag
   await log(page).getByText('<b onmouseover=alert(1)>⟦U+001B⟧[31mred⟦U+202E⟧').waitFor();
   expect(await page.title()).toContain('sends_updates-agent');
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
-  await page.context().close();
 });
 
 browserTest(
@@ -264,7 +251,6 @@ browserTest(
       .getByRole('button', { name: /npm test.*cancelled/ })
       .waitFor();
     await log(page).getByText('Too late.').waitFor();
-    await page.context().close();
   },
 );
 
@@ -282,7 +268,6 @@ browserTest('a link to an event opens the conversation there and highlights the 
   })()`;
   await expect.poll(() => page.evaluate(seen), SOON).toBe(true);
   await page.getByRole('button', { name: 'Jump to latest' }).waitFor();
-  await page.context().close();
 });
 
 browserTest('typing a slash offers the agent’s commands, which can be chosen with keys', async () => {
@@ -302,7 +287,6 @@ browserTest('typing a slash offers the agent’s commands, which can be chosen w
   await page.keyboard.press('Enter');
   expect(await field(page).inputValue()).toBe('/clear ');
   expect(await page.getByRole('listbox').count()).toBe(0);
-  await page.context().close();
 });
 
 browserTest(
@@ -330,7 +314,6 @@ browserTest(
     await field(page).pressSequentially(' @none');
     await expect.poll(() => options.count(), SOON).toBe(0);
     expect(errors).toEqual([]);
-    await page.context().close();
   },
 );
 
@@ -356,7 +339,6 @@ browserTest('n and p jump between failures from any position', async () => {
   await field(page).pressSequentially('np');
   expect(await field(page).inputValue()).toBe('np');
   await marked.getByText('call two').waitFor();
-  await page.context().close();
 });
 
 browserTest(
@@ -373,14 +355,12 @@ browserTest(
     await page.getByText('broken is not running.').waitFor();
     await failure.getByRole('button', { name: 'Restart' }).click();
     await expect.poll(async () => (await plane.get(agent.id)).session_count, SOON).toBe(2);
-    await page.context().close();
   },
 );
 
 browserTest(
   'an agent whose start is refused shows the reason, and can be started from its page',
   async () => {
-    browser ??= await openBrowser();
     const { page } = await browser.open(plane);
     await signIn(page, plane);
     const refusal = { error: 'not enough disk space to start an agent' };
@@ -396,12 +376,10 @@ browserTest(
     await page.getByText(refusal.error).waitFor();
     await page.getByRole('button', { name: 'Start', exact: true }).click();
     await page.getByRole('region', { name: 'Output' }).getByText('at last').waitFor();
-    await page.context().close();
   },
 );
 
 browserTest('a refused path shows the allowed folders for workdirs and repositories', async () => {
-  browser ??= await openBrowser();
   const { page } = await browser.open(plane);
   await signIn(page, plane);
   await page.goto(`${plane.url}/agents/new`);
@@ -416,7 +394,6 @@ browserTest('a refused path shows the allowed folders for workdirs and repositor
   await start.click();
   await page.getByText('The repository must be in one of these folders:').waitFor();
   await page.getByRole('listitem').getByText(plane.work, { exact: true }).waitFor();
-  await page.context().close();
 });
 
 browserTest('an agent that needs a sign-in offers its own methods, and continues afterwards', async () => {
@@ -426,7 +403,6 @@ browserTest('an agent that needs a sign-in offers its own methods, and continues
   await card.getByRole('button', { name: 'Sign in' }).click();
   await log(page).getByText('Hello.', { exact: true }).waitFor();
   await card.waitFor({ state: 'detached' });
-  await page.context().close();
 });
 
 browserTest('a phone shows the options of a review at least 48 px high, grouped by kind', async () => {
@@ -440,7 +416,6 @@ browserTest('a phone shows the options of a review at least 48 px high, grouped 
   // Options of one kind are close together, with a larger gap between one-time and permanent ones.
   expect(apart).toBeGreaterThan(within!);
   expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0);
-  await page.context().close();
 });
 
 browserTest(
@@ -457,7 +432,6 @@ browserTest(
     await page.getByRole('button', { name: 'Delete agent' }).click();
     await page.waitForURL(`${plane.url}/agents`);
     await expect(plane.get(agent.id)).rejects.toThrow('agent not found');
-    await page.context().close();
   },
 );
 
@@ -504,7 +478,6 @@ browserTest(
     await page.goto(`${plane.url}/agents/${agent.id}/timeline`);
     await page.getByRole('link', { name: `"${name}": Look for tests` }).waitFor();
     expect(errors).toEqual([]);
-    await page.context().close();
   },
 );
 
@@ -518,5 +491,4 @@ browserTest('actions of a sub-agent within the agent’s session are below its r
   expect(await log(page).getByText('I found it.').count()).toBe(0);
   await log(page).getByRole('button', { name: 'Sub-agent Explore' }).click();
   await log(page).getByText('I found it.').waitFor();
-  await page.context().close();
 });

@@ -4,7 +4,7 @@ import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import type { Agent } from '../src/features/agents/rules.ts';
 import type { Review } from '../src/features/reviews/rules.ts';
-import { browserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
+import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 /** Generous, for slow machines. */
@@ -12,7 +12,7 @@ const SOON = { timeout: 30_000 };
 const scripted = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
 const PASSWORD = 'another correct horse';
 let plane: TestPlane;
-let browser: TestBrowser | undefined;
+const browser = sharedBrowser();
 beforeAll(async () => {
   plane = await TestPlane.open();
 });
@@ -22,7 +22,6 @@ afterEach(async () => {
   }
 });
 afterAll(async () => {
-  await browser?.close();
   await plane.close();
 });
 
@@ -45,7 +44,6 @@ async function requestReview(
 }
 
 async function openApprovals(more = '', options: { token?: string; screen?: 'phone' } = {}): Promise<Page> {
-  browser ??= await openBrowser();
   const { page } = await browser.open(plane, options.screen ? { screen: options.screen } : {});
   await signIn(page, plane, options.token ? { token: options.token } : {});
   await page.goto(`${plane.url}/approvals${more}`);
@@ -85,7 +83,6 @@ browserTest(
     await card(winner, `Allow once · ${answered_by} · waited`).waitFor();
     await card(other, `Answered by ${answered_by}: Allow once`).waitFor();
     for (const page of [ana, leo]) expect(await page.getByRole('alert').count()).toBe(0);
-    await Promise.all([ana, leo].map((page) => page.context().close()));
   },
 );
 
@@ -103,7 +100,6 @@ browserTest('a link focuses its review, and keys move between reviews and answer
   await card(page, 'Reject · ana').waitFor();
   expect((await get(second)).option_id).toBe('no');
   expect((await get(first)).status).toBe('pending');
-  await page.context().close();
 });
 
 browserTest(
@@ -126,7 +122,6 @@ browserTest(
     await page.reload();
     await page.getByRole('heading', { name: 'Recent decisions' }).waitFor();
     await page.getByRole('article').filter({ hasText: 'No longer needed' }).first().waitFor();
-    await page.context().close();
   },
 );
 
@@ -140,7 +135,6 @@ browserTest('a review can be read while offline, with disabled buttons and the r
   expect(await button.isDisabled()).toBe(true);
   await page.context().setOffline(false);
   await expect.poll(() => button.isEnabled(), SOON).toBe(true);
-  await page.context().close();
 });
 
 browserTest(
@@ -160,7 +154,6 @@ browserTest(
     await many.waitFor({ state: 'detached' });
     const statuses = await Promise.all(reviews.map(async (review) => (await get(review)).option_id));
     expect(statuses).toEqual(['once', 'once', null]);
-    await page.context().close();
   },
 );
 
@@ -176,7 +169,6 @@ browserTest('filters are part of the URL, and cancelling the turn cancels its re
   await page.getByLabel('Filter by kind').selectOption('');
   await card(page, 'a command').waitFor();
   expect(new URL(page.url()).search).toBe('');
-  await page.context().close();
 });
 
 browserTest(
@@ -191,6 +183,5 @@ browserTest(
     await page.getByText('alone acts on its own: its actions do not wait for approval.').waitFor();
     await page.getByRole('link', { name: 'alone' }).click();
     await page.getByRole('heading', { name: 'alone' }).getByText('acts on its own').waitFor();
-    await page.context().close();
   },
 );

@@ -1,12 +1,12 @@
 /** The connection badge in each of its five states, over a network that stalls, breaks and disappears. */
 import { afterAll, beforeAll, expect } from 'vitest';
-import { browserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
+import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { FlakyProxy } from '../src/testing/flaky-proxy.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let proxy: FlakyProxy;
 let plane: TestPlane;
-let browser: TestBrowser | undefined;
+const browser = sharedBrowser();
 let origin: string;
 beforeAll(async () => {
   proxy = await FlakyProxy.open(0);
@@ -15,14 +15,12 @@ beforeAll(async () => {
   proxy.target_port = Number(new URL(plane.url).port);
 });
 afterAll(async () => {
-  await browser?.close();
   await proxy.close();
   await plane.close();
 });
 
 browserTest('the badge shows each state of the connection with its exact text', async () => {
   const agent = await plane.agent('echo hello; exec sleep 600', { name: 'watched' });
-  browser ??= await openBrowser();
   const { page } = await browser.open(plane);
   await signIn(page, plane, { origin });
   const badge = page.locator('[data-badge]:visible');
@@ -65,7 +63,6 @@ browserTest(
     const LINES = 10_000;
     const print = 'for i in $(seq 0 99); do seq $((i * 100 + 1)) $((i * 100 + 100)); sleep 0.25; done';
     const agent = await plane.agent(print, { name: 'counts' });
-    browser ??= await openBrowser();
     const { page } = await browser.open(plane);
     await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin });
     await signIn(page, plane, { origin });
@@ -84,6 +81,5 @@ browserTest(
     await page.getByText('Copied').waitFor();
     const expected = Array.from({ length: LINES }, (_, at) => at + 1).join('\n');
     expect(await page.evaluate('navigator.clipboard.readText()')).toBe(expected);
-    await page.context().close();
   },
 );

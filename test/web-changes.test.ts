@@ -2,22 +2,20 @@
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
-import { browserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
+import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { makeRepository } from '../src/testing/repository.ts';
 
 let plane: TestPlane;
-let browser: TestBrowser;
+const browser = sharedBrowser();
 let repo: string;
 
 beforeAll(async () => {
   plane = await TestPlane.open();
-  browser = await openBrowser();
   const lines = Array.from({ length: 40 }, (_, at) => `line ${at + 1}\n`).join('');
   repo = makeRepository(join(plane.work, 'shop'), { 'cart.ts': lines, 'gone.ts': 'gone\n' });
 }, 120_000);
 afterAll(async () => {
-  await browser?.close();
   await plane.close();
 });
 
@@ -91,7 +89,6 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
     ],
   ]);
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
-  await page.context().close();
 });
 
 browserTest(
@@ -120,6 +117,5 @@ browserTest(
     await page.getByRole('button', { name: 'Add comment' }).click();
     await page.getByText('This agent does not speak ACP').waitFor();
     expect(await page.getByRole('button', { name: 'Send to agent' }).isDisabled()).toBe(true);
-    await page.context().close();
   },
 );

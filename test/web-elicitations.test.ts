@@ -6,13 +6,13 @@ import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import type { EventRecord } from '../src/core/event.ts';
 import type { Agent } from '../src/features/agents/rules.ts';
 import type { Elicitation } from '../src/features/elicitations/rules.ts';
-import { browserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
+import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 const SOON = { timeout: 30_000 };
 const scripted = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
 let plane: TestPlane;
-let browser: TestBrowser | undefined;
+const browser = sharedBrowser();
 beforeAll(async () => {
   plane = await TestPlane.open();
 });
@@ -22,7 +22,6 @@ afterEach(async () => {
   }
 });
 afterAll(async () => {
-  await browser?.close();
   await plane.close();
 });
 
@@ -36,7 +35,6 @@ async function startEliciting(params?: object): Promise<Elicitation> {
 }
 
 async function openPage(path: string): Promise<Page> {
-  browser ??= await openBrowser();
   const { page } = await browser.open(plane);
   await signIn(page, plane);
   await page.goto(plane.url + path);
@@ -104,7 +102,6 @@ browserTest(
     }
     expect(answer).toMatchObject({ answered_by: 'ana', payload: { result: { action: 'accept', content } } });
     await settled.waitFor();
-    await page.context().close();
   },
 );
 
@@ -130,7 +127,6 @@ browserTest(
     expect(await opened.evaluate('[window.opener, document.referrer]')).toEqual([null, '']);
     await page.getByRole('article', { name: 'Sign in to the registry: Done · ana' }).waitFor();
     expect(await get(elicitation)).toMatchObject({ status: 'accepted', answered_by: 'ana' });
-    await page.context().close();
   },
 );
 
@@ -152,7 +148,6 @@ browserTest('a form’s content is shown as text, and one click declines it', as
   await page.getByText('Declined · ana').waitFor();
   expect(await get(elicitation)).toMatchObject({ status: 'declined' });
   await expect.poll(() => page.title(), SOON).toBe('Approvals · svc');
-  await page.context().close();
 });
 
 browserTest('a second answer shows who was first instead of an error', async () => {
@@ -168,5 +163,4 @@ browserTest('a second answer shows who was first instead of an error', async () 
   await decline.click();
   await page.getByText('Cancelled · ana').waitFor();
   expect(await page.getByRole('alert').count()).toBe(0);
-  await page.context().close();
 });

@@ -1,37 +1,28 @@
 /** Keyboard shortcuts in a real browser: the palette everywhere, single keys only outside of text fields and when turned on. */
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
-import {
-  browserTest,
-  openBrowser,
-  signIn,
-  type TestBrowser,
-  type WatchedPage,
-} from '../src/testing/browser.ts';
+import { browserTest, sharedBrowser, signIn, type WatchedPage } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
-let browser: TestBrowser | undefined;
+const browser = sharedBrowser();
 let watched: WatchedPage | undefined;
 let page: Page;
 beforeAll(async () => {
   plane = await TestPlane.open();
   for (const name of ['paint-shed', 'mow-lawn', 'paint-fence'])
     await plane.create({ name, command: 'true', start: false });
-  browser = await openBrowser();
 });
 afterAll(async () => {
-  await browser?.close();
   await plane.close();
 });
 beforeEach(async () => {
-  watched = await browser!.open(plane);
+  watched = await browser.open(plane);
   page = watched.page;
   await signIn(page, plane);
 });
 afterEach(async () => {
   const { errors, foreign_requests } = watched!;
-  await page.context().close();
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
 });
 

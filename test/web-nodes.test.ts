@@ -6,31 +6,23 @@ import type { Page } from 'playwright-core';
 import { parse } from 'smol-toml';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
-import {
-  browserTest,
-  openBrowser,
-  signIn,
-  type TestBrowser,
-  type WatchedPage,
-} from '../src/testing/browser.ts';
+import { browserTest, sharedBrowser, signIn, type WatchedPage } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
 let node: TestAgentNode;
-let browser: TestBrowser | undefined;
+const browser = sharedBrowser();
 
 beforeAll(async () => {
   plane = await TestPlane.open({ env: WITH_NODES });
   node = await TestAgentNode.prepare(plane, { id: 'gpu-1' });
 });
 afterAll(async () => {
-  await browser?.close();
   await node.close();
   await plane.close();
 });
 
 async function open(path: string, token = plane.token): Promise<WatchedPage> {
-  browser ??= await openBrowser();
   const watched = await browser.open(plane);
   await signIn(watched.page, plane, { token });
   await watched.page.goto(plane.url + path);
@@ -52,7 +44,6 @@ browserTest('only root sees nodes', async () => {
   const { token } = await plane.client.call('login', { body });
   const { page } = await open('/nodes', token);
   await page.getByRole('alert').getByText('root required').waitFor();
-  await page.context().close();
 });
 
 browserTest('the token is hidden until it is revealed, and is replaced when it is rotated', async () => {
@@ -77,7 +68,6 @@ browserTest('the token is hidden until it is revealed, and is replaced when it i
   await expect.poll(() => token.inputValue(), { timeout: 20_000 }).not.toBe(real);
   expect((await plane.client.call('getBootstrapToken')).token).toBe(await token.inputValue());
   expect(errors).toEqual([]);
-  await page.context().close();
 });
 
 browserTest(
@@ -141,7 +131,6 @@ browserTest(
     await dialog.getByRole('button', { name: 'Delete…' }).click();
     await dialog.getByRole('button', { name: 'Delete gpu-1' }).click();
     await page.getByText('No other nodes.').waitFor();
-    await page.context().close();
   },
 );
 
@@ -180,6 +169,5 @@ browserTest(
     await page.getByRole('button', { name: 'Forget', exact: true }).click();
     await page.getByText('No other nodes.').waitFor();
     await expect(plane.get(other.id)).rejects.toThrow('agent not found');
-    await page.context().close();
   },
 );

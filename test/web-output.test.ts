@@ -6,17 +6,11 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
-import {
-  browserTest,
-  openBrowser,
-  signIn,
-  type TestBrowser,
-  type WatchedPage,
-} from '../src/testing/browser.ts';
+import { browserTest, sharedBrowser, signIn, type WatchedPage } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
-let browser: TestBrowser;
+const browser = sharedBrowser();
 /** Prints a hundred thousand lines. */
 let long: string;
 const LONG = `awk 'BEGIN { for (i = 1; i <= 100000; i++)
@@ -27,12 +21,10 @@ const coloredLine = (n: number) => `line ${n} of the\tlog \x1b[32mgreen\x1b[0m `
 
 beforeAll(async () => {
   plane = await TestPlane.open();
-  browser = await openBrowser();
   long = (await plane.agent(LONG)).id;
   await plane.finished(long);
 }, 120_000);
 afterAll(async () => {
-  await browser?.close();
   await plane.close();
 });
 
@@ -74,7 +66,6 @@ browserTest('a search covers all of a hundred thousand lines, of which few are r
   await line(page, 50_000).waitFor();
   expect(await nodes(page)).toBeLessThanOrEqual(400);
   expect(errors).toEqual([]);
-  await page.context().close();
 });
 
 browserTest('a range of lines has a URL that opens in a new tab, and is copied exactly', async () => {
@@ -95,7 +86,6 @@ browserTest('a range of lines has a URL that opens in a new tab, and is copied e
     .click({ modifiers: ['Shift'] });
   await page.getByText('Lines 205 to 207').waitFor();
   expect(new URL(page.url()).hash).toBe('#L205-L207');
-  await page.context().close();
 });
 
 browserTest('hostile output stays text', async () => {
@@ -120,7 +110,6 @@ browserTest('hostile output stays text', async () => {
   await page.getByRole('button', { name: /output.*img/ }).click();
   await page.locator('pre', { hasText: '\\u202edetrevni' }).waitFor();
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
-  await page.context().close();
 });
 
 browserTest('new lines do not move a reader who scrolled up, and End jumps to them', async () => {
@@ -153,7 +142,6 @@ browserTest('new lines do not move a reader who scrolled up, and End jumps to th
   await page.getByRole('button', { name: 'Close input' }).click();
   await page.getByText('exit code 0').waitFor(slow);
   expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true);
-  await page.context().close();
 });
 
 browserTest('an event has a URL, which search results and the timeline link to', async () => {
@@ -182,5 +170,4 @@ browserTest('an event has a URL, which search results and the timeline link to',
     .click();
   await page.locator('[data-marked][data-seq="1"]').waitFor(slow);
   expect(errors).toEqual([]);
-  await page.context().close();
 });

@@ -3,16 +3,15 @@
  * only to the service, and every URL can be opened directly and reloaded.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { browserTest, openBrowser, screens, signIn, type TestBrowser } from '../src/testing/browser.ts';
+import { browserTest, screens, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
-let browser: TestBrowser | undefined;
+const browser = sharedBrowser();
 beforeAll(async () => {
   plane = await TestPlane.open();
 });
 afterAll(async () => {
-  await browser?.close();
   await plane.close();
 });
 
@@ -38,18 +37,15 @@ test('internal files of the build are not served', async () => {
 browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
   'a user who is not signed in is asked to sign in, on the screen of a %s',
   async (screen) => {
-    browser ??= await openBrowser();
     const { page, errors, foreign_requests } = await browser.open(plane, { screen });
     await page.goto(`${plane.url}/agents`);
     await page.getByLabel('Password').waitFor();
     expect(await page.evaluate('innerWidth')).toBe(screens[screen].viewport.width);
     expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
-    await page.context().close();
   },
 );
 
 browserTest('a signed-in user can open any URL and reload it', async () => {
-  browser ??= await openBrowser();
   const { page, errors, foreign_requests } = await browser.open(plane);
   await signIn(page, plane);
   await page.goto(`${plane.url}/nodes`);
@@ -59,11 +55,9 @@ browserTest('a signed-in user can open any URL and reload it', async () => {
   expect(new URL(page.url()).pathname).toBe('/nodes');
   expect(await page.getByLabel('Password').count()).toBe(0);
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
-  await page.context().close();
 });
 
 browserTest('the HTML of each place names all scripts that it loads', async () => {
-  browser ??= await openBrowser();
   const { page } = await browser.open(plane);
   const late = async (path: string, heading: string) => {
     const html = await (await page.goto(plane.url + path))!.text();
@@ -92,15 +86,13 @@ browserTest('the HTML of each place names all scripts that it loads', async () =
   };
   for (const [path, heading] of Object.entries(places))
     expect([path, await late(path, heading)]).toEqual([path, []]);
-  await page.context().close();
 });
 
 browserTest(
   'the first screen shows the answers to requests that were sent before its scripts arrived',
   async () => {
-    browser ??= await openBrowser();
     await plane.agent('true', { name: 'seen early' });
-    const { page, errors } = await browser.open(plane);
+    const { page, errors } = await browser.open(plane, { separate: true });
     await signIn(page, plane);
     const early = Promise.withResolvers<void>();
     await page.route(/\/assets\/index-.*\.js/, (route) => early.promise.then(() => route.continue()));
@@ -113,15 +105,13 @@ browserTest(
     await page.goto(`${plane.url}/agents`, { waitUntil: 'commit' });
     await page.getByRole('link', { name: 'seen early' }).waitFor();
     expect(errors).toEqual([]);
-    await page.context().close();
   },
 );
 
 browserTest(
   'the sign-in page shows the answer to a request that was sent before its scripts arrived',
   async () => {
-    browser ??= await openBrowser();
-    const { page, errors } = await browser.open(plane);
+    const { page, errors } = await browser.open(plane, { separate: true });
     const early = Promise.withResolvers<void>();
     await page.route(/\/assets\/index-.*\.js/, (route) => early.promise.then(() => route.continue()));
     let requests = 0;
@@ -133,13 +123,11 @@ browserTest(
     await page.goto(`${plane.url}/login`, { waitUntil: 'commit' });
     await page.getByText('To use passkeys').waitFor();
     expect(errors).toEqual([]);
-    await page.context().close();
   },
 );
 
 browserTest('nothing moves on a phone when the font arrives late', async () => {
-  browser ??= await openBrowser();
-  const { page } = await browser.open(plane, { screen: 'phone' });
+  const { page } = await browser.open(plane, { screen: 'phone', separate: true });
   await signIn(page, plane);
   const shown = Promise.withResolvers<void>();
   await page.route(/\.woff2$/, (route) => shown.promise.then(() => route.continue()));
@@ -157,13 +145,11 @@ browserTest('nothing moves on a phone when the font arrives late', async () => {
     requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => resolve(0))));
   })`);
   expect(moved).toBeLessThan(0.02);
-  await page.context().close();
 });
 
 browserTest(
   'an installed page shows no stale content while the service is down, and works again afterwards',
   async () => {
-    browser ??= await openBrowser();
     const { page } = await browser.open(plane, { service_worker: true });
     await page.goto(`${plane.url}/login`);
     await page.evaluate('navigator.serviceWorker.ready.then(() => true)');
@@ -176,6 +162,5 @@ browserTest(
     await plane.start();
     await page.getByRole('link', { name: 'Try again' }).click();
     await page.getByLabel('Password').waitFor();
-    await page.context().close();
   },
 );

@@ -6,30 +6,18 @@ import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
 import { Client } from '../src/client/client.ts';
-import {
-  browserTest,
-  openBrowser,
-  signIn,
-  type TestBrowser,
-  type WatchedPage,
-} from '../src/testing/browser.ts';
+import { browserTest, sharedBrowser, signIn, type WatchedPage } from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
-let browser: TestBrowser | undefined;
-const opened: Page[] = [];
+const browser = sharedBrowser();
 beforeAll(async () => {
   plane = await TestPlane.prepare();
   await plane.start();
-  browser = await openBrowser();
-});
-afterEach(async () => {
-  for (const page of opened.splice(0)) await page.context().close();
 });
 afterAll(async () => {
-  await browser?.close();
   await plane.close();
 });
 
@@ -41,11 +29,8 @@ async function passwordToken(): Promise<string> {
   return (await new Client({ url: plane.url }).call('login', { body: ROOT })).token;
 }
 
-async function open(): Promise<WatchedPage> {
-  const watched = await browser!.open(plane);
-  opened.push(watched.page);
-  return watched;
-}
+/** Not for another test, because an authenticator stays in its page. */
+const open = (): Promise<WatchedPage> => browser.open(plane, { separate: true });
 
 /** The same service under a host name for which passkeys work. */
 const named = () => plane.url.replace('127.0.0.1', 'localhost');

@@ -8,7 +8,7 @@ import type { CDPSession, Page, Worker } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import type { PushMessage } from '../src/features/notifications/rules.ts';
-import { fullBrowserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
+import { fullBrowserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { Conversation } from '../src/testing/conversation.ts';
 import { ROOT, SVC, TestPlane } from '../src/testing/plane.ts';
 import { PushService, type TestDevice } from '../src/testing/push-service.ts';
@@ -16,19 +16,15 @@ import { PushService, type TestDevice } from '../src/testing/push-service.ts';
 const SOON = { timeout: 30_000 };
 let service: PushService;
 let plane: TestPlane;
-let browser: TestBrowser;
-const opened: Page[] = [];
+const browser = sharedBrowser({ full: true });
 beforeAll(async () => {
   service = await PushService.open();
   plane = await TestPlane.open({ env: { SVC_PUSH_ORIGINS: service.origin } });
-  browser = await openBrowser({ full: true });
 });
 afterEach(async () => {
-  for (const page of opened.splice(0)) await page.context().close();
   expect(service.faults).toEqual([]);
 });
 afterAll(async () => {
-  await browser?.close();
   await plane.close();
   await service.close();
 });
@@ -62,7 +58,6 @@ interface Phone {
 async function phone(token = plane.token): Promise<Phone> {
   const devices = [service.device(), service.device()];
   const { page } = await browser.open(plane, { service_worker: true });
-  opened.push(page);
   await page.context().grantPermissions(['notifications'], { origin: plane.url });
   const subscriptions = devices.map(({ endpoint, keys }) => ({ endpoint, keys }));
   await page.context().addInitScript(`{${SUBSCRIBES.replace('DEVICES', JSON.stringify(subscriptions))}}`);
@@ -251,7 +246,6 @@ fullBrowserTest('a device that cannot get notifications shows the reason and wha
     ],
   ];
   const { page: first } = await browser.open(plane);
-  opened.push(first);
   await signIn(first, plane);
   for (const [script, said] of cases) {
     const page = await first.context().newPage();

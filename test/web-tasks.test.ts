@@ -4,17 +4,11 @@
  */
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
-import {
-  browserTest,
-  openBrowser,
-  signIn,
-  type TestBrowser,
-  type WatchedPage,
-} from '../src/testing/browser.ts';
+import { browserTest, sharedBrowser, signIn, type WatchedPage } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
-let browser: TestBrowser | undefined;
+const browser = sharedBrowser();
 let team_id: string;
 
 beforeAll(async () => {
@@ -24,7 +18,6 @@ beforeAll(async () => {
   team_id = (await plane.client.call('createTeam', { body })).id;
 });
 afterAll(async () => {
-  await browser?.close();
   await plane.close();
 });
 
@@ -44,7 +37,6 @@ const listTexts = async (task_id: string, team = team_id) => {
 };
 
 async function open(path: string, screen: 'desk' | 'phone' = 'desk'): Promise<WatchedPage> {
-  browser ??= await openBrowser();
   const watched = await browser.open(plane, { screen });
   await signIn(watched.page, plane);
   await watched.page.goto(plane.url + path);
@@ -78,7 +70,6 @@ browserTest('a card can be moved with keys and with its menu, and keeps the focu
   await soon(async () => (await get(id)).status).toBe('in_review');
   await soon(focused).toContain('Moved by hand');
   expect(errors).toEqual([]);
-  await page.context().close();
 });
 
 browserTest(
@@ -103,7 +94,6 @@ browserTest(
     await card.getByRole('button', { name: 'Move to Doing anyway' }).click();
     await column(page, 'Doing').getByRole('link', { name: 'Wanted by two' }).waitFor();
     await soon(async () => (await get(id)).status).toBe('in_progress');
-    await page.context().close();
   },
 );
 
@@ -131,7 +121,6 @@ browserTest('a card that is being moved stays in its new column while other chan
   answered.resolve();
   const card = column(page, 'To do').locator('li', { hasText: 'On its long way' });
   await card.getByRole('alert').getByText('task changed concurrently; reload and retry').waitFor();
-  await page.context().close();
 });
 
 browserTest('changes to tasks by somebody else appear without a reload', async () => {
@@ -142,7 +131,6 @@ browserTest('changes to tasks by somebody else appear without a reload', async (
   await column(page, 'To do').getByRole('link', { name: 'Made elsewhere' }).waitFor();
   await set(id, 'completed');
   await column(page, 'Done').getByRole('link', { name: 'Made elsewhere' }).waitFor();
-  await page.context().close();
 });
 
 browserTest(
@@ -168,7 +156,6 @@ browserTest(
     // The form is empty after the task was created.
     await page.getByRole('button', { name: 'New task' }).click();
     expect(await page.getByLabel('Title').inputValue()).toBe('');
-    await page.context().close();
   },
 );
 
@@ -189,7 +176,6 @@ browserTest('a conflicting edit shows both versions and loses neither', async ()
   await dialog.getByRole('button', { name: 'Overwrite with mine' }).click();
   await page.getByRole('heading', { level: 2, name: 'Paint it blue' }).waitFor();
   expect((await get(id)).title).toBe('Paint it blue');
-  await page.context().close();
 });
 
 browserTest('a message follows its route, and errors of the service appear at their fields', async () => {
@@ -214,7 +200,6 @@ browserTest('a message follows its route, and errors of the service appear at th
     params: { team_id: flat, task_id },
   })) as unknown[];
   expect(sent).toMatchObject({ route: 'to_member', to_actor_id: `two@${flat}`, text: 'Who leads?' });
-  await page.context().close();
 });
 
 browserTest('a draft survives a reload, and a lost response does not send the message twice', async () => {
@@ -244,7 +229,6 @@ browserTest('a draft survives a reload, and a lost response does not send the me
   await message.press('Control+Enter');
   await soon(() => texts(page)).toEqual(['only once', 'only once']);
   expect(await listTexts(id)).toEqual(['only once', 'only once']);
-  await page.context().close();
 });
 
 browserTest(
@@ -286,7 +270,6 @@ browserTest(
     }
     expect(await texts(page)).toEqual([...all, 'and one more', 'unseen']);
     expect(errors).toEqual([]);
-    await page.context().close();
   },
 );
 
@@ -308,7 +291,6 @@ browserTest('a search finds messages, and a thread shows a message with its repl
   await page.getByRole('textbox', { name: 'Message' }).fill('oil it');
   await page.keyboard.press('Control+Enter');
   await log(page).getByRole('button', { name: 'ana: the door creaks', exact: true }).waitFor();
-  await page.context().close();
 });
 
 browserTest('a run can be started from its task, and its status is shown on the card', async () => {
@@ -323,7 +305,6 @@ browserTest('a run can be started from its task, and its status is shown on the 
   await card.getByText('running').waitFor();
   await plane.client.call('completeRun', { params: { team_id, run_id: run_id! }, body: { output: 'done' } });
   await column(page, 'In review').locator('li', { hasText: 'Run it' }).getByText('completed').waitFor();
-  await page.context().close();
 });
 
 browserTest('messages are shown as text, and only web URLs become links', async () => {
@@ -336,5 +317,4 @@ browserTest('messages are shown as text, and only web URLs become links', async 
   expect(await links.getAttribute('href')).toBe('https://example.org/pr?n=1');
   expect(await links.getAttribute('rel')).toBe('noreferrer noopener');
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
-  await page.context().close();
 });

@@ -5,37 +5,23 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
-import { afterAll, afterEach, beforeAll, expect } from 'vitest';
-import {
-  browserTest,
-  openBrowser,
-  signIn,
-  type TestBrowser,
-  type WatchedPage,
-} from '../src/testing/browser.ts';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { browserTest, sharedBrowser, signIn, type WatchedPage } from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
-let browser: TestBrowser | undefined;
-let opened: WatchedPage[] = [];
+const browser = sharedBrowser();
 beforeAll(async () => {
   // For agents that call the plane.
   const env = { SVC_INTERNAL_GRPC_ENABLED: 'true', SVC_INTERNAL_GRPC_LISTEN: '127.0.0.1:0' };
   plane = await TestPlane.open({ env });
 });
-afterEach(async () => {
-  for (const { page } of opened) await page.context().close();
-  opened = [];
-});
 afterAll(async () => {
-  await browser?.close();
   await plane.close();
 });
 
 async function open(screen: 'desk' | 'phone' = 'desk'): Promise<WatchedPage> {
-  browser ??= await openBrowser();
   const watched = await browser.open(plane, { screen });
-  opened.push(watched);
   await signIn(watched.page, plane);
   return watched;
 }

@@ -4,7 +4,7 @@
  */
 import { existsSync } from 'node:fs';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
-import { test } from 'vitest';
+import { afterAll, afterEach, test } from 'vitest';
 import { Client } from '../client/client.ts';
 import { SESSION_KEY } from '../web/api/session-key.ts';
 import type { TestPlane } from './plane.ts';
@@ -34,6 +34,8 @@ export interface WatchedPageOptions {
   headers?: Record<string, string>;
   /** Allows the page's service worker. Tests cannot intercept requests that pass through it. */
   service_worker?: boolean;
+  /** Not one of an earlier test, and not left to a later one, for a page that a test changes permanently. */
+  separate?: boolean;
 }
 
 /** A page in a separate context, so that pages do not share storage. `page.context()` opens more pages with the same storage. */
@@ -47,7 +49,25 @@ export interface WatchedPage {
 
 export interface TestBrowser {
   open(plane: TestPlane, options?: WatchedPageOptions): Promise<WatchedPage>;
+  /** Closes all pages that are open, or keeps them empty for the next calls of `open`. */
+  clear(): Promise<void>;
   close(): Promise<void>;
+}
+
+/**
+ * A browser for the tests of a file. It starts with the first page, and is cleared after each test: a new context with a new
+ * page takes more than half of the processor time that a test needs until it sees the UI.
+ */
+export function sharedBrowser(options: { full?: boolean } = {}): Pick<TestBrowser, 'open'> {
+  let browser: Promise<TestBrowser> | undefined;
+  afterEach(async () => (await browser)?.clear());
+  afterAll(async () => (await browser)?.close());
+  return {
+    open: async (...args) => {
+      browser ??= openBrowser(options);
+      return (await browser).open(...args);
+    },
+  };
 }
 
 /** `full`: Chromium itself, even if its headless shell is installed. */
@@ -55,17 +75,46 @@ export async function openBrowser({ full = false } = {}): Promise<TestBrowser> {
   // Without its sandbox, because tests may run as root.
   const executablePath = full ? fullBrowserPath! : browserPath!;
   const browser = await chromium.launch({ executablePath, args: ['--no-sandbox'] });
+  const spare: OpenPage[] = [];
+  let in_use: OpenPage[] = [];
   return {
-    open: (plane, options = {}) => openWatched(browser, plane, options),
+    async open(plane, options = {}) {
+      const key = JSON.stringify([options.screen ?? 'desk', options.color_scheme ?? 'light']);
+      const at = isReusable(options) ? spare.findIndex((one) => one.key === key) : -1;
+      const opened = at >= 0 ? spare.splice(at, 1)[0]! : await openPage(browser, key, options);
+      in_use.push(opened);
+      return watch(opened, plane);
+    },
+    async clear() {
+      const pages = in_use;
+      in_use = [];
+      for (const opened of pages) {
+        if (opened.page.isClosed() || !opened.is_reusable) await opened.page.context().close();
+        else {
+          await clearPage(opened);
+          spare.push(opened);
+        }
+      }
+    },
     close: () => browser.close(),
   };
 }
 
-async function openWatched(
-  browser: Browser,
-  plane: TestPlane,
-  options: WatchedPageOptions,
-): Promise<WatchedPage> {
+interface OpenPage {
+  page: Page;
+  is_reusable: boolean;
+  /** The options that a page keeps. */
+  key: string;
+  /** Which origin is the service's, and where to record what the browser reports. */
+  origin: string;
+  watched: WatchedPage;
+}
+
+function isReusable({ headers, service_worker = false, separate = false }: WatchedPageOptions): boolean {
+  return headers === undefined && !service_worker && !separate;
+}
+
+async function openPage(browser: Browser, key: string, options: WatchedPageOptions): Promise<OpenPage> {
   const { screen = 'desk', color_scheme = 'light', headers = {}, service_worker = false } = options;
   const context = await browser.newContext({
     ...screens[screen],
@@ -73,20 +122,54 @@ async function openWatched(
     extraHTTPHeaders: headers,
     serviceWorkers: service_worker ? 'allow' : 'block',
   });
-  const errors: string[] = [];
-  const foreign_requests: string[] = [];
+  await context.addInitScript(REPORT_VIOLATIONS);
+  const page = await context.newPage();
+  const watched: WatchedPage = { page, errors: [], foreign_requests: [] };
+  const opened: OpenPage = { page, is_reusable: isReusable(options), key, origin: '', watched };
   // Events of the whole context include those of its other pages and its workers.
-  context.on('weberror', (error) => errors.push(String(error.error())));
+  context.on('weberror', (error) => opened.watched.errors.push(String(error.error())));
   context.on('console', (message) => {
-    if (message.type() === 'error') errors.push(`${message.text()} ${message.location().url}`.trim());
+    if (message.type() !== 'error') return;
+    opened.watched.errors.push(`${message.text()} ${message.location().url}`.trim());
   });
   context.on('request', (request) => {
     const { origin, protocol } = new URL(request.url());
-    if (protocol !== 'data:' && protocol !== 'blob:' && origin !== plane.url)
-      foreign_requests.push(request.url());
+    if (protocol !== 'data:' && protocol !== 'blob:' && origin !== opened.origin)
+      opened.watched.foreign_requests.push(request.url());
   });
-  await context.addInitScript(REPORT_VIOLATIONS);
-  return { page: await context.newPage(), errors, foreign_requests };
+  return opened;
+}
+
+function watch(opened: OpenPage, plane: TestPlane): WatchedPage {
+  opened.origin = plane.url;
+  opened.watched = { page: opened.page, errors: [], foreign_requests: [] };
+  return opened.watched;
+}
+
+/** Removes what a test left in a page and its context, and leaves the page empty, at the service's origin. */
+async function clearPage({ page, origin }: OpenPage): Promise<void> {
+  const context = page.context();
+  for (const other of context.pages()) if (other !== page) await other.close();
+  await page.unrouteAll({ behavior: 'ignoreErrors' });
+  await context.unrouteAll({ behavior: 'ignoreErrors' });
+  await openEmptyPage(page, origin);
+  await page.evaluate('localStorage.clear(); sessionStorage.clear()');
+  await Promise.all([
+    context.setOffline(false),
+    context.clearPermissions(),
+    context.clearCookies(),
+    page.mouse.move(0, 0),
+  ]);
+}
+
+/** A page that the test serves instead of the service, to get access to the storage of the origin. */
+async function openEmptyPage(page: Page, origin: string): Promise<void> {
+  const url = `${origin}/before`;
+  if (page.url() === url) return;
+  const body = '<link rel="icon" href="data:,">';
+  await page.route(url, (route) => route.fulfill({ contentType: 'text/html', body }));
+  await page.goto(url);
+  await page.unroute(url);
 }
 
 /** Stores a session in the browser, by default root's, as after a sign-in. Afterwards, open any page of the UI. */
@@ -97,12 +180,7 @@ export async function signIn(
 ): Promise<void> {
   const { id, username, role, created_at } = await new Client({ url: plane.url, token }).call('getMe');
   const session = { token, expires_at: Date.now() + DAY_MS, user: { id, username, role, created_at } };
-  // A page that the test serves instead of the plane, to get access to the storage of the origin.
-  const url = `${origin}/before`;
-  const body = '<link rel="icon" href="data:,">';
-  await page.route(url, (route) => route.fulfill({ contentType: 'text/html', body }));
-  await page.goto(url);
+  await openEmptyPage(page, origin);
   const put = [SESSION_KEY, JSON.stringify(session)].map((text) => JSON.stringify(text));
   await page.evaluate(`localStorage.setItem(${put})`);
-  await page.unroute(url);
 }
