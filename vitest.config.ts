@@ -29,6 +29,7 @@ const partly_long = [
   'team-kills',
   'team-runs',
   'unreachable-node',
+  'web-everyone',
 ].map((name) => `test/${name}.test.ts`);
 
 /** Tests of the whole program, with real processes. */
