@@ -152,8 +152,12 @@ async function clearPage({ page, origin }: OpenPage): Promise<void> {
   for (const other of context.pages()) if (other !== page) await other.close();
   await page.unrouteAll({ behavior: 'ignoreErrors' });
   await context.unrouteAll({ behavior: 'ignoreErrors' });
-  await openEmptyPage(page, origin);
-  await page.evaluate('localStorage.clear(); sessionStorage.clear()');
+  // A test may use the service through a proxy.
+  const { origin: last } = new URL(page.url());
+  for (const each of last.startsWith('http') && last !== origin ? [last, origin] : [origin]) {
+    await openEmptyPage(page, each);
+    await page.evaluate('localStorage.clear(); sessionStorage.clear()');
+  }
   await Promise.all([
     context.setOffline(false),
     context.clearPermissions(),
