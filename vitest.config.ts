@@ -1,5 +1,6 @@
 import { availableParallelism, tmpdir } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { bundledEntryPoints } from './src/testing/bundled.ts';
 import { COMPILED } from './src/testing/compiled.ts';
 import { memoryFolder } from './src/testing/temporary.ts';
 import { SlowestFirst } from './test/slowest-first.ts';
@@ -35,7 +36,7 @@ const partly_long = [
 /** Tests of the whole program, with real processes. */
 const whole = {
   exclude: ['test/architecture/**', 'test/real-agents/**'],
-  globalSetup: 'test/build.ts',
+  globalSetup: ['test/build-program.ts', 'test/build.ts'],
   pool: 'forks' as const,
   testTimeout: 120_000,
   // As patient as a browser that waits for an element.
@@ -50,9 +51,11 @@ export default defineConfig({
     sequence: { sequencer: SlowestFirst },
     projects: [
       {
+        plugins: [bundledEntryPoints],
         test: {
           name: 'unit',
           include: ['src/**/*.test.{ts,tsx}', 'test/architecture/**/*.test.ts'],
+          globalSetup: 'test/build-program.ts',
           // A process with all workers as threads is large, and to fork a large process for each program is slow.
           pool: 'forks',
           isolate: false,
@@ -62,6 +65,7 @@ export default defineConfig({
         },
       },
       {
+        plugins: [bundledEntryPoints],
         test: {
           ...whole,
           name: 'whole',
@@ -70,6 +74,7 @@ export default defineConfig({
         },
       },
       {
+        plugins: [bundledEntryPoints],
         test: {
           ...whole,
           name: 'long',

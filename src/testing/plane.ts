@@ -17,8 +17,8 @@ import { silentLog } from '../base/log.ts';
 import { Client, type Frame } from '../client/client.ts';
 import type { Agent } from '../features/agents/rules.ts';
 import { openLocalNode } from '../node/node.ts';
-import { Launcher } from '../node/processes/launcher-client.ts';
 import { COMPILED } from './compiled.ts';
+import { sharedLauncher } from './local-node.ts';
 import { openPace } from './pace.ts';
 
 export const SVC = fileURLToPath(new URL('../../bin/svc', import.meta.url));
@@ -284,14 +284,13 @@ export interface CliResult {
 
 /** Ends all live sessions on a disk with the product's own code, which identifies processes by pid and start time. */
 export async function endSessions(data_dir: string): Promise<void> {
-  const launcher = new Launcher();
   const node = await openLocalNode({
     id: 'main',
     data_dir,
     clock: systemClock,
     log: silentLog,
     folders: null as never,
-    launcher,
+    launcher: sharedLauncher,
     run_as: null,
     env: process.env,
   });
@@ -305,7 +304,6 @@ export async function endSessions(data_dir: string): Promise<void> {
   });
   await Promise.all(live.map((session_id) => node.stop(session_id, 0)));
   await node.close();
-  await launcher.close();
 }
 
 /** An empty configuration in a folder of configurations, so that one of this machine in `/etc/svc` does not apply. */

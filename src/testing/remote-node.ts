@@ -6,8 +6,8 @@ import { type NodeServer, type NodeServerOptions, openNodeServer } from '../link
 import { openConnection } from '../link/plane/connection.ts';
 import { RemoteNode, type RemoteNodeOptions } from '../link/plane/remote-node.ts';
 import type { LinkPosition } from '../link/wire.ts';
-import type { LocalNode, LocalNodeOptions } from '../node/node.ts';
-import { openTestNode } from './local-node.ts';
+import type { LocalNode } from '../node/node.ts';
+import { openTestNode, sharedLauncher } from './local-node.ts';
 import type { NodeUnderTest } from './node-suite.ts';
 import { testTls } from './tls.ts';
 
@@ -64,9 +64,8 @@ export function remoteNode(port: () => number, more: Partial<RemoteNodeOptions> 
   });
 }
 
-export function remoteNodeOpener(
-  more: Partial<LocalNodeOptions> = {},
-): (data_dir: string) => Promise<NodeUnderTest> {
+export function remoteNodeOpener(): (data_dir: string) => Promise<NodeUnderTest> {
+  const more = { launcher: sharedLauncher };
   return async (data_dir) => {
     let local = await openTestNode(data_dir, more);
     let server = await openTestNodeServer(local);

@@ -19,7 +19,7 @@ import { isUnreachable } from '../core/problem.ts';
 import type { Launch, StreamSizes } from '../core/session.ts';
 import type { RemoteNode } from '../link/plane/remote-node.ts';
 import { FlakyProxy } from './flaky-proxy.ts';
-import { openTestNode } from './local-node.ts';
+import { openTestNode, sharedLauncher } from './local-node.ts';
 import type { NodeUnderTest } from './node-suite.ts';
 import { openTestNodeServer, remoteNode } from './remote-node.ts';
 import { random } from './writers.ts';
@@ -30,7 +30,7 @@ const CONNECTION_BYTES = { min: 15_000, max: 300_000 };
 export function simulatedNodeOpener(seed: number): (data_dir: string) => Promise<NodeUnderTest> {
   const next = random(seed);
   return async (data_dir) => {
-    let local = await openTestNode(data_dir);
+    let local = await openTestNode(data_dir, { launcher: sharedLauncher });
     let server = await openTestNodeServer(local);
     const proxy = await FlakyProxy.open(server.port);
     const { min: least, max: most } = CONNECTION_BYTES;
@@ -48,7 +48,7 @@ export function simulatedNodeOpener(seed: number): (data_dir: string) => Promise
       node,
       reopen: async () => {
         await end();
-        local = await openTestNode(data_dir);
+        local = await openTestNode(data_dir, { launcher: sharedLauncher });
         server = await openTestNodeServer(local);
         proxy.target_port = server.port;
         node = new RetryingNode((onDown) => remoteNode(() => proxy.port, { onDown }));
