@@ -6,12 +6,13 @@ import { execFileSync } from 'node:child_process';
 import { chmod, chown, mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
+import { test } from 'vitest';
 import { Client } from '../client/client.ts';
 import type { Agent } from '../features/agents/rules.ts';
 import { findUser, type RunAs } from '../node/confinement/run-as.ts';
 import { directExec } from '../node/processes/exec.ts';
 import { TestAgentNode, WITH_NODES } from './agent-node.ts';
-import { firstOf } from './long.ts';
+import { firstOf, is_long } from './long.ts';
 import { TestPlane } from './plane.ts';
 import { sandboxMissing } from './sandbox.ts';
 
@@ -45,6 +46,20 @@ export function confinementMissing({ run_as, sandbox }: Confined): string | null
   if (process.platform !== 'linux') return 'Linux';
   if (run_as && process.getuid?.() !== 0) return 'root';
   return sandbox ? sandboxMissing() : null;
+}
+
+/**
+ * Declares attacks on something that works the same in all `modes`. `npm run test:long` tries each of them in every mode, and
+ * `npm test` tries each in one mode, by turns. Call it once for each mode, and declare the same attacks in the same order.
+ */
+export function attacksByTurns<M extends Confined>(modes: readonly M[], mode: M): typeof test.skip {
+  const missing = confinementMissing(mode) !== null;
+  const possible = modes.filter((one) => confinementMissing(one) === null);
+  let declared = 0;
+  return ((...args: Parameters<typeof test.skip>) => {
+    const is_turn = missing || possible[declared++ % possible.length] === mode;
+    if (is_long || is_turn) test.skipIf(missing)(...args);
+  }) as typeof test.skip;
 }
 
 export class AttackFixture {

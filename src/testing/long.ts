@@ -19,3 +19,8 @@ export function firstOf<T>(count: number, cases: readonly T[]): readonly T[] {
 export function killCount(usual: number, long: number): number {
   return Number(process.env.SVC_TEST_KILLS ?? (is_long ? long : usual));
 }
+
+/** The number of attempts in a race, which `npm test` reduces to a quarter. */
+export function raceAttempts(long: number): number {
+  return is_long ? long : Math.ceil(long / 4);
+}

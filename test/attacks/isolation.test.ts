@@ -1,6 +1,6 @@
 /**
  * A hostile agent, repository or user attacks the confinement of agents, in the real program and every confinement mode.
- * Each race gets more than twice as many attempts as it once took to succeed.
+ * In `npm run test:long`, each race gets more than twice as many attempts as it once took to succeed.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
@@ -15,6 +15,7 @@ import {
   confinementMissing,
   confinements,
 } from '../../src/testing/attack-fixture.ts';
+import { raceAttempts } from '../../src/testing/long.ts';
 import { git, makeRepository } from '../../src/testing/repository.ts';
 
 const SECRET = 'a secret of the service, sesame';
@@ -68,7 +69,7 @@ describe.each(confinements)('with $name', (mode) => {
     const racer = await fixture.start(swapper(script, path, target));
     while (!(await fixture.outputOf(racer.id)).includes('swapping')) await sleep(20);
     try {
-      for (let n = 0; n < tries; n++) await act().catch(() => {});
+      for (let n = 0; n < raceAttempts(tries); n++) await act().catch(() => {});
     } finally {
       await writeFile(`${path}.stop`, '');
       await fixture.plane.finished(racer.id);

@@ -4,6 +4,7 @@ import { readMessage } from '../../src/acp/message.ts';
 import { TerminalFilter, printable as visibleInTerminal } from '../../src/cli/terminal.ts';
 import { Redactor } from '../../src/core/redaction.ts';
 import { escapeHidden } from '../../src/core/visible.ts';
+import { firstOf } from '../../src/testing/long.ts';
 import { applyToLongTexts } from '../../src/testing/long-input.ts';
 import { Script } from '../../src/tools/agent-doctor/model/script.ts';
 import { pieces } from '../../src/tools/agent-doctor/model/shape.ts';
@@ -32,10 +33,13 @@ test.each<[string, (text: string) => unknown]>([
   expect(apply('end')).not.toBeUndefined();
 });
 
-test.each(['{}', '[]', '0'])('a message of an agent with millions of values (%s) is not parsed', (value) => {
-  const values = `${value},`.repeat(8_000_000);
-  const line = `{"jsonrpc":"2.0","method":"session/update","params":{"x":[${values}0]}}\n`;
-  expect(readMessage(line)).toBeNull();
-  const text = `{"jsonrpc":"2.0","method":"session/update","params":{"x":${JSON.stringify(values)}}}\n`;
-  expect(readMessage(text)).toMatchObject({ kind: 'notification' });
-});
+test.each(firstOf(1, ['{}', '[]', '0']))(
+  'a message of an agent with millions of values (%s) is not parsed',
+  (value) => {
+    const values = `${value},`.repeat(8_000_000);
+    const line = `{"jsonrpc":"2.0","method":"session/update","params":{"x":[${values}0]}}\n`;
+    expect(readMessage(line)).toBeNull();
+    const text = `{"jsonrpc":"2.0","method":"session/update","params":{"x":${JSON.stringify(values)}}}\n`;
+    expect(readMessage(text)).toMatchObject({ kind: 'notification' });
+  },
+);

@@ -1,25 +1,33 @@
 /**
  * A hostile agent against the repository of a worktree: forged records, links and FIFOs where git reads, and a `.git` that
- * changes while the service creates a worktree. Each race gets more than twice as many attempts as it once
- * took to succeed.
+ * changes while the service creates a worktree. In `npm run test:long`, each race gets more than twice as many attempts as it
+ * once took to succeed.
  */
 import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { sleep } from '../../src/base/async.ts';
 import type { Client } from '../../src/client/client.ts';
 import type { Agent } from '../../src/features/agents/rules.ts';
-import { AttackFixture, confinementMissing, confinements } from '../../src/testing/attack-fixture.ts';
+import {
+  AttackFixture,
+  attacksByTurns,
+  confinementMissing,
+  confinements,
+} from '../../src/testing/attack-fixture.ts';
 import { run } from '../../src/testing/cli.ts';
+import { raceAttempts } from '../../src/testing/long.ts';
 import { git, makeRepository } from '../../src/testing/repository.ts';
 
 const PRIVATE = 'a secret of bob, 77aa';
 /** Linux's renameat2, which exchanges two paths atomically. */
 const EXCHANGE = process.arch === 'arm64' ? 276 : 316;
 
-describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode) => {
+const modes = confinements.filter(({ sandbox }) => sandbox);
+
+describe.each(modes)('with $name', (mode) => {
   const missing = confinementMissing(mode);
-  const attack = test.skipIf(missing !== null);
+  const attack = attacksByTurns(modes, mode);
   const note = missing === null ? '' : ` (needs ${missing})`;
   let fixture: AttackFixture;
 
@@ -81,7 +89,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
           command: `cat ${made_up}/foo/notes.txt; touch ${made_up}/objects/planted; echo done`,
         },
       });
-      for (let n = 0; n < 16; n++) {
+      for (let n = 0; n < raceAttempts(16); n++) {
         await fixture.alice.call('startAgent', { params: { agent_id: reader.id } });
         await fixture.plane.finished(reader.id);
       }
@@ -132,7 +140,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
           select(undef, undef, undef, 0.001);
         }' ${folder} ${guarded}`);
       await untilPrinted(racer, 'swapping');
-      for (let n = 0; n < 12; n++) {
+      for (let n = 0; n < raceAttempts(12); n++) {
         const made = fixture.alice.call('createAgent', {
           body: {
             ...{

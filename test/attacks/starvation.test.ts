@@ -6,17 +6,18 @@ import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
-import { expect, test } from 'vitest';
+import { afterAll, expect, test } from 'vitest';
 import { Client } from '../../src/client/client.ts';
 import type { Agent } from '../../src/features/agents/rules.ts';
 import { AttackFixture, type Confined, confinementMissing } from '../../src/testing/attack-fixture.ts';
+import { firstOf, is_long } from '../../src/testing/long.ts';
 import { makeRepository } from '../../src/testing/repository.ts';
 
-const modes: (Confined & { name: string })[] = [
-  { name: 'no confinement', run_as: false, sandbox: false, remote: false },
+const possible: (Confined & { name: string })[] = [
   { name: 'run_as and sandbox', run_as: true, sandbox: true, remote: false },
   { name: 'run_as, on a node', run_as: true, sandbox: false, remote: true },
-];
+  { name: 'no confinement', run_as: false, sandbox: false, remote: false },
+].filter((mode) => confinementMissing(mode) === null);
 
 function worktree(fixture: AttackFixture, user: Client, repo: string): Promise<Agent> {
   return user.call('createAgent', {
@@ -27,56 +28,60 @@ function worktree(fixture: AttackFixture, user: Client, repo: string): Promise<A
   });
 }
 
-for (const mode of modes) {
-  test.skipIf(
-    !mode.sandbox && !mode.run_as ? process.platform !== 'linux' : confinementMissing(mode) !== null,
-  )(
-    `FIFOs in Alice's folders do not delay Bob's work: ${mode.name}`,
-    async () => {
-      const fixture = await AttackFixture.open(mode);
-      try {
-        const repo = makeRepository(join(fixture.repos, 'shared'), { 'a.txt': 'one\n' });
-        fixture.own(repo);
-        const bobs = await worktree(fixture, fixture.bob, repo);
-        const hogs: string[] = [];
-        for (let n = 0; n < 6; n++) {
-          const workdir = await fixture.folder(`hog-${n}`);
-          // Git reads it first, and waits for a writer.
-          execFileSync('sh', ['-c', 'git init -q . && mkfifo .gitignore'], { cwd: workdir });
-          fixture.own(workdir);
-          hogs.push((await fixture.start('true', { workdir })).id);
-        }
-        let held = 0;
-        const requests = hogs.flatMap((agent_id) =>
-          ['a', 'b', 'c', 'd'].map(async (q) => {
-            held++;
-            await fixture.alice.call('findFiles', { params: { agent_id }, query: { q } }).catch(() => {});
-            held--;
-          }),
-        );
-        // At least one of Alice's requests is in progress when Bob's arrive.
-        await expect.poll(() => gitsWaiting(fixture.work)).toBeGreaterThan(0);
-
-        const params = { agent_id: bobs.id };
-        expect((await fixture.bob.call('findFiles', { params, query: { q: 'a' } })).paths).toEqual(['a.txt']);
-        expect((await fixture.bob.call('getChanges', { params })).files).toEqual([]);
-        const another = await worktree(fixture, fixture.bob, repo);
-        await fixture.bob.call('deleteAgent', {
-          params: { agent_id: another.id },
-          query: { delete_worktree: true },
-        });
-        // All of that happened while most of Alice's requests were still waiting.
-        expect(held).toBeGreaterThan(requests.length / 2);
-      } finally {
-        await fixture.close();
+test.each(firstOf(2, possible))(
+  "FIFOs in Alice's folders do not delay Bob's work: $name",
+  async (mode) => {
+    const fixture = await AttackFixture.open(mode);
+    try {
+      const repo = makeRepository(join(fixture.repos, 'shared'), { 'a.txt': 'one\n' });
+      fixture.own(repo);
+      const bobs = await worktree(fixture, fixture.bob, repo);
+      const hogs: string[] = [];
+      for (let n = 0; n < 6; n++) {
+        const workdir = await fixture.folder(`hog-${n}`);
+        // Git reads it first, and waits for a writer.
+        execFileSync('sh', ['-c', 'git init -q . && mkfifo .gitignore'], { cwd: workdir });
+        fixture.own(workdir);
+        hogs.push((await fixture.start('true', { workdir })).id);
       }
-    },
-    90_000,
-  );
+      let held = 0;
+      const requests = hogs.flatMap((agent_id) =>
+        ['a', 'b', 'c', 'd'].map(async (q) => {
+          held++;
+          await fixture.alice.call('findFiles', { params: { agent_id }, query: { q } }).catch(() => {});
+          held--;
+        }),
+      );
+      // At least one of Alice's requests is in progress when Bob's arrive.
+      await expect.poll(() => gitsWaiting(fixture.work)).toBeGreaterThan(0);
+
+      const params = { agent_id: bobs.id };
+      expect((await fixture.bob.call('findFiles', { params, query: { q: 'a' } })).paths).toEqual(['a.txt']);
+      expect((await fixture.bob.call('getChanges', { params })).files).toEqual([]);
+      const another = await worktree(fixture, fixture.bob, repo);
+      await fixture.bob.call('deleteAgent', {
+        params: { agent_id: another.id },
+        query: { delete_worktree: true },
+      });
+      // All of that happened while most of Alice's requests were still waiting.
+      expect(held).toBeGreaterThan(requests.length / 2);
+    } finally {
+      await fixture.close();
+    }
+  },
+  90_000,
+);
+
+/** The environment of the tests that can share it. */
+let open: Promise<AttackFixture> | undefined;
+afterAll(async () => (await open)?.close());
+function unconfined(): Promise<AttackFixture> {
+  open ??= AttackFixture.open({ run_as: false, sandbox: false, remote: false });
+  return open;
 }
 
 test("clients of Alice that do not read their patch do not delay Bob's", async () => {
-  const fixture = await AttackFixture.open({ run_as: false, sandbox: false, remote: false });
+  const fixture = await unconfined();
   const sockets: ReturnType<typeof connect>[] = [];
   try {
     const repo = makeRepository(join(fixture.repos, 'shared'), { 'a.txt': 'one\n' });
@@ -112,7 +117,6 @@ test("clients of Alice that do not read their patch do not delay Bob's", async (
     expect(closed).toBe(0);
   } finally {
     for (const socket of sockets) socket.destroy();
-    await fixture.close();
   }
 }, 90_000);
 
@@ -130,18 +134,15 @@ function gitsWaiting(work: string): number {
 }
 
 test("worktrees that Alice queues in a shared repository do not delay Bob's", async () => {
-  const fixture = await AttackFixture.open({ run_as: false, sandbox: false, remote: false });
-  try {
-    const repo = makeRepository(join(fixture.repos, 'shared'), { 'a.txt': 'one\n' });
-    let waiting = 40;
-    const requests = Array.from({ length: waiting }, () =>
-      worktree(fixture, fixture.alice, repo).finally(() => waiting--),
-    );
-    await expect.poll(() => waiting, { timeout: 30_000 }).toBeLessThan(40);
-    await worktree(fixture, fixture.bob, repo);
-    expect(waiting).toBeGreaterThan(20);
-    await Promise.all(requests);
-  } finally {
-    await fixture.close();
-  }
+  const fixture = await unconfined();
+  const repo = makeRepository(join(fixture.repos, 'queued'), { 'a.txt': 'one\n' });
+  const queued = is_long ? 40 : 24;
+  let waiting = queued;
+  const requests = Array.from({ length: waiting }, () =>
+    worktree(fixture, fixture.alice, repo).finally(() => waiting--),
+  );
+  await expect.poll(() => waiting, { timeout: 30_000 }).toBeLessThan(queued);
+  await worktree(fixture, fixture.bob, repo);
+  expect(waiting).toBeGreaterThan(queued / 2);
+  await Promise.all(requests);
 });

@@ -21,15 +21,23 @@ import { sleep } from '../../src/base/async.ts';
 import { idFrom } from '../../src/base/ids.ts';
 import type { Client } from '../../src/client/client.ts';
 import type { Agent } from '../../src/features/agents/rules.ts';
-import { AttackFixture, confinementMissing, confinements } from '../../src/testing/attack-fixture.ts';
+import {
+  AttackFixture,
+  attacksByTurns,
+  confinementMissing,
+  confinements,
+} from '../../src/testing/attack-fixture.ts';
+import { raceAttempts } from '../../src/testing/long.ts';
 import { makeRepository } from '../../src/testing/repository.ts';
 
 const PRECIOUS = 'work of bob, 31bd\n';
 const NOTE = `printf '${PRECIOUS.trim()}\\n' >notes.txt`;
 
-describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode) => {
+const modes = confinements.filter(({ sandbox }) => sandbox);
+
+describe.each(modes)('with $name', (mode) => {
   const missing = confinementMissing(mode);
-  const attack = test.skipIf(missing !== null);
+  const attack = attacksByTurns(modes, mode);
   const note = missing === null ? '' : ` (needs ${missing})`;
   let fixture: AttackFixture;
   let trees: string;
@@ -151,7 +159,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
 
   attack(`of two users who request one path at once, only one gets it${note}`, async () => {
     const worktree_repo = repository('at-once');
-    for (let n = 0; n < 8; n++) {
+    for (let n = 0; n < raceAttempts(8); n++) {
       const workdir = join(trees, `at-once-${n}`);
       const creations = [
         createAgent(fixture.bob, { workdir }),
@@ -275,21 +283,24 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
   });
 
   if (!mode.remote) {
-    attack(`an agent from a restored database does not get another's worktree${note}`, async () => {
-      const workdir = join(trees, 'restored');
-      const first = await createAgent(fixture.alice, { command: 'cat notes.txt; touch planted', workdir });
-      const file = join(fixture.repos, '../backup.tar');
-      expect((await fixture.plane.cli(['backup', file])).code).toBe(0);
-      await remove(fixture.alice, first, true);
-      await made(fixture.bob, NOTE, { workdir });
-      await fixture.plane.kill('SIGTERM');
-      expect((await fixture.plane.cli(['restore', file])).code).toBe(0);
-      await fixture.plane.start();
-      await fixture.alice.call('startAgent', { params: { agent_id: first.id } }).catch(() => {});
-      await fixture.plane.finished(first.id);
-      expect(await fixture.outputOf(first.id)).not.toContain(PRECIOUS.trim());
-      expect(readdirSync(workdir)).toEqual(['notes.txt']);
-    });
+    test.skipIf(missing !== null)(
+      `an agent from a restored database does not get another's worktree${note}`,
+      async () => {
+        const workdir = join(trees, 'restored');
+        const first = await createAgent(fixture.alice, { command: 'cat notes.txt; touch planted', workdir });
+        const file = join(fixture.repos, '../backup.tar');
+        expect((await fixture.plane.cli(['backup', file])).code).toBe(0);
+        await remove(fixture.alice, first, true);
+        await made(fixture.bob, NOTE, { workdir });
+        await fixture.plane.kill('SIGTERM');
+        expect((await fixture.plane.cli(['restore', file])).code).toBe(0);
+        await fixture.plane.start();
+        await fixture.alice.call('startAgent', { params: { agent_id: first.id } }).catch(() => {});
+        await fixture.plane.finished(first.id);
+        expect(await fixture.outputOf(first.id)).not.toContain(PRECIOUS.trim());
+        expect(readdirSync(workdir)).toEqual(['notes.txt']);
+      },
+    );
   }
 
   attack(`a queued read shows nothing of another user's worktree${note}`, async () => {
@@ -327,20 +338,23 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
   });
 
   if (mode.remote) {
-    attack(`no agent gets the worktree root from the registry as its workdir${note}`, async () => {
-      const root = join(trees, 'inner');
-      const set = (default_worktree_root: string | null) =>
-        fixture.plane.client.call('updateAgentNode', {
-          params: { node_id: fixture.node_id },
-          body: { default_worktree_root } as never,
-        });
-      await set(root);
-      try {
-        expect(await refusal(createAgent(fixture.alice, { workdir: root }))).toBe('workdir_not_safe');
-      } finally {
-        await set(null);
-      }
-    });
+    test.skipIf(missing !== null)(
+      `no agent gets the worktree root from the registry as its workdir${note}`,
+      async () => {
+        const root = join(trees, 'inner');
+        const set = (default_worktree_root: string | null) =>
+          fixture.plane.client.call('updateAgentNode', {
+            params: { node_id: fixture.node_id },
+            body: { default_worktree_root } as never,
+          });
+        await set(root);
+        try {
+          expect(await refusal(createAgent(fixture.alice, { workdir: root }))).toBe('workdir_not_safe');
+        } finally {
+          await set(null);
+        }
+      },
+    );
   }
 
   attack(`a folder with contents in a safe path does not become a worktree${note}`, async () => {
