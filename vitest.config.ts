@@ -12,7 +12,9 @@ process.env.NODE_COMPILE_CACHE = COMPILED;
 const long = ['test/link-silence.test.ts', 'test/many-sessions.test.ts'];
 /** `npm test` runs some tests or cases of these, and `npm run test:long` all: `src/testing/long.ts`. */
 const partly_long = [
+  'acp',
   'acp-kills',
+  'actor-walk',
   'attacks/hidden',
   'attacks/isolation',
   'attacks/long-input',

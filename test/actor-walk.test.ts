@@ -10,6 +10,7 @@ import { sleep } from '../src/base/async.ts';
 import { isStepOver, type Run, type Step } from '../src/features/runs/rules/run.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { AgentShell, SHELL } from '../src/testing/agent-shell.ts';
+import { firstOf } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 const ACP_AGENT = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
@@ -81,7 +82,7 @@ async function expectRefusal(by: AgentShell, command: string, message: string): 
 /** Writes the token to the step output, because the agent's output would show it redacted. */
 const GIVES_TOKEN = 'cat "$SVC_ACTOR_TOKEN_FILE" >"$SVC_STEP_OUTPUT"';
 
-test.each(['mtls', 'tls'])(
+test.each(firstOf(1, ['mtls', 'tls']))(
   'in %s, a member on a remote node takes part in its run through svc actor, within its rights',
   { timeout: 240_000 },
   async (mode) => {

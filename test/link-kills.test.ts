@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
-import { firstOf, killCount } from '../src/testing/long.ts';
+import { firstOf, is_long, killCount } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
-import { expectNothingLost, random, startWriters } from '../src/testing/writers.ts';
+import { expectNothingLost, MIXED, random, startWriters } from '../src/testing/writers.ts';
 
 /** To run more and other kills: `SVC_TEST_KILLS=100 SVC_TEST_SEED=7 npx vitest run test/link-kills.test.ts`. */
-const KILLS = killCount(4, 40);
+const KILLS = killCount(2, 40);
 const SEED = Number(process.env.SVC_TEST_SEED ?? 20_261_121);
 /** Retention must not delete what the tests compare at the end. */
 const ENV = { ...WITH_NODES, SVC_RETENTION_BYTES_PER_AGENT: String(64 * 1024 ** 3) };
@@ -21,7 +21,8 @@ afterEach(async () => {
 });
 
 test(`${KILLS} kills of the node, the plane or both neither lose nor repeat output of four remote agents`, {
-  timeout: KILLS * 25_000,
+  // A few kills take little of the time.
+  timeout: Math.max(4, KILLS) * 25_000,
 }, async () => {
   plane = await TestPlane.open({ env: ENV });
   node = await TestAgentNode.open(plane);
@@ -70,13 +71,15 @@ test.each(firstOf(1, ['committed@9', 'commit@9', 'commit@40']))(
   },
 );
 
-test('a node that is killed at an agent’s start (claim, spawn, handle) leaves at most one process, which is reconciled later', {
+const STARTS = firstOf(1, ['spawn', 'claim', 'handle']);
+
+test(`a node that is killed at an agent’s start (${STARTS.join(', ')}) leaves at most one process, which is reconciled later`, {
   timeout: 100_000,
 }, async () => {
   plane = await TestPlane.open({ env: ENV });
   node = await TestAgentNode.open(plane);
-  const writers = await startWriters(plane, node);
-  for (const point of ['claim', 'spawn', 'handle']) {
+  const writers = await startWriters(plane, node, is_long ? MIXED : MIXED.slice(0, 2));
+  for (const point of STARTS) {
     const file = `pids-${point}`;
     const agent = await node.agent(`echo $$ >>${file}; while [ ! -e stop ]; do sleep 0.05; done`, {
       start: false,
@@ -98,12 +101,14 @@ test('a node that is killed at an agent’s start (claim, spawn, handle) leaves 
   await expectNothingLost(plane, node, writers);
 });
 
-test('a node that is killed at an agent’s end (exit, ended) reports the end after its restart', {
+const ENDS = firstOf(1, ['ended', 'exit']);
+
+test(`a node that is killed at an agent’s end (${ENDS.join(', ')}) reports the end after its restart`, {
   timeout: 60_000,
 }, async () => {
   plane = await TestPlane.open({ env: ENV });
   node = await TestAgentNode.open(plane);
-  for (const point of ['exit', 'ended']) {
+  for (const point of ENDS) {
     const agent = await node.agent(
       `while [ ! -e go-${point} ]; do sleep 0.05; done; echo last words; exit 7`,
     );

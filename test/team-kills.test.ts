@@ -192,7 +192,7 @@ function places(): string[] {
     'commit@18',
     'step_message_collected@1',
   ];
-  return [...firstOf(3, each), ...more];
+  return [...firstOf(2, each), ...more];
 }
 
 test('a plane that is killed at commits and other failpoints runs no step twice', {
