@@ -14,6 +14,7 @@ const long = ['test/link-silence.test.ts', 'test/many-sessions.test.ts'];
 const partly_long = [
   'acp',
   'acp-kills',
+  'acp-v2',
   'actor-walk',
   'attacks/hidden',
   'attacks/isolation',

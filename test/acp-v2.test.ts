@@ -3,7 +3,9 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { problems } from '../src/core/problem.ts';
 import { Conversation } from '../src/testing/conversation.ts';
+import { firstOf, is_long } from '../src/testing/long.ts';
 import { TestPlane } from '../src/testing/plane.ts';
+import { sharedPlane } from '../src/testing/shared-plane.ts';
 
 const speaks_v1 = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
 const speaks_v2 = fileURLToPath(new URL('../src/testing/acp-v2-agent.ts', import.meta.url));
@@ -11,13 +13,21 @@ const agentArgv = (mode?: string) => [process.execPath, speaks_v2, ...(mode ? [m
 const PREVIEW = { SVC_AGENTS_ACP_VERSION: '2' };
 
 let plane: TestPlane;
+/** `plane`, if the test shares it. */
+let shared: TestPlane | undefined;
 let conversation: Conversation | undefined;
+const preview = sharedPlane({ env: PREVIEW });
+async function share(): Promise<TestPlane> {
+  shared = await preview();
+  return shared;
+}
 afterEach(async () => {
   await conversation?.expectSameState();
   await conversation?.close();
   conversation = undefined;
   expect(plane.log).not.toContain('"level":"error"');
-  await plane.close();
+  if (plane !== shared) await plane.close();
+  shared = undefined;
 });
 
 const config = () => plane.client.call('getAgentConfig', { params: { agent_id: conversation!.agent_id } });
@@ -39,7 +49,7 @@ test('a turn is complete after kills of the plane during its permission review',
   const [review] = await conversation.pending();
   expect(review!.tool_call).toMatchObject({ title: 'Change the configuration?', kind: 'edit' });
   expect((await conversation.get()).activity).toBe('needs_you');
-  for (let kill = 0; kill < 2; kill++) {
+  for (let kill = 0; kill < (is_long ? 2 : 1); kill++) {
     await plane.kill();
     // The setting does not change the protocol version of an open session.
     await plane.start({ SVC_AGENTS_ACP_VERSION: '1' });
@@ -64,7 +74,7 @@ test('a turn is complete after kills of the plane during its permission review',
   });
 });
 
-test.each(['stdin_written@3', 'acp_frames_committed@4', 'review_answered'])(
+test.each(firstOf(1, ['acp_frames_committed@4', 'review_answered', 'stdin_written@3']))(
   'a plane that is killed at %s resumes the turn without loss',
   async (point) => {
     plane = await TestPlane.open();
@@ -85,7 +95,7 @@ test.each(['stdin_written@3', 'acp_frames_committed@4', 'review_answered'])(
 );
 
 test('prompts wait for the current turn, and a turn can be cancelled or fail', async () => {
-  plane = await TestPlane.open({ env: PREVIEW });
+  plane = await share();
   conversation = await Conversation.start(plane, agentArgv(), { prompt: 'slow' });
   await messageWith('I take my time.');
   const next = await conversation.prompt('change');
@@ -106,7 +116,7 @@ test('prompts wait for the current turn, and a turn can be cancelled or fail', a
 });
 
 test('work that the agent starts on its own delays prompts, and can be cancelled', async () => {
-  plane = await TestPlane.open({ env: PREVIEW });
+  plane = await share();
   conversation = await Conversation.start(plane, agentArgv(), { prompt: 'later' });
   await messageWith('I continue without a prompt.');
   expect((await conversation.get()).activity).toBe('working');
@@ -120,7 +130,7 @@ test('work that the agent starts on its own delays prompts, and can be cancelled
 });
 
 test('a mode is set as a config option, and a restart resumes the session', async () => {
-  plane = await TestPlane.open({ env: PREVIEW });
+  plane = await share();
   conversation = await Conversation.start(plane, agentArgv(), { prompt: 'hello' });
   await untilIdleAndChecked();
   const params = { agent_id: conversation.agent_id };
@@ -138,7 +148,7 @@ test('a mode is set as a config option, and a restart resumes the session', asyn
 });
 
 test('signing in works as in version 1', async () => {
-  plane = await TestPlane.open({ env: PREVIEW });
+  plane = await share();
   conversation = await Conversation.start(plane, agentArgv('signs_in'), { prompt: 'hello' });
   await conversation.error('auth_required');
   const { auth_methods } = await config();
@@ -150,7 +160,7 @@ test('signing in works as in version 1', async () => {
 });
 
 test('an agent that only speaks version 1 gets version 1', async () => {
-  plane = await TestPlane.open({ env: PREVIEW });
+  plane = await share();
   const argv = [process.execPath, speaks_v1, 'permission'];
   conversation = await Conversation.start(plane, argv, { prompt: 'Go on.' });
   const [review] = await conversation.pending();

@@ -169,7 +169,7 @@ test('svc actor works after a restart of the node', async () => {
   expect(await whoami(far)).toEqual(self(far));
 });
 
-test('a holder of the shared secret can act as any existing actor', async () => {
+test('a holder of the shared secret can act as any existing actor, and answers a review without naming one', async () => {
   const port = await freePort();
   const guarded = await TestPlane.open({
     env: {
@@ -211,6 +211,7 @@ test('a holder of the shared secret can act as any existing actor', async () => 
     const none = { SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: '' };
     const message = 'svc: internal_grpc.auth.shared_secret is not configured\n';
     expect(await svcAsOperator([], none)).toEqual([1, message]);
+    await answersAsOperator(guarded);
     await guarded.kill('SIGTERM');
     expect(await svcAsOperator([])).toEqual([1, 'svc: failed to connect to remote node\n']);
   } finally {
@@ -218,25 +219,7 @@ test('a holder of the shared secret can act as any existing actor', async () => 
   }
 });
 
-test.each([
-  ['the shared secret', { SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: SECRET }],
-  ['the certificate directory of a plane in mtls', { SVC_INTERNAL_GRPC_SECURITY_MODE: 'mtls' }],
-])('an operator with %s answers a permission review without naming an actor', async (_what, env) => {
-  const operated = await TestPlane.open({
-    env: {
-      SVC_INTERNAL_GRPC_ENABLED: 'true',
-      SVC_INTERNAL_GRPC_LISTEN: `127.0.0.1:${await freePort()}`,
-      ...env,
-    },
-  });
-  try {
-    await answersAsOperator(operated);
-  } finally {
-    await operated.close();
-  }
-});
-
-test('in mtls, agents need no certificate, and the certificate of a node alone authenticates no actor', async () => {
+test('in mtls, agents need no certificate, the plane’s authenticates an operator, and a node’s authenticates no actor', async () => {
   const mtls = {
     SVC_INTERNAL_GRPC_SECURITY_MODE: 'mtls',
     SVC_INTERNAL_GRPC_LISTEN: `127.0.0.1:${await freePort()}`,
@@ -244,6 +227,7 @@ test('in mtls, agents need no certificate, and the certificate of a node alone a
   const guarded = await TestPlane.open({ env: { ...WITH_NODES, ...mtls } });
   const joined = await TestAgentNode.open(guarded);
   try {
+    await answersAsOperator(guarded);
     const agent = await guarded.agent('svc actor whoami');
     await guarded.finished(agent.id);
     expect(JSON.parse((await guarded.output(agent.id)).toString())).toMatchObject({ agent_id: agent.id });

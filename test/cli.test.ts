@@ -5,11 +5,19 @@ import { readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { ROOT, SVC, TestPlane } from '../src/testing/plane.ts';
+import { sharedPlane } from '../src/testing/shared-plane.ts';
 
 let plane: TestPlane | null = null;
+/** `plane`, if the test shares it. */
+let shared: TestPlane | null = null;
+const usual = sharedPlane();
+async function share(): Promise<TestPlane> {
+  shared = await usual();
+  return shared;
+}
 afterEach(async () => {
-  await plane?.close();
-  plane = null;
+  if (plane !== shared) await plane?.close();
+  plane = shared = null;
 });
 
 test('a user joins, runs an agent and reads its output with the CLI alone', async () => {
@@ -84,7 +92,7 @@ test('logs -f neither loses nor repeats output when the plane is killed and rest
 });
 
 test('a second start names the process that uses the data directory', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   const second = await plane.cli(['--listen', '127.0.0.1:0']);
   expect(second.code).toBe(1);
   expect(second.stderr).toContain(`data directory ${plane.data_dir} is in use by pid ${plane.pid} on `);
@@ -92,7 +100,7 @@ test('a second start names the process that uses the data directory', async () =
 });
 
 test('a failed start prints the reason in one line and releases the data directory', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   const data = { SVC_DATA_DIR: join(plane.folder, 'other') };
   const taken = await plane.cli(['--listen', plane.url.slice(7)], { env: data });
   expect(taken.code).toBe(1);
@@ -180,7 +188,7 @@ test('a plane restored from a backup uses no event number twice', async () => {
 });
 
 test('doctor reports a healthy plane', async () => {
-  plane = await TestPlane.open();
+  plane = await share();
   const { stdout } = await plane.cli(['doctor', '--json']);
   const checks: { name: string; ok: boolean; detail: string }[] = JSON.parse(stdout);
   expect(checks.find(({ name }) => name === 'plane')).toMatchObject({ ok: true });
