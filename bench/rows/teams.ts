@@ -21,7 +21,9 @@ export const teams: Row = {
     'A step starts eight processes (the shells and pumps that keep its output safe, and the command); `make` ' +
     'starts one. A step of a chain makes six commits one after the other, and waits up to 10 ms for the kernel ' +
     'to move its command into a cgroup. In the service, a fifth of the time is commits, and the rest is spread ' +
-    'over a hundred functions.',
+    'over a hundred functions. A session has 22 files and folders. On ext4 without a journal, creating one takes ' +
+    '0.4 ms of processor time instead of 0.01 ms beside many that were deleted in the last minutes, for example ' +
+    'by tests; that adds 1 to 5 ms to a step.',
   how:
     `One run whose steps are real agents that do nothing (\`true\`), ${AT_ONCE} at a time. Each step has a ` +
     'record, a session with its keeper and pumps, a log, and a committed outcome. For comparison, `make ' +
