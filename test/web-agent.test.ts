@@ -267,7 +267,31 @@ browserTest('a link to an event opens the conversation there and highlights the 
     return top >= 0 && bottom <= innerHeight && getComputedStyle(row).outlineStyle === 'solid';
   })()`;
   await expect.poll(() => page.evaluate(seen), SOON).toBe(true);
+  await page.getByRole('button', { name: /^(Jump to latest|\d+ new)$/ }).waitFor();
+});
+
+browserTest('a linked event at the end stays on the screen while more arrives', async () => {
+  const lines = (first: number) => Array.from({ length: 60 }, (_, n) => message(`Line ${first + n}.`));
+  const agent = await scriptedAgent([lines(0), lines(60), lines(120)], 'Begin');
+  const frames = await plane.frames(agent.id, (all) => JSON.stringify(all.at(-1)).includes('stopReason'));
+  const event_id = frames.find(({ data }) => JSON.stringify(data).includes('Line 59.'))!.id;
+  const { page } = await openAgentPage(agent, '/conversation');
+  await log(page).getByText('Line 59.').hover();
+  await page.mouse.wheel(0, -20_000);
   await page.getByRole('button', { name: 'Jump to latest' }).waitFor();
+  await page.evaluate(`location.hash = 'e${event_id}'`);
+  const isOnScreen = `(() => {
+    const { top, bottom } = document.querySelector('#e${event_id}').getBoundingClientRect();
+    return top >= 0 && bottom <= innerHeight;
+  })()`;
+  await expect.poll(() => page.evaluate(isOnScreen), SOON).toBe(true);
+  await plane.client.call('promptAgent', { params: { agent_id: agent.id }, body: { text: 'More' } });
+  await page.getByRole('button', { name: /^\d+ new$/ }).waitFor();
+  expect(await page.evaluate(isOnScreen)).toBe(true);
+  await page.getByRole('button', { name: /^\d+ new$/ }).click();
+  await log(page).getByText('Line 119.').waitFor();
+  await sendPrompt(page, 'And more');
+  await log(page).getByText('Line 179.').waitFor();
 });
 
 browserTest('typing a slash offers the agent’s commands, which can be chosen with keys', async () => {

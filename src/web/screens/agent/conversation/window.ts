@@ -34,7 +34,7 @@ export interface Window {
   followNewest: () => void;
   showOlder: () => void;
   showNewer: () => void;
-  /** Moves the window to an item, by its index. */
+  /** Moves the window to an item, by its index. It stays there until the reader moves it. */
   show: (at: number) => void;
 }
 
@@ -63,12 +63,65 @@ function useEnd(
   return isLive;
 }
 
+/** What a reader does to move, or to go on working, on the page. */
+const INPUTS = ['wheel', 'touchmove', 'pointerdown', 'keydown'] as const;
+
+interface Reader {
+  onScroll: () => void;
+  /** Says that a link chose the position. It stays until the reader does something. */
+  setLinked: () => void;
+}
+
+/**
+ * Follows the newest row when the reader scrolls to the end, and stops when the reader scrolls up. The browser reports the
+ * scroll to a linked event like one by the reader; while the log still arrives, that event can be at the end of what has
+ * arrived. Such scrolls count only once the reader has done something on the page.
+ */
+function useReader(
+  scroller: RefObject<HTMLDivElement | null>,
+  state: { isLive: RefObject<boolean>; isComplete: boolean; followNewest: () => void; leave: () => void },
+): Reader {
+  const top = useRef(0);
+  const linked = useRef(false);
+  const { isLive, isComplete, followNewest, leave } = state;
+  const isAtEnd = () => {
+    const box = scroller.current;
+    return isComplete && box !== null && box.scrollHeight - box.scrollTop - box.clientHeight < NEAR;
+  };
+  const release = useRef(() => {});
+  release.current = () => {
+    if (!linked.current) return;
+    linked.current = false;
+    if (isAtEnd()) followNewest();
+  };
+  useEffect(() => {
+    const onInput = () => release.current();
+    for (const input of INPUTS) document.addEventListener(input, onInput, { capture: true, passive: true });
+    return () => {
+      for (const input of INPUTS) document.removeEventListener(input, onInput, { capture: true });
+    };
+  }, []);
+  const onScroll = () => {
+    const box = scroller.current;
+    if (!box) return;
+    const before = top.current;
+    top.current = box.scrollTop;
+    if (linked.current) return;
+    if (isAtEnd()) {
+      if (!isLive.current && box.scrollTop >= before) followNewest();
+    } else if (box.scrollTop < before - 1) leave();
+  };
+  const setLinked = useCallback(() => {
+    linked.current = true;
+  }, []);
+  return { onScroll, setLinked };
+}
+
 export function useWindow({ left_out, total }: Length): Window {
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const [range, setRange] = useState<ScrollRange | null>(null);
   const live = range === null;
-  const top = useRef(0);
   /** The height below the top edge, kept while older rows are added above. */
   const height = useRef<number | null>(null);
   const start = windowStart(range?.first ?? null, { left_out, total });
@@ -95,16 +148,12 @@ export function useWindow({ left_out, total }: Length): Window {
     if (box) box.scrollTop = box.scrollHeight;
   }, [isLive]);
 
-  const onScroll = useCallback(() => {
-    const box = scroller.current;
-    if (!box) return;
-    const before = top.current;
-    top.current = box.scrollTop;
-    const below = box.scrollHeight - box.scrollTop - box.clientHeight;
-    if (below < NEAR && end === total) {
-      if (!isLive.current && box.scrollTop >= before) followNewest();
-    } else if (box.scrollTop < before - 1) leave();
-  }, [isLive, end, total, followNewest, leave]);
+  const { onScroll, setLinked } = useReader(scroller, {
+    isLive,
+    isComplete: end === total,
+    followNewest,
+    leave,
+  });
 
   const showOlder = useCallback(() => {
     const box = scroller.current;
@@ -122,10 +171,11 @@ export function useWindow({ left_out, total }: Length): Window {
   const show = useCallback(
     (at: number) => {
       isLive.current = false;
+      setLinked();
       const first = left_out + Math.max(0, at - 20);
       setRange({ first, last: left_out + at + PAGE, left_at: all });
     },
-    [isLive, left_out, all],
+    [isLive, setLinked, left_out, all],
   );
 
   return {
