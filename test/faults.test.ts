@@ -198,7 +198,9 @@ disk(
           })) as { code?: string }[]
         ).map(({ code }) => code);
       const other = await plane.create({ command: 'true', name: 'other' }).catch(() => null);
-      while ((await plane.get(agent.id)).last_seq === 0) await sleep(50);
+      // The guard may pause the output before the first line.
+      const isPaused = () => existsSync(join(small.data_dir, 'sessions/.paused'));
+      while (!isPaused() && (await plane.get(agent.id)).last_seq === 0) await sleep(50);
       await sleep(3000);
       if (other) {
         const start = plane.client.call('startAgent', { params: { agent_id: other.id } });

@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { mkdir, mkdtemp, readFile, rm, stat, statfs, unlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, stat, statfs, symlink, unlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -102,5 +102,27 @@ describe('a disk that fills up', { timeout: 120_000 }, () => {
     expect(lines.map((line) => Number(line.split(' ')[1]))).toEqual(
       Array.from({ length: 40_000 }, (_, i) => i + 1),
     );
+  });
+
+  it('continues the output although the disk had no space for the file that says it is paused', async () => {
+    if (!mounted || !hasProc) return expect(process.getuid?.() === 0 && hasProc).toBe(false);
+    const launch = launchOf(folder, ['/bin/sh', '-c', 'until [ -e go ]; do sleep 0.02; done; echo through']);
+    await node.start(launch);
+    const id = launch.session_id;
+    const files = new SessionFiles(join(data, 'sessions', id));
+    const handle = await until(() => files.readHandle());
+    const pump_state = () => readStat(handle.pumps.stdout.pid)?.state;
+    // The file cannot be created through a link to a folder that does not exist.
+    await symlink('missing/paused', join(data, 'sessions/.paused'));
+    // A node that runs would continue the pumps itself.
+    await node.close();
+    await fill(8 * MIB);
+    await until(() => pump_state() === 'T');
+    await unlink(join(data, 'ballast'));
+    await until(() => pump_state() === 'S');
+    await writeFile(join(folder, 'go'), '');
+    await open();
+    expect((await seen.ended(id)).exit.exit_code).toBe(0);
+    expect((await readAll(node, id, 'stdout')).toString()).toBe('through\n');
   });
 });

@@ -362,13 +362,15 @@ pumps() { # signals every live pump, or only checks whether there is one
 }
 st $$
 echo "$$ $t end" >.guard.new && "$mv" -f .guard.new .guard
-turn=0
+turn=0 held=
+[ -e .paused ] || pumps CONT # a guard that could not create the file and was killed may have left them stopped
 while :; do
   free=$("$df" -Pk . | { read -r line; read -r name total used free line; echo "$free"; })
   case $free in '' | *[!0-9]*) free=$resume ;; esac
-  if [ -e .paused ]; then
-    if [ "$free" -ge "$resume" ]; then pumps CONT; "$rm" -f .paused; else pumps STOP; fi
+  if [ -n "$held" ] || [ -e .paused ]; then
+    if [ "$free" -ge "$resume" ]; then pumps CONT; "$rm" -f .paused; held=; else pumps STOP; fi
   elif [ "$free" -lt "$pause" ]; then
+    held=1 # because a full disk may refuse the file
     true >.paused # first, because the next guard must know; not a special builtin, whose failure would end the shell
     pumps STOP
   fi
