@@ -20,7 +20,9 @@ export const mail: Row = {
     'Over HTTP, a message takes three requests and three commits. Of the service’s processor time for one, ' +
     'half is SQLite in the three transactions and their share of a commit, and a quarter is HTTP. From a ' +
     'node, the processor time is mostly that of the gRPC library: 40 % in the agent, 35 % in the node ' +
-    'and 25 % in the plane. The agent is a new process, which also compiles that code.',
+    'and 25 % in the plane. The agent is a new process, which also compiles that code. Done ' +
+    'so far: reading the run once when a message is acknowledged, and keeping the parsed team, took a message ' +
+    'from 2.00 to 1.83 ms of processor time.',
   how:
     `${SENDERS} senders at a time. The first figure uses HTTP with keep-alive connections, as root for ` +
     'members that are controlled from outside: each message is sent, found in the inbox and acknowledged, ' +
