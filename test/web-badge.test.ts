@@ -24,7 +24,10 @@ browserTest('the badge shows each state of the connection with its exact text', 
   const { page } = await browser.open(plane);
   await signIn(page, plane, { origin });
   const badge = page.locator('[data-badge]:visible');
-  const untilBadge = (text: string) => badge.getByText(text, { exact: true }).waitFor();
+  // A failure says what the badge showed instead, and what the browser believed.
+  const read = async () => [await badge.textContent(), await page.evaluate('navigator.onLine')];
+  const untilBadge = (text: string) =>
+    expect.poll(read, { timeout: 30_000 }).toEqual([text, !text.startsWith('Offline')]);
   await page.goto(`${origin}/agents`);
   await untilBadge('Online · SSE idle');
   expect(await badge.getAttribute('role')).toBe('status');
