@@ -63,19 +63,8 @@ const runEarly: Plugin = {
   },
 };
 
-/** A font that arrives late would move the page: it is used from the next page on. */
-const optionalFonts = {
-  postcssPlugin: 'optional-fonts',
-  Declaration: {
-    'font-display': (declaration: { value: string }) => {
-      declaration.value = 'optional';
-    },
-  },
-};
-
 export default defineConfig({
   root,
-  css: { postcss: { plugins: [optionalFonts] } },
   cacheDir: fileURLToPath(new URL('.vite', import.meta.url)),
   plugins: [react(), tailwindcss(), runEarly],
   build: {

@@ -341,6 +341,16 @@ browserTest(
   },
 );
 
+browserTest('an agent that completed with changes offers to review them first', async () => {
+  const workdir = makeRepository(join(plane.work, 'reviewed'), { 'a.txt': 'a' });
+  const agent = await plane.agent('echo b >a.txt', { name: 'editor', workdir });
+  await plane.finished(agent.id);
+  const { page } = await openAgentPage(agent);
+  await page.getByRole('link', { name: 'Review changes' }).click();
+  await page.waitForURL(`${plane.url}/agents/${agent.id}/changes`);
+  await page.getByRole('button', { name: 'Restart' }).waitFor();
+});
+
 browserTest('n and p jump between failures from any position', async () => {
   const call = (toolCallId: string, status: string): Update => ({
     ...{ sessionUpdate: 'tool_call', toolCallId, title: `call ${toolCallId}`, kind: 'execute', status },

@@ -145,6 +145,14 @@ browserTest('nothing moves on a phone when the font arrives late', async () => {
     requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => resolve(0))));
   })`);
   expect(moved).toBeLessThan(0.02);
+  // The first page already uses it.
+  const widths = await page.evaluate(`['"Inter Variable", sans-serif', 'sans-serif'].map((family) => {
+    const text = document.body.appendChild(document.createElement('span'));
+    text.textContent = 'Agents that need you';
+    text.style.fontFamily = family;
+    return text.getBoundingClientRect().width;
+  })`);
+  expect(new Set(widths as number[]).size).toBe(2);
 });
 
 browserTest(

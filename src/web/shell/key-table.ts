@@ -48,6 +48,13 @@ export const keyTable: readonly { title: string; rows: readonly KeyRow[] }[] = [
     ],
   },
   {
+    title: 'Focused agent in the list',
+    rows: [
+      { keys: ['o'], does: 'Open its output' },
+      { keys: ['d'], does: 'Open its changes' },
+    ],
+  },
+  {
     title: 'Agent page',
     rows: [
       { keys: ['['], does: 'Previous agent' },

@@ -1,6 +1,6 @@
 /**
  * `j` and `k` move through a list, Enter opens, Esc closes. A row is any element with `data-row` in the container. The row
- * gets the focus, or the first focusable element in it. Disabled if single-key shortcuts are off.
+ * gets the focus, or the first focusable element in it, if there is one. Disabled if single-key shortcuts are off.
  */
 import { type RefObject, useLayoutEffect, useRef } from 'react';
 import { hasModifier, isTyping } from '../ui/keys.ts';
@@ -9,7 +9,14 @@ import { appearance } from './appearance.ts';
 const FOCUSABLE =
   'a[href],button:not(:disabled),input:not(:disabled),select,textarea,[tabindex]:not([tabindex="-1"])';
 
+/** Other keys that act on the focused row. */
+export type RowKeys = Readonly<Record<string, (row: HTMLElement) => void>>;
+
+/** No further keys. */
+export const NO_ROW_KEYS: RowKeys = {};
+
 export interface ListKeys {
+  rowKeys?: RowKeys;
   /** Called on Enter on a row that is not a link or button; the default is to click the row. */
   onOpen?: (row: HTMLElement) => void;
   /** Called on Esc; by default the row loses the focus. */
@@ -18,15 +25,18 @@ export interface ListKeys {
 
 export function useListKeys(
   container: RefObject<HTMLElement | null>,
-  { onOpen, onClose }: ListKeys = {},
+  { rowKeys = NO_ROW_KEYS, onOpen, onClose }: ListKeys = {},
 ): void {
-  const latest = useRef({ onOpen, onClose });
-  latest.current = { onOpen, onClose };
+  const latest = useRef({ rowKeys, onOpen, onClose });
+  latest.current = { rowKeys, onOpen, onClose };
   useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (event.defaultPrevented || hasModifier(event) || isTyping(event) || !container.current) return;
       if (!appearance().shortcuts && event.key.length === 1) return;
-      const rows = [...container.current.querySelectorAll<HTMLElement>('[data-row]')];
+      // A screen may have a table and cards, and show one of them.
+      const rows = [...container.current.querySelectorAll<HTMLElement>('[data-row]')].filter((one) =>
+        one.checkVisibility(),
+      );
       const at = rows.findIndex((row) => row.contains(document.activeElement));
       const row = rows[at];
       switch (event.key) {
@@ -48,8 +58,11 @@ export function useListKeys(
           else if (row) (document.activeElement as HTMLElement).blur();
           else return;
           break;
-        default:
-          return;
+        default: {
+          const act = latest.current.rowKeys[event.key];
+          if (!row || !act) return;
+          act(row);
+        }
       }
       event.preventDefault();
     };
@@ -65,6 +78,8 @@ export function nextRow(at: number, step: 1 | -1, count: number): number {
 
 function focusRow(row: HTMLElement): void {
   const target = row.matches(`${FOCUSABLE},[tabindex]`) ? row : row.querySelector<HTMLElement>(FOCUSABLE);
-  target?.focus({ preventScroll: true });
+  // A row with nothing to open must not end the way through the list.
+  if (!target) row.tabIndex = -1;
+  (target ?? row).focus({ preventScroll: true });
   row.scrollIntoView({ block: 'nearest' });
 }

@@ -1,5 +1,6 @@
 /** The layout of a screen: a header with title, actions and toolbar, and the scrolling content. */
-import type { ReactNode } from 'react';
+import { type ReactNode, useRef } from 'react';
+import { type RowKeys, useListKeys } from '../shell/list-keys.ts';
 import { useScreenTitle } from '../shell/title.ts';
 import { cx } from './cx.ts';
 
@@ -8,6 +9,7 @@ export function Screen({
   heading,
   actions,
   toolbar,
+  rowKeys,
   children,
   className,
 }: {
@@ -16,10 +18,14 @@ export function Screen({
   heading?: ReactNode;
   actions?: ReactNode;
   toolbar?: ReactNode;
+  /** Given if the content is a list: `j` and `k` move through its rows, and these keys act on the focused one. */
+  rowKeys?: RowKeys;
   children: ReactNode;
   className?: string;
 }) {
   useScreenTitle(title);
+  const list = useRef<HTMLDivElement>(null);
+  useListKeys(list, rowKeys && { rowKeys });
   return (
     <>
       <header className="flex shrink-0 flex-col gap-2 border-line border-b px-3 py-2 md:px-4">
@@ -29,7 +35,9 @@ export function Screen({
         </div>
         {toolbar && <div className="flex flex-wrap items-center gap-2">{toolbar}</div>}
       </header>
-      <div className={cx('scroll-y min-h-0 flex-1', className)}>{children}</div>
+      <div ref={rowKeys && list} className={cx('scroll-y min-h-0 flex-1', className)}>
+        {children}
+      </div>
     </>
   );
 }

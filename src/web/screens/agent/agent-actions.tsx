@@ -1,5 +1,6 @@
 /** The actions on an agent's page: start, stop, cancel the turn, and a menu with the rest. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import { Ellipsis, Play, RotateCw, Square, Tag, Terminal, Trash2, Unplug } from 'lucide-react';
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { call, errorMessage } from '../../api/client.ts';
@@ -7,7 +8,7 @@ import { keys } from '../../api/keys.ts';
 import { type AgentRecord, nodesQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { appearance } from '../../shell/appearance.ts';
-import { Button, IconButton } from '../../ui/button.tsx';
+import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
 import { copyText } from '../../ui/copy.tsx';
 import { hasModifier, isTyping } from '../../ui/keys.ts';
 import { Menu } from '../../ui/menu.tsx';
@@ -21,7 +22,8 @@ import { ForgetAgent } from './forget.tsx';
 /** The second key press must follow within this time. */
 const DOUBLE_PRESS_MS = 1_500;
 
-export function AgentActions({ agent }: { agent: AgentRecord }) {
+/** `changes`: the number of changed files in its folder. */
+export function AgentActions({ agent, changes }: { agent: AgentRecord; changes: number }) {
   const act = useAgentAct(agent);
   const turn = useCancelTurn(agent);
   const [dialog, setDialog] = useState<'change' | 'delete' | 'forget' | null>(null);
@@ -50,15 +52,12 @@ export function AgentActions({ agent }: { agent: AgentRecord }) {
           {busy === 'restart' ? 'Restarting…' : busy === 'stop' ? 'Stopping…' : 'Stop'}
         </Button>
       ) : (
-        <Button
-          variant="primary"
+        <StartButtons
+          agent={agent}
+          reviewable={agent.status === 'completed' && changes > 0}
           busy={busy !== null || starting}
-          onClick={() => act.mutate('start')}
-          icon={<Play aria-hidden />}
-          className="min-w-28"
-        >
-          {busy !== null || starting ? 'Starting…' : agent.session_count > 0 ? 'Restart' : 'Start'}
-        </Button>
+          onStart={() => act.mutate('start')}
+        />
       )}
       <Menu
         trigger={<IconButton label="More" icon={<Ellipsis aria-hidden />} />}
@@ -97,6 +96,43 @@ export function AgentActions({ agent }: { agent: AgentRecord }) {
       {dialog === 'change' && <ChangeAgent agent={agent} onClose={() => setDialog(null)} />}
       {dialog === 'forget' && <ForgetAgent agent={agent} onClose={() => setDialog(null)} />}
       {dialog === 'delete' && <DeleteAgent agent={agent} onClose={() => setDialog(null)} />}
+    </>
+  );
+}
+
+/** Of an agent that is not running. After success, its changes come before another start. */
+function StartButtons({
+  agent,
+  reviewable,
+  busy,
+  onStart,
+}: {
+  agent: AgentRecord;
+  reviewable: boolean;
+  busy: boolean;
+  onStart: () => void;
+}) {
+  return (
+    <>
+      {reviewable && (
+        <Link
+          to="/agents/$agent_id/$tab"
+          params={{ agent_id: agent.id, tab: 'changes' }}
+          search={{}}
+          className={buttonClass('primary')}
+        >
+          Review changes
+        </Link>
+      )}
+      <Button
+        variant={reviewable ? 'plain' : 'primary'}
+        busy={busy}
+        onClick={onStart}
+        icon={<Play aria-hidden />}
+        className="min-w-28"
+      >
+        {busy ? 'Starting…' : agent.session_count > 0 ? 'Restart' : 'Start'}
+      </Button>
     </>
   );
 }

@@ -1,18 +1,20 @@
 /** The page of one agent: its name, status and actions, above the tab that the URL selects. */
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { Link, Navigate, Outlet, useParams } from '@tanstack/react-router';
+import { Link, Navigate, Outlet, useNavigate, useParams } from '@tanstack/react-router';
 import { CloudOff } from 'lucide-react';
 import { createContext, use, useEffect } from 'react';
 import { keys } from '../../api/keys.ts';
 import { type AgentRecord, agentQuery, agentsQuery, changesQuery } from '../../api/queries.ts';
 import { type AgentTab, agentTabs } from '../../router.tsx';
+import { appearance } from '../../shell/appearance.ts';
+import { hasModifier, isTyping } from '../../ui/keys.ts';
 import { ObservedPermissionMode } from '../../ui/permission-mode.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { Failed, QueryState, Skeleton } from '../../ui/states.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
 import { Clock } from '../../ui/time.tsx';
 import { Branch, NodeName } from '../agents/facts.tsx';
-import { describeEnd, getProgram } from '../agents/order.ts';
+import { compareAttention, describeEnd, getProgram } from '../agents/order.ts';
 import { AgentActions } from './agent-actions.tsx';
 import { PendingRequest } from './pending.tsx';
 import { getView } from './views.ts';
@@ -39,6 +41,7 @@ export function Agent() {
 
 function Shown({ agent }: { agent: AgentRecord }) {
   const changes = useChanges(agent);
+  useNeighborKeys(agent.id);
   return (
     <Screen
       title={agent.name}
@@ -56,7 +59,7 @@ function Shown({ agent }: { agent: AgentRecord }) {
           )}
         </span>
       }
-      actions={<AgentActions agent={agent} />}
+      actions={<AgentActions agent={agent} changes={changes} />}
       toolbar={
         <>
           <nav aria-label="Views" className="flex max-w-full gap-1 overflow-x-auto">
@@ -98,6 +101,26 @@ function Shown({ agent }: { agent: AgentRecord }) {
       </ShownAgent>
     </Screen>
   );
+}
+
+/** `[` and `]` open the previous and the next agent, in the order of the list. */
+function useNeighborKeys(agent_id: string): void {
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  useEffect(() => {
+    const press = async (event: KeyboardEvent) => {
+      if (event.key !== '[' && event.key !== ']') return;
+      if (event.defaultPrevented || !appearance().shortcuts || hasModifier(event) || isTyping(event)) return;
+      event.preventDefault();
+      const agents = [...(await queries.ensureQueryData(agentsQuery))].sort(compareAttention);
+      const at = agents.findIndex(({ id }) => id === agent_id);
+      const next = agents[event.key === '[' ? at - 1 : at + 1];
+      if (next) void navigate({ to: '/agents/$agent_id', params: { agent_id: next.id } });
+    };
+    const onKey = (event: KeyboardEvent) => void press(event);
+    document.addEventListener('keydown', onKey);
+    return () => document.removeEventListener('keydown', onKey);
+  }, [queries, navigate, agent_id]);
 }
 
 /** The number of changed files; read again whenever the agent's status or activity changes. */

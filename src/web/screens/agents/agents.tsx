@@ -11,8 +11,9 @@ import {
   teamsQuery,
 } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
-import type { AgentsSearch } from '../../router.tsx';
-import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
+import type { AgentsSearch, AgentTab } from '../../router.tsx';
+import type { RowKeys } from '../../shell/list-keys.ts';
+import { buttonClass, IconButton } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
 import { FilterField } from '../../ui/filter-field.tsx';
 import { mediaHook } from '../../ui/media.ts';
@@ -51,12 +52,14 @@ export function Agents() {
   // Becoming quiet is not an event, so the list is also polled.
   const read = useQuery({ ...agentsQuery, refetchInterval: 60_000 });
   const groups = useGroups(read.data, search);
+  const rowKeys = useRowKeys();
   const change = (next: AgentsSearch) => {
     void navigate({ search: (old) => ({ ...old, ...next }), replace: true });
   };
   return (
     <Screen
       title="Agents"
+      rowKeys={rowKeys}
       actions={<Actions />}
       toolbar={<Toolbar agents={read.data ?? []} search={search} onChange={change} />}
     >
@@ -79,6 +82,20 @@ export function Agents() {
   );
 }
 
+/** `o` and `d` open the output and the changes of the agent in the focused row. */
+function useRowKeys(): RowKeys {
+  const navigate = useNavigate();
+  return useMemo(() => {
+    const open = (tab: AgentTab) => (row: HTMLElement) =>
+      void navigate({
+        to: '/agents/$agent_id/$tab',
+        params: { agent_id: row.dataset.row!, tab },
+        search: {},
+      });
+    return { o: open('output'), d: open('changes') };
+  }, [navigate]);
+}
+
 function useGroups(agents: AgentRecord[] | undefined, search: AgentsSearch): Group[] {
   const { data: teams = [] } = useQuery({ ...teamsQuery, enabled: search.group === 'team' });
   return useMemo(
@@ -98,11 +115,8 @@ function Actions() {
   return (
     <>
       {is_root && (
-        <Button variant="quiet" icon={<Network aria-hidden />} onClick={() => setJoining(true)}>
-          Show join token
-        </Button>
+        <IconButton label="Show join token" icon={<Network aria-hidden />} onClick={() => setJoining(true)} />
       )}
-      <StartDemo />
       <Link to="/agents/new" search={{}} className={buttonClass('primary')}>
         <Plus aria-hidden /> New agent
       </Link>
@@ -128,7 +142,8 @@ function Toolbar({
   const cards = search.view === 'cards';
   return (
     <>
-      <nav aria-label="Show" className="flex flex-wrap gap-1">
+      {/* On phones a row that scrolls: with a font that arrives later, nothing moves to another row. */}
+      <nav aria-label="Show" className="-m-1 flex w-full gap-1 overflow-x-auto p-1 md:w-auto">
         {filters.map(({ show, label }) => (
           <Link
             key={label}
@@ -137,12 +152,12 @@ function Toolbar({
             replace
             aria-current={search.show === show ? 'true' : undefined}
             className={cx(
-              'tap inline-flex items-center gap-1 rounded-full border px-2.5',
+              'tap inline-flex shrink-0 items-center gap-1 rounded-full border px-2.5',
               search.show === show ? 'border-accent font-medium' : 'text-muted hover:text-text',
             )}
           >
             {label}
-            {show && <span className="min-w-4 text-right">{numbers[show]}</span>}
+            {show && <span className="min-w-4 text-right tabular-nums">{numbers[show]}</span>}
           </Link>
         ))}
       </nav>

@@ -20,7 +20,7 @@ export function AgentCards({
         return (
           <li
             key={agent.id}
-            data-row
+            data-row={agent.id}
             className="flex min-w-0 flex-col gap-1 rounded-lg border border-line bg-raised p-3"
           >
             <div className="flex items-center justify-between gap-2">

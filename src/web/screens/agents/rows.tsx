@@ -39,7 +39,7 @@ export function AgentRows({
           return (
             <tr
               key={agent.id}
-              data-row
+              data-row={agent.id}
               className="group h-11 border-line border-b hover:bg-surface [&>td]:px-2 [&>td]:py-1"
             >
               <td className="pl-4!">

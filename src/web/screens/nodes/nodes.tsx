@@ -4,6 +4,7 @@ import { useNavigate, useSearch } from '@tanstack/react-router';
 import { KeyRound, Plus } from 'lucide-react';
 import { useState } from 'react';
 import { useSession } from '../../api/session.ts';
+import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { Button } from '../../ui/button.tsx';
 import { RootRequired, Screen } from '../../ui/screen.tsx';
 import { Empty, QueryState } from '../../ui/states.tsx';
@@ -30,6 +31,7 @@ function NodesScreen() {
   return (
     <Screen
       title="Nodes"
+      rowKeys={NO_ROW_KEYS}
       actions={
         <>
           <Button icon={<KeyRound aria-hidden />} onClick={() => setJoining(true)}>

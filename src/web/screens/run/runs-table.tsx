@@ -51,7 +51,10 @@ export function RunsTable({
 function Row({ run, name }: { run: RunRecord; name: string | undefined }) {
   const why = run.error ?? run.attention;
   return (
-    <tr className="border-line border-b hover:bg-surface max-md:flex max-md:flex-wrap max-md:gap-x-3 max-md:px-3 max-md:py-1.5 md:h-9 md:[&>td]:px-2 md:[&>th]:pr-2 md:[&>th]:pl-4">
+    <tr
+      data-row
+      className="border-line border-b hover:bg-surface max-md:flex max-md:flex-wrap max-md:gap-x-3 max-md:px-3 max-md:py-1.5 md:h-9 md:[&>td]:px-2 md:[&>th]:pr-2 md:[&>th]:pl-4"
+    >
       <th scope="row" className="min-w-0 truncate text-left font-normal">
         <Link
           to="/teams/$team_id/runs/$run_id"

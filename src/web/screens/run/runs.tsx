@@ -3,6 +3,7 @@ import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { runStatuses } from '../../../features/runs/rules/run.ts';
 import { type RunRecord, runsQuery, teamsQuery } from '../../api/queries.ts';
+import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { buttonClass } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
 import { Screen } from '../../ui/screen.tsx';
@@ -46,7 +47,7 @@ export function Runs() {
   );
 
   return (
-    <Screen title="Runs" toolbar={every.length > 0 && filters}>
+    <Screen title="Runs" rowKeys={NO_ROW_KEYS} toolbar={every.length > 0 && filters}>
       <QueryState read={teams}>
         {() =>
           failed ? (

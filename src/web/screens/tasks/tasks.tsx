@@ -5,6 +5,7 @@ import { Columns3, List, Plus } from 'lucide-react';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { errorMessage } from '../../api/client.ts';
 import { elicitationsQuery, reviewsQuery, type TeamRecord, teamsQuery } from '../../api/queries.ts';
+import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
 import { FilterField } from '../../ui/filter-field.tsx';
@@ -38,6 +39,7 @@ export function Tasks() {
   return (
     <Screen
       title="Tasks"
+      rowKeys={NO_ROW_KEYS}
       actions={
         all.length > 0 && (
           <Button

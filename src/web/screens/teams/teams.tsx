@@ -3,6 +3,7 @@ import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { ChevronDown, Plus } from 'lucide-react';
 import { type RunRecord, runsQuery, type TeamRecord, teamsQuery } from '../../api/queries.ts';
+import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { Button, buttonClass } from '../../ui/button.tsx';
 import { Menu } from '../../ui/menu.tsx';
 import { Screen } from '../../ui/screen.tsx';
@@ -28,6 +29,7 @@ export function Teams() {
   return (
     <Screen
       title="Teams"
+      rowKeys={NO_ROW_KEYS}
       actions={
         <>
           <Link to="/runs" className={buttonClass('plain')}>
@@ -73,7 +75,10 @@ export function Teams() {
 
 function Row({ team, last }: { team: TeamRecord; last: RunRecord | undefined }) {
   return (
-    <tr className="border-line border-b hover:bg-surface max-md:flex max-md:flex-wrap max-md:gap-x-3 max-md:px-3 max-md:py-1.5 md:h-9 md:[&>td]:px-2 md:[&>th]:pr-2 md:[&>th]:pl-4">
+    <tr
+      data-row
+      className="border-line border-b hover:bg-surface max-md:flex max-md:flex-wrap max-md:gap-x-3 max-md:px-3 max-md:py-1.5 md:h-9 md:[&>td]:px-2 md:[&>th]:pr-2 md:[&>th]:pl-4"
+    >
       <th scope="row" className="min-w-0 truncate text-left font-normal max-md:max-w-full">
         <Link
           to="/teams/$team_id"

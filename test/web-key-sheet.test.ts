@@ -1,0 +1,205 @@
+/** Every key on the sheet of keyboard shortcuts does what the sheet says. */
+import { fileURLToPath } from 'node:url';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect } from 'vitest';
+import type { Agent } from '../src/features/agents/rules.ts';
+import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+const scripted = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
+let plane: TestPlane;
+const browser = sharedBrowser();
+let agents: Agent[];
+
+beforeAll(async () => {
+  plane = await TestPlane.open();
+  agents = [];
+  for (const name of ['one', 'two', 'three'])
+    agents.unshift(await plane.create({ name, command: 'true', start: false }));
+  const step = { step_key: 'wait', member_id: 'dev', prompt: 'Wait', executor: 'human' };
+  const spec = { members: [{ member_id: 'dev', executor: 'human' }], steps: [step] };
+  const team = await plane.client.call('createTeam', { body: { name: 'crew', spec } as never });
+  const params = { team_id: team.id };
+  await plane.client.call('createTask', { params, body: { title: 'Paint the shed' } });
+  await plane.client.call('createRun', { params, body: { input: {} } });
+});
+afterAll(async () => {
+  await plane.close();
+});
+
+/** Expects that an expression becomes true in the page. */
+const becomes = (page: Page, expression: string) =>
+  expect.poll(() => page.evaluate(`Boolean(${expression})`), { timeout: 20_000 }).toBe(true);
+const lineOf = (agent: Agent) => `document.activeElement.closest('[data-row="${agent.id}"]')`;
+
+async function openList(page: Page, path: string): Promise<void> {
+  await page.goto(plane.url + path);
+  await page.locator('[data-row]').locator('visible=true').first().waitFor();
+}
+
+/** A conversation with a failed tool call, sixty lines and an open permission review. */
+async function openConversation(page: Page): Promise<Agent> {
+  const toolCall = { toolCallId: 'ask', title: 'npm publish', kind: 'execute' };
+  const options = [{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }];
+  const lines = Array.from({ length: 60 }, (_, n) => ({
+    sessionUpdate: 'agent_message_chunk',
+    messageId: String(n),
+    content: { type: 'text', text: `Line ${n}.` },
+  }));
+  const failed = { sessionUpdate: 'tool_call', toolCallId: 'bad', title: 'bad call', status: 'failed' };
+  const turn = [failed, ...lines, { toolCall, options }, { sleep: 60_000 }];
+  const argv = [process.execPath, scripted, 'sends_updates', JSON.stringify([turn])];
+  const agent = await plane.agent(argv, { name: 'talker', protocol: 'acp', prompt: 'Begin' });
+  await page.goto(`${plane.url}/agents/${agent.id}/conversation`);
+  await page.getByRole('article').waitFor();
+  return agent;
+}
+
+const jumps: Record<string, string> = {
+  i: '/approvals',
+  a: '/agents',
+  t: '/teams',
+  r: '/runs',
+  k: '/tasks',
+  n: '/nodes',
+};
+
+/** What presses each key and sees its effect, by its section and keys. */
+const presses: Record<string, (page: Page) => Promise<void>> = {
+  'Everywhere: Ctrl K': async (page) => {
+    await page.keyboard.press('Control+k');
+    await page.getByRole('combobox', { name: 'Search and commands' }).waitFor();
+    await page.keyboard.press('Escape');
+    await page.getByRole('combobox', { name: 'Search and commands' }).waitFor({ state: 'detached' });
+  },
+  'Everywhere: ?': async (page) => {
+    await page.keyboard.press('?');
+    const sheet = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
+    await sheet.waitFor();
+    await page.keyboard.press('Escape');
+    await sheet.waitFor({ state: 'detached' });
+  },
+  'Everywhere: c': async (page) => {
+    await page.keyboard.press('c');
+    await page.waitForURL(/\/agents\/new/);
+  },
+  'Everywhere: /': async (page) => {
+    await openList(page, '/agents');
+    await page.keyboard.press('/');
+    await becomes(page, "document.activeElement.matches('[data-filter]')");
+    await page.keyboard.press('Escape');
+    await page.getByRole('searchbox', { name: 'Filter agents' }).blur();
+  },
+  'Lists: j': async (page) => {
+    for (const path of ['/agents', '/nodes', '/tasks', '/tasks?view=list', '/teams', '/runs']) {
+      await openList(page, path);
+      await page.keyboard.press('j');
+      await becomes(page, "document.activeElement.closest('[data-row]')");
+    }
+    await openList(page, '/agents');
+    await page.keyboard.press('j');
+    await becomes(page, lineOf(agents[0]!));
+    await page.keyboard.press('j');
+    await becomes(page, lineOf(agents[1]!));
+  },
+  'Lists: k': async (page) => {
+    await page.keyboard.press('k');
+    await becomes(page, lineOf(agents[0]!));
+  },
+  'Lists: ⏎': async (page) => {
+    await page.keyboard.press('Enter');
+    await page.waitForURL(`${plane.url}/agents/${agents[0]!.id}/output`);
+  },
+  'Lists: Esc': async (page) => {
+    await openList(page, '/agents');
+    await page.keyboard.press('j');
+    await becomes(page, lineOf(agents[0]!));
+    await page.keyboard.press('Escape');
+    await becomes(page, 'document.activeElement === document.body');
+  },
+  'Focused agent in the list: o': async (page) => {
+    await page.keyboard.press('j');
+    await becomes(page, lineOf(agents[0]!));
+    await page.keyboard.press('o');
+    await page.waitForURL(`${plane.url}/agents/${agents[0]!.id}/output`);
+  },
+  'Focused agent in the list: d': async (page) => {
+    await openList(page, '/agents');
+    await page.keyboard.press('j');
+    await becomes(page, lineOf(agents[0]!));
+    await page.keyboard.press('d');
+    await page.waitForURL(`${plane.url}/agents/${agents[0]!.id}/changes`);
+  },
+  'Agent page: [': async (page) => {
+    await page.goto(`${plane.url}/agents/${agents[1]!.id}`);
+    await page.getByRole('heading', { level: 1, name: agents[1]!.name }).waitFor();
+    await page.keyboard.press('[');
+    await page.getByRole('heading', { level: 1, name: agents[0]!.name }).waitFor();
+  },
+  'Agent page: ]': async (page) => {
+    await page.keyboard.press(']');
+    await page.getByRole('heading', { level: 1, name: agents[1]!.name }).waitFor();
+    await page.keyboard.press(']');
+    await page.getByRole('heading', { level: 1, name: agents[2]!.name }).waitFor();
+  },
+  'Agent page: n': async (page) => {
+    await openConversation(page);
+    await page.keyboard.press('n');
+    await page.locator('[data-row].bg-marked').getByText('bad call').waitFor();
+  },
+  'Agent page: p': async (page) => {
+    await page.keyboard.press('End');
+    await page.getByText('Line 59.').waitFor();
+    await page.keyboard.press('p');
+    await page.locator('[data-row].bg-marked').getByText('bad call').waitFor();
+  },
+  'Agent page: End': async (page) => {
+    await page.keyboard.press('End');
+    await becomes(
+      page,
+      "(() => { const log = document.querySelector('[role=log]'); return log.scrollHeight - log.scrollTop - log.clientHeight < 40; })()",
+    );
+  },
+  'Agent page: Ctrl ⏎': async (page) => {
+    const field = page.getByRole('textbox', { name: /^Prompt for/ });
+    await field.fill('And then?');
+    await field.press('Control+Enter');
+    await page.getByRole('list', { name: 'Queued prompts' }).getByText('And then?').waitFor();
+    await field.blur();
+  },
+  'Agent page: . .': async (page) => {
+    await page.keyboard.press('.');
+    await page.keyboard.press('.');
+    await page.getByRole('log').getByText('Turn cancelled').first().waitFor();
+  },
+  'Focused permission review: 1 … 9': async (page) => {
+    await openConversation(page);
+    const card = page.getByRole('article');
+    await card.focus();
+    await page.keyboard.press('1');
+    await card.getByText('Yes · ana').waitFor();
+  },
+};
+
+browserTest('every key on the sheet does what it says', { timeout: 180_000 }, async () => {
+  const { page, errors } = await browser.open(plane);
+  await signIn(page, plane);
+  await openList(page, '/agents');
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).waitFor();
+  const rows = (await page.evaluate(`[...document.querySelectorAll('[role=dialog] section')].flatMap((part) =>
+    [...part.querySelectorAll('dd')].map((keys) => part.querySelector('h3').textContent + ': ' +
+      [...keys.querySelectorAll('kbd')].map((key) => key.textContent).join(' ')))`)) as string[];
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  const isJump = (row: string) => row.startsWith('Everywhere: g ');
+  expect(rows.filter((row) => !isJump(row))).toEqual(Object.keys(presses));
+  for (const row of rows.filter(isJump)) {
+    const letter = row.at(-1)!;
+    await page.keyboard.press('g');
+    await page.keyboard.press(letter);
+    await page.waitForURL(`${plane.url}${jumps[letter]}`);
+  }
+  for (const row of rows.filter((each) => !isJump(each))) await presses[row]!(page);
+  expect(errors).toEqual([]);
+});
