@@ -278,6 +278,27 @@ test.each(['agents', 'nodes', 'teams', 'runs', 'steps', 'tasks', 'mail', 'review
   },
 );
 
+test('svc help shows the help of a command at any depth', async () => {
+  for (const words of [['agents'], ['agents', 'ls'], ['agents', 'list'], ['runs', 'mail'], ['serve']]) {
+    const { stdout, code } = await run(['help', ...words], { home });
+    expect({ words, code, stdout }).toEqual({
+      words,
+      code: 0,
+      stdout: (await run([...words, '--help'], { home })).stdout,
+    });
+  }
+  expect((await run(['help'], { home })).stdout).toBe((await run(['--help'], { home })).stdout);
+});
+
+test.each([
+  [['nonsense'], 'svc: unknown command nonsense (svc help lists them)\n'],
+  [['agnets'], 'svc: unknown command agnets: did you mean agents?\n'],
+  [['agents', 'nonsense'], 'svc: unknown command nonsense (svc help agents lists them)\n'],
+  [['agents', 'lss'], 'svc: unknown command lss: did you mean ls?\n'],
+])('svc help %j says that it does not know the command', async (words, stderr) => {
+  expect(await run(['help', ...words], { home })).toMatchObject({ code: 2, stdout: '', stderr });
+});
+
 test('rejects a time limit that no timer can hold', async () => {
   const ran = await run(['agents', 'wait', 'one', '--timeout', '600h'], { home });
   expect(ran.code).toBe(2);

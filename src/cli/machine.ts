@@ -3,7 +3,6 @@ import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { styleText } from 'node:util';
 import type { Command } from 'commander';
-import { closest, distance } from 'fastest-levenshtein';
 import { sleep } from '../base/async.ts';
 import { parseAddress } from '../core/config.ts';
 import { NODE_LISTEN } from '../core/node-toml.ts';
@@ -11,6 +10,7 @@ import { Problem } from '../core/problem.ts';
 import { type Api, type ApiOptions, connect, findAgent, localUrl, planeUrl } from './api.ts';
 import type { Context, PlaneHolder } from './context.ts';
 import { exitCodes, Failure, failed, usage } from './failure.ts';
+import { unknownCommand } from './help.ts';
 import { init, nodeConfig } from './init.ts';
 import { limits } from './limits.ts';
 import { addJsonCommand, collect, type LocalOptions, localFlags, remote, withLocal } from './options.ts';
@@ -205,13 +205,6 @@ async function waitForExit(context: Context, data_dir: string, holder: PlaneHold
     await sleep(100, io.signal);
     if (io.signal.aborted) throw new Failure(exitCodes.interrupted, '');
   }
-}
-
-function unknownCommand(program: Command, word: string): string {
-  const names = program.commands.map((command) => command.name());
-  const near = closest(word, names);
-  const guess = distance(word, near) <= 2 ? `: did you mean ${near}?` : ' (svc help lists them)';
-  return `unknown command ${printable(word)}${guess}`;
 }
 
 function checkLine(

@@ -88,6 +88,7 @@ export const groups: readonly CommandGroup[] = [
     names: ['completion', '__complete'],
     load: async () => (await import('./completion.ts')).addCompletion,
   },
+  { names: ['help'], load: async () => (await import('./help.ts')).addHelp },
 ];
 
 /** The program with these groups of commands. */
@@ -103,9 +104,13 @@ export async function runCli(argv: readonly string[], context: Context): Promise
 }
 
 /** What a command line needs: loading all commands takes three times as long as loading one group. */
-function groupsFor([name = 'serve']: readonly string[]): readonly CommandGroup[] {
+function groupsFor([name = 'serve', ...rest]: readonly string[]): readonly CommandGroup[] {
   if (name === '-V' || name === '--version') return [];
-  // Completion, help and unknown commands need all groups.
-  const chosen = groups.filter(({ names }) => names.includes(name) && !names.includes('completion'));
-  return chosen.length > 0 ? chosen : groups;
+  // Completion, the list of commands and unknown commands need all groups.
+  const named = name === 'help' ? rest[0] : name;
+  const chosen = groups.filter(
+    ({ names }) => named !== undefined && names.includes(named) && !names.includes('completion'),
+  );
+  if (chosen.length === 0) return groups;
+  return name === 'help' ? [...chosen, ...groups.filter(({ names }) => names.includes('help'))] : chosen;
 }

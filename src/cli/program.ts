@@ -5,17 +5,21 @@ import { exitCodes, toFailure } from './failure.ts';
 import { printable } from './terminal.ts';
 
 export function createProgram(io: Io): Command {
-  return new Command('svc')
-    .description('Self-hosted control plane that runs and supervises agent processes')
-    .enablePositionalOptions()
-    .showHelpAfterError('(svc help lists all commands)')
-    .exitOverride()
-    .configureOutput({
-      writeOut: (text) => void io.stdout.write(text),
-      writeErr: (text) => void io.stderr.write(text),
-      getOutHelpWidth: () => io.stdout.columns ?? 80,
-      getErrHelpWidth: () => 80,
-    });
+  return (
+    new Command('svc')
+      .description('Self-hosted control plane that runs and supervises agent processes')
+      .enablePositionalOptions()
+      // Its own would show the help of the first name only.
+      .helpCommand(false)
+      .showHelpAfterError('(svc help lists all commands)')
+      .exitOverride()
+      .configureOutput({
+        writeOut: (text) => void io.stdout.write(text),
+        writeErr: (text) => void io.stderr.write(text),
+        getOutHelpWidth: () => io.stdout.columns ?? 80,
+        getErrHelpWidth: () => 80,
+      })
+  );
 }
 
 /** Returns the exit code. `argv`: without node and script. */
