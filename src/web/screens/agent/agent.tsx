@@ -112,7 +112,9 @@ function useNeighborKeys(agent_id: string): void {
       if (event.key !== '[' && event.key !== ']') return;
       if (event.defaultPrevented || !appearance().shortcuts || hasModifier(event) || isTyping(event)) return;
       event.preventDefault();
-      const agents = [...(await queries.ensureQueryData(agentsQuery))].sort(compareAttention);
+      // Without an answer of the service there is nowhere to go, and the badge shows why.
+      const list = await queries.ensureQueryData(agentsQuery).catch(() => []);
+      const agents = [...list].sort(compareAttention);
       const at = agents.findIndex(({ id }) => id === agent_id);
       const next = agents[event.key === '[' ? at - 1 : at + 1];
       if (next) void navigate({ to: '/agents/$agent_id', params: { agent_id: next.id } });
