@@ -164,9 +164,11 @@ test.each(firstOf(1, ['mtls', 'tls']))(
 
     await hand.stop();
     await stepWhen(run, 'work', 'completed');
-    expect(await runAs(lead, `run-complete --output '{"text": "All is done."}'`)).toMatchObject({
-      ...{ status: 'completed', output: { text: 'All is done.' } },
-    });
+    // The end of the run also ends this session, perhaps before it prints the answer.
+    await lead.start(`svc actor run-complete --output '{"text": "All is done."}'`);
+    await expect
+      .poll(() => plane.client.call('getRun', pathOf(run)), { timeout: STEP_MS_MAX })
+      .toMatchObject({ status: 'completed', output: { text: 'All is done.' } });
   },
 );
 

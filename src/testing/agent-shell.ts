@@ -29,11 +29,17 @@ export class AgentShell {
     this.workdir = workdir;
   }
 
-  /** Runs a script in the agent's session and waits until it exits. Rejects after `SCRIPT_MS_MAX`. */
-  async run(script: string): Promise<ShellResult> {
+  /** Starts a script in the agent's session, and returns the path to which its results are written. */
+  async start(script: string): Promise<string> {
     const path = join(this.workdir, String(++this.#count));
     await writeFile(`${path}.new`, script);
     await rename(`${path}.new`, path);
+    return path;
+  }
+
+  /** Runs a script in the agent's session and waits until it exits. Rejects after `SCRIPT_MS_MAX`. */
+  async run(script: string): Promise<ShellResult> {
+    const path = await this.start(script);
     const until_ms = performance.now() + SCRIPT_MS_MAX;
     for (;;) {
       const exit = await readFile(`${path}.exit`, 'utf8').catch(() => null);
