@@ -27,7 +27,8 @@ export function page(results: readonly Result[], rows: readonly Row[]): string {
   const unlisted = rows.filter(({ name }) => !topics.some((topic) => topic.rows.includes(name)));
   if (unlisted.length > 0)
     throw new Error(`add to bench/topics.ts: ${unlisted.map(({ name }) => name).join(', ')}`);
-  const { machine, date } = results.at(-1)!;
+  const dates = [...new Set(results.map(({ date }) => date.slice(0, 10)))].join(' and ');
+  const machines = [...new Set(results.map(({ machine }) => machine))].join('; ');
   const loads = results.map(({ load }) => load.toFixed(1)).join(', ');
   const runs = results.length === 1 ? 'one run' : `${results.length} runs`;
   return `${[
@@ -35,7 +36,7 @@ export function page(results: readonly Result[], rows: readonly Row[]): string {
     'What svc costs, measured with the real program and real agents. `npm run bench` writes this page; do not edit it. Where the ' +
       'speed of the machine matters, the figure stands beside the limit of the same machine, or beside another program that does ' +
       'similar work, measured in the same run. Every value is the median of the last runs; the raw results are in `bench/results/`.',
-    `Measured on ${date.slice(0, 10)} in ${runs}, on ${machine}. Service, agents, clients and the programs beside it share its ` +
+    `Measured on ${dates} in ${runs}, on ${machines}. Service, agents, clients and the programs beside it share its ` +
       `processors. The load average before the runs was ${loads}: a value above about 0.5 means that other work disturbed them.`,
     ...topics.flatMap(({ title, about, rows: names }) => topicSection(title, about, names, results, rows)),
     '## How each figure is measured',

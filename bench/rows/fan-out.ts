@@ -18,7 +18,7 @@ export const fanOut: Row = {
     'processor. All clients get a chunk in one turn of the loop, and the next one is collected meanwhile; a ' +
     'longer pause saves processor time, but not latency. Tried: a pause of up to 50 ms (p99 203 ms; 151 ms ' +
     'without it, on a busy machine), a pause that follows the duration of the last chunk (60 and 73 ms; 42 to ' +
-    '49 ms without it), and sending to each client at once (3 % more processor time). Fewer system calls would need ' +
+    '49 ms without it), and sending to each client at once (no gain: a factor of 1.03). Fewer system calls would need ' +
     'an interface to the kernel that Node does not offer.',
   how:
     'A thousand raw sockets in one client process follow one agent, a `cat` of log text. The limit is a bare ' +

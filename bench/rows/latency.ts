@@ -16,7 +16,7 @@ export const latency: Row = {
     'thread (12 %), keeping the snapshot of readers (7 %). At 20,000 lines/s, writer, service, pumps and ' +
     'client need more than the two processors, and the latency is the time in their queues. Done so far: ' +
     'reading only the stream that changed, and keeping parsed states, took a line of a single agent from 711 to ' +
-    '529 µs; it gained nothing with several agents. Tried: database pages of 4 KiB (2 % less processor time).',
+    '529 µs; it gained nothing with several agents. Tried: database pages of 4 KiB (no gain: a factor of 0.98).',
   how:
     'Every agent is a real session. One process writes lines in turn to the FIFOs that are the agents’ ' +
     'standard outputs, each with the time of the monotonic clock right before the write. A client process ' +

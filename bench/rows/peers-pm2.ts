@@ -16,8 +16,8 @@ export const pm2: Row = {
     'pm2 does less: it writes to a file and sends on what it wrote. svc starts eight processes for each agent ' +
     '(three of them end at once), and its figure for output includes a synced commit. In the service, an ' +
     'eighth of the time of a start is commits, and an eighth resolves the links in the path of its workdir. Done so ' +
-    'far: eight processes where there were 13, no `mkdir`, `mv` and `rm`, and small files without the thread pool took a start ' +
-    'from 13.5 to 11.7 ms in the service and from 32.9 to 28.3 ms in all processes.',
+    'far: eight processes instead of 13, no `mkdir`, `mv` or `rm`, and small files without the thread pool. Together, ' +
+    'that took a start from 13.5 to 11.7 ms in the service, and from 32.9 to 28.3 ms in all processes.',
   how:
     `pm2 ${peers.pm2} starts the same processes (\`sleep\`) through its own API, ${AT_ONCE} at a time, and one ` +
     'client follows a `cat` of log text as `pm2 logs` does. The two alternate; the figures are medians. The ' +

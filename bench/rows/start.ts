@@ -16,7 +16,7 @@ export const start: Row = {
   name: 'start',
   bottleneck:
     'Memory: 51 MiB are the pages of Node’s own executable; the heap of all modules is the largest part of ' +
-    'the rest. Tried: without `--heap-growing-percent=100`, which makes replays faster, the service needs ' +
+    'the rest. Tried: without `--heap-growing-percent=100`, which makes replays faster, the service needed ' +
     '111 MiB; with it 111, 112 and 114 MiB in three runs.',
   how:
     'The time from the start of `bin/svc serve` to the first 200 from `/readyz`: the median of several starts ' +

@@ -23,9 +23,9 @@ export const teams: Row = {
     'to move its command into a cgroup. In the service, a fifth of the time is commits, and the rest is spread ' +
     'over a hundred functions. A session has 22 files and folders. On ext4 without a journal, creating one takes ' +
     '0.4 ms of processor time instead of 0.01 ms beside many that were deleted in the last minutes, for example ' +
-    'by tests; that adds 1 to 5 ms to a step. Done so far: eight processes where ' +
-    'there were 13, two commits fewer, and the wait for the cgroup beside the start of the wrapper took a step of a chain ' +
-    'from 61.0 to 38.8 ms, and one of a fan from 27.3 to 19.9 ms.',
+    'by tests; that adds 1 to 5 ms to a step. Done so far: a step starts eight ' +
+    'processes instead of 13, makes two commits fewer, and starts the wrapper while it waits for the cgroup. Together, ' +
+    'that took a step of a chain from 61.0 to 38.8 ms, and one of a fan from 27.3 to 19.9 ms.',
   how:
     `One run whose steps are real agents that do nothing (\`true\`), ${AT_ONCE} at a time. Each step has a ` +
     'record, a session with its keeper and pumps, a log, and a committed outcome. For comparison, `make ' +

@@ -36,8 +36,8 @@ export const stall: Row = {
   name: 'stall',
   bottleneck:
     'A commit of a full batch and the encoding of the previous one run in two turns of the loop; each takes up to ' +
-    '7 ms of processor time. Longer stalls are the first batches of a stream, before V8 has compiled the code. Tried: a ' +
-    'turn of the loop between a commit and its answers; p99 fell from 6.9 to 5.8 ms, the longest stall did not.',
+    '7 ms of processor time. Longer stalls are the first batches of a stream, before V8 has compiled the code. The ' +
+    'second turn took the 99th percentile from 6.9 to 5.8 ms, but did not shorten the longest stall.',
   how:
     'The longest stall, and the 99th percentile of the stalls, of the service’s event loop while an agent ' +
     'writes log text flat out and one client follows. `monitorEventLoopDelay` measures them with a resolution ' +
