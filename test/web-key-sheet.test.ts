@@ -30,11 +30,17 @@ afterAll(async () => {
 /** Expects that an expression becomes true in the page. */
 const becomes = (page: Page, expression: string) =>
   expect.poll(() => page.evaluate(`Boolean(${expression})`), { timeout: 20_000 }).toBe(true);
-const lineOf = (agent: Agent) => `document.activeElement.closest('[data-row="${agent.id}"]')`;
+const rowOf = (agent: Agent) => `document.activeElement.closest('[data-row="${agent.id}"]')`;
 
 async function openList(page: Page, path: string): Promise<void> {
   await page.goto(plane.url + path);
   await page.locator('[data-row]').locator('visible=true').first().waitFor();
+}
+
+async function focusFirst(page: Page): Promise<void> {
+  await openList(page, '/agents');
+  await page.keyboard.press('j');
+  await becomes(page, rowOf(agents[0]!));
 }
 
 /** A conversation with a failed tool call, sixty lines and an open permission review. */
@@ -96,37 +102,30 @@ const presses: Record<string, (page: Page) => Promise<void>> = {
       await page.keyboard.press('j');
       await becomes(page, "document.activeElement.closest('[data-row]')");
     }
-    await openList(page, '/agents');
+    await focusFirst(page);
     await page.keyboard.press('j');
-    await becomes(page, lineOf(agents[0]!));
-    await page.keyboard.press('j');
-    await becomes(page, lineOf(agents[1]!));
+    await becomes(page, rowOf(agents[1]!));
   },
   'Lists: k': async (page) => {
     await page.keyboard.press('k');
-    await becomes(page, lineOf(agents[0]!));
+    await becomes(page, rowOf(agents[0]!));
   },
   'Lists: ⏎': async (page) => {
     await page.keyboard.press('Enter');
     await page.waitForURL(`${plane.url}/agents/${agents[0]!.id}/output`);
   },
   'Lists: Esc': async (page) => {
-    await openList(page, '/agents');
-    await page.keyboard.press('j');
-    await becomes(page, lineOf(agents[0]!));
+    await focusFirst(page);
     await page.keyboard.press('Escape');
     await becomes(page, 'document.activeElement === document.body');
   },
   'Focused agent in the list: o': async (page) => {
-    await page.keyboard.press('j');
-    await becomes(page, lineOf(agents[0]!));
+    await focusFirst(page);
     await page.keyboard.press('o');
     await page.waitForURL(`${plane.url}/agents/${agents[0]!.id}/output`);
   },
   'Focused agent in the list: d': async (page) => {
-    await openList(page, '/agents');
-    await page.keyboard.press('j');
-    await becomes(page, lineOf(agents[0]!));
+    await focusFirst(page);
     await page.keyboard.press('d');
     await page.waitForURL(`${plane.url}/agents/${agents[0]!.id}/changes`);
   },

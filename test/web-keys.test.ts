@@ -90,18 +90,9 @@ browserTest(
     await page.keyboard.press('g');
     await page.keyboard.press('k');
     await page.waitForURL(`${plane.url}/tasks`);
-    for (const [letter, to] of Object.entries({
-      i: '/approvals',
-      a: '/agents',
-      t: '/teams',
-      r: '/runs',
-      k: '/tasks',
-      n: '/nodes',
-    })) {
-      await page.keyboard.press('g');
-      await page.keyboard.press(letter);
-      await page.waitForURL(`${plane.url}${to}`);
-    }
+    await page.keyboard.press('g');
+    await page.keyboard.press('n');
+    await page.waitForURL(`${plane.url}/nodes`);
     await page.keyboard.press('?');
     const sheet = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
     await sheet.getByText('New agent').waitFor();

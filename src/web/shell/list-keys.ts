@@ -78,7 +78,7 @@ export function nextRow(at: number, step: 1 | -1, count: number): number {
 
 function focusRow(row: HTMLElement): void {
   const target = row.matches(`${FOCUSABLE},[tabindex]`) ? row : row.querySelector<HTMLElement>(FOCUSABLE);
-  // A row with nothing to open must not end the way through the list.
+  // Without the focus on this row, the next key would start at the first row again.
   if (!target) row.tabIndex = -1;
   (target ?? row).focus({ preventScroll: true });
   row.scrollIntoView({ block: 'nearest' });

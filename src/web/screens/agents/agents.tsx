@@ -142,7 +142,7 @@ function Toolbar({
   const cards = search.view === 'cards';
   return (
     <>
-      {/* On phones a row that scrolls: with a font that arrives later, nothing moves to another row. */}
+      {/* One scrolling row on phones, so that nothing wraps differently when the font arrives late. */}
       <nav aria-label="Show" className="-m-1 flex w-full gap-1 overflow-x-auto p-1 md:w-auto">
         {filters.map(({ show, label }) => (
           <Link
@@ -192,7 +192,7 @@ function NoAgents() {
       title="No agents yet. An agent is a program that svc runs and supervises in a folder."
       cli="svc agents create hello --command 'echo hello' --start --follow"
     >
-      <StartDemo variant="primary" />
+      <StartDemo />
       <Link to="/agents/new" search={{}} className={buttonClass()}>
         New agent
       </Link>

@@ -6,7 +6,7 @@ import { startDemo } from '../../shell/start-agent.ts';
 import { Button } from '../../ui/button.tsx';
 import { showToast } from '../../ui/toast.tsx';
 
-export function StartDemo({ variant }: { variant?: 'primary' }) {
+export function StartDemo() {
   const navigate = useNavigate();
   const start = useMutation({
     mutationFn: startDemo,
@@ -14,7 +14,7 @@ export function StartDemo({ variant }: { variant?: 'primary' }) {
     onError: (error) => showToast('The demo agent', errorMessage(error)),
   });
   return (
-    <Button {...(variant && { variant })} busy={start.isPending} onClick={() => start.mutate()}>
+    <Button variant="primary" busy={start.isPending} onClick={() => start.mutate()}>
       Start demo
     </Button>
   );

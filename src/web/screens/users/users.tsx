@@ -1,10 +1,10 @@
 /** The users of this service, for root. */
 import { useQuery } from '@tanstack/react-query';
 import { Ellipsis, KeyRound, PencilLine, Plus, ShieldCheck, ShieldOff, Trash2 } from 'lucide-react';
-import { useRef, useState } from 'react';
+import { useState } from 'react';
 import { type UserRecord, usersQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
-import { useListKeys } from '../../shell/list-keys.ts';
+import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { Menu } from '../../ui/menu.tsx';
 import { RootRequired, Screen } from '../../ui/screen.tsx';
@@ -28,11 +28,10 @@ export function Users() {
 function UserList({ own_id }: { own_id: string }) {
   const read = useQuery(usersQuery);
   const [act, setAct] = useState<UserAct | null>(null);
-  const list = useRef<HTMLTableSectionElement>(null);
-  useListKeys(list);
   return (
     <Screen
       title="Users"
+      rowKeys={NO_ROW_KEYS}
       actions={
         <Button variant="primary" icon={<Plus aria-hidden />} onClick={() => setAct({ kind: 'create' })}>
           New user
@@ -43,7 +42,7 @@ function UserList({ own_id }: { own_id: string }) {
         {(users) => (
           <table className="w-full text-left">
             <TableHead columns={columns} />
-            <tbody ref={list}>
+            <tbody>
               {users.map((user) => (
                 <tr key={user.id} data-row className="border-line border-b hover:bg-surface">
                   <th scope="row" className="max-w-0 py-1 pr-2 pl-4 font-normal">
