@@ -104,22 +104,22 @@ describe('a disk that fills up', { timeout: 120_000 }, () => {
     );
   });
 
-  it('continues the output although the disk had no space for the file that says it is paused', async () => {
+  it('continues the output even if the disk had no space for the file that records the pause', async () => {
     if (!mounted || !hasProc) return expect(process.getuid?.() === 0 && hasProc).toBe(false);
     const launch = launchOf(folder, ['/bin/sh', '-c', 'until [ -e go ]; do sleep 0.02; done; echo through']);
     await node.start(launch);
     const id = launch.session_id;
     const files = new SessionFiles(join(data, 'sessions', id));
     const handle = await until(() => files.readHandle());
-    const pump_state = () => readStat(handle.pumps.stdout.pid)?.state;
+    const pumpState = () => readStat(handle.pumps.stdout.pid)?.state;
     // The file cannot be created through a link to a folder that does not exist.
     await symlink('missing/paused', join(data, 'sessions/.paused'));
     // A node that runs would continue the pumps itself.
     await node.close();
     await fill(8 * MIB);
-    await until(() => pump_state() === 'T');
+    await until(() => pumpState() === 'T');
     await unlink(join(data, 'ballast'));
-    await until(() => pump_state() === 'S');
+    await until(() => pumpState() === 'S');
     await writeFile(join(folder, 'go'), '');
     await open();
     expect((await seen.ended(id)).exit.exit_code).toBe(0);
