@@ -103,21 +103,20 @@ browserTest('a draft survives a reload, and queued prompts can be edited and rem
   await field(page).fill('half a thought');
   await page.reload();
   await expect.poll(() => field(page).inputValue(), SOON).toBe('half a thought');
+  // Until its turn begins, the first prompt is in the queue too.
+  await log(page).getByText('First', { exact: true }).waitFor();
   await sendPrompt(page, 'also run lint');
   const waiting = page.getByRole('list', { name: 'Queued prompts' });
   await waiting.getByText('also run lint').waitFor();
   await expect.poll(() => field(page).inputValue(), SOON).toBe('');
-  await waiting.getByRole('button', { name: 'Edit prompt' }).click();
+  const item = (text: string) => waiting.getByRole('listitem').filter({ hasText: text });
+  await item('also run lint').getByRole('button', { name: 'Edit prompt' }).click();
   await waiting.getByRole('textbox').fill('also run the tests');
   await waiting.getByRole('button', { name: 'Save' }).click();
   await waiting.getByText('also run the tests').waitFor();
   await sendPrompt(page, 'and this');
   await waiting.getByText('and this').waitFor();
-  await waiting
-    .getByRole('listitem')
-    .filter({ hasText: 'and this' })
-    .getByRole('button', { name: 'Remove prompt' })
-    .click();
+  await item('and this').getByRole('button', { name: 'Remove prompt' }).click();
   await waiting.getByText('and this').waitFor({ state: 'detached' });
   const stop = page.getByRole('button', { name: 'Cancel turn' });
   await stop.click();
