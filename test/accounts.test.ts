@@ -7,7 +7,7 @@ import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
 beforeEach(async () => {
-  plane = await TestPlane.prepare();
+  plane = await TestPlane.prepare({ env: { SVC_TEST_TIME_SCALE: '0.2' } });
   await plane.start();
 });
 afterEach(() => plane.close());

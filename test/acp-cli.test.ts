@@ -65,7 +65,7 @@ async function bash(script: string): Promise<string> {
 test('the tutorial on talking to an agent works as written', async () => {
   plane = await TestPlane.prepare();
   // The demo agent keeps its sessions there.
-  await plane.start({ XDG_STATE_HOME: join(plane.folder, 'state') });
+  await plane.start({ XDG_STATE_HOME: join(plane.folder, 'state'), DEMO_AGENT_SPEED: '5' });
   await plane.join();
   const [create, answer, more, ...rest] = await tutorialBlocks('first-agent', 'Talk to an agent');
   expect(rest).toEqual([]);

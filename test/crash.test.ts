@@ -13,7 +13,9 @@ const KEEP_ALL = { SVC_RETENTION_BYTES_PER_AGENT: String(64 * 1024 ** 3) };
 /** Agents that a test about another agent must not harm. */
 const BYSTANDERS = is_long ? MIXED : MIXED.slice(0, 2);
 /** The last writer writes so much that its log is sealed every few seconds. */
-const LOUD = [...MIXED.slice(0, 3), ['loud', '10', '4000']] as const;
+const LOUD = [...MIXED.slice(0, 3), ['loud', '20', '8000']] as const;
+/** An agent that pauses for 10 ms counts as one that is not writing, so its log is sealed from 8 MiB instead of 64. */
+const SEALS_EARLY = { SVC_TEST_TIME_SCALE: '0.005' };
 
 let plane: TestPlane;
 afterEach(() => plane?.close());
@@ -56,7 +58,7 @@ test.each(firstOf(1, ['seal_recorded', 'seal_written']))(
   'a plane that is killed while it seals a log (%s) neither loses nor repeats output',
   { timeout: 300_000 },
   async (name) => {
-    plane = await TestPlane.open({ env: KEEP_ALL });
+    plane = await TestPlane.open({ env: { ...KEEP_ALL, ...SEALS_EARLY } });
     const writers = await startWriters(plane, plane, LOUD);
     for (let n = 0; n < (is_long ? 3 : 1); n++) {
       await plane.kill('SIGKILL');

@@ -35,7 +35,7 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
 }
 
 test('SIGTERM shuts the service down cleanly with open streams, a slow request and running agents', async () => {
-  plane = await TestPlane.open();
+  plane = await TestPlane.open({ env: { SVC_TEST_TIME_SCALE: '0.5' } });
   const calm = await plane.agent('while :; do echo calm; sleep 0.2; done');
   const stubborn = await plane.agent('trap "" TERM; while :; do echo here; sleep 0.2; done');
   // It ignores the signal once it has printed something.
@@ -44,7 +44,7 @@ test('SIGTERM shuts the service down cleanly with open streams, a slow request a
   const stream = text(await plane.client.open('followAgent', { params, query: {} }));
   // This request takes longer than the shutdown may, so it fails with `draining`.
   const slow = plane.client
-    .call('stopAgent', { params: { agent_id: stubborn.id }, body: { grace_seconds: 12 } })
+    .call('stopAgent', { params: { agent_id: stubborn.id }, body: { grace_seconds: 6 } })
     .catch((error: Error) => error);
   await until(async () => plane!.log.includes('agent_stopped'));
   expect(await plane.kill('SIGTERM')).toBe(0);
@@ -76,7 +76,7 @@ test('an unhandled rejection is logged and ends the service like a crash, and ag
 
 test('stop --agents stops more agents than the rate limit allows at once, and stop --kill is like a crash', async () => {
   plane = await TestPlane.open({
-    env: { SVC_LIMITS_REQUESTS_PER_SECOND: '5', SVC_LIMITS_REQUESTS_BURST: '10' },
+    env: { SVC_LIMITS_REQUESTS_PER_SECOND: '10', SVC_LIMITS_REQUESTS_BURST: '10' },
   });
   const slowly = async <T>(call: () => Promise<T>): Promise<T> => {
     for (;;) {

@@ -4,7 +4,7 @@
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { readFile } from 'node:fs/promises';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
 import { afterEach, expect, test } from 'vitest';
@@ -25,7 +25,8 @@ async function open() {
   const repo = makeRepository(join(plane.folder, 'repo'), { 'a.txt': 'one\n' });
   const { env } = plane;
   // The demo agent keeps its sessions below XDG_STATE_HOME.
-  Object.assign(env, { SVC_WORKTREE_REPO_ROOTS: repo, XDG_STATE_HOME: join(plane.folder, 'state') });
+  const state = join(plane.folder, 'state');
+  Object.assign(env, { SVC_WORKTREE_REPO_ROOTS: repo, XDG_STATE_HOME: state, DEMO_AGENT_SPEED: '5' });
   await plane.start(env);
   const run = async (script: string) => {
     const child = spawn('bash', ['-euo', 'pipefail', '-c', script], {
@@ -75,10 +76,12 @@ test('the tutorials on commands and on the API work as written', async () => {
   );
   expect(hello.stdout).toBe('tick 1\ntick 2\ntick 3\n');
 
+  const signal = join(plane.folder, 'go-on');
+  const job = `seq -f "line %g" 100; until [ -e ${signal} ]; do sleep 0.05; done; seq -f "line %g" 101 200`;
   const check = await run(
     put(second!, {
-      'npm ci && npm run check': 'for i in $(seq 200); do echo line $i; sleep 0.1; done',
-      'svc logs check -f ': 'timeout -s INT 8 svc logs check -f || test $? = 124 ',
+      'npm ci && npm run check': job,
+      'svc logs check -f ': 'timeout -s INT 3 svc logs check -f || test $? = 124 ',
     }),
   );
   expect(check.stdout).toContain('\tcheck\trunning (working)\tmain\t');
@@ -88,7 +91,10 @@ test('the tutorials on commands and on the API work as written', async () => {
   expect((await run(put(kill!, { 'npm start': '' }))).stderr).toBe(`stopped (pid ${pid})\n`);
   await plane.ended();
   await plane.start(env);
+  await writeFile(signal, '');
   await run('svc agents wait check');
+  // The second run lasts until the tutorial stops it.
+  await rm(signal);
   const then = await run(put(after!, { 'svc agents output check > output.txt': 'svc agents output check' }));
   const lines = Array.from({ length: 200 }, (_, i) => `line ${i + 1}\n`).join('');
   expect(then.stdout.slice(0, lines.length)).toBe(lines);
@@ -98,7 +104,7 @@ test('the tutorials on commands and on the API work as written', async () => {
   const output = await run(
     put(`${http}${records}`, {
       'http://127.0.0.1:8080': plane.url,
-      'curl -N': 'timeout 5 curl -sN',
+      'curl -N': 'timeout 2 curl -sN',
       '# Ctrl-C': '|| test $? = 124',
     }),
   );

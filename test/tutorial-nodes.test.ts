@@ -15,8 +15,8 @@ import { hasNamespaces, unshared } from '../src/testing/namespaces.ts';
 import { endSessions, ROOT, SVC } from '../src/testing/plane.ts';
 import { put, tutorialBlocks } from '../src/testing/tutorials.ts';
 
-const MINUTE_S = Number(process.env.SVC_TEST_MINUTE_S ?? 6);
-const TICKS = MINUTE_S + 10;
+const MINUTE_S = Number(process.env.SVC_TEST_MINUTE_S ?? 3);
+const TICKS = MINUTE_S + 5;
 
 /** A folder and namespaces, with the processes that were started there. */
 class Site {

@@ -15,7 +15,7 @@ let browser: TestBrowser | undefined;
 beforeEach(async () => {
   plane = await TestPlane.prepare();
   const repo = makeRepository(join(plane.folder, 'shop'), { 'cart.ts': 'export const total = 0;\n' });
-  await plane.start({ SVC_WORKTREE_REPO_ROOTS: repo });
+  await plane.start({ SVC_WORKTREE_REPO_ROOTS: repo, DEMO_AGENT_SPEED: '5' });
   browser = await openBrowser();
 });
 afterEach(async () => {

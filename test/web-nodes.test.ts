@@ -9,13 +9,16 @@ import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { browserTest, sharedBrowser, signIn, type WatchedPage } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
+/** A silent node becomes suspect after 6 s instead of 15 s. */
+const FAST = { SVC_TEST_TIME_SCALE: '0.4' };
+
 let plane: TestPlane;
 let node: TestAgentNode;
 const browser = sharedBrowser();
 
 beforeAll(async () => {
-  plane = await TestPlane.open({ env: WITH_NODES });
-  node = await TestAgentNode.prepare(plane, { id: 'gpu-1' });
+  plane = await TestPlane.open({ env: { ...WITH_NODES, ...FAST } });
+  node = await TestAgentNode.prepare(plane, { id: 'gpu-1', env: FAST });
 });
 afterAll(async () => {
   await node.close();

@@ -24,7 +24,12 @@ export function addDemoAgent(program: Command, io: Io): void {
     .command('demo-agent')
     .description('run a scripted agent that speaks ACP on stdin and stdout')
     .option('--seed <n>', 'random seed; a different seed gives different text', integer, 1)
-    .option('--speed <x>', 'speed factor: 2 is twice as fast, 0 does not wait at all', parseSpeed, 1)
+    .addOption(
+      new Option('--speed <x>', 'speed factor: 2 is twice as fast, 0 does not wait at all')
+        .env('DEMO_AGENT_SPEED')
+        .argParser(parseSpeed)
+        .default(1),
+    )
     .addOption(new Option('--mode <mode>', 'initial mode of its sessions').choices(modeIds).default('ask'))
     .option('--input-required <question>', 'in a team, a question to ask a person in each step', findQuestion)
     .option('--auth', 'refuse to open a session until the user has signed in')

@@ -1,4 +1,5 @@
 /** Limits of the module `main`. Names end with their unit. */
+import { scaled } from '../base/time-scale.ts';
 
 export const limits = {
   /** Interval at which expired records are deleted. */
@@ -6,9 +7,9 @@ export const limits = {
   /** Time after a start until a database that was not checked while opening is checked, so that the start is not slowed. */
   database_check_ms: 30_000,
   /** Longest duration of a shutdown. */
-  plane_stop_ms: 10_000,
+  plane_stop_ms: scaled(10_000),
   /** Part of a shutdown in which requests can finish. */
-  requests_finish_ms: 7_000,
+  requests_finish_ms: scaled(7_000),
   /** How long a start waits for the lock on the data directory. */
   lock_wait_ms: 500,
   /** Interval between attempts to read the holder of the lock. */

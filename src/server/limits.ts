@@ -1,5 +1,6 @@
 /** Limits of the module `server`. Names end with their unit. */
 import { KIB, MIB } from '../base/limits.ts';
+import { scaled } from '../base/time-scale.ts';
 
 export const limits = {
   /** Longest list of allowed folders in a header. */
@@ -25,9 +26,9 @@ export const limits = {
   /** A stream whose client reads nothing for this time is closed. */
   stream_stall_ms: 30_000,
   /** Interval at which a stream checks its token. */
-  stream_recheck_ms: 10_000,
+  stream_recheck_ms: scaled(10_000),
   /** Interval at which a shutdown closes idle connections. */
   drain_poll_ms: 50,
   /** Time after which a shutdown ends open requests. */
-  requests_cut_ms: 8_000,
+  requests_cut_ms: scaled(8_000),
 } as const;
