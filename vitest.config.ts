@@ -28,6 +28,7 @@ const partly_long = [
   'crash',
   'elicitations',
   'faults',
+  'fuzz',
   'link-kills',
   'link-network',
   'sandbox-work',

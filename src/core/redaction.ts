@@ -5,6 +5,7 @@
  * escaped in a JSON string, or interrupted by terminal escape sequences; these sequences are kept, before the mark.
  */
 
+import { keptText } from '../base/kept-bytes.ts';
 import { type Unescaped, unescaped, withoutEscapes } from './escapes.ts';
 import { limits } from './limits.ts';
 
@@ -149,8 +150,8 @@ export class Redactor {
   #getSearch(): Search {
     this.#search ??= new Search(
       this.#secrets.map(({ name, value }) => ({
-        bytes: Buffer.from(value),
-        mark: Buffer.from(`[redacted:${name}]`),
+        bytes: keptText(value),
+        mark: keptText(`[redacted:${name}]`),
       })),
     );
     return this.#search;

@@ -6,6 +6,7 @@
  */
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
+import { keptText } from '../base/kept-bytes.ts';
 import { jsonArrayTable } from '../store/json-array-table.ts';
 import { preparedQuery } from '../store/prepared-query.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
@@ -230,7 +231,7 @@ export class Feed {
 /** Encodes an entry as an SSE frame. `record`: JSON. */
 export function entryFrame(id: number, ts_ms: number, kind: string, record: string): Buffer {
   const data = `{"type":${JSON.stringify(kind)},"ts":${ts_ms / 1000},"record":${record}}`;
-  return Buffer.from(`id: ${id}\nevent: ${kind}\ndata: ${data}\n\n`);
+  return keptText(`id: ${id}\nevent: ${kind}\ndata: ${data}\n\n`);
 }
 
 function readBounds(reader: Reader): { head: number; trimmed: number } {

@@ -6,6 +6,7 @@
  * part is not committed, but read again together with the bytes that follow it.
  */
 
+import { keptBytes } from '../../base/kept-bytes.ts';
 import type { StreamName } from '../../core/event.ts';
 import type { SessionFact } from '../../core/node.ts';
 import { Problem } from '../../core/problem.ts';
@@ -342,9 +343,8 @@ export class StreamReader {
 
 function lastBytes(before: Uint8Array, bytes: Uint8Array): Uint8Array {
   const keep = limits.spool_check_bytes;
-  if (bytes.length >= keep) return Buffer.from(tailOf(bytes, keep));
-  const joined = Buffer.concat([before, bytes]);
-  return joined.subarray(Math.max(0, joined.length - keep));
+  const last = bytes.length >= keep ? bytes : Buffer.concat([before, bytes]);
+  return keptBytes(tailOf(last, Math.min(last.length, keep)));
 }
 
 /** The last `count` bytes. For 0, this is empty, unlike `slice(-count)`. */

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { line } from './acp-frames.ts';
 import { almostValid, anything, Fields, jsonOf, Raw, shapeOf } from './malformed.ts';
 import { garbled, Rng } from './rng.ts';
-import { Watch } from './watch.ts';
+import { growthMib, Watch } from './watch.ts';
 
 test('the same seed produces the same cases, and another seed different ones', () => {
   const make = (seed: number) => {
@@ -43,7 +43,6 @@ test('values match the schema if none are to be wrong', () => {
 });
 
 test('detects a program that exited, does not answer or logs a fault, and reports each fault once', async () => {
-  // No process has the pid 0, so its memory use counts as 0.
   const program = { isRunning: true, pid: 0, log: '{"level":"error","message":"long ago"}\n' };
   let answer: Promise<unknown> = Promise.resolve();
   const watch = new Watch(program, () => answer);
@@ -62,4 +61,9 @@ test('detects a program that exited, does not answer or logs a fault, and report
   await expect(watch.check()).rejects.toThrow('no answer');
   program.isRunning = false;
   await expect(watch.check()).rejects.toThrow('the program exited');
+});
+
+test('memory grows per repetition if its lowest values do', () => {
+  expect(growthMib([50, 90, 99, 101, 150, 100, 170, 101, 100])).toBe(0);
+  expect(growthMib([50, 90, 99, 110, 150, 120, 170, 140, 150])).toBe(10);
 });

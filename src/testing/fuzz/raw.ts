@@ -247,10 +247,10 @@ function transaction(url: string, { pieces }: Case): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), hostname);
     let text = '';
-    const idle_timer = setTimeout(() => socket.end(), SILENT_MS);
+    let idle_timer: NodeJS.Timeout | undefined;
     socket.setEncoding('latin1').on('data', (part: string) => {
       text += part;
-      idle_timer.refresh();
+      idle_timer?.refresh();
     });
     socket.setTimeout(ANSWER_MS, () => {
       socket.destroy();
@@ -271,8 +271,9 @@ function transaction(url: string, { pieces }: Case): Promise<string> {
       socket.setNoDelay(true);
       for (const piece of pieces) {
         await new Promise<void>((written) => socket.write(piece, () => written()));
-        idle_timer.refresh();
       }
+      // Not before, because a piece could not be written after the end.
+      if (!socket.destroyed) idle_timer = setTimeout(() => socket.end(), SILENT_MS);
     });
   });
 }
