@@ -691,6 +691,10 @@ const rows: Record<OperationId, Row | Row[]> = {
   ),
 
   listNodes: plain,
+  listRepositories: [
+    { buildInput: () => ({ params: { node_id: 'main' } }), passes: [200] },
+    missing(problems.nodeNotFound, { node_id: 'none' }),
+  ],
   listAgentNodes: plain,
   registerAgentNode: {
     buildInput: () => ({ body: { id: 'box', name: 'box', grpc_target: 'http://box' } }),

@@ -166,6 +166,7 @@ test('every response matches the contract', async () => {
   await check('updateConfig', { body: { 'limits.streams_per_user': 90 } });
   await check('listNodes');
   await check('listNodes', { query: 'limit=1' });
+  await check('listRepositories', { params: { node_id: 'main' } });
   await check('listPresets');
   await check('listPresets', { query: 'refresh=true' });
   await check('listAgentNodes');

@@ -1,6 +1,6 @@
 /** Agents on a remote node, over HTTP and with real processes: they behave like local agents. */
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Agent } from '../src/features/agents/rules.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
@@ -125,6 +125,32 @@ test('the node reports a workdir that was removed between creation and start', a
   rmdirSync(join(bare.work, 'going'));
   await http('POST', `/api/agents/${agent.id}/start`);
   expect(await plane.finished(agent.id)).toMatchObject({ status: 'failed', reason: 'workdir_refused' });
+});
+
+test('the repositories of a node are those below its own safe paths, last used first', async () => {
+  const list = async (node_id: string) => http('GET', `/api/nodes/${node_id}/repositories`);
+  const found = (path: string, fields: Record<string, unknown> = {}) => ({
+    ...{ path, name: basename(path), branch: 'main', dirty: false, last_used_at: null },
+    ...fields,
+  });
+  const other = makeRepository(join(rooted.work, 'another'), { 'a.txt': 'one\n' });
+  writeFileSync(join(other, 'new.txt'), '');
+  const body = { worktree_mode: 'create_worktree', worktree_repo: repo, node_id: 'rooted' };
+  const [status, made] = await create(body);
+  expect(status).toBe(201);
+  const { created_at } = made as Agent;
+  expect(await list('rooted')).toEqual([
+    200,
+    {
+      roots: [rooted.work],
+      // The worktree of the agent is not one of them.
+      repositories: [found(repo, { last_used_at: created_at }), found(other, { dirty: true })],
+      truncated: false,
+    },
+  ]);
+  const [, main] = await list('main');
+  expect(main).toMatchObject({ roots: [plane.work] });
+  expect(await list('nowhere')).toEqual(refused(404, 'agent node not found'));
 });
 
 test('without a worktree root, a worktree needs an existing workdir on the node', async () => {

@@ -124,6 +124,10 @@ export const limits = {
   patch_piece_bytes: 256 * KIB,
   /** Files that a search by name returns. */
   found_files_max: 50,
+  /** Repositories that a node lists. */
+  found_repositories_max: 100,
+  /** Repositories that were used last and are examined first. */
+  used_repositories_max: 20,
   /** No agent starts while less disk space than this is free. */
   disk_no_start_bytes: 2 * GIB,
   /** The same threshold as a share of the disk, for small disks. */

@@ -97,6 +97,7 @@ export const operations = {
   setTrigger: { method: 'POST', path: '/api/actor/{actor_id}/triggers', open: false },
   deleteTrigger: { method: 'DELETE', path: '/api/actor/{actor_id}/triggers/{trigger_id}', open: false },
   listNodes: { method: 'GET', path: '/api/nodes', open: false },
+  listRepositories: { method: 'GET', path: '/api/nodes/{node_id}/repositories', open: false },
   listAgentNodes: { method: 'GET', path: '/api/admin/agent-nodes', open: false },
   registerAgentNode: { method: 'POST', path: '/api/admin/agent-nodes', open: false },
   getAgentNode: { method: 'GET', path: '/api/admin/agent-nodes/{node_id}', open: false },

@@ -192,6 +192,11 @@ export interface Folders {
    * not matter.
    */
   files(workdir: string, query: string, turn?: QueueOwner): Promise<FoundFiles>;
+  /**
+   * The git repositories at and one level below the allowed folders, without those in worktree roots. Takes a few seconds at
+   * most; what is not known by then is reported as unknown.
+   */
+  repositories(request: RepositoriesRequest): Promise<FoundRepositories>;
 }
 
 export interface ResolvedWorkdir {
@@ -274,6 +279,28 @@ export interface FoundFiles {
   git: boolean;
   /** Relative to the workdir, best match first. */
   paths: string[];
+  truncated: boolean;
+}
+
+export interface RepositoriesRequest extends QueueOwner {
+  /** Paths anywhere below the allowed folders, to be examined first, at most `limits.used_repositories_max`. */
+  first: readonly string[];
+}
+
+export interface FoundRepository {
+  /** Real and absolute. */
+  path: string;
+  /** Null if HEAD is detached. */
+  branch: string | null;
+  /** Whether it has uncommitted changes or new files; null if that was not known in time. */
+  dirty: boolean | null;
+}
+
+export interface FoundRepositories {
+  /** Real paths of the searched folders. */
+  roots: string[];
+  /** Those of `first`, then the others by root and name. */
+  repositories: FoundRepository[];
   truncated: boolean;
 }
 

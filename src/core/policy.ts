@@ -28,6 +28,7 @@ const rules = {
   'agents.list': ['signed_in', 'read'],
   'agents.create': ['signed_in', 'manage', 'unlimited'],
   'nodes.list': ['signed_in', 'read'],
+  'repositories.list': ['signed_in', 'read', 'unlimited'],
   'reviews.list': ['signed_in', 'read'],
   'presets.list': ['signed_in', 'read'],
   'teams.list': ['signed_in', 'read'],

@@ -9,6 +9,8 @@ import { version } from '../base/version.ts';
 import {
   type ChangedFile,
   changeStatuses,
+  type FoundRepositories,
+  type FoundRepository,
   type ProgramFinding,
   type ProgramQuestion,
   type SessionEnd,
@@ -22,8 +24,10 @@ import { limits } from './limits.ts';
 import {
   type ChangedFileSchema,
   FactSchema,
+  type FindRepositoriesResponse,
   type ProgramFindingSchema,
   RefusalSchema,
+  type RepositorySchema,
   type SessionEndSchema,
   type SessionViewSchema,
   type Speaks,
@@ -349,6 +353,34 @@ export function changedFileFromWire(file: WireChangedFile): ChangedFile {
     status,
     additions: file.additions ?? null,
     deletions: file.deletions ?? null,
+  };
+}
+
+// --- repositories ----------------------------------------------------------------------------------------------------
+
+export function repositoryToWire({
+  path,
+  branch,
+  dirty,
+}: FoundRepository): MessageInitShape<typeof RepositorySchema> {
+  return { path, ...withoutNulls({ branch, dirty }) };
+}
+
+/** Omits what could not be a path. */
+export function repositoriesFromWire({
+  roots,
+  repositories,
+  truncated,
+}: Pick<FindRepositoriesResponse, 'roots' | 'repositories' | 'truncated'>): FoundRepositories {
+  const usable = repositories.filter(({ path }) => isPath(path));
+  return {
+    roots: roots.slice(0, limits.allowed_paths_max).filter(isPath),
+    repositories: usable.slice(0, sharedLimits.found_repositories_max).map(({ path, branch, dirty }) => ({
+      path,
+      branch: truncatedOrNull(branch),
+      dirty: dirty ?? null,
+    })),
+    truncated: truncated || usable.length > sharedLimits.found_repositories_max,
   };
 }
 

@@ -114,6 +114,18 @@ export const limits = {
   diff_bytes_max: 1 * MIB,
   /** File searches that one job of a folder worker runs. */
   find_batch_max: 64,
+  /** How long a node searches for repositories; the form of a new agent waits for it. */
+  repositories_ms: 3_000,
+  /** After this additional time, the search returns what it has found, even if the file system does not answer. */
+  repositories_slack_ms: 500,
+  /** Time limit of one git command of this search, so that one large repository does not use up all of its time. */
+  repository_git_ms: 1_000,
+  /** Repositories that are examined at the same time. */
+  repositories_parallel: 4,
+  /** Folders that are examined with git. */
+  repository_candidates_max: 200,
+  /** Entries of one folder that are searched for repositories. */
+  repository_entries_max: 5_000,
   /** Largest new file that a diff shows. */
   untracked_file_bytes_max: 4 * MIB,
   /** Bytes of new files in which lines are counted. */

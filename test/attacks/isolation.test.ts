@@ -131,6 +131,26 @@ describe.each(confinements)('with $name', (mode) => {
     await mustBeUntouched(repo);
   });
 
+  attack(`listing repositories shows no protected files and no worktrees${note}`, async () => {
+    const repo = makeRepository(join(fixture.work, 'listed'), { 'a.txt': 'one\n' });
+    await arm(repo, 'include', join(fixture.work, 'listed.cfg'));
+    await writeFile(join(repo, 'a.txt'), 'two\n');
+    await own(repo);
+    const operators = makeRepository(join(fixture.repos, 'operators'), { 'a.txt': 'one\n' });
+    fixture.own(operators);
+    const theirs = (await create({ worktree_mode: 'create_worktree' })) as Agent;
+    execFileSync('cp', ['-R', `${operators}/.`, theirs.workdir]);
+    await own(theirs.workdir);
+    const params = { node_id: fixture.node_id };
+    const { repositories } = await fixture.bob.call('listRepositories', { params });
+    const dirty = new Map(repositories.map((one) => [one.path, one.dirty]));
+    expect(dirty.get(repo)).toBe(true);
+    expect(dirty.get(operators)).toBe(false);
+    expect(dirty.has(theirs.workdir)).toBe(false);
+    await mustBeUntouched(repo);
+    await remove(theirs);
+  });
+
   attack(`a workdir that is replaced while the agent starts reveals no protected files${note}`, async () => {
     const folder = await fixture.folder('swapped');
     const path = join(folder, 'wd');

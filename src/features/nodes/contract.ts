@@ -25,6 +25,29 @@ export const nodeSummary = z
   })
   .meta({ id: 'NodeSummary' });
 
+export const repositoryRecord = z
+  .object({
+    path: z.string().meta({ description: 'Absolute; usable as `worktree_repo` and as `workdir`.' }),
+    name: z.string().meta({ description: 'The last segment of the path.' }),
+    branch: z.string().nullable().meta({ description: 'The current branch; null if HEAD is detached.' }),
+    dirty: z.boolean().nullable().meta({
+      description:
+        'Whether it has uncommitted changes or new files; null if this could not be found out in time.',
+    }),
+    last_used_at: time.nullable().meta({
+      description: 'When an agent that the caller may see was last created or started in it.',
+    }),
+  })
+  .meta({ id: 'Repository' });
+
+export const repositoryList = z
+  .object({
+    roots: z.array(z.string()).meta({ description: 'The folders that were searched.' }),
+    repositories: z.array(repositoryRecord),
+    truncated: z.boolean().meta({ description: 'There may be more repositories.' }),
+  })
+  .meta({ id: 'RepositoryList' });
+
 export const nodeRecord = z
   .object({
     id: z.string(),
@@ -106,6 +129,16 @@ export const nodeRoutes = {
     summary: 'List the nodes that agents can run on, including the main node',
     query: z.object(pageQuery),
     answers: { 200: list(nodeSummary) },
+  }),
+  listRepositories: route({
+    method: 'GET',
+    path: '/api/nodes/{node_id}/repositories',
+    action: 'repositories.list',
+    tag: 'Nodes',
+    summary: 'List the git repositories that agents can use on a node',
+    description: `The repositories at and one level below each folder in the \`safe_paths\` and \`worktree.repo_roots\` of the node, and deeper ones that agents have used. Last used first, then by name, at most ${limits.found_repositories_max}. Links are not followed. Hidden folders, linked worktrees, folders with worktrees of agents, and repositories without a commit are omitted. The search takes a few seconds at most.`,
+    answers: { 200: repositoryList },
+    errors: ['nodeNotFound', 'nodeUnreachable', 'nodeTooOld', 'internalGrpcUnavailable', 'tooManyFolderJobs'],
   }),
   listAgentNodes: route({
     method: 'GET',

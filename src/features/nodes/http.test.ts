@@ -1,8 +1,10 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { silentLog } from '../../base/log.ts';
+import type { Folders, Node, RepositoriesRequest } from '../../core/node.ts';
+import { problems } from '../../core/problem.ts';
 import { Feed } from '../../events/feed.ts';
 import type { HttpServer } from '../../server/server.ts';
 import { openSqlite } from '../../store/sqlite.ts';
@@ -14,7 +16,8 @@ import { FakeLinks } from '../../testing/nodes.ts';
 import { Audit } from '../audit/service.ts';
 import { Bootstrap } from './bootstrap.ts';
 import { nodeHandlers } from './http.ts';
-import type { HealthReport } from './rules.ts';
+import { Repositories } from './repositories.ts';
+import type { HealthReport, RepositoryList } from './rules.ts';
 import { Registry } from './service.ts';
 
 const FOLDERS = { worktree_root: '/data/worktrees', safe_paths: ['/data/worktrees'], repo_roots: ['/code'] };
@@ -26,6 +29,8 @@ let store: Store;
 let feed: Feed;
 let links: FakeLinks;
 let server: HttpServer;
+/** The answer of the node to a search for repositories. */
+let search: Folders['repositories'];
 const request = requesterWithToken(() => server, ROOT_TOKEN);
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-http-nodes-'));
@@ -45,7 +50,13 @@ beforeEach(async () => {
   });
   const key = new Uint8Array(32);
   const bootstrap = new Bootstrap({ store, clock, audit, key, configured: null });
-  server = await openFakeHttp(nodeHandlers(registry, bootstrap));
+  const nodes = {
+    get: (id: string) => {
+      if (id !== 'box') throw problems.nodeNotFound();
+      return { folders: { repositories: (asked) => search(asked) } as Folders } as Node;
+    },
+  };
+  server = await openFakeHttp(nodeHandlers(registry, bootstrap, new Repositories({ store, nodes })));
 });
 afterEach(async () => {
   await server.drain();
@@ -188,4 +199,66 @@ test('shows the bootstrap token, keeps it, and rotates it', async () => {
   const rotated = await request('POST', '/api/admin/bootstrap-token/rotate');
   expect(rotated.status).toBe(200);
   expect(rotated.body.token).not.toBe(first.body.token);
+});
+
+describe('the repositories of a node', () => {
+  const found = (path: string) => ({ path, branch: 'main', dirty: false });
+  const used = (id: string, owner_id: string, fields: Record<string, unknown>) =>
+    store.write((tx) => {
+      const values = { owner_id, node_id: 'box', workdir: '/elsewhere', ...fields };
+      tx.run(tx.sql.updateTable('agents').set(values).where('id', '=', id));
+    });
+  let asked: RepositoriesRequest[];
+
+  beforeEach(async () => {
+    asked = [];
+    search = async (query) => {
+      asked.push(query);
+      const repositories = ['/code/b', '/code/a', '/code/deep/c', '/code/d'].map(found);
+      return { roots: ['/code'], repositories, truncated: true };
+    };
+    for (const id of ['agt_1', 'agt_2', 'agt_3', 'agt_4']) await addAgent(store, id);
+    await used('agt_1', 'usr_ada', { workdir: '/code/b/', created_at: 5_000 });
+    await used('agt_2', 'usr_ada', { worktree_repo: '/code/deep/c', created_at: 1_000, started_at: 9_000 });
+    await used('agt_3', 'usr_bob', { worktree_repo: '/code/a', created_at: 20_000 });
+    // Its folder is a new one, not a repository.
+    await used('agt_4', 'usr_ada', {
+      workdir: '/code/d',
+      worktree_mode: 'create_worktree',
+      created_at: 8_000,
+    });
+  });
+
+  const list = async (token: string) => {
+    const { status, body } = await request('GET', '/api/nodes/box/repositories', undefined, { token });
+    expect(status).toBe(200);
+    return body as RepositoryList;
+  };
+
+  test('are those that the caller used last, then the others by name', async () => {
+    const { repositories, ...rest } = await list(USER_TOKEN);
+    expect(rest).toEqual({ roots: ['/code'], truncated: true });
+    expect(repositories).toEqual([
+      { ...found('/code/deep/c'), name: 'c', last_used_at: '1970-01-01T00:00:09.000Z' },
+      { ...found('/code/b'), name: 'b', last_used_at: '1970-01-01T00:00:05.000Z' },
+      { ...found('/code/a'), name: 'a', last_used_at: null },
+      { ...found('/code/d'), name: 'd', last_used_at: null },
+    ]);
+    expect(asked).toEqual([{ first: ['/code/deep/c', '/code/b'], owner: 'usr_ada' }]);
+  });
+
+  test('count the agents of every user for root', async () => {
+    expect((await list(ROOT_TOKEN)).repositories.map(({ name }) => name)).toEqual(['a', 'c', 'b', 'd']);
+  });
+
+  test('are not known for a node that does not exist or does not answer', async () => {
+    expect(await request('GET', '/api/nodes/none/repositories')).toMatchObject({ status: 404 });
+    search = async () => {
+      throw problems.nodeTooOld();
+    };
+    expect(await request('GET', '/api/nodes/box/repositories')).toMatchObject({
+      status: 502,
+      body: { error: 'the node does not support this call; upgrade svc on it' },
+    });
+  });
 });

@@ -3,11 +3,13 @@
 import type { Handlers } from '../../server/call.ts';
 import { asList } from '../../server/list.ts';
 import type { Bootstrap } from './bootstrap.ts';
+import type { Repositories } from './repositories.ts';
 import type { NodeRecord } from './rules.ts';
 import type { Registry } from './service.ts';
 
 type NodeOperations =
   | 'listNodes'
+  | 'listRepositories'
   | 'listAgentNodes'
   | 'registerAgentNode'
   | 'getAgentNode'
@@ -17,9 +19,14 @@ type NodeOperations =
   | 'getBootstrapToken'
   | 'rotateBootstrapToken';
 
-export function nodeHandlers(registry: Registry, bootstrap: Bootstrap): Pick<Handlers, NodeOperations> {
+export function nodeHandlers(
+  registry: Registry,
+  bootstrap: Bootstrap,
+  repositories: Repositories,
+): Pick<Handlers, NodeOperations> {
   return {
     listNodes: async ({ query }) => asList(query, await registry.summaries(query)),
+    listRepositories: ({ caller, params }) => repositories.list(caller, params.node_id),
     listAgentNodes: async ({ query }) => asList(query, await registry.list(query)),
     registerAgentNode: async ({ caller, body, warn }) => {
       const node = await registry.register(caller, body);

@@ -10,6 +10,7 @@ import type { Core, Feature } from '../feature.ts';
 import { Bootstrap } from './bootstrap.ts';
 import { nodeHandlers } from './http.ts';
 import { isNode } from './queries.ts';
+import { Repositories } from './repositories.ts';
 import { Registry } from './service.ts';
 
 export interface NodesNeeds {
@@ -47,7 +48,7 @@ export async function openNodes(core: Core, { agents, internal_grpc }: NodesNeed
   links?.reportTo(registry);
   return {
     name: 'nodes',
-    routes: nodeHandlers(registry, bootstrap),
+    routes: nodeHandlers(registry, bootstrap, new Repositories({ store, nodes: core.nodes })),
     remote_nodes: {
       find: (id) => {
         const linked = links?.node(id) ?? null;

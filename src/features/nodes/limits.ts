@@ -2,6 +2,8 @@
 import { scaled } from '../../base/time-scale.ts';
 
 export const limits = {
+  /** Folders of agents that the list of repositories can mark as used. */
+  used_folders_max: 500,
   /** Interval at which the silence of links is checked. */
   link_check_ms: 1_000,
   /** First wait before a link is opened again. */

@@ -1,7 +1,11 @@
 /** Queries about registered nodes, the number of agents bound to each, and the tokens with which nodes join. */
+import { sql } from 'kysely';
 import { MAIN_NODE } from '../../core/node.ts';
+import type { View } from '../../core/policy.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
+import { agentInView } from '../../store/views.ts';
+import { limits } from './limits.ts';
 
 export type NodeRow = Tables['nodes'];
 
@@ -97,6 +101,33 @@ export function countAgents(reader: Reader): Map<string, number> {
 export function countNodeAgents(reader: Reader, node_id: string): number {
   const query = reader.sql.selectFrom('agents').select((fn) => fn.fn.countAll<number>().as('agents'));
   return reader.get(query.where('node_id', '=', node_id))!.agents;
+}
+
+/**
+ * The repositories and existing folders of a node's agents in the view, last used first, at most
+ * `limits.used_folders_max`. `used_at_ms`: when an agent was last created or started there.
+ */
+export function lastUsesOfFolders(
+  reader: Reader,
+  view: View,
+  node_id: string,
+): { path: string; used_at_ms: number }[] {
+  const folder = sql<string>`coalesce(
+    agents.worktree_repo,
+    case when agents.worktree_mode = 'use_existing' then rtrim(agents.workdir, '/') end
+  )`;
+  const used = sql<number>`max(max(agents.created_at, coalesce(agents.started_at, 0)))`;
+  return reader.all(
+    reader.sql
+      .selectFrom('agents')
+      .select([folder.as('path'), used.as('used_at_ms')])
+      .where('agents.node_id', '=', node_id)
+      .where(agentInView(reader, view))
+      .where(folder, 'is not', null)
+      .groupBy('path')
+      .orderBy('used_at_ms', 'desc')
+      .limit(limits.used_folders_max),
+  );
 }
 
 function deletedEpoch(reader: Reader): number {

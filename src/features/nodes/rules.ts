@@ -47,6 +47,27 @@ export interface NodeFolders {
   repo_roots: string[];
 }
 
+/** A git repository on a node. */
+export interface RepositoryRecord {
+  /** Real and absolute. */
+  path: string;
+  /** The last segment of the path. */
+  name: string;
+  /** Null if HEAD is detached. */
+  branch: string | null;
+  /** Whether it has uncommitted changes or new files; null if this could not be found out in time. */
+  dirty: boolean | null;
+  /** RFC 3339. Considers only agents that the caller may see. */
+  last_used_at: string | null;
+}
+
+export interface RepositoryList {
+  /** Real paths of the searched folders. */
+  roots: string[];
+  repositories: RepositoryRecord[];
+  truncated: boolean;
+}
+
 /** The steps of the connection test, in order. */
 export const healthCheckNames = ['dns', 'tcp', 'tls', 'auth', 'version', 'worktree_root'] as const;
 export type HealthCheckName = (typeof healthCheckNames)[number];

@@ -36,6 +36,7 @@ import {
   LINK_HEADER,
   type LinkPosition,
   ProtocolError,
+  repositoryToWire,
   safeInteger,
   TIME_HEADER,
   toConnectError,
@@ -409,6 +410,15 @@ class Handlers implements ServiceImpl<typeof NodeService> {
     if (words.length > sharedLimits.search_chars_max)
       throw new ConnectError('the search text is too long', Code.InvalidArgument);
     return await this.#options.node.folders.files(workdir, words, { owner });
+  };
+
+  findRepositories: ServiceImpl<typeof NodeService>['findRepositories'] = async (
+    { first, owner },
+    context,
+  ) => {
+    this.#requireLatestLink(context);
+    const found = await this.#options.node.folders.repositories({ first, owner });
+    return { ...found, repositories: found.repositories.map(repositoryToWire) };
   };
 
   getHealth: ServiceImpl<typeof NodeService>['getHealth'] = async ({ worktreeRoot }) => {

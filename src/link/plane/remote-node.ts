@@ -15,11 +15,13 @@ import type {
   FileChange,
   Folders,
   FoundFiles,
+  FoundRepositories,
   Node,
   NodeSink,
   ProgramFinding,
   ProgramQuestion,
   QueueOwner,
+  RepositoriesRequest,
   ResolvedWorkdir,
   SessionView,
   StopReport,
@@ -36,6 +38,7 @@ import {
   changedFileFromWire,
   cleanupFromWire,
   findingsFromWire,
+  repositoriesFromWire,
   safeInteger,
   toProblem,
   truncatedOrNull,
@@ -412,6 +415,17 @@ class RemoteFolders implements Folders {
       ),
     );
     return { git, paths: paths.slice(0, sharedLimits.found_files_max), truncated };
+  }
+
+  async repositories({ first, owner }: RepositoriesRequest): Promise<FoundRepositories> {
+    return this.#call(async ({ commands }, options) =>
+      repositoriesFromWire(
+        await commands.findRepositories(
+          { first: [...first], ...withoutNulls({ owner }) },
+          { ...options, timeoutMs: limits.link_start_ms },
+        ),
+      ),
+    );
   }
 }
 

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file node.proto.
  */
 export const file_node: GenFile = /*@__PURE__*/
-  fileDesc("Cgpub2RlLnByb3RvEgtzdmMubm9kZS52MSKZAQoNQXR0YWNoUmVxdWVzdBIoCgVoZWxsbxgBIAEoCzIXLnN2Yy5ub2RlLnYxLlBsYW5lSGVsbG9IABIrCgljb21taXR0ZWQYAiABKAsyFi5zdmMubm9kZS52MS5Db21taXR0ZWRIABIpCgVyZXBseRgDIAEoCzIYLnN2Yy5ub2RlLnYxLlVwY2FsbFJlcGx5SABCBgoEYm9keSLfAQoOQXR0YWNoUmVzcG9uc2USJwoFaGVsbG8YASABKAsyFi5zdmMubm9kZS52MS5Ob2RlSGVsbG9IABItCghzbmFwc2hvdBgCIAEoCzIZLnN2Yy5ub2RlLnYxLlNuYXBzaG90UGFnZUgAEiEKBGZhY3QYAyABKAsyES5zdmMubm9kZS52MS5GYWN0SAASIwoFd2FrZXMYBCABKAsyEi5zdmMubm9kZS52MS5XYWtlc0gAEiUKBnVwY2FsbBgFIAEoCzITLnN2Yy5ub2RlLnYxLlVwY2FsbEgAQgYKBGJvZHkieAoKUGxhbmVIZWxsbxIQCghwbGFuZV9pZBgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoBBINCgVlcG9jaBgDIAEoBBIPCgdub2RlX2lkGAQgASgJEiMKBnNwZWFrcxgFIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJnCglOb2RlSGVsbG8SDwoHbm9kZV9pZBgBIAEoCRITCgtpbnN0YW5jZV9pZBgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEiMKBnNwZWFrcxgEIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJBCgZTcGVha3MSEAoIcHJvdG9jb2wYASABKA0SFAoMcHJvdG9jb2xfbWluGAIgASgNEg8KB3ZlcnNpb24YAyABKAkiSAoMU25hcHNob3RQYWdlEioKCHNlc3Npb25zGAEgAygLMhguc3ZjLm5vZGUudjEuU2Vzc2lvblZpZXcSDAoEbGFzdBgCIAEoCCIcCgVXYWtlcxITCgtzZXNzaW9uX2lkcxgBIAMoCSJNCglDb21taXR0ZWQSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZzdGRvdXQYAiABKAQSDgoGc3RkZXJyGAMgASgEEgwKBGZhY3QYBCABKAQiQwoGVXBjYWxsEgoKAmlkGAEgASgNEg4KBm1ldGhvZBgCIAEoCRIOCgZwYXJhbXMYAyABKAkSDQoFdG9rZW4YBCABKAkiXwoLVXBjYWxsUmVwbHkSCgoCaWQYASABKA0SEAoGcmVzdWx0GAIgASgJSAASJwoHcmVmdXNhbBgDIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWxIAEIJCgdvdXRjb21lIj8KC1B1bGxSZXF1ZXN0EiAKBXJlYWRzGAEgAygLMhEuc3ZjLm5vZGUudjEuUmVhZBIOCgZjcmVkaXQYAiABKA0iZAoEUmVhZBIKCgJpZBgBIAEoDRISCgpzZXNzaW9uX2lkGAIgASgJEg4KBnN0cmVhbRgDIAEoCRIMCgRmcm9tGAQgASgEEgsKA21heBgFIAEoDRIRCglsb25nX3BvbGwYBiABKAgiWQoMUHVsbFJlc3BvbnNlEiIKBmNodW5rcxgBIAMoCzISLnN2Yy5ub2RlLnYxLkNodW5rEiUKB3JlZnVzZWQYAiADKAsyFC5zdmMubm9kZS52MS5SZWZ1c2VkIi8KBUNodW5rEgoKAmlkGAEgASgNEgwKBGRhdGEYAiABKAwSDAoEbGFzdBgDIAEoCCI8CgdSZWZ1c2VkEgoKAmlkGAEgASgNEiUKB3JlZnVzYWwYAiABKAsyFC5zdmMubm9kZS52MS5SZWZ1c2FsIpwDCgxTdGFydFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIQCghwbGFuZV9pZBgCIAEoCRIQCghhZ2VudF9pZBgDIAEoCRISCgphZ2VudF9uYW1lGAQgASgJEhAKCG93bmVyX2lkGAUgASgJEg8KB3dvcmtkaXIYBiABKAkSDAoEYXJndhgHIAMoCRIvCgNlbnYYCCADKAsyIi5zdmMubm9kZS52MS5TdGFydFJlcXVlc3QuRW52RW50cnkSDQoFc3RkaW4YCSABKAgSDwoHb25fZXhpdBgKIAEoCRIYCgthY3Rvcl90b2tlbhgLIAEoCUgAiAEBEhcKCnN0ZXBfaW5wdXQYDCABKAlIAYgBARITCgZwcmVzZXQYDSABKAlIAogBARIUCgd0ZWFtX2lkGA4gASgJSAOIAQEaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIOCgxfYWN0b3JfdG9rZW5CDQoLX3N0ZXBfaW5wdXRCCQoHX3ByZXNldEIKCghfdGVhbV9pZCI6Cg1TdGFydFJlc3BvbnNlEikKB3Nlc3Npb24YASABKAsyGC5zdmMubm9kZS52MS5TZXNzaW9uVmlldyJfCgtTdG9wUmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEhAKCGdyYWNlX21zGAIgASgNEhkKDG5vdF9hZnRlcl9tcxgDIAEoBEgAiAEBQg8KDV9ub3RfYWZ0ZXJfbXMiQwoMU3RvcFJlc3BvbnNlEhQKB2NsZWFudXAYASABKAlIAIgBARIRCglzdXJ2aXZvcnMYAiADKANCCgoIX2NsZWFudXAiTQoMSW5wdXRSZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkSDgoGb2Zmc2V0GAIgASgEEgwKBGRhdGEYAyABKAwSCwoDZW9mGAQgASgIIh8KDUlucHV0UmVzcG9uc2USDgoGbGVuZ3RoGAEgASgEIiMKDUZvcmdldFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCSIQCg5Gb3JnZXRSZXNwb25zZSImChJGb3JnZXRPd25lclJlcXVlc3QSEAoIb3duZXJfaWQYASABKAkiFQoTRm9yZ2V0T3duZXJSZXNwb25zZSI3ChRHZXRTdGVwT3V0cHV0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEgsKA21heBgCIAEoDSI3ChVHZXRTdGVwT3V0cHV0UmVzcG9uc2USEwoGb3V0cHV0GAEgASgMSACIAQFCCQoHX291dHB1dCI5ChVSZXNvbHZlV29ya2RpclJlcXVlc3QSDwoHd29ya2RpchgBIAEoCRIPCgd0b19tYWtlGAIgASgIIloKFlJlc29sdmVXb3JrZGlyUmVzcG9uc2USDwoHd29ya2RpchgBIAEoCRIbChNiZWxvd193b3JrdHJlZV9yb290GAIgASgIEhIKCmNsYWltZWRfYnkYAyABKAki7QEKFUNyZWF0ZVdvcmt0cmVlUmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEhQKB3dvcmtkaXIYAyABKAlIAIgBARIRCgRyZXBvGAQgASgJSAGIAQESEAoDcmVmGAUgASgJSAKIAQESEQoEcm9vdBgGIAEoCUgDiAEBEhIKBW93bmVyGAcgASgJSASIAQESFQoIcmVjb3JkZWQYCCABKAhIBYgBAUIKCghfd29ya2RpckIHCgVfcmVwb0IGCgRfcmVmQgcKBV9yb290QggKBl9vd25lckILCglfcmVjb3JkZWQiQQoWQ3JlYXRlV29ya3RyZWVSZXNwb25zZRInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlInMKCFdvcmt0cmVlEg8KB3dvcmtkaXIYASABKAkSEQoEcmVwbxgCIAEoCUgAiAEBEhMKBmJyYW5jaBgDIAEoCUgBiAEBEhEKBGJhc2UYBCABKAlIAogBAUIHCgVfcmVwb0IJCgdfYnJhbmNoQgcKBV9iYXNlIm0KFVJlbW92ZVdvcmt0cmVlUmVxdWVzdBInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlEg0KBWZvcmNlGAIgASgIEhIKBW93bmVyGAMgASgJSACIAQFCCAoGX293bmVyIlUKFlJlbW92ZVdvcmt0cmVlUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCBIZCgxrZXB0X2JlY2F1c2UYAiABKAlIAIgBAUIPCg1fa2VwdF9iZWNhdXNlIl4KEUdldENoYW5nZXNSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBEhIKBW93bmVyGAMgASgJSAGIAQFCBwoFX2Jhc2VCCAoGX293bmVyIrUBChJHZXRDaGFuZ2VzUmVzcG9uc2USCwoDZ2l0GAEgASgIEhMKBmJyYW5jaBgCIAEoCUgAiAEBEhEKBGJhc2UYAyABKAlIAYgBARIRCgRoZWFkGAQgASgJSAKIAQESJwoFZmlsZXMYBSADKAsyGC5zdmMubm9kZS52MS5DaGFuZ2VkRmlsZRIRCgl0cnVuY2F0ZWQYBiABKAhCCQoHX2JyYW5jaEIHCgVfYmFzZUIHCgVfaGVhZCKTAQoLQ2hhbmdlZEZpbGUSDAoEcGF0aBgBIAEoCRIRCgRmcm9tGAIgASgJSACIAQESDgoGc3RhdHVzGAMgASgJEhYKCWFkZGl0aW9ucxgEIAEoDUgBiAEBEhYKCWRlbGV0aW9ucxgFIAEoDUgCiAEBQgcKBV9mcm9tQgwKCl9hZGRpdGlvbnNCDAoKX2RlbGV0aW9ucyJrChBHZXRDaGFuZ2VSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBEgwKBHBhdGgYAyABKAkSEgoFb3duZXIYBCABKAlIAYgBAUIHCgVfYmFzZUIICgZfb3duZXIiXAoRR2V0Q2hhbmdlUmVzcG9uc2USJgoEZmlsZRgBIAEoCzIYLnN2Yy5ub2RlLnYxLkNoYW5nZWRGaWxlEgwKBGRpZmYYAiABKAkSEQoJdHJ1bmNhdGVkGAMgASgIIlwKD0dldFBhdGNoUmVxdWVzdBIPCgd3b3JrZGlyGAEgASgJEhEKBGJhc2UYAiABKAlIAIgBARISCgVvd25lchgDIAEoCUgBiAEBQgcKBV9iYXNlQggKBl9vd25lciIgChBHZXRQYXRjaFJlc3BvbnNlEgwKBGRhdGEYASABKAwiUAoQRmluZEZpbGVzUmVxdWVzdBIPCgd3b3JrZGlyGAEgASgJEg0KBXdvcmRzGAIgASgJEhIKBW93bmVyGAMgASgJSACIAQFCCAoGX293bmVyIkIKEUZpbmRGaWxlc1Jlc3BvbnNlEgsKA2dpdBgBIAEoCBINCgVwYXRocxgCIAMoCRIRCgl0cnVuY2F0ZWQYAyABKAgiQAoQR2V0SGVhbHRoUmVxdWVzdBIaCg13b3JrdHJlZV9yb290GAEgASgJSACIAQFCEAoOX3dvcmt0cmVlX3Jvb3QiggIKEUdldEhlYWx0aFJlc3BvbnNlEg8KB25vZGVfaWQYASABKAkSIwoGc3BlYWtzGAIgASgLMhMuc3ZjLm5vZGUudjEuU3BlYWtzEhYKDnVwdGltZV9zZWNvbmRzGAMgASgEEhUKDXNlc3Npb25zX2xpdmUYBCABKA0SHwoEZGlzaxgFIAEoCzIRLnN2Yy5ub2RlLnYxLkRpc2sSDwoHdGltZV9tcxgGIAEoBBIYChBoYXNfZGVmYXVsdF9yb290GAcgASgIEiIKFXdvcmt0cmVlX3Jvb3RfcHJvYmxlbRgIIAEoCUgAiAEBQhgKFl93b3JrdHJlZV9yb290X3Byb2JsZW0iPgoMUHJvYmVSZXF1ZXN0Ei4KCHByb2dyYW1zGAEgAygLMhwuc3ZjLm5vZGUudjEuUHJvZ3JhbVF1ZXN0aW9uIlQKD1Byb2dyYW1RdWVzdGlvbhIPCgdwcm9ncmFtGAEgASgJEhQKDHZlcnNpb25fYXJndhgCIAMoCRILCgNlbnYYAyADKAkSDQoFZmlsZXMYBCADKAkiPgoNUHJvYmVSZXNwb25zZRItCghmaW5kaW5ncxgBIAMoCzIbLnN2Yy5ub2RlLnYxLlByb2dyYW1GaW5kaW5nInQKDlByb2dyYW1GaW5kaW5nEhEKBHBhdGgYASABKAlIAIgBARIUCgd2ZXJzaW9uGAIgASgJSAGIAQESDwoHZW52X3NldBgDIAMoCRITCgtmaWxlc19mb3VuZBgEIAMoCUIHCgVfcGF0aEIKCghfdmVyc2lvbiJVCgREaXNrEgwKBHBhdGgYASABKAkSEgoKZnJlZV9ieXRlcxgCIAEoBBITCgt0b3RhbF9ieXRlcxgDIAEoBBIWCg5zdGFydHNfYWxsb3dlZBgEIAEoCCJaChBCZWdpbkpvaW5SZXF1ZXN0Eg8KB25vZGVfaWQYASABKAkSEAoIcGxhbmVfaWQYAiABKAkSIwoGc3BlYWtzGAMgASgLMhMuc3ZjLm5vZGUudjEuU3BlYWtzImYKEUJlZ2luSm9pblJlc3BvbnNlEg8KB25vZGVfaWQYASABKAkSIwoGc3BlYWtzGAIgASgLMhMuc3ZjLm5vZGUudjEuU3BlYWtzEhsKE2NlcnRpZmljYXRlX3JlcXVlc3QYAyABKAkigQEKE0NvbXBsZXRlSm9pblJlcXVlc3QSEwoLY2VydGlmaWNhdGUYASABKAkSCgoCY2EYAiABKAkSFQoNc2hhcmVkX3NlY3JldBgDIAEoCRIOCgZpc3N1ZXIYBCABKAkSEAoIYXVkaWVuY2UYBSABKAkSEAoIcGxhbmVfaWQYBiABKAkiFgoUQ29tcGxldGVKb2luUmVzcG9uc2UiFQoTQmVnaW5SZW5ld2FsUmVxdWVzdCIzChRCZWdpblJlbmV3YWxSZXNwb25zZRIbChNjZXJ0aWZpY2F0ZV9yZXF1ZXN0GAEgASgJIjkKFkNvbXBsZXRlUmVuZXdhbFJlcXVlc3QSEwoLY2VydGlmaWNhdGUYASABKAkSCgoCY2EYAiABKAkiGQoXQ29tcGxldGVSZW5ld2FsUmVzcG9uc2Ui+gEKC1Nlc3Npb25WaWV3EhIKCnNlc3Npb25faWQYASABKAkSIwoGbGF1bmNoGAIgASgLMhMuc3ZjLm5vZGUudjEuTGF1bmNoEg0KBXBoYXNlGAMgASgJEhAKA3BpZBgEIAEoA0gAiAEBEhoKDXN0YXJ0ZWRfYXRfbXMYBSABKARIAYgBARIkCgNlbmQYBiABKAsyFy5zdmMubm9kZS52MS5TZXNzaW9uRW5kEhMKC3N0ZGluX2J5dGVzGAcgASgEEiAKBWZhY3RzGAggAygLMhEuc3ZjLm5vZGUudjEuRmFjdEIGCgRfcGlkQhAKDl9zdGFydGVkX2F0X21zIqMBCgZMYXVuY2gSEAoIcGxhbmVfaWQYASABKAkSEAoIYWdlbnRfaWQYAiABKAkSEgoKYWdlbnRfbmFtZRgDIAEoCRIQCghvd25lcl9pZBgEIAEoCRIPCgd3b3JrZGlyGAUgASgJEgwKBGFyZ3YYBiADKAkSEAoIZW52X2tleXMYByADKAkSDQoFc3RkaW4YCCABKAgSDwoHb25fZXhpdBgJIAEoCSK9AQoERmFjdBISCgpzZXNzaW9uX2lkGAEgASgJEg4KBm51bWJlchgCIAEoBBINCgVhdF9tcxgDIAEoBBInCgdzdGFydGVkGAQgASgLMhQuc3ZjLm5vZGUudjEuU3RhcnRlZEgAEigKBWVuZGVkGAUgASgLMhcuc3ZjLm5vZGUudjEuU2Vzc2lvbkVuZEgAEicKB3Ryb3VibGUYBiABKAsyFC5zdmMubm9kZS52MS5Ucm91YmxlSABCBgoEYm9keSItCgdTdGFydGVkEgsKA3BpZBgBIAEoAxIVCg1zdGFydGVkX2F0X21zGAIgASgEIqsCCgpTZXNzaW9uRW5kEhYKCWV4aXRfY29kZRgBIAEoBUgAiAEBEhgKC2V4aXRfc2lnbmFsGAIgASgJSAGIAQESEwoGcmVhc29uGAMgASgJSAKIAQESFAoHbWVzc2FnZRgEIAEoCUgDiAEBEhQKDHN0ZG91dF9ieXRlcxgFIAEoBBIUCgxzdGRlcnJfYnl0ZXMYBiABKAQSFAoHY2xlYW51cBgHIAEoCUgEiAEBEigKCWxlZnRvdmVycxgIIAMoCzIVLnN2Yy5ub2RlLnYxLkxlZnRvdmVyEhMKC2VuZGVkX2F0X21zGAkgASgEQgwKCl9leGl0X2NvZGVCDgoMX2V4aXRfc2lnbmFsQgkKB19yZWFzb25CCgoIX21lc3NhZ2VCCgoIX2NsZWFudXAiKAoITGVmdG92ZXISCwoDcGlkGAEgASgDEg8KB2NvbW1hbmQYAiABKAkiNwoHVHJvdWJsZRIMCgRjb2RlGAEgASgJEg0KBWVycm9yGAIgASgJEg8KB2RldGFpbHMYAyABKAkiTQoHUmVmdXNhbBIMCgRraW5kGAEgASgJEgwKBGNvZGUYAiABKAkSDwoHbWVzc2FnZRgDIAEoCRIVCg1hbGxvd2VkX3BhdGhzGAQgAygJMsELCgtOb2RlU2VydmljZRJFCgZBdHRhY2gSGi5zdmMubm9kZS52MS5BdHRhY2hSZXF1ZXN0Ghsuc3ZjLm5vZGUudjEuQXR0YWNoUmVzcG9uc2UoATABEj8KBFB1bGwSGC5zdmMubm9kZS52MS5QdWxsUmVxdWVzdBoZLnN2Yy5ub2RlLnYxLlB1bGxSZXNwb25zZSgBMAESPgoFU3RhcnQSGS5zdmMubm9kZS52MS5TdGFydFJlcXVlc3QaGi5zdmMubm9kZS52MS5TdGFydFJlc3BvbnNlEjsKBFN0b3ASGC5zdmMubm9kZS52MS5TdG9wUmVxdWVzdBoZLnN2Yy5ub2RlLnYxLlN0b3BSZXNwb25zZRI+CgVJbnB1dBIZLnN2Yy5ub2RlLnYxLklucHV0UmVxdWVzdBoaLnN2Yy5ub2RlLnYxLklucHV0UmVzcG9uc2USQQoGRm9yZ2V0Ehouc3ZjLm5vZGUudjEuRm9yZ2V0UmVxdWVzdBobLnN2Yy5ub2RlLnYxLkZvcmdldFJlc3BvbnNlElAKC0ZvcmdldE93bmVyEh8uc3ZjLm5vZGUudjEuRm9yZ2V0T3duZXJSZXF1ZXN0GiAuc3ZjLm5vZGUudjEuRm9yZ2V0T3duZXJSZXNwb25zZRJWCg1HZXRTdGVwT3V0cHV0EiEuc3ZjLm5vZGUudjEuR2V0U3RlcE91dHB1dFJlcXVlc3QaIi5zdmMubm9kZS52MS5HZXRTdGVwT3V0cHV0UmVzcG9uc2USWQoOUmVzb2x2ZVdvcmtkaXISIi5zdmMubm9kZS52MS5SZXNvbHZlV29ya2RpclJlcXVlc3QaIy5zdmMubm9kZS52MS5SZXNvbHZlV29ya2RpclJlc3BvbnNlElkKDkNyZWF0ZVdvcmt0cmVlEiIuc3ZjLm5vZGUudjEuQ3JlYXRlV29ya3RyZWVSZXF1ZXN0GiMuc3ZjLm5vZGUudjEuQ3JlYXRlV29ya3RyZWVSZXNwb25zZRJZCg5SZW1vdmVXb3JrdHJlZRIiLnN2Yy5ub2RlLnYxLlJlbW92ZVdvcmt0cmVlUmVxdWVzdBojLnN2Yy5ub2RlLnYxLlJlbW92ZVdvcmt0cmVlUmVzcG9uc2USTQoKR2V0Q2hhbmdlcxIeLnN2Yy5ub2RlLnYxLkdldENoYW5nZXNSZXF1ZXN0Gh8uc3ZjLm5vZGUudjEuR2V0Q2hhbmdlc1Jlc3BvbnNlEkoKCUdldENoYW5nZRIdLnN2Yy5ub2RlLnYxLkdldENoYW5nZVJlcXVlc3QaHi5zdmMubm9kZS52MS5HZXRDaGFuZ2VSZXNwb25zZRJJCghHZXRQYXRjaBIcLnN2Yy5ub2RlLnYxLkdldFBhdGNoUmVxdWVzdBodLnN2Yy5ub2RlLnYxLkdldFBhdGNoUmVzcG9uc2UwARJKCglGaW5kRmlsZXMSHS5zdmMubm9kZS52MS5GaW5kRmlsZXNSZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuRmluZEZpbGVzUmVzcG9uc2USSgoJR2V0SGVhbHRoEh0uc3ZjLm5vZGUudjEuR2V0SGVhbHRoUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkdldEhlYWx0aFJlc3BvbnNlEj4KBVByb2JlEhkuc3ZjLm5vZGUudjEuUHJvYmVSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuUHJvYmVSZXNwb25zZRJTCgxCZWdpblJlbmV3YWwSIC5zdmMubm9kZS52MS5CZWdpblJlbmV3YWxSZXF1ZXN0GiEuc3ZjLm5vZGUudjEuQmVnaW5SZW5ld2FsUmVzcG9uc2USXAoPQ29tcGxldGVSZW5ld2FsEiMuc3ZjLm5vZGUudjEuQ29tcGxldGVSZW5ld2FsUmVxdWVzdBokLnN2Yy5ub2RlLnYxLkNvbXBsZXRlUmVuZXdhbFJlc3BvbnNlMq4BCgtKb2luU2VydmljZRJKCglCZWdpbkpvaW4SHS5zdmMubm9kZS52MS5CZWdpbkpvaW5SZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuQmVnaW5Kb2luUmVzcG9uc2USUwoMQ29tcGxldGVKb2luEiAuc3ZjLm5vZGUudjEuQ29tcGxldGVKb2luUmVxdWVzdBohLnN2Yy5ub2RlLnYxLkNvbXBsZXRlSm9pblJlc3BvbnNlYgZwcm90bzM");
+  fileDesc("Cgpub2RlLnByb3RvEgtzdmMubm9kZS52MSKZAQoNQXR0YWNoUmVxdWVzdBIoCgVoZWxsbxgBIAEoCzIXLnN2Yy5ub2RlLnYxLlBsYW5lSGVsbG9IABIrCgljb21taXR0ZWQYAiABKAsyFi5zdmMubm9kZS52MS5Db21taXR0ZWRIABIpCgVyZXBseRgDIAEoCzIYLnN2Yy5ub2RlLnYxLlVwY2FsbFJlcGx5SABCBgoEYm9keSLfAQoOQXR0YWNoUmVzcG9uc2USJwoFaGVsbG8YASABKAsyFi5zdmMubm9kZS52MS5Ob2RlSGVsbG9IABItCghzbmFwc2hvdBgCIAEoCzIZLnN2Yy5ub2RlLnYxLlNuYXBzaG90UGFnZUgAEiEKBGZhY3QYAyABKAsyES5zdmMubm9kZS52MS5GYWN0SAASIwoFd2FrZXMYBCABKAsyEi5zdmMubm9kZS52MS5XYWtlc0gAEiUKBnVwY2FsbBgFIAEoCzITLnN2Yy5ub2RlLnYxLlVwY2FsbEgAQgYKBGJvZHkieAoKUGxhbmVIZWxsbxIQCghwbGFuZV9pZBgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoBBINCgVlcG9jaBgDIAEoBBIPCgdub2RlX2lkGAQgASgJEiMKBnNwZWFrcxgFIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJnCglOb2RlSGVsbG8SDwoHbm9kZV9pZBgBIAEoCRITCgtpbnN0YW5jZV9pZBgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEiMKBnNwZWFrcxgEIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJBCgZTcGVha3MSEAoIcHJvdG9jb2wYASABKA0SFAoMcHJvdG9jb2xfbWluGAIgASgNEg8KB3ZlcnNpb24YAyABKAkiSAoMU25hcHNob3RQYWdlEioKCHNlc3Npb25zGAEgAygLMhguc3ZjLm5vZGUudjEuU2Vzc2lvblZpZXcSDAoEbGFzdBgCIAEoCCIcCgVXYWtlcxITCgtzZXNzaW9uX2lkcxgBIAMoCSJNCglDb21taXR0ZWQSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZzdGRvdXQYAiABKAQSDgoGc3RkZXJyGAMgASgEEgwKBGZhY3QYBCABKAQiQwoGVXBjYWxsEgoKAmlkGAEgASgNEg4KBm1ldGhvZBgCIAEoCRIOCgZwYXJhbXMYAyABKAkSDQoFdG9rZW4YBCABKAkiXwoLVXBjYWxsUmVwbHkSCgoCaWQYASABKA0SEAoGcmVzdWx0GAIgASgJSAASJwoHcmVmdXNhbBgDIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWxIAEIJCgdvdXRjb21lIj8KC1B1bGxSZXF1ZXN0EiAKBXJlYWRzGAEgAygLMhEuc3ZjLm5vZGUudjEuUmVhZBIOCgZjcmVkaXQYAiABKA0iZAoEUmVhZBIKCgJpZBgBIAEoDRISCgpzZXNzaW9uX2lkGAIgASgJEg4KBnN0cmVhbRgDIAEoCRIMCgRmcm9tGAQgASgEEgsKA21heBgFIAEoDRIRCglsb25nX3BvbGwYBiABKAgiWQoMUHVsbFJlc3BvbnNlEiIKBmNodW5rcxgBIAMoCzISLnN2Yy5ub2RlLnYxLkNodW5rEiUKB3JlZnVzZWQYAiADKAsyFC5zdmMubm9kZS52MS5SZWZ1c2VkIi8KBUNodW5rEgoKAmlkGAEgASgNEgwKBGRhdGEYAiABKAwSDAoEbGFzdBgDIAEoCCI8CgdSZWZ1c2VkEgoKAmlkGAEgASgNEiUKB3JlZnVzYWwYAiABKAsyFC5zdmMubm9kZS52MS5SZWZ1c2FsIpwDCgxTdGFydFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIQCghwbGFuZV9pZBgCIAEoCRIQCghhZ2VudF9pZBgDIAEoCRISCgphZ2VudF9uYW1lGAQgASgJEhAKCG93bmVyX2lkGAUgASgJEg8KB3dvcmtkaXIYBiABKAkSDAoEYXJndhgHIAMoCRIvCgNlbnYYCCADKAsyIi5zdmMubm9kZS52MS5TdGFydFJlcXVlc3QuRW52RW50cnkSDQoFc3RkaW4YCSABKAgSDwoHb25fZXhpdBgKIAEoCRIYCgthY3Rvcl90b2tlbhgLIAEoCUgAiAEBEhcKCnN0ZXBfaW5wdXQYDCABKAlIAYgBARITCgZwcmVzZXQYDSABKAlIAogBARIUCgd0ZWFtX2lkGA4gASgJSAOIAQEaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIOCgxfYWN0b3JfdG9rZW5CDQoLX3N0ZXBfaW5wdXRCCQoHX3ByZXNldEIKCghfdGVhbV9pZCI6Cg1TdGFydFJlc3BvbnNlEikKB3Nlc3Npb24YASABKAsyGC5zdmMubm9kZS52MS5TZXNzaW9uVmlldyJfCgtTdG9wUmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEhAKCGdyYWNlX21zGAIgASgNEhkKDG5vdF9hZnRlcl9tcxgDIAEoBEgAiAEBQg8KDV9ub3RfYWZ0ZXJfbXMiQwoMU3RvcFJlc3BvbnNlEhQKB2NsZWFudXAYASABKAlIAIgBARIRCglzdXJ2aXZvcnMYAiADKANCCgoIX2NsZWFudXAiTQoMSW5wdXRSZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkSDgoGb2Zmc2V0GAIgASgEEgwKBGRhdGEYAyABKAwSCwoDZW9mGAQgASgIIh8KDUlucHV0UmVzcG9uc2USDgoGbGVuZ3RoGAEgASgEIiMKDUZvcmdldFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCSIQCg5Gb3JnZXRSZXNwb25zZSImChJGb3JnZXRPd25lclJlcXVlc3QSEAoIb3duZXJfaWQYASABKAkiFQoTRm9yZ2V0T3duZXJSZXNwb25zZSI3ChRHZXRTdGVwT3V0cHV0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEgsKA21heBgCIAEoDSI3ChVHZXRTdGVwT3V0cHV0UmVzcG9uc2USEwoGb3V0cHV0GAEgASgMSACIAQFCCQoHX291dHB1dCI5ChVSZXNvbHZlV29ya2RpclJlcXVlc3QSDwoHd29ya2RpchgBIAEoCRIPCgd0b19tYWtlGAIgASgIIloKFlJlc29sdmVXb3JrZGlyUmVzcG9uc2USDwoHd29ya2RpchgBIAEoCRIbChNiZWxvd193b3JrdHJlZV9yb290GAIgASgIEhIKCmNsYWltZWRfYnkYAyABKAki7QEKFUNyZWF0ZVdvcmt0cmVlUmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEhQKB3dvcmtkaXIYAyABKAlIAIgBARIRCgRyZXBvGAQgASgJSAGIAQESEAoDcmVmGAUgASgJSAKIAQESEQoEcm9vdBgGIAEoCUgDiAEBEhIKBW93bmVyGAcgASgJSASIAQESFQoIcmVjb3JkZWQYCCABKAhIBYgBAUIKCghfd29ya2RpckIHCgVfcmVwb0IGCgRfcmVmQgcKBV9yb290QggKBl9vd25lckILCglfcmVjb3JkZWQiQQoWQ3JlYXRlV29ya3RyZWVSZXNwb25zZRInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlInMKCFdvcmt0cmVlEg8KB3dvcmtkaXIYASABKAkSEQoEcmVwbxgCIAEoCUgAiAEBEhMKBmJyYW5jaBgDIAEoCUgBiAEBEhEKBGJhc2UYBCABKAlIAogBAUIHCgVfcmVwb0IJCgdfYnJhbmNoQgcKBV9iYXNlIm0KFVJlbW92ZVdvcmt0cmVlUmVxdWVzdBInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlEg0KBWZvcmNlGAIgASgIEhIKBW93bmVyGAMgASgJSACIAQFCCAoGX293bmVyIlUKFlJlbW92ZVdvcmt0cmVlUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCBIZCgxrZXB0X2JlY2F1c2UYAiABKAlIAIgBAUIPCg1fa2VwdF9iZWNhdXNlIl4KEUdldENoYW5nZXNSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBEhIKBW93bmVyGAMgASgJSAGIAQFCBwoFX2Jhc2VCCAoGX293bmVyIrUBChJHZXRDaGFuZ2VzUmVzcG9uc2USCwoDZ2l0GAEgASgIEhMKBmJyYW5jaBgCIAEoCUgAiAEBEhEKBGJhc2UYAyABKAlIAYgBARIRCgRoZWFkGAQgASgJSAKIAQESJwoFZmlsZXMYBSADKAsyGC5zdmMubm9kZS52MS5DaGFuZ2VkRmlsZRIRCgl0cnVuY2F0ZWQYBiABKAhCCQoHX2JyYW5jaEIHCgVfYmFzZUIHCgVfaGVhZCKTAQoLQ2hhbmdlZEZpbGUSDAoEcGF0aBgBIAEoCRIRCgRmcm9tGAIgASgJSACIAQESDgoGc3RhdHVzGAMgASgJEhYKCWFkZGl0aW9ucxgEIAEoDUgBiAEBEhYKCWRlbGV0aW9ucxgFIAEoDUgCiAEBQgcKBV9mcm9tQgwKCl9hZGRpdGlvbnNCDAoKX2RlbGV0aW9ucyJrChBHZXRDaGFuZ2VSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBEgwKBHBhdGgYAyABKAkSEgoFb3duZXIYBCABKAlIAYgBAUIHCgVfYmFzZUIICgZfb3duZXIiXAoRR2V0Q2hhbmdlUmVzcG9uc2USJgoEZmlsZRgBIAEoCzIYLnN2Yy5ub2RlLnYxLkNoYW5nZWRGaWxlEgwKBGRpZmYYAiABKAkSEQoJdHJ1bmNhdGVkGAMgASgIIlwKD0dldFBhdGNoUmVxdWVzdBIPCgd3b3JrZGlyGAEgASgJEhEKBGJhc2UYAiABKAlIAIgBARISCgVvd25lchgDIAEoCUgBiAEBQgcKBV9iYXNlQggKBl9vd25lciIgChBHZXRQYXRjaFJlc3BvbnNlEgwKBGRhdGEYASABKAwiUAoQRmluZEZpbGVzUmVxdWVzdBIPCgd3b3JrZGlyGAEgASgJEg0KBXdvcmRzGAIgASgJEhIKBW93bmVyGAMgASgJSACIAQFCCAoGX293bmVyIkIKEUZpbmRGaWxlc1Jlc3BvbnNlEgsKA2dpdBgBIAEoCBINCgVwYXRocxgCIAMoCRIRCgl0cnVuY2F0ZWQYAyABKAgiRgoXRmluZFJlcG9zaXRvcmllc1JlcXVlc3QSDQoFZmlyc3QYASADKAkSEgoFb3duZXIYAiABKAlIAIgBAUIICgZfb3duZXIiawoYRmluZFJlcG9zaXRvcmllc1Jlc3BvbnNlEg0KBXJvb3RzGAEgAygJEi0KDHJlcG9zaXRvcmllcxgCIAMoCzIXLnN2Yy5ub2RlLnYxLlJlcG9zaXRvcnkSEQoJdHJ1bmNhdGVkGAMgASgIIlgKClJlcG9zaXRvcnkSDAoEcGF0aBgBIAEoCRITCgZicmFuY2gYAiABKAlIAIgBARISCgVkaXJ0eRgDIAEoCEgBiAEBQgkKB19icmFuY2hCCAoGX2RpcnR5IkAKEEdldEhlYWx0aFJlcXVlc3QSGgoNd29ya3RyZWVfcm9vdBgBIAEoCUgAiAEBQhAKDl93b3JrdHJlZV9yb290IoICChFHZXRIZWFsdGhSZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEiMKBnNwZWFrcxgCIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcxIWCg51cHRpbWVfc2Vjb25kcxgDIAEoBBIVCg1zZXNzaW9uc19saXZlGAQgASgNEh8KBGRpc2sYBSABKAsyES5zdmMubm9kZS52MS5EaXNrEg8KB3RpbWVfbXMYBiABKAQSGAoQaGFzX2RlZmF1bHRfcm9vdBgHIAEoCBIiChV3b3JrdHJlZV9yb290X3Byb2JsZW0YCCABKAlIAIgBAUIYChZfd29ya3RyZWVfcm9vdF9wcm9ibGVtIj4KDFByb2JlUmVxdWVzdBIuCghwcm9ncmFtcxgBIAMoCzIcLnN2Yy5ub2RlLnYxLlByb2dyYW1RdWVzdGlvbiJUCg9Qcm9ncmFtUXVlc3Rpb24SDwoHcHJvZ3JhbRgBIAEoCRIUCgx2ZXJzaW9uX2FyZ3YYAiADKAkSCwoDZW52GAMgAygJEg0KBWZpbGVzGAQgAygJIj4KDVByb2JlUmVzcG9uc2USLQoIZmluZGluZ3MYASADKAsyGy5zdmMubm9kZS52MS5Qcm9ncmFtRmluZGluZyJ0Cg5Qcm9ncmFtRmluZGluZxIRCgRwYXRoGAEgASgJSACIAQESFAoHdmVyc2lvbhgCIAEoCUgBiAEBEg8KB2Vudl9zZXQYAyADKAkSEwoLZmlsZXNfZm91bmQYBCADKAlCBwoFX3BhdGhCCgoIX3ZlcnNpb24iVQoERGlzaxIMCgRwYXRoGAEgASgJEhIKCmZyZWVfYnl0ZXMYAiABKAQSEwoLdG90YWxfYnl0ZXMYAyABKAQSFgoOc3RhcnRzX2FsbG93ZWQYBCABKAgiWgoQQmVnaW5Kb2luUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEhAKCHBsYW5lX2lkGAIgASgJEiMKBnNwZWFrcxgDIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJmChFCZWdpbkpvaW5SZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEiMKBnNwZWFrcxgCIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcxIbChNjZXJ0aWZpY2F0ZV9yZXF1ZXN0GAMgASgJIoEBChNDb21wbGV0ZUpvaW5SZXF1ZXN0EhMKC2NlcnRpZmljYXRlGAEgASgJEgoKAmNhGAIgASgJEhUKDXNoYXJlZF9zZWNyZXQYAyABKAkSDgoGaXNzdWVyGAQgASgJEhAKCGF1ZGllbmNlGAUgASgJEhAKCHBsYW5lX2lkGAYgASgJIhYKFENvbXBsZXRlSm9pblJlc3BvbnNlIhUKE0JlZ2luUmVuZXdhbFJlcXVlc3QiMwoUQmVnaW5SZW5ld2FsUmVzcG9uc2USGwoTY2VydGlmaWNhdGVfcmVxdWVzdBgBIAEoCSI5ChZDb21wbGV0ZVJlbmV3YWxSZXF1ZXN0EhMKC2NlcnRpZmljYXRlGAEgASgJEgoKAmNhGAIgASgJIhkKF0NvbXBsZXRlUmVuZXdhbFJlc3BvbnNlIvoBCgtTZXNzaW9uVmlldxISCgpzZXNzaW9uX2lkGAEgASgJEiMKBmxhdW5jaBgCIAEoCzITLnN2Yy5ub2RlLnYxLkxhdW5jaBINCgVwaGFzZRgDIAEoCRIQCgNwaWQYBCABKANIAIgBARIaCg1zdGFydGVkX2F0X21zGAUgASgESAGIAQESJAoDZW5kGAYgASgLMhcuc3ZjLm5vZGUudjEuU2Vzc2lvbkVuZBITCgtzdGRpbl9ieXRlcxgHIAEoBBIgCgVmYWN0cxgIIAMoCzIRLnN2Yy5ub2RlLnYxLkZhY3RCBgoEX3BpZEIQCg5fc3RhcnRlZF9hdF9tcyKjAQoGTGF1bmNoEhAKCHBsYW5lX2lkGAEgASgJEhAKCGFnZW50X2lkGAIgASgJEhIKCmFnZW50X25hbWUYAyABKAkSEAoIb3duZXJfaWQYBCABKAkSDwoHd29ya2RpchgFIAEoCRIMCgRhcmd2GAYgAygJEhAKCGVudl9rZXlzGAcgAygJEg0KBXN0ZGluGAggASgIEg8KB29uX2V4aXQYCSABKAkivQEKBEZhY3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZudW1iZXIYAiABKAQSDQoFYXRfbXMYAyABKAQSJwoHc3RhcnRlZBgEIAEoCzIULnN2Yy5ub2RlLnYxLlN0YXJ0ZWRIABIoCgVlbmRlZBgFIAEoCzIXLnN2Yy5ub2RlLnYxLlNlc3Npb25FbmRIABInCgd0cm91YmxlGAYgASgLMhQuc3ZjLm5vZGUudjEuVHJvdWJsZUgAQgYKBGJvZHkiLQoHU3RhcnRlZBILCgNwaWQYASABKAMSFQoNc3RhcnRlZF9hdF9tcxgCIAEoBCKrAgoKU2Vzc2lvbkVuZBIWCglleGl0X2NvZGUYASABKAVIAIgBARIYCgtleGl0X3NpZ25hbBgCIAEoCUgBiAEBEhMKBnJlYXNvbhgDIAEoCUgCiAEBEhQKB21lc3NhZ2UYBCABKAlIA4gBARIUCgxzdGRvdXRfYnl0ZXMYBSABKAQSFAoMc3RkZXJyX2J5dGVzGAYgASgEEhQKB2NsZWFudXAYByABKAlIBIgBARIoCglsZWZ0b3ZlcnMYCCADKAsyFS5zdmMubm9kZS52MS5MZWZ0b3ZlchITCgtlbmRlZF9hdF9tcxgJIAEoBEIMCgpfZXhpdF9jb2RlQg4KDF9leGl0X3NpZ25hbEIJCgdfcmVhc29uQgoKCF9tZXNzYWdlQgoKCF9jbGVhbnVwIigKCExlZnRvdmVyEgsKA3BpZBgBIAEoAxIPCgdjb21tYW5kGAIgASgJIjcKB1Ryb3VibGUSDAoEY29kZRgBIAEoCRINCgVlcnJvchgCIAEoCRIPCgdkZXRhaWxzGAMgASgJIk0KB1JlZnVzYWwSDAoEa2luZBgBIAEoCRIMCgRjb2RlGAIgASgJEg8KB21lc3NhZ2UYAyABKAkSFQoNYWxsb3dlZF9wYXRocxgEIAMoCTKiDAoLTm9kZVNlcnZpY2USRQoGQXR0YWNoEhouc3ZjLm5vZGUudjEuQXR0YWNoUmVxdWVzdBobLnN2Yy5ub2RlLnYxLkF0dGFjaFJlc3BvbnNlKAEwARI/CgRQdWxsEhguc3ZjLm5vZGUudjEuUHVsbFJlcXVlc3QaGS5zdmMubm9kZS52MS5QdWxsUmVzcG9uc2UoATABEj4KBVN0YXJ0Ehkuc3ZjLm5vZGUudjEuU3RhcnRSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuU3RhcnRSZXNwb25zZRI7CgRTdG9wEhguc3ZjLm5vZGUudjEuU3RvcFJlcXVlc3QaGS5zdmMubm9kZS52MS5TdG9wUmVzcG9uc2USPgoFSW5wdXQSGS5zdmMubm9kZS52MS5JbnB1dFJlcXVlc3QaGi5zdmMubm9kZS52MS5JbnB1dFJlc3BvbnNlEkEKBkZvcmdldBIaLnN2Yy5ub2RlLnYxLkZvcmdldFJlcXVlc3QaGy5zdmMubm9kZS52MS5Gb3JnZXRSZXNwb25zZRJQCgtGb3JnZXRPd25lchIfLnN2Yy5ub2RlLnYxLkZvcmdldE93bmVyUmVxdWVzdBogLnN2Yy5ub2RlLnYxLkZvcmdldE93bmVyUmVzcG9uc2USVgoNR2V0U3RlcE91dHB1dBIhLnN2Yy5ub2RlLnYxLkdldFN0ZXBPdXRwdXRSZXF1ZXN0GiIuc3ZjLm5vZGUudjEuR2V0U3RlcE91dHB1dFJlc3BvbnNlElkKDlJlc29sdmVXb3JrZGlyEiIuc3ZjLm5vZGUudjEuUmVzb2x2ZVdvcmtkaXJSZXF1ZXN0GiMuc3ZjLm5vZGUudjEuUmVzb2x2ZVdvcmtkaXJSZXNwb25zZRJZCg5DcmVhdGVXb3JrdHJlZRIiLnN2Yy5ub2RlLnYxLkNyZWF0ZVdvcmt0cmVlUmVxdWVzdBojLnN2Yy5ub2RlLnYxLkNyZWF0ZVdvcmt0cmVlUmVzcG9uc2USWQoOUmVtb3ZlV29ya3RyZWUSIi5zdmMubm9kZS52MS5SZW1vdmVXb3JrdHJlZVJlcXVlc3QaIy5zdmMubm9kZS52MS5SZW1vdmVXb3JrdHJlZVJlc3BvbnNlEk0KCkdldENoYW5nZXMSHi5zdmMubm9kZS52MS5HZXRDaGFuZ2VzUmVxdWVzdBofLnN2Yy5ub2RlLnYxLkdldENoYW5nZXNSZXNwb25zZRJKCglHZXRDaGFuZ2USHS5zdmMubm9kZS52MS5HZXRDaGFuZ2VSZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuR2V0Q2hhbmdlUmVzcG9uc2USSQoIR2V0UGF0Y2gSHC5zdmMubm9kZS52MS5HZXRQYXRjaFJlcXVlc3QaHS5zdmMubm9kZS52MS5HZXRQYXRjaFJlc3BvbnNlMAESSgoJRmluZEZpbGVzEh0uc3ZjLm5vZGUudjEuRmluZEZpbGVzUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkZpbmRGaWxlc1Jlc3BvbnNlEl8KEEZpbmRSZXBvc2l0b3JpZXMSJC5zdmMubm9kZS52MS5GaW5kUmVwb3NpdG9yaWVzUmVxdWVzdBolLnN2Yy5ub2RlLnYxLkZpbmRSZXBvc2l0b3JpZXNSZXNwb25zZRJKCglHZXRIZWFsdGgSHS5zdmMubm9kZS52MS5HZXRIZWFsdGhSZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuR2V0SGVhbHRoUmVzcG9uc2USPgoFUHJvYmUSGS5zdmMubm9kZS52MS5Qcm9iZVJlcXVlc3QaGi5zdmMubm9kZS52MS5Qcm9iZVJlc3BvbnNlElMKDEJlZ2luUmVuZXdhbBIgLnN2Yy5ub2RlLnYxLkJlZ2luUmVuZXdhbFJlcXVlc3QaIS5zdmMubm9kZS52MS5CZWdpblJlbmV3YWxSZXNwb25zZRJcCg9Db21wbGV0ZVJlbmV3YWwSIy5zdmMubm9kZS52MS5Db21wbGV0ZVJlbmV3YWxSZXF1ZXN0GiQuc3ZjLm5vZGUudjEuQ29tcGxldGVSZW5ld2FsUmVzcG9uc2UyrgEKC0pvaW5TZXJ2aWNlEkoKCUJlZ2luSm9pbhIdLnN2Yy5ub2RlLnYxLkJlZ2luSm9pblJlcXVlc3QaHi5zdmMubm9kZS52MS5CZWdpbkpvaW5SZXNwb25zZRJTCgxDb21wbGV0ZUpvaW4SIC5zdmMubm9kZS52MS5Db21wbGV0ZUpvaW5SZXF1ZXN0GiEuc3ZjLm5vZGUudjEuQ29tcGxldGVKb2luUmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * @generated from message svc.node.v1.AttachRequest
@@ -1284,6 +1284,90 @@ export const FindFilesResponseSchema: GenMessage<FindFilesResponse> = /*@__PURE_
   messageDesc(file_node, 42);
 
 /**
+ * @generated from message svc.node.v1.FindRepositoriesRequest
+ */
+export type FindRepositoriesRequest = Message<"svc.node.v1.FindRepositoriesRequest"> & {
+  /**
+   * Paths that are examined first.
+   *
+   * @generated from field: repeated string first = 1;
+   */
+  first: string[];
+
+  /**
+   * @generated from field: optional string owner = 2;
+   */
+  owner?: string | undefined;
+};
+
+/**
+ * Describes the message svc.node.v1.FindRepositoriesRequest.
+ * Use `create(FindRepositoriesRequestSchema)` to create a new message.
+ */
+export const FindRepositoriesRequestSchema: GenMessage<FindRepositoriesRequest> = /*@__PURE__*/
+  messageDesc(file_node, 43);
+
+/**
+ * @generated from message svc.node.v1.FindRepositoriesResponse
+ */
+export type FindRepositoriesResponse = Message<"svc.node.v1.FindRepositoriesResponse"> & {
+  /**
+   * The searched folders.
+   *
+   * @generated from field: repeated string roots = 1;
+   */
+  roots: string[];
+
+  /**
+   * @generated from field: repeated svc.node.v1.Repository repositories = 2;
+   */
+  repositories: Repository[];
+
+  /**
+   * @generated from field: bool truncated = 3;
+   */
+  truncated: boolean;
+};
+
+/**
+ * Describes the message svc.node.v1.FindRepositoriesResponse.
+ * Use `create(FindRepositoriesResponseSchema)` to create a new message.
+ */
+export const FindRepositoriesResponseSchema: GenMessage<FindRepositoriesResponse> = /*@__PURE__*/
+  messageDesc(file_node, 44);
+
+/**
+ * @generated from message svc.node.v1.Repository
+ */
+export type Repository = Message<"svc.node.v1.Repository"> & {
+  /**
+   * @generated from field: string path = 1;
+   */
+  path: string;
+
+  /**
+   * Absent if HEAD is detached.
+   *
+   * @generated from field: optional string branch = 2;
+   */
+  branch?: string | undefined;
+
+  /**
+   * Absent if it is not known.
+   *
+   * @generated from field: optional bool dirty = 3;
+   */
+  dirty?: boolean | undefined;
+};
+
+/**
+ * Describes the message svc.node.v1.Repository.
+ * Use `create(RepositorySchema)` to create a new message.
+ */
+export const RepositorySchema: GenMessage<Repository> = /*@__PURE__*/
+  messageDesc(file_node, 45);
+
+/**
  * @generated from message svc.node.v1.GetHealthRequest
  */
 export type GetHealthRequest = Message<"svc.node.v1.GetHealthRequest"> & {
@@ -1300,7 +1384,7 @@ export type GetHealthRequest = Message<"svc.node.v1.GetHealthRequest"> & {
  * Use `create(GetHealthRequestSchema)` to create a new message.
  */
 export const GetHealthRequestSchema: GenMessage<GetHealthRequest> = /*@__PURE__*/
-  messageDesc(file_node, 43);
+  messageDesc(file_node, 46);
 
 /**
  * @generated from message svc.node.v1.GetHealthResponse
@@ -1352,7 +1436,7 @@ export type GetHealthResponse = Message<"svc.node.v1.GetHealthResponse"> & {
  * Use `create(GetHealthResponseSchema)` to create a new message.
  */
 export const GetHealthResponseSchema: GenMessage<GetHealthResponse> = /*@__PURE__*/
-  messageDesc(file_node, 44);
+  messageDesc(file_node, 47);
 
 /**
  * @generated from message svc.node.v1.ProbeRequest
@@ -1369,7 +1453,7 @@ export type ProbeRequest = Message<"svc.node.v1.ProbeRequest"> & {
  * Use `create(ProbeRequestSchema)` to create a new message.
  */
 export const ProbeRequestSchema: GenMessage<ProbeRequest> = /*@__PURE__*/
-  messageDesc(file_node, 45);
+  messageDesc(file_node, 48);
 
 /**
  * @generated from message svc.node.v1.ProgramQuestion
@@ -1407,7 +1491,7 @@ export type ProgramQuestion = Message<"svc.node.v1.ProgramQuestion"> & {
  * Use `create(ProgramQuestionSchema)` to create a new message.
  */
 export const ProgramQuestionSchema: GenMessage<ProgramQuestion> = /*@__PURE__*/
-  messageDesc(file_node, 46);
+  messageDesc(file_node, 49);
 
 /**
  * One finding per question, in order.
@@ -1426,7 +1510,7 @@ export type ProbeResponse = Message<"svc.node.v1.ProbeResponse"> & {
  * Use `create(ProbeResponseSchema)` to create a new message.
  */
 export const ProbeResponseSchema: GenMessage<ProbeResponse> = /*@__PURE__*/
-  messageDesc(file_node, 47);
+  messageDesc(file_node, 50);
 
 /**
  * @generated from message svc.node.v1.ProgramFinding
@@ -1460,7 +1544,7 @@ export type ProgramFinding = Message<"svc.node.v1.ProgramFinding"> & {
  * Use `create(ProgramFindingSchema)` to create a new message.
  */
 export const ProgramFindingSchema: GenMessage<ProgramFinding> = /*@__PURE__*/
-  messageDesc(file_node, 48);
+  messageDesc(file_node, 51);
 
 /**
  * @generated from message svc.node.v1.Disk
@@ -1492,7 +1576,7 @@ export type Disk = Message<"svc.node.v1.Disk"> & {
  * Use `create(DiskSchema)` to create a new message.
  */
 export const DiskSchema: GenMessage<Disk> = /*@__PURE__*/
-  messageDesc(file_node, 49);
+  messageDesc(file_node, 52);
 
 /**
  * @generated from message svc.node.v1.BeginJoinRequest
@@ -1521,7 +1605,7 @@ export type BeginJoinRequest = Message<"svc.node.v1.BeginJoinRequest"> & {
  * Use `create(BeginJoinRequestSchema)` to create a new message.
  */
 export const BeginJoinRequestSchema: GenMessage<BeginJoinRequest> = /*@__PURE__*/
-  messageDesc(file_node, 50);
+  messageDesc(file_node, 53);
 
 /**
  * @generated from message svc.node.v1.BeginJoinResponse
@@ -1550,7 +1634,7 @@ export type BeginJoinResponse = Message<"svc.node.v1.BeginJoinResponse"> & {
  * Use `create(BeginJoinResponseSchema)` to create a new message.
  */
 export const BeginJoinResponseSchema: GenMessage<BeginJoinResponse> = /*@__PURE__*/
-  messageDesc(file_node, 51);
+  messageDesc(file_node, 54);
 
 /**
  * @generated from message svc.node.v1.CompleteJoinRequest
@@ -1596,7 +1680,7 @@ export type CompleteJoinRequest = Message<"svc.node.v1.CompleteJoinRequest"> & {
  * Use `create(CompleteJoinRequestSchema)` to create a new message.
  */
 export const CompleteJoinRequestSchema: GenMessage<CompleteJoinRequest> = /*@__PURE__*/
-  messageDesc(file_node, 52);
+  messageDesc(file_node, 55);
 
 /**
  * @generated from message svc.node.v1.CompleteJoinResponse
@@ -1609,7 +1693,7 @@ export type CompleteJoinResponse = Message<"svc.node.v1.CompleteJoinResponse"> &
  * Use `create(CompleteJoinResponseSchema)` to create a new message.
  */
 export const CompleteJoinResponseSchema: GenMessage<CompleteJoinResponse> = /*@__PURE__*/
-  messageDesc(file_node, 53);
+  messageDesc(file_node, 56);
 
 /**
  * @generated from message svc.node.v1.BeginRenewalRequest
@@ -1622,7 +1706,7 @@ export type BeginRenewalRequest = Message<"svc.node.v1.BeginRenewalRequest"> & {
  * Use `create(BeginRenewalRequestSchema)` to create a new message.
  */
 export const BeginRenewalRequestSchema: GenMessage<BeginRenewalRequest> = /*@__PURE__*/
-  messageDesc(file_node, 54);
+  messageDesc(file_node, 57);
 
 /**
  * @generated from message svc.node.v1.BeginRenewalResponse
@@ -1641,7 +1725,7 @@ export type BeginRenewalResponse = Message<"svc.node.v1.BeginRenewalResponse"> &
  * Use `create(BeginRenewalResponseSchema)` to create a new message.
  */
 export const BeginRenewalResponseSchema: GenMessage<BeginRenewalResponse> = /*@__PURE__*/
-  messageDesc(file_node, 55);
+  messageDesc(file_node, 58);
 
 /**
  * @generated from message svc.node.v1.CompleteRenewalRequest
@@ -1665,7 +1749,7 @@ export type CompleteRenewalRequest = Message<"svc.node.v1.CompleteRenewalRequest
  * Use `create(CompleteRenewalRequestSchema)` to create a new message.
  */
 export const CompleteRenewalRequestSchema: GenMessage<CompleteRenewalRequest> = /*@__PURE__*/
-  messageDesc(file_node, 56);
+  messageDesc(file_node, 59);
 
 /**
  * @generated from message svc.node.v1.CompleteRenewalResponse
@@ -1678,7 +1762,7 @@ export type CompleteRenewalResponse = Message<"svc.node.v1.CompleteRenewalRespon
  * Use `create(CompleteRenewalResponseSchema)` to create a new message.
  */
 export const CompleteRenewalResponseSchema: GenMessage<CompleteRenewalResponse> = /*@__PURE__*/
-  messageDesc(file_node, 57);
+  messageDesc(file_node, 60);
 
 /**
  * @generated from message svc.node.v1.SessionView
@@ -1730,7 +1814,7 @@ export type SessionView = Message<"svc.node.v1.SessionView"> & {
  * Use `create(SessionViewSchema)` to create a new message.
  */
 export const SessionViewSchema: GenMessage<SessionView> = /*@__PURE__*/
-  messageDesc(file_node, 58);
+  messageDesc(file_node, 61);
 
 /**
  * @generated from message svc.node.v1.Launch
@@ -1787,7 +1871,7 @@ export type Launch = Message<"svc.node.v1.Launch"> & {
  * Use `create(LaunchSchema)` to create a new message.
  */
 export const LaunchSchema: GenMessage<Launch> = /*@__PURE__*/
-  messageDesc(file_node, 59);
+  messageDesc(file_node, 62);
 
 /**
  * @generated from message svc.node.v1.Fact
@@ -1839,7 +1923,7 @@ export type Fact = Message<"svc.node.v1.Fact"> & {
  * Use `create(FactSchema)` to create a new message.
  */
 export const FactSchema: GenMessage<Fact> = /*@__PURE__*/
-  messageDesc(file_node, 60);
+  messageDesc(file_node, 63);
 
 /**
  * @generated from message svc.node.v1.Started
@@ -1861,7 +1945,7 @@ export type Started = Message<"svc.node.v1.Started"> & {
  * Use `create(StartedSchema)` to create a new message.
  */
 export const StartedSchema: GenMessage<Started> = /*@__PURE__*/
-  messageDesc(file_node, 61);
+  messageDesc(file_node, 64);
 
 /**
  * @generated from message svc.node.v1.SessionEnd
@@ -1918,7 +2002,7 @@ export type SessionEnd = Message<"svc.node.v1.SessionEnd"> & {
  * Use `create(SessionEndSchema)` to create a new message.
  */
 export const SessionEndSchema: GenMessage<SessionEnd> = /*@__PURE__*/
-  messageDesc(file_node, 62);
+  messageDesc(file_node, 65);
 
 /**
  * @generated from message svc.node.v1.Leftover
@@ -1940,7 +2024,7 @@ export type Leftover = Message<"svc.node.v1.Leftover"> & {
  * Use `create(LeftoverSchema)` to create a new message.
  */
 export const LeftoverSchema: GenMessage<Leftover> = /*@__PURE__*/
-  messageDesc(file_node, 63);
+  messageDesc(file_node, 66);
 
 /**
  * @generated from message svc.node.v1.Trouble
@@ -1969,7 +2053,7 @@ export type Trouble = Message<"svc.node.v1.Trouble"> & {
  * Use `create(TroubleSchema)` to create a new message.
  */
 export const TroubleSchema: GenMessage<Trouble> = /*@__PURE__*/
-  messageDesc(file_node, 64);
+  messageDesc(file_node, 67);
 
 /**
  * A Problem, sent as the detail of a gRPC error.
@@ -2005,7 +2089,7 @@ export type Refusal = Message<"svc.node.v1.Refusal"> & {
  * Use `create(RefusalSchema)` to create a new message.
  */
 export const RefusalSchema: GenMessage<Refusal> = /*@__PURE__*/
-  messageDesc(file_node, 65);
+  messageDesc(file_node, 68);
 
 /**
  * @generated from service svc.node.v1.NodeService
@@ -2138,6 +2222,14 @@ export const NodeService: GenService<{
     methodKind: "unary";
     input: typeof FindFilesRequestSchema;
     output: typeof FindFilesResponseSchema;
+  },
+  /**
+   * @generated from rpc svc.node.v1.NodeService.FindRepositories
+   */
+  findRepositories: {
+    methodKind: "unary";
+    input: typeof FindRepositoriesRequestSchema;
+    output: typeof FindRepositoriesResponseSchema;
   },
   /**
    * @generated from rpc svc.node.v1.NodeService.GetHealth

@@ -2,7 +2,7 @@
  * The `Folders` of this machine: safe workdirs, worktrees and changes. It checks paths, combines identical requests,
  * serves users in turn, and runs the work as jobs (`jobs.ts`).
  */
-import { access, constants } from 'node:fs/promises';
+import { access, constants, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FairQueue } from '../../base/fair-queue.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
@@ -12,7 +12,9 @@ import type {
   FileChange,
   Folders,
   FoundFiles,
+  FoundRepositories,
   QueueOwner,
+  RepositoriesRequest,
   ResolvedWorkdir,
   Worktree,
   WorktreeRequest,
@@ -162,6 +164,30 @@ class MachineFolders implements LocalFolders {
     return this.#find(workdir, owner, query);
   }
 
+  repositories({ first, owner }: RepositoriesRequest): Promise<FoundRepositories> {
+    return this.#share(`repositories ${JSON.stringify(first)}`, async () => {
+      const { safe_paths, repo_roots } = this.#options;
+      const hidden = await realRoots(await this.#worktreeRoots());
+      const isHidden = (path: string) => hidden.some((folder) => isInside(folder, path));
+      const allowed = new Set(await realRoots([...safe_paths(), ...repo_roots()]));
+      const roots = [...allowed].filter((root) => !isHidden(root));
+      const [workdir] = await existing(roots);
+      if (workdir === undefined) return { roots, repositories: [], truncated: false };
+      // A job that may read one of these folders may read all of them.
+      const found = await this.#views.run({ owner: owner ?? workdir, resource: workdir }, () =>
+        this.#run({ kind: 'read', workdir }, 'repositories', {
+          roots,
+          hidden,
+          first: first.slice(0, sharedLimits.used_repositories_max),
+        }),
+      );
+      const repositories = found.repositories.filter(
+        ({ path }) => roots.some((root) => isInside(root, path)) && !isHidden(path),
+      );
+      return { roots, repositories, truncated: found.truncated };
+    });
+  }
+
   async close(): Promise<void> {
     await this.#workers?.close();
   }
@@ -272,6 +298,11 @@ class MachineFolders implements LocalFolders {
     const { safe_paths, repo_roots } = this.#options;
     throw withAllowedPaths(error, { safe_paths: safe_paths(), repo_roots: repo_roots() });
   };
+}
+
+async function existing(folders: readonly string[]): Promise<string[]> {
+  const found = await Promise.all(folders.map((folder) => stat(folder).catch(() => null)));
+  return folders.filter((_, n) => found[n]?.isDirectory());
 }
 
 function placeOf(view: FolderView): string | null {

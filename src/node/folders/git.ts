@@ -86,7 +86,7 @@ export class Git {
    * (default: `limits.git_timeout_ms`).
    */
   async run(place: GitPlace, args: readonly string[], call: GitCall = {}): Promise<ExecResult> {
-    const overrides = call.filters_off === false ? [] : await this.#filtersOff(place);
+    const overrides = call.filters_off === false ? [] : await this.#filtersOff(place, call.timeout_ms);
     const { exec } = this.#options;
     const env = await this.#environment(overrides);
     const where = typeof place === 'string' ? ['-C', place] : ['--git-dir', place.git_dir];
@@ -190,11 +190,11 @@ export class Git {
   }
 
   /** Settings that disable every filter driver that the repository itself configures. */
-  async #filtersOff(place: GitPlace): Promise<[string, string][]> {
+  async #filtersOff(place: GitPlace, timeout_ms = Number.POSITIVE_INFINITY): Promise<[string, string][]> {
     const result = await this.run(
       place,
       ['config', '--show-scope', '--null', '--name-only', '--get-regexp', '^filter\\.'],
-      { filters_off: false, timeout_ms: limits.git_lookup_timeout_ms },
+      { filters_off: false, timeout_ms: Math.min(timeout_ms, limits.git_lookup_timeout_ms) },
     );
     // Exit code 1 means no match. Truncated output could hide a filter.
     if (result.truncated || (result.code !== 0 && result.code !== 1)) {

@@ -14,6 +14,7 @@ import type { Exec } from '../processes/exec.ts';
 import { systemTool } from '../processes/tools.ts';
 import { listChanges, showChange } from './changes.ts';
 import { findFiles } from './find-files.ts';
+import { findRepositories, type RepositorySearch } from './find-repositories.ts';
 import { firstError, type Git } from './git.ts';
 import { makePatch } from './patch.ts';
 import { type Located, makeFolders } from './paths.ts';
@@ -46,6 +47,9 @@ export const jobs = {
     { git, repo_roots }: JobContext,
     { workdir, queries }: { workdir: string; queries: string[] },
   ) => findFiles(git, workdir, queries, await repo_roots()),
+
+  repositories: async ({ git, repo_roots }: JobContext, search: RepositorySearch) =>
+    findRepositories(git, search, await repo_roots()),
 
   openRepository: async ({ git, repo_roots }: JobContext, { path }: { path: string }) =>
     openRepository(git, path, await repo_roots(), problems.repoNotSafe),

@@ -46,6 +46,12 @@ export const answerSchemas: { [Name in JobName]: z.ZodType<JobAnswer<Name>> } = 
       }),
     )
     .max(limits.find_batch_max),
+  repositories: z.object({
+    repositories: z
+      .array(z.object({ path, branch: optional, dirty: z.boolean().nullable() }))
+      .max(sharedLimits.found_repositories_max),
+    truncated: z.boolean(),
+  }),
   openRepository: z.object({ path, common_dir: path }),
   commitOf: commit,
   unsaved: optional,

@@ -7,7 +7,7 @@ import { problems } from '../../../core/problem.ts';
 import type { HttpServer } from '../../../server/server.ts';
 import { run } from '../../../testing/cli.ts';
 import { openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../../../testing/http.ts';
-import type { HealthReport, NodeRecord } from '../rules.ts';
+import type { HealthReport, NodeRecord, RepositoryList } from '../rules.ts';
 
 const time = '2026-01-02T03:04:05.678Z';
 const box: NodeRecord = {
@@ -213,13 +213,44 @@ describe('nodes', () => {
     expect(JSON.parse(json.stdout).token).toBe('new');
   });
 
+  test('repositories lists those of a node, with what could not be found out', async () => {
+    const asked: string[] = [];
+    let found: RepositoryList = {
+      roots: ['/code'],
+      repositories: [
+        { path: '/code/shop', name: 'shop', branch: 'main', dirty: true, last_used_at: time },
+        { path: '/code/\u202egpj', name: '\u202egpj', branch: null, dirty: null, last_used_at: null },
+      ],
+      truncated: true,
+    };
+    const env = await open({
+      listRepositories: ({ params }) => {
+        asked.push(params.node_id);
+        return found;
+      },
+    });
+    const listed = await run(['nodes', 'repositories'], { home, env });
+    expect(listed.code).toBe(0);
+    expect(listed.stdout).toBe(
+      `shop\tmain\tuncommitted\t${time}\t/code/shop\n⟦U+202E⟧gpj\t(detached)\tunknown\t-\t/code/⟦U+202E⟧gpj\n`,
+    );
+    expect(listed.stderr).toBe('there may be more repositories; the search stopped at a limit\n');
+    const json = await run(['nodes', 'repos', 'box', '--json'], { home, env });
+    expect(JSON.parse(json.stdout)).toEqual(found);
+    found = { roots: ['/code'], repositories: [], truncated: false };
+    expect((await run(['nodes', 'repos'], { home, env })).stderr).toBe('no repositories in /code\n');
+    found = { ...found, roots: [] };
+    expect((await run(['nodes', 'repos'], { home, env })).stderr).toContain('no folder is allowed');
+    expect(asked).toEqual(['main', 'box', 'main', 'main']);
+  });
+
   test('have completion for their ids', async () => {
     const env = await open({ listAgentNodes: () => ({ items: [box, { ...box, id: 'other' }] }) });
     const complete = async (words: string[]) =>
       (await run(['__complete', '--', ...words], { home, env })).stdout.split('\n').filter(Boolean);
     expect(await complete(['nodes', 'test', ''])).toEqual(['box', 'other']);
     expect(await complete(['nodes', 'rm', 'o'])).toEqual(['other']);
-    expect(await complete(['nodes', 're'])).toEqual(['register']);
+    expect(await complete(['nodes', 're'])).toEqual(['register', 'repositories']);
     expect(await complete(['init', '--no'])).toEqual(['--node']);
   });
 });

@@ -1,4 +1,4 @@
-/** `svc nodes …`, for root: the registry of remote nodes, the connection test, and the bootstrap token. */
+/** `svc nodes …`: for root, the registry of remote nodes, the connection test and the bootstrap token; repositories. */
 import { styleText } from 'node:util';
 import type { Command } from 'commander';
 import { sleep } from '../../../base/async.ts';
@@ -6,12 +6,21 @@ import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
 import { remote, waitOption } from '../../../cli/options.ts';
-import { print, printJson, printRecord, printRows, printStatus, supportsColor } from '../../../cli/output.ts';
+import {
+  type Column,
+  print,
+  printJson,
+  printRecord,
+  printRows,
+  printStatus,
+  supportsColor,
+} from '../../../cli/output.ts';
 import { printable } from '../../../cli/terminal.ts';
+import { MAIN_NODE } from '../../../core/node.ts';
 import { Problem } from '../../../core/problem.ts';
 import { leftBehindLines } from '../../agents/commands/left-behind.ts';
 import { limits } from '../limits.ts';
-import type { HealthReport, NodeRecord } from '../rules.ts';
+import type { HealthReport, NodeRecord, RepositoryRecord } from '../rules.ts';
 
 interface Options extends ApiOptions {
   json?: boolean;
@@ -31,7 +40,9 @@ interface RegisterOptions extends FieldOptions {
 }
 
 export function addNodes(program: Command, context: Context): void {
-  const nodes = program.command('nodes').description('manage the machines that agents run on (root)');
+  const nodes = program
+    .command('nodes')
+    .description('manage the machines that agents run on (root), and list their repositories');
   addLs(nodes, context);
   addGet(nodes, context);
   addRegister(nodes, context);
@@ -39,6 +50,7 @@ export function addNodes(program: Command, context: Context): void {
   addTest(nodes, context);
   addDelete(nodes, context);
   addToken(nodes, context);
+  addRepositories(nodes, context);
 }
 
 function addLs(nodes: Command, context: Context): void {
@@ -166,6 +178,31 @@ function addToken(nodes: Command, context: Context): void {
       await print(io, options.toml ? shown.toml : `${shown.token}\n\n${shown.toml}`);
     });
 }
+
+function addRepositories(nodes: Command, context: Context): void {
+  const { io } = context;
+  remote(nodes, 'repositories [node]', 'list the git repositories for agents on a node (default: main)')
+    .alias('repos')
+    .action(async (node_id: string | undefined, options: Options) => {
+      const api = await connect(context, options);
+      const found = await api.call('listRepositories', { params: { node_id: node_id ?? MAIN_NODE } });
+      if (options.json) return printJson(io, found);
+      await printRows(io, found.repositories, repositoryColumns, options);
+      const { roots, repositories, truncated } = found;
+      if (roots.length === 0) printStatus(io, 'no folder is allowed; a root user can add some to safe_paths');
+      else if (repositories.length === 0)
+        printStatus(io, printable(`no repositories in ${roots.join(', ')}`));
+      if (truncated) printStatus(io, 'there may be more repositories; the search stopped at a limit');
+    });
+}
+
+const repositoryColumns: Column<RepositoryRecord>[] = [
+  { title: 'NAME', value: ({ name }) => name },
+  { title: 'BRANCH', value: ({ branch }) => branch ?? '(detached)' },
+  { title: 'CHANGES', value: ({ dirty }) => (dirty === null ? 'unknown' : dirty ? 'uncommitted' : 'none') },
+  { title: 'LAST USED', value: ({ last_used_at }) => last_used_at },
+  { title: 'PATH', value: ({ path }) => path },
+];
 
 /** Polls the record. At the deadline, runs the connection test to report the reason. */
 async function waitUntilConnected(
