@@ -150,6 +150,15 @@ test('the repositories of a node are those below its own safe paths, last used f
   ]);
   const [, main] = await list('main');
   expect(main).toMatchObject({ roots: [plane.work] });
+  const check = (path: string) =>
+    request('GET', `/api/nodes/rooted/repositories?path=${encodeURIComponent(path)}`);
+  const outside = await check('/etc');
+  expect([outside.status, outside.body, outside.headers.get('x-allowed-paths')]).toEqual([
+    ...refused(400, 'worktree_repo must be within allowed safe paths'),
+    rooted.work,
+  ]);
+  expect((await check(join(rooted.work, 'no'))).body).toEqual({ error: 'worktree_repo does not exist' });
+  expect((await check(repo)).status).toBe(200);
   expect(await list('nowhere')).toEqual(refused(404, 'agent node not found'));
 });
 

@@ -194,7 +194,8 @@ export interface Folders {
   files(workdir: string, query: string, turn?: QueueOwner): Promise<FoundFiles>;
   /**
    * The git repositories at and one level below the allowed folders, without those in worktree roots. Takes a few seconds at
-   * most; what is not known by then is reported as unknown.
+   * most; what is not known by then is reported as unknown. With `path`, throws the Problem that `createWorktree` would throw
+   * if no worktree can be made from the repository there.
    */
   repositories(request: RepositoriesRequest): Promise<FoundRepositories>;
 }
@@ -285,6 +286,8 @@ export interface FoundFiles {
 export interface RepositoriesRequest extends QueueOwner {
   /** Paths anywhere below the allowed folders, to be examined first, at most `limits.used_repositories_max`. */
   first: readonly string[];
+  /** A `worktree_repo` to check; null: none. It is examined before those of `first`. */
+  path?: string | null;
 }
 
 export interface FoundRepository {

@@ -137,8 +137,21 @@ export const nodeRoutes = {
     tag: 'Nodes',
     summary: 'List the git repositories that agents can use on a node',
     description: `The repositories at and one level below each folder in the \`safe_paths\` and \`worktree.repo_roots\` of the node, and deeper ones that agents have used. Last used first, then by name, at most ${limits.found_repositories_max}. Links are not followed. Hidden folders, linked worktrees, folders with worktrees of agents, and repositories without a commit are omitted. The search takes a few seconds at most.`,
+    query: z.object({
+      path: bounded(limits.path_chars_max).optional().meta({
+        description:
+          'Also check whether a worktree can be made from the repository at this path. If not, the response is the error of `POST /api/agents` for this `worktree_repo`.',
+      }),
+    }),
     answers: { 200: repositoryList },
-    errors: ['nodeNotFound', 'nodeUnreachable', 'nodeTooOld', 'internalGrpcUnavailable', 'tooManyFolderJobs'],
+    errors: [
+      'repoNotSafe',
+      'nodeNotFound',
+      'nodeUnreachable',
+      'nodeTooOld',
+      'internalGrpcUnavailable',
+      'tooManyFolderJobs',
+    ],
   }),
   listAgentNodes: route({
     method: 'GET',

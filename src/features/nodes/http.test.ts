@@ -244,7 +244,7 @@ describe('the repositories of a node', () => {
       { ...found('/code/a'), name: 'a', last_used_at: null },
       { ...found('/code/d'), name: 'd', last_used_at: null },
     ]);
-    expect(asked).toEqual([{ first: ['/code/deep/c', '/code/b'], owner: 'usr_ada' }]);
+    expect(asked).toEqual([{ first: ['/code/deep/c', '/code/b'], path: null, owner: 'usr_ada' }]);
   });
 
   test('count the agents of every user for root', async () => {

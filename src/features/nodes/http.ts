@@ -26,7 +26,8 @@ export function nodeHandlers(
 ): Pick<Handlers, NodeOperations> {
   return {
     listNodes: async ({ query }) => asList(query, await registry.summaries(query)),
-    listRepositories: ({ caller, params }) => repositories.list(caller, params.node_id),
+    listRepositories: ({ caller, params, query }) =>
+      repositories.list(caller, params.node_id, query.path ?? null),
     listAgentNodes: async ({ query }) => asList(query, await registry.list(query)),
     registerAgentNode: async ({ caller, body, warn }) => {
       const node = await registry.register(caller, body);

@@ -19,17 +19,18 @@ export class Repositories {
   }
 
   /**
-   * Last used first, then by name. Other users' agents do not count, because the order would reveal where they work. Throws
-   * `node not found`, and `node_unreachable` if the node does not answer.
+   * Last used first, then by name. Other users' agents do not count, because the order would reveal where they work. `path`:
+   * also checks this `worktree_repo`, and throws the error of creating an agent with it. Throws `node not found`, and
+   * `node_unreachable` if the node does not answer.
    */
-  async list(caller: Caller, node_id: string): Promise<RepositoryList> {
+  async list(caller: Caller, node_id: string, path: string | null = null): Promise<RepositoryList> {
     authorize(caller, 'repositories.list');
     const node = this.#nodes.get(node_id);
     const uses = await this.#store.read((reader) => lastUsesOfFolders(reader, viewOf(caller), node_id));
     const used_at = new Map(uses.map(({ path, used_at_ms }) => [path, used_at_ms]));
     const first = uses.slice(0, limits.used_repositories_max).map(({ path }) => path);
     const { roots, repositories, truncated } = await node.folders.repositories({
-      first,
+      ...{ first, path },
       owner: caller.user_id,
     });
     const records = repositories.map(({ path, branch, dirty }) => ({

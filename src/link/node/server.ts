@@ -413,11 +413,11 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   };
 
   findRepositories: ServiceImpl<typeof NodeService>['findRepositories'] = async (
-    { first, owner },
+    { first, owner, path },
     context,
   ) => {
     this.#requireLatestLink(context);
-    const found = await this.#options.node.folders.repositories({ first, owner });
+    const found = await this.#options.node.folders.repositories({ first, owner, path: path ?? null });
     return { ...found, repositories: found.repositories.map(repositoryToWire) };
   };
 

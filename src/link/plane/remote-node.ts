@@ -417,11 +417,11 @@ class RemoteFolders implements Folders {
     return { git, paths: paths.slice(0, sharedLimits.found_files_max), truncated };
   }
 
-  async repositories({ first, owner }: RepositoriesRequest): Promise<FoundRepositories> {
+  async repositories({ first, owner, path }: RepositoriesRequest): Promise<FoundRepositories> {
     return this.#call(async ({ commands }, options) =>
       repositoriesFromWire(
         await commands.findRepositories(
-          { first: [...first], ...withoutNulls({ owner }) },
+          { first: [...first], ...withoutNulls({ owner, path }) },
           { ...options, timeoutMs: limits.link_start_ms },
         ),
       ),

@@ -89,6 +89,22 @@ test('examines the given repositories first, at any depth below the roots', asyn
   expect(paths(await find(first))).toEqual([inner, shop]);
 });
 
+test('checks a given path as creating a worktree does', async () => {
+  const inner = make('group/inner');
+  const shop = make('shop');
+  symlinkSync(inner, join(code, 'link'));
+  const check = (path: string) => open().repositories({ first: [], path });
+  expect(paths(await check(join(code, 'link')))).toEqual([inner, shop]);
+  const none = /^fatal: not a git repository/;
+  await expect(check(join(code, 'group'))).rejects.toMatchObject({ code: 'git_refused', message: none });
+  const empty = make('empty', {});
+  await expect(check(empty)).rejects.toThrow(/^worktree_repo has no commits: /);
+  await expect(check(join(code, 'gone'))).rejects.toThrow('worktree_repo does not exist');
+  await expect(check('code')).rejects.toThrow('worktree_repo must be absolute');
+  const safe = { code: 'worktree_repo_not_safe', allowed_paths: [code] };
+  await expect(check(folder.path)).rejects.toMatchObject(safe);
+});
+
 test('never follows links, and ignores repositories with data or a working tree elsewhere', async () => {
   const outside = makeRepository(join(folder.path, 'outside'), { 'secret.txt': 'one\n' });
   symlinkSync(outside, join(code, 'link'));

@@ -40,6 +40,7 @@ import { FolderWorkers, inThisProcess, type RunJob } from './worker-client.ts';
 import { WorktreeClaims } from './worktree-claims.ts';
 import type { WorktreeRoots } from './worktree-roots.ts';
 import {
+  checkRepository,
   clearRepository,
   createWorktree,
   type Removal,
@@ -164,7 +165,14 @@ class MachineFolders implements LocalFolders {
     return this.#find(workdir, owner, query);
   }
 
-  repositories({ first, owner }: RepositoriesRequest): Promise<FoundRepositories> {
+  async repositories({ path = null, first, owner }: RepositoriesRequest): Promise<FoundRepositories> {
+    if (path === null) return this.#findRepositories(first, owner);
+    const worktrees = this.#worktrees(this.#views, owner);
+    const checked = await checkRepository(worktrees, path).catch(this.#withAllowedPaths);
+    return this.#findRepositories([checked, ...first], owner);
+  }
+
+  #findRepositories(first: readonly string[], owner: string | undefined): Promise<FoundRepositories> {
     return this.#share(`repositories ${JSON.stringify(first)}`, async () => {
       const { safe_paths, repo_roots } = this.#options;
       const hidden = await realRoots(await this.#worktreeRoots());

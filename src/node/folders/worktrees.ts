@@ -125,6 +125,16 @@ async function locateTarget(
   return target;
 }
 
+/**
+ * Returns the real path of a repository from which a worktree can be made. Throws the Problem of `createWorktree` if none
+ * can. Changes nothing.
+ */
+export async function checkRepository(options: WorktreeOptions, repo: string): Promise<string> {
+  const { path } = await locateRepository(options, repo);
+  await options.run({ kind: 'read', workdir: path }, 'commitOf', { path, ref: null });
+  return path;
+}
+
 async function locateRepository(options: WorktreeOptions, path: string): Promise<Repository> {
   const problem = pathProblem('worktree_repo', path);
   if (problem) throw problem;
