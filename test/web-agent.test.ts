@@ -399,12 +399,9 @@ browserTest(
     const refusal = { error: 'not enough disk space to start an agent' };
     await page.route('**/start', (route) => route.fulfill({ status: 503, json: refusal }), { times: 1 });
     await page.goto(`${plane.url}/agents/new`);
-    await page
-      .getByRole('group', { name: 'Agent', exact: true })
-      .getByText('Command', { exact: true })
-      .click();
+    await page.getByRole('combobox', { name: 'Agent' }).selectOption({ label: 'Command' });
     await page.getByRole('textbox', { name: 'Command' }).fill('echo at last');
-    await page.getByRole('radio', { name: /Empty folder/ }).check();
+    await page.getByRole('combobox', { name: 'Where' }).selectOption({ label: 'Empty folder' });
     await page.getByRole('button', { name: 'Start agent' }).click();
     await page.getByText(refusal.error).waitFor();
     await page.getByRole('button', { name: 'Start', exact: true }).click();
@@ -416,8 +413,8 @@ browserTest('a refused path shows the allowed folders for workdirs and repositor
   const { page } = await browser.open(plane);
   await signIn(page, plane);
   await page.goto(`${plane.url}/agents/new`);
-  await page.getByRole('radio', { name: 'Existing folder' }).check();
-  await page.getByRole('textbox', { name: 'Folder' }).fill('/etc');
+  await page.getByRole('combobox', { name: 'Where' }).selectOption({ label: 'Existing folder' });
+  await page.getByRole('combobox', { name: 'Folder' }).fill('/etc');
   const start = page.getByRole('button', { name: 'Start agent' });
   await start.click();
   await page.getByText('The folder must be in one of these folders:').waitFor();

@@ -194,6 +194,25 @@ describe('axe finds no problem, light and dark, narrow and wide, on', () => {
     });
 });
 
+browserTest(
+  'axe finds no problem in the list of repositories and in the error of a refused one',
+  async () => {
+    browser ??= await openBrowser();
+    const { page } = await browser.open(plane);
+    await signIn(page, plane);
+    await page.goto(`${plane.url}/agents/new`);
+    await preparePage(page);
+    const field = page.getByRole('combobox', { name: 'Repository' });
+    await expect.poll(() => field.inputValue()).not.toBe('');
+    await field.fill('/etc');
+    await page.getByLabel('Prompt').click();
+    await page.getByText('/etc is not in an allowed folder.').waitFor();
+    await field.click();
+    await page.getByRole('listbox', { name: 'Repositories' }).getByText('shop', { exact: true }).waitFor();
+    expect(await problemsOf(page)).toEqual({});
+  },
+);
+
 browserTest('axe finds no problem on the sign-in and join pages', async () => {
   browser ??= await openBrowser();
   for (const path of ['/login', '/join', '/join#t=x']) {

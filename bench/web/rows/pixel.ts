@@ -107,7 +107,7 @@ async function startClick(
   const ui = await stage.ui('/agents/new');
   const { page } = ui;
   await ui.has('form', preset);
-  await page.getByRole('group', { name: 'Agent', exact: true }).getByText(preset, { exact: true }).click();
+  await page.getByRole('combobox', { name: 'Agent' }).selectOption({ label: preset });
   if (command !== null) await page.getByRole('textbox', { name: 'Command' }).fill(command);
   await ui.probe('awaitAfter', 'click', place, text);
   await page.getByRole('button', { name: 'Start agent' }).click();

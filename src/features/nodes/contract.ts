@@ -27,7 +27,7 @@ export const nodeSummary = z
 
 export const repositoryRecord = z
   .object({
-    path: z.string().meta({ description: 'Absolute; usable as `worktree_repo` and as `workdir`.' }),
+    path: z.string().meta({ description: 'Absolute; a `worktree_repo` for new agents.' }),
     name: z.string().meta({ description: 'The last segment of the path.' }),
     branch: z.string().nullable().meta({ description: 'The current branch; null if HEAD is detached.' }),
     dirty: z.boolean().nullable().meta({

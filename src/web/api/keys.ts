@@ -29,6 +29,8 @@ export const keys = {
   agent_nodes: ['agent-nodes'],
   node_health: (node_id: string) => ['node-health', node_id] as const,
   bootstrap_token: ['bootstrap-token'],
+  repositories: (node_id: string) => ['repositories', node_id] as const,
+  repository: (node_id: string, path: string) => ['repository', node_id, path] as const,
   presets: (node_id: string) => ['presets', node_id] as const,
   users: ['users'],
   sign_ins: ['sign-ins'],

@@ -24,6 +24,8 @@ export type ElicitationRecord = Answered<'getElicitation'>;
 export type RunRecord = Answered<'getRun'>;
 export type TeamRecord = Answered<'getTeam'>;
 export type PresetRecord = Answered<'listPresets'>[number];
+export type RepositoryList = Answered<'listRepositories'>;
+export type RepositoryRecord = RepositoryList['repositories'][number];
 
 export const agentsQuery = queryOptions({ queryKey: keys.agents, queryFn: () => all('listAgents') });
 export const agentQuery = (agent_id: string) =>
@@ -129,6 +131,21 @@ export const presetsQuery = (node_id: string) =>
     queryKey: keys.presets(node_id),
     queryFn: () => call('listPresets', { query: { node_id } }),
     staleTime: 60_000,
+  });
+
+/** The git repositories that agents can use on a node. */
+export const repositoriesQuery = (node_id: string) =>
+  queryOptions({
+    queryKey: keys.repositories(node_id),
+    queryFn: () => call('listRepositories', { params: { node_id } }),
+    ...not_streamed,
+  });
+/** Fails with the service's error if no worktree can be made from the repository at this path. */
+export const repositoryQuery = (node_id: string, path: string) =>
+  queryOptions({
+    queryKey: keys.repository(node_id, path),
+    queryFn: () => call('listRepositories', { params: { node_id }, query: { path } }),
+    staleTime: 0,
   });
 
 // Not part of any stream: read again whenever a screen shows it.

@@ -1,20 +1,36 @@
-/** The fields of the new-agent form below the choice of the agent. */
-import type { PresetRecord } from '../../api/queries.ts';
-import { Button } from '../../ui/button.tsx';
+/** The other fields of the new-agent form. */
+import { useEffect, useRef } from 'react';
+import type { Answered } from '../../api/client.ts';
+import type { PresetRecord, RepositoryRecord } from '../../api/queries.ts';
 import { Field, inputClass, TextField } from '../../ui/field.tsx';
 import { permissionChoices } from '../../ui/permission-mode.tsx';
 import { Select } from '../../ui/select.tsx';
-import { type Draft, derivedFolder, needsCommand, type Problems } from './form.ts';
-import type { NodeChoice } from './where.tsx';
+import { AllowedPaths } from './allowed-paths.tsx';
+import type { Draft, PresetShape, Problems, Where } from './form.ts';
+import type { Written } from './remembered.ts';
+
+export type NodeChoice =
+  Answered<'listNodes'> extends infer A ? (A extends { items: (infer N)[] } ? N : never) : never;
 
 export interface FormState {
   draft: Draft;
   problems: Problems;
+  /** The allowed folders, after the service has refused a path. */
+  allowed: readonly string[];
+  /** Undefined until the presets are loaded. */
   preset: PresetRecord | undefined;
+  shape: PresetShape;
   node: NodeChoice | undefined;
   /** The name from the draft, or the suggested one. */
   name: string;
-  change: (fields: Partial<Draft>) => void;
+  repositories: readonly RepositoryRecord[];
+  /** Shown if there are none. */
+  repositories_note: string;
+  /** Whether the repository can be the workdir of an agent. */
+  isWorkdir: (repository: RepositoryRecord) => boolean;
+  change: (fields: Written) => void;
+  /** Asks the service whether an agent can use a repository that is not in the list. */
+  check: (path: string) => void;
 }
 
 function textProps(form: FormState, key: 'name' | 'ref' | 'workdir' | 'command', placeholder?: string) {
@@ -28,148 +44,173 @@ function textProps(form: FormState, key: 'name' | 'ref' | 'workdir' | 'command',
   };
 }
 
-export function NodeField({ form, nodes }: { form: FormState; nodes: readonly NodeChoice[] }) {
+/** The first field: the prompt, or the command of an agent that takes no prompt. Both have the same size. */
+export function MainField({ form }: { form: FormState }) {
+  const { draft, problems, change } = form;
+  const key = form.shape.acp ? 'prompt' : 'command';
   return (
-    <Field label="Node" error={form.problems.node_id}>
+    <Field label={form.shape.acp ? 'Prompt' : 'Command'} error={problems[key]}>
       {(control) => (
-        <Select
+        <textarea
           {...control}
-          value={form.draft.node_id}
-          onChange={(node_id) => form.change({ node_id })}
-          choices={nodes.map((node) => ({
-            value: node.id,
-            label: node.status === 'connected' ? node.name : `${node.name} (${node.status})`,
-          }))}
+          rows={4}
+          // biome-ignore lint/a11y/noAutofocus: the main field of this screen
+          autoFocus
+          value={draft[key]}
+          spellCheck={form.shape.acp}
+          onChange={(event) => change({ [key]: event.target.value })}
+          placeholder={form.shape.acp ? 'Fix the flaky checkout test…' : 'npm test'}
+          className={`${inputClass} text-[15px] leading-[22px] ${form.shape.acp ? '' : 'font-mono'}`}
         />
       )}
     </Field>
   );
 }
 
-export function WorkdirField({ form }: { form: FormState }) {
+export function BranchField({ form }: { form: FormState }) {
+  const { draft } = form;
+  const current = form.repositories.find(({ path }) => path === draft.repo.trim())?.branch ?? 'HEAD';
   return (
     <TextField
-      label="Folder"
-      hint="An absolute path on the node."
-      {...textProps(form, 'workdir', '/home/ana/code/shop')}
+      label="Branch"
+      title="The branch, tag or commit that the new branch starts from"
+      {...textProps(form, 'ref', draft.where === 'worktree' ? current : 'None')}
+      value={draft.where === 'worktree' ? draft.ref : ''}
+      disabled={draft.where !== 'worktree'}
     />
   );
 }
 
-/** Shown after the service has refused a folder or repository: where it would be allowed. */
-export function AllowedPaths({ form, paths }: { form: FormState; paths: readonly string[] }) {
-  const { draft, change } = form;
+const places: readonly { value: Where; label: string }[] = [
+  { value: 'worktree', label: 'New worktree' },
+  { value: 'folder', label: 'Existing folder' },
+  { value: 'empty', label: 'Empty folder' },
+];
+
+export function WhereField({ form }: { form: FormState }) {
+  const { draft, node, name, change } = form;
+  const choose = (where: string) => {
+    const repo = form.repositories.find(({ path }) => path === draft.repo);
+    const workdir = where === 'folder' && repo && form.isWorkdir(repo) ? repo.path : '';
+    change({ where: where as Where, workdir });
+  };
+  const root = node?.folders?.worktree_root;
+  const needs_folder = node !== undefined && !node.has_default_root && draft.where !== 'folder';
   return (
-    <div className="rounded-md border border-line bg-surface p-3">
-      <p>
-        {form.problems.repo
-          ? 'The repository must be in one of these folders:'
-          : 'The folder must be in one of these folders:'}
-      </p>
-      <ul className="my-1 list-disc pl-5 font-mono text-sm">
-        {paths.map((path) => (
-          <li key={path} className="break-all">
-            {path}
-          </li>
-        ))}
-      </ul>
-      {draft.where === 'folder' && (
-        <Button onClick={() => change({ where: 'worktree', repo: draft.repo || draft.workdir, workdir: '' })}>
-          Use a worktree instead
-        </Button>
+    <Field
+      label="Where"
+      hint={
+        needs_folder && !draft.workdir ? (
+          <span className="text-needs">This node has no worktree root. Enter a folder under Advanced.</span>
+        ) : (
+          <span
+            className="block truncate"
+            title={
+              root && draft.where !== 'folder' ? `In ${draft.workdir || `${root}/${name}-…`}` : undefined
+            }
+          >
+            {draft.where === 'worktree' ? `New branch svc/${name}-…` : '\u00a0'}
+          </span>
+        )
+      }
+    >
+      {(control) => <Select {...control} value={draft.where} onChange={choose} choices={places} />}
+    </Field>
+  );
+}
+
+export function NodeField({ form, nodes }: { form: FormState; nodes: readonly NodeChoice[] }) {
+  const { node_id } = form.draft;
+  const choices = nodes.map((node) => ({
+    value: node.id,
+    label: node.status === 'connected' ? node.name : `${node.name} (${node.status})`,
+  }));
+  if (!choices.some(({ value }) => value === node_id)) {
+    choices.push({ value: node_id, label: node_id === 'main' ? 'Main Node' : node_id });
+  }
+  return (
+    <Field label="Node" error={form.problems.node_id}>
+      {(control) => (
+        <Select
+          {...control}
+          value={node_id}
+          // Paths belong to a node.
+          onChange={(id) => form.change({ node_id: id, repo: undefined, workdir: '' })}
+          choices={choices}
+        />
       )}
-    </div>
+    </Field>
+  );
+}
+
+/** Only agents that speak ACP ask for permissions. */
+export function PermissionField({ form, className }: { form: FormState; className?: string }) {
+  const { draft, problems, preset, shape, change } = form;
+  const none = preset?.permission.guarantee === 'none' && draft.permission_mode === 'ask';
+  return (
+    <Field
+      label="Permissions"
+      className={className}
+      error={problems.permission_mode}
+      hint={none && <span className="text-needs">{preset.permission.note}</span>}
+    >
+      {(control) => (
+        <Select
+          {...control}
+          title={shape.acp ? preset?.permission.note : undefined}
+          disabled={!shape.acp}
+          value={shape.acp ? draft.permission_mode : 'agent'}
+          onChange={(mode) => change({ permission_mode: mode === 'agent' ? 'agent' : 'ask' })}
+          choices={permissionChoices}
+        />
+      )}
+    </Field>
   );
 }
 
 export function CommandField({ form }: { form: FormState }) {
-  const { preset } = form;
+  const { preset, shape } = form;
   return (
     <TextField
       label="Command"
       hint={
-        needsCommand(preset)
+        shape.needs_command
           ? 'Runs with /bin/sh -c.'
           : `Replaces ${preset?.command ?? 'the preset’s command'}.`
       }
-      {...textProps(form, 'command', preset?.command ?? 'npm test')}
+      {...textProps(form, 'command', preset?.command ?? 'my-agent --acp')}
       mono
     />
   );
 }
 
-/** Permissions and the first prompt, for agents that speak ACP. */
-export function ConversationFields({ form }: { form: FormState }) {
-  const { draft, problems, preset, change } = form;
-  return (
-    <>
-      <Field label="Permissions" error={problems.permission_mode} hint={preset?.permission.note}>
-        {(control) => (
-          <Select
-            {...control}
-            value={draft.permission_mode}
-            onChange={(mode) => change({ permission_mode: mode === 'agent' ? 'agent' : 'ask' })}
-            choices={permissionChoices}
-          />
-        )}
-      </Field>
-      <Field label="Prompt" error={problems.prompt} hint="Optional. Sent as the first prompt.">
-        {(control) => (
-          <textarea
-            {...control}
-            rows={4}
-            // biome-ignore lint/a11y/noAutofocus: the main field of this screen
-            autoFocus
-            value={draft.prompt}
-            onChange={(event) => change({ prompt: event.target.value })}
-            placeholder="Fix the flaky checkout test…"
-            className={`${inputClass} text-prose`}
-          />
-        )}
-      </Field>
-    </>
-  );
-}
-
-/** Shows the folder and branch that the agent will use, as far as they are known before it is created. */
-export function FolderNote({ form }: { form: FormState }) {
-  const { draft, node, name } = form;
-  const folder = derivedFolder(draft, node?.folders?.worktree_root ?? null, name);
-  return (
-    <p className="break-all text-muted text-sm">
-      {folder ? (
-        <>
-          Works in <code className="font-mono">{folder}</code>
-        </>
-      ) : draft.where === 'folder' ? (
-        'Works in the folder that you enter above'
-      ) : node?.has_default_root ? (
-        'Works in a new folder in the node’s worktree root'
-      ) : (
-        'This node has no worktree root. Enter a folder that exists on it.'
-      )}
-      {draft.where === 'worktree' && ` on branch svc/${name}-…`}
-    </p>
-  );
-}
-
 export function Advanced({ form }: { form: FormState }) {
-  const { draft, problems, change } = form;
+  const { draft, problems, shape, change } = form;
+  const details = useRef<HTMLDetailsElement>(null);
+  const has_command = shape.acp && !shape.needs_command;
+  const has_problem =
+    problems.name ??
+    problems.env ??
+    (draft.where === 'folder' ? undefined : problems.workdir) ??
+    (has_command ? problems.command : undefined);
+  useEffect(() => {
+    if (has_problem && details.current) details.current.open = true;
+  }, [has_problem]);
   return (
-    <details className="rounded-md border border-line">
+    <details ref={details} className="rounded-md border border-line">
       <summary className="tap cursor-pointer px-3 py-1 font-medium">Advanced</summary>
       <div className="flex flex-col gap-3 border-line border-t p-3">
         <TextField label="Name" {...textProps(form, 'name', form.name)} />
-        {!needsCommand(form.preset) && <CommandField form={form} />}
-        {draft.where === 'worktree' && (
-          <TextField label="Branch starts at" {...textProps(form, 'ref', 'HEAD')} />
-        )}
+        {has_command && <CommandField form={form} />}
         {draft.where !== 'folder' && (
-          <TextField
-            label="Folder"
-            hint="Leave empty for a new folder in the worktree root."
-            {...textProps(form, 'workdir')}
-          />
+          <div>
+            <TextField
+              label="Worktree folder"
+              hint="Leave empty for a new folder in the worktree root."
+              {...textProps(form, 'workdir')}
+            />
+            {problems.workdir && <AllowedPaths form={form} />}
+          </div>
         )}
         <Field
           label="Environment"

@@ -1,4 +1,5 @@
-/** The new-agent form as data: its draft, the request that it makes, and the field that an error belongs to. */
+/** The new-agent form as data: its draft, the request that it makes, and the same request as a command. */
+import { showArgv } from '../../../core/argv.ts';
 import type { PresetRecord } from '../../api/queries.ts';
 import type { NewAgentBody } from '../../shell/start-agent.ts';
 
@@ -40,13 +41,16 @@ export const EMPTY: Draft = {
 
 export type Problems = Partial<Record<keyof Draft | 'form', string>>;
 
-/** Whether the preset has no command, so that the draft must give one. */
-export function needsCommand(preset: PresetRecord | undefined): boolean {
-  return preset === undefined || preset.argv === null;
+/** What decides which fields the form has. It is remembered, so that the form is complete before the presets are loaded. */
+export interface PresetShape {
+  /** The agent speaks ACP, so it takes a prompt. */
+  acp: boolean;
+  /** The preset has no command, so the draft must give one. */
+  needs_command: boolean;
 }
 
-export function speaksAcp(preset: PresetRecord | undefined): boolean {
-  return preset?.protocol === 'acp';
+export function shapeOf(preset: Pick<PresetRecord, 'protocol' | 'argv'>): PresetShape {
+  return { acp: preset.protocol === 'acp', needs_command: preset.argv === null };
 }
 
 /** Suggests a name: the repository, folder or preset, with the first number that is not `taken`. */
@@ -56,16 +60,9 @@ export function suggestName(draft: Draft, taken: readonly string[]): string {
   for (let n = 1; ; n++) if (!taken.includes(`${base}-${n}`)) return `${base}-${n}`;
 }
 
-/** The folder of the agent, as far as it is known before the agent has an id. Null if the node decides. */
-export function derivedFolder(draft: Draft, root: string | null, name: string): string | null {
-  if (draft.where === 'folder') return draft.workdir || null;
-  if (draft.workdir) return draft.workdir;
-  return root === null ? null : `${root}/${name}-…`;
-}
-
 export function toBody(
   draft: Draft,
-  preset: PresetRecord | undefined,
+  shape: PresetShape,
   name: string,
 ): { body: NewAgentBody } | { problems: Problems } {
   const env: Record<string, string> = {};
@@ -75,19 +72,25 @@ export function toBody(
     if (equals < 1) return { problems: { env: `Line ${at + 1} is not NAME=value` } };
     env[line.slice(0, equals).trim()] = line.slice(equals + 1);
   }
-  const command = draft.command.trim();
+  const { where } = draft;
+  const repo = draft.repo.trim();
+  const workdir = draft.workdir.trim();
+  if (where === 'worktree' && repo === '')
+    return { problems: { repo: 'Choose a repository, or enter its path.' } };
+  if (where === 'folder' && workdir === '')
+    return { problems: { workdir: 'Choose a folder, or enter its path.' } };
   return {
     body: {
       name,
-      preset: preset?.id ?? null,
+      preset: draft.preset,
       permission_mode: draft.permission_mode,
-      command: command || null,
+      command: draft.command.trim() || null,
       node_id: draft.node_id,
-      worktree_mode: draft.where === 'folder' ? 'use_existing' : 'create_worktree',
-      worktree_repo: draft.where === 'worktree' ? draft.repo : null,
-      worktree_ref: draft.where === 'worktree' && draft.ref.trim() ? draft.ref.trim() : null,
-      workdir: draft.workdir.trim() || null,
-      prompt: speaksAcp(preset) && draft.prompt.trim() ? draft.prompt : null,
+      worktree_mode: where === 'folder' ? 'use_existing' : 'create_worktree',
+      worktree_repo: where === 'worktree' ? repo : null,
+      worktree_ref: where === 'worktree' && draft.ref.trim() ? draft.ref.trim() : null,
+      workdir: workdir || null,
+      prompt: shape.acp && draft.prompt.trim() ? draft.prompt : null,
       env,
       restart_policy: draft.restart ? 'on_failure' : 'never',
       stdin: draft.stdin,
@@ -95,29 +98,22 @@ export function toBody(
   };
 }
 
-const places: readonly [RegExp, keyof Draft][] = [
-  [/^worktree_repo/, 'repo'],
-  [/^worktree_ref/, 'ref'],
-  [/^workdir/, 'workdir'],
-  [/^(command|argv|preset)/, 'command'],
-  [/^permission_mode/, 'permission_mode'],
-  [/^name/, 'name'],
-  [/^env/, 'env'],
-  [/^prompt/, 'prompt'],
-  [/node/, 'node_id'],
-];
-
-/** Assigns an error message of the service to the field that it is about. */
-export function problemsFrom(message: string): Problems {
-  const place = places.find(([pattern]) => pattern.test(message))?.[1] ?? 'form';
-  return { [place]: withoutFieldNames(message) };
-}
-
-/** The same error in terms of the form, which does not show the names of the API. */
-function withoutFieldNames(message: string): string {
-  if (message === 'workdir is required') return 'Enter a folder';
-  return message
-    .replace(/^workdir\b( path)?/, 'This folder')
-    .replace(/^worktree_repo\b( path)?/, 'This repository')
-    .replace('within allowed safe paths', 'in an allowed folder');
+/** The command that does the same. Values of variables may be secrets, so it copies them from the shell. */
+export function toCommand(draft: Draft, shape: PresetShape, name: string): string {
+  const option = (flag: string, value: string) => (value.trim() ? [flag, value.trim()] : []);
+  const { where } = draft;
+  const names = draft.env.split('\n').flatMap((line) => /^\s*([^=\s]+)=/.exec(line)?.[1] ?? []);
+  return showArgv([
+    ...['svc', 'agents', 'create', name, '--preset', draft.preset],
+    ...option('--command', draft.command),
+    ...(where === 'worktree' ? [...option('--repo', draft.repo), ...option('--ref', draft.ref)] : []),
+    ...option('--workdir', draft.workdir),
+    ...(draft.node_id === 'main' ? [] : option('--node', draft.node_id)),
+    ...(draft.permission_mode === 'agent' ? ['--permission-mode', 'agent'] : []),
+    ...names.flatMap((variable) => option('--env', variable)),
+    ...(draft.restart ? ['--restart', 'on_failure'] : []),
+    ...(draft.stdin ? ['--stdin'] : []),
+    ...(shape.acp ? option('--prompt', draft.prompt) : []),
+    '--start',
+  ]);
 }

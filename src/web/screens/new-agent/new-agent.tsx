@@ -1,98 +1,32 @@
-/** The new-agent form: the agent, its folder and its first prompt. Everything else is under Advanced. */
-import { useMutation, useQuery } from '@tanstack/react-query';
-import { useNavigate, useRouter, useSearch } from '@tanstack/react-router';
-import { type FormEvent, type KeyboardEvent, useEffect, useState } from 'react';
-import { Problem } from '../../../core/problem.ts';
+/** The new-agent form: the first prompt, then where the agent works and how. Everything else is under Advanced. */
+import { type FormEvent, type KeyboardEvent, useEffect, useRef } from 'react';
 import { errorMessage } from '../../api/client.ts';
-import { agentsQuery, nodesQuery, presetsQuery } from '../../api/queries.ts';
-import { startNew } from '../../shell/start-agent.ts';
 import { Button } from '../../ui/button.tsx';
+import { Copy } from '../../ui/copy.tsx';
 import { MOD } from '../../ui/keys.ts';
 import { Screen } from '../../ui/screen.tsx';
 import {
   Advanced,
-  AllowedPaths,
+  BranchField,
   CommandField,
-  ConversationFields,
-  FolderNote,
   type FormState,
+  MainField,
   NodeField,
-  WorkdirField,
+  PermissionField,
+  WhereField,
 } from './fields.tsx';
-import {
-  type Draft,
-  needsCommand,
-  type Problems,
-  problemsFrom,
-  speaksAcp,
-  suggestName,
-  toBody,
-} from './form.ts';
-import { PresetChoice } from './presets.tsx';
-import { useFormDraft } from './remembered.ts';
-import { WhereChoice } from './where.tsx';
-
-/** The state of the form, and its submission. */
-function useNewAgent() {
-  const { preset: preset_id } = useSearch({ from: '/app/agents/new' });
-  const navigate = useNavigate();
-  const router = useRouter();
-  const { data: nodes = [] } = useQuery(nodesQuery);
-  const { data: agents = [] } = useQuery(agentsQuery);
-  const main = nodes.find(({ id }) => id === 'main');
-  const [draft, set, forget] = useFormDraft({
-    ...(preset_id !== undefined && { preset: preset_id }),
-    repo: main?.folders?.repo_roots[0] ?? '',
-    // With no known repository, an empty folder is the choice that always works.
-    where: main?.folders?.repo_roots.length === 0 ? 'empty' : 'worktree',
-  });
-  const node = nodes.find(({ id }) => id === draft.node_id);
-  const presets = useQuery(presetsQuery(draft.node_id));
-  const preset = presets.data?.find(({ id }) => id === draft.preset);
-  const name =
-    draft.name.trim() ||
-    suggestName(
-      draft,
-      agents.map((agent) => agent.name),
-    );
-  const [problems, setProblems] = useState<Problems>({});
-  const [allowed, setAllowed] = useState<readonly string[]>([]);
-  const tab = speaksAcp(preset) ? 'conversation' : 'output';
-  // The agent's screen opens right after the start.
-  useEffect(() => {
-    const to = { to: '/agents/$agent_id/$tab', params: { agent_id: 'new', tab } } as const;
-    void router.preloadRoute(to).catch(() => {});
-  }, [router, tab]);
-  const create = useMutation({
-    mutationFn: startNew,
-    onError: (error) => {
-      setProblems(problemsFrom(errorMessage(error)));
-      setAllowed((error instanceof Problem && error.allowed_paths) || []);
-    },
-    onSuccess: (agent_id) => {
-      forget();
-      void navigate({ to: '/agents/$agent_id/$tab', params: { agent_id, tab } });
-    },
-  });
-  const change = (fields: Partial<Draft>) => {
-    setProblems({});
-    setAllowed([]);
-    set({ ...draft, ...fields });
-  };
-  const submit = (event?: FormEvent) => {
-    event?.preventDefault();
-    if (create.isPending) return;
-    const result = toBody(draft, preset, name);
-    if ('problems' in result) setProblems(result.problems);
-    else create.mutate(result.body);
-  };
-  const form: FormState = { draft, problems, preset, node, name, change };
-  return { form, nodes, presets, allowed, submit, isPending: create.isPending };
-}
+import { toCommand } from './form.ts';
+import { PresetField } from './presets.tsx';
+import { RepositoryField } from './repository.tsx';
+import { useNewAgent } from './use-new-agent.ts';
 
 export function NewAgent() {
-  const { form, nodes, presets, allowed, submit, isPending } = useNewAgent();
-  const { draft, problems, preset, node, change } = form;
+  const { form, nodes, presets, assumed_name, submit, isPending } = useNewAgent();
+  const { draft, problems, shape, change } = form;
+  const onSubmit = (event: FormEvent) => {
+    event.preventDefault();
+    submit();
+  };
   const onKey = (event: KeyboardEvent) => {
     if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) {
       event.preventDefault();
@@ -101,16 +35,30 @@ export function NewAgent() {
   };
   return (
     <Screen title="New agent">
-      <form onSubmit={submit} onKeyDown={onKey} className="mx-auto flex max-w-2xl flex-col gap-4 p-4">
-        <PresetChoice read={presets} chosen={draft.preset} onChoose={(id) => change({ preset: id })} />
-        {nodes.length > 1 && <NodeField form={form} nodes={nodes} />}
-        <WhereChoice draft={draft} change={change} folders={node?.folders ?? null} error={problems.repo} />
-        {draft.where === 'folder' && <WorkdirField form={form} />}
-        {allowed.length > 0 && <AllowedPaths form={form} paths={allowed} />}
-        {needsCommand(preset) && <CommandField form={form} />}
-        {speaksAcp(preset) && <ConversationFields form={form} />}
-        <FolderNote form={form} />
-        <Advanced form={form} />
+      <form
+        ref={useFocusOnProblem(isPending)}
+        onSubmit={onSubmit}
+        onKeyDown={onKey}
+        className="mx-auto flex max-w-3xl flex-col gap-3 p-4"
+      >
+        <MainField form={form} />
+        <div className="grid grid-cols-2 items-start gap-x-3 gap-y-2 md:grid-cols-4">
+          <PresetField
+            presets={presets.data}
+            error={problems.preset ?? (presets.error ? errorMessage(presets.error) : undefined)}
+            chosen={draft.preset}
+            assumed_name={assumed_name}
+            node_id={draft.node_id}
+            className="col-span-2 md:col-span-1"
+            onChoose={(preset) => change({ preset })}
+          />
+          <RepositoryField form={form} className="col-span-2 min-w-0" />
+          <BranchField form={form} />
+          <WhereField form={form} />
+          <NodeField form={form} nodes={nodes} />
+          <PermissionField form={form} className="col-span-2" />
+        </div>
+        {shape.acp && shape.needs_command && <CommandField form={form} />}
         {problems.form && (
           <p role="alert" className="text-failed">
             {problems.form}
@@ -122,7 +70,35 @@ export function NewAgent() {
           </Button>
           <span className="hidden text-muted text-sm md:inline">{MOD} ⏎</span>
         </div>
+        <Preview form={form} />
+        <Advanced form={form} />
       </form>
     </Screen>
   );
+}
+
+/** The same as a command, in one line. */
+function Preview({ form }: { form: FormState }) {
+  const command = toCommand(form.draft, form.shape, form.name);
+  return (
+    <div className="flex min-w-0 items-center gap-2">
+      <code title={command} className="min-w-0 flex-1 truncate font-mono text-muted text-sm">
+        {command}
+      </code>
+      <Copy text={command} />
+    </div>
+  );
+}
+
+/** After a request that failed, moves the focus to the first field with an error. */
+function useFocusOnProblem(isPending: boolean) {
+  const form = useRef<HTMLFormElement>(null);
+  const was_pending = useRef(false);
+  useEffect(() => {
+    if (was_pending.current && !isPending) {
+      form.current?.querySelector<HTMLElement>('[aria-invalid="true"]')?.focus();
+    }
+    was_pending.current = isPending;
+  }, [isPending]);
+  return form;
 }

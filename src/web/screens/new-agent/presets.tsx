@@ -1,108 +1,161 @@
-/** The choice of the preset. Installed ones come first; each shows what keeps it from working. */
-import type { UseQueryResult } from '@tanstack/react-query';
-import { Check, TriangleAlert } from 'lucide-react';
-import { errorMessage } from '../../api/client.ts';
-import type { PresetRecord } from '../../api/queries.ts';
-import { cx } from '../../ui/cx.ts';
+/** The choice of the preset, with what keeps it from working, and how to install others. */
+import { useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { call, errorMessage } from '../../api/client.ts';
+import { type PresetRecord, presetsQuery } from '../../api/queries.ts';
+import { Button } from '../../ui/button.tsx';
+import { Copy } from '../../ui/copy.tsx';
+import { Field } from '../../ui/field.tsx';
+import { LazyDialog } from '../../ui/lazy-dialog.tsx';
+import { type Choice, Select } from '../../ui/select.tsx';
 
-/** Installed presets first, then those that need a command, then missing ones; otherwise the order of the service. */
-export function installedFirst(presets: readonly PresetRecord[]): PresetRecord[] {
-  const rank = (preset: PresetRecord) => (preset.argv === null ? 2 : preset.installed === false ? 3 : 1);
-  return presets.toSorted((a, b) => rank(a) - rank(b));
-}
+/** The value of the item that opens the list of presets to install. */
+const INSTALL = '+install';
 
-export function PresetChoice({
-  read,
+export function PresetField({
+  presets,
+  error,
   chosen,
+  assumed_name,
+  node_id,
+  className,
   onChoose,
 }: {
-  read: UseQueryResult<PresetRecord[]>;
+  /** Undefined while they are loading. */
+  presets: readonly PresetRecord[] | undefined;
+  error: string | undefined;
   chosen: string;
-  onChoose: (id: string) => void;
+  /** Shown while the presets are loading. */
+  assumed_name: string;
+  node_id: string;
+  className?: string;
+  onChoose: (preset_id: string) => void;
 }) {
-  const presets = installedFirst(read.data ?? []);
-  const preset = presets.find(({ id }) => id === chosen);
-  const missing = presets.filter(({ installed, id }) => installed === false && id !== chosen);
-  const offered = presets.filter((each) => !missing.includes(each));
+  const [installing, setInstalling] = useState(false);
+  const all = presets ?? [];
+  const missing = all.filter(({ installed }) => installed === false);
   return (
-    <fieldset className="flex flex-col gap-2">
-      <legend className="mb-1 font-medium text-sm">Agent</legend>
-      {read.error && <p className="text-failed text-sm">{errorMessage(read.error)}</p>}
-      <div className="flex min-h-9 flex-wrap gap-2">
-        {offered.map((each) => (
-          <Choice key={each.id} preset={each} chosen={each.id === chosen} onChoose={onChoose} />
+    <>
+      <Field
+        label="Agent"
+        className={className}
+        error={error}
+        hint={<About preset={all.find(({ id }) => id === chosen)} />}
+      >
+        {(control) => (
+          <Select
+            {...control}
+            value={chosen}
+            onChange={(id) => (id === INSTALL ? setInstalling(true) : onChoose(id))}
+            choices={choicesOf(all, chosen, assumed_name)}
+          />
+        )}
+      </Field>
+      <LazyDialog
+        open={installing}
+        onClose={() => setInstalling(false)}
+        title="Install an agent"
+        description={`Install one of these on ${node_id === 'main' ? 'the machine that svc runs on' : `node ${node_id}`}, then check again.`}
+      >
+        <Installation presets={missing} node_id={node_id} />
+      </LazyDialog>
+    </>
+  );
+}
+
+/** Installed presets first, then those that need a command. Missing ones are behind the last item, unless chosen. */
+export function choicesOf(presets: readonly PresetRecord[], chosen: string, assumed_name: string): Choice[] {
+  const offered = presets.filter(({ id, installed }) => installed !== false || id === chosen);
+  const known = offered
+    .toSorted((a, b) => Number(a.argv === null) - Number(b.argv === null))
+    .map((preset) => ({ value: preset.id, label: `${preset.name}${noteOf(preset)}` }));
+  return [
+    ...(known.some(({ value }) => value === chosen) ? [] : [{ value: chosen, label: assumed_name }]),
+    ...known,
+    ...(presets.some(({ installed }) => installed === false) ? [{ value: INSTALL, label: 'Install…' }] : []),
+  ];
+}
+
+function noteOf({ installed, signed_in }: PresetRecord): string {
+  if (installed === false) return ' (not installed)';
+  return installed && signed_in === 'no' ? ' (not signed in)' : '';
+}
+
+/** One line, which is reserved while the presets are loading. More only if something is missing. */
+function About({ preset }: { preset: PresetRecord | undefined }) {
+  if (preset?.installed === false && preset.install_hint) {
+    return (
+      <span className="text-needs">
+        Not installed. Install{' '}
+        {isCommand(preset.install_hint) ? (
+          <>
+            it with <code className="break-all font-mono">{preset.install_hint}</code>
+          </>
+        ) : (
+          `${preset.install_hint}.`
+        )}
+      </span>
+    );
+  }
+  if (preset?.installed && preset.signed_in === 'no' && preset.sign_in_hint) {
+    return <span className="break-words text-needs">Not signed in. {preset.sign_in_hint}</span>;
+  }
+  const text = preset ? `${preset.description}${preset.version ? ` · ${preset.version}` : ''}` : '\u00a0';
+  return (
+    <span title={text.trim()} className="block truncate">
+      {text}
+    </span>
+  );
+}
+
+/** Other hints say in words what to install. */
+function isCommand(install_hint: string): boolean {
+  return !install_hint.startsWith('the ');
+}
+
+function Installation({ presets, node_id }: { presets: readonly PresetRecord[]; node_id: string }) {
+  const client = useQueryClient();
+  const [checking, setChecking] = useState(false);
+  const [error, setError] = useState<string | null>(null);
+  const check = async () => {
+    setChecking(true);
+    try {
+      const found = await call('listPresets', { query: { node_id, refresh: true } });
+      client.setQueryData(presetsQuery(node_id).queryKey, found);
+      setError(null);
+    } catch (failure) {
+      setError(errorMessage(failure));
+    }
+    setChecking(false);
+  };
+  return (
+    <div className="flex flex-col gap-3">
+      {presets.length === 0 && <p>All agents are installed.</p>}
+      <ul className="flex flex-col gap-3">
+        {presets.map(({ id, name, description, install_hint }) => (
+          <li key={id} className="flex flex-col gap-1">
+            <p>
+              <span className="font-medium">{name}</span> <span className="text-muted">{description}</span>
+            </p>
+            {install_hint && isCommand(install_hint) ? (
+              <div className="flex items-center gap-2">
+                <code className="min-w-0 flex-1 break-all font-mono text-sm">{install_hint}</code>
+                <Copy text={install_hint} />
+              </div>
+            ) : (
+              install_hint && <p className="text-sm">Install {install_hint}.</p>
+            )}
+          </li>
         ))}
-      </div>
-      {missing.length > 0 && (
-        <details>
-          <summary className="tap inline-flex cursor-pointer items-center text-muted text-sm">
-            {missing.length} more, not installed on this node
-          </summary>
-          <div className="flex flex-wrap gap-2 pt-1">
-            {missing.map((each) => (
-              <Choice key={each.id} preset={each} chosen={false} onChoose={onChoose} />
-            ))}
-          </div>
-        </details>
-      )}
-      {preset && <About preset={preset} />}
-    </fieldset>
-  );
-}
-
-function Choice({
-  preset,
-  chosen,
-  onChoose,
-}: {
-  preset: PresetRecord;
-  chosen: boolean;
-  onChoose: (id: string) => void;
-}) {
-  return (
-    <label
-      className={cx(
-        'tap inline-flex cursor-pointer items-center gap-1.5 rounded-md border px-2.5 has-focus-visible:outline-2 has-focus-visible:outline-accent',
-        chosen ? 'border-accent bg-surface font-medium' : 'border-line-strong/60',
-      )}
-    >
-      <input
-        type="radio"
-        name="preset"
-        className="sr-only"
-        checked={chosen}
-        onChange={() => onChoose(preset.id)}
-      />
-      {preset.name}
-      {preset.installed && preset.signed_in !== 'no' && (
-        <Check aria-label="installed" className="size-3.5 text-completed" />
-      )}
-      {preset.installed && preset.signed_in === 'no' && (
-        <TriangleAlert aria-label="not signed in" className="size-3.5 text-needs" />
-      )}
-    </label>
-  );
-}
-
-function About({ preset }: { preset: PresetRecord }) {
-  const missing = preset.installed === false;
-  return (
-    <div className="text-muted text-sm">
-      <p>
-        {preset.description}
-        {preset.version && ` · ${preset.version}`}
-      </p>
-      {missing && preset.install_hint && (
-        <p className="text-needs">
-          Not installed on this node. Install it with{' '}
-          <code className="break-all font-mono">{preset.install_hint}</code>
+      </ul>
+      {error && (
+        <p role="alert" className="text-failed">
+          {error}
         </p>
       )}
-      {!missing && preset.signed_in === 'no' && preset.sign_in_hint && (
-        <p className="text-needs">
-          Not signed in. <span className="break-words">{preset.sign_in_hint}</span>
-        </p>
-      )}
+      <Button className="self-end" busy={checking} onClick={check}>
+        {checking ? 'Checking…' : 'Check again'}
+      </Button>
     </div>
   );
 }

@@ -1,34 +1,49 @@
 /** Keeps the draft and the last choices of the form. The environment is never stored, because it may hold secrets. */
 import { useState } from 'react';
 import { useDraft } from '../../ui/drafts.ts';
-import { type Draft, EMPTY } from './form.ts';
+import type { Draft, PresetShape } from './form.ts';
 
-const SAVED_FIELDS = ['preset', 'where', 'repo', 'node_id'] as const;
+/** What the user has entered or chosen since the last start. */
+export type Written = { [Field in keyof Draft]?: Draft[Field] | undefined };
 
-/** `initial`: defaults for what was never chosen. */
-export function useFormDraft(initial: Partial<Draft>): [Draft, (draft: Draft) => void, () => void] {
+/** The choices of the last start. */
+export type Remembered = Pick<Written, 'preset' | 'where' | 'repo' | 'node_id'> & {
+  /** The name and the shape of the preset. */
+  preset_name?: string;
+  shape?: PresetShape;
+};
+
+export interface StoredDraft {
+  written: Written;
+  remembered: Remembered;
+  write: (written: Written) => void;
+  /** Deletes the draft, and remembers the choices. */
+  finish: (choices: Remembered) => void;
+}
+
+export function useStoredDraft(): StoredDraft {
   const [written, setWritten] = useDraft('new-agent');
   const [chosen, setChosen] = useDraft('new-agent.choices');
   const [env, setEnv] = useState('');
-  const draft: Draft = { ...EMPTY, ...initial, ...parsed(chosen), ...parsed(written), env };
-  // The default repository may arrive after an empty one was stored.
-  if (draft.repo === '') draft.repo = initial.repo ?? '';
-  const keep = (next: Draft) => {
-    setEnv(next.env);
-    const { env: _, ...rest } = next;
-    setWritten(JSON.stringify(rest));
+  return {
+    written: { ...(parsed(written) as Written), env },
+    remembered: parsed(chosen) as Remembered,
+    write: (next) => {
+      setEnv(next.env ?? '');
+      const { env: _, ...rest } = next;
+      setWritten(JSON.stringify(rest));
+    },
+    finish: (choices) => {
+      setChosen(JSON.stringify(choices));
+      setWritten('');
+      setEnv('');
+    },
   };
-  const forget = () => {
-    setChosen(JSON.stringify(Object.fromEntries(SAVED_FIELDS.map((key) => [key, draft[key]]))));
-    setWritten('');
-    setEnv('');
-  };
-  return [draft, keep, forget];
 }
 
-function parsed(text: string): Partial<Draft> {
+function parsed(text: string): object {
   try {
-    return text === '' ? {} : (JSON.parse(text) as Partial<Draft>);
+    return text === '' ? {} : (JSON.parse(text) as object);
   } catch {
     return {};
   }

@@ -1,0 +1,193 @@
+/** The state of the new-agent form, and its submission. */
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useNavigate, useRouter, useSearch } from '@tanstack/react-router';
+import { useEffect, useRef, useState } from 'react';
+import { Problem } from '../../../core/problem.ts';
+import { errorMessage } from '../../api/client.ts';
+import {
+  agentsQuery,
+  nodesQuery,
+  presetsQuery,
+  type RepositoryList,
+  type RepositoryRecord,
+  repositoriesQuery,
+  repositoryQuery,
+} from '../../api/queries.ts';
+import { startNew } from '../../shell/start-agent.ts';
+import type { FormState, NodeChoice } from './fields.tsx';
+import { type Draft, EMPTY, type PresetShape, type Problems, shapeOf, suggestName, toBody } from './form.ts';
+import { problemsFrom } from './problems.ts';
+import { type Remembered, useStoredDraft, type Written } from './remembered.ts';
+
+/** Thrown if the form cannot be sent as it is. */
+class Incomplete extends Error {
+  readonly problems: Problems;
+
+  constructor(problems: Problems) {
+    super('the form is not complete');
+    this.problems = problems;
+  }
+}
+
+export function useNewAgent() {
+  const { preset: linked_preset } = useSearch({ from: '/app/agents/new' });
+  const navigate = useNavigate();
+  const router = useRouter();
+  const client = useQueryClient();
+  const { data: nodes = [] } = useQuery(nodesQuery);
+  const { data: agents = [] } = useQuery(agentsQuery);
+  const { written, remembered, write, finish } = useStoredDraft();
+  const { shape: _, preset_name, ...last } = remembered;
+  const linked = linked_preset === undefined ? {} : { preset: linked_preset };
+  const wanted = written.node_id ?? last.node_id ?? EMPTY.node_id;
+  // A node may have been removed.
+  const node_id = nodes.length === 0 || nodes.some(({ id }) => id === wanted) ? wanted : EMPTY.node_id;
+  const chosen: Written = { ...last, ...linked, ...written, node_id };
+  const preset_id = chosen.preset ?? EMPTY.preset;
+  const presets = useQuery(presetsQuery(node_id));
+  const listed = useQuery(repositoriesQuery(node_id));
+  const draft = complete(written, chosen, listed.data, listed.isError);
+  const preset = presets.data?.find(({ id }) => id === preset_id);
+  const shape = preset ? shapeOf(preset) : assumedShape(remembered, preset_id, presets.data !== undefined);
+  const nameOf = (one: Draft) =>
+    one.name.trim() ||
+    suggestName(
+      one,
+      agents.map((agent) => agent.name),
+    );
+  const { problems, allowed, show, clear } = useProblems();
+  const repositories = listed.data?.repositories ?? [];
+  const tab = shape.acp ? 'conversation' : 'output';
+  // The agent's screen opens right after the start.
+  useEffect(() => {
+    const to = { to: '/agents/$agent_id/$tab', params: { agent_id: 'new', tab } } as const;
+    void router.preloadRoute(to).catch(() => {});
+  }, [router, tab]);
+  const create = useMutation({
+    mutationFn: async () => {
+      // The default repository may not be known yet.
+      const found = await client.ensureQueryData(repositoriesQuery(node_id)).catch(() => undefined);
+      const sent = complete(written, chosen, found, found === undefined);
+      const result = toBody(sent, shape, nameOf(sent));
+      if ('problems' in result) throw new Incomplete(result.problems);
+      return { agent_id: await startNew(result.body), sent };
+    },
+    onError: (error) => show(error, draft, repositories),
+    onSuccess: ({ agent_id, sent }) => {
+      const { preset: id, where, repo } = sent;
+      finish({ preset: id, where, repo, node_id, shape, preset_name: preset?.name ?? id });
+      void client.invalidateQueries({ queryKey: repositoriesQuery(node_id).queryKey });
+      void navigate({ to: '/agents/$agent_id/$tab', params: { agent_id, tab } });
+    },
+  });
+  const change = (fields: Written) => {
+    clear();
+    write({ ...written, ...fields });
+  };
+  const check = useCheck(draft, repositories, show);
+  const node = nodes.find(({ id }) => id === node_id);
+  const form: FormState = {
+    ...{ draft, problems, allowed, preset, shape, node, name: nameOf(draft), change, check, repositories },
+    repositories_note: noteOf(listed.data, listed.error),
+    isWorkdir: (repository) => isWorkdir(repository, node),
+  };
+  return {
+    ...{ form, nodes, presets },
+    assumed_name: remembered.preset === preset_id ? (preset_name ?? preset_id) : nameOfPreset(preset_id),
+    submit: () => {
+      if (!create.isPending) create.mutate();
+    },
+    isPending: create.isPending,
+  };
+}
+
+/** Returns a function that asks the service about a path, and shows its error while the path is still in the form. */
+function useCheck(
+  draft: Draft,
+  repositories: readonly RepositoryRecord[],
+  show: (error: unknown, draft: Draft, repositories: readonly RepositoryRecord[]) => void,
+): (path: string) => void {
+  const client = useQueryClient();
+  const latest = useRef(draft);
+  latest.current = draft;
+  return (typed) => {
+    const { node_id } = draft;
+    const path = typed.trim();
+    if (path === '' || repositories.some((one) => one.path === path)) return;
+    client.fetchQuery(repositoryQuery(node_id, path)).catch((error: unknown) => {
+      const now = latest.current;
+      const is_current = now.where === 'worktree' && now.repo.trim() === path && now.node_id === node_id;
+      // Other errors do not say anything about the path.
+      if (is_current && error instanceof Problem && error.kind === 'invalid') show(error, now, repositories);
+    });
+  };
+}
+
+/** The errors at the fields, and the allowed folders if a path was refused. */
+function useProblems() {
+  const [problems, setProblems] = useState<Problems>({});
+  const [allowed, setAllowed] = useState<readonly string[]>([]);
+  return {
+    problems,
+    allowed,
+    show: (error: unknown, draft: Draft, repositories: readonly RepositoryRecord[]) => {
+      setProblems(error instanceof Incomplete ? error.problems : problemsFrom(error, draft, repositories));
+      setAllowed((error instanceof Problem && error.allowed_paths) || []);
+    },
+    clear: () => {
+      setProblems({});
+      setAllowed([]);
+    },
+  };
+}
+
+/**
+ * The draft with defaults for what the user has not chosen. The default repository is always one that the node has listed:
+ * the one of the last start, or the one that was used last.
+ */
+function complete(
+  written: Written,
+  chosen: Written,
+  listed: RepositoryList | undefined,
+  is_unknown: boolean,
+): Draft {
+  const known = listed?.repositories ?? [];
+  const { repo, where, ...rest } = { ...EMPTY, ...withoutUndefined(chosen) };
+  const last = known.find(({ path }) => path === chosen.repo) ?? known[0];
+  // With no repository, an empty folder is the choice that always works.
+  const none = (listed !== undefined && known.length === 0) || is_unknown;
+  return {
+    ...rest,
+    repo: written.repo ?? last?.path ?? '',
+    where: written.where ?? (none ? 'empty' : (chosen.where ?? where)),
+  };
+}
+
+function withoutUndefined(fields: Written): Partial<Draft> {
+  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined));
+}
+
+/** The shape of the preset before the presets are loaded, or if there is no such preset. */
+function assumedShape({ preset, shape }: Remembered, preset_id: string, is_loaded: boolean): PresetShape {
+  if (is_loaded) return { acp: false, needs_command: true };
+  if (preset === preset_id && shape) return shape;
+  const has_no_program = preset_id === 'plain' || preset_id === 'acp';
+  return { acp: preset_id !== 'plain', needs_command: has_no_program };
+}
+
+function nameOfPreset(preset_id: string): string {
+  return preset_id === EMPTY.preset ? 'Demo agent' : preset_id;
+}
+
+/** The plane knows only the folders of the main node. */
+function isWorkdir({ path }: RepositoryRecord, node: NodeChoice | undefined): boolean {
+  const safe = node?.folders?.safe_paths;
+  return safe === undefined || safe.some((root) => path === root || path.startsWith(`${root}/`));
+}
+
+function noteOf(listed: RepositoryList | undefined, error: Error | null): string {
+  if (error) return `The repositories cannot be listed: ${errorMessage(error)}. Enter a path.`;
+  if (!listed) return 'Searching for repositories…';
+  if (listed.roots.length === 0) return 'No folder is allowed yet. Root can add some to safe_paths.';
+  return `No repositories in ${listed.roots.join(', ')}. Enter a path.`;
+}

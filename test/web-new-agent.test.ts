@@ -1,0 +1,192 @@
+/**
+ * The new-agent form: what it prefills, that nothing moves while it loads, the list of repositories, errors at their
+ * fields, and presets that are not installed.
+ */
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { browserTest, screens, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+import { makeRepository } from '../src/testing/repository.ts';
+
+const SOON = { timeout: 15_000 };
+let plane: TestPlane;
+let code: string;
+const browser = sharedBrowser();
+
+beforeAll(async () => {
+  plane = await TestPlane.prepare();
+  code = join(plane.folder, 'code');
+  for (const name of ['shop', 'billing-api']) makeRepository(join(code, name), { 'a.txt': 'one\n' });
+  writeFileSync(join(code, 'shop/new.txt'), '');
+  mkdirSync(join(code, 'notes'));
+  await plane.start({ SVC_WORKTREE_REPO_ROOTS: code });
+  await plane.join();
+});
+afterAll(() => plane.close());
+
+async function openForm(screen: keyof typeof screens = 'desk') {
+  const opened = await browser.open(plane, { screen });
+  await signIn(opened.page, plane);
+  await opened.page.goto(`${plane.url}/agents/new`);
+  return opened;
+}
+
+const repository = (page: Page) => page.getByRole('combobox', { name: 'Repository' });
+const start = (page: Page) => page.getByRole('button', { name: 'Start agent' });
+/** What a screen reader says about the state of a field. */
+async function stateOf(page: Page, name: string) {
+  const field = page.getByRole('combobox', { name, exact: true });
+  const ids = ((await field.getAttribute('aria-describedby')) ?? '').split(' ').filter(Boolean);
+  const texts = await Promise.all(ids.map((id) => page.locator(`[id="${id}"]`).allTextContents()));
+  return { invalid: await field.getAttribute('aria-invalid'), text: texts.flat().join(' ') };
+}
+
+browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
+  'the form is complete on the screen of a %s before anything is loaded, and nothing moves',
+  async (screen) => {
+    const { page } = await browser.open(plane, { screen });
+    await signIn(page, plane);
+    const held = Promise.withResolvers<void>();
+    await page.route(/\/api\/(presets|nodes)/, (route) => held.promise.then(() => route.continue()));
+    await page.goto(`${plane.url}/agents/new`);
+    await page.locator('textarea:focus').waitFor();
+    expect(await page.getByLabel('Prompt').getAttribute('rows')).toBe('4');
+    await start(page).waitFor();
+    held.resolve();
+    await expect.poll(() => repository(page).inputValue(), SOON).toBe(join(code, 'billing-api'));
+    await page
+      .getByRole('combobox', { name: 'Agent' })
+      .locator('option', { hasText: 'Install…' })
+      .waitFor({ state: 'attached' });
+    const moved = await page.evaluate(`new Promise((resolve) => {
+      const observer = new PerformanceObserver((list) =>
+        resolve(list.getEntries().reduce((sum, { value }) => sum + value, 0)));
+      observer.observe({ type: 'layout-shift', buffered: true });
+      requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => resolve(0), 50)));
+    })`);
+    expect(moved).toBeLessThan(0.02);
+    // Everything up to the button fits on one screen, without scrolling.
+    const { y, height } = (await start(page).boundingBox())!;
+    const bar = await page.locator('nav').last().boundingBox();
+    const bottom = screen === 'phone' ? bar!.y : screens[screen].viewport.height;
+    expect(y + height).toBeLessThan(bottom);
+    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0);
+  },
+);
+
+browserTest('the list shows branches and changes, filters, and is used with keys or a pointer', async () => {
+  const { page, errors } = await openForm();
+  const field = repository(page);
+  const options = page.getByRole('option').filter({ has: page.locator('span') });
+  await field.click();
+  await expect
+    .poll(() => options.allTextContents(), SOON)
+    .toEqual([`billing-apimain${code}/billing-api`, `shopmain● uncommitted${code}/shop`]);
+  await page.keyboard.press('ArrowDown');
+  expect(await field.getAttribute('aria-activedescendant')).toBe(await options.nth(1).getAttribute('id'));
+  await page.keyboard.press('Enter');
+  expect(await field.inputValue()).toBe(join(code, 'shop'));
+  expect(await options.count()).toBe(0);
+  await page.getByText('svc agents create shop-1 --preset demo').waitFor();
+
+  await field.fill('bill');
+  expect(await options.count()).toBe(1);
+  await options.click();
+  expect(await field.inputValue()).toBe(join(code, 'billing-api'));
+  await field.press('ArrowDown');
+  expect(await options.count()).toBe(2);
+  await page.keyboard.press('Escape');
+  expect(await options.count()).toBe(0);
+  expect(await stateOf(page, 'Repository')).toMatchObject({ invalid: null });
+  expect(errors).toEqual([]);
+});
+
+browserTest('a path that is no repository is refused at its field, before and after the start', async () => {
+  const { page } = await openForm();
+  const field = repository(page);
+  await expect.poll(() => field.inputValue(), SOON).not.toBe('');
+  const refusal = {
+    invalid: 'true',
+    text: `${code} is not a git repository. Choose billing-api or shop below it.`,
+  };
+  await field.fill(`${code}/`);
+  await page.getByLabel('Prompt').click();
+  await expect.poll(() => stateOf(page, 'Repository'), SOON).toEqual(refusal);
+  await field.fill(code);
+  expect(await stateOf(page, 'Repository')).toEqual({ invalid: null, text: '' });
+  await page.keyboard.press('Escape');
+  await field.press('Enter');
+  await expect.poll(() => stateOf(page, 'Repository'), SOON).toEqual(refusal);
+  await page.locator('[role=combobox][aria-invalid=true]:focus').waitFor();
+  await field.fill(join(code, 'nothing'));
+  await page.getByLabel('Prompt').click();
+  await page.getByText(`${code}/nothing does not exist on this node.`).waitFor();
+});
+
+browserTest('a folder that is no repository is never prefilled, even if it was used before', async () => {
+  const { page } = await openForm();
+  await expect.poll(() => repository(page).inputValue(), SOON).toBe(join(code, 'billing-api'));
+  const { id } = await plane.client.call('getMe');
+  const choices = {
+    preset: 'plain',
+    preset_name: 'Command',
+    repo: code,
+    shape: { acp: false, needs_command: true },
+  };
+  await page.evaluate(
+    `localStorage.setItem('svc.draft.${id}.new-agent.choices', ${JSON.stringify(JSON.stringify(choices))})`,
+  );
+  const held = Promise.withResolvers<void>();
+  await page.route('**/api/presets*', (route) => held.promise.then(() => route.continue()));
+  await page.reload();
+  // The form has the fields of the preset that was used last, before the presets are loaded.
+  await page.getByRole('textbox', { name: 'Command' }).waitFor();
+  await expect.poll(() => repository(page).inputValue(), SOON).toBe(join(code, 'billing-api'));
+  held.resolve();
+  await page
+    .getByRole('combobox', { name: 'Agent' })
+    .locator('option', { hasText: 'Demo' })
+    .waitFor({ state: 'attached' });
+  expect(await page.getByLabel('Prompt').count()).toBe(0);
+});
+
+browserTest('presets that are not installed show the command that installs them', async () => {
+  const { page } = await openForm();
+  const agent = page.getByRole('combobox', { name: 'Agent' });
+  await agent.locator('option', { hasText: 'Install…' }).waitFor({ state: 'attached' });
+  expect(await agent.locator('option', { hasText: 'Gemini' }).count()).toBe(0);
+  await agent.selectOption({ label: 'Install…' });
+  const dialog = page.getByRole('dialog', { name: 'Install an agent' });
+  await dialog.getByText('npm install -g @google/gemini-cli').waitFor();
+  const asked = page.waitForRequest(/presets\?.*refresh=true/);
+  await dialog.getByRole('button', { name: 'Check again' }).click();
+  await asked;
+  await dialog.getByRole('button', { name: 'Close' }).click();
+  // Opening the list has not changed the choice.
+  expect(await agent.inputValue()).toBe('demo');
+});
+
+browserTest('an agent starts in the chosen repository, which is the first one from then on', async () => {
+  const { page } = await openForm();
+  await repository(page).click();
+  await page.getByRole('option', { name: /^shop/ }).click();
+  await page.getByRole('textbox', { name: 'Branch' }).fill('main');
+  await page.getByLabel('Prompt').fill('Write a note');
+  await page.keyboard.press('Control+Enter');
+  await page.waitForURL(/\/agents\/agt_\w+\/conversation$/);
+  const { worktree_repo, worktree_ref, preset } = await plane.get(/agt_\w+/.exec(page.url())![0]);
+  expect({ worktree_repo, worktree_ref, preset }).toEqual({
+    worktree_repo: join(code, 'shop'),
+    worktree_ref: 'main',
+    preset: 'demo',
+  });
+  await page.goto(`${plane.url}/agents/new`);
+  await expect.poll(() => repository(page).inputValue(), SOON).toBe(join(code, 'shop'));
+  await page.evaluate(
+    'localStorage.removeItem(Object.keys(localStorage).find((key) => key.endsWith(".choices")))',
+  );
+  await page.reload();
+  await expect.poll(() => repository(page).inputValue(), SOON).toBe(join(code, 'shop'));
+});
