@@ -112,7 +112,8 @@ test('the workdir of an agent is checked on its node', async () => {
   // A safe path of the plane is not one of the node.
   expect(await create({ workdir: plane.work })).toEqual(outside);
   const body = { name: 'Far', command: 'true', node_id: 'bare', workdir: plane.work };
-  expect((await request('POST', '/api/agents', body)).headers.get('x-allowed-paths')).toBe(bare.work);
+  const { headers } = await request('POST', '/api/agents', body);
+  expect([headers.get('x-allowed-paths'), headers.get('x-refused-path')]).toEqual([bare.work, plane.work]);
   expect(await create({ workdir: join(bare.work, 'no') })).toEqual(refused(400, 'workdir does not exist'));
   expect(await create({ workdir: bare.work, node_id: 'nowhere' })).toEqual(
     refused(404, 'agent node not found'),

@@ -1,4 +1,6 @@
 /** Requests to a real plane: unknown fields, updates without a change, filters, warnings, waiting and HEAD. */
+import { mkdir, rename, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { requesterOf } from '../src/testing/http.ts';
 import { TestPlane } from '../src/testing/plane.ts';
@@ -160,16 +162,44 @@ test('the error for a refused path lists the allowed ones, and the CLI says what
   ]);
   expect(refused.headers.get('x-error-code')).toBe('workdir_not_safe');
   expect(refused.headers.get('x-allowed-paths')!.split(', ')).toContain(plane.work);
+  expect(refused.headers.get('x-refused-path')).toBe('/');
   const { code, stderr } = await plane.cli(['agents', 'create', 'out', '-w', '/', '-c', 'true']);
   expect([code, stderr.split('\n')]).toEqual([
     1,
     [
       'svc: workdir path must be within allowed safe paths',
+      'svc: refused: /',
       expect.stringContaining(`svc: allowed: ${plane.work}`),
-      'svc: choose a folder within one of them; a root user can add others to safe_paths',
+      'svc: choose a folder within one of them; a root user can allow others: svc config allow /',
+      'svc: folders of a remote node are allowed in its own configuration: safe_paths',
       '',
     ],
   ]);
+});
+
+test('a refused path in a run or at a start names the path, the allowed folders and the solution', async () => {
+  const explained = (path: string) =>
+    `workdir path must be within allowed safe paths: ${path} (allowed: ${plane.work}); use an allowed folder, or add this one to safe_paths`;
+  const member = { member_id: 'hand', agent: { command: 'true', workdir: '/etc' } };
+  const steps = [{ step_key: 'only', member_id: 'hand' }];
+  const team = (await ask('POST', '/api/teams', { name: 'outside', spec: { members: [member], steps } }))
+    .body;
+  const { body: run } = await ask('POST', `/api/teams/${team.id}/runs`, {});
+  const errors = async () =>
+    (await ask('GET', `/api/teams/${team.id}/runs/${run.id}/steps`)).body.map(
+      ({ error_text }: { error_text: string | null }) => error_text,
+    );
+  await expect.poll(errors, { timeout: 15_000 }).toEqual([explained('/etc')]);
+
+  const workdir = join(plane.work, 'moved');
+  await mkdir(workdir);
+  const agent = await plane.create({ command: 'true', workdir });
+  await rename(workdir, `${workdir}.was`);
+  await symlink('/etc', workdir);
+  await ask('POST', `/api/agents/${agent.id}/start`);
+  await plane.finished(agent.id);
+  const log = await ask('GET', `/api/agents/${agent.id}/log?type=error`);
+  expect(log.body).toMatchObject([{ code: 'workdir_refused', error: explained(workdir) }]);
 });
 
 test('a request can wait for an agent to end, and returns the current record after the timeout', async () => {

@@ -6,6 +6,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
+import { Client } from '../src/client/client.ts';
 import { browserTest, screens, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { makeRepository } from '../src/testing/repository.ts';
@@ -21,8 +22,9 @@ beforeAll(async () => {
   for (const name of ['shop', 'billing-api']) makeRepository(join(code, name), { 'a.txt': 'one\n' });
   writeFileSync(join(code, 'shop/new.txt'), '');
   mkdirSync(join(code, 'notes'));
-  await plane.start({ SVC_WORKTREE_REPO_ROOTS: code });
+  await plane.start();
   await plane.join();
+  await plane.client.call('updateConfig', { body: { 'worktree.repo_roots': [code] } });
 });
 afterAll(() => plane.close());
 
@@ -189,4 +191,46 @@ browserTest('an agent starts in the chosen repository, which is the first one fr
   );
   await page.reload();
   await expect.poll(() => repository(page).inputValue(), SOON).toBe(join(code, 'shop'));
+});
+
+browserTest('root allows a refused repository from its error, and then starts an agent in it', async () => {
+  const { page } = await openForm();
+  const field = repository(page);
+  const other = makeRepository(join(plane.folder, 'other'), { 'a.txt': 'one\n' });
+  await expect.poll(() => field.inputValue(), SOON).not.toBe('');
+  await field.fill(other);
+  await page.getByLabel('Prompt').click();
+  await page.getByText(`${other} is not in an allowed folder.`).waitFor();
+  await page.getByRole('listitem').getByText(code, { exact: true }).waitFor();
+  await page.getByRole('button', { name: `Allow ${other}` }).click();
+  await page.getByText('is not in an allowed folder').waitFor({ state: 'detached' });
+  await field.click();
+  await page.getByRole('option', { name: /^other/ }).waitFor();
+  const setting = (await plane.client.call('getConfig')).find(({ key }) => key === 'worktree.repo_roots');
+  expect(setting?.value).toEqual([code, other]);
+  await start(page).click();
+  await page.waitForURL(/\/agents\/agt_\w+/);
+
+  // The test service has its safe paths from the environment, so they cannot change.
+  await page.goto(`${plane.url}/agents/new`);
+  await page.getByRole('combobox', { name: 'Where' }).selectOption({ label: 'Existing folder' });
+  await page.getByRole('combobox', { name: 'Folder' }).fill('/etc');
+  await start(page).click();
+  await page.getByRole('button', { name: 'Allow /etc' }).click();
+  await page.getByText('safe_paths is fixed by SVC_SAFE_PATHS').waitFor();
+});
+
+browserTest('another user is told who can allow a folder', async () => {
+  const { page } = await browser.open(plane);
+  const password = 'a long password of bob';
+  await plane.client.call('createUser', { body: { username: 'bob', password } });
+  const { token } = await new Client({ url: plane.url, token: null }).call('login', {
+    body: { username: 'bob', password },
+  });
+  await signIn(page, plane, { token });
+  await page.goto(`${plane.url}/agents/new`);
+  await repository(page).fill('/etc');
+  await page.getByLabel('Prompt').click();
+  await page.getByText('A root user can allow this repository.').waitFor();
+  expect(await page.getByRole('button', { name: /^Allow/ }).count()).toBe(0);
 });

@@ -77,6 +77,10 @@ const HEADERS = {
     description: 'If a path is rejected: the allowed folders, percent-encoded and separated by commas.',
     schema: { type: 'string' },
   },
+  RefusedPath: {
+    description: 'If a path is rejected: the path, as it was sent, percent-encoded.',
+    schema: { type: 'string' },
+  },
   RetryAfter: { description: 'Seconds to wait before retrying.', schema: { type: 'integer' } },
 };
 
@@ -275,6 +279,7 @@ function failure(status: number, messages: string[]): Json {
       'X-Error-Code': { $ref: '#/components/headers/ErrorCode' },
       ...(messages.some((text) => PATH_REFUSALS.includes(text)) && {
         'X-Allowed-Paths': { $ref: '#/components/headers/AllowedPaths' },
+        'X-Refused-Path': { $ref: '#/components/headers/RefusedPath' },
       }),
       ...(status === 429 && { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } }),
     },

@@ -1,6 +1,7 @@
 /** How a command ends: the exit codes, and the error that carries one. */
 import { Unreachable } from '../client/client.ts';
-import { Problem, problems } from '../core/problem.ts';
+import { showArgv } from '../core/argv.ts';
+import { Problem, problems, settingForRefusedPath } from '../core/problem.ts';
 
 export const exitCodes = {
   ok: 0,
@@ -50,12 +51,17 @@ export async function withExplanation<T>(
 }
 
 /** How to fix a rejected path. */
-function formatRemedy({ code, allowed_paths }: Problem): string[] {
-  if (!allowed_paths?.length) return [];
-  const key = code === problems.repoNotSafe().code ? 'worktree.repo_roots' : 'safe_paths';
+function formatRemedy(problem: Problem): string[] {
+  const { allowed_paths = [], refused_path } = problem;
+  const setting = settingForRefusedPath(problem);
+  if (setting === null) return [];
+  const allow = ['svc', 'config', 'allow', ...(setting === 'safe_paths' ? [] : ['--repositories'])];
+  const remedy = `a root user can allow others: ${showArgv([...allow, refused_path ?? '<folder>'])}`;
   return [
-    `allowed: ${allowed_paths.join(', ')}`,
-    `choose a folder within one of them; a root user can add others to ${key}`,
+    ...(refused_path === undefined ? [] : [`refused: ${refused_path}`]),
+    ...(allowed_paths.length === 0 ? [] : [`allowed: ${allowed_paths.join(', ')}`]),
+    allowed_paths.length === 0 ? remedy : `choose a folder within one of them; ${remedy}`,
+    `folders of a remote node are allowed in its own configuration: ${setting}`,
   ];
 }
 

@@ -287,6 +287,7 @@ async function readProblem(response: Response): Promise<Problem> {
   const text = await response.text().catch(() => '');
   const kind = kindOf(response.status) ?? (response.status >= 500 ? 'unavailable' : 'invalid');
   const allowed = response.headers.get('x-allowed-paths');
+  const refused = response.headers.get('x-refused-path');
   const retry_after_s = Number(response.headers.get('retry-after')) || undefined;
   const pending_header = response.headers.get('x-pending');
   const pending = pendingKinds.find((kind) => kind === pending_header);
@@ -297,6 +298,7 @@ async function readProblem(response: Response): Promise<Problem> {
     {
       ...(retry_after_s !== undefined && { retry_after_s }),
       ...(allowed !== null && { allowed_paths: allowed.split(', ').map(decoded) }),
+      ...(refused !== null && { refused_path: decoded(refused) }),
       ...(pending && { pending }),
     },
   );

@@ -27,6 +27,8 @@ export class Problem extends Error {
   readonly retry_after_s: number | undefined;
   /** For a rejected path: the allowed folders, absolute; undefined if the caller may not know them. */
   readonly allowed_paths: readonly string[] | undefined;
+  /** The rejected path, as the caller sent it. */
+  readonly refused_path: string | undefined;
   /** The request that is kept until the agent's node answers; undefined if the request is dropped. */
   readonly pending: PendingKind | undefined;
 
@@ -34,7 +36,12 @@ export class Problem extends Error {
     kind: ProblemKind,
     code: string,
     message: string,
-    options: { retry_after_s?: number; allowed_paths?: readonly string[]; pending?: PendingKind } = {},
+    options: {
+      retry_after_s?: number;
+      allowed_paths?: readonly string[];
+      refused_path?: string;
+      pending?: PendingKind;
+    } = {},
   ) {
     super(message);
     this.name = 'Problem';
@@ -42,25 +49,52 @@ export class Problem extends Error {
     this.code = code;
     this.retry_after_s = options.retry_after_s;
     this.allowed_paths = options.allowed_paths;
+    this.refused_path = options.refused_path;
     this.pending = options.pending;
   }
 }
 
 /**
- * Adds the allowed folders to the error for a rejected path; returns any other error unchanged. Callers who may create
- * agents on a node may see its allowed folders.
+ * Adds the path and the allowed folders to the error for a rejected path; returns any other error unchanged. Callers who
+ * may create agents on a node may see its allowed folders.
  */
 export function withAllowedPaths(
   error: unknown,
   { safe_paths, repo_roots }: { safe_paths: readonly string[]; repo_roots: readonly string[] },
+  { workdir, repo }: { workdir?: string | null; repo?: string | null },
 ): unknown {
   if (!(error instanceof Problem) || error.allowed_paths !== undefined) return error;
-  const allowed = new Map([
-    [problems.workdirNotSafe().code, safe_paths],
-    [problems.repoNotSafe().code, [...safe_paths, ...repo_roots]],
-  ]).get(error.code);
-  if (allowed === undefined) return error;
-  return new Problem(error.kind, error.code, error.message, { allowed_paths: [...new Set(allowed)] });
+  const setting = settingForRefusedPath(error);
+  if (setting === null) return error;
+  const [path, allowed] =
+    setting === 'safe_paths' ? [workdir, safe_paths] : [repo, [...safe_paths, ...repo_roots]];
+  return new Problem(error.kind, error.code, error.message, {
+    allowed_paths: [...new Set(allowed)],
+    ...(path && { refused_path: path }),
+  });
+}
+
+// Constants, because the web UI uses these codes, but not the table of all problems.
+const WORKDIR_NOT_SAFE = 'workdir_not_safe';
+const REPO_NOT_SAFE = 'worktree_repo_not_safe';
+
+/** The setting that lists the folders in which a rejected path would be allowed; null for any other error. */
+export function settingForRefusedPath({ code }: Problem): 'safe_paths' | 'worktree.repo_roots' | null {
+  if (code === WORKDIR_NOT_SAFE) return 'safe_paths';
+  return code === REPO_NOT_SAFE ? 'worktree.repo_roots' : null;
+}
+
+/** How many allowed folders a text names. */
+const NAMED_PATHS_MAX = 5;
+
+/** The message of an error. For a rejected path, also the path, the allowed folders and the solution. */
+export function explainRefusal(problem: Problem): string {
+  const { message, allowed_paths = [], refused_path } = problem;
+  const setting = settingForRefusedPath(problem);
+  if (setting === null || refused_path === undefined) return message;
+  const named = allowed_paths.slice(0, NAMED_PATHS_MAX).join(', ');
+  const allowed = named === '' ? 'no folder is allowed' : `allowed: ${named}`;
+  return `${message}: ${refused_path} (${allowed}); use an allowed folder, or add this one to ${setting}`;
 }
 
 /** Whether the node cannot be reached now, so that the work stays queued. */
@@ -169,9 +203,9 @@ export const problems = {
   unknownAuthMethod: fixed('invalid', 'unknown_method_id', 'unknown method_id'),
   workdirRequired: fixed('invalid', 'workdir_required', 'workdir is required'),
   workdirNotAbsolute: fixed('invalid', 'workdir_not_absolute', 'workdir must be absolute'),
-  workdirNotSafe: fixed('invalid', 'workdir_not_safe', 'workdir path must be within allowed safe paths'),
+  workdirNotSafe: fixed('invalid', WORKDIR_NOT_SAFE, 'workdir path must be within allowed safe paths'),
   workdirMissing: fixed('invalid', 'workdir_missing', 'workdir does not exist'),
-  repoNotSafe: fixed('invalid', 'worktree_repo_not_safe', 'worktree_repo must be within allowed safe paths'),
+  repoNotSafe: fixed('invalid', REPO_NOT_SAFE, 'worktree_repo must be within allowed safe paths'),
   expiryPassed: fixed('invalid', 'expiry_passed', 'expires_at must be in the future'),
   passkeyNotValid: fixed('invalid', 'passkey_not_valid', 'passkey is not valid'),
   usernameInvalid: fixed(

@@ -96,7 +96,13 @@ export function toConnectError(error: unknown): ConnectError {
   // A lone surrogate cannot be encoded, and the call would never be answered.
   const message = error.message.toWellFormed();
   return new ConnectError(message, Code.FailedPrecondition, undefined, [
-    { desc: RefusalSchema, value: { kind, code, message, allowedPaths: [...(error.allowed_paths ?? [])] } },
+    {
+      desc: RefusalSchema,
+      value: {
+        ...{ kind, code, message, allowedPaths: [...(error.allowed_paths ?? [])] },
+        ...(error.refused_path !== undefined && { refusedPath: error.refused_path.toWellFormed() }),
+      },
+    },
   ]);
 }
 
@@ -119,11 +125,12 @@ interface WireRefusal {
   code: string;
   message: string;
   allowedPaths?: readonly string[];
+  refusedPath?: string | undefined;
 }
 
 /** Converts a rejection to a Problem. A kind that is not in `kinds`, or a malformed code, becomes a link failure. */
 export function fromRefusal(
-  { kind, code, message, allowedPaths = [] }: WireRefusal,
+  { kind, code, message, allowedPaths = [], refusedPath = '' }: WireRefusal,
   kinds: readonly ProblemKind[] = nodesKinds,
 ): Problem {
   const known = kinds.find((each) => each === kind);
@@ -131,6 +138,7 @@ export function fromRefusal(
   const allowed_paths = allowedPaths.slice(0, limits.allowed_paths_max).filter(isPath);
   return new Problem(known, code, message.slice(0, limits.link_text_chars_max), {
     ...(allowed_paths.length > 0 && { allowed_paths }),
+    ...(isPath(refusedPath) && { refused_path: refusedPath }),
   });
 }
 

@@ -260,13 +260,18 @@ describe('errors', () => {
     const refused = async (more: object) => {
       const body = JSON.stringify({ name: 'a', command: 'true', ...more });
       const { status, headers } = await post('/api/agents', body);
-      return [status, headers.get('x-error-code'), headers.get('x-allowed-paths')];
+      return [
+        status,
+        ...['x-error-code', 'x-allowed-paths', 'x-refused-path'].map((name) => headers.get(name)),
+      ];
     };
-    expect(await refused({ workdir: '/x' })).toEqual([400, 'workdir_not_safe', '/a%20b%2Cc, /%C3%BC']);
-    expect(await refused({ workdir: '/repo' })).toEqual([
-      ...[400, 'worktree_repo_not_safe', '/a%20b%2Cc, /%C3%BC, /src'],
+    expect(await refused({ workdir: '/x y' })).toEqual([
+      ...[400, 'workdir_not_safe', '/a%20b%2Cc, /%C3%BC', '/x%20y'],
     ]);
-    expect(await refused({ workdir: '/x', node_id: 'far' })).toEqual([400, 'workdir_not_safe', null]);
+    expect(await refused({ workdir: '/repo' })).toEqual([
+      ...[400, 'worktree_repo_not_safe', '/a%20b%2Cc, /%C3%BC, /src', null],
+    ]);
+    expect(await refused({ workdir: '/x', node_id: 'far' })).toEqual([400, 'workdir_not_safe', null, null]);
   });
 
   test('returns a 500 without details for anything else', async () => {

@@ -287,8 +287,10 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply,
   if (problem && AMBIGUOUS_HOST_CODES.has(problem.code)) reply.header('connection', 'close');
   if (problem?.pending !== undefined) reply.header('x-pending', problem.pending);
   if (problem?.retry_after_s !== undefined) reply.header('retry-after', String(problem.retry_after_s));
-  const allowed = allowedPathsHeader(problem?.allowed_paths ?? []);
+  const allowed = pathsHeader(problem?.allowed_paths ?? []);
   if (allowed !== '') reply.header('x-allowed-paths', allowed);
+  const refused = pathsHeader(problem?.refused_path === undefined ? [] : [problem.refused_path]);
+  if (refused !== '') reply.header('x-refused-path', refused);
   dropRest(request.raw);
   reply.code(problem ? statusOf[problem.kind] : INTERNAL_ERROR.status);
   const page = problem?.kind === 'misdirected' ? wrongHostPage(request) : null;
@@ -302,7 +304,7 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply,
 }
 
 /** Joins paths with commas, up to the length limit. Percent-encodes everything but slashes and plain characters. */
-function allowedPathsHeader(paths: readonly string[]): string {
+function pathsHeader(paths: readonly string[]): string {
   const encoded = paths.map((path) => path.split('/').map(encodeURIComponent).join('/'));
   return encoded.reduce((header, path) => {
     const longer = header === '' ? path : `${header}, ${path}`;

@@ -8,7 +8,13 @@ import { failpoint } from '../../base/failpoint.ts';
 import { newId } from '../../base/ids.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Node, StopReport } from '../../core/node.ts';
-import { agentProcessesSurvived, isUnreachable, Problem, problems } from '../../core/problem.ts';
+import {
+  agentProcessesSurvived,
+  explainRefusal,
+  isUnreachable,
+  Problem,
+  problems,
+} from '../../core/problem.ts';
 import type { Ingest } from '../../events/ingest/ingest.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { IntentHandlers } from '../../work/outbox.ts';
@@ -296,7 +302,7 @@ export class Lifecycle {
           exit_code: null,
           exit_signal: null,
           reason: 'workdir_refused',
-          message: error.message,
+          message: explainRefusal(error),
         } as const;
         return this.#reconciler.reconcileWithoutProcess(session_id, exit);
       }

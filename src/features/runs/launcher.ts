@@ -8,7 +8,7 @@ import { failpoint } from '../../base/failpoint.ts';
 import { newId } from '../../base/ids.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Worktree } from '../../core/node.ts';
-import { invalid, isUnreachable, Problem, problems } from '../../core/problem.ts';
+import { explainRefusal, invalid, isUnreachable, Problem, problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Intent } from '../../work/outbox.ts';
 import { memberActorId } from '../actors/rules/actor.ts';
@@ -79,7 +79,11 @@ export class Launcher {
         throw error;
       }
       const final = error.kind === 'invalid' || error.kind === 'not_found';
-      const failed = { kind: 'failed', error_text: error.message, final } as const;
+      const failed = {
+        kind: 'failed',
+        error_text: explainRefusal(error).slice(0, limits.step_error_chars_max),
+        final,
+      } as const;
       await store.write((tx) => this.#attempts.end(tx, attempt_num, failed));
     }
     failpoint('step_prepared');

@@ -113,7 +113,7 @@ class MachineFolders implements LocalFolders {
   }
 
   resolve(workdir: string, options?: { to_create?: boolean }): Promise<ResolvedWorkdir> {
-    return this.#resolve(workdir, options).catch(this.#withAllowedPaths);
+    return this.#resolve(workdir, options).catch(this.#withAllowedPaths({ workdir }));
   }
 
   async checkRoot(root: string): Promise<void> {
@@ -131,7 +131,7 @@ class MachineFolders implements LocalFolders {
   createWorktree(request: WorktreeRequest): Promise<Worktree> {
     const worktrees = this.#worktrees(this.#work, request.owner);
     return createWorktree(worktrees, request).catch((error: unknown) =>
-      this.#withAllowedPaths(asDiskSpaceProblem(error)),
+      this.#withAllowedPaths(request)(asDiskSpaceProblem(error)),
     );
   }
 
@@ -168,7 +168,7 @@ class MachineFolders implements LocalFolders {
   async repositories({ path = null, first, owner }: RepositoriesRequest): Promise<FoundRepositories> {
     if (path === null) return this.#findRepositories(first, owner);
     const worktrees = this.#worktrees(this.#views, owner);
-    const checked = await checkRepository(worktrees, path).catch(this.#withAllowedPaths);
+    const checked = await checkRepository(worktrees, path).catch(this.#withAllowedPaths({ repo: path }));
     return this.#findRepositories([checked, ...first], owner);
   }
 
@@ -302,10 +302,13 @@ class MachineFolders implements LocalFolders {
     return realRoots(outermost([...(await this.#workdirRoots()), ...this.#options.repo_roots()]));
   }
 
-  readonly #withAllowedPaths = (error: unknown): never => {
+  /** Returns a handler that throws the error again. `paths`: the paths of the request. */
+  #withAllowedPaths(paths: { workdir?: string | null; repo?: string | null }): (error: unknown) => never {
     const { safe_paths, repo_roots } = this.#options;
-    throw withAllowedPaths(error, { safe_paths: safe_paths(), repo_roots: repo_roots() });
-  };
+    return (error) => {
+      throw withAllowedPaths(error, { safe_paths: safe_paths(), repo_roots: repo_roots() }, paths);
+    };
+  }
 }
 
 async function existing(folders: readonly string[]): Promise<string[]> {

@@ -11,7 +11,9 @@ import { type Column, printRecord, printRows, printStatus, report } from '../../
 import { textOrStdin } from '../../../cli/prompt.ts';
 import { printable } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
+import { MAIN_NODE } from '../../../core/node.ts';
 import { Problem } from '../../../core/problem.ts';
+import { offeringToAllow } from '../../settings/commands/allow.ts';
 import { findTeam } from '../../teams/commands/team-refs.ts';
 import type { AgentStatus } from '../rules.ts';
 import { addAgentOutput } from './agent-output.ts';
@@ -158,7 +160,10 @@ function addCreate(agents: Command, context: Context): void {
     const body = createBody(context, name, argv, options);
     if (options.prompt !== undefined) body.prompt = await textOrStdin(io, options.prompt);
     const query = { replace: options.replace };
-    const agent = await api.call('createAgent', { query, body, idempotency_key: crypto.randomUUID() });
+    const is_main = body.node_id === undefined || body.node_id === MAIN_NODE;
+    const agent = await offeringToAllow(io, api, { is_main }, () =>
+      api.call('createAgent', { query, body, idempotency_key: crypto.randomUUID() }),
+    );
     await followOrReport(context, api, agent, 0, options);
   });
 }

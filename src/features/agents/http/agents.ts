@@ -52,7 +52,9 @@ export function agentHandlers(
       const { caller, body, query, idempotency_key } = call;
       const options = { replace: query.replace ?? false };
       const agent = await agents.create(caller, body, idempotency_key, options).catch((error: unknown) => {
-        throw body.node_id === MAIN_NODE ? withAllowedPaths(error, folders()) : error;
+        throw body.node_id === MAIN_NODE
+          ? withAllowedPaths(error, folders(), { workdir: body.workdir, repo: body.worktree_repo })
+          : error;
       });
       const namesakes = await agents.namesakes(agent, limits.warned_ids_max);
       if (namesakes.count > 0) call.setHeader('x-warning', nameWarning(namesakes));

@@ -1,4 +1,5 @@
 /** `svc config …`: shows settings and their origins, and changes live settings through the plane. */
+import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import { Api, type ApiOptions, connect, localUrl } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
@@ -15,6 +16,7 @@ import {
   isConfigKey,
   maskValue,
 } from '../../../core/config.ts';
+import { allowFolder } from './allow.ts';
 
 interface Options extends ApiOptions {
   json?: boolean;
@@ -52,26 +54,8 @@ export function addConfig(program: Command, context: Context): void {
       await printRows(io, shown, options.origin ? [...columns, ...origins] : columns, options);
     });
 
-  remote(
-    config,
-    'set <pair...>',
-    'change live settings: <key>=<value>; an empty value resets the key',
-  ).action(async (pairs: string[], options: Options) => {
-    const changes = Object.fromEntries(pairs.map((pair) => change(pair)));
-    const api = await connect(context, options);
-    const list = await api.call('updateConfig', { body: changes });
-    const shown = list.filter(({ key }) => key in changes);
-    await printRows(
-      io,
-      shown,
-      [
-        { title: 'KEY', value: (row) => row.key },
-        { title: 'VALUE', value: (row) => JSON.stringify(row.value) },
-        { title: 'ORIGIN', value: (row) => row.origin },
-      ],
-      options,
-    );
-  });
+  addSet(config, context);
+  addAllow(config, context);
 
   async function offline(options: Options): Promise<Row[]> {
     const loaded = await local.loadConfig(localFlags(options));
@@ -108,6 +92,43 @@ export function addConfig(program: Command, context: Context): void {
       throw error;
     }
   }
+}
+
+function addSet(config: Command, context: Context): void {
+  const { io } = context;
+  remote(
+    config,
+    'set <pair...>',
+    'change live settings: <key>=<value>; an empty value resets the key',
+  ).action(async (pairs: string[], options: Options) => {
+    const changes = Object.fromEntries(pairs.map((pair) => change(pair)));
+    const api = await connect(context, options);
+    const list = await api.call('updateConfig', { body: changes });
+    const shown = list.filter(({ key }) => key in changes);
+    await printRows(
+      io,
+      shown,
+      [
+        { title: 'KEY', value: (row) => row.key },
+        { title: 'VALUE', value: (row) => JSON.stringify(row.value) },
+        { title: 'ORIGIN', value: (row) => row.origin },
+      ],
+      options,
+    );
+  });
+}
+
+function addAllow(config: Command, context: Context): void {
+  const { io } = context;
+  remote(config, 'allow <folder>', 'let agents of the main node work in a folder (root)')
+    .option('--repositories', 'only as a source of worktrees (worktree.repo_roots), not as a workdir')
+    .action(async (folder: string, options: Options & { repositories?: boolean }) => {
+      const setting = options.repositories ? 'worktree.repo_roots' : 'safe_paths';
+      const api = await connect(context, options);
+      const folders = await allowFolder(api, setting, resolve(io.cwd, folder));
+      const rows = folders.map((path) => ({ setting, path }));
+      await printRows(io, rows, [{ title: 'FOLDER', value: ({ path }) => path }], options);
+    });
 }
 
 function change(pair: string): [ConfigKey, unknown] {

@@ -17,6 +17,8 @@ export interface FormState {
   problems: Problems;
   /** The allowed folders, after the service has refused a path. */
   allowed: readonly string[];
+  /** The service has refused the path, because it is not in an allowed folder. */
+  is_refused: boolean;
   /** Undefined until the presets are loaded. */
   preset: PresetRecord | undefined;
   shape: PresetShape;

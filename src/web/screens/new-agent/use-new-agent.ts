@@ -2,7 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useRouter, useSearch } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
-import { Problem } from '../../../core/problem.ts';
+import { Problem, settingForRefusedPath } from '../../../core/problem.ts';
 import { errorMessage } from '../../api/client.ts';
 import {
   agentsQuery,
@@ -55,7 +55,7 @@ export function useNewAgent() {
       one,
       agents.map((agent) => agent.name),
     );
-  const { problems, allowed, show, clear } = useProblems();
+  const { show, clear, ...shown } = useProblems();
   const repositories = listed.data?.repositories ?? [];
   const tab = shape.acp ? 'conversation' : 'output';
   // The agent's screen opens right after the start.
@@ -87,7 +87,7 @@ export function useNewAgent() {
   const check = useCheck(draft, repositories, show);
   const node = nodes.find(({ id }) => id === node_id);
   const form: FormState = {
-    ...{ draft, problems, allowed, preset, shape, node, name: nameOf(draft), change, check, repositories },
+    ...{ ...shown, draft, preset, shape, node, name: nameOf(draft), change, check, repositories },
     repositories_note: noteOf(listed.data, listed.error),
     isWorkdir: (repository) => isWorkdir(repository, node),
   };
@@ -125,21 +125,25 @@ function useCheck(
 
 /** The errors at the fields, and the allowed folders if a path was refused. */
 function useProblems() {
-  const [problems, setProblems] = useState<Problems>({});
-  const [allowed, setAllowed] = useState<readonly string[]>([]);
+  const [shown, setShown] = useState(NO_PROBLEMS);
   return {
-    problems,
-    allowed,
+    ...shown,
     show: (error: unknown, draft: Draft, repositories: readonly RepositoryRecord[]) => {
-      setProblems(error instanceof Incomplete ? error.problems : problemsFrom(error, draft, repositories));
-      setAllowed((error instanceof Problem && error.allowed_paths) || []);
+      setShown({
+        problems: error instanceof Incomplete ? error.problems : problemsFrom(error, draft, repositories),
+        allowed: (error instanceof Problem && error.allowed_paths) || [],
+        is_refused: error instanceof Problem && settingForRefusedPath(error) !== null,
+      });
     },
-    clear: () => {
-      setProblems({});
-      setAllowed([]);
-    },
+    clear: () => setShown(NO_PROBLEMS),
   };
 }
+
+const NO_PROBLEMS: Pick<FormState, 'problems' | 'allowed' | 'is_refused'> = {
+  problems: {},
+  allowed: [],
+  is_refused: false,
+};
 
 /**
  * The draft with defaults for what the user has not chosen. The default repository is always one that the node has listed:

@@ -1,0 +1,51 @@
+/** Adds folders to those that agents of the main node may use: by `svc config allow`, or after a path was refused. */
+import type { Api } from '../../../cli/api.ts';
+import type { Io } from '../../../cli/context.ts';
+import { printStatus } from '../../../cli/output.ts';
+import { ask } from '../../../cli/prompt.ts';
+import { printable } from '../../../cli/terminal.ts';
+import { Problem, settingForRefusedPath } from '../../../core/problem.ts';
+
+/** The settings that list allowed folders. */
+export type FolderSetting = 'safe_paths' | 'worktree.repo_roots';
+
+/** Needs root. Returns the new list. Idempotent. */
+export async function allowFolder(api: Api, setting: FolderSetting, folder: string): Promise<string[]> {
+  const before = foldersOf(await api.call('getConfig', {}), setting);
+  if (before.includes(folder)) return before;
+  return foldersOf(await api.call('updateConfig', { body: { [setting]: [...before, folder] } }), setting);
+}
+
+function foldersOf(settings: readonly { key: string; value: unknown }[], setting: FolderSetting): string[] {
+  const value = settings.find(({ key }) => key === setting)?.value;
+  return Array.isArray(value) ? value.map(String) : [];
+}
+
+/**
+ * Makes a request for an agent. If its path is refused and root is at the terminal, offers to allow the folder and then
+ * makes the request again. `is_main`: the agent is to run on the main node, whose folders the plane can change.
+ */
+export async function offeringToAllow<T>(
+  io: Io,
+  api: Api,
+  { is_main }: { is_main: boolean },
+  request: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await request();
+  } catch (error) {
+    if (!is_main || !io.stdin.isTTY || !io.stderr.isTTY || !(error instanceof Problem)) throw error;
+    const setting = settingForRefusedPath(error);
+    const { message, refused_path } = error;
+    if (setting === null || refused_path === undefined) throw error;
+    if ((await api.call('getMe', {})).role !== 'root') throw error;
+    printStatus(io, printable(`${message}: ${refused_path}`));
+    const answer = await ask(
+      io,
+      printable(`add ${refused_path} to ${setting}, for agents of all users? [y/N]`),
+    );
+    if (!/^y(es)?$/i.test(answer.trim())) throw error;
+    await allowFolder(api, setting, refused_path);
+    return request();
+  }
+}
