@@ -138,6 +138,21 @@ test('an invalid workdir is refused with the documented message', async () => {
   expect((await refusal({ workdir: `${plane.work}/${'x'.repeat(5_000)}` }))[0]).toBe(400);
 });
 
+test('a repository alone asks for a worktree of it, and a mode that is named decides', async () => {
+  const { status, body } = await create({ worktree_repo: repo });
+  expect([status, body]).toMatchObject([201, { worktree_mode: 'create_worktree', worktree_repo: repo }]);
+  expect(existsSync(join((body as Made).workdir, '.git'))).toBe(true);
+  expect(await refusal({ worktree_repo: repo, worktree_mode: 'use_existing' })).toEqual([
+    400,
+    'workdir is required',
+  ]);
+  const member = { member_id: 'a', agent: { command: 'true', worktree_repo: repo } };
+  const other = { member_id: 'b', agent: { ...member.agent, worktree_mode: 'use_existing', workdir: repo } };
+  const team = await http('POST', '/api/teams', { name: 'modes', spec: { members: [member, other] } });
+  const { spec } = team.body as { spec: { members: { agent: { worktree_mode: string } }[] } };
+  expect(spec.members.map(({ agent }) => agent.worktree_mode)).toEqual(['create_worktree', 'use_existing']);
+});
+
 test('an invalid worktree is refused with the documented message or git’s, and no agent is stored', async () => {
   const count = async () => ((await http('GET', '/api/agents')).body as unknown[]).length;
   const before = await count();

@@ -80,7 +80,6 @@ describe('creating an agent', () => {
       preset: null,
       permission_mode: 'ask',
       workdir: null,
-      worktree_mode: 'use_existing',
       worktree_repo: null,
       worktree_ref: null,
       node_id: 'main',

@@ -188,7 +188,8 @@ describe('agents', () => {
     expect((await run([...argv, '-e', 'NOT_HERE', '-c', 'x'], { home, env })).code).toBe(2);
 
     await run(['agents', 'create', 'n', '-w', 'sub', '-c', 'x'], { home, env });
-    expect(body).toMatchObject({ workdir: join(home, 'sub'), worktree_mode: 'use_existing' });
+    expect(body).toMatchObject({ workdir: join(home, 'sub'), worktree_repo: null });
+    expect(body).not.toHaveProperty('worktree_mode');
     await run(['agents', 'create', 'n', '-c', 'x'], { home, env });
     expect(body).toMatchObject({ workdir: null, worktree_mode: 'create_worktree', worktree_repo: null });
     await run(['agents', 'create', 'n', '--preset', 'codex'], { home, env });

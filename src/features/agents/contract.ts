@@ -243,7 +243,9 @@ export const createAgentBody = z
     }),
     permission_mode: permissionMode.default('ask'),
     workdir: optionalText.meta({ description: 'Absolute path inside the safe paths.' }),
-    worktree_mode: z.enum(worktreeModes).default('use_existing'),
+    worktree_mode: z.enum(worktreeModes).optional().meta({
+      description: 'Default: `create_worktree` if there is a `worktree_repo`, otherwise `use_existing`.',
+    }),
     worktree_repo: optionalText.meta({
       description: 'Git repository for `create_worktree`; without one, the agent gets an empty folder.',
     }),

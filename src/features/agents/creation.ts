@@ -9,7 +9,14 @@ import type { AgentCore, Principal } from './core.ts';
 import { assertPathFree, sharesWorktree } from './placement.ts';
 import { type AgentRow, findAgent, insertAgent } from './queries/agents.ts';
 import { newAgentDefaults } from './records.ts';
-import type { OnExit, PermissionMode, Protocol, RestartPolicy, WorktreeMode } from './rules.ts';
+import {
+  defaultWorktreeMode,
+  type OnExit,
+  type PermissionMode,
+  type Protocol,
+  type RestartPolicy,
+  type WorktreeMode,
+} from './rules.ts';
 
 export interface CreateAgent {
   name: string;
@@ -31,6 +38,16 @@ export interface CreateAgent {
   /** The first prompt; only for an agent that speaks ACP. */
   prompt: string | null;
   start: boolean;
+}
+
+/** A request of a client, which may leave out the mode. */
+export type AgentRequest = Omit<CreateAgent, 'worktree_mode'> & {
+  worktree_mode?: WorktreeMode | undefined;
+};
+
+export function complete(request: AgentRequest): CreateAgent {
+  const { worktree_mode = defaultWorktreeMode(request.worktree_repo) } = request;
+  return { ...request, worktree_mode };
 }
 
 /**

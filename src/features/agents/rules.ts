@@ -9,6 +9,12 @@ export type Activity = (typeof activities)[number];
 
 export const worktreeModes = ['use_existing', 'create_worktree'] as const;
 export type WorktreeMode = (typeof worktreeModes)[number];
+
+/** The mode of a request that names none: a repository alone is a request for a worktree of it. */
+export function defaultWorktreeMode(worktree_repo: string | null): WorktreeMode {
+  return worktree_repo ? 'create_worktree' : 'use_existing';
+}
+
 export const protocols = ['auto', 'acp', 'plain'] as const;
 export type Protocol = (typeof protocols)[number];
 export const restartPolicies = ['never', 'on_failure'] as const;

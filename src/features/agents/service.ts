@@ -18,7 +18,14 @@ import type { Reader, Tx } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { AgentCore, Principal } from './core.ts';
-import { type CreateAgent, fromPreset, insertNew, withPreset } from './creation.ts';
+import {
+  type AgentRequest,
+  type CreateAgent,
+  complete,
+  fromPreset,
+  insertNew,
+  withPreset,
+} from './creation.ts';
 import { ignoreNotRunning, type Lifecycle } from './lifecycle.ts';
 import { limits } from './limits.ts';
 import type { Pending } from './pending.ts';
@@ -122,14 +129,14 @@ export class Agents {
    */
   async create(
     caller: Caller,
-    input: CreateAgent,
+    input: AgentRequest,
     idempotency_key: string | null,
     { replace = false } = {},
   ): Promise<Agent> {
     authorize(caller, 'agents.create');
     // Before anything is created, because a token may lack the scope for the start.
     if (input.start) authorize(caller, 'agent.drive');
-    const request = fromPreset(input);
+    const request = fromPreset(complete(input));
     if (request.prompt !== null && request.protocol !== 'acp') throw problems.promptNeedsAcp();
     const node = this.#core.nodes.get(request.node_id);
     const [id_of_key, earlier] = this.#idsOf(caller, idempotency_key);

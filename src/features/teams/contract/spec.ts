@@ -10,7 +10,13 @@ import { limits as sharedLimits } from '../../../base/limits.ts';
 import { MAIN_NODE } from '../../../core/node.ts';
 import { problems } from '../../../core/problem.ts';
 import { argv, command, env, envKey } from '../../agents/contract.ts';
-import { type Protocol, permissionModes, protocols, worktreeModes } from '../../agents/rules.ts';
+import {
+  defaultWorktreeMode,
+  type Protocol,
+  permissionModes,
+  protocols,
+  worktreeModes,
+} from '../../agents/rules.ts';
 import { findPreset } from '../../presets/rules/catalog.ts';
 import { reviewRoutes } from '../../reviews/rules.ts';
 import { limits } from '../limits.ts';
@@ -82,7 +88,9 @@ const memberAgent = z
     }),
     node_id: nodeId.default(MAIN_NODE),
     workdir: path,
-    worktree_mode: z.enum(worktreeModes).default('use_existing'),
+    worktree_mode: z.enum(worktreeModes).optional().meta({
+      description: 'Default: `create_worktree` if there is a `worktree_repo`, otherwise `use_existing`.',
+    }),
     worktree_repo: path,
     env: env.default({}).meta({ description: 'Values are never returned; records name them in `env_keys`.' }),
     env_keys: z
@@ -100,6 +108,7 @@ const memberAgent = z
   })
   .transform(({ restart_policy: _, ...agent }) => ({
     ...agent,
+    worktree_mode: agent.worktree_mode ?? defaultWorktreeMode(agent.worktree_repo),
     protocol: agent.protocol === 'auto' ? getProtocol(agent.preset) : agent.protocol,
   }))
   .meta({ id: 'MemberAgent', description: "How a member's agent is created, for each run." });

@@ -1,6 +1,7 @@
 /** The form for one member and its agent. */
 import { useQuery } from '@tanstack/react-query';
 import { X } from 'lucide-react';
+import { defaultWorktreeMode } from '../../../features/agents/rules.ts';
 import { presetsQuery } from '../../api/queries.ts';
 import { IconButton } from '../../ui/button.tsx';
 import { permissionChoices } from '../../ui/permission-mode.tsx';
@@ -85,7 +86,10 @@ export function MemberForm({ form, index, alone }: { form: FormProps; index: num
                 {(control) => (
                   <Select
                     {...control}
-                    value={getText(doc, [...path, 'agent', 'worktree_mode']) || 'use_existing'}
+                    value={
+                      getText(doc, [...path, 'agent', 'worktree_mode']) ||
+                      defaultWorktreeMode(getText(doc, [...path, 'agent', 'worktree_repo']) || null)
+                    }
                     onChange={(value) => onChange(put(doc, [...path, 'agent', 'worktree_mode'], value))}
                     choices={[
                       { value: 'create_worktree', label: 'New worktree for each run' },
