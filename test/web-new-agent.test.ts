@@ -45,6 +45,25 @@ async function stateOf(page: Page, name: string) {
   return { invalid: await field.getAttribute('aria-invalid'), text: texts.flat().join(' ') };
 }
 
+/** How much of the page has moved since it was opened, as the sum of the layout shifts. */
+function movedBy(page: Page): Promise<number> {
+  return page.evaluate(`new Promise((resolve) => {
+    const observer = new PerformanceObserver((list) =>
+      resolve(list.getEntries().reduce((sum, { value }) => sum + value, 0)));
+    observer.observe({ type: 'layout-shift', buffered: true });
+    requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => resolve(0), 50)));
+  })`);
+}
+
+/** Stores the choices of an earlier start in the browser. */
+async function remember(page: Page, choices: object): Promise<void> {
+  const { id } = await plane.client.call('getMe');
+  const put = [`svc.draft.${id}.new-agent.choices`, JSON.stringify(choices)].map((text) =>
+    JSON.stringify(text),
+  );
+  await page.evaluate(`localStorage.setItem(${put})`);
+}
+
 browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
   'the form is complete on the screen of a %s before anything is loaded, and nothing moves',
   async (screen) => {
@@ -62,15 +81,9 @@ browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
       .getByRole('combobox', { name: 'Agent' })
       .locator('option', { hasText: 'Install…' })
       .waitFor({ state: 'attached' });
-    const moved = await page.evaluate(`new Promise((resolve) => {
-      const observer = new PerformanceObserver((list) =>
-        resolve(list.getEntries().reduce((sum, { value }) => sum + value, 0)));
-      observer.observe({ type: 'layout-shift', buffered: true });
-      requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(() => resolve(0), 50)));
-    })`);
-    expect(moved).toBeLessThan(0.02);
-    // Everything up to the button fits on one screen, without scrolling.
-    const { y, height } = (await start(page).boundingBox())!;
+    expect(await movedBy(page)).toBeLessThan(0.02);
+    // The whole form fits on one screen, without scrolling.
+    const { y, height } = (await page.locator('form details').boundingBox())!;
     const bar = await page.locator('nav').last().boundingBox();
     const bottom = screen === 'phone' ? bar!.y : screens[screen].viewport.height;
     expect(y + height).toBeLessThan(bottom);
@@ -129,17 +142,13 @@ browserTest('a path that is no repository is refused at its field, before and af
 
 browserTest('a folder that is no repository is never prefilled, even if it was used before', async () => {
   const { page } = await openForm();
-  await expect.poll(() => repository(page).inputValue(), SOON).toBe(join(code, 'billing-api'));
-  const { id } = await plane.client.call('getMe');
-  const choices = {
+  await expect.poll(() => repository(page).inputValue(), SOON).not.toBe('');
+  await remember(page, {
     preset: 'plain',
     preset_name: 'Command',
     repo: code,
     shape: { acp: false, needs_command: true },
-  };
-  await page.evaluate(
-    `localStorage.setItem('svc.draft.${id}.new-agent.choices', ${JSON.stringify(JSON.stringify(choices))})`,
-  );
+  });
   const held = Promise.withResolvers<void>();
   await page.route('**/api/presets*', (route) => held.promise.then(() => route.continue()));
   await page.reload();
@@ -152,6 +161,40 @@ browserTest('a folder that is no repository is never prefilled, even if it was u
     .locator('option', { hasText: 'Demo' })
     .waitFor({ state: 'attached' });
   expect(await page.getByLabel('Prompt').count()).toBe(0);
+});
+
+browserTest('nothing moves if the remembered preset turns out not to be installed', async () => {
+  const { page } = await openForm();
+  await remember(page, {
+    preset: 'gemini',
+    preset_name: 'Gemini CLI',
+    shape: { acp: true, needs_command: false },
+  });
+  const held = Promise.withResolvers<void>();
+  await page.route('**/api/presets*', (route) => held.promise.then(() => route.continue()));
+  await page.reload();
+  await expect.poll(() => repository(page).inputValue(), SOON).not.toBe('');
+  const agent = page.getByRole('combobox', { name: 'Agent' });
+  expect(await agent.locator('option').allTextContents()).toEqual(['Gemini CLI']);
+  held.resolve();
+  await page.getByText('Gemini CLI is not installed. Install it with npm install -g').waitFor();
+  expect(await agent.locator('option', { hasText: 'Gemini CLI (not installed)' }).count()).toBe(1);
+  expect(await movedBy(page)).toBeLessThan(0.02);
+});
+
+browserTest('a path can be entered if the repositories cannot be listed', async () => {
+  const { page } = await browser.open(plane);
+  await signIn(page, plane);
+  const refusal = { status: 502, json: { error: 'failed to connect to remote node' } };
+  await page.route('**/repositories*', (route) => route.fulfill(refusal));
+  await page.goto(`${plane.url}/agents/new`);
+  await repository(page).click();
+  await page.getByText('The repositories cannot be listed: failed to connect to remote node.').waitFor();
+  await start(page).click();
+  await page.getByText('Choose a repository, or enter its path.').waitFor();
+  await repository(page).fill(join(code, 'shop'));
+  await start(page).click();
+  await page.waitForURL(/\/agents\/agt_\w+/);
 });
 
 browserTest('presets that are not installed show the command that installs them', async () => {

@@ -16,7 +16,7 @@ import {
   WhereField,
 } from './fields.tsx';
 import { toCommand } from './form.ts';
-import { PresetField } from './presets.tsx';
+import { PresetField, PresetNotice } from './presets.tsx';
 import { RepositoryField } from './repository.tsx';
 import { useNewAgent } from './use-new-agent.ts';
 
@@ -42,7 +42,7 @@ export function NewAgent() {
         className="mx-auto flex max-w-3xl flex-col gap-3 p-4"
       >
         <MainField form={form} />
-        <div className="grid grid-cols-2 items-start gap-x-3 gap-y-2 md:grid-cols-4">
+        <div className="grid grid-cols-[2fr_3fr] items-start gap-x-3 gap-y-2 md:grid-cols-4">
           <PresetField
             presets={presets.data}
             error={problems.preset ?? (presets.error ? errorMessage(presets.error) : undefined)}
@@ -56,8 +56,9 @@ export function NewAgent() {
           <BranchField form={form} />
           <WhereField form={form} />
           <NodeField form={form} nodes={nodes} />
-          <PermissionField form={form} className="col-span-2" />
+          <PermissionField form={form} className="md:col-span-2" />
         </div>
+        <PresetNotice preset={form.preset} />
         {shape.acp && shape.needs_command && <CommandField form={form} />}
         {problems.form && (
           <p role="alert" className="text-failed">

@@ -5,6 +5,7 @@ import { call, errorMessage } from '../../api/client.ts';
 import { type PresetRecord, presetsQuery } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { Copy } from '../../ui/copy.tsx';
+import { cx } from '../../ui/cx.ts';
 import { Field } from '../../ui/field.tsx';
 import { LazyDialog } from '../../ui/lazy-dialog.tsx';
 import { type Choice, Select } from '../../ui/select.tsx';
@@ -81,30 +82,39 @@ function noteOf({ installed, signed_in }: PresetRecord): string {
   return installed && signed_in === 'no' ? ' (not signed in)' : '';
 }
 
-/** One line, which is reserved while the presets are loading. More only if something is missing. */
+/** One line, which is reserved while the presets are loading. */
 function About({ preset }: { preset: PresetRecord | undefined }) {
-  if (preset?.installed === false && preset.install_hint) {
-    return (
-      <span className="text-needs">
-        Not installed. Install{' '}
-        {isCommand(preset.install_hint) ? (
-          <>
-            it with <code className="break-all font-mono">{preset.install_hint}</code>
-          </>
-        ) : (
-          `${preset.install_hint}.`
-        )}
-      </span>
-    );
-  }
-  if (preset?.installed && preset.signed_in === 'no' && preset.sign_in_hint) {
-    return <span className="break-words text-needs">Not signed in. {preset.sign_in_hint}</span>;
-  }
+  const missing = preset && missingIn(preset);
   const text = preset ? `${preset.description}${preset.version ? ` · ${preset.version}` : ''}` : '\u00a0';
   return (
-    <span title={text.trim()} className="block truncate">
-      {text}
+    <span title={text.trim()} className={cx('block truncate', missing && 'text-needs')}>
+      {missing === 'program' ? 'Not installed' : missing === 'sign_in' ? 'Not signed in' : text}
     </span>
+  );
+}
+
+function missingIn({ installed, install_hint, signed_in, sign_in_hint }: PresetRecord) {
+  if (installed === false && install_hint) return 'program';
+  return installed && signed_in === 'no' && sign_in_hint ? 'sign_in' : null;
+}
+
+/** What to do before the chosen preset works. Below all fields, so that none of them moves when it appears. */
+export function PresetNotice({ preset }: { preset: PresetRecord | undefined }) {
+  const missing = preset && missingIn(preset);
+  if (!missing) return null;
+  const { name, install_hint = '', sign_in_hint } = preset;
+  return (
+    <p className="break-words text-needs text-sm">
+      {missing === 'sign_in' ? (
+        `${name} is not signed in. ${sign_in_hint}`
+      ) : isCommand(install_hint!) ? (
+        <>
+          {name} is not installed. Install it with <code className="font-mono">{install_hint}</code>
+        </>
+      ) : (
+        `${name} is not installed. Install ${install_hint}.`
+      )}
+    </p>
   );
 }
 

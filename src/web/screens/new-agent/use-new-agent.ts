@@ -46,7 +46,7 @@ export function useNewAgent() {
   const preset_id = chosen.preset ?? EMPTY.preset;
   const presets = useQuery(presetsQuery(node_id));
   const listed = useQuery(repositoriesQuery(node_id));
-  const draft = complete(written, chosen, listed.data, listed.isError);
+  const draft = complete(written, chosen, listed.data);
   const preset = presets.data?.find(({ id }) => id === preset_id);
   const shape = preset ? shapeOf(preset) : assumedShape(remembered, preset_id, presets.data !== undefined);
   const nameOf = (one: Draft) =>
@@ -67,7 +67,7 @@ export function useNewAgent() {
     mutationFn: async () => {
       // The default repository may not be known yet.
       const found = await client.ensureQueryData(repositoriesQuery(node_id)).catch(() => undefined);
-      const sent = complete(written, chosen, found, found === undefined);
+      const sent = complete(written, chosen, found);
       const result = toBody(sent, shape, nameOf(sent));
       if ('problems' in result) throw new Incomplete(result.problems);
       return { agent_id: await startNew(result.body), sent };
@@ -149,17 +149,12 @@ const NO_PROBLEMS: Pick<FormState, 'problems' | 'allowed' | 'is_refused'> = {
  * The draft with defaults for what the user has not chosen. The default repository is always one that the node has listed:
  * the one of the last start, or the one that was used last.
  */
-function complete(
-  written: Written,
-  chosen: Written,
-  listed: RepositoryList | undefined,
-  is_unknown: boolean,
-): Draft {
+function complete(written: Written, chosen: Written, listed: RepositoryList | undefined): Draft {
   const known = listed?.repositories ?? [];
   const { repo, where, ...rest } = { ...EMPTY, ...withoutUndefined(chosen) };
   const last = known.find(({ path }) => path === chosen.repo) ?? known[0];
   // With no repository, an empty folder is the choice that always works.
-  const none = (listed !== undefined && known.length === 0) || is_unknown;
+  const none = listed !== undefined && known.length === 0;
   return {
     ...rest,
     repo: written.repo ?? last?.path ?? '',
