@@ -177,6 +177,16 @@ test('the error for a refused path lists the allowed ones, and the CLI says what
   ]);
 });
 
+test('the CLI names a path that cannot be used', async () => {
+  const missing = join(plane.work, 'missing');
+  const refusal = async (...args: string[]) =>
+    (await plane.cli(['agents', 'create', 'out', '-c', 'true', ...args])).stderr;
+  expect(await refusal('-w', missing)).toBe(`svc: workdir does not exist\nsvc: path: ${missing}\n`);
+  expect(await refusal('--repo', plane.work)).toBe(
+    `svc: fatal: not a git repository (or any of the parent directories): .git\nsvc: path: ${plane.work}\n`,
+  );
+});
+
 test('a refused path in a run or at a start names the path, the allowed folders and the solution', async () => {
   const explained = (path: string) =>
     `workdir path must be within allowed safe paths: ${path} (allowed: ${plane.work}); use an allowed folder, or add this one to safe_paths`;

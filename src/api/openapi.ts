@@ -78,7 +78,7 @@ const HEADERS = {
     schema: { type: 'string' },
   },
   RefusedPath: {
-    description: 'If a path is rejected: the path, as it was sent, percent-encoded.',
+    description: 'If the error is about a path: the path, as it was sent, percent-encoded.',
     schema: { type: 'string' },
   },
   RetryAfter: { description: 'Seconds to wait before retrying.', schema: { type: 'integer' } },

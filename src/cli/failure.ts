@@ -54,7 +54,7 @@ export async function withExplanation<T>(
 function formatRemedy(problem: Problem): string[] {
   const { allowed_paths = [], refused_path } = problem;
   const setting = settingForRefusedPath(problem);
-  if (setting === null) return [];
+  if (setting === null) return refused_path === undefined ? [] : [`path: ${refused_path}`];
   const allow = ['svc', 'config', 'allow', ...(setting === 'safe_paths' ? [] : ['--repositories'])];
   const remedy = `a root user can allow others: ${showArgv([...allow, refused_path ?? '<folder>'])}`;
   return [

@@ -55,8 +55,8 @@ export class Problem extends Error {
 }
 
 /**
- * Adds the path and the allowed folders to the error for a rejected path; returns any other error unchanged. Callers who
- * may create agents on a node may see its allowed folders.
+ * Adds the path to an error that is about one, and the allowed folders if it is not in one of them. Returns any other error
+ * unchanged. Callers who may create agents on a node may see its allowed folders.
  */
 export function withAllowedPaths(
   error: unknown,
@@ -64,12 +64,13 @@ export function withAllowedPaths(
   { workdir, repo }: { workdir?: string | null; repo?: string | null },
 ): unknown {
   if (!(error instanceof Problem) || error.allowed_paths !== undefined) return error;
+  const { kind, code, message } = error;
+  const path = code.startsWith('workdir') ? workdir : /^(worktree_repo|git_refused)/.test(code) ? repo : null;
   const setting = settingForRefusedPath(error);
-  if (setting === null) return error;
-  const [path, allowed] =
-    setting === 'safe_paths' ? [workdir, safe_paths] : [repo, [...safe_paths, ...repo_roots]];
-  return new Problem(error.kind, error.code, error.message, {
-    allowed_paths: [...new Set(allowed)],
+  if (setting === null && !path) return error;
+  const allowed = setting === 'safe_paths' ? safe_paths : [...safe_paths, ...repo_roots];
+  return new Problem(kind, code, message, {
+    ...(setting !== null && { allowed_paths: [...new Set(allowed)] }),
     ...(path && { refused_path: path }),
   });
 }
@@ -87,11 +88,12 @@ export function settingForRefusedPath({ code }: Problem): 'safe_paths' | 'worktr
 /** How many allowed folders a text names. */
 const NAMED_PATHS_MAX = 5;
 
-/** The message of an error. For a rejected path, also the path, the allowed folders and the solution. */
+/** The message of an error. If it is about a path, also the path; if that is not allowed, the allowed folders and the solution. */
 export function explainRefusal(problem: Problem): string {
   const { message, allowed_paths = [], refused_path } = problem;
   const setting = settingForRefusedPath(problem);
-  if (setting === null || refused_path === undefined) return message;
+  if (refused_path === undefined) return message;
+  if (setting === null) return `${message} (${refused_path})`;
   const named = allowed_paths.slice(0, NAMED_PATHS_MAX).join(', ');
   const allowed = named === '' ? 'no folder is allowed' : `allowed: ${named}`;
   return `${message}: ${refused_path} (${allowed}); use an allowed folder, or add this one to ${setting}`;
