@@ -650,6 +650,7 @@ const rows: Record<OperationId, Row | Row[]> = {
   completeRun: aboutRun(over, {}),
   failRun: aboutRun(over, { error_text: 'x' }),
   listSteps: aboutRun([200]),
+  listWaitingSteps: plain,
   addStep: aboutRun(problem(problems.memberUndefined()), { step_key: 'b', member_id: 'none' }),
   startStep: aboutRun(stepOver),
   completeStep: aboutRun(stepOver, {}),

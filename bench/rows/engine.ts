@@ -56,7 +56,7 @@ async function withEngine<T>(fn: (engine: Engine) => Promise<T>): Promise<T> {
     const facts = new Facts({ ...common, store });
     // There are no agents, so effects need not be carried out.
     const publisher = new RunPublisher({ ...common, feed });
-    const scheduler = new Scheduler({ ...common, facts, publisher });
+    const scheduler = new Scheduler({ ...common, facts, publisher, publishAgent: () => {} });
     scheduler.open(() => {});
     try {
       return await fn({ store, scheduler });

@@ -80,6 +80,7 @@ export const operations = {
   restartRun: { method: 'POST', path: '/api/teams/{team_id}/runs/{run_id}/restart', open: false },
   completeRun: { method: 'POST', path: '/api/teams/{team_id}/runs/{run_id}/complete', open: false },
   failRun: { method: 'POST', path: '/api/teams/{team_id}/runs/{run_id}/fail', open: false },
+  listWaitingSteps: { method: 'GET', path: '/api/teams/waiting-steps', open: false },
   listSteps: { method: 'GET', path: '/api/teams/{team_id}/runs/{run_id}/steps', open: false },
   addStep: { method: 'POST', path: '/api/teams/{team_id}/runs/{run_id}/steps', open: false },
   startStep: { method: 'POST', path: '/api/teams/{team_id}/runs/{run_id}/steps/{step_key}/start', open: false },

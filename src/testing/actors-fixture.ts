@@ -56,7 +56,7 @@ export async function openActorsFixture(
   const common = { store, clock, log: silentLog };
   const [feed, facts, timers] = [new Feed(common), new Facts(common), new Timers(common)];
   const publisher = new RunPublisher({ clock, feed });
-  const scheduler = new Scheduler({ clock, facts, publisher });
+  const scheduler = new Scheduler({ clock, facts, publisher, publishAgent: () => {} });
   scheduler.open(() => {});
   const extensions = { publishTask: () => {}, unacknowledgedMail: () => new Map() };
   const runs = new Runs({ store, clock, audit, scheduler, idempotency, extensions });

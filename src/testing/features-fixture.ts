@@ -36,6 +36,7 @@ import type { Reviews } from '../features/reviews/service.ts';
 import { openRuns, type RunsFeature } from '../features/runs/index.ts';
 import type { RunPublisher } from '../features/runs/publisher.ts';
 import type { Scheduler } from '../features/runs/scheduler.ts';
+import type { Runs } from '../features/runs/service.ts';
 import type { LiveSettings } from '../features/settings/service.ts';
 import type { Tokens } from '../features/tokens/service.ts';
 import { IdempotencyKeys } from '../server/idempotency.ts';
@@ -102,6 +103,7 @@ export class FeaturesFixture {
   idempotency!: IdempotencyKeys;
   facts!: Facts;
   push!: Push;
+  runs!: Runs;
   /** Origins of push services that a test runs. */
   push_origins: string[] = [];
   /** Shuts down like a plane; `open` starts it again. */
@@ -198,7 +200,7 @@ export class FeaturesFixture {
     this.facts = core.facts;
     this.forgetting = agents.forgetting;
     this.agents = agents.agents;
-    [this.scheduler, this.publisher] = [runs.scheduler, runs.publisher];
+    [this.runs, this.scheduler, this.publisher] = [runs.runs, runs.scheduler, runs.publisher];
     [this.prompting, this.reviews, this.elicitations] = [prompting, reviews.reviews, elicitations];
     [this.push, this.routing] = [push, reviews.routing];
     await features.start();

@@ -53,6 +53,14 @@ export interface FactPayloads {
   elicitation_closed: { elicitation_id: string };
   /** A run started, resumed or ended. */
   run_changed: { run_id: string; status: string; attempt: number };
+  /** A step waits for an answer. */
+  step_waits: { run_id: string; step_key: string; since_ms: number };
+  /** The step no longer waits. `answered_by`: the display name; null if the wait ended without an answer. */
+  step_answered: { run_id: string; step_key: string; answered_by: string | null };
+  /** The agent's session needs a sign-in. */
+  sign_in_required: { agent_id: string; since_ms: number };
+  /** The agent's session no longer needs a sign-in. */
+  sign_in_over: { agent_id: string };
   /** There is mail for a member of a run whose agent speaks ACP. */
   mail_sent: { mail_num: number; run_num: number; to_actor_id: string };
 }

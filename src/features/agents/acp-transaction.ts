@@ -225,10 +225,15 @@ export class AcpTransaction {
     const { acp_session_id } = this.#state;
     const opened = this.#state.phase === 'ready' && acp_session_id !== agent.acp_session_id;
     const asks = this.#observedAsks();
-    const shown = activity !== agent.activity || asks !== agent.asks;
+    const sign_in_since = this.#signInSince();
+    const needs_sign_in = sign_in_since !== null;
+    const sign_in_changed = needs_sign_in !== (agent.sign_in_since !== null);
+    const shown = activity !== agent.activity || asks !== agent.asks || sign_in_changed;
     if (shown || opened) {
-      updateAgent(tx, agent.num, { activity, asks, ...(opened && { acp_session_id }), updated_at: this.now });
+      const changes = { activity, asks, sign_in_since, ...(opened && { acp_session_id }) };
+      updateAgent(tx, agent.num, { ...changes, updated_at: this.now });
     }
+    if (sign_in_changed) this.#recordSignIn(sign_in_since);
     if (shown || this.#publish_at_end) core.records.publish(tx, agent.id);
   }
 
@@ -237,6 +242,20 @@ export class AcpTransaction {
     const mode = currentMode(this.#state);
     const is_acting = mode !== null && this.preset?.permission.acting_modes.includes(mode);
     return is_acting ? 'acts' : observedBehavior(this.#state.acting);
+  }
+
+  /** Since when the session needs a sign-in. An attempt to sign in does not end the wait, because it may be refused. */
+  #signInSince(): number | null {
+    const { phase } = this.#state;
+    if (phase === 'auth_required') return this.agent.sign_in_since ?? this.now;
+    return phase === 'authenticating' ? this.agent.sign_in_since : null;
+  }
+
+  #recordSignIn(since_ms: number | null): void {
+    const { tx, core, agent } = this;
+    const { id: agent_id } = agent;
+    if (since_ms === null) core.facts.record(tx, 'sign_in_over', agent_id, { agent_id });
+    else core.facts.record(tx, 'sign_in_required', agent_id, { agent_id, since_ms });
   }
 
   #activity(): Activity {
@@ -250,10 +269,10 @@ export class AcpTransaction {
 
 function agentOf(row: AcpSessionRow) {
   const { agent_num: num, agent_id: id, preset, permission_mode, asks, activity, acp_session_id } = row;
-  const { workdir, stale_since, team_num, run_num, member_id } = row;
+  const { workdir, stale_since, sign_in_since, team_num, run_num, member_id } = row;
   return {
     ...{ num, id, preset, permission_mode, asks, activity, acp_session_id },
-    ...{ workdir, stale_since, team_num, run_num, member_id },
+    ...{ workdir, stale_since, sign_in_since, team_num, run_num, member_id },
   };
 }
 

@@ -23,6 +23,7 @@ import { limits } from './limits.ts';
 import {
   activities,
   agentMilestones,
+  agentNeeds,
   agentStatuses,
   observedAsks,
   onExits,
@@ -85,6 +86,12 @@ export const agentRecord = z
     member_id: z.string().nullable(),
     pending_reviews: z.int(),
     pending_elicitations: z.int(),
+    pending_questions: z.int().meta({ description: 'Steps of runs that wait for an answer for this agent.' }),
+    sign_in_since: time.nullable().meta({ description: 'Since when it needs a sign-in.' }),
+    needs_you: z.enum(agentNeeds).nullable().meta({
+      description:
+        'What it waits for. `permission`: a permission review. `question`: a form, a link, or the question of its step. `sign_in`: a sign-in. Null if it waits for nothing.',
+    }),
     last_seq: z
       .int()
       .meta({ description: 'The number of the newest event in the log; 0 if the log is empty.' }),
@@ -377,7 +384,8 @@ export const agentRoutes = {
           .optional()
           .meta({ description: 'Maximum number of seconds to wait.' }),
         until: z.enum(agentMilestones).optional().meta({
-          description: '`ended`: completed, failed or cancelled. `idle` and `needs_you`: its `activity`.',
+          description:
+            '`ended`: completed, failed or cancelled. `idle`: its `activity`. `needs_you`: its `activity`, or its field `needs_you` is set.',
         }),
       })
       .refine(({ wait, until }) => (wait === undefined) === (until === undefined), {

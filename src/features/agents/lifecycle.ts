@@ -79,6 +79,7 @@ export class Lifecycle {
       session_id,
       session_count: number,
       activity,
+      sign_in_since: null,
       ...nothingPending,
       updated_at: now,
     });

@@ -169,6 +169,7 @@ export class Reconciler {
       reason,
       cleanup: end.cleanup,
       leftovers: redactor?.json(leftovers) ?? leftovers,
+      sign_in_since: null,
       ...(!hasPendingStart(agent, session) && nothingPending),
       ended_at: end.ended_at_ms,
       updated_at: this.#core.clock.now(),

@@ -7,6 +7,10 @@ export type AgentStatus = (typeof agentStatuses)[number];
 export const activities = ['starting', 'idle', 'working', 'needs_you', 'quiet'] as const;
 export type Activity = (typeof activities)[number];
 
+/** What a running agent waits for. `question`: a form, a link, or the question of its step. */
+export const agentNeeds = ['permission', 'question', 'sign_in'] as const;
+export type AgentNeed = (typeof agentNeeds)[number];
+
 export const worktreeModes = ['use_existing', 'create_worktree'] as const;
 export type WorktreeMode = (typeof worktreeModes)[number];
 
@@ -80,6 +84,11 @@ export interface Agent {
   member_id: string | null;
   pending_reviews: number;
   pending_elicitations: number;
+  /** Steps whose question it asks. */
+  pending_questions: number;
+  sign_in_since: string | null;
+  /** What it waits for, of the kinds that people answer; null if it waits for nothing. */
+  needs_you: AgentNeed | null;
   last_seq: number;
   last_event_at: string | null;
   stale_since: string | null;
@@ -103,8 +112,27 @@ export function isFinal(status: AgentStatus): boolean {
 export const agentMilestones = ['ended', 'idle', 'needs_you'] as const;
 export type AgentMilestone = (typeof agentMilestones)[number];
 
-export function hasReached(agent: Pick<Agent, 'status' | 'activity'>, milestone: AgentMilestone): boolean {
-  return milestone === 'ended' ? isFinal(agent.status) : agent.activity === milestone;
+export function hasReached(
+  agent: Pick<Agent, 'status' | 'activity' | 'needs_you'>,
+  milestone: AgentMilestone,
+): boolean {
+  if (milestone === 'ended') return isFinal(agent.status);
+  return agent.activity === milestone || (milestone === 'needs_you' && agent.needs_you !== null);
+}
+
+/** What people have to do for an agent, the most urgent first; null if nothing. */
+export function agentNeed({
+  pending_reviews,
+  pending_elicitations,
+  pending_questions,
+  sign_in_since,
+}: Pick<
+  Agent,
+  'pending_reviews' | 'pending_elicitations' | 'pending_questions' | 'sign_in_since'
+>): AgentNeed | null {
+  if (pending_reviews > 0) return 'permission';
+  if (pending_elicitations + pending_questions > 0) return 'question';
+  return sign_in_since === null ? null : 'sign_in';
 }
 
 const legal: Record<AgentStatus, readonly AgentStatus[]> = {

@@ -180,6 +180,8 @@ test('reports a session that cannot be opened', async () => {
     code: 'acp_session_failed',
     error: 'no such session',
   });
+  // Nobody can sign in or answer anything.
+  expect((await fixture.get(id)).needs_you).toBe(null);
 });
 
 test('the conversation continues after a sign-in with a method that the agent offers', async () => {
@@ -194,16 +196,21 @@ test('the conversation continues after a sign-in with a method that the agent of
   const methods = [{ id: 'key', name: 'API key', description: null, type: 'agent' }];
   expect((await fixture.events(id)).at(-1)).toMatchObject({ code: 'auth_required', methods });
   expect(await config(id)).toMatchObject({ phase: 'auth_required', auth_methods: methods });
+  const waiting = await fixture.get(id);
+  expect(waiting).toMatchObject({ needs_you: 'sign_in', sign_in_since: expect.any(String) });
   await expect(fixture.prompting.authenticate(ANA, id, 'face')).rejects.toThrow('unknown method_id');
 
   const refused = fixture.prompting.authenticate(ANA, id, 'key');
   await acp.respond('authenticate', { error: { code: -32603, message: 'wrong key' } });
   await expect(refused).rejects.toThrow('the agent refused: wrong key');
+  expect(await fixture.get(id)).toMatchObject({ needs_you: 'sign_in', sign_in_since: waiting.sign_in_since });
   const taken = fixture.prompting.authenticate(ANA, id, 'key');
   const request = await acp.respond('authenticate', { result: {} });
   expect(request.params).toEqual({ methodId: 'key' });
   expect(await taken).toMatchObject({ phase: 'opening' });
   await acp.respond('session/new', { result: { sessionId: 'acp-1' } });
+  await until(id, 'working');
+  expect(await fixture.get(id)).toMatchObject({ needs_you: null, sign_in_since: null });
 
   // The user may have to sign in again.
   await acp.respond('session/prompt', { error: signIn });

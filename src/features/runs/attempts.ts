@@ -120,7 +120,7 @@ export class Attempts {
 
   /** `output`: the run's output if the event completes the run. */
   #apply(tx: Tx, attempt: Attempt, event: GraphEvent, output?: unknown): void {
-    if (isCurrent(tx, attempt)) this.#scheduler.apply(tx, attempt.run_num, event, output);
+    if (isCurrent(tx, attempt)) this.#scheduler.apply(tx, attempt.run_num, event, { output });
   }
 
   #setTimeout(tx: Tx, { num }: Attempt, timeout_seconds: number, wait_ms: number): void {

@@ -52,8 +52,26 @@ const stepRecord = z
     agent_id: id.nullable().meta({ description: 'The agent of the current attempt.' }),
     started_at: time.nullable(),
     ended_at: time.nullable(),
+    waiting_since: time
+      .nullable()
+      .meta({ description: 'Since when it waits for an answer; `error_text` is the question.' }),
   })
   .meta({ id: 'Step' });
+
+const waitingStep = z
+  .object({
+    team_id: id,
+    team_name: z.string(),
+    run_id: id,
+    run_number: z.int(),
+    step_key: z.string(),
+    member_id: z.string(),
+    agent_id: id.nullable().meta({ description: 'The agent of the current attempt.' }),
+    attempt: z.int(),
+    question: z.string().meta({ description: 'What the step needs to know, or why its outcome is unknown.' }),
+    waiting_since: time,
+  })
+  .meta({ id: 'WaitingStep' });
 
 const runMember = z
   .object({
@@ -183,6 +201,17 @@ export const runRoutes = {
     unknown_fields: 'ignored',
     answers: runAnswer,
     errors: [...runErrors, 'errorTextRequired'],
+  }),
+  listWaitingSteps: route({
+    method: 'GET',
+    path: '/api/teams/waiting-steps',
+    action: 'teams.list',
+    tag: 'Runs',
+    summary: 'List the steps that wait for an answer, in all runs, oldest first',
+    description:
+      'Root sees the steps of all teams; other users those of their own teams and of those that list them in `human_members`. Answer a step with `resumeStep`.',
+    query: z.object(pageQuery),
+    answers: { 200: list(waitingStep) },
   }),
   listSteps: route({
     method: 'GET',

@@ -1,9 +1,11 @@
 /** Connects the objects that execute runs. */
+import type { Tx } from '../../store/store.ts';
 import type { FactHandlers } from '../../work/facts.ts';
 import type { IntentHandlers } from '../../work/outbox.ts';
 import type { TimerHandlers } from '../../work/timers.ts';
 import type { AgentCore } from '../agents/core.ts';
 import type { Lifecycle } from '../agents/lifecycle.ts';
+import { findAgent } from '../agents/queries/agents.ts';
 import type { SessionHooks } from '../feature.ts';
 import { Attempts } from './attempts.ts';
 import { Dispatcher } from './dispatcher.ts';
@@ -24,7 +26,11 @@ export interface RunEngine {
 export function openRunEngine(core: AgentCore, lifecycle: Lifecycle): RunEngine {
   const { clock, feed, facts } = core;
   const publisher = new RunPublisher({ clock, feed });
-  const scheduler = new Scheduler({ clock, facts, publisher });
+  const publishAgent = (tx: Tx, agent_id: string) => {
+    // It may have been deleted.
+    if (findAgent(tx, agent_id)) core.records.publish(tx, agent_id);
+  };
+  const scheduler = new Scheduler({ clock, facts, publisher, publishAgent });
   const attempts = new Attempts(core, lifecycle, scheduler);
   const dispatcher = new Dispatcher(core, attempts);
   scheduler.open((tx, run, effects) => dispatcher.execute(tx, run, effects));

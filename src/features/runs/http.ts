@@ -19,6 +19,7 @@ type RunOperations =
   | 'completeRun'
   | 'failRun'
   | 'listSteps'
+  | 'listWaitingSteps'
   | 'addStep'
   | 'startStep'
   | 'completeStep'
@@ -54,6 +55,7 @@ export function runHandlers(deps: {
       runs.commandRun(caller, params, { kind: 'completeRun', ...body }, idempotency_key),
     failRun: ({ caller, params, body, idempotency_key }) =>
       runs.commandRun(caller, params, { kind: 'failRun', ...body }, idempotency_key),
+    listWaitingSteps: async ({ caller, query }) => asList(query, await runs.waitingSteps(caller, query)),
     listSteps: ({ caller, params }) => runs.steps(caller, params.team_id, params.run_id),
     addStep: async ({ caller, params, body, idempotency_key }) => {
       const step = await runs.addStep(caller, params, body, idempotency_key);

@@ -5,7 +5,7 @@
 import { limits } from '../../base/limits.ts';
 import { Problem, problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
-import { memberActorId } from '../actors/rules/actor.ts';
+import { memberActorId, parseUsername } from '../actors/rules/actor.ts';
 import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { Audit } from '../audit/service.ts';
 import { memberKind, type StepSpec } from '../teams/rules/team.ts';
@@ -66,7 +66,7 @@ export class RunCommands {
     try {
       const command: RunCommand = request.kind === 'failRun' ? request : { kind: request.kind };
       const output = request.kind === 'completeRun' ? request.output : undefined;
-      this.#options.scheduler.apply(tx, run.num, { kind: 'run_command', command }, output);
+      this.#options.scheduler.apply(tx, run.num, { kind: 'run_command', command }, { output });
     } catch (error) {
       if (!(error instanceof IllegalTransition)) throw error;
       if (request.kind === 'resumeRun' && error.status === 'completed') throw problems.runCompleted();
@@ -92,12 +92,9 @@ export class RunCommands {
     if (request.kind === 'resumeStep') updateStep(tx, step.num, { answer: json(request.input) });
     try {
       const own = by.actor_id === memberActorId(step.member_id, run.team_id);
-      this.#options.scheduler.apply(tx, run.num, {
-        kind: 'step_command',
-        step_key,
-        command: request,
-        by_own_member: own,
-      });
+      const event = { kind: 'step_command', step_key, command: request, by_own_member: own } as const;
+      const answered_by = parseUsername(by.actor_id) ?? by.actor_id;
+      this.#options.scheduler.apply(tx, run.num, event, { answered_by });
     } catch (error) {
       if (!(error instanceof IllegalTransition)) throw error;
       throw new Problem('conflict', 'step_status', `step is ${error.status}`);

@@ -12,11 +12,22 @@ import { type RunRow, readAgain, runOfNum, updateRun } from './queries/runs.ts';
 import { dropAnswers, lastOutputs } from './queries/steps.ts';
 import { advance } from './rules/advance.ts';
 import type { Effect, GraphEvent, StepState } from './rules/graph.ts';
+import { StepWaits } from './step-waits.ts';
 
 export interface SchedulerOptions {
   clock: Clock;
   facts: Facts;
   publisher: RunPublisher;
+  /** Publishes an agent's record, which counts the questions of its steps. */
+  publishAgent(tx: Tx, agent_id: string): void;
+}
+
+/** More about an event. */
+export interface EventDetails {
+  /** Any JSON value, the run's output if the event completes it. Default: the outputs of the last steps. */
+  output?: unknown;
+  /** The display name of the one who answers the step that the event names. */
+  answered_by?: string;
 }
 
 /**
@@ -46,19 +57,21 @@ export class Scheduler {
   /**
    * Applies an event to the run. If the event names a step, the step must exist.
    *
-   * @param output any JSON value, the run's output if the event completes it. Default: the outputs of the last steps
    * @throws IllegalTransition for a command that is not allowed now
    */
-  apply(tx: Tx, run_num: number, event: GraphEvent, output?: unknown): void {
+  apply(tx: Tx, run_num: number, event: GraphEvent, { output, answered_by }: EventDetails = {}): void {
     const before = runOfNum(tx, run_num);
     if (!before) return;
     const graph = loadGraph(tx, before, this.#options.clock.now());
     // Records which steps change visibly.
     const changed = new Set<string>();
     const all_steps = event.kind === 'begun' || event.kind === 'step_added';
+    const waits = new StepWaits(tx, before);
     const { putStep } = graph;
     graph.putStep = (step: StepState) => {
-      if (all_steps || isVisible(graph.step(step.step_key), step)) changed.add(step.step_key);
+      const known = graph.step(step.step_key);
+      if (all_steps || isVisible(known, step)) changed.add(step.step_key);
+      waits.observe(known, step);
       putStep(step);
     };
     const effects = advance(graph, event, limits.run_plain_steps_max);
@@ -71,6 +84,7 @@ export class Scheduler {
       event.kind === 'run_command' && ['resumeRun', 'restartRun'].includes(event.command.kind);
     const after = this.#options.publisher.publish(tx, readAgain(tx, before), [...changed], before);
     if (ended || continues || event.kind === 'begun') this.#recordFact(tx, after);
+    waits.finish(after, this.#options, answered_by ?? null);
   }
 
   #restart(tx: Tx, before: RunRow, effects: readonly Effect[]): void {

@@ -3,6 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { authorize, viewOf } from '../../core/policy.ts';
 import type { IdempotencyKeys } from '../../server/idempotency.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
@@ -16,7 +17,8 @@ import { requireRun } from './access.ts';
 import { createRun, createTask, taskTitle } from './creation.ts';
 import { runMembers } from './participants.ts';
 import { listRuns, type RunRow, toRun } from './queries/runs.ts';
-import type { Run, RunMembers, RunStatus, Step } from './rules/run.ts';
+import { listWaitingSteps, toWaitingStep } from './queries/waiting.ts';
+import type { Run, RunMembers, RunStatus, Step, WaitingStep } from './rules/run.ts';
 import {
   type Commander,
   RunCommands,
@@ -87,6 +89,18 @@ export class Runs {
       const { num: team_num } = requireTeam(reader, caller, 'team.read', team_id);
       const rows = listRuns(reader, { team_num, status, before_num, limit: paged ? limit + 1 : undefined });
       return page(rows, paged ? limit : rows.length, toRun, (row) => [row.num]);
+    });
+  }
+
+  /** The steps that wait for an answer, the longest wait first. Without `limit` and `cursor`: all of them. */
+  waitingSteps(caller: Caller, request: PageRequest): Promise<Page<WaitingStep>> {
+    authorize(caller, 'teams.list');
+    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const limit = request.limit ?? limits.page_items_default;
+    const after = readCursor(request.cursor, 'number', 'number');
+    return this.#options.store.read((reader) => {
+      const rows = listWaitingSteps(reader, viewOf(caller), { after, limit: paged ? limit + 1 : undefined });
+      return page(rows, paged ? limit : rows.length, toWaitingStep, (row) => [row.waiting_since!, row.num]);
     });
   }
 

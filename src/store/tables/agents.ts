@@ -45,6 +45,8 @@ export interface AgentsTables {
      * been silent.
      */
     activity: Activity | null;
+    /** Since when its session needs a sign-in; null if it does not. */
+    sign_in_since: number | null;
     exit_code: number | null;
     exit_signal: string | null;
     reason: string | null;

@@ -95,6 +95,8 @@ export interface TeamsTables {
     error_text: string | null;
     started_at: number | null;
     ended_at: number | null;
+    /** Since when it waits for an answer; null if it does not. */
+    waiting_since: number | null;
   };
   /** `step_num` depends on `needs_num`. */
   run_edges: { run_num: number; step_num: number; needs_num: number };

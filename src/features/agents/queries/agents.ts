@@ -10,7 +10,7 @@ import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
 import { idsOfUser } from '../../../store/users.ts';
 import { agentInView } from '../../../store/views.ts';
-import type { Agent, AgentStatus } from '../rules.ts';
+import { type Agent, type AgentStatus, agentNeed } from '../rules.ts';
 
 export type AgentRow = Selectable<Tables['agents']> & {
   last_seq: number | null;
@@ -19,6 +19,7 @@ export type AgentRow = Selectable<Tables['agents']> & {
   last_event_at: number | null;
   pending_reviews: number | null;
   pending_elicitations: number | null;
+  pending_questions: number | null;
   team_id: string | null;
   run_id: string | null;
 };
@@ -37,6 +38,7 @@ function agentQuery(sql: Reader['sql']) {
       lastEventTime(eb).as('last_event_at'),
       pendingReviews(eb).as('pending_reviews'),
       pendingElicitations(eb).as('pending_elicitations'),
+      pendingQuestions(eb).as('pending_questions'),
     ]);
 }
 
@@ -63,6 +65,26 @@ function pendingElicitations(eb: ExpressionBuilder<Tables, 'agents'>) {
     .select(({ fn }) => fn.countAll<number>().as('count'))
     .whereRef('elicitations.agent_num', '=', 'agents.num')
     .where('elicitations.status', '=', sql.lit('pending'));
+}
+
+/** The waiting steps whose current attempt is the agent's. */
+function pendingQuestions(eb: ExpressionBuilder<Tables, 'agents'>) {
+  return eb
+    .selectFrom('run_attempts')
+    .innerJoin('runs as waiting_runs', (join) =>
+      join
+        .onRef('waiting_runs.num', '=', 'run_attempts.run_num')
+        .onRef('waiting_runs.attempt', '=', 'run_attempts.run_attempt'),
+    )
+    .innerJoin('run_steps', (join) =>
+      join
+        .onRef('run_steps.run_num', '=', 'run_attempts.run_num')
+        .onRef('run_steps.step_key', '=', 'run_attempts.step_key')
+        .onRef('run_steps.attempt', '=', 'run_attempts.attempt'),
+    )
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .whereRef('run_attempts.agent_id', '=', 'agents.id')
+    .where('run_steps.waiting_since', 'is not', null);
 }
 
 const agentById = preparedQuery((sql, id: string) => agentQuery(sql).where('agents.id', '=', id));
@@ -252,6 +274,12 @@ export function deleteAgent(tx: Tx, num: number): void {
 }
 
 export function toAgent(row: AgentRow, now_ms: number, quiet_after_ms: number): Agent {
+  const waits = {
+    pending_reviews: row.pending_reviews ?? 0,
+    pending_elicitations: row.pending_elicitations ?? 0,
+    pending_questions: row.pending_questions ?? 0,
+    sign_in_since: rfc3339OrNull(row.sign_in_since),
+  };
   return {
     id: row.id,
     name: row.name,
@@ -281,8 +309,8 @@ export function toAgent(row: AgentRow, now_ms: number, quiet_after_ms: number): 
     team_id: row.team_id,
     run_id: row.run_id,
     member_id: row.member_id,
-    pending_reviews: row.pending_reviews ?? 0,
-    pending_elicitations: row.pending_elicitations ?? 0,
+    ...waits,
+    needs_you: agentNeed(waits),
     last_seq: row.last_seq ?? 0,
     last_event_at: rfc3339OrNull(row.last_event_at),
     stale_since: rfc3339OrNull(row.stale_since),
@@ -323,6 +351,7 @@ const acpSessionById = preparedQuery((sql, id: string) =>
   sessionQuery(sql)
     .leftJoin('acp_states', 'acp_states.session_num', 'sessions.num')
     .select(['agents.preset', 'agents.permission_mode', 'agents.asks', 'agents.activity'])
+    .select(['agents.sign_in_since'])
     .select(['agents.acp_session_id', 'agents.workdir', 'agents.stale_since'])
     .select(['agents.team_num', 'agents.run_num', 'agents.member_id', 'acp_states.state as acp_state'])
     .where('sessions.id', '=', id),

@@ -26,7 +26,7 @@ const run = (fields: Partial<Run> = {}): Run => ({
 const step = (step_key: string, status: Step['status'], fields: Partial<Step> = {}): Step => ({
   ...{ run_id: 'run_1', step_key, member_id: 'dev', depends_on: [], when: 'on_success', prompt: '' },
   ...{ status, input: null, output: null, error_text: null, attempt: 0, max_attempts: 1 },
-  ...{ timeout_seconds: null, agent_id: null, started_at: null, ended_at: null },
+  ...{ timeout_seconds: null, agent_id: null, started_at: null, ended_at: null, waiting_since: null },
   ...fields,
 });
 

@@ -6,7 +6,15 @@ import { printable } from '../../../cli/terminal.ts';
 import { showArgv } from '../../../core/argv.ts';
 import type { Line, TextStyle } from '../../conversations/commands/acp-lines.ts';
 import { memberKind } from '../../teams/rules/team.ts';
-import { isRunOver, isStepOver, type Run, runMode, type Step, type StepStatus } from '../rules/run.ts';
+import {
+  isRunOver,
+  isStepOver,
+  type Run,
+  runMode,
+  type Step,
+  type StepStatus,
+  type WaitingStep,
+} from '../rules/run.ts';
 
 export const statusStyles: Partial<Record<StepStatus, TextStyle>> = {
   running: 'cyan',
@@ -37,6 +45,16 @@ export function stepColumns(run: Run, steps: ReadonlyMap<string, Step>, now_ms: 
     { title: 'TRY', value: (step) => step.attempt },
     { title: 'TIME', value: (step) => formatElapsed(step, now_ms) },
     { title: 'NOTE', value: (step) => formatNote(step, steps, outside, isRunOver(run)) },
+  ];
+}
+
+export function waitingColumns(now_ms: number): Column<WaitingStep>[] {
+  return [
+    { title: 'RUN', value: (step) => `${step.team_name}#${step.run_number}` },
+    { title: 'STEP', value: (step) => step.step_key },
+    { title: 'MEMBER', value: (step) => step.member_id },
+    { title: 'WAITS', value: (step) => formatSpan(Date.parse(step.waiting_since), now_ms) },
+    { title: 'QUESTION', value: (step) => step.question },
   ];
 }
 

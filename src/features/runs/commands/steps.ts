@@ -8,7 +8,7 @@ import { collect, integer, remote } from '../../../cli/options.ts';
 import { type Column, printRecord, printRows, report } from '../../../cli/output.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { findRun } from '../../teams/commands/team-refs.ts';
-import { stepColumns } from './run-lines.ts';
+import { stepColumns, waitingColumns } from './run-lines.ts';
 import { resolveRunParams } from './runs.ts';
 
 type Options = ApiOptions & { json?: boolean };
@@ -26,6 +26,7 @@ interface AddOptions extends Options {
 export function addSteps(program: Command, context: Context): void {
   const steps = program.command('steps').description('list, add and control the steps of a run');
   addLs(steps, context);
+  addWaiting(steps, context);
   addShow(steps, context);
   addAdd(steps, context);
   addStart(steps, context);
@@ -47,6 +48,16 @@ function addLs(steps: Command, context: Context): void {
       const by_key = new Map(rows.map((step) => [step.step_key, step]));
       await printRows(io, rows, stepColumns(run, by_key, Date.now()), options);
     });
+}
+
+function addWaiting(steps: Command, context: Context): void {
+  const { io } = context;
+  remote(steps, 'waiting', 'list the steps that wait for an answer, in all runs, oldest first').action(
+    async (options: Options) => {
+      const api = await connect(context, options);
+      await printRows(io, await api.all('listWaitingSteps', {}), waitingColumns(Date.now()), options);
+    },
+  );
 }
 
 function addShow(steps: Command, context: Context): void {

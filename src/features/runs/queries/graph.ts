@@ -188,6 +188,7 @@ const stepPut = preparedQuery(
     ended_at: number | null,
     fresh: number,
     runs: number,
+    waits: number,
     status: StepStatus,
     waits_for: number,
     upstream_failed: number,
@@ -210,6 +211,7 @@ const stepPut = preparedQuery(
         ended_at,
         output: sql`CASE WHEN ${fresh} THEN NULL ELSE output END`,
         started_at: sql`CASE WHEN ${fresh} THEN NULL WHEN ${runs} THEN coalesce(started_at, ${now}) ELSE started_at END`,
+        waiting_since: sql`CASE WHEN ${waits} THEN coalesce(waiting_since, ${now}) END`,
       })
       .where('run_num', '=', run_num)
       .where('step_key', '=', step_key),
@@ -221,6 +223,7 @@ function putStep(tx: Tx, run_num: number, step: StepState, now: number): void {
   // The output of an earlier attempt is not shown with the next one.
   const fresh = status === 'pending' || (status === 'ready' && !step.launched) ? 1 : 0;
   const runs = status === 'running' ? 1 : 0;
+  const waits = status === 'input_required' ? 1 : 0;
   const [upstream_failed, launched] = [step.upstream_failed ? 1 : 0, step.launched ? 1 : 0];
   tx.run(
     stepPut(
@@ -231,6 +234,7 @@ function putStep(tx: Tx, run_num: number, step: StepState, now: number): void {
         ended_at,
         fresh,
         runs,
+        waits,
         status,
         waits_for,
         upstream_failed,

@@ -126,5 +126,6 @@ export function toStep(row: StepRow, run_id: string, agent_id: string | null): S
     agent_id,
     started_at: rfc3339OrNull(row.started_at),
     ended_at: rfc3339OrNull(row.ended_at),
+    waiting_since: rfc3339OrNull(row.waiting_since),
   };
 }

@@ -65,6 +65,22 @@ export interface Step {
   agent_id: string | null;
   started_at: string | null;
   ended_at: string | null;
+  waiting_since: string | null;
+}
+
+/** A step that waits for an answer, as the list of all of them shows it. */
+export interface WaitingStep {
+  team_id: string;
+  team_name: string;
+  run_id: string;
+  run_number: number;
+  step_key: string;
+  member_id: string;
+  /** The agent of the current attempt; null for a member without one. */
+  agent_id: string | null;
+  attempt: number;
+  question: string;
+  waiting_since: string;
 }
 
 /** A participant of a run in the API: a member of the team, or a person. */

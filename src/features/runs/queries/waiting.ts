@@ -1,0 +1,64 @@
+/** Queries about steps that wait for an answer, in all runs. */
+import { rfc3339 } from '../../../base/clock.ts';
+import type { View } from '../../../core/policy.ts';
+import type { Reader } from '../../../store/store.ts';
+import { teamsInView } from '../../../store/views.ts';
+import type { WaitingStep } from '../rules/run.ts';
+
+export type WaitingStepRow = ReturnType<typeof listWaitingSteps>[number];
+
+function waitingSteps({ sql }: Pick<Reader, 'sql'>, view: View) {
+  return (
+    sql
+      .selectFrom('run_steps')
+      // A cross join keeps its order: otherwise, SQLite reads all steps of all runs in the view.
+      .crossJoin('runs')
+      .whereRef('runs.num', '=', 'run_steps.run_num')
+      .where('run_steps.waiting_since', 'is not', null)
+      .where('runs.team_num', 'in', teamsInView({ sql }, view))
+  );
+}
+
+/** The longest wait first. `after`: the time and the number of the last step of the previous page. */
+export function listWaitingSteps(
+  reader: Reader,
+  view: View,
+  { after, limit }: { after?: [number, number] | undefined; limit?: number | undefined } = {},
+) {
+  let query = waitingSteps(reader, view)
+    .innerJoin('teams', 'teams.num', 'runs.team_num')
+    .select(['teams.id as team_id', 'teams.name as team_name'])
+    .select(['runs.id as run_id', 'runs.number as run_number'])
+    .select(['run_steps.num', 'run_steps.step_key', 'run_steps.member_id', 'run_steps.attempt'])
+    .select(['run_steps.error_text', 'run_steps.waiting_since'])
+    .select((eb) =>
+      eb
+        .selectFrom('run_attempts')
+        .select('run_attempts.agent_id')
+        .whereRef('run_attempts.run_num', '=', 'runs.num')
+        .whereRef('run_attempts.run_attempt', '=', 'runs.attempt')
+        .whereRef('run_attempts.step_key', '=', 'run_steps.step_key')
+        .orderBy('run_attempts.attempt', 'desc')
+        .limit(1)
+        .as('agent_id'),
+    )
+    .orderBy('run_steps.waiting_since')
+    .orderBy('run_steps.num');
+  if (after !== undefined) {
+    const [since, num] = after;
+    query = query.where(({ eb, refTuple, tuple }) =>
+      eb(refTuple('run_steps.waiting_since', 'run_steps.num'), '>', tuple(since, num)),
+    );
+  }
+  if (limit !== undefined) query = query.limit(limit);
+  return reader.all(query);
+}
+
+export function toWaitingStep(row: WaitingStepRow): WaitingStep {
+  const { team_id, team_name, run_id, run_number, step_key, member_id, agent_id, attempt } = row;
+  return {
+    ...{ team_id, team_name, run_id, run_number, step_key, member_id, agent_id, attempt },
+    question: row.error_text ?? '',
+    waiting_since: rfc3339(row.waiting_since!),
+  };
+}

@@ -1,0 +1,62 @@
+/** Steps that begin or stop waiting for an answer while an event is applied to their run. */
+import type { Tx } from '../../store/store.ts';
+import type { Facts } from '../../work/facts.ts';
+import { agentsOfSteps } from './queries/attempts.ts';
+import type { RunRow } from './queries/runs.ts';
+import { findStep } from './queries/steps.ts';
+import type { StepState } from './rules/graph.ts';
+
+interface Wait {
+  before: boolean;
+  now: boolean;
+  /** The agent of the attempt that waited. */
+  agent_id: string | undefined;
+}
+
+export class StepWaits {
+  readonly #tx: Tx;
+  readonly #run: RunRow;
+  readonly #waits = new Map<string, Wait>();
+
+  /** `run`: as it is before the event. */
+  constructor(tx: Tx, run: RunRow) {
+    this.#tx = tx;
+    this.#run = run;
+  }
+
+  /** Call it before each write of a step. `known`: the step as it is stored. */
+  observe(known: StepState | undefined, { step_key, status }: StepState): void {
+    const now = status === 'input_required';
+    const wait = this.#waits.get(step_key);
+    if (wait) wait.now = now;
+    else if ((known?.status === 'input_required') !== now) {
+      // Another attempt may get another agent.
+      const agent_id = now ? undefined : this.#agentOf(this.#run, step_key);
+      this.#waits.set(step_key, { before: !now, now, agent_id });
+    }
+  }
+
+  /** Records the changes as facts, and publishes the agents. `run`: as it is after the event. */
+  finish(
+    run: RunRow,
+    { facts, publishAgent }: { facts: Facts; publishAgent(tx: Tx, agent_id: string): void },
+    answered_by: string | null,
+  ): void {
+    const agents = new Set<string | undefined>();
+    for (const [step_key, { before, now, agent_id }] of this.#waits) {
+      if (before === now) continue;
+      agents.add(agent_id ?? this.#agentOf(run, step_key));
+      const step = { run_id: run.id, step_key };
+      if (!now) facts.record(this.#tx, 'step_answered', run.id, { ...step, answered_by });
+      else {
+        const since_ms = findStep(this.#tx, run.num, step_key)!.waiting_since!;
+        facts.record(this.#tx, 'step_waits', run.id, { ...step, since_ms });
+      }
+    }
+    for (const agent_id of agents) if (agent_id !== undefined) publishAgent(this.#tx, agent_id);
+  }
+
+  #agentOf(run: RunRow, step_key: string): string | undefined {
+    return agentsOfSteps(this.#tx, run, [step_key]).get(step_key);
+  }
+}

@@ -1,0 +1,144 @@
+/** Steps that wait for an answer: their list, and the records of their agents. */
+import { DatabaseSync, type SQLInputValue } from 'node:sqlite';
+import type { Compilable } from 'kysely';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { Reader } from '../../store/store.ts';
+import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
+import { addRun, applyEvent, beginRun, plainMember, specWith, stepsOfRun } from '../../testing/team-runs.ts';
+import { listAgents } from '../agents/queries/agents.ts';
+import { findRun } from './queries/runs.ts';
+import { listWaitingSteps } from './queries/waiting.ts';
+import type { RunCommand, StepCommand } from './rules/graph.ts';
+import { RunCommands } from './run-commands.ts';
+
+let fixture: FeaturesFixture;
+beforeEach(async () => {
+  fixture = await FeaturesFixture.make();
+});
+afterEach(() => fixture.end());
+
+const question = (reason: string): StepCommand => ({ kind: 'requireStepInput', reason });
+const command = (run_id: string, step_key: string, command: StepCommand) =>
+  applyEvent(fixture, run_id, { kind: 'step_command', step_key, command });
+const commandRun = (run_id: string, command: RunCommand) =>
+  applyEvent(fixture, run_id, { kind: 'run_command', command });
+const waiting = (caller = ANA) => fixture.runs.waitingSteps(caller, {}).then(({ items }) => items);
+
+/** A run of two plain steps that both run. */
+async function begin(): Promise<string> {
+  const run_id = await beginRun(fixture, {
+    members: [plainMember('dev', 'work')],
+    steps: [{ step_key: 'a' }, { step_key: 'b' }],
+  });
+  await vi.waitFor(async () => {
+    const { a, b } = await stepsOfRun(fixture, run_id);
+    expect([a!.status, b!.status]).toEqual(['running', 'running']);
+  }, SOON);
+  return run_id;
+}
+
+test('waiting steps of all runs are listed, the longest wait first, with their question and agent', async () => {
+  const [first, second] = [await begin(), await begin()];
+  await command(second, 'b', question('Which color?'));
+  await fixture.advanceClock(1000);
+  await command(first, 'a', question('Which title?'));
+  const { agent_id, waiting_since } = (await stepsOfRun(fixture, first)).a!;
+  const all = await waiting();
+  expect(all).toMatchObject([
+    { run_id: second, step_key: 'b', question: 'Which color?', attempt: 1 },
+    { run_id: first, step_key: 'a', question: 'Which title?', member_id: 'dev', agent_id, waiting_since },
+  ]);
+  expect(Date.parse(all[1]!.waiting_since) - Date.parse(all[0]!.waiting_since)).toBe(1000);
+  const page = await fixture.runs.waitingSteps(ANA, { limit: 1 });
+  expect(page.items).toEqual(all.slice(0, 1));
+  const { next_cursor: cursor } = page;
+  expect(await fixture.runs.waitingSteps(ANA, { limit: 1, cursor: cursor! })).toEqual({
+    items: all.slice(1),
+  });
+  expect(() => fixture.runs.waitingSteps(ANA, { cursor: 'no' })).toThrow('invalid cursor');
+});
+
+test('the steps of another user’s team are not listed, those of a team with the caller are', async () => {
+  const run = await addRun(fixture.store, ANA, specWith({ lead: null }), [BEN]);
+  const step = { member_id: 'lead', kind: 'outside', depends_on: [], when: 'on_success' } as const;
+  const by = { user_id: null, ip: null, actor_id: 'user:ana' };
+  await fixture.store.write((tx) => {
+    const commands = new RunCommands({ scheduler: fixture.scheduler, audit: fixture.core.audit });
+    const row = findRun(tx, run.id)!;
+    const none = { prompt: '', input: null, timeout_seconds: null, max_attempts: 1 };
+    commands.addStep(tx, row, { ...none, ...step, depends_on: [], step_key: 'ask' }, by);
+    commands.commandStep(tx, row, 'ask', { kind: 'requireStepInput', reason: 'Which?' }, by);
+  });
+  await command(await begin(), 'a', question('Not for ben'));
+  const found = await waiting(BEN);
+  expect(found).toMatchObject([{ run_id: run.id, step_key: 'ask', agent_id: null }]);
+  expect(await waiting({ ...BEN, user_id: 'usr_other' })).toEqual([]);
+  const limited = { scopes: ['read'], limits: { agent_ids: [], team_ids: [found[0]!.team_id] } } as const;
+  expect(await waiting({ ...ANA, grant: limited as never })).toEqual(found);
+});
+
+test('the agent’s record and the fleet feed say that its step waits, until it is answered', async () => {
+  const run_id = await begin();
+  const { a, b } = await stepsOfRun(fixture, run_id);
+  const published = vi.spyOn(fixture.feed, 'append');
+  const records = () =>
+    published.mock.calls
+      .filter(([, kind]) => kind === 'agent')
+      .map(([, , , { id, pending_questions, needs_you }]) => ({ id, pending_questions, needs_you }));
+  await command(run_id, 'a', question('Which title?'));
+  const asks = { id: a!.agent_id, pending_questions: 1, needs_you: 'question' };
+  expect(records()).toEqual([asks]);
+  expect(await fixture.get(a!.agent_id!)).toMatchObject(asks);
+  expect(await fixture.get(b!.agent_id!)).toMatchObject({ pending_questions: 0, needs_you: null });
+  // The answer starts another attempt with another agent.
+  await command(run_id, 'a', { kind: 'resumeStep' });
+  expect(records()).toContainEqual({ id: a!.agent_id, pending_questions: 0, needs_you: null });
+  expect(await waiting()).toEqual([]);
+  expect((await stepsOfRun(fixture, run_id)).a!.waiting_since).toBe(null);
+});
+
+test('the end of its attempt does not end a wait, but the end or a new attempt of its run does', async () => {
+  const run_id = await begin();
+  const { a } = await stepsOfRun(fixture, run_id);
+  await command(run_id, 'a', question('Which title?'));
+  const [before] = await waiting();
+  await fixture.advanceClock(1000);
+  const attempt = { step_key: 'a', attempt: 1 };
+  await applyEvent(fixture, run_id, { kind: 'step_unknown', ...attempt, reason: 'outcome unknown' });
+  expect(await waiting()).toEqual([before]);
+  await commandRun(run_id, { kind: 'restartRun' });
+  expect(await waiting()).toEqual([]);
+  expect(await fixture.get(a!.agent_id!)).toMatchObject({ needs_you: null });
+  await command(run_id, 'a', question('Which title, again?'));
+  expect(await waiting()).toMatchObject([{ question: 'Which title, again?' }]);
+  await commandRun(run_id, { kind: 'cancelRun' });
+  expect(await waiting()).toEqual([]);
+});
+
+test('the list reads waiting steps in their order from an index, and an agent only its own', async () => {
+  const database = new DatabaseSync(fixture.store.source.path, { readOnly: true });
+  const { sql } = await fixture.store.read(({ sql }) => ({ sql }));
+  let plan = '';
+  const all = (query: Compilable) => {
+    const { sql: text, parameters } = query.compile();
+    const steps = database.prepare(`EXPLAIN QUERY PLAN ${text}`).all(...(parameters as SQLInputValue[]));
+    plan = steps.map(({ detail }) => detail).join('\n');
+    return [];
+  };
+  const reader = { sql, all } as unknown as Reader;
+  try {
+    for (const user_id of [null, 'usr_1']) {
+      for (const after of [undefined, [5, 1] as [number, number]]) {
+        listWaitingSteps(reader, { user_id, limits: null }, { after, limit: 50 });
+        expect(plan).toContain('USING INDEX run_steps_waiting_since');
+        // The other table is the union of the user's teams.
+        expect(plan.match(/TEMP B-TREE FOR ORDER BY/g) ?? []).toHaveLength(user_id === null ? 0 : 1);
+      }
+    }
+    listAgents(reader, { view: { user_id: null, limits: null } });
+    expect(plan).toContain('SEARCH run_attempts USING INDEX run_attempts_agent');
+    expect(plan).not.toMatch(/SCAN run_(steps|attempts)/);
+  } finally {
+    database.close();
+  }
+});
