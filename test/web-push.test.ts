@@ -68,7 +68,7 @@ async function phone(token = plane.token): Promise<Phone> {
 
 async function turnOn({ page, devices }: Phone): Promise<TestDevice> {
   await page.getByRole('button', { name: 'Turn on notifications' }).click();
-  await page.getByLabel('An agent asks for permission').waitFor();
+  await page.getByLabel('An agent needs you').waitFor();
   const { key } = JSON.parse((await page.evaluate("localStorage.getItem('test.push')")) as string);
   devices[0]!.public_key = key;
   return devices[0]!;

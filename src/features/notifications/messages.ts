@@ -63,6 +63,40 @@ export function elicitationTag(elicitation_id: string): string {
   return `elicitation-${elicitation_id}`;
 }
 
+export function questionMessage(
+  step: { run_id: string; step_key: string; team_name: string; member_id: string; question: string },
+  { with_commands }: { with_commands: boolean },
+): NotificationText {
+  const named = `question from ${plain(step.member_id)}`;
+  // A leader's agent may have chosen the key of the step, so it is not shown.
+  const question = with_commands ? plain(step.question) : '';
+  return {
+    kind: 'review',
+    tag: questionTag(step),
+    title: `${plain(step.team_name)} needs you`,
+    body: question === '' ? named : `${named}: ${question}`,
+    path: `/approvals?question=${encodeURIComponent(`${step.run_id}/${step.step_key}`)}`,
+  };
+}
+
+export function questionTag({ run_id, step_key }: { run_id: string; step_key: string }): string {
+  return `question-${run_id}/${step_key}`;
+}
+
+export function signInMessage(agent: { id: string; name: string }): NotificationText {
+  return {
+    kind: 'review',
+    tag: signInTag(agent.id),
+    title: `${plain(agent.name)} needs you`,
+    body: 'sign-in',
+    path: `/approvals?sign_in=${encodeURIComponent(agent.id)}`,
+  };
+}
+
+export function signInTag(agent_id: string): string {
+  return `sign_in-${agent_id}`;
+}
+
 /** The message that replaces the notification of a request once the request is closed. */
 export function closedMessage(original: PushMessage, answered_by: string | null): NotificationText {
   const body = answered_by === null ? 'No longer needed' : `Answered by ${plain(answered_by)}`;

@@ -17,6 +17,7 @@ import { findAgent } from '../agents/queries/agents.ts';
 import { findElicitation } from '../elicitations/queries.ts';
 import { findReview } from '../reviews/queries.ts';
 import { findRun } from '../runs/queries/runs.ts';
+import { findStep } from '../runs/queries/steps.ts';
 import { isRunOver } from '../runs/rules/run.ts';
 import { findTeam } from '../teams/queries.ts';
 import { limits } from './limits.ts';
@@ -27,9 +28,13 @@ import {
   failureMessage,
   matchesKinds,
   type NotificationText,
+  questionMessage,
+  questionTag,
   reviewMessage,
   reviewTag,
   runMessage,
+  signInMessage,
+  signInTag,
 } from './messages.ts';
 import {
   countWaiting,
@@ -71,7 +76,15 @@ export class Notifier {
       elicitation_opened: (tx, fact) => this.#elicitation(tx, fact),
       elicitation_closed: (tx, { id, payload: { elicitation_id } }) =>
         this.#closed(tx, id, elicitationTag(elicitation_id), findElicitation(tx, elicitation_id)),
-      session_ended: (tx, fact) => this.#ended(tx, fact),
+      step_waits: (tx, fact) => this.#question(tx, fact),
+      step_answered: (tx, { id, payload }) => this.#closed(tx, id, questionTag(payload), payload),
+      sign_in_required: (tx, fact) => this.#signIn(tx, fact),
+      sign_in_over: (tx, { id, payload: { agent_id } }) =>
+        this.#closed(tx, id, signInTag(agent_id), undefined),
+      session_ended: (tx, fact) => {
+        this.#closed(tx, fact.id, signInTag(fact.payload.agent_id), undefined);
+        this.#ended(tx, fact);
+      },
       run_changed: (tx, fact) => this.#run(tx, fact),
     };
   }
@@ -101,6 +114,42 @@ export class Notifier {
       resource: reviewResource(tx, row),
       username: null,
       buildText: (device) => elicitationMessage({ ...row, agent_name: name }, device),
+    });
+  }
+
+  /** A later wait of the step has its own fact. */
+  #question(tx: Tx, { id, payload }: Fact<'step_waits'>): void {
+    const run = findRun(tx, payload.run_id);
+    const step = run && findStep(tx, run.num, payload.step_key);
+    if (!run || step?.waiting_since !== payload.since_ms) return;
+    const team = findTeam(tx, run.team_id)!;
+    const { step_key, member_id, error_text } = step;
+    const question = {
+      run_id: run.id,
+      team_name: team.name,
+      step_key,
+      member_id,
+      question: error_text ?? '',
+    };
+    this.#notify(tx, {
+      fact_id: id,
+      action: 'team.work',
+      resource: teamResource(tx, team),
+      username: null,
+      buildText: (device) => questionMessage(question, device),
+    });
+  }
+
+  /** Only its owner and root may sign in for an agent. */
+  #signIn(tx: Tx, { id, payload }: Fact<'sign_in_required'>): void {
+    const agent = findAgent(tx, payload.agent_id);
+    if (agent?.sign_in_since !== payload.since_ms) return;
+    this.#notify(tx, {
+      fact_id: id,
+      action: 'agent.drive',
+      resource: agentResource(tx, agent),
+      username: null,
+      buildText: () => signInMessage(agent),
     });
   }
 

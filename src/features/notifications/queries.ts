@@ -7,6 +7,7 @@ import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 import { agentInView } from '../../store/views.ts';
 import type { Role } from '../accounts/rules.ts';
+import { countWaitingSteps } from '../runs/queries/waiting.ts';
 import type { PushKind, PushSubscriptionRecord } from './rules.ts';
 
 export type SubscriptionRow = Selectable<Tables['push_subscriptions']>;
@@ -209,7 +210,10 @@ export function deleteOldMessages(tx: Tx, now: number): number {
 
 // --- waiting requests -----------------------------------------------------------------------------------------------------
 
-/** Number of pending reviews and elicitations of agents in the view, up to `most`. */
+/**
+ * Number of pending reviews and elicitations of agents in the view, of waiting steps of teams in it, and of agents that the
+ * user may sign in for, up to `most`.
+ */
 export function countWaiting(reader: Reader, view: View, most: number): number {
   const waiting = (table: 'reviews' | 'elicitations') =>
     reader.sql
@@ -219,6 +223,14 @@ export function countWaiting(reader: Reader, view: View, most: number): number {
       .where(`${table}.status`, '=', sql.lit('pending'))
       .where(agentInView(reader, view))
       .limit(most);
-  const reviews = reader.all(waiting('reviews')).length;
-  return Math.min(most, reviews + reader.all(waiting('elicitations')).length);
+  const requests = reader.all(waiting('reviews')).length + reader.all(waiting('elicitations')).length;
+  const others = countWaitingSteps(reader, view, most) + countSignIns(reader, view.user_id, most);
+  return Math.min(most, requests + others);
+}
+
+/** `owner_id`: null for all agents. */
+function countSignIns(reader: Reader, owner_id: string | null, most: number): number {
+  let query = reader.sql.selectFrom('agents').select('num').where('sign_in_since', 'is not', null);
+  if (owner_id !== null) query = query.where('owner_id', '=', owner_id);
+  return reader.all(query.limit(most)).length;
 }

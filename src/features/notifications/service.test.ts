@@ -8,6 +8,7 @@ import { addTeam, addUser, joinTeam, specOf, type TeamRows } from '../../testing
 import { addRun, changeRun, specWith } from '../../testing/team-runs.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { Review } from '../reviews/rules.ts';
+import { RunCommands } from '../runs/run-commands.ts';
 import type { TeamSpec } from '../teams/rules/team.ts';
 import { PushKeys } from './keys.ts';
 import { limits } from './limits.ts';
@@ -449,6 +450,122 @@ describe('a failed agent', () => {
     await fixture.until(good.id, 'completed');
     await settled();
     expect(device.request_count).toBe(0);
+  });
+});
+
+describe('a question of a step', () => {
+  const ask = async (reason = 'Which \u202etitle?', humans = [BEN]) => {
+    const run = await addRun(fixture.store, ANA, specWith({ lead: null }), humans);
+    await fixture.store.write((tx) => {
+      const commands = new RunCommands({ scheduler: fixture.scheduler, audit: fixture.core.audit });
+      const none = { prompt: '', input: null, timeout_seconds: null, max_attempts: 1 };
+      const step = { step_key: 'a/b', member_id: 'lead', depends_on: [], when: 'on_success' } as const;
+      const by = { user_id: null, ip: null, actor_id: `lead@${run.team_id}` };
+      commands.addStep(tx, run, { ...none, ...step, depends_on: [] }, by);
+      commands.commandStep(tx, run, 'a/b', { kind: 'requireStepInput', reason }, by);
+    });
+    return { run_id: run.id, team_id: run.team_id };
+  };
+  const answer = (of: { run_id: string; team_id: string }, caller = BEN) =>
+    fixture.runs.commandStep(caller, { ...of, step_key: 'a/b' }, { kind: 'completeStep' }, null);
+
+  test('notifies the people of the team, with its text only on devices that ask for it', async () => {
+    const [plain, wordy] = [await subscribe(ANA), await subscribe(ANA, { with_commands: true })];
+    const [bens, eves] = [await subscribe(BEN), await subscribe(EVE, { of_others: true })];
+    const other_kinds = await subscribe(ANA, { kinds: ['run_ended'] });
+    const { run_id, team_id } = await ask();
+    const expected = {
+      kind: 'review',
+      tag: `question-${run_id}/a/b`,
+      title: `${team_id} needs you`,
+      body: 'question from lead',
+      path: `/approvals?question=${run_id}%2Fa%2Fb`,
+      waiting: 1,
+    };
+    expect(await plain.untilMessages(1)).toEqual(expected);
+    expect(await bens.untilMessages(1)).toEqual(expected);
+    expect(await wordy.untilMessages(1)).toMatchObject({ body: 'question from lead: Which ⟦U+202E⟧title?' });
+    await settled();
+    for (const device of [eves, other_kinds]) expect(device.request_count).toBe(0);
+  });
+
+  test('is replaced once it is answered, or its run is cancelled', async () => {
+    const device = await subscribe(ANA);
+    const [first, second] = [await ask(), await ask()];
+    await device.untilMessages(2);
+    await answer(first);
+    expect(await device.untilMessages(3)).toMatchObject({
+      ...{ kind: 'closed', tag: `question-${first.run_id}/a/b`, body: 'Answered by ben', waiting: 1 },
+    });
+    await fixture.runs.commandRun(ANA, second, { kind: 'cancelRun' }, null);
+    await settled();
+    expect(device.messages).toContainEqual(
+      expect.objectContaining({ kind: 'closed', body: 'No longer needed', waiting: 0 }),
+    );
+  });
+
+  test('is never sent if it is answered before', async () => {
+    const device = await subscribe(ANA, { kinds: ['review'] });
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    device.answers.push({ status: 201, after: held });
+    const first = await ask();
+    await device.untilRequests(1);
+    await answer(await ask());
+    await vi.waitFor(async () => {
+      const facts = await fixture.store.read((reader) =>
+        reader.all(reader.sql.selectFrom('facts').selectAll()),
+      );
+      expect(facts).toEqual([]);
+    }, SOON);
+    release();
+    await settled();
+    expect(device.messages).toMatchObject([{ tag: `question-${first.run_id}/a/b` }]);
+  });
+});
+
+describe('a sign-in', () => {
+  const require = async () => {
+    const { id, acp } = await startAcp(fixture, { name: 'fix-checkout' });
+    await joinTeam(fixture.store, id, await team(), 'hand');
+    await acp.initialize({ authMethods: [{ id: 'key', name: 'API key' }] });
+    await acp.respond('session/new', { error: { code: -32000, message: 'Authentication required' } });
+    return { id, acp };
+  };
+
+  test('notifies those who may sign in, once, and is replaced when it is done', async () => {
+    const [anas, bens] = [await subscribe(ANA), await subscribe(BEN)];
+    const zoes = await subscribe(ZOE, { of_others: true });
+    const { id, acp } = await require();
+    await zoes.untilMessages(1);
+    expect(await anas.untilMessages(1)).toEqual({
+      kind: 'review',
+      tag: `sign_in-${id}`,
+      title: 'fix-checkout needs you',
+      body: 'sign-in',
+      path: `/approvals?sign_in=${id}`,
+      waiting: 1,
+    });
+    const refused = fixture.prompting.authenticate(ANA, id, 'key');
+    await acp.respond('authenticate', { error: { code: -32603, message: 'wrong key' } });
+    await expect(refused).rejects.toThrow('wrong key');
+    await settled();
+    expect(anas.request_count).toBe(1);
+    const taken = fixture.prompting.authenticate(ANA, id, 'key');
+    await acp.respond('authenticate', { result: {} });
+    await taken;
+    expect(await anas.untilMessages(2)).toMatchObject({
+      ...{ kind: 'closed', body: 'No longer needed', waiting: 0 },
+    });
+    // A human member of the team may answer its reviews, but not sign in for it.
+    expect(bens.request_count).toBe(0);
+  });
+
+  test('is no longer needed when its agent ends', async () => {
+    const device = await subscribe(ANA);
+    const { id } = await require();
+    await device.untilMessages(1);
+    await fixture.agents.delete(ANA, id, { force: true, delete_worktree: false });
+    expect(await device.untilMessages(2)).toMatchObject({ kind: 'closed', body: 'No longer needed' });
   });
 });
 

@@ -62,3 +62,8 @@ export function toWaitingStep(row: WaitingStepRow): WaitingStep {
     waiting_since: rfc3339(row.waiting_since!),
   };
 }
+
+/** Number of waiting steps in the view, up to `most`. */
+export function countWaitingSteps(reader: Reader, view: View, most: number): number {
+  return reader.all(waitingSteps(reader, view).select('run_steps.num').limit(most)).length;
+}

@@ -24,7 +24,7 @@ const DEFAULTS: Preferences = {
   of_others: false,
 };
 const kindLabels: Record<PushKind, string> = {
-  review: 'An agent asks for permission',
+  review: 'An agent needs you',
   agent_failed: 'An agent failed',
   run_ended: 'A run ended',
 };
