@@ -4,7 +4,7 @@
  */
 import { useMutation } from '@tanstack/react-query';
 import { useRef } from 'react';
-import { newKey } from '../../api/client.ts';
+import { newKey } from './client.ts';
 
 export function useAct<A, R>(
   act: (args: A, idempotency_key: string) => Promise<R>,

@@ -1,11 +1,11 @@
 /** The form for a command with a value: an output, an answer, or an error text. The text is a draft until it is sent. */
 import { useState } from 'react';
-import { errorMessage } from '../../api/client.ts';
-import { Button } from '../../ui/button.tsx';
-import { useDraft } from '../../ui/drafts.ts';
-import { Field, inputClass } from '../../ui/field.tsx';
-import { MOD } from '../../ui/keys.ts';
-import { useOnline } from '../../ui/online.ts';
+import { errorMessage } from '../api/client.ts';
+import { Button } from './button.tsx';
+import { useDraft } from './drafts.ts';
+import { Field, inputClass } from './field.tsx';
+import { MOD } from './keys.ts';
+import { useOnline } from './online.ts';
 import { readValue } from './values.ts';
 
 export interface CommandInput {

@@ -1,6 +1,7 @@
 /** The form that sends mail in a run, as the user or as a member without an agent. */
 import { useQueryClient } from '@tanstack/react-query';
 import { type RefObject, useRef } from 'react';
+import { useAct } from '../../api/act.ts';
 import { call } from '../../api/client.ts';
 import { keys as shared_keys } from '../../api/keys.ts';
 import type { RunRecord } from '../../api/queries.ts';
@@ -10,7 +11,6 @@ import { MessageArea } from '../../ui/message-area.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Select } from '../../ui/select.tsx';
 import { ActionError } from '../../ui/states.tsx';
-import { useAct } from '../run/act.ts';
 import { actorName } from './actors.ts';
 import { keys } from './keys.ts';
 

@@ -1,6 +1,7 @@
 /** The dialog that adds a step to a live run. Its fields are kept as a draft until the step is added. */
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
+import { useAct } from '../../api/act.ts';
 import { call, errorMessage } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
 import type { RunRecord } from '../../api/queries.ts';
@@ -12,7 +13,6 @@ import { Needs } from '../../ui/needs.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Select } from '../../ui/select.tsx';
 import { ActionError } from '../../ui/states.tsx';
-import { useAct } from './act.ts';
 import type { StepRecord } from './facts.ts';
 
 type Fields = { step_key: string; member_id: string; depends_on: string[]; prompt: string };

@@ -1,16 +1,16 @@
 /** The commands that a run accepts in its current status. */
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
+import { useAct } from '../../api/act.ts';
 import { call, errorMessage } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
+import { CommandForm, type CommandInput } from '../../ui/command-form.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { ActionError } from '../../ui/states.tsx';
 import { showToast } from '../../ui/toast.tsx';
-import { useAct } from './act.ts';
-import { CommandForm, type CommandInput } from './command-form.tsx';
 import { type RunCommand, runCommands } from './facts.ts';
 
 const labels: Record<RunCommand, string> = {

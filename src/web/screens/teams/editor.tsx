@@ -5,6 +5,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useDeferredValue, useEffect, useRef, useState } from 'react';
+import { useAct } from '../../api/act.ts';
 import { call, errorMessage } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
 import type { TeamRecord } from '../../api/queries.ts';
@@ -15,7 +16,6 @@ import { useDraft } from '../../ui/drafts.ts';
 import { inputClass } from '../../ui/field.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Screen } from '../../ui/screen.tsx';
-import { useAct } from '../run/act.ts';
 import { Conflict } from './conflict.tsx';
 import { type Doc, drawable, formatDocument, isObject, parse, write } from './document.ts';
 import { type Fault, findFault, pathInMessage, pathKey } from './faults.ts';

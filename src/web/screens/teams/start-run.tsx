@@ -2,6 +2,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
+import { useAct } from '../../api/act.ts';
 import { call } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
 import type { TeamRecord } from '../../api/queries.ts';
@@ -11,7 +12,6 @@ import { Field, inputClass, TextField } from '../../ui/field.tsx';
 import { MOD } from '../../ui/keys.ts';
 import { useOnline } from '../../ui/online.ts';
 import { ActionError } from '../../ui/states.tsx';
-import { useAct } from '../run/act.ts';
 import { type Doc, getText, parse, put, write } from './document.ts';
 
 export function StartRun({ team }: { team: TeamRecord }) {

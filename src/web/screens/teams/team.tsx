@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { Pencil, Play, Trash } from 'lucide-react';
 import { useState } from 'react';
+import { useAct } from '../../api/act.ts';
 import { call, errorMessage } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
 import {
@@ -18,7 +19,6 @@ import { Button, buttonClass } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { ActionError, Empty, QueryState } from '../../ui/states.tsx';
-import { useAct } from '../run/act.ts';
 import { RunsTable } from '../run/runs-table.tsx';
 import { StartRun } from './start-run.tsx';
 
