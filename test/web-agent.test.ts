@@ -429,7 +429,7 @@ browserTest('a refused path shows the allowed folders for workdirs and repositor
 browserTest('an agent that needs a sign-in offers its own methods, and continues afterwards', async () => {
   const agent = await scene('auth', undefined, 'Hello?');
   const { page } = await openAgentPage(agent);
-  const card = page.getByRole('region', { name: 'Sign in' });
+  const card = page.getByRole('article', { name: /^Sign in to use/ });
   await card.getByRole('button', { name: 'Sign in' }).click();
   await log(page).getByText('Hello.', { exact: true }).waitFor();
   await card.waitFor({ state: 'detached' });

@@ -1,9 +1,11 @@
 /** Approvals in real browsers: a review is shown to everybody who may answer it, and is answered once. */
 import { fileURLToPath } from 'node:url';
+import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import type { Agent } from '../src/features/agents/rules.ts';
 import type { Review } from '../src/features/reviews/rules.ts';
+import type { WaitingStep } from '../src/features/runs/rules/run.ts';
 import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
@@ -17,6 +19,8 @@ beforeAll(async () => {
   plane = await TestPlane.open();
 });
 afterEach(async () => {
+  for (const { team_id, run_id } of (await plane.client.call('listWaitingSteps')) as never as WaitingStep[])
+    await plane.client.call('cancelRun', { params: { team_id, run_id } });
   for (const agent of (await plane.client.call('listAgents')) as never as Agent[]) {
     await plane.client.call('deleteAgent', { params: { agent_id: agent.id }, query: { force: true } });
   }
@@ -41,6 +45,16 @@ async function requestReview(
   const query = { agent_id: agent.id };
   const [review] = (await plane.client.call('listReviews', { query })) as never as [Review];
   return review;
+}
+
+/** The WCAG violations that axe finds. */
+async function violations(page: Page): Promise<unknown[]> {
+  await page.evaluate(axe.source);
+  const runOnly = JSON.stringify(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']);
+  const found = (await page.evaluate(`axe.run(document, { runOnly: ${runOnly} })`)) as {
+    violations: { id: string; nodes: { html: string }[] }[];
+  };
+  return found.violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]);
 }
 
 async function openApprovals(more = '', options: { token?: string; screen?: 'phone' } = {}): Promise<Page> {
@@ -98,9 +112,112 @@ browserTest('a link focuses its review, and keys move between reviews and answer
   await expect.poll(focused).toBe(second.id);
   await page.keyboard.press('3');
   await card(page, 'Reject · ana').waitFor();
+  // The next open card has the focus, and `j` finds no settled one.
+  await expect.poll(focused).toBe(first.id);
+  await page.keyboard.press('j');
+  expect(await focused()).toBe(first.id);
   expect((await get(second)).option_id).toBe('no');
   expect((await get(first)).status).toBe('pending');
 });
+
+browserTest('after an answer, a digit does not answer the next card before it can be read', async () => {
+  const reviews = [await requestReview('one thing'), await requestReview('next thing')];
+  const page = await openApprovals();
+  await card(page, 'next thing').waitFor();
+  const focused = () => page.evaluate('document.activeElement.dataset.review ?? null');
+  // Without a selected card, a digit does nothing.
+  await page.keyboard.press('1');
+  await page.keyboard.press('j');
+  await expect.poll(focused).toBe(reviews[0]!.id);
+  // The second press comes in the moment in which the next card gets the focus.
+  await page.evaluate(`document.addEventListener('focusin', ({ target }) => {
+    if (target.dataset.review === '${reviews[1]!.id}') {
+      globalThis.pressed = true;
+      target.dispatchEvent(new KeyboardEvent('keydown', { key: '1', bubbles: true }));
+    }
+  })`);
+  await page.keyboard.press('1');
+  await expect.poll(focused, SOON).toBe(reviews[1]!.id);
+  expect(await page.evaluate('globalThis.pressed')).toBe(true);
+  // Once the time is over, it answers.
+  await page.evaluate('new Promise((resolve) => setTimeout(resolve, 450))');
+  expect((await get(reviews[1]!)).status).toBe('pending');
+  expect((await get(reviews[0]!)).option_id).toBe('once');
+  await page.keyboard.press('2');
+  await expect.poll(async () => (await get(reviews[1]!)).option_id, SOON).toBe('always');
+  // The settled card keeps the focus: there is no other.
+  await expect.poll(focused).toBe(reviews[1]!.id);
+});
+
+browserTest(
+  'all kinds of waiting are in one queue, the oldest first, and can be answered there',
+  async () => {
+    const review = await requestReview('npm publish');
+    const step = { step_key: 'title', member_id: 'dev' };
+    const spec = { members: [{ member_id: 'dev', executor: 'human' }], steps: [step] };
+    const team = await plane.client.call('createTeam', { body: { name: 'writers', spec } as never });
+    const params = { team_id: team.id };
+    const run = await plane.client.call('createRun', { params, body: { input: {} } });
+    const of_step = { params: { ...params, run_id: run.id, step_key: 'title' } };
+    await plane.client.call('requireStepInput', { ...of_step, body: { reason: 'Which title?' } });
+    const page = await openApprovals();
+    const names = () =>
+      waiting(page)
+        .getByRole('article')
+        .evaluateAll((all) => all.map((one) => one.querySelector('header')?.textContent));
+    await card(page, 'Which title?').waitFor();
+    // These arrive while the page is open.
+    const form = [process.execPath, scripted, 'elicits'];
+    const eliciting = await plane.agent(form, { name: 'deploys', protocol: 'acp', prompt: 'Go on' });
+    await card(page, 'How shall I deploy it?').waitFor();
+    const argv = [process.execPath, scripted, 'auth'];
+    const locked = await plane.agent(argv, { name: 'locked', protocol: 'acp', prompt: 'Hello?' });
+    await card(page, 'Sign in to use locked').waitFor();
+    expect((await names()).map((name) => /Permission|Question|Form|Sign in/.exec(name ?? '')?.[0])).toEqual([
+      'Permission',
+      'Question',
+      'Form',
+      'Sign in',
+    ]);
+    await expect.poll(() => page.title(), SOON).toBe('(4) Approvals · svc');
+    await page.getByRole('navigation', { name: 'Main' }).getByText('4 waiting').waitFor();
+    await page.getByText('4 requests need you').waitFor({ state: 'attached' });
+    expect(await violations(page)).toEqual([]);
+
+    await page.goto(`${plane.url}/agents?show=needs_you`);
+    await page.getByRole('link', { name: 'Needs you 3' }).waitFor();
+    for (const [agent, button] of [
+      [review.agent_id, 'Review'],
+      [eliciting.id, 'Answer'],
+      [locked.id, 'Sign in'],
+    ] as const) {
+      const row = page.locator(`[data-row="${agent}"]`);
+      await row.getByText('Needs you').waitFor();
+      await row.getByText(/^\s?\(running, needs you\)$/).waitFor({ state: 'attached' });
+      await row.getByRole('link', { name: button }).waitFor();
+    }
+    await page.locator(`[data-row="${locked.id}"]`).getByRole('link', { name: 'Sign in' }).click();
+    const sign_in = card(page, 'Sign in to use locked');
+    await expect.poll(() => page.evaluate('document.activeElement.dataset.waiting ?? null')).toBe(locked.id);
+    await sign_in.getByRole('button', { name: 'Sign in' }).click();
+    await card(page, 'Signed in').waitFor();
+
+    const question = card(page, 'Which title?');
+    await question.focus();
+    await page.keyboard.press('Enter');
+    await page.keyboard.type('Rain 1');
+    await page.keyboard.press('Control+Enter');
+    await card(page, 'Answered').waitFor();
+    const [answered] = await plane.client.call('listSteps', { params: { ...params, run_id: run.id } });
+    expect(answered).toMatchObject({ status: 'running', waiting_since: null });
+    // The focus is on the next open card; typing on would not have answered anything.
+    await expect
+      .poll(() => page.evaluate('document.activeElement.closest("[data-open]")?.dataset.elicitation ?? null'))
+      .not.toBe(null);
+    expect((await get(review)).status).toBe('pending');
+    await expect.poll(() => page.title(), SOON).toBe('(2) Approvals · svc');
+  },
+);
 
 browserTest(
   'a review survives a reload and a restart of the plane, and is closed when its agent stops',

@@ -30,6 +30,7 @@ test('the first call uses the early answer, and later calls send requests', asyn
     '/api/agents?limit=200 Bearer one',
     '/api/permission-reviews Bearer one',
     '/api/elicitations Bearer one',
+    '/api/teams/waiting-steps Bearer one',
   ];
   expect(requests).toEqual(early);
   for await (const _ of client.all('listAgents')) expect.unreachable();
@@ -43,7 +44,11 @@ test('the first call uses the early answer, and later calls send requests', asyn
 test('a page of another place does not request the agents early', () => {
   const { requests, clientAfter } = server();
   clientAfter('/agents/agt_1', 'one');
-  expect(requests).toEqual(['/api/permission-reviews Bearer one', '/api/elicitations Bearer one']);
+  expect(requests).toEqual([
+    '/api/permission-reviews Bearer one',
+    '/api/elicitations Bearer one',
+    '/api/teams/waiting-steps Bearer one',
+  ]);
 });
 
 test('sends no early request without a session', () => {
@@ -59,7 +64,8 @@ test('does not use the answer to another token', async () => {
 });
 
 test('a failed early request is an error of the first call only', async () => {
-  const outcomes = [new TypeError('no network'), new TypeError('no network'), Response.json([])];
+  const no_network = new TypeError('no network');
+  const outcomes = [no_network, no_network, no_network, Response.json([])];
   const { clientAfter } = server(() => outcomes.shift()!);
   const client = clientAfter('/teams', 'one');
   await expect(client.call('listReviews')).rejects.toThrow('svc.test');

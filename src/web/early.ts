@@ -14,7 +14,7 @@ export type EarlyAnswers = Map<string, EarlyAnswer>;
 
 /** What `main.tsx` reads first, as the API client requests it. */
 export function earlyPaths(page: string): string[] {
-  const lists = ['/api/permission-reviews', '/api/elicitations'];
+  const lists = ['/api/permission-reviews', '/api/elicitations', '/api/teams/waiting-steps'];
   return isAgentsPage(page) ? ['/api/agents?limit=200', ...lists] : lists;
 }
 

@@ -3,7 +3,7 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
-import { agentsQuery, elicitationsQuery, queries, reviewsQuery } from './api/queries.ts';
+import { agentsQuery, elicitationsQuery, queries, reviewsQuery, waitingStepsQuery } from './api/queries.ts';
 import { session } from './api/session.ts';
 import { isAgentsPage } from './early.ts';
 import { router } from './router.tsx';
@@ -38,6 +38,7 @@ if (session.get()) {
   import('./live/streams.ts').then(({ streams }) => streams()).catch(() => {});
   void queries.prefetchQuery(reviewsQuery);
   void queries.prefetchQuery(elicitationsQuery);
+  void queries.prefetchQuery(waitingStepsQuery);
   if (isAgentsPage(location.pathname)) void queries.prefetchQuery(agentsQuery);
 }
 

@@ -13,6 +13,7 @@ import { type Features, features } from './features.ts';
 import { app, root } from './frame-routes.ts';
 import { loadView } from './screens/agent/views.ts';
 import { parseChoice, text } from './search.ts';
+import { type AgentsShown, agentsShown } from './ui/agent-state.ts';
 import { Failed, Skeleton } from './ui/states.tsx';
 
 const join = createRoute({
@@ -41,7 +42,7 @@ const home = createRoute({
 });
 
 export interface AgentsSearch {
-  show?: 'needs_you' | 'running' | 'failed' | undefined;
+  show?: AgentsShown | undefined;
   group?: 'repo' | 'node' | 'team' | undefined;
   view?: 'cards' | undefined;
   q?: string | undefined;
@@ -51,7 +52,7 @@ const agents = createRoute({
   getParentRoute: () => app,
   path: '/agents',
   validateSearch: (search: Record<string, unknown>): AgentsSearch => ({
-    show: parseChoice(search.show, ['needs_you', 'running', 'failed']),
+    show: parseChoice(search.show, agentsShown),
     group: parseChoice(search.group, ['repo', 'node', 'team']),
     view: parseChoice(search.view, ['cards']),
     q: text(search.q),
@@ -107,12 +108,16 @@ const approvals = createRoute({
   ): {
     review?: string | undefined;
     elicitation?: string | undefined;
+    question?: string | undefined;
+    sign_in?: string | undefined;
     team?: string | undefined;
     agent?: string | undefined;
     kind?: string | undefined;
   } => ({
     review: text(search.review),
     elicitation: text(search.elicitation),
+    question: text(search.question),
+    sign_in: text(search.sign_in),
     team: text(search.team),
     agent: text(search.agent),
     kind: text(search.kind),

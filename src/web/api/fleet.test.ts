@@ -1,5 +1,5 @@
-import { QueryClient } from '@tanstack/react-query';
-import { beforeEach, expect, test } from 'vitest';
+import { QueryClient, QueryObserver } from '@tanstack/react-query';
+import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
 import { applyFrame } from './fleet.ts';
 
 type Row = Record<string, unknown>;
@@ -57,4 +57,58 @@ test('a change that arrives during the first fetch of a list is not lost', async
   await done;
   await settled();
   expect(ids()).toEqual(['b', 'a']);
+});
+
+const STEPS = ['waiting-steps'];
+const waiting = (step_key: string, waiting_since: string | null = 'then') => ({
+  run_id: 'run_1',
+  step_key,
+  waiting_since,
+});
+const step = (record: Row) => ({ id: '1', event: 'step', data: { record } }) as never;
+
+/** The answers of the service, in order; returns what was listed last. */
+async function followSteps(...answers: Row[][]) {
+  const observer = new QueryObserver<Row[]>(queries, {
+    queryKey: STEPS,
+    queryFn: async () => answers.shift() ?? [],
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  onTestFinished(observer.subscribe(() => {}));
+  await settled();
+  return () => observer.getCurrentResult().data?.map(({ step_key }) => step_key);
+}
+
+test('the list of waiting steps is read again for a new wait, and a step that was answered leaves it at once', async () => {
+  const listed = await followSteps([waiting('a')], [waiting('a'), waiting('b')], [waiting('b')]);
+  applyFrame(queries, step(waiting('a')));
+  // Steps that do not wait are not in the list, so nothing is read.
+  applyFrame(queries, step(waiting('c', null)));
+  await settled();
+  expect(listed()).toEqual(['a']);
+  applyFrame(queries, step(waiting('b')));
+  await settled();
+  expect(listed()).toEqual(['a', 'b']);
+  applyFrame(queries, step(waiting('a', null)));
+  expect(queries.getQueryData<Row[]>(STEPS)!.map(({ step_key }) => step_key)).toEqual(['b']);
+});
+
+test('an answer that arrives while the list of waiting steps is fetched is not lost', async () => {
+  const first = Promise.withResolvers<Row[]>();
+  const answers = [first.promise, Promise.resolve([])];
+  const observer = new QueryObserver<Row[]>(queries, { queryKey: STEPS, queryFn: () => answers.shift()! });
+  onTestFinished(observer.subscribe(() => {}));
+  applyFrame(queries, step(waiting('a', null)));
+  first.resolve([waiting('a')]);
+  await vi.waitFor(() => expect(observer.getCurrentResult().data).toEqual([]));
+});
+
+test('a run that starts again reads the list of its waiting steps again', async () => {
+  const listed = await followSteps([waiting('a')], []);
+  applyFrame(queries, frame({ id: 'run_2', team_id: 'tea_1' }));
+  await settled();
+  expect(listed()).toEqual(['a']);
+  applyFrame(queries, frame({ id: 'run_1', team_id: 'tea_1' }));
+  await settled();
+  expect(listed()).toEqual([]);
 });

@@ -4,6 +4,7 @@ import type { Frame } from '../../client/client.ts';
 import type { CachedRecord, CacheKey, Row } from '../feature.ts';
 import { features } from '../features.ts';
 import { keys } from './keys.ts';
+import { applyToWaitingSteps } from './waiting-steps.ts';
 
 /** Where the record of a frame is cached, by the kind of the frame. */
 const places: Record<string, (record: Row) => CachedRecord> = Object.assign(
@@ -25,6 +26,7 @@ const refetched: Record<string, readonly CacheKey[]> = {
 export function applyFrame(queries: QueryClient, frame: Frame): void {
   const record = frame.data.record as Row | undefined;
   if (!record) return;
+  applyToWaitingSteps(queries, frame);
   for (const key of refetched[frame.event] ?? []) void queries.invalidateQueries({ queryKey: key });
   const place = places[frame.event]?.(record);
   if (!place) return;

@@ -23,6 +23,7 @@ export const keys = {
   team: (team_id: string) => ['team', team_id] as const,
   runs: (team_id: string) => ['runs', team_id] as const,
   run: (run_id: string) => ['run', run_id] as const,
+  waiting_steps: ['waiting-steps'],
   steps: (run_id: string) => ['steps', run_id] as const,
   run_members: (run_id: string) => ['run-members', run_id] as const,
   nodes: ['nodes'],

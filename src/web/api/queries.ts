@@ -21,6 +21,7 @@ export const queries = new QueryClient({
 export type AgentRecord = Answered<'getAgent'>;
 export type ReviewRecord = Answered<'getReview'>;
 export type ElicitationRecord = Answered<'getElicitation'>;
+export type WaitingStepRecord = ItemOf<'listWaitingSteps'>;
 export type RunRecord = Answered<'getRun'>;
 export type TeamRecord = Answered<'getTeam'>;
 export type PresetRecord = Answered<'listPresets'>[number];
@@ -47,6 +48,11 @@ export const elicitationQuery = (elicitation_id: string) =>
     queryKey: keys.elicitation(elicitation_id),
     queryFn: () => call('getElicitation', { params: { elicitation_id } }),
   });
+/** All steps that wait for an answer, the longest wait first. */
+export const waitingStepsQuery = queryOptions({
+  queryKey: keys.waiting_steps,
+  queryFn: async () => (await call('listWaitingSteps')) as unknown as WaitingStepRecord[],
+});
 /** The sessions of an agent, newest first. */
 export const sessionsQuery = (agent_id: string) =>
   queryOptions({

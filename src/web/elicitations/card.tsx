@@ -8,10 +8,10 @@ import { type FormEvent, memo, useEffect, useId, useRef, useState } from 'react'
 import { escapeHidden } from '../../core/visible.ts';
 import type { AgentRecord, ElicitationRecord } from '../api/queries.ts';
 import { Button, buttonClass } from '../ui/button.tsx';
-import { cx } from '../ui/cx.ts';
 import { useOnline } from '../ui/online.ts';
 import { ActionError } from '../ui/states.tsx';
 import { Ago } from '../ui/time.tsx';
+import { CardFrame } from '../waiting/card-frame.tsx';
 import { useReply } from './answer.ts';
 import { FormControl } from './fields.tsx';
 import { buildContent, type FieldValue, fieldProblem, initialValue } from './form.ts';
@@ -21,32 +21,48 @@ export interface ElicitationCardProps {
   elicitation: ElicitationRecord;
   agent: AgentRecord | undefined;
   /** Shows the agent's name, if the card is not in its conversation. */
-  named?: boolean;
+  named?: boolean | undefined;
   className?: string;
 }
 
-export const ElicitationCard = memo(function ElicitationCard(props: ElicitationCardProps) {
-  return props.elicitation.status === 'pending' ? <OpenCard {...props} /> : <SettledCard {...props} />;
+export const ElicitationCard = memo(function ElicitationCard({
+  elicitation,
+  agent,
+  named,
+  className,
+}: ElicitationCardProps) {
+  const id = useId();
+  const reply = useReply(elicitation.id);
+  const open = elicitation.status === 'pending';
+  const title = escapeHidden(getTitle(elicitation));
+  return (
+    <CardFrame
+      card={elicitation.id}
+      open={open}
+      answered={reply.isPending || reply.isSuccess}
+      data-elicitation={elicitation.id}
+      {...(open ? { 'aria-labelledby': id } : { 'aria-label': `${title}: ${outcomeText(elicitation)}` })}
+      {...(className && { className })}
+    >
+      {open ? (
+        <OpenBody {...{ id, elicitation, agent, named, reply }} />
+      ) : (
+        <Settled {...{ elicitation, agent, named }} />
+      )}
+    </CardFrame>
+  );
 });
 
 type Replying = ReturnType<typeof useReply>;
 
-function OpenCard({ elicitation, agent, named, className }: ElicitationCardProps) {
-  const id = useId();
+type BodyOf = Pick<ElicitationCardProps, 'elicitation' | 'agent' | 'named'>;
+
+function OpenBody({ id, elicitation, agent, named, reply }: BodyOf & { id: string; reply: Replying }) {
   const online = useOnline();
-  const reply = useReply(elicitation.id);
   const { message, form, url } = elicitation;
   const Icon = url === null ? SquarePen : ExternalLink;
   return (
-    <article
-      tabIndex={-1}
-      aria-labelledby={id}
-      data-elicitation={elicitation.id}
-      className={cx(
-        'flex min-w-0 flex-col gap-3 rounded-lg border border-needs/70 bg-raised p-3 outline-offset-2 focus:outline-2 focus:outline-accent',
-        className,
-      )}
-    >
+    <>
       <header className="flex flex-wrap items-center gap-x-2 text-sm">
         <span className="inline-flex items-center gap-1 font-medium text-needs">
           <Icon aria-hidden className="size-3.5" /> {url === null ? 'Form' : 'Link'}
@@ -62,7 +78,7 @@ function OpenCard({ elicitation, agent, named, className }: ElicitationCardProps
       {form !== null && <FormBody elicitation={elicitation} reply={reply} online={online} />}
       {url !== null && <UrlBody url={url} reply={reply} online={online} />}
       {!online && <p className="text-muted">You are offline. Answer when you are back online.</p>}
-    </article>
+    </>
   );
 }
 
@@ -189,21 +205,13 @@ function AgentName({ elicitation, agent }: Pick<ElicitationCardProps, 'elicitati
   );
 }
 
-function SettledCard({ elicitation, agent, named, className }: ElicitationCardProps) {
+function Settled({ elicitation, agent, named }: BodyOf) {
   const { url, status, completed_at } = elicitation;
   const message = outcomeText(elicitation);
   const title = escapeHidden(getTitle(elicitation));
   const Icon = status === 'accepted' ? Check : CircleSlash;
   return (
-    <article
-      tabIndex={-1}
-      data-elicitation={elicitation.id}
-      aria-label={`${title}: ${message}`}
-      className={cx(
-        'flex min-w-0 flex-wrap items-center gap-x-2 rounded-md border border-line px-3 py-1 text-sm',
-        className,
-      )}
-    >
+    <>
       <Icon aria-hidden className="size-3.5 shrink-0 text-muted" />
       {named && <AgentName elicitation={elicitation} agent={agent} />}
       <span className="min-w-0 break-words">{escapeHidden(message)}</span>
@@ -220,6 +228,6 @@ function SettledCard({ elicitation, agent, named, className }: ElicitationCardPr
           Open {new URL(url).host} again
         </a>
       )}
-    </article>
+    </>
   );
 }

@@ -1,9 +1,14 @@
 /** Keeps push notifications consistent with an open page. */
-import { useEffect } from 'react';
-import type { ElicitationRecord, ReviewRecord } from '../api/queries.ts';
+import { useEffect, useRef } from 'react';
+import type { WaitingItem } from '../waiting/queue.ts';
 
 /** Prefixes of notification tags. */
-const [REVIEW, ELICITATION] = ['review-', 'elicitation-'];
+const prefixes = {
+  permission: 'review-',
+  elicitation: 'elicitation-',
+  question: 'question-',
+  sign_in: 'sign_in-',
+} as const;
 
 /** Synchronizes this device's subscription with the service, once per page. */
 export function useSyncedSubscription(user_id: string | undefined): void {
@@ -14,18 +19,20 @@ export function useSyncedSubscription(user_id: string | undefined): void {
   }, [user_id]);
 }
 
-/** Closes notifications about reviews and elicitations that are no longer pending. */
-export function useClosedNotifications(
-  reviews: readonly ReviewRecord[],
-  elicitations: readonly ElicitationRecord[],
-): void {
+/** Closes notifications about what no longer waits. Settled questions and sign-ins are not in the list of items. */
+export function useClosedNotifications(items: readonly WaitingItem[]): void {
+  const before = useRef(items);
   useEffect(() => {
     if (!('Notification' in window) || Notification.permission !== 'granted') return;
-    const over = (prefix: string, rows: readonly { id: string; status: string }[]) =>
-      rows.flatMap(({ id, status }) => (status === 'pending' ? [] : `${prefix}${id}`));
-    const tags = new Set([...over(REVIEW, reviews), ...over(ELICITATION, elicitations)]);
-    void close(tags).catch(() => {});
-  }, [reviews, elicitations]);
+    const open = new Set(items.filter((item) => item.open).map(tagOf));
+    const over = [...before.current, ...items].map(tagOf).filter((tag) => !open.has(tag));
+    before.current = items;
+    void close(new Set(over)).catch(() => {});
+  }, [items]);
+}
+
+function tagOf({ kind, id }: WaitingItem): string {
+  return prefixes[kind] + id;
 }
 
 async function close(tags: ReadonlySet<string>): Promise<void> {

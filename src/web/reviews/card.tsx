@@ -4,7 +4,7 @@
  */
 import { Link } from '@tanstack/react-router';
 import { Check, CircleSlash, TriangleAlert } from 'lucide-react';
-import { type KeyboardEvent, type MouseEvent, memo, type Ref, useId } from 'react';
+import { type KeyboardEvent, type MouseEvent, memo, useContext, useId } from 'react';
 import type { Option } from '../../acp/transcript/items.ts';
 import { escapeHidden } from '../../core/visible.ts';
 import type { AgentRecord } from '../api/queries.ts';
@@ -16,6 +16,8 @@ import { useOnline } from '../ui/online.ts';
 import { ObservedPermissionMode } from '../ui/permission-mode.tsx';
 import { ActionError } from '../ui/states.tsx';
 import { Ago, spanText } from '../ui/time.tsx';
+import { CardFrame, CardKeysContext } from '../waiting/card-frame.tsx';
+import { isUnread } from '../waiting/focus.ts';
 import { type Reply, useAnswer } from './answer.ts';
 import { Evidence } from './evidence.tsx';
 import { optionGroups, outcomeText, type ReviewView, requesterText } from './review-view.ts';
@@ -25,20 +27,22 @@ export interface ReviewCardProps {
   agent: AgentRecord | undefined;
   team?: string | undefined;
   /** Shows the agent's name, if the card is not in its conversation. */
-  named?: boolean;
+  named?: boolean | undefined;
   className?: string;
-  ref?: Ref<HTMLElement>;
 }
 
-export const ReviewCard = memo(function ReviewCard(props: ReviewCardProps) {
-  return props.review.settled ? <SettledCard {...props} /> : <OpenCard {...props} />;
-});
-
-function OpenCard({ review, agent, team, named, className, ref }: ReviewCardProps) {
+export const ReviewCard = memo(function ReviewCard({
+  review,
+  agent,
+  team,
+  named,
+  className,
+}: ReviewCardProps) {
   const id = useId();
+  const me = useSession()?.user.username ?? null;
   const online = useOnline();
   const answer = useAnswer(review);
-  const { call, options } = review;
+  const { call, options, settled } = review;
   const give = (reply: Reply) => {
     if (online && !answer.isPending) answer.mutate(reply);
   };
@@ -48,20 +52,49 @@ function OpenCard({ review, agent, team, named, className, ref }: ReviewCardProp
     if (!option) return;
     event.preventDefault();
     event.stopPropagation();
-    give({ type: 'option', option_id: option.option_id });
+    if (!isUnread(event.currentTarget, event.nativeEvent))
+      give({ type: 'option', option_id: option.option_id });
   };
+  const label = settled
+    ? { 'aria-label': `${call.title}: ${outcomeText(review, me)}` }
+    : { 'aria-labelledby': id };
   return (
-    <article
-      ref={ref}
-      tabIndex={-1}
-      aria-labelledby={id}
+    <CardFrame
+      card={review.review_id}
+      open={settled === null}
+      answered={answer.isPending || answer.isSuccess}
       data-review={review.review_id}
       onKeyDown={onKeyDown}
-      className={cx(
-        'flex min-w-0 flex-col gap-2 rounded-lg border border-needs/70 bg-raised p-3 outline-offset-2 focus:outline-2 focus:outline-accent',
-        className,
-      )}
+      {...label}
+      {...(className && { className })}
     >
+      {settled ? (
+        <Settled review={review} agent={agent} named={named} me={me} />
+      ) : (
+        <OpenReview
+          {...{ id, review, agent, team, named, online }}
+          busy={answer.isPending}
+          error={answer.error}
+          onAnswer={give}
+        />
+      )}
+    </CardFrame>
+  );
+});
+
+interface OpenReviewProps extends Omit<ReviewCardProps, 'className'> {
+  /** The id of the element with the title. */
+  id: string;
+  online: boolean;
+  busy: boolean;
+  error: unknown;
+  onAnswer: (reply: Reply) => void;
+}
+
+function OpenReview({ id, review, agent, team, named, online, busy, error, onAnswer }: OpenReviewProps) {
+  const { call, options } = review;
+  return (
+    <>
       <header className="flex flex-wrap items-center gap-x-2 text-sm">
         <span className="inline-flex items-center gap-1 font-medium text-needs">
           <TriangleAlert aria-hidden className="size-3.5" /> Permission · {call.tool_kind}
@@ -88,28 +121,29 @@ function OpenCard({ review, agent, team, named, className, ref }: ReviewCardProp
         </p>
       )}
       <Evidence call={call} workdir={agent?.workdir} />
-      <Options options={options} disabled={!online || answer.isPending} onChoose={give} />
+      <Options options={options} disabled={!online || busy} onChoose={onAnswer} />
       {!online && <p className="text-muted">You are offline. Answer when you are back online.</p>}
-      <ActionError error={answer.error} />
+      <ActionError error={error} />
       <footer className="flex flex-wrap items-center justify-between gap-2 border-line border-t pt-1 text-muted text-sm">
-        <span>{answer.isPending ? 'Answering…' : <KeysHint count={options.length} />}</span>
-        <Button
-          variant="quiet"
-          disabled={!online || answer.isPending}
-          onClick={() => give({ type: 'cancel_turn' })}
-        >
+        <span>{busy ? 'Answering…' : <KeysHint count={options.length} />}</span>
+        <Button variant="quiet" disabled={!online || busy} onClick={() => onAnswer({ type: 'cancel_turn' })}>
           Cancel turn
         </Button>
       </footer>
-    </article>
+    </>
   );
 }
 
 function KeysHint({ count }: { count: number }) {
+  const { select_key } = useContext(CardKeysContext);
   if (count === 0) return 'The agent offers no options. Cancel the turn to continue.';
+  const digits = count === 1 ? '1' : `1–${Math.min(9, count)}`;
   return (
     <span className="pointer-coarse:hidden">
-      {count === 1 ? 'Press 1 to answer' : `Press 1–${Math.min(9, count)} to answer`}
+      <span className="group-focus-within/card:hidden">
+        {select_key !== null && `Press ${select_key} to select, then ${digits}`}
+      </span>
+      <span className="hidden group-focus-within/card:inline">{digits} answer · Esc leaves</span>
     </span>
   );
 }
@@ -188,7 +222,10 @@ function OptionButton({
       )}
     >
       {digit <= 9 && (
-        <kbd aria-hidden className="font-normal font-sans text-muted pointer-coarse:hidden">
+        <kbd
+          aria-hidden
+          className="inline-flex size-4.5 shrink-0 items-center justify-center rounded font-normal font-sans text-muted text-xs group-focus-within/card:bg-accent group-focus-within/card:text-on-accent pointer-coarse:hidden"
+        >
           {digit}
         </kbd>
       )}
@@ -237,21 +274,16 @@ function AgentName({ review, agent }: Pick<ReviewCardProps, 'review' | 'agent'>)
   );
 }
 
-function SettledCard({ review, agent, named, className, ref }: ReviewCardProps) {
-  const me = useSession()?.user.username ?? null;
+function Settled({
+  review,
+  agent,
+  named,
+  me,
+}: Pick<ReviewCardProps, 'review' | 'agent' | 'named'> & { me: string | null }) {
   const { settled_at, asked_at, settled, call } = review;
   const Icon = settled?.type === 'chosen' ? Check : CircleSlash;
   return (
-    <article
-      ref={ref}
-      tabIndex={-1}
-      data-review={review.review_id}
-      aria-label={`${call.title}: ${outcomeText(review, me)}`}
-      className={cx(
-        'flex min-w-0 flex-wrap items-center gap-x-2 rounded-md border border-line px-3 py-1 text-sm',
-        className,
-      )}
-    >
+    <>
       <Icon aria-hidden className="size-3.5 shrink-0 text-muted" />
       {named && <AgentName review={review} agent={agent} />}
       <span className="min-w-0 break-words">
@@ -263,6 +295,6 @@ function SettledCard({ review, agent, named, className, ref }: ReviewCardProps) 
       <span className="min-w-0 truncate text-muted" title={escapeHidden(call.title)}>
         <bdi>{escapeHidden(call.title)}</bdi>
       </span>
-    </article>
+    </>
   );
 }

@@ -1,6 +1,5 @@
-/** The frame around every screen: navigation, live badge and pending approvals. */
+/** The frame around every screen: navigation, live badge and the number of items that wait for the user. */
 import { CSPProvider } from '@base-ui/react/csp-provider';
-import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useNavigate, useRouterState } from '@tanstack/react-router';
 import {
   Bot,
@@ -16,12 +15,6 @@ import {
   UsersRound,
 } from 'lucide-react';
 import { useEffect, useState } from 'react';
-import {
-  type ElicitationRecord,
-  elicitationsQuery,
-  type ReviewRecord,
-  reviewsQuery,
-} from '../api/queries.ts';
 import { type Session, useSession } from '../api/session.ts';
 import type { Place } from '../feature.ts';
 import { features } from '../features.ts';
@@ -30,6 +23,7 @@ import { cx } from '../ui/cx.ts';
 import { MOD } from '../ui/keys.ts';
 import { LazyDialog } from '../ui/lazy-dialog.tsx';
 import { Toasts } from '../ui/toast.tsx';
+import { useWaiting } from '../waiting/use-waiting.ts';
 import { Badge } from './badge.tsx';
 import { Palette } from './palette.tsx';
 import { Renewal } from './renewal.tsx';
@@ -48,8 +42,6 @@ const places: readonly Place[] = [
   { to: '/settings', label: 'Settings', icon: Settings },
   { to: '/docs', label: 'API', icon: Braces },
 ];
-const NONE: readonly ReviewRecord[] = [];
-const NO_ELICITATIONS: readonly ElicitationRecord[] = [];
 /** The pages in the bottom bar on phones; the rest is in the menu More. */
 const bottom_bar = ['/approvals', '/agents', '/teams'];
 
@@ -102,23 +94,20 @@ function Frame() {
       <Renewal />
       <Shortcuts onPalette={openPalette} />
       <div aria-live="assertive" className="sr-only">
-        {waiting > 0 && `${waiting} ${waiting === 1 ? 'approval needs' : 'approvals need'} you`}
+        {waiting > 0 && `${waiting} ${waiting === 1 ? 'request needs' : 'requests need'} you`}
       </div>
     </div>
   );
 }
 
-/** The number of pending approvals, which the tab's title and notifications follow. */
+/** The number of items that wait for the user, which the tab's title and notifications follow. */
 function usePending(): number {
   const session = useSession();
-  const enabled = session !== null;
-  const { data: reviews = NONE } = useQuery({ ...reviewsQuery, enabled });
-  const { data: elicitations = NO_ELICITATIONS } = useQuery({ ...elicitationsQuery, enabled });
-  const waiting = [...reviews, ...elicitations].filter(({ status }) => status === 'pending').length;
-  useTitle(waiting);
+  const { items, open } = useWaiting();
+  useTitle(open.length);
   useSyncedSubscription(session?.user.id);
-  useClosedNotifications(reviews, elicitations);
-  return waiting;
+  useClosedNotifications(items);
+  return open.length;
 }
 
 /** Opens the sign-in page when the session ends. Unsent text is kept as drafts. */

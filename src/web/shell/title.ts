@@ -1,4 +1,4 @@
-/** Shows the number of pending approvals in the tab's title, its icon and the app badge. */
+/** Shows the number of items that wait for the user in the tab's title, its icon and the app badge. */
 import { useEffect } from 'react';
 
 let screen = '';

@@ -6,13 +6,16 @@ import {
   CircleDashed,
   CircleDot,
   Clock,
+  Diamond,
   type LucideIcon,
   Minus,
   TriangleAlert,
   X,
 } from 'lucide-react';
 import type { AgentRecord } from '../api/queries.ts';
+import { type AgentState, agentState, apiStatus } from './agent-state.ts';
 import { cx } from './cx.ts';
+import { useNow } from './time.tsx';
 
 interface StatusStyle {
   icon: LucideIcon;
@@ -52,17 +55,35 @@ export function Status({ status, className }: { status: string; className?: stri
   );
 }
 
-/** An agent's status, and whether it needs the user. */
+const agentStyles: Record<AgentState, StatusStyle & { label: string }> = {
+  needs_you: { icon: TriangleAlert, color: 'text-needs', label: 'Needs you' },
+  failed: { icon: X, color: 'text-failed', label: 'Failed' },
+  your_turn: { icon: Diamond, color: 'text-accent', label: 'Your turn' },
+  working: { icon: CircleDot, color: 'text-running', label: 'Working' },
+  quiet: { icon: CircleDashed, color: 'text-muted', label: 'Quiet' },
+  starting: { icon: CircleDashed, color: 'text-muted', label: 'Starting' },
+  created: { icon: Circle, color: 'text-muted', label: 'Created' },
+  completed: { icon: Check, color: 'text-completed', label: 'Done' },
+  cancelled: { icon: Ban, color: 'text-muted', label: 'Cancelled' },
+};
+
+/** An agent's state; its status in the API is in the tooltip, and screen readers read it. */
 export function AgentStatus({ agent, className }: { agent: AgentRecord; className?: string }) {
+  const state = agentState(agent);
+  const { icon: Icon, color, label } = agentStyles[state];
+  const api = apiStatus(agent);
   return (
-    <span className={cx('inline-flex flex-wrap items-center gap-x-2', className)}>
-      {needsAttention(agent) && <Status status="needs_you" />}
-      <Status status={agent.status} />
-      {agent.activity === 'quiet' && <span className="text-muted">quiet</span>}
+    <span title={api} className={cx('inline-flex items-center gap-1 whitespace-nowrap', color, className)}>
+      <Icon aria-hidden className="size-3.5 shrink-0" />
+      <span>
+        {label}
+        {state === 'quiet' && agent.last_event_at !== null && <Minutes since={agent.last_event_at} />}
+        <span className="sr-only"> ({api})</span>
+      </span>
     </span>
   );
 }
 
-export function needsAttention(agent: AgentRecord): boolean {
-  return agent.pending_reviews + agent.pending_elicitations > 0;
+function Minutes({ since }: { since: string }) {
+  return ` ${Math.floor((useNow() - Date.parse(since)) / 60_000)}m`;
 }

@@ -74,6 +74,7 @@ const columns: Column<AgentRecord>[] = [
 ];
 
 function formatStatus(agent: AgentRecord): string {
+  if (agent.needs_you !== null) return `${agent.status} (needs_you)`;
   if (agent.status === 'running' && agent.activity) return `running (${agent.activity})`;
   if (agent.status !== 'failed') return agent.status;
   return `failed (${agent.exit_signal ?? (agent.exit_code !== null ? agent.exit_code : agent.reason)})`;

@@ -8,11 +8,11 @@ import { keys } from '../../api/keys.ts';
 import { type AgentRecord, nodesQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { appearance } from '../../shell/appearance.ts';
+import { awaitsAnswer } from '../../ui/agent-state.ts';
 import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
 import { copyText } from '../../ui/copy.tsx';
 import { hasModifier, isTyping } from '../../ui/keys.ts';
 import { Menu } from '../../ui/menu.tsx';
-import { needsAttention } from '../../ui/status.tsx';
 import { showToast } from '../../ui/toast.tsx';
 import { useAgentAct } from '../agents/actions.ts';
 import { ChangeAgent } from './change.tsx';
@@ -160,7 +160,7 @@ function useCancelTurn(agent: AgentRecord) {
   const open =
     agent.protocol === 'acp' &&
     agent.status === 'running' &&
-    (agent.activity === 'working' || agent.activity === 'quiet' || needsAttention(agent));
+    (agent.activity === 'working' || agent.activity === 'quiet' || awaitsAnswer(agent));
   const cancel = useMutation({
     mutationFn: () => call('cancelTurn', { params: { agent_id: agent.id } }),
     onSuccess: (record) => queries.setQueryData(keys.agent(record.id), record),

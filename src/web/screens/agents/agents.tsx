@@ -3,13 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { LayoutGrid, List, Network, Plus } from 'lucide-react';
 import { lazy, Suspense, useMemo, useState } from 'react';
-import {
-  type AgentRecord,
-  agentsQuery,
-  elicitationsQuery,
-  reviewsQuery,
-  teamsQuery,
-} from '../../api/queries.ts';
+import { type AgentRecord, agentsQuery, teamsQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import type { AgentsSearch, AgentTab } from '../../router.tsx';
 import type { RowKeys } from '../../shell/list-keys.ts';
@@ -20,6 +14,7 @@ import { mediaHook } from '../../ui/media.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty, QueryState } from '../../ui/states.tsx';
+import { useWaiting } from '../../waiting/use-waiting.ts';
 import { AgentCards } from './cards.tsx';
 import { StartDemo } from './demo.tsx';
 import { counts, filterAgents, type Group, groupAgents } from './order.ts';
@@ -35,7 +30,8 @@ const useWide = mediaHook('(width >= 48rem)');
 const filters = [
   { show: undefined, label: 'All' },
   { show: 'needs_you', label: 'Needs you' },
-  { show: 'running', label: 'Running' },
+  { show: 'your_turn', label: 'Your turn' },
+  { show: 'working', label: 'Working' },
   { show: 'failed', label: 'Failed' },
 ] as const;
 
@@ -157,7 +153,7 @@ function Toolbar({
             )}
           >
             {label}
-            {show && <span className="min-w-4 text-right tabular-nums">{numbers[show]}</span>}
+            <span className="min-w-4 text-right tabular-nums">{numbers[show ?? 'all']}</span>
           </Link>
         ))}
       </nav>
@@ -202,9 +198,7 @@ function NoAgents() {
 
 /** `cards`: shows cards also on wide screens. */
 function Groups({ groups, cards }: { groups: readonly Group[]; cards: boolean }) {
-  const { data: reviews = [] } = useQuery(reviewsQuery);
-  const { data: elicitations = [] } = useQuery(elicitationsQuery);
-  const requests = [...elicitations, ...reviews];
+  const { open } = useWaiting();
   const is_wide = useWide();
   // Not both with one hidden: each takes a fifth of the time that the page needs on a slow phone.
   const View = is_wide && !cards ? AgentRows : AgentCards;
@@ -215,7 +209,7 @@ function Groups({ groups, cards }: { groups: readonly Group[]; cards: boolean })
           {group.name}
         </h2>
       )}
-      <View agents={group.agents} requests={requests} />
+      <View agents={group.agents} waiting={open} />
     </section>
   ));
 }

@@ -1,22 +1,23 @@
 import { Link } from '@tanstack/react-router';
 import type { AgentRecord } from '../../api/queries.ts';
-import type { AgentRequest } from '../../reviews/agent-request.ts';
 import { ObservedPermissionMode } from '../../ui/permission-mode.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
-import { Branch, findPendingRequest, NextStep, NodeName, Since, StatusLine } from './facts.tsx';
+import { firstOf, type WaitingItem } from '../../waiting/queue.ts';
+import { Branch, NextStep, NodeName, Since, StatusLine } from './facts.tsx';
 import { getProgram } from './order.ts';
 
 export function AgentCards({
   agents,
-  requests,
+  waiting,
 }: {
   agents: AgentRecord[];
-  requests: readonly AgentRequest[];
+  /** What waits for the user; the longest wait first. */
+  waiting: readonly WaitingItem[];
 }) {
   return (
     <ul className="grid gap-2 p-2 sm:grid-cols-2 md:p-3 lg:grid-cols-3">
       {agents.map((agent) => {
-        const request = findPendingRequest(agent, requests);
+        const item = firstOf(waiting, agent.id);
         return (
           <li
             key={agent.id}
@@ -37,7 +38,7 @@ export function AgentCards({
               <span className="truncate">{agent.name}</span>
             </Link>
             <p className="line-clamp-2 break-words text-sm">
-              <StatusLine agent={agent} request={request} />
+              <StatusLine agent={agent} item={item} />
             </p>
             <p className="flex min-w-0 flex-wrap items-center gap-x-2 text-muted text-sm">
               <span>{getProgram(agent)}</span>
@@ -46,7 +47,7 @@ export function AgentCards({
               <Branch agent={agent} />
             </p>
             <div className="mt-1 flex justify-end gap-2">
-              <NextStep agent={agent} request={request} />
+              <NextStep agent={agent} item={item} />
             </div>
           </li>
         );

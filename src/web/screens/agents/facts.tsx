@@ -1,35 +1,13 @@
 /** Facts about an agent that rows and cards share. */
 import { Link } from '@tanstack/react-router';
 import { GitBranch } from 'lucide-react';
+import { escapeHidden } from '../../../core/visible.ts';
 import type { AgentRecord } from '../../api/queries.ts';
-import type { AgentRequest } from '../../reviews/agent-request.ts';
 import { Button, buttonClass } from '../../ui/button.tsx';
-import { needsAttention } from '../../ui/status.tsx';
-import { Ago, Clock, Duration, useNow } from '../../ui/time.tsx';
+import { Ago, Clock, Duration } from '../../ui/time.tsx';
+import { linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
 import { useAgentAct } from './actions.ts';
 import { describeEnd } from './order.ts';
-
-const QUIET_MS = 10 * 60_000;
-
-/** The agent's pending request, if it has one. */
-export function findPendingRequest(
-  agent: AgentRecord,
-  requests: readonly AgentRequest[],
-): AgentRequest | undefined {
-  return requests.findLast((request) => request.agent_id === agent.id && request.status === 'pending');
-}
-
-/** The first line of a request, as the agent wrote it. */
-export function requestText(request: AgentRequest): string {
-  if (!('tool_call' in request)) {
-    return (request.message || (request.mode === 'form' ? 'fill in a form' : 'open a link'))
-      .split('\n')[0]!
-      .slice(0, 200);
-  }
-  const { title, kind } = request.tool_call;
-  const text = typeof title === 'string' ? title : typeof kind === 'string' ? kind : 'Untitled request';
-  return text.split('\n')[0]!.slice(0, 200);
-}
 
 export function NodeName({ agent }: { agent: AgentRecord }) {
   const remote = agent.node_id !== 'main';
@@ -56,31 +34,24 @@ export function Branch({ agent }: { agent: AgentRecord }) {
   );
 }
 
-/** How long it has been running or quiet, or when it ended. */
+/** How long it has been running, or when it ended. */
 export function Since({ agent }: { agent: AgentRecord }) {
   if (agent.status === 'running' && agent.started_at !== null) {
     return (
       <span>
         <Duration from={agent.started_at} to={null} />
-        {agent.last_event_at !== null && !needsAttention(agent) && <Quiet since={agent.last_event_at} />}
       </span>
     );
   }
   return agent.ended_at === null ? <Ago at={agent.created_at} /> : <Ago at={agent.ended_at} />;
 }
 
-function Quiet({ since }: { since: string }) {
-  const silent = useNow() - Date.parse(since);
-  if (silent < QUIET_MS) return null;
-  return <span className="ml-2 text-muted">quiet {Math.floor(silent / 60_000)}m</span>;
-}
-
-/** One line about the agent: its pending request, or how it ended. */
-export function StatusLine({ agent, request }: { agent: AgentRecord; request: AgentRequest | undefined }) {
-  if (request) {
+/** One line about the agent: what it asks, or how it ended. */
+export function StatusLine({ agent, item }: { agent: AgentRecord; item: WaitingItem | undefined }) {
+  if (item) {
     return (
       <span className="text-needs">
-        asks: {requestText(request)} · <Ago at={request.created_at} suffix="" />
+        asks: {escapeHidden(waitingText(item))} · <Ago at={item.since} suffix="" />
       </span>
     );
   }
@@ -92,17 +63,15 @@ export function StatusLine({ agent, request }: { agent: AgentRecord; request: Ag
   return null;
 }
 
+const answerLabels = { permission: 'Review', elicitation: 'Answer', question: 'Answer', sign_in: 'Sign in' };
+
 /** The button for the most likely next action. */
-export function NextStep({ agent, request }: { agent: AgentRecord; request: AgentRequest | undefined }) {
+export function NextStep({ agent, item }: { agent: AgentRecord; item: WaitingItem | undefined }) {
   const act = useAgentAct(agent);
-  if (request) {
+  if (item) {
     return (
-      <Link
-        to="/approvals"
-        search={'tool_call' in request ? { review: request.id } : { elicitation: request.id }}
-        className={buttonClass('primary')}
-      >
-        {'tool_call' in request ? 'Review' : 'Answer'}
+      <Link to="/approvals" search={{ [linkNames[item.kind]]: item.id }} className={buttonClass('primary')}>
+        {answerLabels[item.kind]}
         <span className="sr-only"> {agent.name}</span>
       </Link>
     );

@@ -5,24 +5,28 @@ import { compareAttention, counts, describeEnd, filterAgents, getProgram, groupA
 const agent = (name: string, fields: Partial<ReturnType<typeof agentRecord>> = {}) =>
   agentRecord({ id: `agt_${name}`, name, ...fields });
 
-test('agents that need a person come first, then failed ones, then running ones', () => {
+test('agents that need a person come first, then failed ones, then idle ones, then working ones', () => {
   const agents = [
     agent('done', { status: 'completed' }),
     agent('works', { status: 'running' }),
     agent('new', { status: 'created' }),
     agent('broke', { status: 'failed' }),
-    agent('asks', { status: 'running', pending_reviews: 1 }),
+    agent('asks', { status: 'running', pending_reviews: 1, needs_you: 'permission' }),
+    agent('idles', { status: 'running', activity: 'idle' }),
+    agent('silent', { status: 'running', activity: 'quiet' }),
     agent('stopped', { status: 'cancelled' }),
   ];
   expect(agents.sort(compareAttention).map(({ name }) => name)).toEqual([
     'asks',
     'broke',
+    'idles',
     'works',
+    'silent',
     'new',
     'done',
     'stopped',
   ]);
-  expect(counts(agents)).toEqual({ needs_you: 1, running: 2, failed: 1 });
+  expect(counts(agents)).toEqual({ all: 8, needs_you: 1, your_turn: 1, working: 1, failed: 1 });
 });
 
 test('every word of the filter must occur in one of the fields', () => {
@@ -35,7 +39,7 @@ test('every word of the filter must occur in one of the fields', () => {
   expect(names({ q: 'GPU codex' })).toEqual(['api']);
   expect(names({ q: 'gpu' })).toHaveLength(2);
   expect(names({ q: 'svc/web' })).toEqual(['web']);
-  expect(names({ show: 'running' })).toEqual(['web']);
+  expect(names({ show: 'working' })).toEqual(['web']);
   expect(names({ show: 'failed', q: 'gpu' })).toEqual([]);
 });
 

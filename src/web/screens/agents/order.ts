@@ -1,18 +1,11 @@
 /** Filters, sorts and groups agents. Agents that need the user come first. */
 import type { AgentRecord } from '../../api/queries.ts';
-import { needsAttention } from '../../ui/status.tsx';
+import { type AgentsShown, agentState, agentStates, agentsShown } from '../../ui/agent-state.ts';
 
-const RANKS = ['needs_you', 'failed', 'running', 'created', 'completed', 'cancelled'] as const;
-export type Attention = (typeof RANKS)[number];
-
-export function attention(agent: AgentRecord): Attention {
-  return needsAttention(agent) ? 'needs_you' : agent.status;
-}
-
-/** Sorts by rank, then newest start first, then by id, so that the order is stable. */
+/** Sorts by state, then newest start first, then by id, so that the order is stable. */
 export function compareAttention(a: AgentRecord, b: AgentRecord): number {
   return (
-    RANKS.indexOf(attention(a)) - RANKS.indexOf(attention(b)) ||
+    agentStates.indexOf(agentState(a)) - agentStates.indexOf(agentState(b)) ||
     byText(b.started_at ?? b.created_at, a.started_at ?? a.created_at) ||
     byText(a.id, b.id)
   );
@@ -23,24 +16,25 @@ function byText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-export function counts(agents: readonly AgentRecord[]): Record<'needs_you' | 'running' | 'failed', number> {
-  const of = (which: (agent: AgentRecord) => boolean) => agents.filter(which).length;
-  return {
-    needs_you: of(needsAttention),
-    running: of(({ status }) => status === 'running'),
-    failed: of(({ status }) => status === 'failed'),
-  };
+/** How many agents each filter shows. */
+export function counts(agents: readonly AgentRecord[]): Record<AgentsShown | 'all', number> {
+  const numbers = { all: agents.length, needs_you: 0, your_turn: 0, working: 0, failed: 0 };
+  for (const agent of agents) {
+    const shown = agentsShown.find((show) => show === agentState(agent));
+    if (shown) numbers[shown] += 1;
+  }
+  return numbers;
 }
 
 export interface AgentFilter {
-  show?: 'needs_you' | 'running' | 'failed' | undefined;
+  show?: AgentsShown | undefined;
   q?: string | undefined;
 }
 
 export function filterAgents(agents: readonly AgentRecord[], { show, q = '' }: AgentFilter): AgentRecord[] {
   const query = q.toLowerCase().split(/\s+/).filter(Boolean);
   return agents
-    .filter((agent) => !show || (show === 'needs_you' ? needsAttention(agent) : agent.status === show))
+    .filter((agent) => !show || agentState(agent) === show)
     .filter((agent) => {
       const text = [
         agent.name,

@@ -1,22 +1,23 @@
 import { Link } from '@tanstack/react-router';
 import type { AgentRecord } from '../../api/queries.ts';
-import type { AgentRequest } from '../../reviews/agent-request.ts';
 import { ObservedPermissionMode } from '../../ui/permission-mode.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
-import { Branch, findPendingRequest, NextStep, NodeName, Since, StatusLine } from './facts.tsx';
+import { firstOf, type WaitingItem } from '../../waiting/queue.ts';
+import { Branch, NextStep, NodeName, Since, StatusLine } from './facts.tsx';
 import { getProgram } from './order.ts';
 
 export function AgentRows({
   agents,
-  requests,
+  waiting,
 }: {
   agents: AgentRecord[];
-  requests: readonly AgentRequest[];
+  /** What waits for the user; the longest wait first. */
+  waiting: readonly WaitingItem[];
 }) {
   return (
     <table className="w-full table-fixed border-collapse">
       <colgroup>
-        <col className="w-48" />
+        <col className="w-32" />
         <col />
         <col className="w-28" />
         <col className="w-1/4" />
@@ -35,7 +36,7 @@ export function AgentRows({
       </thead>
       <tbody>
         {agents.map((agent) => {
-          const request = findPendingRequest(agent, requests);
+          const item = firstOf(waiting, agent.id);
           return (
             <tr
               key={agent.id}
@@ -55,7 +56,7 @@ export function AgentRows({
                   {agent.name}
                 </Link>
                 <span className="block truncate text-sm">
-                  <StatusLine agent={agent} request={request} />
+                  <StatusLine agent={agent} item={item} />
                 </span>
               </th>
               <td className="text-muted">
@@ -75,7 +76,7 @@ export function AgentRows({
               </td>
               <td className="pr-4!">
                 <div className="flex justify-end gap-1">
-                  <NextStep agent={agent} request={request} />
+                  <NextStep agent={agent} item={item} />
                 </div>
               </td>
             </tr>

@@ -1,21 +1,17 @@
-/** Approvals: all pending reviews and elicitations, the oldest first, and recent decisions. */
-import { useQuery } from '@tanstack/react-query';
+/** Approvals: everything that waits for the user, the longest wait first, and recent decisions. */
+import { type UseQueryResult, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { Fragment, type RefObject, useEffect, useMemo, useRef, useState } from 'react';
+import { Fragment, type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import { call } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
 import {
   type AgentRecord,
   agentsQuery,
-  type ElicitationRecord,
   elicitationQuery,
-  elicitationsQuery,
   type ReviewRecord,
-  reviewsQuery,
   teamsQuery,
 } from '../../api/queries.ts';
 import { ElicitationCard } from '../../elicitations/card.tsx';
-import { type AgentRequest, isReview } from '../../reviews/agent-request.ts';
 import { ReviewCard } from '../../reviews/card.tsx';
 import { type ReviewView, toReviewView } from '../../reviews/review-view.ts';
 import { appearance } from '../../shell/appearance.ts';
@@ -23,8 +19,14 @@ import { hasModifier, isTyping } from '../../ui/keys.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty, QueryState } from '../../ui/states.tsx';
+import { CardKeysContext } from '../../waiting/card-frame.tsx';
+import { focusCard, focusNextCard, nextOpenCard, OPEN_CARD } from '../../waiting/focus.ts';
+import { QuestionCard } from '../../waiting/question-card.tsx';
+import { elicitationItem, keyOf, linkNames, reviewItem, type WaitingItem } from '../../waiting/queue.ts';
+import { SignInCard } from '../../waiting/sign-in-card.tsx';
+import { useWaiting } from '../../waiting/use-waiting.ts';
 import { AnswerMany } from './many.tsx';
-import { filterRequests, listChoices, listRecent, type RequestFilter } from './shown.ts';
+import { filterItems, type ItemFilter, listChoices, listRecent } from './shown.ts';
 
 const RECENT = 20;
 const filters = ['team', 'agent', 'kind'] as const;
@@ -32,21 +34,23 @@ const NO_AGENTS: AgentRecord[] = [];
 
 export function Approvals() {
   const search = useSearch({ from: '/app/approvals' });
-  const read = useQuery(reviewsQuery);
-  const elicitations = useQuery(elicitationsQuery);
-  const requests = useWithLinked(read.data, elicitations.data, search);
+  const { items: listed, reads } = useWaiting();
+  const items = useRemembered(useWithLinked(listed, search));
   const names = useNames();
   return (
-    <Screen title="Approvals" toolbar={<Filters requests={requests} names={names} />}>
-      <QueryState read={read}>
-        {() => (
-          <QueryState read={elicitations}>
-            {() => <RequestList requests={requests} names={names} />}
-          </QueryState>
-        )}
-      </QueryState>
+    <Screen title="Approvals" toolbar={<Filters items={items} names={names} />}>
+      <AllRead reads={reads}>
+        <ItemList items={items} names={names} />
+      </AllRead>
     </Screen>
   );
+}
+
+/** Shows the children once all queries have data. */
+function AllRead({ reads, children }: { reads: readonly UseQueryResult[]; children: ReactNode }) {
+  const [first, ...rest] = reads;
+  if (!first) return children;
+  return <QueryState read={first}>{() => <AllRead reads={rest}>{children}</AllRead>}</QueryState>;
 }
 
 interface Names {
@@ -62,23 +66,19 @@ function useNames(): Names {
   return { agents, teams };
 }
 
+const NO_LINK = Object.fromEntries(Object.values(linkNames).map((name) => [name, undefined]));
+
 /** A filter with a single choice is not shown. */
-function Filters({
-  requests,
-  names: { agents, teams },
-}: {
-  requests: readonly AgentRequest[];
-  names: Names;
-}) {
+function Filters({ items, names: { agents, teams } }: { items: readonly WaitingItem[]; names: Names }) {
   const search = useSearch({ from: '/app/approvals' });
   const navigate = useNavigate({ from: '/approvals' });
   const choices = useMemo(
-    () => listChoices(requests, search, { agents, teams }),
-    [requests, search, agents, teams],
+    () => listChoices(items, search, { agents, teams }),
+    [items, search, agents, teams],
   );
-  const change = (next: RequestFilter) => {
+  const change = (next: ItemFilter) => {
     void navigate({
-      search: (old) => ({ ...old, ...next, review: undefined, elicitation: undefined }),
+      search: (old) => ({ ...old, ...next, ...NO_LINK }),
       replace: true,
     });
   };
@@ -96,57 +96,61 @@ function Filters({
     ));
 }
 
-function RequestList({ requests, names }: { requests: readonly AgentRequest[]; names: Names }) {
+function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Names }) {
   const search = useSearch({ from: '/app/approvals' });
-  const linked = search.elicitation ?? search.review;
-  const seen = useSeen(requests, linked);
-  const shown = useMemo(() => filterRequests(requests, search, seen), [requests, search, seen]);
-  const recent = useMemo(() => listRecent(requests, seen, RECENT), [requests, seen]);
+  const linked = linkOf(search);
+  const seen = useSeen(items, linked);
+  const shown = useMemo(() => filterItems(items, search, seen), [items, search, seen]);
+  const recent = useMemo(() => listRecent(items, seen, RECENT), [items, seen]);
   const viewFor = useReviewViews();
   const { selected, toggle, clear } = useSelection();
   const list = useRef<HTMLUListElement>(null);
-  useCardKeys(list);
+  const cardKeys = useCardKeys(list);
   useLinked(list, linked, shown);
-  const open = shown
-    .filter(isReview)
-    .map(viewFor)
-    .filter(({ settled }) => settled === null);
-  const card = (request: AgentRequest, className?: string) => (
-    <RequestCard request={request} names={names} viewFor={viewFor} {...(className && { className })} />
+  const reviews = shown.filter((item) => item.kind === 'permission' && item.open).map(viewFor);
+  const card = (item: WaitingItem, className?: string) => (
+    <ItemCard item={item} names={names} viewFor={viewFor} {...(className && { className })} />
   );
   return (
     <>
       <ActingAlone agents={names.agents} />
-      {shown.every(({ status }) => status !== 'pending') && (
+      {linked !== undefined && !items.some(({ id }) => id === linked) && (
+        <p role="status" className="mx-auto max-w-4xl px-3 pt-3 text-muted md:px-4">
+          The request in this link no longer waits for an answer.
+        </p>
+      )}
+      {shown.every(({ open }) => !open) && (
         <Empty
-          title="No approvals are waiting. Agents’ permission requests and forms appear here; questions of steps appear on the page of their run."
-          {...(requests.length === 0 && { cli: 'svc reviews ls' })}
+          title="No approvals are waiting. Permission requests, forms, questions of steps and sign-ins appear here."
+          {...(items.length === 0 && { cli: 'svc reviews ls' })}
         />
       )}
-      <ul ref={list} aria-label="Waiting" className="mx-auto flex max-w-4xl flex-col gap-3 p-3 md:px-4">
-        {shown.map((request) => (
-          <li key={request.id} className="flex min-w-0 items-start gap-2">
-            {open.length > 1 && isReview(request) && (
-              <input
-                type="checkbox"
-                aria-label={`Select ${viewFor(request).call.title}`}
-                checked={selected.has(request.id) && request.status === 'pending'}
-                disabled={request.status !== 'pending'}
-                onChange={() => toggle(request.id)}
-                className="mt-3 size-6 shrink-0 max-sm:hidden"
-              />
-            )}
-            {card(request, 'flex-1')}
-          </li>
-        ))}
-      </ul>
-      <AnswerMany reviews={open.filter(({ review_id }) => selected.has(review_id))} onDone={clear} />
+      <CardKeysContext value={cardKeys}>
+        <ul ref={list} aria-label="Waiting" className="mx-auto flex max-w-4xl flex-col gap-3 p-3 md:px-4">
+          {shown.map((item) => (
+            <li key={keyOf(item)} className="flex min-w-0 items-start gap-2">
+              {reviews.length > 1 && item.kind === 'permission' && (
+                <input
+                  type="checkbox"
+                  aria-label={`Select ${viewFor(item).call.title}`}
+                  checked={selected.has(item.id) && item.open}
+                  disabled={!item.open}
+                  onChange={() => toggle(item.id)}
+                  className="mt-3 size-6 shrink-0 max-sm:hidden"
+                />
+              )}
+              {card(item, 'flex-1')}
+            </li>
+          ))}
+        </ul>
+      </CardKeysContext>
+      <AnswerMany reviews={reviews.filter(({ review_id }) => selected.has(review_id))} onDone={clear} />
       {recent.length > 0 && (
         <section className="mx-auto max-w-4xl px-3 pb-6 md:px-4">
           <h2 className="py-2 font-medium text-muted">Recent decisions</h2>
           <ul className="flex flex-col gap-1">
-            {recent.map((request) => (
-              <li key={request.id}>{card(request)}</li>
+            {recent.map((item) => (
+              <li key={keyOf(item)}>{card(item)}</li>
             ))}
           </ul>
         </section>
@@ -155,22 +159,31 @@ function RequestList({ requests, names }: { requests: readonly AgentRequest[]; n
   );
 }
 
-function RequestCard({
-  request,
+function ItemCard({
+  item,
   names,
   viewFor,
   className,
 }: {
-  request: AgentRequest;
+  item: WaitingItem;
   names: Names;
-  viewFor: (review: ReviewRecord) => ReviewView;
+  viewFor: (item: WaitingItem) => ReviewView;
   className?: string;
 }) {
-  const agent = names.agents.find(({ id }) => id === request.agent_id);
+  const agent = names.agents.find(({ id }) => id === item.agent_id);
   const rest = { named: true, ...(className && { className }) };
-  if (!isReview(request)) return <ElicitationCard elicitation={request} agent={agent} {...rest} />;
-  const team = request.team_id === null ? undefined : names.teams.get(request.team_id);
-  return <ReviewCard review={viewFor(request)} agent={agent} team={team} {...rest} />;
+  switch (item.kind) {
+    case 'permission': {
+      const team = item.team_id === null ? undefined : names.teams.get(item.team_id);
+      return <ReviewCard review={viewFor(item)} agent={agent} team={team} {...rest} />;
+    }
+    case 'elicitation':
+      return <ElicitationCard elicitation={item.elicitation} agent={agent} {...rest} />;
+    case 'question':
+      return <QuestionCard step={item.step} open={item.open} agent={agent} {...rest} />;
+    case 'sign_in':
+      return <SignInCard agent={agent ?? item.agent} open={item.open} {...rest} />;
+  }
 }
 
 /** The ids of the reviews that are selected for a common answer. */
@@ -205,92 +218,128 @@ function ActingAlone({ agents }: { agents: readonly AgentRecord[] }) {
   );
 }
 
-/** The lists, plus the item in the page's URL if the lists no longer contain it. */
+type ApprovalsSearch = { [Name in (typeof linkNames)[keyof typeof linkNames]]?: string | undefined };
+
+/** The id of the item in the page's URL. */
+function linkOf(search: ApprovalsSearch): string | undefined {
+  return Object.values(linkNames)
+    .map((name) => search[name])
+    .find((id) => id !== undefined);
+}
+
+/** The items, plus the review or elicitation in the page's URL if the lists no longer contain it. */
 function useWithLinked(
-  reviews: readonly ReviewRecord[] | undefined,
-  elicitations: readonly ElicitationRecord[] | undefined,
-  {
-    review: review_id,
-    elicitation: elicitation_id,
-  }: { review?: string | undefined; elicitation?: string | undefined },
-): readonly AgentRequest[] {
-  const lacks = (rows: readonly AgentRequest[] | undefined, id: string | undefined) =>
-    rows !== undefined && id !== undefined && !rows.some((row) => row.id === id);
+  items: readonly WaitingItem[],
+  { review: review_id, elicitation: elicitation_id }: ApprovalsSearch,
+): readonly WaitingItem[] {
+  const lacks = (id: string | undefined) => id !== undefined && !items.some((item) => item.id === id);
   const { data: review } = useQuery({
     queryKey: keys.review(review_id),
     queryFn: () => call('getReview', { params: { review_id: review_id! } }),
-    enabled: lacks(reviews, review_id),
+    enabled: lacks(review_id),
   });
   const { data: elicitation } = useQuery({
     ...elicitationQuery(elicitation_id ?? ''),
-    enabled: lacks(elicitations, elicitation_id),
+    enabled: lacks(elicitation_id),
   });
   return useMemo(() => {
-    const listed: AgentRequest[] = [...(reviews ?? []), ...(elicitations ?? [])];
-    const linked = [review, elicitation].filter((item) => item !== undefined);
-    return [...listed, ...linked.filter(({ id }) => !listed.some((row) => row.id === id))];
-  }, [reviews, elicitations, review, elicitation]);
+    const linked = [
+      ...(review ? [reviewItem(review as ReviewRecord)] : []),
+      ...(elicitation ? [elicitationItem(elicitation)] : []),
+    ];
+    return [...items, ...linked.filter(({ id }) => !items.some((item) => item.id === id))];
+  }, [items, review, elicitation]);
 }
 
-/** The ids that were pending while the page was open, and the linked one: they stay visible when settled. */
-function useSeen(requests: readonly AgentRequest[], linked: string | undefined): ReadonlySet<string> {
+/** Also the questions and sign-ins that were open while the page was open: their lists contain only open ones. */
+function useRemembered(items: readonly WaitingItem[]): readonly WaitingItem[] {
+  const remembered = useRef(new Map<string, WaitingItem>());
+  return useMemo(() => {
+    for (const item of items) {
+      if (item.kind === 'question' || item.kind === 'sign_in') remembered.current.set(keyOf(item), item);
+    }
+    const current = new Set(items.map(keyOf));
+    const settled = [...remembered.current].filter(([key]) => !current.has(key));
+    return [...items, ...settled.map(([, item]) => ({ ...item, open: false }))];
+  }, [items]);
+}
+
+/** The keys of items that were open while the page was open, and of the linked one: they stay visible when settled. */
+function useSeen(items: readonly WaitingItem[], linked: string | undefined): ReadonlySet<string> {
   const [seen, setSeen] = useState<ReadonlySet<string>>(new Set());
-  const fresh = requests.filter(({ id, status }) => (status === 'pending' || id === linked) && !seen.has(id));
-  if (fresh.length > 0) setSeen(new Set([...seen, ...fresh.map(({ id }) => id)]));
+  const fresh = items
+    .filter(({ id, open }) => open || id === linked)
+    .map(keyOf)
+    .filter((key) => !seen.has(key));
+  if (fresh.length > 0) setSeen(new Set([...seen, ...fresh]));
   return seen;
 }
 
 /** Returns the same view for the same review record. */
-function useReviewViews(): (review: ReviewRecord) => ReviewView {
+function useReviewViews(): (item: WaitingItem) => ReviewView {
   const known = useRef(new WeakMap<ReviewRecord, ReviewView>()).current;
-  return (review) => {
-    const view = known.get(review) ?? toReviewView(review);
-    known.set(review, view);
+  return (item) => {
+    if (item.kind !== 'permission') throw new Error(`no review: ${item.kind}`);
+    const view = known.get(item.review) ?? toReviewView(item.review);
+    known.set(item.review, view);
     return view;
   };
 }
 
-/** `j` and `k` move the focus between cards. */
-function useCardKeys(list: RefObject<HTMLUListElement | null>): void {
+/** `j` and `k` move the focus between open cards. After an answer, it moves to the next one. */
+function useCardKeys(list: RefObject<HTMLUListElement | null>) {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
       const step = { j: 1, k: -1 }[event.key];
       if (!step || hasModifier(event) || isTyping(event) || !appearance().shortcuts) return;
-      const cards = [
-        ...(list.current?.querySelectorAll<HTMLElement>('[data-review], [data-elicitation]') ?? []),
-      ];
-      if (cards.length === 0) return;
-      const at = cards.findIndex((card) => card.contains(document.activeElement));
-      const next = at === -1 ? (step > 0 ? 0 : cards.length - 1) : at + step;
+      const open = [...(list.current?.querySelectorAll<HTMLElement>(OPEN_CARD) ?? [])];
+      const next = cardFrom(open, document.activeElement, step);
+      if (!next) return;
       event.preventDefault();
-      focusOn(cards[Math.min(cards.length - 1, Math.max(0, next))]!);
+      focusCard(next);
     };
     document.addEventListener('keydown', onKey);
     return () => document.removeEventListener('keydown', onKey);
   }, [list]);
+  return useMemo(
+    () => ({
+      select_key: 'j',
+      onAnswered: (card: HTMLElement) => {
+        const next = list.current && nextOpenCard(list.current, card);
+        if (next) focusNextCard(next);
+      },
+    }),
+    [list],
+  );
+}
+
+/** The next card in the direction `step` from the focused element; the first open one if no card has the focus. */
+function cardFrom(
+  cards: readonly HTMLElement[],
+  from: Element | null,
+  step: number,
+): HTMLElement | undefined {
+  const card = from?.closest<HTMLElement>('[data-waiting]');
+  if (!card) return step > 0 ? cards[0] : cards.at(-1);
+  const isBefore = (other: HTMLElement) =>
+    (card.compareDocumentPosition(other) & Node.DOCUMENT_POSITION_PRECEDING) !== 0;
+  const others = cards.filter((other) => other !== card);
+  return step > 0 ? others.find((other) => !isBefore(other)) : others.findLast(isBefore);
 }
 
 /** The item in the page's URL gets the focus once, when it is loaded. */
 function useLinked(
   list: RefObject<HTMLUListElement | null>,
   linked: string | undefined,
-  shown: readonly AgentRequest[],
+  shown: readonly WaitingItem[],
 ): void {
   const done = useRef<string>(undefined);
   useEffect(() => {
     if (linked === undefined || linked === done.current) return;
     if (!shown.some(({ id }) => id === linked)) return;
-    const id = CSS.escape(linked);
-    const card = list.current?.querySelector<HTMLElement>(
-      `[data-review="${id}"], [data-elicitation="${id}"]`,
-    );
+    const card = list.current?.querySelector<HTMLElement>(`[data-waiting="${CSS.escape(linked)}"]`);
     if (!card) return;
     done.current = linked;
-    focusOn(card);
+    focusCard(card);
   }, [list, linked, shown]);
-}
-
-function focusOn(card: HTMLElement): void {
-  card.focus({ preventScroll: true });
-  card.scrollIntoView({ block: 'nearest' });
 }

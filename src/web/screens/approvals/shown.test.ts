@@ -2,15 +2,18 @@ import { expect, test } from 'vitest';
 import { elicitationRecord } from '../../../testing/elicitation-record.ts';
 import { reviewRecord } from '../../../testing/review-record.ts';
 import type { ReviewRecord } from '../../api/queries.ts';
-import { filterRequests, listChoices, listRecent } from './shown.ts';
+import { elicitationItem, reviewItem } from '../../waiting/queue.ts';
+import { filterItems, listChoices, listRecent } from './shown.ts';
 
 const review = (id: string, minute: number, fields: Partial<ReviewRecord> = {}) =>
-  reviewRecord({
-    id,
-    tool_call: { kind: 'edit' },
-    created_at: `2026-11-22T10:${String(minute).padStart(2, '0')}:00.000Z`,
-    ...fields,
-  });
+  reviewItem(
+    reviewRecord({
+      id,
+      tool_call: { kind: 'edit' },
+      created_at: `2026-11-22T10:${String(minute).padStart(2, '0')}:00.000Z`,
+      ...fields,
+    }),
+  );
 const ids = (reviews: { id: string }[]) => reviews.map(({ id }) => id);
 const old = review('old', 1, { status: 'answered', answered_at: '2026-11-22T10:30:00.000Z' });
 const older = review('older', 0, { status: 'cancelled', answered_at: '2026-11-22T10:20:00.000Z' });
@@ -23,15 +26,15 @@ const all = [
 ];
 
 test('the oldest pending request comes first, and one that is settled while it is shown keeps its place', () => {
-  expect(ids(filterRequests(all, {}, new Set()))).toEqual(['a', 'b', 'c']);
-  expect(ids(filterRequests(all, {}, new Set(['old'])))).toEqual(['old', 'a', 'b', 'c']);
+  expect(ids(filterItems(all, {}, new Set()))).toEqual(['a', 'b', 'c']);
+  expect(ids(filterItems(all, {}, new Set(['old'])))).toEqual(['old', 'a', 'b', 'c']);
   expect(ids(listRecent(all, new Set(), 9))).toEqual(['old', 'older']);
   expect(ids(listRecent(all, new Set(['old']), 9))).toEqual(['older']);
 });
 
 test('filters are combined, and offer the values of pending requests and the current choice', () => {
-  expect(ids(filterRequests(all, { team: 'team_1', kind: 'edit' }, new Set()))).toEqual(['b']);
-  expect(ids(filterRequests(all, { kind: 'other' }, new Set()))).toEqual(['a']);
+  expect(ids(filterItems(all, { team: 'team_1', kind: 'edit' }, new Set()))).toEqual(['b']);
+  expect(ids(filterItems(all, { kind: 'other' }, new Set()))).toEqual(['a']);
   const names = { agents: [], teams: new Map([['team_1', 'Shop']]) };
   const choices = listChoices(all, { kind: 'execute' }, names);
   expect(choices.team.map(({ label }) => label)).toEqual(['All teams', 'Shop']);
@@ -39,11 +42,13 @@ test('filters are combined, and offer the values of pending requests and the cur
 });
 
 test('elicitations are listed with the reviews, as a separate kind', () => {
-  const form = elicitationRecord({ id: 'form', created_at: '2026-11-22T10:03:30.000Z', team_id: 'team_1' });
+  const form = elicitationItem(
+    elicitationRecord({ id: 'form', created_at: '2026-11-22T10:03:30.000Z', team_id: 'team_1' }),
+  );
   const requests = [...all, form];
-  expect(ids(filterRequests(requests, {}, new Set()))).toEqual(['a', 'form', 'b', 'c']);
-  expect(ids(filterRequests(requests, { team: 'team_1' }, new Set()))).toEqual(['form', 'b']);
-  expect(ids(filterRequests(requests, { kind: 'input' }, new Set()))).toEqual(['form']);
+  expect(ids(filterItems(requests, {}, new Set()))).toEqual(['a', 'form', 'b', 'c']);
+  expect(ids(filterItems(requests, { team: 'team_1' }, new Set()))).toEqual(['form', 'b']);
+  expect(ids(filterItems(requests, { kind: 'input' }, new Set()))).toEqual(['form']);
   const { kind } = listChoices(requests, {}, { agents: [], teams: new Map() });
   expect(kind.map(({ value }) => value)).toEqual(['', 'edit', 'input', 'other']);
 });

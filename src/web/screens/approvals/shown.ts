@@ -1,56 +1,58 @@
-/** Which reviews and elicitations are shown, longest pending first (pure); those settled meanwhile keep their place. */
+/** The items that Approvals shows (pure): the longest wait first; those settled meanwhile keep their place. */
 import type { AgentRecord } from '../../api/queries.ts';
-import { type AgentRequest, isReview } from '../../reviews/agent-request.ts';
 import type { Choice } from '../../ui/select.tsx';
+import { compareWaits, keyOf, type WaitingItem } from '../../waiting/queue.ts';
 
-export interface RequestFilter {
+export interface ItemFilter {
   team?: string | undefined;
   agent?: string | undefined;
   kind?: string | undefined;
 }
 
-/** `seen`: ids that were pending while the page was open. */
-export function filterRequests(
-  requests: readonly AgentRequest[],
-  filter: RequestFilter,
+/** `seen`: keys of items that were open while the page was open. */
+export function filterItems(
+  items: readonly WaitingItem[],
+  filter: ItemFilter,
   seen: ReadonlySet<string>,
-): AgentRequest[] {
-  return requests
-    .filter(({ id, status }) => status === 'pending' || seen.has(id))
+): WaitingItem[] {
+  return items
+    .filter((item) => item.open || seen.has(keyOf(item)))
     .filter(
-      (request) =>
-        (!filter.team || request.team_id === filter.team) &&
-        (!filter.agent || request.agent_id === filter.agent) &&
-        (!filter.kind || getKind(request) === filter.kind),
+      (item) =>
+        (!filter.team || item.team_id === filter.team) &&
+        (!filter.agent || item.agent_id === filter.agent) &&
+        (!filter.kind || getKind(item) === filter.kind),
     )
-    .sort((a, b) => a.created_at.localeCompare(b.created_at) || a.id.localeCompare(b.id));
+    .sort(compareWaits);
 }
 
 /** The newest decisions first. */
 export function listRecent(
-  requests: readonly AgentRequest[],
+  items: readonly WaitingItem[],
   seen: ReadonlySet<string>,
   count: number,
-): AgentRequest[] {
-  return requests
-    .filter(({ id, status }) => status !== 'pending' && !seen.has(id))
-    .sort((a, b) => (b.answered_at ?? '').localeCompare(a.answered_at ?? ''))
+): WaitingItem[] {
+  return items
+    .filter((item) => !item.open && !seen.has(keyOf(item)))
+    .sort((a, b) => (b.settled_at ?? '').localeCompare(a.settled_at ?? ''))
     .slice(0, count);
 }
 
-export function getKind(request: AgentRequest): string {
-  if (!isReview(request)) return 'input';
-  const { tool_call } = request;
-  return typeof tool_call.kind === 'string' ? tool_call.kind : 'other';
+/** For a permission review, the kind of the tool call. */
+export function getKind(item: WaitingItem): string {
+  if (item.kind === 'elicitation') return 'input';
+  if (item.kind !== 'permission') return item.kind.replace('_', '-');
+  const { kind } = item.review.tool_call;
+  return typeof kind === 'string' ? kind : 'other';
 }
 
-/** Filter options: those of the pending ones, plus the current choice. */
+/** Filter options: those of the open items, plus the current choice. */
 export function listChoices(
-  requests: readonly AgentRequest[],
-  filter: RequestFilter,
+  items: readonly WaitingItem[],
+  filter: ItemFilter,
   names: { agents: readonly AgentRecord[]; teams: ReadonlyMap<string, string> },
-): Record<keyof RequestFilter, Choice[]> {
-  const waiting = requests.filter(({ status }) => status === 'pending');
+): Record<keyof ItemFilter, Choice[]> {
+  const waiting = items.filter(({ open }) => open);
   const list = (all: string, values: (string | null | undefined)[], nameOf: (value: string) => string) => {
     const distinct = [...new Set(values)].filter((value) => typeof value === 'string' && value !== '');
     const choices = distinct.map((value) => ({ value: value!, label: nameOf(value!) }));

@@ -2,7 +2,7 @@
 
 import type { View } from '../../../../acp/transcript/transcript.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
-import { needsAttention } from '../../../ui/status.tsx';
+import { awaitsAnswer } from '../../../ui/agent-state.ts';
 import { Ago } from '../../../ui/time.tsx';
 import { getProgram } from '../../agents/order.ts';
 import { Elapsed } from './elapsed.tsx';
@@ -21,7 +21,7 @@ export function ActivityLine({ agent, view }: { agent: AgentRecord; view: View }
           <p>
             {view.stopping
               ? 'Cancelling… '
-              : needsAttention(agent)
+              : awaitsAnswer(agent)
                 ? 'Waiting for your answer · '
                 : 'Working… '}
             <Elapsed from={turn.started_ts} to={null} />

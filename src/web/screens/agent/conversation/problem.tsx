@@ -1,15 +1,16 @@
-/** Shown at the end of a conversation if the agent needs attention: it failed, or needs a sign-in. */
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+/** Shown at the end of a conversation if the agent needs attention: it failed, needs a sign-in, or its step asks something. */
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { KeyRound } from 'lucide-react';
 import { escapeHidden } from '../../../../core/visible.ts';
-import { call, open } from '../../../api/client.ts';
+import { open } from '../../../api/client.ts';
 import { keys } from '../../../api/keys.ts';
-import { type AgentRecord, agentConfigQuery, presetsQuery } from '../../../api/queries.ts';
+import type { AgentRecord } from '../../../api/queries.ts';
 import { CodeBlock } from '../../../prose/code.tsx';
+import { agentState } from '../../../ui/agent-state.ts';
 import { Button, buttonClass } from '../../../ui/button.tsx';
-import { ActionError } from '../../../ui/states.tsx';
-import { needsAttention } from '../../../ui/status.tsx';
+import { LazyQuestionCard, LazySignInCard } from '../../../waiting/lazy.tsx';
+import { keyOf } from '../../../waiting/queue.ts';
+import { useWaiting } from '../../../waiting/use-waiting.ts';
 import { useAgentAct } from '../../agents/actions.ts';
 import { describeEnd } from '../../agents/order.ts';
 
@@ -17,10 +18,36 @@ const STDERR_BYTES = 8192;
 const STDERR_LINES = 20;
 
 export function AgentProblem({ agent }: { agent: AgentRecord }) {
+  return (
+    <>
+      <Problem agent={agent} />
+      {agent.pending_questions > 0 && <Questions agent={agent} />}
+    </>
+  );
+}
+
+function Problem({ agent }: { agent: AgentRecord }) {
+  if (agent.sign_in_since !== null) return <LazySignInCard agent={agent} open />;
   if (agent.activity === 'starting') return null;
   if (agent.status === 'failed') return <FailedAgent agent={agent} />;
-  const needs_setup = agent.status === 'running' && agent.activity === 'needs_you' && !needsAttention(agent);
-  return needs_setup ? <SignIn agent={agent} /> : null;
+  if (agentState(agent) !== 'failed') return null;
+  return (
+    <p className="text-failed">
+      The agent is running but does not accept prompts. See the error above and its output.
+    </p>
+  );
+}
+
+/** The questions of its steps. */
+function Questions({ agent }: { agent: AgentRecord }) {
+  const { open } = useWaiting();
+  return open.map(
+    (item) =>
+      item.kind === 'question' &&
+      item.agent_id === agent.id && (
+        <LazyQuestionCard key={keyOf(item)} step={item.step} agent={agent} open />
+      ),
+  );
 }
 
 /** Why the agent failed, with the end of its stderr. */
@@ -54,62 +81,6 @@ function FailedAgent({ agent }: { agent: AgentRecord }) {
           Open output
         </Link>
       </div>
-    </section>
-  );
-}
-
-/** The agent runs but accepts no prompts until the user has signed in. */
-function SignIn({ agent }: { agent: AgentRecord }) {
-  const queries = useQueryClient();
-  const read = useQuery({ ...agentConfigQuery(agent.id), staleTime: 0 });
-  const { data: presets = [] } = useQuery(presetsQuery(agent.node_id));
-  const sign_in = useMutation({
-    mutationFn: (method_id: string) =>
-      call('authenticateAgent', { params: { agent_id: agent.id }, body: { method_id } }),
-    onSuccess: (config) => queries.setQueryData(keys.agent_config(agent.id), config),
-  });
-  if (read.data?.phase === 'failed') {
-    return (
-      <p className="text-failed">
-        The agent is running but does not accept prompts. See the error above and its output.
-      </p>
-    );
-  }
-  if (read.data?.phase !== 'auth_required') return null;
-  const hint = presets.find(({ id }) => id === agent.preset)?.sign_in_hint;
-  const { auth_methods: methods } = read.data;
-  return (
-    <section aria-label="Sign in" className="flex flex-col gap-2 rounded-lg border border-needs/70 p-3">
-      <p className="inline-flex items-center gap-1.5 font-medium text-needs">
-        <KeyRound aria-hidden className="size-4" /> Sign in to use {agent.name}
-      </p>
-      {methods.length > 0 && (
-        <ul className="flex flex-col gap-2">
-          {methods.map((method) => (
-            <li key={method.id} className="flex flex-wrap items-center gap-2">
-              <Button
-                busy={sign_in.isPending && sign_in.variables === method.id}
-                disabled={sign_in.isPending}
-                onClick={() => sign_in.mutate(method.id)}
-              >
-                <bdi>{escapeHidden(method.name)}</bdi>
-              </Button>
-              {method.description !== null && (
-                <span className="min-w-0 break-words text-muted">{escapeHidden(method.description)}</span>
-              )}
-              {method.type === 'terminal' && <span className="text-muted">in a terminal on its node</span>}
-            </li>
-          ))}
-        </ul>
-      )}
-      {hint && (
-        <p>
-          Or sign in on {agent.node_id === 'main' ? 'this machine' : `node:${agent.node_id}`}, as the user
-          that runs agents:{' '}
-          <code className="break-words rounded bg-surface px-1 font-mono text-sm">{hint}</code>
-        </p>
-      )}
-      <ActionError error={sign_in.error} />
     </section>
   );
 }

@@ -1,0 +1,45 @@
+/** Keeps the list of waiting steps current. Frames of steps lack the names in that list, so new waits are read again. */
+import type { QueryClient } from '@tanstack/react-query';
+import type { Frame } from '../../client/client.ts';
+import { keys } from './keys.ts';
+
+interface ListedStep {
+  run_id: string;
+  step_key: string;
+  waiting_since: string;
+}
+
+export function applyToWaitingSteps(queries: QueryClient, { event, data }: Frame): void {
+  const record = data.record as Record<string, unknown> | undefined;
+  if (!record || (event !== 'step' && event !== 'run')) return;
+  apply(queries, event, record);
+  const query = queries.getQueryCache().find({ queryKey: keys.waiting_steps, exact: true });
+  if (query?.state.fetchStatus !== 'fetching') return;
+  // The result of the fetch may be older than the frame.
+  query.promise?.then(
+    () => setTimeout(() => apply(queries, event, record)),
+    () => {},
+  );
+}
+
+function apply(queries: QueryClient, event: string, record: Record<string, unknown>): void {
+  const listed = queries.getQueryData<ListedStep[]>(keys.waiting_steps) ?? [];
+  if (!isAffected(listed, event, record)) return;
+  if (event === 'step') {
+    queries.setQueryData<ListedStep[]>(keys.waiting_steps, (steps) =>
+      steps?.filter((step) => !isSame(step, record)),
+    );
+  }
+  void queries.invalidateQueries({ queryKey: keys.waiting_steps });
+}
+
+/** A run that starts again may remove steps, without frames about them. */
+function isAffected(listed: readonly ListedStep[], event: string, record: Record<string, unknown>): boolean {
+  if (event === 'run') return listed.some(({ run_id }) => run_id === record.id);
+  const known = listed.find((step) => isSame(step, record));
+  return (known?.waiting_since ?? null) !== record.waiting_since;
+}
+
+function isSame(step: ListedStep, record: Record<string, unknown>): boolean {
+  return step.run_id === record.run_id && step.step_key === record.step_key;
+}

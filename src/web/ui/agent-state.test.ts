@@ -1,0 +1,33 @@
+import { expect, test } from 'vitest';
+import { agentState, apiStatus } from './agent-state.ts';
+
+type Fields = Parameters<typeof agentState>[0];
+const of = (status: Fields['status'], more: Partial<Fields> = {}): Fields => ({
+  ...{ status, activity: null, needs_you: null },
+  ...more,
+});
+
+test.each<[Fields, string]>([
+  [of('running', { activity: 'working', needs_you: 'permission' }), 'needs_you'],
+  [of('running', { activity: 'needs_you', needs_you: 'sign_in' }), 'needs_you'],
+  // The agent of a step that asked may have ended.
+  [of('completed', { needs_you: 'question' }), 'needs_you'],
+  [of('failed'), 'failed'],
+  [of('running', { activity: 'needs_you' }), 'failed'],
+  [of('running', { activity: 'idle' }), 'your_turn'],
+  [of('running', { activity: 'working' }), 'working'],
+  [of('running'), 'working'],
+  [of('running', { activity: 'quiet' }), 'quiet'],
+  [of('running', { activity: 'starting' }), 'starting'],
+  [of('created', { activity: 'starting' }), 'starting'],
+  [of('created'), 'created'],
+  [of('completed'), 'completed'],
+  [of('cancelled'), 'cancelled'],
+])('%j is shown as %s', (fields, state) => {
+  expect(agentState(fields)).toBe(state);
+});
+
+test('the status in the API stays readable', () => {
+  expect(apiStatus(of('running', { activity: 'needs_you' }))).toBe('running, needs you');
+  expect(apiStatus(of('failed'))).toBe('failed');
+});

@@ -1,0 +1,52 @@
+/** The one status that the web UI shows for an agent (pure): the most useful of its status, its activity and what it waits for. */
+import type { AgentRecord } from '../api/queries.ts';
+
+/** In the order in which agents are listed. */
+export const agentStates = [
+  'needs_you',
+  'failed',
+  'your_turn',
+  'working',
+  'quiet',
+  'starting',
+  'created',
+  'completed',
+  'cancelled',
+] as const;
+export type AgentState = (typeof agentStates)[number];
+
+/** The filters of the list of agents. */
+export const agentsShown = ['needs_you', 'your_turn', 'working', 'failed'] as const satisfies AgentState[];
+export type AgentsShown = (typeof agentsShown)[number];
+
+type StateFields = Pick<AgentRecord, 'status' | 'activity' | 'needs_you'>;
+
+export function agentState({ status, activity, needs_you }: StateFields): AgentState {
+  if (needs_you !== null) return 'needs_you';
+  if (status !== 'running') return activity === 'starting' ? 'starting' : status;
+  switch (activity) {
+    // Nothing can be answered: the agent runs but does not speak its protocol.
+    case 'needs_you':
+      return 'failed';
+    case 'idle':
+      return 'your_turn';
+    case 'starting':
+    case 'quiet':
+      return activity;
+    default:
+      return 'working';
+  }
+}
+
+/** The status in the API, for the tooltip and for screen readers. */
+export function apiStatus({ status, activity }: StateFields): string {
+  return activity === null ? status : `${status}, ${activity.replace('_', ' ')}`;
+}
+
+/** Whether the agent's turn waits for an answer. */
+export function awaitsAnswer({
+  pending_reviews,
+  pending_elicitations,
+}: Pick<AgentRecord, 'pending_reviews' | 'pending_elicitations'>): boolean {
+  return pending_reviews + pending_elicitations > 0;
+}

@@ -1,0 +1,32 @@
+/** Moving the focus between cards that wait for an answer. */
+
+/** After an answer, the next card ignores digits for this long: a double press must not answer a card that nobody has read. */
+const UNREAD_MS = 400;
+
+const unread_until = new WeakMap<Element, number>();
+
+export const OPEN_CARD = '[data-waiting][data-open]';
+
+export function focusCard(card: HTMLElement): void {
+  card.focus({ preventScroll: true });
+  card.scrollIntoView({ block: 'nearest' });
+}
+
+/** Focuses a card that the user did not choose. */
+export function focusNextCard(card: HTMLElement): void {
+  unread_until.set(card, performance.now() + UNREAD_MS);
+  focusCard(card);
+}
+
+/** Whether the card got the focus too recently to answer it. `time`: of a key press. */
+export function isUnread(card: Element, { timeStamp }: Pick<Event, 'timeStamp'>): boolean {
+  return timeStamp < (unread_until.get(card) ?? 0);
+}
+
+/** The open card after another one, else the first open one of the container. */
+export function nextOpenCard(container: ParentNode, after: Element): HTMLElement | undefined {
+  const cards = [...container.querySelectorAll<HTMLElement>(OPEN_CARD)];
+  const isAfter = (card: Element) =>
+    (after.compareDocumentPosition(card) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0;
+  return cards.find((card) => card !== after && isAfter(card)) ?? cards.find((card) => card !== after);
+}

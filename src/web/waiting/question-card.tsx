@@ -1,0 +1,129 @@
+/** The question of a step that waits for an answer, with a field for the answer. */
+import { useQueryClient } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { CircleSlash, MessageCircleQuestion } from 'lucide-react';
+import { memo, useId } from 'react';
+import { escapeHidden } from '../../core/visible.ts';
+import { useAct } from '../api/act.ts';
+import { call } from '../api/client.ts';
+import { keys } from '../api/keys.ts';
+import type { AgentRecord, WaitingStepRecord } from '../api/queries.ts';
+import { CommandForm } from '../ui/command-form.tsx';
+import { useOnline } from '../ui/online.ts';
+import { Ago } from '../ui/time.tsx';
+import { CardFrame } from './card-frame.tsx';
+
+export interface QuestionCardProps {
+  step: WaitingStepRecord;
+  open: boolean;
+  agent: AgentRecord | undefined;
+  /** Shows the agent's name, if the card is not on its page. */
+  named?: boolean | undefined;
+  className?: string;
+}
+
+export const QuestionCard = memo(function QuestionCard({
+  step,
+  open,
+  agent,
+  named,
+  className,
+}: QuestionCardProps) {
+  const id = useId();
+  const online = useOnline();
+  const answer = useAnswer(step);
+  const question = escapeHidden(step.question);
+  return (
+    <CardFrame
+      card={`${step.run_id}/${step.step_key}`}
+      open={open}
+      answered={answer.isPending || answer.isSuccess}
+      {...(open ? { 'aria-labelledby': id } : { 'aria-label': `${question}: ${outcome(answer.isSuccess)}` })}
+      {...(className && { className })}
+    >
+      {open ? (
+        <>
+          <header className="flex flex-wrap items-center gap-x-2 text-sm">
+            <span className="inline-flex items-center gap-1 font-medium text-needs">
+              <MessageCircleQuestion aria-hidden className="size-3.5" /> Question
+            </span>
+            <RunLink step={step} />
+            <span className="ml-auto text-muted">
+              asked <Ago at={step.waiting_since} />
+            </span>
+          </header>
+          <p id={id} className="whitespace-pre-wrap break-words font-medium">
+            <bdi>{question || 'This step waits for an answer.'}</bdi>
+          </p>
+          <p className="flex min-w-0 flex-wrap gap-x-3 text-muted text-sm">
+            <span className="min-w-0 break-all">member {escapeHidden(step.member_id)}</span>
+            {named && agent && (
+              <Link
+                to="/agents/$agent_id"
+                params={{ agent_id: agent.id }}
+                className="min-w-0 break-all underline"
+              >
+                {escapeHidden(agent.name)}
+              </Link>
+            )}
+          </p>
+          <CommandForm
+            command="resume"
+            draft={`step-resume.${step.run_id}.${step.step_key}`}
+            busy={answer.isPending}
+            error={answer.error}
+            onSend={({ input }) => answer.mutateAsync(input)}
+          />
+          {!online && <p className="text-muted">You are offline. Answer when you are back online.</p>}
+        </>
+      ) : (
+        <>
+          <CircleSlash aria-hidden className="size-3.5 shrink-0 text-muted" />
+          <RunLink step={step} />
+          <span>{outcome(answer.isSuccess)}</span>
+          <span className="min-w-0 truncate text-muted" title={question}>
+            <bdi>{question}</bdi>
+          </span>
+        </>
+      )}
+    </CardFrame>
+  );
+});
+
+function outcome(answered: boolean): string {
+  return answered ? 'Answered' : 'No longer waiting';
+}
+
+function RunLink({
+  step: { team_id, team_name, run_id, run_number, step_key },
+}: {
+  step: WaitingStepRecord;
+}) {
+  return (
+    <Link
+      to="/teams/$team_id/runs/$run_id"
+      params={{ team_id, run_id }}
+      className="tap inline-flex min-w-0 items-center font-medium hover:underline"
+    >
+      <span className="break-all">
+        {escapeHidden(team_name)} #{run_number} · {escapeHidden(step_key)}
+      </span>
+    </Link>
+  );
+}
+
+function useAnswer({ team_id, run_id, step_key }: WaitingStepRecord) {
+  const queries = useQueryClient();
+  return useAct(
+    (input: unknown, idempotency_key) =>
+      call('resumeStep', { params: { team_id, run_id, step_key }, body: { input }, idempotency_key }),
+    () => {
+      queries.setQueryData<WaitingStepRecord[]>(keys.waiting_steps, (steps) =>
+        steps?.filter((step) => step.run_id !== run_id || step.step_key !== step_key),
+      );
+      // The answer may change other steps and the run.
+      for (const queryKey of [keys.waiting_steps, keys.steps(run_id), keys.run(run_id)])
+        void queries.invalidateQueries({ queryKey });
+    },
+  );
+}

@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest';
+import { agentRecord } from '../../testing/agent-record.ts';
+import { elicitationRecord } from '../../testing/elicitation-record.ts';
+import { reviewRecord } from '../../testing/review-record.ts';
+import type { WaitingStepRecord } from '../api/queries.ts';
+import { firstOf, keyOf, listItems, type WaitingData, waitingText } from './queue.ts';
+
+const at = (minute: number) => `2026-11-22T10:0${minute}:00.000Z`;
+const ana = { id: 'usr_ana', role: 'user' };
+
+const step = (fields: Partial<WaitingStepRecord> = {}): WaitingStepRecord => ({
+  ...{ team_id: 'team_1', team_name: 'shop', run_id: 'run_1', run_number: 1, step_key: 'title' },
+  ...{ member_id: 'dev', agent_id: 'agt_2', attempt: 1, question: 'Which title?\nReally?' },
+  ...{ waiting_since: at(2), ...fields },
+});
+
+const list = (data: Partial<WaitingData>, viewer = ana) =>
+  listItems({ reviews: [], elicitations: [], steps: [], agents: [], ...data }, viewer);
+
+test('a pending permission review waits, an answered one does not', () => {
+  const reviews = [
+    reviewRecord({ id: 'rev_1', status: 'answered', answered_at: at(3) }),
+    reviewRecord({ id: 'rev_2', tool_call: { kind: 'edit' } }),
+  ];
+  const items = list({ reviews });
+  expect(items).toMatchObject([
+    { kind: 'permission', id: 'rev_1', open: false, settled_at: at(3) },
+    { kind: 'permission', id: 'rev_2', open: true, settled_at: null },
+  ]);
+  expect(items.map(waitingText)).toEqual(['npm publish', 'edit']);
+});
+
+test('a pending elicitation waits', () => {
+  const [form, link, old] = list({
+    elicitations: [
+      elicitationRecord({ id: 'eli_1', message: 'Where?\nNow.' }),
+      elicitationRecord({ id: 'eli_2', message: '', mode: 'url' }),
+      elicitationRecord({ id: 'eli_3', status: 'declined' }),
+    ],
+  });
+  expect([form!.open, link!.open, old!.open]).toEqual([true, true, false]);
+  expect([waitingText(form!), waitingText(link!)]).toEqual(['Where?', 'open a link']);
+});
+
+test('the question of a step waits, also without an agent, and another wait is another item', () => {
+  const [one] = list({ steps: [step({ agent_id: null })] });
+  expect(one).toMatchObject({ kind: 'question', id: 'run_1/title', agent_id: null, open: true });
+  expect(waitingText(one!)).toBe('Which title?');
+  const [again] = list({ steps: [step({ waiting_since: at(5) })] });
+  expect(again!.id).toBe(one!.id);
+  expect(keyOf(again!)).not.toBe(keyOf(one!));
+});
+
+test('a sign-in waits for the agent’s owner and root', () => {
+  const agents = [
+    agentRecord({ id: 'agt_1', owner_id: 'usr_ana', sign_in_since: at(1) }),
+    agentRecord({ id: 'agt_2', owner_id: 'usr_ana' }),
+    agentRecord({ id: 'agt_3', owner_id: 'usr_ben', sign_in_since: at(1) }),
+  ];
+  expect(list({ agents }).map(({ kind, id }) => `${kind} ${id}`)).toEqual(['sign_in agt_1']);
+  expect(list({ agents }, { id: 'usr_root', role: 'root' })).toHaveLength(2);
+});
+
+test('all kinds are in one queue, the longest wait first', () => {
+  const items = list({
+    reviews: [reviewRecord({ created_at: at(3) })],
+    elicitations: [elicitationRecord({ created_at: at(1) })],
+    steps: [step()],
+    agents: [agentRecord({ id: 'agt_9', owner_id: 'usr_ana', sign_in_since: at(0) })],
+  });
+  expect(items.map(({ kind }) => kind)).toEqual(['sign_in', 'elicitation', 'question', 'permission']);
+  // Both ask for agt_1; the form has waited longer.
+  expect(firstOf(items, 'agt_1')!.kind).toBe('elicitation');
+  expect(firstOf(items, 'agt_none')).toBe(undefined);
+});

@@ -1,0 +1,127 @@
+/**
+ * The one definition of what waits for the user (pure): permission reviews, elicitations, questions of steps, and sign-ins.
+ * Everything that counts, lists or marks what waits uses it.
+ */
+import type { AgentRecord, ElicitationRecord, ReviewRecord, WaitingStepRecord } from '../api/queries.ts';
+
+interface Common {
+  /** Identifies the item in links: the id of the review, elicitation or agent, or `<run_id>/<step_key>`. */
+  id: string;
+  /** Null for the question of a member without an agent. */
+  agent_id: string | null;
+  team_id: string | null;
+  /** RFC 3339. */
+  since: string;
+  /** False once it is answered or no longer needed. */
+  open: boolean;
+  /** RFC 3339; null while it is open, and where it is not known. */
+  settled_at: string | null;
+}
+
+export type WaitingItem =
+  | (Common & { kind: 'permission'; review: ReviewRecord })
+  | (Common & { kind: 'elicitation'; elicitation: ElicitationRecord })
+  | (Common & { kind: 'question'; step: WaitingStepRecord })
+  | (Common & { kind: 'sign_in'; agent: AgentRecord });
+
+/** The parameter of the page Approvals that names an item. */
+export const linkNames = {
+  permission: 'review',
+  elicitation: 'elicitation',
+  question: 'question',
+  sign_in: 'sign_in',
+} as const;
+
+export interface WaitingData {
+  reviews: readonly ReviewRecord[];
+  elicitations: readonly ElicitationRecord[];
+  steps: readonly WaitingStepRecord[];
+  agents: readonly AgentRecord[];
+}
+
+/** Only its owner and root may sign in for an agent. */
+export interface Viewer {
+  id: string;
+  role: string;
+}
+
+/** Everything that waits, and the reviews and elicitations that no longer do; the longest wait first. */
+export function listItems(data: WaitingData, viewer: Viewer): WaitingItem[] {
+  const items: WaitingItem[] = [
+    ...data.reviews.map(reviewItem),
+    ...data.elicitations.map(elicitationItem),
+    ...data.steps.map(stepItem),
+    ...data.agents
+      .filter(({ sign_in_since }) => sign_in_since !== null)
+      .filter(({ owner_id }) => viewer.role === 'root' || owner_id === viewer.id)
+      .map(signInItem),
+  ];
+  return items.sort(compareWaits);
+}
+
+/** The longest wait first. */
+export function compareWaits(a: WaitingItem, b: WaitingItem): number {
+  return byText(a.since, b.since) || byText(a.id, b.id);
+}
+
+/** Not `localeCompare`, which is slow. These texts are ASCII. */
+function byText(a: string, b: string): number {
+  return a < b ? -1 : a > b ? 1 : 0;
+}
+
+export function reviewItem(review: ReviewRecord): WaitingItem {
+  return { kind: 'permission', review, ...requestFields(review) };
+}
+
+export function elicitationItem(elicitation: ElicitationRecord): WaitingItem {
+  return { kind: 'elicitation', elicitation, ...requestFields(elicitation) };
+}
+
+function requestFields(request: ReviewRecord | ElicitationRecord): Common {
+  const { id, agent_id, team_id, created_at: since, status, answered_at: settled_at } = request;
+  return { id, agent_id, team_id, since, open: status === 'pending', settled_at };
+}
+
+function stepItem(step: WaitingStepRecord): WaitingItem {
+  const { run_id, step_key, agent_id, team_id, waiting_since: since } = step;
+  const id = `${run_id}/${step_key}`;
+  return { kind: 'question', step, id, agent_id, team_id, since, open: true, settled_at: null };
+}
+
+function signInItem(agent: AgentRecord): WaitingItem {
+  const { id, team_id, sign_in_since } = agent;
+  const common = { id, agent_id: id, team_id, since: sign_in_since!, open: true, settled_at: null };
+  return { kind: 'sign_in', agent, ...common };
+}
+
+/** The agent's item that has waited longest, if one waits. `items`: the longest wait first. */
+export function firstOf(items: readonly WaitingItem[], agent_id: string): WaitingItem | undefined {
+  return items.find((item) => item.open && item.agent_id === agent_id);
+}
+
+/** An item of its kind and wait: a step can ask again, and an agent can need another sign-in. */
+export function keyOf({ kind, id, since }: WaitingItem): string {
+  return kind === 'question' || kind === 'sign_in' ? `${kind} ${id} ${since}` : id;
+}
+
+/** What it asks, on one line, as the agent wrote it. */
+export function waitingText(item: WaitingItem): string {
+  return describe(item).split('\n')[0]!.slice(0, 200);
+}
+
+function describe(item: WaitingItem): string {
+  switch (item.kind) {
+    case 'permission': {
+      const { title, kind } = item.review.tool_call;
+      return typeof title === 'string' ? title : typeof kind === 'string' ? kind : 'Untitled request';
+    }
+    case 'elicitation': {
+      const { message, mode } = item.elicitation;
+      return message || (mode === 'form' ? 'fill in a form' : 'open a link');
+    }
+    case 'question':
+      return item.step.question;
+    case 'sign_in':
+      return 'sign in to continue';
+  }
+}
