@@ -426,6 +426,47 @@ browserTest('a refused path shows the allowed folders for workdirs and repositor
   await page.getByRole('listitem').getByText(plane.work, { exact: true }).waitFor();
 });
 
+browserTest(
+  'n, p and Esc visit the open question, and the focus stays on it once it is answered',
+  async () => {
+    const lines = Array.from({ length: 60 }, (_, n) => ({
+      sessionUpdate: 'agent_message_chunk',
+      messageId: String(n),
+      content: { type: 'text', text: `Line ${n}.` },
+    }));
+    const options = [{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }];
+    const toolCall = { toolCallId: 'ask', title: 'npm publish', kind: 'execute' };
+    const turn = [...lines, { toolCall, options }, { sleep: 60_000 }] as unknown as Update[];
+    const agent = await scriptedAgent([turn], 'Begin');
+    const { page } = await openAgentPage(agent);
+    const card = page.getByRole('article');
+    await card.waitFor();
+    const focused = () => page.evaluate('document.activeElement.matches("[data-waiting]")');
+    const pill = page.getByRole('button', { name: '1 question' });
+    await card.getByText('Press n to select, then 1').waitFor();
+    expect(await pill.count()).toBe(0);
+    // The card is out of view, and a digit does not answer it.
+    await log(page).evaluate((box) => box.scrollTo(0, 0));
+    await pill.waitFor();
+    await page.keyboard.press('1');
+    await page.keyboard.press('n');
+    await expect.poll(focused).toBe(true);
+    await pill.waitFor({ state: 'detached' });
+    await card.getByText('1 answer · Esc leaves').waitFor();
+    await page.keyboard.press('Escape');
+    expect(await focused()).toBe(false);
+    const field = page.getByRole('textbox', { name: /^Prompt for/ });
+    await field.fill('1 more');
+    expect(await focused()).toBe(false);
+    await field.press('Escape');
+    await expect.poll(focused).toBe(true);
+    await page.keyboard.press('1');
+    await card.getByText('Yes · ana').waitFor();
+    expect(await focused()).toBe(true);
+    expect(await field.inputValue()).toBe('1 more');
+  },
+);
+
 browserTest('an agent that needs a sign-in offers its own methods, and continues afterwards', async () => {
   const agent = await scene('auth', undefined, 'Hello?');
   const { page } = await openAgentPage(agent);

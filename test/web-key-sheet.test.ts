@@ -10,6 +10,7 @@ const scripted = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.met
 let plane: TestPlane;
 const browser = sharedBrowser();
 let agents: Agent[];
+let run: { team_id: string; run_id: string };
 
 beforeAll(async () => {
   plane = await TestPlane.open();
@@ -21,7 +22,8 @@ beforeAll(async () => {
   const team = await plane.client.call('createTeam', { body: { name: 'crew', spec } as never });
   const params = { team_id: team.id };
   await plane.client.call('createTask', { params, body: { title: 'Paint the shed' } });
-  await plane.client.call('createRun', { params, body: { input: {} } });
+  const { id: run_id } = await plane.client.call('createRun', { params, body: { input: {} } });
+  run = { team_id: team.id, run_id };
 });
 afterAll(async () => {
   await plane.close();
@@ -31,6 +33,9 @@ afterAll(async () => {
 const becomes = (page: Page, expression: string) =>
   expect.poll(() => page.evaluate(`Boolean(${expression})`), { timeout: 20_000 }).toBe(true);
 const rowOf = (agent: Agent) => `document.activeElement.closest('[data-row="${agent.id}"]')`;
+
+const open_cards = "document.querySelectorAll('[data-waiting][data-open]')";
+const focused_card = "document.activeElement.matches('[data-waiting][data-open]')";
 
 async function openList(page: Page, path: string): Promise<void> {
   await page.goto(plane.url + path);
@@ -144,13 +149,25 @@ const presses: Record<string, (page: Page) => Promise<void>> = {
   'Agent page: n': async (page) => {
     await openConversation(page);
     await page.keyboard.press('n');
+    await becomes(page, focused_card);
+    await page.keyboard.press('n');
     await page.locator('[data-row].bg-marked').getByText('bad call').waitFor();
+    // A digit must not answer a card that is out of view.
+    await becomes(page, `!${focused_card}`);
   },
   'Agent page: p': async (page) => {
     await page.keyboard.press('End');
     await page.getByText('Line 59.').waitFor();
     await page.keyboard.press('p');
+    await becomes(page, focused_card);
+    await page.goto(page.url().replace(/#.*/, ''));
+    await page.getByRole('article').waitFor();
+    for (let press = 0; press < 2; press++) await page.keyboard.press('p');
     await page.locator('[data-row].bg-marked').getByText('bad call').waitFor();
+  },
+  'Agent page: Esc': async (page) => {
+    await page.getByRole('textbox', { name: /^Prompt for/ }).press('Escape');
+    await becomes(page, focused_card);
   },
   'Agent page: End': async (page) => {
     await page.keyboard.press('End');
@@ -171,12 +188,37 @@ const presses: Record<string, (page: Page) => Promise<void>> = {
     await page.keyboard.press('.');
     await page.getByRole('log').getByText('Turn cancelled').first().waitFor();
   },
-  'Focused permission review: 1 … 9': async (page) => {
+  'Approvals: j': async (page) => {
     await openConversation(page);
-    const card = page.getByRole('article');
-    await card.focus();
+    await openConversation(page);
+    await page.goto(`${plane.url}/approvals`);
+    await page.getByRole('article').nth(1).waitFor();
+    await page.keyboard.press('j');
+    await becomes(page, `${open_cards}[0] === document.activeElement`);
+    await page.keyboard.press('j');
+    await becomes(page, `${open_cards}[1] === document.activeElement`);
+  },
+  'Approvals: k': async (page) => {
+    await page.keyboard.press('k');
+    await becomes(page, `${open_cards}[0] === document.activeElement`);
+  },
+  'Focused request: 1 … 9': async (page) => {
     await page.keyboard.press('1');
-    await card.getByText('Yes · ana').waitFor();
+    await page.getByRole('article').getByText('Yes · ana').waitFor();
+  },
+  'Focused request: ⏎': async (page) => {
+    const params = { ...run, step_key: 'wait' };
+    await plane.client.call('requireStepInput', { params, body: { reason: 'Which color?' } });
+    const card = page.getByRole('article', { name: 'Which color?' });
+    await card.focus();
+    await page.keyboard.press('Enter');
+    await becomes(page, "document.activeElement.matches('article textarea')");
+  },
+  'Focused request: Esc': async (page) => {
+    await page.keyboard.press('Escape');
+    await becomes(page, "document.activeElement.matches('article')");
+    await page.keyboard.press('Escape');
+    await becomes(page, 'document.activeElement === document.body');
   },
 };
 

@@ -59,15 +59,27 @@ export const keyTable: readonly { title: string; rows: readonly KeyRow[] }[] = [
     rows: [
       { keys: ['['], does: 'Previous agent' },
       { keys: [']'], does: 'Next agent' },
-      { keys: ['n'], does: 'Next failure or change' },
-      { keys: ['p'], does: 'Previous failure or change' },
+      { keys: ['n'], does: 'Next question, then next failure or change' },
+      { keys: ['p'], does: 'Previous question, failure or change' },
+      { keys: ['Esc'], does: 'From the prompt to the newest question', always: true },
       { keys: ['End'], does: 'Jump to latest', always: true },
       { keys: [`${MOD} ⏎`], does: 'Send', always: true },
       { keys: ['.', '.'], does: 'Cancel turn, or stop the agent' },
     ],
   },
   {
-    title: 'Focused permission review',
-    rows: [{ keys: ['1 … 9'], does: 'Answer with that option' }],
+    title: 'Approvals',
+    rows: [
+      { keys: ['j'], does: 'Next open request' },
+      { keys: ['k'], does: 'Previous open request' },
+    ],
+  },
+  {
+    title: 'Focused request',
+    rows: [
+      { keys: ['1 … 9'], does: 'Answer a permission review with that option', always: true },
+      { keys: ['⏎'], does: 'Go to its first field', always: true },
+      { keys: ['Esc'], does: 'Leave it', always: true },
+    ],
   },
 ];

@@ -1,4 +1,4 @@
-/** `n` and `p` go to the next and previous failure, change or match. Disabled if single-key shortcuts are off. */
+/** `n` and `p` go to the next and previous question, failure, change or match. Disabled if single-key shortcuts are off. */
 import { useEffect, useRef } from 'react';
 import { hasModifier, isTyping } from '../ui/keys.ts';
 import { appearance } from './appearance.ts';

@@ -5,6 +5,7 @@ const UNREAD_MS = 400;
 
 const unread_until = new WeakMap<Element, number>();
 
+const CARD = '[data-waiting]';
 export const OPEN_CARD = '[data-waiting][data-open]';
 
 export function focusCard(card: HTMLElement): void {
@@ -21,6 +22,11 @@ export function focusNextCard(card: HTMLElement): void {
 /** Whether the card got the focus too recently to answer it. `time`: of a key press. */
 export function isUnread(card: Element, { timeStamp }: Pick<Event, 'timeStamp'>): boolean {
   return timeStamp < (unread_until.get(card) ?? 0);
+}
+
+/** The id of the card that has the focus. */
+export function focusedCard(): string | undefined {
+  return document.activeElement?.closest<HTMLElement>(CARD)?.dataset.waiting;
 }
 
 /** The open card after another one, else the first open one of the container. */

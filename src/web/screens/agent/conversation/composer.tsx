@@ -21,10 +21,13 @@ export const Composer = memo(function Composer({
   agent,
   commands,
   onSent,
+  onLeave,
 }: {
   agent: AgentRecord;
   commands: readonly AvailableCommand[];
   onSent: () => void;
+  /** Called on Esc. */
+  onLeave: () => void;
 }) {
   const id = useId();
   const online = useOnline();
@@ -72,7 +75,8 @@ export const Composer = memo(function Composer({
             if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) {
               event.preventDefault();
               submit();
-            } else completion.onKeyDown(event);
+            } else if (event.key === 'Escape' && !suggestions) onLeave();
+            else completion.onKeyDown(event);
           }}
         />
         <Button

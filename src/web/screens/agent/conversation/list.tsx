@@ -1,6 +1,6 @@
 /** The scrolling conversation: the rows in the window, a button to the latest row, and links to events. */
 import { useNavigate, useRouterState } from '@tanstack/react-router';
-import { ArrowDown } from 'lucide-react';
+import { ArrowDown, TriangleAlert } from 'lucide-react';
 import { type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import type { Item } from '../../../../acp/transcript/items.ts';
 import type { View } from '../../../../acp/transcript/transcript.ts';
@@ -8,15 +8,19 @@ import type { AgentRecord } from '../../../api/queries.ts';
 import { useStepKeys } from '../../../shell/step-keys.ts';
 import { Button } from '../../../ui/button.tsx';
 import { hasModifier, isTyping } from '../../../ui/keys.ts';
+import { CardKeysContext } from '../../../waiting/card-frame.tsx';
+import { focusedCard } from '../../../waiting/focus.ts';
+import { type OpenCards, useOpenCards } from './open-cards.ts';
 import { RowBlock } from './row.tsx';
 import { buildRows, failureNextTo, findItem, holds, parseSeq } from './rows.ts';
-import { useWindow } from './window.ts';
+import { useWindow, type Window } from './window.ts';
 
 export function TranscriptList({
   view,
   agent,
   end,
   toEnd,
+  toCard,
 }: {
   view: View;
   agent: AgentRecord;
@@ -24,61 +28,88 @@ export function TranscriptList({
   end: ReactNode;
   /** Set to a function that scrolls to the end. */
   toEnd: RefObject<(() => void) | null>;
+  /** Set to a function that focuses the newest open card, if there is one. */
+  toCard: RefObject<(() => void) | null>;
 }) {
   const { items, left_out } = view;
   const frame = useWindow({ left_out, total: items.length });
-  const { start, live, followNewest } = frame;
+  const { start, followNewest } = frame;
   const rows = useMemo(() => buildRows(items, start, frame.end), [items, start, frame.end]);
   const folder = useMemo(() => ({ agent_id: agent.id, workdir: agent.workdir }), [agent.id, agent.workdir]);
   const target = useTarget(view, frame);
   useEnd(followNewest);
-  useFailureKeys(items, target);
+  const cards = useOpenCards(agent.id, items, frame);
+  useQuestionKeys(items, target, cards);
   useEffect(() => {
     toEnd.current = followNewest;
-  }, [toEnd, followNewest]);
+    toCard.current = () => cards.visit(cards.ids.at(-1));
+  }, [toEnd, toCard, followNewest, cards]);
   const after = items[frame.end - 1]?.seq;
   return (
-    <div className="relative min-h-0 flex-1">
-      <div
-        ref={frame.scroller}
-        onScroll={frame.onScroll}
-        role="log"
-        aria-live="off"
-        aria-label="Conversation"
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it
-        tabIndex={0}
-        className="scroll-y h-full"
-      >
-        <div ref={frame.content} className="mx-auto flex max-w-4xl flex-col gap-2 px-3 py-3 md:px-4">
-          {frame.hasOlder ? (
-            <Edge key={`older ${start}`} onVisible={frame.showOlder}>
-              Earlier
-            </Edge>
-          ) : (
-            left_out > 0 && <p className="text-muted">Earlier items are in the Events tab.</p>
-          )}
-          {rows.map((row) => (
-            <RowBlock
-              key={row.key}
-              row={row}
-              folder={folder}
-              agent={agent}
-              marked={target !== null && holds(row, target) ? target : null}
-            />
-          ))}
-          {frame.end < items.length ? (
-            <Edge key={`newer ${after}`} onVisible={frame.showNewer}>
-              Later
-            </Edge>
-          ) : (
-            end
-          )}
+    <CardKeysContext value={card_keys}>
+      <div className="relative min-h-0 flex-1">
+        <div
+          ref={frame.scroller}
+          onScroll={frame.onScroll}
+          role="log"
+          aria-live="off"
+          aria-label="Conversation"
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it
+          tabIndex={0}
+          className="scroll-y h-full"
+        >
+          <div ref={frame.content} className="mx-auto flex max-w-4xl flex-col gap-2 px-3 py-3 md:px-4">
+            {frame.hasOlder ? (
+              <Edge key={`older ${start}`} onVisible={frame.showOlder}>
+                Earlier
+              </Edge>
+            ) : (
+              left_out > 0 && <p className="text-muted">Earlier items are in the Events tab.</p>
+            )}
+            {rows.map((row) => (
+              <RowBlock
+                key={row.key}
+                row={row}
+                folder={folder}
+                agent={agent}
+                marked={target !== null && holds(row, target) ? target : null}
+              />
+            ))}
+            {frame.end < items.length ? (
+              <Edge key={`newer ${after}`} onVisible={frame.showNewer}>
+                Later
+              </Edge>
+            ) : (
+              end
+            )}
+          </div>
         </div>
+        <Pills cards={cards} frame={frame} />
       </div>
-      {!live && (
+    </CardKeysContext>
+  );
+}
+
+/** The ways to open cards that are out of view, and to the end. */
+function Pills({ cards: { ids, unseen, visit }, frame }: { cards: OpenCards; frame: Window }) {
+  return (
+    <div className="-translate-x-1/2 absolute bottom-3 left-1/2 flex gap-2">
+      {unseen > 0 && (
         <Button
-          onClick={followNewest}
-          className="absolute bottom-3 left-1/2 min-w-32 -translate-x-1/2 rounded-full bg-raised shadow-overlay"
+          onClick={() => visit(ids[0])}
+          className="rounded-full bg-raised text-needs shadow-overlay"
+          icon={<TriangleAlert aria-hidden />}
+        >
+          {unseen} {unseen === 1 ? 'question' : 'questions'}
+          <span aria-hidden className="pointer-coarse:hidden">
+            · n
+          </span>
+        </Button>
+      )}
+      {!frame.live && (
+        <Button
+          onClick={frame.followNewest}
+          className="min-w-32 rounded-full bg-raised shadow-overlay"
           icon={<ArrowDown aria-hidden />}
         >
           {frame.news > 0 ? `${frame.news} new` : 'Jump to latest'}
@@ -87,6 +118,8 @@ export function TranscriptList({
     </div>
   );
 }
+
+const card_keys = { select_key: 'n' };
 
 /** Loads more rows when it scrolls into view; also a button. */
 function Edge({ onVisible, children }: { onVisible: () => void; children: ReactNode }) {
@@ -130,12 +163,30 @@ function useTarget(
   return found !== null && found.target_seq === target_seq ? found.seq : null;
 }
 
-/** `n` and `p` put the next or previous failure into the URL, which shows and marks it. */
-function useFailureKeys(items: readonly Item[], from: number | null): void {
+/**
+ * `n` and `p` visit the open questions, then the failures. A failure is put into the URL, which shows and marks it. A new
+ * question is visited before further failures.
+ */
+function useQuestionKeys(items: readonly Item[], from: number | null, { ids, visit }: OpenCards): void {
   const navigate = useNavigate();
+  /** The questions that were open when the keys went on to the failures. */
+  const passed = useRef<string | null>(null);
   useStepKeys((direction) => {
+    const all = ids.join(' ');
+    const focused = ids.indexOf(focusedCard() ?? '');
+    const start = direction === 1 ? 0 : ids.length - 1;
+    const question = ids[focused === -1 ? start : focused + direction];
+    const is_passed = passed.current === all && focused === -1;
     const failure = failureNextTo(items, from, direction);
+    if (question !== undefined && (!is_passed || !failure)) {
+      passed.current = null;
+      visit(question);
+      return;
+    }
     if (!failure) return;
+    passed.current = all;
+    // A digit must not answer a card that is out of view.
+    if (focused !== -1) (document.activeElement as HTMLElement).blur();
     const hash = `e${failure.seq}`;
     void navigate({
       to: '.',

@@ -19,6 +19,8 @@ export function ConversationTab({ agent }: { agent: AgentRecord }) {
   const ready = view.last_seq >= known.current;
   const end = useRef<(() => void) | null>(null);
   const onSent = useRef(() => end.current?.()).current;
+  const card = useRef<(() => void) | null>(null);
+  const onLeave = useRef(() => card.current?.()).current;
   const turn = view.turns.at(-1);
   if (log.gone) return <Failed error={new Error('This agent was deleted.')} />;
   if (log.failure !== null && view.items.length === 0) return <Failed error={new Error(log.failure)} />;
@@ -31,14 +33,20 @@ export function ConversationTab({ agent }: { agent: AgentRecord }) {
             <Skeleton />
           </div>
         ) : (
-          <TranscriptList view={view} agent={agent} toEnd={end} end={<AgentProblem agent={agent} />} />
+          <TranscriptList
+            view={view}
+            agent={agent}
+            toEnd={end}
+            toCard={card}
+            end={<AgentProblem agent={agent} />}
+          />
         )}
         <ActivityLine agent={agent} view={view} />
         <Announcer view={view} ready={ready} />
         <div className="shrink-0 border-line border-t bg-ground px-3 pt-2 pb-1 md:px-4">
           <div className="mx-auto flex max-w-4xl flex-col gap-2">
             <Queue agent={agent} turns={`${turn?.prompt_id} ${turn?.ended_ts}`} />
-            <Composer agent={agent} commands={view.commands} onSent={onSent} />
+            <Composer agent={agent} commands={view.commands} onSent={onSent} onLeave={onLeave} />
           </div>
         </div>
       </div>
