@@ -6,6 +6,7 @@ import type { Reader } from '../../store/store.ts';
 import { ANA, BEN, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
 import { addRun, applyEvent, beginRun, plainMember, specWith, stepsOfRun } from '../../testing/team-runs.ts';
 import { listAgents } from '../agents/queries/agents.ts';
+import { AgentWaits } from '../agents/waiting.ts';
 import { findRun } from './queries/runs.ts';
 import { listWaitingSteps } from './queries/waiting.ts';
 import type { RunCommand, StepCommand } from './rules/graph.ts';
@@ -85,9 +86,12 @@ test('the agent’s record and the fleet feed say that its step waits, until it 
     published.mock.calls
       .filter(([, kind]) => kind === 'agent')
       .map(([, , , { id, pending_questions, needs_you }]) => ({ id, pending_questions, needs_you }));
+  const waits = new AgentWaits(fixture.agents, fixture.feed);
+  const needed = waits.until(ANA, a!.agent_id!, 'needs_you', 60_000, new AbortController().signal);
   await command(run_id, 'a', question('Which title?'));
   const asks = { id: a!.agent_id, pending_questions: 1, needs_you: 'question' };
   expect(records()).toEqual([asks]);
+  expect(await needed).toMatchObject(asks);
   expect(await fixture.get(a!.agent_id!)).toMatchObject(asks);
   expect(await fixture.get(b!.agent_id!)).toMatchObject({ pending_questions: 0, needs_you: null });
   // The answer starts another attempt with another agent.

@@ -174,6 +174,17 @@ test('reports an invalid team with the messages of the contract', async () => {
   expect(ran).toMatchObject({ code: 1, stderr: 'svc: spec.members must not be empty\n', stdout: '' });
 });
 
+test('lists the steps that wait for an answer, in all runs', async () => {
+  const waiting_since = new Date(Date.now() - 125_000).toISOString();
+  const waiting = {
+    ...{ team_id: 'team_1', team_name: 'site', run_id: 'run_1', run_number: 3, step_key: 'title' },
+    ...{ member_id: 'dev', agent_id: null, attempt: 1, question: 'Which\ntitle?', waiting_since },
+  };
+  await open({ listWaitingSteps: () => ({ items: [waiting] }) });
+  expect((await cli(['steps', 'waiting'])).stdout).toMatch(/^site#3\ttitle\tdev\t2m\S*\tWhich\S+title\?\n$/);
+  expect(JSON.parse((await cli(['steps', 'waiting', '--json'])).stdout)).toEqual([waiting]);
+});
+
 test('adds, takes and answers steps', async () => {
   const bodies: unknown[] = [];
   await open({
