@@ -202,8 +202,11 @@ browserTest(
     await sign_in.getByRole('button', { name: 'Sign in' }).click();
     await card(page, 'Signed in').waitFor();
 
-    const question = card(page, 'Which title?');
-    await question.focus();
+    const link = `${plane.url}/approvals?question=${encodeURIComponent(`${run.id}/title`)}`;
+    await page.goto(link);
+    await expect
+      .poll(() => page.evaluate('document.activeElement.dataset.waiting ?? null'), SOON)
+      .toBe(`${run.id}/title`);
     await page.keyboard.press('Enter');
     await page.keyboard.type('Rain 1');
     await page.keyboard.press('Control+Enter');
@@ -216,6 +219,8 @@ browserTest(
       .not.toBe(null);
     expect((await get(review)).status).toBe('pending');
     await expect.poll(() => page.title(), SOON).toBe('(2) Approvals · svc');
+    await page.goto(link);
+    await page.getByText('The request in this link no longer waits for an answer.').waitFor();
   },
 );
 

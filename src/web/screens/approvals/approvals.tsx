@@ -99,6 +99,7 @@ function Filters({ items, names: { agents, teams } }: { items: readonly WaitingI
 function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Names }) {
   const search = useSearch({ from: '/app/approvals' });
   const linked = linkOf(search);
+  const gone = search.question ?? search.sign_in;
   const seen = useSeen(items, linked);
   const shown = useMemo(() => filterItems(items, search, seen), [items, search, seen]);
   const recent = useMemo(() => listRecent(items, seen, RECENT), [items, seen]);
@@ -114,7 +115,8 @@ function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Name
   return (
     <>
       <ActingAlone agents={names.agents} />
-      {linked !== undefined && !items.some(({ id }) => id === linked) && (
+      {/* Reviews and elicitations can still be read when they are settled. */}
+      {gone !== undefined && !items.some(({ id }) => id === gone) && (
         <p role="status" className="mx-auto max-w-4xl px-3 pt-3 text-muted md:px-4">
           The request in this link no longer waits for an answer.
         </p>
