@@ -5,7 +5,7 @@
  * first test. (`access-actor` and `access-node` test the other listeners.)
  */
 import { createECDH, randomBytes } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -148,6 +148,8 @@ const solo = {} as {
   resting: Agent;
   asker: Agent;
   eliciter: Agent;
+  /** Deleted, but its worktree was kept. */
+  tidied: Agent;
   review_id: string;
   elicitation_id: string;
 };
@@ -239,6 +241,11 @@ async function makeThings(): Promise<void> {
       await sleep(20);
     }
   };
+  solo.tidied = await client.call('createAgent', {
+    body: { name: 'tidied', command: 'true', worktree_mode: 'create_worktree' },
+  });
+  await writeFile(join(solo.tidied.workdir, 'unsaved'), '');
+  await client.call('deleteAgent', { params: { agent_id: solo.tidied.id } });
   solo.elicitation_id = await elicited(true);
   team.elicitation_id = await elicited(false);
   for (const to of ['lead', 'hand', 'user:olga']) mails.set(to, String((await mail('user:olga', to)).id));
@@ -571,6 +578,13 @@ const rows: Record<OperationId, Row | Row[]> = {
   getAgent: aboutAgent([200]),
   updateAgent: aboutAgent([200], () => ({ body: { labels: { seen: 'yes' } } })),
   deleteAgent: aboutAgent(problem(problems.agentRunning())),
+  listWorktrees: plain,
+  deleteWorktree: {
+    resource: () => own(solo.tidied),
+    hidden: problems.worktreeNotFound,
+    buildInput: () => ({ params: { worktree_id: solo.tidied.id }, query: { dry_run: 'true' } }),
+    passes: [200],
+  },
   startAgent: aboutAgent(problem(problems.agentAlreadyRunning())),
   stopAgent: aboutAgent(problem(problems.agentNotRunning()), () => ({ body: {} }), 'resting'),
   restartAgent: aboutAgent([200], () => ({ body: { grace_seconds: 0 } }), 'resting'),
@@ -859,6 +873,7 @@ const shown = (): { id: string; resource: Owned; list?: OperationId; streamed: b
   { list: 'listAgents', id: solo.agent.id, resource: own(solo.agent), streamed: true },
   { list: 'listAgents', id: solo.resting.id, resource: own(solo.resting), streamed: true },
   { list: 'listAgents', id: team.agent.id, resource: ofTeam(team.id, team.agent.id), streamed: true },
+  { list: 'listWorktrees', id: solo.tidied.id, resource: own(solo.tidied), streamed: true },
   { list: 'listReviews', id: solo.review_id, resource: own(solo.asker), streamed: true },
   { list: 'listReviews', id: team.review_id, resource: ofTeam(), streamed: true },
   { list: 'listElicitations', id: solo.elicitation_id, resource: own(solo.eliciter), streamed: true },

@@ -1,5 +1,6 @@
 /** Compares the responses of the real program with the contract, for valid and for malformed input. */
 import { createECDH, randomBytes } from 'node:crypto';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -195,6 +196,16 @@ test('every response matches the contract', async () => {
   await check('updateAgent', { params: other, body: { name: 'renamed', labels: { a: 'b' } } });
   await check('startAgent', { params: other });
   await check('deleteAgent', { params: other, query: 'force=true' });
+  const tree = await check('createAgent', {
+    body: { name: 'tree', command: 'true', worktree_mode: 'create_worktree' },
+  });
+  const { id: worktree_id, workdir: folder } = tree.body as Agent;
+  await writeFile(join(folder, 'unsaved'), '');
+  await check('deleteAgent', { params: { agent_id: worktree_id } });
+  await check('listWorktrees');
+  await check('listWorktrees', { query: 'limit=1&state=kept' });
+  await check('deleteWorktree', { params: { worktree_id }, query: 'dry_run=true' });
+  await check('deleteWorktree', { params: { worktree_id }, query: 'force=true' });
   await check('listAgents');
   await check('listAgents', { query: 'limit=1&status=failed' });
   await check('getAgent', { params });

@@ -209,6 +209,18 @@ test("a worktree root from the registry holds a node's worktrees, and their chan
   const [gone, kept] = await http('DELETE', `/api/agents/${agent.id}`);
   expect([gone, kept]).toMatchObject([200, { worktree_kept: { workdir: agent.workdir } }]);
   expect(existsSync(join(agent.workdir, 'b.txt'))).toBe(true);
+  const worktree = `/api/worktrees/${agent.id}`;
+  expect((await http('GET', '/api/worktrees?state=kept&node_id=rooted'))[1]).toMatchObject([
+    { id: agent.id, node_id: 'rooted', reason: 'uncommitted changes, untracked files' },
+  ]);
+  expect(await http('DELETE', `${worktree}?dry_run=true`)).toMatchObject([200, { outcome: 'kept' }]);
+  expect(await http('DELETE', worktree)).toMatchObject([200, { outcome: 'kept' }]);
+  commit(agent.workdir, {}, 'work');
+  git(repo, 'branch', 'saved', agent.worktree_branch!);
+  expect(await http('DELETE', `${worktree}?dry_run=true`)).toMatchObject([200, { outcome: 'removable' }]);
+  expect(existsSync(agent.workdir)).toBe(true);
+  expect(await http('DELETE', worktree)).toMatchObject([200, { outcome: 'removed' }]);
+  expect(existsSync(agent.workdir)).toBe(false);
 
   const [, clean] = await create(tree);
   const { id, workdir } = clean as Agent;

@@ -1,5 +1,5 @@
 /** Folders of agents over HTTP, with real git: creating, showing, keeping and removing worktrees, and refusing workdirs. */
-import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { requesterOf } from '../src/testing/http.ts';
@@ -108,6 +108,106 @@ test('deleting an agent keeps a worktree with unsaved work and reports it, unles
   expect((await http('DELETE', `/api/agents/${doomed.id}?delete_worktree=true`)).status).toBe(204);
   expect(existsSync(doomed.workdir)).toBe(false);
   expect(git(repo, 'branch', '--list', doomed.worktree_branch)).toBe('');
+});
+
+test('a kept worktree is listed with the reason until it is removed', async () => {
+  const agent = await worktree();
+  const in_use = { id: agent.id, state: 'in_use', agent_status: 'created', reason: null, kept_at: null };
+  const listed = async (query = '') => {
+    const { body } = await http('GET', `/api/worktrees${query}`);
+    return (body as { id: string }[]).find(({ id }) => id === agent.id);
+  };
+  expect(await listed()).toMatchObject({ ...in_use, workdir: agent.workdir, branch: agent.worktree_branch });
+  expect(await listed('?state=kept')).toBeUndefined();
+  expect(await http('DELETE', `/api/worktrees/${agent.id}`)).toMatchObject({
+    ...{ status: 409, body: { error: 'worktree is in use; delete its agent instead' } },
+  });
+  const refused = await plane.cli(['worktrees', 'rm', agent.id]);
+  expect(refused).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`svc agents delete ${agent.id}`),
+  });
+
+  writeFileSync(join(agent.workdir, 'new'), 'x');
+  const deleted = await plane.cli(['agents', 'delete', agent.id]);
+  expect(deleted.stderr).toContain(`kept ${agent.workdir}: untracked files`);
+  expect(deleted.stderr).toContain(`svc worktrees rm ${agent.id}`);
+  const kept = { state: 'kept', agent_status: null, reason: 'untracked files', agent_name: 'Fix it' };
+  expect(await listed('?state=kept')).toMatchObject(kept);
+  expect(await listed('?state=in_use')).toBeUndefined();
+  expect(await listed(`?repo=${encodeURIComponent(repo)}`)).toMatchObject(kept);
+  expect(await listed('?node_id=other')).toBeUndefined();
+  const rows = await plane.cli(['worktrees', 'ls', '--kept']);
+  expect(rows.stdout).toContain(`${agent.id}\tFix it\tmain\tkept\tuntracked files\t${agent.workdir}\n`);
+
+  const still = await plane.cli(['worktrees', 'rm', agent.workdir]);
+  expect(still).toMatchObject({ code: 1, stderr: expect.stringContaining('worktrees rm --force') });
+  expect(existsSync(join(agent.workdir, 'new'))).toBe(true);
+  commit(agent.workdir, { new: 'x' }, 'work');
+  git(repo, 'branch', `saved-${agent.id}`, agent.worktree_branch);
+  const dry = await plane.cli(['worktrees', 'rm', agent.id, '--dry-run']);
+  expect(dry).toMatchObject({ code: 0, stderr: `would remove ${agent.workdir}\n` });
+  expect(existsSync(agent.workdir)).toBe(true);
+  const gone = await plane.cli(['worktrees', 'rm', agent.id]);
+  expect(gone).toMatchObject({ code: 0, stderr: `removed ${agent.workdir}\n` });
+  expect(existsSync(agent.workdir)).toBe(false);
+  expect(git(repo, 'branch', '--list', agent.worktree_branch)).toBe('');
+  expect(await listed()).toBeUndefined();
+  expect((await http('DELETE', `/api/worktrees/${agent.id}`)).status).toBe(404);
+});
+
+test('a worktree removed by force reports the branch that holds its only commits', async () => {
+  const agent = await worktree();
+  commit(agent.workdir, { 'work.txt': 'x' }, 'work');
+  await http('DELETE', `/api/agents/${agent.id}`);
+  const branch_kept = {
+    branch: agent.worktree_branch,
+    reason: '1 commit on no remote and no other branch',
+  };
+  expect((await http('DELETE', `/api/worktrees/${agent.id}?dry_run=true`)).body).toMatchObject({
+    ...{ outcome: 'kept', reason: branch_kept.reason },
+  });
+  expect((await http('DELETE', `/api/worktrees/${agent.id}?force=true`)).body).toMatchObject({
+    ...{ outcome: 'removed', workdir: agent.workdir, branch_kept },
+  });
+  expect(existsSync(agent.workdir)).toBe(false);
+  expect(git(repo, 'log', '--format=%s', '-1', agent.worktree_branch)).toBe('work');
+  const other = await worktree();
+  commit(other.workdir, { 'work.txt': 'y' }, 'work');
+  expect((await http('DELETE', `/api/agents/${other.id}?delete_worktree=true`)).body).toMatchObject({
+    branch_kept: { branch: other.worktree_branch },
+  });
+});
+
+test('rm --all removes what has no unsaved work and keeps the rest', async () => {
+  const [saved, unsaved] = [await worktree(), await worktree()];
+  for (const { id, workdir } of [saved, unsaved]) {
+    writeFileSync(join(workdir, 'new'), 'x');
+    await http('DELETE', `/api/agents/${id}`);
+  }
+  rmSync(join(saved.workdir, 'new'));
+  const { code, stdout } = await plane.cli(['worktrees', 'rm', '--all', '--json']);
+  const outcomes = JSON.parse(stdout) as { id: string; outcome: string }[];
+  const outcomeOf = ({ id }: Made) => outcomes.find((result) => result.id === id)?.outcome;
+  expect([code, outcomeOf(saved), outcomeOf(unsaved)]).toEqual([0, 'removed', 'kept']);
+  expect([existsSync(saved.workdir), existsSync(unsaved.workdir)]).toEqual([false, true]);
+  expect((await plane.cli(['worktrees', 'rm'])).code).toBe(2);
+  expect((await plane.cli(['worktrees', 'rm', '--all', '--force'])).code).toBe(2);
+});
+
+test('a kept worktree in which another agent works stays, even with force', async () => {
+  const agent = await worktree();
+  const { body } = await create({ workdir: agent.workdir });
+  writeFileSync(join(agent.workdir, 'new'), 'x');
+  await http('DELETE', `/api/agents/${agent.id}`);
+  const { id } = body as Made;
+  expect((await http('DELETE', `/api/worktrees/${agent.id}?force=true`)).body).toMatchObject({
+    ...{ outcome: 'kept', reason: `${id} works in it` },
+  });
+  await http('DELETE', `/api/agents/${id}`);
+  expect((await http('DELETE', `/api/worktrees/${agent.id}?force=true`)).body).toMatchObject({
+    outcome: 'removed',
+  });
 });
 
 test('deleting an agent never removes a folder that the service did not create', async () => {

@@ -13,6 +13,7 @@ import { reviewRoutes } from '../features/reviews/contract.ts';
 import { runRoutes } from '../features/runs/contract.ts';
 import { taskRoutes } from '../features/tasks/contract.ts';
 import { teamRoutes } from '../features/teams/contract/teams.ts';
+import { worktreeRoutes } from '../features/worktrees/contract.ts';
 import { metaRoutes } from './meta.ts';
 import type { Route } from './route.ts';
 
@@ -20,6 +21,7 @@ export const routes = {
   ...accountRoutes,
   ...passkeyRoutes,
   ...agentRoutes,
+  ...worktreeRoutes,
   ...conversationRoutes,
   ...reviewRoutes,
   ...elicitationRoutes,

@@ -32,6 +32,10 @@ export const groups: readonly CommandGroup[] = [
     load: async () => (await import('../features/agents/commands/agent-prompt.ts')).addPrompt,
   },
   {
+    names: ['worktrees'],
+    load: async () => (await import('../features/worktrees/commands/worktrees.ts')).addWorktrees,
+  },
+  {
     names: ['reviews'],
     load: async () => (await import('../features/reviews/commands/reviews.ts')).addReviews,
   },

@@ -38,6 +38,8 @@ export const operations = {
   findFiles: { method: 'GET', path: '/api/agents/{agent_id}/files', open: false },
   followAgent: { method: 'GET', path: '/api/agents/{agent_id}/events', open: false },
   followAll: { method: 'GET', path: '/api/events', open: false },
+  listWorktrees: { method: 'GET', path: '/api/worktrees', open: false },
+  deleteWorktree: { method: 'DELETE', path: '/api/worktrees/{worktree_id}', open: false },
   promptAgent: { method: 'POST', path: '/api/agents/{agent_id}/prompt', open: false },
   listPrompts: { method: 'GET', path: '/api/agents/{agent_id}/prompts', open: false },
   getPrompt: { method: 'GET', path: '/api/agents/{agent_id}/prompts/{prompt_id}', open: false },

@@ -177,10 +177,9 @@ export interface Folders {
   /** Creates the workdir of a `create_worktree` agent, or finds it again by `agent_id`. */
   createWorktree(request: WorktreeRequest): Promise<Worktree>;
   /** Removes a worktree without unsaved work, or any worktree with `force`; otherwise keeps it and returns the reason. */
-  removeWorktree(
-    worktree: Worktree,
-    options: { force: boolean } & QueueOwner,
-  ): Promise<{ removed: boolean; kept_because: string | null }>;
+  removeWorktree(worktree: Worktree, options: { force: boolean } & QueueOwner): Promise<WorktreeRemoval>;
+  /** Returns why `removeWorktree` without `force` would keep a worktree; null if it would remove it. Removes nothing. */
+  whyKept(worktree: Worktree, turn?: QueueOwner): Promise<string | null>;
   /** The files that differ from the base commit. */
   changes(worktree: ChangesRequest): Promise<Changes>;
   /** The diff of one changed file; `path` is relative to the worktree. */
@@ -238,6 +237,12 @@ export interface Worktree {
   branch: string | null;
   /** Commit that the branch started from. */
   base: string | null;
+}
+
+export interface WorktreeRemoval {
+  removed: boolean;
+  /** If the worktree was removed: why its branch was kept; null if the branch was deleted too. */
+  kept_because: string | null;
 }
 
 export interface ChangesRequest extends QueueOwner {

@@ -149,6 +149,7 @@ export const problems = {
 
   notFound: fixed('not_found', 'not_found', 'not found'),
   agentNotFound: fixed('not_found', 'agent_not_found', 'agent not found'),
+  worktreeNotFound: fixed('not_found', 'worktree_not_found', 'worktree not found'),
   teamNotFound: fixed('not_found', 'team_not_found', 'team not found'),
   runNotFound: fixed('not_found', 'run_not_found', 'run not found'),
   stepNotFound: fixed('not_found', 'step_not_found', 'step not found'),
@@ -272,6 +273,7 @@ export const problems = {
   elicitationCancelled: fixed('conflict', 'elicitation_over', 'elicitation is already cancelled'),
   userHasAgents: fixed('conflict', 'user_has_agents', 'user has agents'),
   userHasTeams: fixed('conflict', 'user_has_teams', 'user has teams'),
+  worktreeInUse: fixed('conflict', 'worktree_in_use', 'worktree is in use; delete its agent instead'),
   teamExists: fixed('conflict', 'team_name_exists', 'team name already exists'),
   teamChanged: fixed('conflict', 'team_changed', 'team definition changed concurrently; reload and retry'),
   teamHasRuns: fixed('conflict', 'team_has_active_runs', 'team has active runs'),

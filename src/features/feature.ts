@@ -154,6 +154,11 @@ export interface Extensions {
     agent: { id: string; num: number },
     request: { prompt: string | null; user_id: string },
   ): void;
+  /**
+   * Called when an agent with a worktree was deleted, unless other agents still use the worktree. `kept_because`: null if
+   * it was removed.
+   */
+  onWorktreeReleased(tx: Tx, agent: WorktreeAgent, kept_because: string | null): void;
   /** Called when the token was revoked. */
   onTokenRevoked(tx: Tx, token_id: string): void;
   /** Called when all tokens of a user except `keep` were revoked. */
@@ -184,6 +189,9 @@ export interface Extensions {
   /** The number of unacknowledged messages per actor of a run; actors without any may be absent. */
   unacknowledgedMail(reader: Reader, run: { num: number; attempt: number }): ReadonlyMap<string, number>;
 }
+
+/** An agent, with the id of its run. */
+export type WorktreeAgent = Selectable<Tables['agents']> & { run_id: string | null };
 
 export interface ActorHelp {
   /** Usage of each command, in one line. */

@@ -26,6 +26,7 @@ import { openStreams } from '../features/streams/index.ts';
 import { openTasks } from '../features/tasks/index.ts';
 import { openTeams } from '../features/teams/index.ts';
 import { openTokens } from '../features/tokens/index.ts';
+import { openWorktrees } from '../features/worktrees/index.ts';
 import { metaHandlers } from '../server/docs.ts';
 import type { Closing } from './closing.ts';
 import { type OpenedCore, openCore } from './core.ts';
@@ -109,6 +110,7 @@ async function openFeatures(shared: OpenedCore, features: FeatureSet, opened: Cl
   features.add(openSettingsRoutes(core));
   features.add(openPresets(core));
   const agents = features.add(openAgents(core, machine.node, secrets));
+  features.add(openWorktrees(agents.core));
   features.add(await openNodes(core, { agents, internal_grpc }));
   const teams = features.add(await openTeams(core));
   const reviews = features.add(openReviews(core, agents));

@@ -20,6 +20,7 @@ import { sql as teamEditors } from './migrations/0014_team_editors.ts';
 import { sql as lanes } from './migrations/0015_lanes.ts';
 import { sql as agentNames } from './migrations/0016_agent_names.ts';
 import { sql as waiting } from './migrations/0017_waiting.ts';
+import { sql as keptWorktrees } from './migrations/0018_kept_worktrees.ts';
 
 /** Step n (counted from 1) migrates version n - 1 to n. Released steps must not change. */
 export const migrations: readonly string[] = [
@@ -40,6 +41,7 @@ export const migrations: readonly string[] = [
   lanes,
   agentNames,
   waiting,
+  keptWorktrees,
 ];
 
 /** The database has a newer schema than this program. */

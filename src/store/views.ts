@@ -29,7 +29,7 @@ export function teamsInView({ sql }: Pick<Reader, 'sql'>, { user_id, limits }: V
 }
 
 /** A subquery: the `num` of each team that the user created or is a human member of. */
-function teamsOf({ sql }: Pick<Reader, 'sql'>, user_id: string) {
+export function teamsOf({ sql }: Pick<Reader, 'sql'>, user_id: string) {
   return sql
     .selectFrom('teams')
     .select('num')

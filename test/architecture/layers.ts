@@ -30,6 +30,7 @@ export const features = [
     'settings',
     'presets',
     'agents',
+    'worktrees',
     'nodes',
     'teams',
     'reviews',

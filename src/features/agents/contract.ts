@@ -423,7 +423,7 @@ export const agentRoutes = {
     tag: 'Agents',
     summary: 'Delete an agent',
     description:
-      'A worktree with uncommitted or unpushed work is kept; the response is then 200 and names the worktree. With `forget`, root can delete the record of an agent whose machine is gone, without contacting the node; the response lists what stays on the machine. If the node comes back, svc ends the sessions of the agent there.',
+      'A worktree with uncommitted or unpushed work is kept; the response is then 200 and names the worktree, which `GET /api/worktrees` lists from then on. With `forget`, root can delete the record of an agent whose machine is gone, without contacting the node; the response lists what stays on the machine. If the node comes back, svc ends the sessions of the agent there.',
     query: z.object({
       force: queryFlag.optional().meta({ description: 'Stop the agent first if it is running.' }),
       delete_worktree: queryFlag
@@ -439,6 +439,10 @@ export const agentRoutes = {
         .object({
           id,
           worktree_kept: z.object({ workdir: z.string(), reason: z.string() }).optional(),
+          branch_kept: z
+            .object({ branch: z.string(), reason: z.string() })
+            .optional()
+            .meta({ description: 'The branch, if only the worktree was removed.' }),
           left_behind: leftBehindRecord.optional().meta({ description: 'With `forget`.' }),
         })
         .meta({ id: 'AgentDeleted' }),

@@ -9,7 +9,7 @@ import type { Reader, Tx } from '../../store/store.ts';
 import type { Intent, IntentHandlers } from '../../work/outbox.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { type AgentCore, SERVICE } from './core.ts';
-import { type AgentRow, listAgents, listSessions } from './queries/agents.ts';
+import { type AgentRow, agentsOfWorktree, listAgents, listSessions } from './queries/agents.ts';
 import { deleteForgotten, forgottenAgent, forgottenSessions, insertForgotten } from './queries/forgotten.ts';
 import type { Reconciler } from './reconciler.ts';
 import type { LeftBehind } from './rules.ts';
@@ -86,6 +86,15 @@ export class Forgetting {
     outbox.withdraw(tx, row.id, ['pursue']);
     insertForgotten(tx, { id: row.id, agent_id: row.id, node_id: row.node_id, created_at: now });
     this.#core.records.remove(tx, this.#core.records.mustFind(tx, row.id));
+    if (row.worktree_mode === 'create_worktree') {
+      const others = agentsOfWorktree(tx, row.node_id, row.workdir);
+      if (others.length === 0)
+        this.#core.extensions.onWorktreeReleased(
+          tx,
+          row,
+          'its node did not answer when the agent was forgotten',
+        );
+    }
     audit.record(tx, {
       event: 'agent_forgotten',
       agent_id: row.id,

@@ -130,7 +130,7 @@ async function folderCheck(core: AgentCore, row: AgentRow): Promise<() => Promis
  * Whether the worktree in a row still belongs to the agent. It does not if the database was restored from a backup that
  * still contains a deleted agent, and another agent has been given the worktree in the meantime.
  */
-export async function ownsWorktree(core: AgentCore, row: AgentRow): Promise<boolean> {
+export async function ownsWorktree(core: AgentCore, row: WorktreeOwner): Promise<boolean> {
   const { folders } = core.nodes.get(row.node_id);
   const found = await folders.resolve(row.workdir).catch((error: unknown) => {
     // The removal itself handles a folder that is missing or was replaced.
@@ -140,15 +140,18 @@ export async function ownsWorktree(core: AgentCore, row: AgentRow): Promise<bool
   return found === null || isOwnClaim(row, found.claimed_by);
 }
 
-function isOwnClaim(row: AgentRow, claimed_by: string | null): boolean {
-  return (
-    row.worktree_mode !== 'create_worktree' || claimed_by === null || listClaimIds(row).includes(claimed_by)
-  );
-}
+/** The columns that tell whether a worktree belongs to an agent. */
+type WorktreeOwner = Pick<AgentRow, 'id' | 'node_id' | 'workdir' | 'worktree_mode' | 'run_id' | 'member_id'>;
 
-/** The ids for which the agent's own worktree may have been created. Agents of a run's member share one worktree. */
-function listClaimIds({ id, run_id, member_id }: AgentRow): string[] {
-  return run_id === null || member_id === null ? [id] : [id, sharedWorktreeId(run_id, member_id)];
+function isOwnClaim(row: WorktreeOwner, claimed_by: string | null): boolean {
+  if (row.worktree_mode !== 'create_worktree' || claimed_by === null || claimed_by === row.id) return true;
+  const { run_id, member_id, workdir } = row;
+  if (member_id === null) return false;
+  // Agents of a run's member share one worktree. If the run was deleted, only the derived name of the folder tells for whom
+  // it was created.
+  return run_id === null
+    ? basename(workdir).endsWith(`-${claimed_by}`)
+    : claimed_by === sharedWorktreeId(run_id, member_id);
 }
 
 /** The id for which the shared worktree of a run's member is created. */

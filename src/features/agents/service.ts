@@ -33,6 +33,7 @@ import { ownsWorktree, prepareWorkdir, readInWorkdir } from './placement.ts';
 import {
   type AgentRow,
   agentsNamed,
+  agentsOfWorktree,
   findAgent,
   findSession,
   idsNamed,
@@ -73,6 +74,14 @@ export interface AgentListFilter {
 export interface Deleted {
   /** Null when no worktree was left behind. */
   worktree_kept: { workdir: string; reason: string } | null;
+  /** Set if the worktree was removed, but not its branch. */
+  branch_kept: { branch: string; reason: string } | null;
+}
+
+/** What became of the worktree of an agent that is being deleted. */
+interface Released extends Deleted {
+  /** Other agents use the worktree, or it belongs to another agent. */
+  of_others: boolean;
 }
 
 export class Agents {
@@ -368,17 +377,21 @@ export class Agents {
   async #deleteStopped(caller: Caller, agent_id: string, force: boolean): Promise<Deleted> {
     const { store } = this.#core;
     const find = (reader: Reader) => this.#core.records.find(reader, caller, 'agent.delete', agent_id);
-    const kept = await this.#removeWorktree(await store.read(find), force);
+    const { of_others, ...released } = await this.#removeWorktree(await store.read(find), force);
+    const { worktree_kept, branch_kept } = released;
     await store.write((tx) => {
       const now = find(tx);
       if (isLive(now)) throw problems.agentRunning();
       this.#core.records.remove(tx, now);
+      if (!of_others)
+        this.#core.extensions.onWorktreeReleased(tx, now, worktree_kept?.reason ?? null);
       this.#audit(tx, caller, 'agent_deleted', now, {
         name: now.name,
-        ...(kept && { worktree_kept: kept.reason }),
+        ...(worktree_kept && { worktree_kept: worktree_kept.reason }),
+        ...(branch_kept && { branch_kept: branch_kept.reason }),
       });
     });
-    return { worktree_kept: kept };
+    return released;
   }
 
   /** Newest first. Without a page request: all of them. */
@@ -442,20 +455,27 @@ export class Agents {
     return readInWorkdir(this.#core, row, () => read(folders, request));
   }
 
-  async #removeWorktree(row: AgentRow, force: boolean): Promise<Deleted['worktree_kept']> {
-    if (row.worktree_mode !== 'create_worktree') return null;
-    const worktree: Worktree = {
-      workdir: row.workdir,
-      repo: row.worktree_repo,
-      branch: row.worktree_branch,
-      base: row.worktree_base,
-    };
-    if (!(await ownsWorktree(this.#core, row)))
-      return { workdir: row.workdir, reason: 'it is another agent’s' };
-    const { folders } = this.#core.nodes.get(row.node_id);
-    const options = { force, owner: row.owner_id };
-    const { removed, kept_because } = await folders.removeWorktree(worktree, options);
-    return removed ? null : { workdir: row.workdir, reason: kept_because ?? 'it could not be removed' };
+  async #removeWorktree(row: AgentRow, force: boolean): Promise<Released> {
+    const { workdir, node_id, worktree_branch: branch } = row;
+    const nothing: Released = { worktree_kept: null, branch_kept: null, of_others: false };
+    if (row.worktree_mode !== 'create_worktree') return { ...nothing, of_others: true };
+    const worktree: Worktree = { workdir, repo: row.worktree_repo, branch, base: row.worktree_base };
+    const ofOthers = (reason: string) => ({
+      ...nothing,
+      worktree_kept: { workdir, reason },
+      of_others: true,
+    });
+    const sharing = await this.#core.store.read((reader) =>
+      agentsOfWorktree(reader, node_id, workdir).filter(({ num }) => num !== row.num),
+    );
+    if (sharing.length > 0) return ofOthers(`other agents use it: ${sharing.map(({ id }) => id).join(', ')}`);
+    if (!(await ownsWorktree(this.#core, row))) return ofOthers('it is another agent’s');
+    const { folders } = this.#core.nodes.get(node_id);
+    const { removed, kept_because } = await folders.removeWorktree(worktree, { force, owner: row.owner_id });
+    if (!removed)
+      return { ...nothing, worktree_kept: { workdir, reason: kept_because ?? 'it could not be removed' } };
+    if (kept_because === null || branch === null) return nothing;
+    return { ...nothing, branch_kept: { branch, reason: kept_because } };
   }
 
   #audit(tx: Tx, caller: Caller, event: AuditEvent, row: AgentRow, details: Record<string, unknown>): void {

@@ -17,6 +17,7 @@ import type { Caller } from '../accounts/rules.ts';
 import type { LeftBehind } from '../agents/rules.ts';
 import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { Audit } from '../audit/service.ts';
+import { deleteKeptOf } from '../worktrees/queries.ts';
 import {
   countAgents,
   countNodeAgents,
@@ -271,6 +272,7 @@ export class Registry {
       if (!row) throw problems.nodeNotFound();
       if (countNodeAgents(tx, node_id) > 0) throw problems.nodeHasAgents();
       deleteNode(tx, row);
+      deleteKeptOf(tx, node_id);
       const { name, grpc_target } = row;
       this.#audit(tx, event, caller, node_id, { name, grpc_target, ...details });
       this.#publish(tx, { ...this.#record(row, 0), deleted: true });

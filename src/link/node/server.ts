@@ -376,6 +376,13 @@ class Handlers implements ServiceImpl<typeof NodeService> {
     return { removed, ...withoutNulls({ keptBecause: kept_because }) };
   };
 
+  checkRemoval: ServiceImpl<typeof NodeService>['checkRemoval'] = async ({ worktree, owner }, context) => {
+    this.#requireLatestLink(context);
+    if (!worktree) throw new ConnectError('worktree is required', Code.InvalidArgument);
+    const kept_because = await this.#options.node.folders.whyKept(worktreeFromWire(worktree), { owner });
+    return withoutNulls({ keptBecause: kept_because });
+  };
+
   getChanges: ServiceImpl<typeof NodeService>['getChanges'] = async ({ workdir, base, owner }, context) => {
     this.#requireLatestLink(context);
     const changes = await this.#options.node.folders.changes({ workdir, base: base ?? null, owner });

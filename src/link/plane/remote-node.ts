@@ -26,6 +26,7 @@ import type {
   SessionView,
   StopReport,
   Worktree,
+  WorktreeRemoval,
   WorktreeRequest,
 } from '../../core/node.ts';
 import { Problem, problems, worktreeRootNotSafe } from '../../core/problem.ts';
@@ -356,15 +357,20 @@ class RemoteFolders implements Folders {
   async removeWorktree(
     worktree: Worktree,
     { force, owner }: { force: boolean } & QueueOwner,
-  ): Promise<{ removed: boolean; kept_because: string | null }> {
-    const { workdir, repo, branch, base } = worktree;
+  ): Promise<WorktreeRemoval> {
+    const request = { worktree: worktreeToWire(worktree), force, ...withoutNulls({ owner }) };
     const { removed, keptBecause } = await this.#call(({ commands }, options) =>
-      commands.removeWorktree(
-        { worktree: { workdir, ...withoutNulls({ repo, branch, base }) }, force, ...withoutNulls({ owner }) },
-        options,
-      ),
+      commands.removeWorktree(request, options),
     );
     return { removed, kept_because: keptBecause ?? null };
+  }
+
+  async whyKept(worktree: Worktree, { owner }: QueueOwner = {}): Promise<string | null> {
+    const request = { worktree: worktreeToWire(worktree), ...withoutNulls({ owner }) };
+    const { keptBecause } = await this.#call(({ commands }, options) =>
+      commands.checkRemoval(request, options),
+    );
+    return keptBecause ?? null;
   }
 
   async changes({ workdir, base, owner }: ChangesRequest): Promise<Changes> {
@@ -432,6 +438,10 @@ class RemoteFolders implements Folders {
 /** Resolves `..` and removes superfluous slashes. */
 function normalized(path: string): string {
   return posix.normalize(path).replace(/(?<=.)\/+$/, '');
+}
+
+function worktreeToWire({ workdir, repo, branch, base }: Worktree) {
+  return { workdir, ...withoutNulls({ repo, branch, base }) };
 }
 
 /** Throws a ProtocolError for a malformed folder. */

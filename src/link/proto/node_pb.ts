@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file node.proto.
  */
 export const file_node: GenFile = /*@__PURE__*/
-  fileDesc("Cgpub2RlLnByb3RvEgtzdmMubm9kZS52MSKZAQoNQXR0YWNoUmVxdWVzdBIoCgVoZWxsbxgBIAEoCzIXLnN2Yy5ub2RlLnYxLlBsYW5lSGVsbG9IABIrCgljb21taXR0ZWQYAiABKAsyFi5zdmMubm9kZS52MS5Db21taXR0ZWRIABIpCgVyZXBseRgDIAEoCzIYLnN2Yy5ub2RlLnYxLlVwY2FsbFJlcGx5SABCBgoEYm9keSLfAQoOQXR0YWNoUmVzcG9uc2USJwoFaGVsbG8YASABKAsyFi5zdmMubm9kZS52MS5Ob2RlSGVsbG9IABItCghzbmFwc2hvdBgCIAEoCzIZLnN2Yy5ub2RlLnYxLlNuYXBzaG90UGFnZUgAEiEKBGZhY3QYAyABKAsyES5zdmMubm9kZS52MS5GYWN0SAASIwoFd2FrZXMYBCABKAsyEi5zdmMubm9kZS52MS5XYWtlc0gAEiUKBnVwY2FsbBgFIAEoCzITLnN2Yy5ub2RlLnYxLlVwY2FsbEgAQgYKBGJvZHkieAoKUGxhbmVIZWxsbxIQCghwbGFuZV9pZBgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoBBINCgVlcG9jaBgDIAEoBBIPCgdub2RlX2lkGAQgASgJEiMKBnNwZWFrcxgFIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJnCglOb2RlSGVsbG8SDwoHbm9kZV9pZBgBIAEoCRITCgtpbnN0YW5jZV9pZBgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEiMKBnNwZWFrcxgEIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJBCgZTcGVha3MSEAoIcHJvdG9jb2wYASABKA0SFAoMcHJvdG9jb2xfbWluGAIgASgNEg8KB3ZlcnNpb24YAyABKAkiSAoMU25hcHNob3RQYWdlEioKCHNlc3Npb25zGAEgAygLMhguc3ZjLm5vZGUudjEuU2Vzc2lvblZpZXcSDAoEbGFzdBgCIAEoCCIcCgVXYWtlcxITCgtzZXNzaW9uX2lkcxgBIAMoCSJNCglDb21taXR0ZWQSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZzdGRvdXQYAiABKAQSDgoGc3RkZXJyGAMgASgEEgwKBGZhY3QYBCABKAQiQwoGVXBjYWxsEgoKAmlkGAEgASgNEg4KBm1ldGhvZBgCIAEoCRIOCgZwYXJhbXMYAyABKAkSDQoFdG9rZW4YBCABKAkiXwoLVXBjYWxsUmVwbHkSCgoCaWQYASABKA0SEAoGcmVzdWx0GAIgASgJSAASJwoHcmVmdXNhbBgDIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWxIAEIJCgdvdXRjb21lIj8KC1B1bGxSZXF1ZXN0EiAKBXJlYWRzGAEgAygLMhEuc3ZjLm5vZGUudjEuUmVhZBIOCgZjcmVkaXQYAiABKA0iZAoEUmVhZBIKCgJpZBgBIAEoDRISCgpzZXNzaW9uX2lkGAIgASgJEg4KBnN0cmVhbRgDIAEoCRIMCgRmcm9tGAQgASgEEgsKA21heBgFIAEoDRIRCglsb25nX3BvbGwYBiABKAgiWQoMUHVsbFJlc3BvbnNlEiIKBmNodW5rcxgBIAMoCzISLnN2Yy5ub2RlLnYxLkNodW5rEiUKB3JlZnVzZWQYAiADKAsyFC5zdmMubm9kZS52MS5SZWZ1c2VkIi8KBUNodW5rEgoKAmlkGAEgASgNEgwKBGRhdGEYAiABKAwSDAoEbGFzdBgDIAEoCCI8CgdSZWZ1c2VkEgoKAmlkGAEgASgNEiUKB3JlZnVzYWwYAiABKAsyFC5zdmMubm9kZS52MS5SZWZ1c2FsIpwDCgxTdGFydFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIQCghwbGFuZV9pZBgCIAEoCRIQCghhZ2VudF9pZBgDIAEoCRISCgphZ2VudF9uYW1lGAQgASgJEhAKCG93bmVyX2lkGAUgASgJEg8KB3dvcmtkaXIYBiABKAkSDAoEYXJndhgHIAMoCRIvCgNlbnYYCCADKAsyIi5zdmMubm9kZS52MS5TdGFydFJlcXVlc3QuRW52RW50cnkSDQoFc3RkaW4YCSABKAgSDwoHb25fZXhpdBgKIAEoCRIYCgthY3Rvcl90b2tlbhgLIAEoCUgAiAEBEhcKCnN0ZXBfaW5wdXQYDCABKAlIAYgBARITCgZwcmVzZXQYDSABKAlIAogBARIUCgd0ZWFtX2lkGA4gASgJSAOIAQEaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIOCgxfYWN0b3JfdG9rZW5CDQoLX3N0ZXBfaW5wdXRCCQoHX3ByZXNldEIKCghfdGVhbV9pZCI6Cg1TdGFydFJlc3BvbnNlEikKB3Nlc3Npb24YASABKAsyGC5zdmMubm9kZS52MS5TZXNzaW9uVmlldyJfCgtTdG9wUmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEhAKCGdyYWNlX21zGAIgASgNEhkKDG5vdF9hZnRlcl9tcxgDIAEoBEgAiAEBQg8KDV9ub3RfYWZ0ZXJfbXMiQwoMU3RvcFJlc3BvbnNlEhQKB2NsZWFudXAYASABKAlIAIgBARIRCglzdXJ2aXZvcnMYAiADKANCCgoIX2NsZWFudXAiTQoMSW5wdXRSZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkSDgoGb2Zmc2V0GAIgASgEEgwKBGRhdGEYAyABKAwSCwoDZW9mGAQgASgIIh8KDUlucHV0UmVzcG9uc2USDgoGbGVuZ3RoGAEgASgEIiMKDUZvcmdldFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCSIQCg5Gb3JnZXRSZXNwb25zZSImChJGb3JnZXRPd25lclJlcXVlc3QSEAoIb3duZXJfaWQYASABKAkiFQoTRm9yZ2V0T3duZXJSZXNwb25zZSI3ChRHZXRTdGVwT3V0cHV0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEgsKA21heBgCIAEoDSI3ChVHZXRTdGVwT3V0cHV0UmVzcG9uc2USEwoGb3V0cHV0GAEgASgMSACIAQFCCQoHX291dHB1dCI5ChVSZXNvbHZlV29ya2RpclJlcXVlc3QSDwoHd29ya2RpchgBIAEoCRIPCgd0b19tYWtlGAIgASgIIloKFlJlc29sdmVXb3JrZGlyUmVzcG9uc2USDwoHd29ya2RpchgBIAEoCRIbChNiZWxvd193b3JrdHJlZV9yb290GAIgASgIEhIKCmNsYWltZWRfYnkYAyABKAki7QEKFUNyZWF0ZVdvcmt0cmVlUmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEhQKB3dvcmtkaXIYAyABKAlIAIgBARIRCgRyZXBvGAQgASgJSAGIAQESEAoDcmVmGAUgASgJSAKIAQESEQoEcm9vdBgGIAEoCUgDiAEBEhIKBW93bmVyGAcgASgJSASIAQESFQoIcmVjb3JkZWQYCCABKAhIBYgBAUIKCghfd29ya2RpckIHCgVfcmVwb0IGCgRfcmVmQgcKBV9yb290QggKBl9vd25lckILCglfcmVjb3JkZWQiQQoWQ3JlYXRlV29ya3RyZWVSZXNwb25zZRInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlInMKCFdvcmt0cmVlEg8KB3dvcmtkaXIYASABKAkSEQoEcmVwbxgCIAEoCUgAiAEBEhMKBmJyYW5jaBgDIAEoCUgBiAEBEhEKBGJhc2UYBCABKAlIAogBAUIHCgVfcmVwb0IJCgdfYnJhbmNoQgcKBV9iYXNlIm0KFVJlbW92ZVdvcmt0cmVlUmVxdWVzdBInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlEg0KBWZvcmNlGAIgASgIEhIKBW93bmVyGAMgASgJSACIAQFCCAoGX293bmVyIlUKFlJlbW92ZVdvcmt0cmVlUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCBIZCgxrZXB0X2JlY2F1c2UYAiABKAlIAIgBAUIPCg1fa2VwdF9iZWNhdXNlIl4KEUdldENoYW5nZXNSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBEhIKBW93bmVyGAMgASgJSAGIAQFCBwoFX2Jhc2VCCAoGX293bmVyIrUBChJHZXRDaGFuZ2VzUmVzcG9uc2USCwoDZ2l0GAEgASgIEhMKBmJyYW5jaBgCIAEoCUgAiAEBEhEKBGJhc2UYAyABKAlIAYgBARIRCgRoZWFkGAQgASgJSAKIAQESJwoFZmlsZXMYBSADKAsyGC5zdmMubm9kZS52MS5DaGFuZ2VkRmlsZRIRCgl0cnVuY2F0ZWQYBiABKAhCCQoHX2JyYW5jaEIHCgVfYmFzZUIHCgVfaGVhZCKTAQoLQ2hhbmdlZEZpbGUSDAoEcGF0aBgBIAEoCRIRCgRmcm9tGAIgASgJSACIAQESDgoGc3RhdHVzGAMgASgJEhYKCWFkZGl0aW9ucxgEIAEoDUgBiAEBEhYKCWRlbGV0aW9ucxgFIAEoDUgCiAEBQgcKBV9mcm9tQgwKCl9hZGRpdGlvbnNCDAoKX2RlbGV0aW9ucyJrChBHZXRDaGFuZ2VSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBEgwKBHBhdGgYAyABKAkSEgoFb3duZXIYBCABKAlIAYgBAUIHCgVfYmFzZUIICgZfb3duZXIiXAoRR2V0Q2hhbmdlUmVzcG9uc2USJgoEZmlsZRgBIAEoCzIYLnN2Yy5ub2RlLnYxLkNoYW5nZWRGaWxlEgwKBGRpZmYYAiABKAkSEQoJdHJ1bmNhdGVkGAMgASgIIlwKD0dldFBhdGNoUmVxdWVzdBIPCgd3b3JrZGlyGAEgASgJEhEKBGJhc2UYAiABKAlIAIgBARISCgVvd25lchgDIAEoCUgBiAEBQgcKBV9iYXNlQggKBl9vd25lciIgChBHZXRQYXRjaFJlc3BvbnNlEgwKBGRhdGEYASABKAwiUAoQRmluZEZpbGVzUmVxdWVzdBIPCgd3b3JrZGlyGAEgASgJEg0KBXdvcmRzGAIgASgJEhIKBW93bmVyGAMgASgJSACIAQFCCAoGX293bmVyIkIKEUZpbmRGaWxlc1Jlc3BvbnNlEgsKA2dpdBgBIAEoCBINCgVwYXRocxgCIAMoCRIRCgl0cnVuY2F0ZWQYAyABKAgiYgoXRmluZFJlcG9zaXRvcmllc1JlcXVlc3QSDQoFZmlyc3QYASADKAkSEgoFb3duZXIYAiABKAlIAIgBARIRCgRwYXRoGAMgASgJSAGIAQFCCAoGX293bmVyQgcKBV9wYXRoImsKGEZpbmRSZXBvc2l0b3JpZXNSZXNwb25zZRINCgVyb290cxgBIAMoCRItCgxyZXBvc2l0b3JpZXMYAiADKAsyFy5zdmMubm9kZS52MS5SZXBvc2l0b3J5EhEKCXRydW5jYXRlZBgDIAEoCCJYCgpSZXBvc2l0b3J5EgwKBHBhdGgYASABKAkSEwoGYnJhbmNoGAIgASgJSACIAQESEgoFZGlydHkYAyABKAhIAYgBAUIJCgdfYnJhbmNoQggKBl9kaXJ0eSJAChBHZXRIZWFsdGhSZXF1ZXN0EhoKDXdvcmt0cmVlX3Jvb3QYASABKAlIAIgBAUIQCg5fd29ya3RyZWVfcm9vdCKCAgoRR2V0SGVhbHRoUmVzcG9uc2USDwoHbm9kZV9pZBgBIAEoCRIjCgZzcGVha3MYAiABKAsyEy5zdmMubm9kZS52MS5TcGVha3MSFgoOdXB0aW1lX3NlY29uZHMYAyABKAQSFQoNc2Vzc2lvbnNfbGl2ZRgEIAEoDRIfCgRkaXNrGAUgASgLMhEuc3ZjLm5vZGUudjEuRGlzaxIPCgd0aW1lX21zGAYgASgEEhgKEGhhc19kZWZhdWx0X3Jvb3QYByABKAgSIgoVd29ya3RyZWVfcm9vdF9wcm9ibGVtGAggASgJSACIAQFCGAoWX3dvcmt0cmVlX3Jvb3RfcHJvYmxlbSI+CgxQcm9iZVJlcXVlc3QSLgoIcHJvZ3JhbXMYASADKAsyHC5zdmMubm9kZS52MS5Qcm9ncmFtUXVlc3Rpb24iVAoPUHJvZ3JhbVF1ZXN0aW9uEg8KB3Byb2dyYW0YASABKAkSFAoMdmVyc2lvbl9hcmd2GAIgAygJEgsKA2VudhgDIAMoCRINCgVmaWxlcxgEIAMoCSI+Cg1Qcm9iZVJlc3BvbnNlEi0KCGZpbmRpbmdzGAEgAygLMhsuc3ZjLm5vZGUudjEuUHJvZ3JhbUZpbmRpbmcidAoOUHJvZ3JhbUZpbmRpbmcSEQoEcGF0aBgBIAEoCUgAiAEBEhQKB3ZlcnNpb24YAiABKAlIAYgBARIPCgdlbnZfc2V0GAMgAygJEhMKC2ZpbGVzX2ZvdW5kGAQgAygJQgcKBV9wYXRoQgoKCF92ZXJzaW9uIlUKBERpc2sSDAoEcGF0aBgBIAEoCRISCgpmcmVlX2J5dGVzGAIgASgEEhMKC3RvdGFsX2J5dGVzGAMgASgEEhYKDnN0YXJ0c19hbGxvd2VkGAQgASgIIloKEEJlZ2luSm9pblJlcXVlc3QSDwoHbm9kZV9pZBgBIAEoCRIQCghwbGFuZV9pZBgCIAEoCRIjCgZzcGVha3MYAyABKAsyEy5zdmMubm9kZS52MS5TcGVha3MiZgoRQmVnaW5Kb2luUmVzcG9uc2USDwoHbm9kZV9pZBgBIAEoCRIjCgZzcGVha3MYAiABKAsyEy5zdmMubm9kZS52MS5TcGVha3MSGwoTY2VydGlmaWNhdGVfcmVxdWVzdBgDIAEoCSKBAQoTQ29tcGxldGVKb2luUmVxdWVzdBITCgtjZXJ0aWZpY2F0ZRgBIAEoCRIKCgJjYRgCIAEoCRIVCg1zaGFyZWRfc2VjcmV0GAMgASgJEg4KBmlzc3VlchgEIAEoCRIQCghhdWRpZW5jZRgFIAEoCRIQCghwbGFuZV9pZBgGIAEoCSIWChRDb21wbGV0ZUpvaW5SZXNwb25zZSIVChNCZWdpblJlbmV3YWxSZXF1ZXN0IjMKFEJlZ2luUmVuZXdhbFJlc3BvbnNlEhsKE2NlcnRpZmljYXRlX3JlcXVlc3QYASABKAkiOQoWQ29tcGxldGVSZW5ld2FsUmVxdWVzdBITCgtjZXJ0aWZpY2F0ZRgBIAEoCRIKCgJjYRgCIAEoCSIZChdDb21wbGV0ZVJlbmV3YWxSZXNwb25zZSL6AQoLU2Vzc2lvblZpZXcSEgoKc2Vzc2lvbl9pZBgBIAEoCRIjCgZsYXVuY2gYAiABKAsyEy5zdmMubm9kZS52MS5MYXVuY2gSDQoFcGhhc2UYAyABKAkSEAoDcGlkGAQgASgDSACIAQESGgoNc3RhcnRlZF9hdF9tcxgFIAEoBEgBiAEBEiQKA2VuZBgGIAEoCzIXLnN2Yy5ub2RlLnYxLlNlc3Npb25FbmQSEwoLc3RkaW5fYnl0ZXMYByABKAQSIAoFZmFjdHMYCCADKAsyES5zdmMubm9kZS52MS5GYWN0QgYKBF9waWRCEAoOX3N0YXJ0ZWRfYXRfbXMiowEKBkxhdW5jaBIQCghwbGFuZV9pZBgBIAEoCRIQCghhZ2VudF9pZBgCIAEoCRISCgphZ2VudF9uYW1lGAMgASgJEhAKCG93bmVyX2lkGAQgASgJEg8KB3dvcmtkaXIYBSABKAkSDAoEYXJndhgGIAMoCRIQCghlbnZfa2V5cxgHIAMoCRINCgVzdGRpbhgIIAEoCBIPCgdvbl9leGl0GAkgASgJIr0BCgRGYWN0EhIKCnNlc3Npb25faWQYASABKAkSDgoGbnVtYmVyGAIgASgEEg0KBWF0X21zGAMgASgEEicKB3N0YXJ0ZWQYBCABKAsyFC5zdmMubm9kZS52MS5TdGFydGVkSAASKAoFZW5kZWQYBSABKAsyFy5zdmMubm9kZS52MS5TZXNzaW9uRW5kSAASJwoHdHJvdWJsZRgGIAEoCzIULnN2Yy5ub2RlLnYxLlRyb3VibGVIAEIGCgRib2R5Ii0KB1N0YXJ0ZWQSCwoDcGlkGAEgASgDEhUKDXN0YXJ0ZWRfYXRfbXMYAiABKAQiqwIKClNlc3Npb25FbmQSFgoJZXhpdF9jb2RlGAEgASgFSACIAQESGAoLZXhpdF9zaWduYWwYAiABKAlIAYgBARITCgZyZWFzb24YAyABKAlIAogBARIUCgdtZXNzYWdlGAQgASgJSAOIAQESFAoMc3Rkb3V0X2J5dGVzGAUgASgEEhQKDHN0ZGVycl9ieXRlcxgGIAEoBBIUCgdjbGVhbnVwGAcgASgJSASIAQESKAoJbGVmdG92ZXJzGAggAygLMhUuc3ZjLm5vZGUudjEuTGVmdG92ZXISEwoLZW5kZWRfYXRfbXMYCSABKARCDAoKX2V4aXRfY29kZUIOCgxfZXhpdF9zaWduYWxCCQoHX3JlYXNvbkIKCghfbWVzc2FnZUIKCghfY2xlYW51cCIoCghMZWZ0b3ZlchILCgNwaWQYASABKAMSDwoHY29tbWFuZBgCIAEoCSI3CgdUcm91YmxlEgwKBGNvZGUYASABKAkSDQoFZXJyb3IYAiABKAkSDwoHZGV0YWlscxgDIAEoCSJ5CgdSZWZ1c2FsEgwKBGtpbmQYASABKAkSDAoEY29kZRgCIAEoCRIPCgdtZXNzYWdlGAMgASgJEhUKDWFsbG93ZWRfcGF0aHMYBCADKAkSGQoMcmVmdXNlZF9wYXRoGAUgASgJSACIAQFCDwoNX3JlZnVzZWRfcGF0aDKiDAoLTm9kZVNlcnZpY2USRQoGQXR0YWNoEhouc3ZjLm5vZGUudjEuQXR0YWNoUmVxdWVzdBobLnN2Yy5ub2RlLnYxLkF0dGFjaFJlc3BvbnNlKAEwARI/CgRQdWxsEhguc3ZjLm5vZGUudjEuUHVsbFJlcXVlc3QaGS5zdmMubm9kZS52MS5QdWxsUmVzcG9uc2UoATABEj4KBVN0YXJ0Ehkuc3ZjLm5vZGUudjEuU3RhcnRSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuU3RhcnRSZXNwb25zZRI7CgRTdG9wEhguc3ZjLm5vZGUudjEuU3RvcFJlcXVlc3QaGS5zdmMubm9kZS52MS5TdG9wUmVzcG9uc2USPgoFSW5wdXQSGS5zdmMubm9kZS52MS5JbnB1dFJlcXVlc3QaGi5zdmMubm9kZS52MS5JbnB1dFJlc3BvbnNlEkEKBkZvcmdldBIaLnN2Yy5ub2RlLnYxLkZvcmdldFJlcXVlc3QaGy5zdmMubm9kZS52MS5Gb3JnZXRSZXNwb25zZRJQCgtGb3JnZXRPd25lchIfLnN2Yy5ub2RlLnYxLkZvcmdldE93bmVyUmVxdWVzdBogLnN2Yy5ub2RlLnYxLkZvcmdldE93bmVyUmVzcG9uc2USVgoNR2V0U3RlcE91dHB1dBIhLnN2Yy5ub2RlLnYxLkdldFN0ZXBPdXRwdXRSZXF1ZXN0GiIuc3ZjLm5vZGUudjEuR2V0U3RlcE91dHB1dFJlc3BvbnNlElkKDlJlc29sdmVXb3JrZGlyEiIuc3ZjLm5vZGUudjEuUmVzb2x2ZVdvcmtkaXJSZXF1ZXN0GiMuc3ZjLm5vZGUudjEuUmVzb2x2ZVdvcmtkaXJSZXNwb25zZRJZCg5DcmVhdGVXb3JrdHJlZRIiLnN2Yy5ub2RlLnYxLkNyZWF0ZVdvcmt0cmVlUmVxdWVzdBojLnN2Yy5ub2RlLnYxLkNyZWF0ZVdvcmt0cmVlUmVzcG9uc2USWQoOUmVtb3ZlV29ya3RyZWUSIi5zdmMubm9kZS52MS5SZW1vdmVXb3JrdHJlZVJlcXVlc3QaIy5zdmMubm9kZS52MS5SZW1vdmVXb3JrdHJlZVJlc3BvbnNlEk0KCkdldENoYW5nZXMSHi5zdmMubm9kZS52MS5HZXRDaGFuZ2VzUmVxdWVzdBofLnN2Yy5ub2RlLnYxLkdldENoYW5nZXNSZXNwb25zZRJKCglHZXRDaGFuZ2USHS5zdmMubm9kZS52MS5HZXRDaGFuZ2VSZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuR2V0Q2hhbmdlUmVzcG9uc2USSQoIR2V0UGF0Y2gSHC5zdmMubm9kZS52MS5HZXRQYXRjaFJlcXVlc3QaHS5zdmMubm9kZS52MS5HZXRQYXRjaFJlc3BvbnNlMAESSgoJRmluZEZpbGVzEh0uc3ZjLm5vZGUudjEuRmluZEZpbGVzUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkZpbmRGaWxlc1Jlc3BvbnNlEl8KEEZpbmRSZXBvc2l0b3JpZXMSJC5zdmMubm9kZS52MS5GaW5kUmVwb3NpdG9yaWVzUmVxdWVzdBolLnN2Yy5ub2RlLnYxLkZpbmRSZXBvc2l0b3JpZXNSZXNwb25zZRJKCglHZXRIZWFsdGgSHS5zdmMubm9kZS52MS5HZXRIZWFsdGhSZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuR2V0SGVhbHRoUmVzcG9uc2USPgoFUHJvYmUSGS5zdmMubm9kZS52MS5Qcm9iZVJlcXVlc3QaGi5zdmMubm9kZS52MS5Qcm9iZVJlc3BvbnNlElMKDEJlZ2luUmVuZXdhbBIgLnN2Yy5ub2RlLnYxLkJlZ2luUmVuZXdhbFJlcXVlc3QaIS5zdmMubm9kZS52MS5CZWdpblJlbmV3YWxSZXNwb25zZRJcCg9Db21wbGV0ZVJlbmV3YWwSIy5zdmMubm9kZS52MS5Db21wbGV0ZVJlbmV3YWxSZXF1ZXN0GiQuc3ZjLm5vZGUudjEuQ29tcGxldGVSZW5ld2FsUmVzcG9uc2UyrgEKC0pvaW5TZXJ2aWNlEkoKCUJlZ2luSm9pbhIdLnN2Yy5ub2RlLnYxLkJlZ2luSm9pblJlcXVlc3QaHi5zdmMubm9kZS52MS5CZWdpbkpvaW5SZXNwb25zZRJTCgxDb21wbGV0ZUpvaW4SIC5zdmMubm9kZS52MS5Db21wbGV0ZUpvaW5SZXF1ZXN0GiEuc3ZjLm5vZGUudjEuQ29tcGxldGVKb2luUmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("Cgpub2RlLnByb3RvEgtzdmMubm9kZS52MSKZAQoNQXR0YWNoUmVxdWVzdBIoCgVoZWxsbxgBIAEoCzIXLnN2Yy5ub2RlLnYxLlBsYW5lSGVsbG9IABIrCgljb21taXR0ZWQYAiABKAsyFi5zdmMubm9kZS52MS5Db21taXR0ZWRIABIpCgVyZXBseRgDIAEoCzIYLnN2Yy5ub2RlLnYxLlVwY2FsbFJlcGx5SABCBgoEYm9keSLfAQoOQXR0YWNoUmVzcG9uc2USJwoFaGVsbG8YASABKAsyFi5zdmMubm9kZS52MS5Ob2RlSGVsbG9IABItCghzbmFwc2hvdBgCIAEoCzIZLnN2Yy5ub2RlLnYxLlNuYXBzaG90UGFnZUgAEiEKBGZhY3QYAyABKAsyES5zdmMubm9kZS52MS5GYWN0SAASIwoFd2FrZXMYBCABKAsyEi5zdmMubm9kZS52MS5XYWtlc0gAEiUKBnVwY2FsbBgFIAEoCzITLnN2Yy5ub2RlLnYxLlVwY2FsbEgAQgYKBGJvZHkieAoKUGxhbmVIZWxsbxIQCghwbGFuZV9pZBgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoBBINCgVlcG9jaBgDIAEoBBIPCgdub2RlX2lkGAQgASgJEiMKBnNwZWFrcxgFIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJnCglOb2RlSGVsbG8SDwoHbm9kZV9pZBgBIAEoCRITCgtpbnN0YW5jZV9pZBgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEiMKBnNwZWFrcxgEIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJBCgZTcGVha3MSEAoIcHJvdG9jb2wYASABKA0SFAoMcHJvdG9jb2xfbWluGAIgASgNEg8KB3ZlcnNpb24YAyABKAkiSAoMU25hcHNob3RQYWdlEioKCHNlc3Npb25zGAEgAygLMhguc3ZjLm5vZGUudjEuU2Vzc2lvblZpZXcSDAoEbGFzdBgCIAEoCCIcCgVXYWtlcxITCgtzZXNzaW9uX2lkcxgBIAMoCSJNCglDb21taXR0ZWQSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZzdGRvdXQYAiABKAQSDgoGc3RkZXJyGAMgASgEEgwKBGZhY3QYBCABKAQiQwoGVXBjYWxsEgoKAmlkGAEgASgNEg4KBm1ldGhvZBgCIAEoCRIOCgZwYXJhbXMYAyABKAkSDQoFdG9rZW4YBCABKAkiXwoLVXBjYWxsUmVwbHkSCgoCaWQYASABKA0SEAoGcmVzdWx0GAIgASgJSAASJwoHcmVmdXNhbBgDIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWxIAEIJCgdvdXRjb21lIj8KC1B1bGxSZXF1ZXN0EiAKBXJlYWRzGAEgAygLMhEuc3ZjLm5vZGUudjEuUmVhZBIOCgZjcmVkaXQYAiABKA0iZAoEUmVhZBIKCgJpZBgBIAEoDRISCgpzZXNzaW9uX2lkGAIgASgJEg4KBnN0cmVhbRgDIAEoCRIMCgRmcm9tGAQgASgEEgsKA21heBgFIAEoDRIRCglsb25nX3BvbGwYBiABKAgiWQoMUHVsbFJlc3BvbnNlEiIKBmNodW5rcxgBIAMoCzISLnN2Yy5ub2RlLnYxLkNodW5rEiUKB3JlZnVzZWQYAiADKAsyFC5zdmMubm9kZS52MS5SZWZ1c2VkIi8KBUNodW5rEgoKAmlkGAEgASgNEgwKBGRhdGEYAiABKAwSDAoEbGFzdBgDIAEoCCI8CgdSZWZ1c2VkEgoKAmlkGAEgASgNEiUKB3JlZnVzYWwYAiABKAsyFC5zdmMubm9kZS52MS5SZWZ1c2FsIpwDCgxTdGFydFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIQCghwbGFuZV9pZBgCIAEoCRIQCghhZ2VudF9pZBgDIAEoCRISCgphZ2VudF9uYW1lGAQgASgJEhAKCG93bmVyX2lkGAUgASgJEg8KB3dvcmtkaXIYBiABKAkSDAoEYXJndhgHIAMoCRIvCgNlbnYYCCADKAsyIi5zdmMubm9kZS52MS5TdGFydFJlcXVlc3QuRW52RW50cnkSDQoFc3RkaW4YCSABKAgSDwoHb25fZXhpdBgKIAEoCRIYCgthY3Rvcl90b2tlbhgLIAEoCUgAiAEBEhcKCnN0ZXBfaW5wdXQYDCABKAlIAYgBARITCgZwcmVzZXQYDSABKAlIAogBARIUCgd0ZWFtX2lkGA4gASgJSAOIAQEaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIOCgxfYWN0b3JfdG9rZW5CDQoLX3N0ZXBfaW5wdXRCCQoHX3ByZXNldEIKCghfdGVhbV9pZCI6Cg1TdGFydFJlc3BvbnNlEikKB3Nlc3Npb24YASABKAsyGC5zdmMubm9kZS52MS5TZXNzaW9uVmlldyJfCgtTdG9wUmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEhAKCGdyYWNlX21zGAIgASgNEhkKDG5vdF9hZnRlcl9tcxgDIAEoBEgAiAEBQg8KDV9ub3RfYWZ0ZXJfbXMiQwoMU3RvcFJlc3BvbnNlEhQKB2NsZWFudXAYASABKAlIAIgBARIRCglzdXJ2aXZvcnMYAiADKANCCgoIX2NsZWFudXAiTQoMSW5wdXRSZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkSDgoGb2Zmc2V0GAIgASgEEgwKBGRhdGEYAyABKAwSCwoDZW9mGAQgASgIIh8KDUlucHV0UmVzcG9uc2USDgoGbGVuZ3RoGAEgASgEIiMKDUZvcmdldFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCSIQCg5Gb3JnZXRSZXNwb25zZSImChJGb3JnZXRPd25lclJlcXVlc3QSEAoIb3duZXJfaWQYASABKAkiFQoTRm9yZ2V0T3duZXJSZXNwb25zZSI3ChRHZXRTdGVwT3V0cHV0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEgsKA21heBgCIAEoDSI3ChVHZXRTdGVwT3V0cHV0UmVzcG9uc2USEwoGb3V0cHV0GAEgASgMSACIAQFCCQoHX291dHB1dCI5ChVSZXNvbHZlV29ya2RpclJlcXVlc3QSDwoHd29ya2RpchgBIAEoCRIPCgd0b19tYWtlGAIgASgIIloKFlJlc29sdmVXb3JrZGlyUmVzcG9uc2USDwoHd29ya2RpchgBIAEoCRIbChNiZWxvd193b3JrdHJlZV9yb290GAIgASgIEhIKCmNsYWltZWRfYnkYAyABKAki7QEKFUNyZWF0ZVdvcmt0cmVlUmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEhQKB3dvcmtkaXIYAyABKAlIAIgBARIRCgRyZXBvGAQgASgJSAGIAQESEAoDcmVmGAUgASgJSAKIAQESEQoEcm9vdBgGIAEoCUgDiAEBEhIKBW93bmVyGAcgASgJSASIAQESFQoIcmVjb3JkZWQYCCABKAhIBYgBAUIKCghfd29ya2RpckIHCgVfcmVwb0IGCgRfcmVmQgcKBV9yb290QggKBl9vd25lckILCglfcmVjb3JkZWQiQQoWQ3JlYXRlV29ya3RyZWVSZXNwb25zZRInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlInMKCFdvcmt0cmVlEg8KB3dvcmtkaXIYASABKAkSEQoEcmVwbxgCIAEoCUgAiAEBEhMKBmJyYW5jaBgDIAEoCUgBiAEBEhEKBGJhc2UYBCABKAlIAogBAUIHCgVfcmVwb0IJCgdfYnJhbmNoQgcKBV9iYXNlIm0KFVJlbW92ZVdvcmt0cmVlUmVxdWVzdBInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlEg0KBWZvcmNlGAIgASgIEhIKBW93bmVyGAMgASgJSACIAQFCCAoGX293bmVyIlUKFlJlbW92ZVdvcmt0cmVlUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCBIZCgxrZXB0X2JlY2F1c2UYAiABKAlIAIgBAUIPCg1fa2VwdF9iZWNhdXNlIlwKE0NoZWNrUmVtb3ZhbFJlcXVlc3QSJwoId29ya3RyZWUYASABKAsyFS5zdmMubm9kZS52MS5Xb3JrdHJlZRISCgVvd25lchgCIAEoCUgAiAEBQggKBl9vd25lciJCChRDaGVja1JlbW92YWxSZXNwb25zZRIZCgxrZXB0X2JlY2F1c2UYASABKAlIAIgBAUIPCg1fa2VwdF9iZWNhdXNlIl4KEUdldENoYW5nZXNSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBEhIKBW93bmVyGAMgASgJSAGIAQFCBwoFX2Jhc2VCCAoGX293bmVyIrUBChJHZXRDaGFuZ2VzUmVzcG9uc2USCwoDZ2l0GAEgASgIEhMKBmJyYW5jaBgCIAEoCUgAiAEBEhEKBGJhc2UYAyABKAlIAYgBARIRCgRoZWFkGAQgASgJSAKIAQESJwoFZmlsZXMYBSADKAsyGC5zdmMubm9kZS52MS5DaGFuZ2VkRmlsZRIRCgl0cnVuY2F0ZWQYBiABKAhCCQoHX2JyYW5jaEIHCgVfYmFzZUIHCgVfaGVhZCKTAQoLQ2hhbmdlZEZpbGUSDAoEcGF0aBgBIAEoCRIRCgRmcm9tGAIgASgJSACIAQESDgoGc3RhdHVzGAMgASgJEhYKCWFkZGl0aW9ucxgEIAEoDUgBiAEBEhYKCWRlbGV0aW9ucxgFIAEoDUgCiAEBQgcKBV9mcm9tQgwKCl9hZGRpdGlvbnNCDAoKX2RlbGV0aW9ucyJrChBHZXRDaGFuZ2VSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBEgwKBHBhdGgYAyABKAkSEgoFb3duZXIYBCABKAlIAYgBAUIHCgVfYmFzZUIICgZfb3duZXIiXAoRR2V0Q2hhbmdlUmVzcG9uc2USJgoEZmlsZRgBIAEoCzIYLnN2Yy5ub2RlLnYxLkNoYW5nZWRGaWxlEgwKBGRpZmYYAiABKAkSEQoJdHJ1bmNhdGVkGAMgASgIIlwKD0dldFBhdGNoUmVxdWVzdBIPCgd3b3JrZGlyGAEgASgJEhEKBGJhc2UYAiABKAlIAIgBARISCgVvd25lchgDIAEoCUgBiAEBQgcKBV9iYXNlQggKBl9vd25lciIgChBHZXRQYXRjaFJlc3BvbnNlEgwKBGRhdGEYASABKAwiUAoQRmluZEZpbGVzUmVxdWVzdBIPCgd3b3JrZGlyGAEgASgJEg0KBXdvcmRzGAIgASgJEhIKBW93bmVyGAMgASgJSACIAQFCCAoGX293bmVyIkIKEUZpbmRGaWxlc1Jlc3BvbnNlEgsKA2dpdBgBIAEoCBINCgVwYXRocxgCIAMoCRIRCgl0cnVuY2F0ZWQYAyABKAgiYgoXRmluZFJlcG9zaXRvcmllc1JlcXVlc3QSDQoFZmlyc3QYASADKAkSEgoFb3duZXIYAiABKAlIAIgBARIRCgRwYXRoGAMgASgJSAGIAQFCCAoGX293bmVyQgcKBV9wYXRoImsKGEZpbmRSZXBvc2l0b3JpZXNSZXNwb25zZRINCgVyb290cxgBIAMoCRItCgxyZXBvc2l0b3JpZXMYAiADKAsyFy5zdmMubm9kZS52MS5SZXBvc2l0b3J5EhEKCXRydW5jYXRlZBgDIAEoCCJYCgpSZXBvc2l0b3J5EgwKBHBhdGgYASABKAkSEwoGYnJhbmNoGAIgASgJSACIAQESEgoFZGlydHkYAyABKAhIAYgBAUIJCgdfYnJhbmNoQggKBl9kaXJ0eSJAChBHZXRIZWFsdGhSZXF1ZXN0EhoKDXdvcmt0cmVlX3Jvb3QYASABKAlIAIgBAUIQCg5fd29ya3RyZWVfcm9vdCKCAgoRR2V0SGVhbHRoUmVzcG9uc2USDwoHbm9kZV9pZBgBIAEoCRIjCgZzcGVha3MYAiABKAsyEy5zdmMubm9kZS52MS5TcGVha3MSFgoOdXB0aW1lX3NlY29uZHMYAyABKAQSFQoNc2Vzc2lvbnNfbGl2ZRgEIAEoDRIfCgRkaXNrGAUgASgLMhEuc3ZjLm5vZGUudjEuRGlzaxIPCgd0aW1lX21zGAYgASgEEhgKEGhhc19kZWZhdWx0X3Jvb3QYByABKAgSIgoVd29ya3RyZWVfcm9vdF9wcm9ibGVtGAggASgJSACIAQFCGAoWX3dvcmt0cmVlX3Jvb3RfcHJvYmxlbSI+CgxQcm9iZVJlcXVlc3QSLgoIcHJvZ3JhbXMYASADKAsyHC5zdmMubm9kZS52MS5Qcm9ncmFtUXVlc3Rpb24iVAoPUHJvZ3JhbVF1ZXN0aW9uEg8KB3Byb2dyYW0YASABKAkSFAoMdmVyc2lvbl9hcmd2GAIgAygJEgsKA2VudhgDIAMoCRINCgVmaWxlcxgEIAMoCSI+Cg1Qcm9iZVJlc3BvbnNlEi0KCGZpbmRpbmdzGAEgAygLMhsuc3ZjLm5vZGUudjEuUHJvZ3JhbUZpbmRpbmcidAoOUHJvZ3JhbUZpbmRpbmcSEQoEcGF0aBgBIAEoCUgAiAEBEhQKB3ZlcnNpb24YAiABKAlIAYgBARIPCgdlbnZfc2V0GAMgAygJEhMKC2ZpbGVzX2ZvdW5kGAQgAygJQgcKBV9wYXRoQgoKCF92ZXJzaW9uIlUKBERpc2sSDAoEcGF0aBgBIAEoCRISCgpmcmVlX2J5dGVzGAIgASgEEhMKC3RvdGFsX2J5dGVzGAMgASgEEhYKDnN0YXJ0c19hbGxvd2VkGAQgASgIIloKEEJlZ2luSm9pblJlcXVlc3QSDwoHbm9kZV9pZBgBIAEoCRIQCghwbGFuZV9pZBgCIAEoCRIjCgZzcGVha3MYAyABKAsyEy5zdmMubm9kZS52MS5TcGVha3MiZgoRQmVnaW5Kb2luUmVzcG9uc2USDwoHbm9kZV9pZBgBIAEoCRIjCgZzcGVha3MYAiABKAsyEy5zdmMubm9kZS52MS5TcGVha3MSGwoTY2VydGlmaWNhdGVfcmVxdWVzdBgDIAEoCSKBAQoTQ29tcGxldGVKb2luUmVxdWVzdBITCgtjZXJ0aWZpY2F0ZRgBIAEoCRIKCgJjYRgCIAEoCRIVCg1zaGFyZWRfc2VjcmV0GAMgASgJEg4KBmlzc3VlchgEIAEoCRIQCghhdWRpZW5jZRgFIAEoCRIQCghwbGFuZV9pZBgGIAEoCSIWChRDb21wbGV0ZUpvaW5SZXNwb25zZSIVChNCZWdpblJlbmV3YWxSZXF1ZXN0IjMKFEJlZ2luUmVuZXdhbFJlc3BvbnNlEhsKE2NlcnRpZmljYXRlX3JlcXVlc3QYASABKAkiOQoWQ29tcGxldGVSZW5ld2FsUmVxdWVzdBITCgtjZXJ0aWZpY2F0ZRgBIAEoCRIKCgJjYRgCIAEoCSIZChdDb21wbGV0ZVJlbmV3YWxSZXNwb25zZSL6AQoLU2Vzc2lvblZpZXcSEgoKc2Vzc2lvbl9pZBgBIAEoCRIjCgZsYXVuY2gYAiABKAsyEy5zdmMubm9kZS52MS5MYXVuY2gSDQoFcGhhc2UYAyABKAkSEAoDcGlkGAQgASgDSACIAQESGgoNc3RhcnRlZF9hdF9tcxgFIAEoBEgBiAEBEiQKA2VuZBgGIAEoCzIXLnN2Yy5ub2RlLnYxLlNlc3Npb25FbmQSEwoLc3RkaW5fYnl0ZXMYByABKAQSIAoFZmFjdHMYCCADKAsyES5zdmMubm9kZS52MS5GYWN0QgYKBF9waWRCEAoOX3N0YXJ0ZWRfYXRfbXMiowEKBkxhdW5jaBIQCghwbGFuZV9pZBgBIAEoCRIQCghhZ2VudF9pZBgCIAEoCRISCgphZ2VudF9uYW1lGAMgASgJEhAKCG93bmVyX2lkGAQgASgJEg8KB3dvcmtkaXIYBSABKAkSDAoEYXJndhgGIAMoCRIQCghlbnZfa2V5cxgHIAMoCRINCgVzdGRpbhgIIAEoCBIPCgdvbl9leGl0GAkgASgJIr0BCgRGYWN0EhIKCnNlc3Npb25faWQYASABKAkSDgoGbnVtYmVyGAIgASgEEg0KBWF0X21zGAMgASgEEicKB3N0YXJ0ZWQYBCABKAsyFC5zdmMubm9kZS52MS5TdGFydGVkSAASKAoFZW5kZWQYBSABKAsyFy5zdmMubm9kZS52MS5TZXNzaW9uRW5kSAASJwoHdHJvdWJsZRgGIAEoCzIULnN2Yy5ub2RlLnYxLlRyb3VibGVIAEIGCgRib2R5Ii0KB1N0YXJ0ZWQSCwoDcGlkGAEgASgDEhUKDXN0YXJ0ZWRfYXRfbXMYAiABKAQiqwIKClNlc3Npb25FbmQSFgoJZXhpdF9jb2RlGAEgASgFSACIAQESGAoLZXhpdF9zaWduYWwYAiABKAlIAYgBARITCgZyZWFzb24YAyABKAlIAogBARIUCgdtZXNzYWdlGAQgASgJSAOIAQESFAoMc3Rkb3V0X2J5dGVzGAUgASgEEhQKDHN0ZGVycl9ieXRlcxgGIAEoBBIUCgdjbGVhbnVwGAcgASgJSASIAQESKAoJbGVmdG92ZXJzGAggAygLMhUuc3ZjLm5vZGUudjEuTGVmdG92ZXISEwoLZW5kZWRfYXRfbXMYCSABKARCDAoKX2V4aXRfY29kZUIOCgxfZXhpdF9zaWduYWxCCQoHX3JlYXNvbkIKCghfbWVzc2FnZUIKCghfY2xlYW51cCIoCghMZWZ0b3ZlchILCgNwaWQYASABKAMSDwoHY29tbWFuZBgCIAEoCSI3CgdUcm91YmxlEgwKBGNvZGUYASABKAkSDQoFZXJyb3IYAiABKAkSDwoHZGV0YWlscxgDIAEoCSJ5CgdSZWZ1c2FsEgwKBGtpbmQYASABKAkSDAoEY29kZRgCIAEoCRIPCgdtZXNzYWdlGAMgASgJEhUKDWFsbG93ZWRfcGF0aHMYBCADKAkSGQoMcmVmdXNlZF9wYXRoGAUgASgJSACIAQFCDwoNX3JlZnVzZWRfcGF0aDL3DAoLTm9kZVNlcnZpY2USRQoGQXR0YWNoEhouc3ZjLm5vZGUudjEuQXR0YWNoUmVxdWVzdBobLnN2Yy5ub2RlLnYxLkF0dGFjaFJlc3BvbnNlKAEwARI/CgRQdWxsEhguc3ZjLm5vZGUudjEuUHVsbFJlcXVlc3QaGS5zdmMubm9kZS52MS5QdWxsUmVzcG9uc2UoATABEj4KBVN0YXJ0Ehkuc3ZjLm5vZGUudjEuU3RhcnRSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuU3RhcnRSZXNwb25zZRI7CgRTdG9wEhguc3ZjLm5vZGUudjEuU3RvcFJlcXVlc3QaGS5zdmMubm9kZS52MS5TdG9wUmVzcG9uc2USPgoFSW5wdXQSGS5zdmMubm9kZS52MS5JbnB1dFJlcXVlc3QaGi5zdmMubm9kZS52MS5JbnB1dFJlc3BvbnNlEkEKBkZvcmdldBIaLnN2Yy5ub2RlLnYxLkZvcmdldFJlcXVlc3QaGy5zdmMubm9kZS52MS5Gb3JnZXRSZXNwb25zZRJQCgtGb3JnZXRPd25lchIfLnN2Yy5ub2RlLnYxLkZvcmdldE93bmVyUmVxdWVzdBogLnN2Yy5ub2RlLnYxLkZvcmdldE93bmVyUmVzcG9uc2USVgoNR2V0U3RlcE91dHB1dBIhLnN2Yy5ub2RlLnYxLkdldFN0ZXBPdXRwdXRSZXF1ZXN0GiIuc3ZjLm5vZGUudjEuR2V0U3RlcE91dHB1dFJlc3BvbnNlElkKDlJlc29sdmVXb3JrZGlyEiIuc3ZjLm5vZGUudjEuUmVzb2x2ZVdvcmtkaXJSZXF1ZXN0GiMuc3ZjLm5vZGUudjEuUmVzb2x2ZVdvcmtkaXJSZXNwb25zZRJZCg5DcmVhdGVXb3JrdHJlZRIiLnN2Yy5ub2RlLnYxLkNyZWF0ZVdvcmt0cmVlUmVxdWVzdBojLnN2Yy5ub2RlLnYxLkNyZWF0ZVdvcmt0cmVlUmVzcG9uc2USWQoOUmVtb3ZlV29ya3RyZWUSIi5zdmMubm9kZS52MS5SZW1vdmVXb3JrdHJlZVJlcXVlc3QaIy5zdmMubm9kZS52MS5SZW1vdmVXb3JrdHJlZVJlc3BvbnNlElMKDENoZWNrUmVtb3ZhbBIgLnN2Yy5ub2RlLnYxLkNoZWNrUmVtb3ZhbFJlcXVlc3QaIS5zdmMubm9kZS52MS5DaGVja1JlbW92YWxSZXNwb25zZRJNCgpHZXRDaGFuZ2VzEh4uc3ZjLm5vZGUudjEuR2V0Q2hhbmdlc1JlcXVlc3QaHy5zdmMubm9kZS52MS5HZXRDaGFuZ2VzUmVzcG9uc2USSgoJR2V0Q2hhbmdlEh0uc3ZjLm5vZGUudjEuR2V0Q2hhbmdlUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkdldENoYW5nZVJlc3BvbnNlEkkKCEdldFBhdGNoEhwuc3ZjLm5vZGUudjEuR2V0UGF0Y2hSZXF1ZXN0Gh0uc3ZjLm5vZGUudjEuR2V0UGF0Y2hSZXNwb25zZTABEkoKCUZpbmRGaWxlcxIdLnN2Yy5ub2RlLnYxLkZpbmRGaWxlc1JlcXVlc3QaHi5zdmMubm9kZS52MS5GaW5kRmlsZXNSZXNwb25zZRJfChBGaW5kUmVwb3NpdG9yaWVzEiQuc3ZjLm5vZGUudjEuRmluZFJlcG9zaXRvcmllc1JlcXVlc3QaJS5zdmMubm9kZS52MS5GaW5kUmVwb3NpdG9yaWVzUmVzcG9uc2USSgoJR2V0SGVhbHRoEh0uc3ZjLm5vZGUudjEuR2V0SGVhbHRoUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkdldEhlYWx0aFJlc3BvbnNlEj4KBVByb2JlEhkuc3ZjLm5vZGUudjEuUHJvYmVSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuUHJvYmVSZXNwb25zZRJTCgxCZWdpblJlbmV3YWwSIC5zdmMubm9kZS52MS5CZWdpblJlbmV3YWxSZXF1ZXN0GiEuc3ZjLm5vZGUudjEuQmVnaW5SZW5ld2FsUmVzcG9uc2USXAoPQ29tcGxldGVSZW5ld2FsEiMuc3ZjLm5vZGUudjEuQ29tcGxldGVSZW5ld2FsUmVxdWVzdBokLnN2Yy5ub2RlLnYxLkNvbXBsZXRlUmVuZXdhbFJlc3BvbnNlMq4BCgtKb2luU2VydmljZRJKCglCZWdpbkpvaW4SHS5zdmMubm9kZS52MS5CZWdpbkpvaW5SZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuQmVnaW5Kb2luUmVzcG9uc2USUwoMQ29tcGxldGVKb2luEiAuc3ZjLm5vZGUudjEuQ29tcGxldGVKb2luUmVxdWVzdBohLnN2Yy5ub2RlLnYxLkNvbXBsZXRlSm9pblJlc3BvbnNlYgZwcm90bzM");
 
 /**
  * @generated from message svc.node.v1.AttachRequest
@@ -1008,6 +1008,8 @@ export type RemoveWorktreeResponse = Message<"svc.node.v1.RemoveWorktreeResponse
   removed: boolean;
 
   /**
+   * If the worktree was removed: why its branch was kept.
+   *
    * @generated from field: optional string kept_because = 2;
    */
   keptBecause?: string | undefined;
@@ -1019,6 +1021,49 @@ export type RemoveWorktreeResponse = Message<"svc.node.v1.RemoveWorktreeResponse
  */
 export const RemoveWorktreeResponseSchema: GenMessage<RemoveWorktreeResponse> = /*@__PURE__*/
   messageDesc(file_node, 33);
+
+/**
+ * Why RemoveWorktree without force would keep a worktree. Removes nothing.
+ *
+ * @generated from message svc.node.v1.CheckRemovalRequest
+ */
+export type CheckRemovalRequest = Message<"svc.node.v1.CheckRemovalRequest"> & {
+  /**
+   * @generated from field: svc.node.v1.Worktree worktree = 1;
+   */
+  worktree?: Worktree | undefined;
+
+  /**
+   * @generated from field: optional string owner = 2;
+   */
+  owner?: string | undefined;
+};
+
+/**
+ * Describes the message svc.node.v1.CheckRemovalRequest.
+ * Use `create(CheckRemovalRequestSchema)` to create a new message.
+ */
+export const CheckRemovalRequestSchema: GenMessage<CheckRemovalRequest> = /*@__PURE__*/
+  messageDesc(file_node, 34);
+
+/**
+ * @generated from message svc.node.v1.CheckRemovalResponse
+ */
+export type CheckRemovalResponse = Message<"svc.node.v1.CheckRemovalResponse"> & {
+  /**
+   * Absent: it would be removed.
+   *
+   * @generated from field: optional string kept_because = 1;
+   */
+  keptBecause?: string | undefined;
+};
+
+/**
+ * Describes the message svc.node.v1.CheckRemovalResponse.
+ * Use `create(CheckRemovalResponseSchema)` to create a new message.
+ */
+export const CheckRemovalResponseSchema: GenMessage<CheckRemovalResponse> = /*@__PURE__*/
+  messageDesc(file_node, 35);
 
 /**
  * @generated from message svc.node.v1.GetChangesRequest
@@ -1045,7 +1090,7 @@ export type GetChangesRequest = Message<"svc.node.v1.GetChangesRequest"> & {
  * Use `create(GetChangesRequestSchema)` to create a new message.
  */
 export const GetChangesRequestSchema: GenMessage<GetChangesRequest> = /*@__PURE__*/
-  messageDesc(file_node, 34);
+  messageDesc(file_node, 36);
 
 /**
  * @generated from message svc.node.v1.GetChangesResponse
@@ -1087,7 +1132,7 @@ export type GetChangesResponse = Message<"svc.node.v1.GetChangesResponse"> & {
  * Use `create(GetChangesResponseSchema)` to create a new message.
  */
 export const GetChangesResponseSchema: GenMessage<GetChangesResponse> = /*@__PURE__*/
-  messageDesc(file_node, 35);
+  messageDesc(file_node, 37);
 
 /**
  * @generated from message svc.node.v1.ChangedFile
@@ -1124,7 +1169,7 @@ export type ChangedFile = Message<"svc.node.v1.ChangedFile"> & {
  * Use `create(ChangedFileSchema)` to create a new message.
  */
 export const ChangedFileSchema: GenMessage<ChangedFile> = /*@__PURE__*/
-  messageDesc(file_node, 36);
+  messageDesc(file_node, 38);
 
 /**
  * @generated from message svc.node.v1.GetChangeRequest
@@ -1156,7 +1201,7 @@ export type GetChangeRequest = Message<"svc.node.v1.GetChangeRequest"> & {
  * Use `create(GetChangeRequestSchema)` to create a new message.
  */
 export const GetChangeRequestSchema: GenMessage<GetChangeRequest> = /*@__PURE__*/
-  messageDesc(file_node, 37);
+  messageDesc(file_node, 39);
 
 /**
  * @generated from message svc.node.v1.GetChangeResponse
@@ -1183,7 +1228,7 @@ export type GetChangeResponse = Message<"svc.node.v1.GetChangeResponse"> & {
  * Use `create(GetChangeResponseSchema)` to create a new message.
  */
 export const GetChangeResponseSchema: GenMessage<GetChangeResponse> = /*@__PURE__*/
-  messageDesc(file_node, 38);
+  messageDesc(file_node, 40);
 
 /**
  * @generated from message svc.node.v1.GetPatchRequest
@@ -1210,7 +1255,7 @@ export type GetPatchRequest = Message<"svc.node.v1.GetPatchRequest"> & {
  * Use `create(GetPatchRequestSchema)` to create a new message.
  */
 export const GetPatchRequestSchema: GenMessage<GetPatchRequest> = /*@__PURE__*/
-  messageDesc(file_node, 39);
+  messageDesc(file_node, 41);
 
 /**
  * @generated from message svc.node.v1.GetPatchResponse
@@ -1227,7 +1272,7 @@ export type GetPatchResponse = Message<"svc.node.v1.GetPatchResponse"> & {
  * Use `create(GetPatchResponseSchema)` to create a new message.
  */
 export const GetPatchResponseSchema: GenMessage<GetPatchResponse> = /*@__PURE__*/
-  messageDesc(file_node, 40);
+  messageDesc(file_node, 42);
 
 /**
  * @generated from message svc.node.v1.FindFilesRequest
@@ -1254,7 +1299,7 @@ export type FindFilesRequest = Message<"svc.node.v1.FindFilesRequest"> & {
  * Use `create(FindFilesRequestSchema)` to create a new message.
  */
 export const FindFilesRequestSchema: GenMessage<FindFilesRequest> = /*@__PURE__*/
-  messageDesc(file_node, 41);
+  messageDesc(file_node, 43);
 
 /**
  * @generated from message svc.node.v1.FindFilesResponse
@@ -1281,7 +1326,7 @@ export type FindFilesResponse = Message<"svc.node.v1.FindFilesResponse"> & {
  * Use `create(FindFilesResponseSchema)` to create a new message.
  */
 export const FindFilesResponseSchema: GenMessage<FindFilesResponse> = /*@__PURE__*/
-  messageDesc(file_node, 42);
+  messageDesc(file_node, 44);
 
 /**
  * @generated from message svc.node.v1.FindRepositoriesRequest
@@ -1312,7 +1357,7 @@ export type FindRepositoriesRequest = Message<"svc.node.v1.FindRepositoriesReque
  * Use `create(FindRepositoriesRequestSchema)` to create a new message.
  */
 export const FindRepositoriesRequestSchema: GenMessage<FindRepositoriesRequest> = /*@__PURE__*/
-  messageDesc(file_node, 43);
+  messageDesc(file_node, 45);
 
 /**
  * @generated from message svc.node.v1.FindRepositoriesResponse
@@ -1341,7 +1386,7 @@ export type FindRepositoriesResponse = Message<"svc.node.v1.FindRepositoriesResp
  * Use `create(FindRepositoriesResponseSchema)` to create a new message.
  */
 export const FindRepositoriesResponseSchema: GenMessage<FindRepositoriesResponse> = /*@__PURE__*/
-  messageDesc(file_node, 44);
+  messageDesc(file_node, 46);
 
 /**
  * @generated from message svc.node.v1.Repository
@@ -1372,7 +1417,7 @@ export type Repository = Message<"svc.node.v1.Repository"> & {
  * Use `create(RepositorySchema)` to create a new message.
  */
 export const RepositorySchema: GenMessage<Repository> = /*@__PURE__*/
-  messageDesc(file_node, 45);
+  messageDesc(file_node, 47);
 
 /**
  * @generated from message svc.node.v1.GetHealthRequest
@@ -1391,7 +1436,7 @@ export type GetHealthRequest = Message<"svc.node.v1.GetHealthRequest"> & {
  * Use `create(GetHealthRequestSchema)` to create a new message.
  */
 export const GetHealthRequestSchema: GenMessage<GetHealthRequest> = /*@__PURE__*/
-  messageDesc(file_node, 46);
+  messageDesc(file_node, 48);
 
 /**
  * @generated from message svc.node.v1.GetHealthResponse
@@ -1443,7 +1488,7 @@ export type GetHealthResponse = Message<"svc.node.v1.GetHealthResponse"> & {
  * Use `create(GetHealthResponseSchema)` to create a new message.
  */
 export const GetHealthResponseSchema: GenMessage<GetHealthResponse> = /*@__PURE__*/
-  messageDesc(file_node, 47);
+  messageDesc(file_node, 49);
 
 /**
  * @generated from message svc.node.v1.ProbeRequest
@@ -1460,7 +1505,7 @@ export type ProbeRequest = Message<"svc.node.v1.ProbeRequest"> & {
  * Use `create(ProbeRequestSchema)` to create a new message.
  */
 export const ProbeRequestSchema: GenMessage<ProbeRequest> = /*@__PURE__*/
-  messageDesc(file_node, 48);
+  messageDesc(file_node, 50);
 
 /**
  * @generated from message svc.node.v1.ProgramQuestion
@@ -1498,7 +1543,7 @@ export type ProgramQuestion = Message<"svc.node.v1.ProgramQuestion"> & {
  * Use `create(ProgramQuestionSchema)` to create a new message.
  */
 export const ProgramQuestionSchema: GenMessage<ProgramQuestion> = /*@__PURE__*/
-  messageDesc(file_node, 49);
+  messageDesc(file_node, 51);
 
 /**
  * One finding per question, in order.
@@ -1517,7 +1562,7 @@ export type ProbeResponse = Message<"svc.node.v1.ProbeResponse"> & {
  * Use `create(ProbeResponseSchema)` to create a new message.
  */
 export const ProbeResponseSchema: GenMessage<ProbeResponse> = /*@__PURE__*/
-  messageDesc(file_node, 50);
+  messageDesc(file_node, 52);
 
 /**
  * @generated from message svc.node.v1.ProgramFinding
@@ -1551,7 +1596,7 @@ export type ProgramFinding = Message<"svc.node.v1.ProgramFinding"> & {
  * Use `create(ProgramFindingSchema)` to create a new message.
  */
 export const ProgramFindingSchema: GenMessage<ProgramFinding> = /*@__PURE__*/
-  messageDesc(file_node, 51);
+  messageDesc(file_node, 53);
 
 /**
  * @generated from message svc.node.v1.Disk
@@ -1583,7 +1628,7 @@ export type Disk = Message<"svc.node.v1.Disk"> & {
  * Use `create(DiskSchema)` to create a new message.
  */
 export const DiskSchema: GenMessage<Disk> = /*@__PURE__*/
-  messageDesc(file_node, 52);
+  messageDesc(file_node, 54);
 
 /**
  * @generated from message svc.node.v1.BeginJoinRequest
@@ -1612,7 +1657,7 @@ export type BeginJoinRequest = Message<"svc.node.v1.BeginJoinRequest"> & {
  * Use `create(BeginJoinRequestSchema)` to create a new message.
  */
 export const BeginJoinRequestSchema: GenMessage<BeginJoinRequest> = /*@__PURE__*/
-  messageDesc(file_node, 53);
+  messageDesc(file_node, 55);
 
 /**
  * @generated from message svc.node.v1.BeginJoinResponse
@@ -1641,7 +1686,7 @@ export type BeginJoinResponse = Message<"svc.node.v1.BeginJoinResponse"> & {
  * Use `create(BeginJoinResponseSchema)` to create a new message.
  */
 export const BeginJoinResponseSchema: GenMessage<BeginJoinResponse> = /*@__PURE__*/
-  messageDesc(file_node, 54);
+  messageDesc(file_node, 56);
 
 /**
  * @generated from message svc.node.v1.CompleteJoinRequest
@@ -1687,7 +1732,7 @@ export type CompleteJoinRequest = Message<"svc.node.v1.CompleteJoinRequest"> & {
  * Use `create(CompleteJoinRequestSchema)` to create a new message.
  */
 export const CompleteJoinRequestSchema: GenMessage<CompleteJoinRequest> = /*@__PURE__*/
-  messageDesc(file_node, 55);
+  messageDesc(file_node, 57);
 
 /**
  * @generated from message svc.node.v1.CompleteJoinResponse
@@ -1700,7 +1745,7 @@ export type CompleteJoinResponse = Message<"svc.node.v1.CompleteJoinResponse"> &
  * Use `create(CompleteJoinResponseSchema)` to create a new message.
  */
 export const CompleteJoinResponseSchema: GenMessage<CompleteJoinResponse> = /*@__PURE__*/
-  messageDesc(file_node, 56);
+  messageDesc(file_node, 58);
 
 /**
  * @generated from message svc.node.v1.BeginRenewalRequest
@@ -1713,7 +1758,7 @@ export type BeginRenewalRequest = Message<"svc.node.v1.BeginRenewalRequest"> & {
  * Use `create(BeginRenewalRequestSchema)` to create a new message.
  */
 export const BeginRenewalRequestSchema: GenMessage<BeginRenewalRequest> = /*@__PURE__*/
-  messageDesc(file_node, 57);
+  messageDesc(file_node, 59);
 
 /**
  * @generated from message svc.node.v1.BeginRenewalResponse
@@ -1732,7 +1777,7 @@ export type BeginRenewalResponse = Message<"svc.node.v1.BeginRenewalResponse"> &
  * Use `create(BeginRenewalResponseSchema)` to create a new message.
  */
 export const BeginRenewalResponseSchema: GenMessage<BeginRenewalResponse> = /*@__PURE__*/
-  messageDesc(file_node, 58);
+  messageDesc(file_node, 60);
 
 /**
  * @generated from message svc.node.v1.CompleteRenewalRequest
@@ -1756,7 +1801,7 @@ export type CompleteRenewalRequest = Message<"svc.node.v1.CompleteRenewalRequest
  * Use `create(CompleteRenewalRequestSchema)` to create a new message.
  */
 export const CompleteRenewalRequestSchema: GenMessage<CompleteRenewalRequest> = /*@__PURE__*/
-  messageDesc(file_node, 59);
+  messageDesc(file_node, 61);
 
 /**
  * @generated from message svc.node.v1.CompleteRenewalResponse
@@ -1769,7 +1814,7 @@ export type CompleteRenewalResponse = Message<"svc.node.v1.CompleteRenewalRespon
  * Use `create(CompleteRenewalResponseSchema)` to create a new message.
  */
 export const CompleteRenewalResponseSchema: GenMessage<CompleteRenewalResponse> = /*@__PURE__*/
-  messageDesc(file_node, 60);
+  messageDesc(file_node, 62);
 
 /**
  * @generated from message svc.node.v1.SessionView
@@ -1821,7 +1866,7 @@ export type SessionView = Message<"svc.node.v1.SessionView"> & {
  * Use `create(SessionViewSchema)` to create a new message.
  */
 export const SessionViewSchema: GenMessage<SessionView> = /*@__PURE__*/
-  messageDesc(file_node, 61);
+  messageDesc(file_node, 63);
 
 /**
  * @generated from message svc.node.v1.Launch
@@ -1878,7 +1923,7 @@ export type Launch = Message<"svc.node.v1.Launch"> & {
  * Use `create(LaunchSchema)` to create a new message.
  */
 export const LaunchSchema: GenMessage<Launch> = /*@__PURE__*/
-  messageDesc(file_node, 62);
+  messageDesc(file_node, 64);
 
 /**
  * @generated from message svc.node.v1.Fact
@@ -1930,7 +1975,7 @@ export type Fact = Message<"svc.node.v1.Fact"> & {
  * Use `create(FactSchema)` to create a new message.
  */
 export const FactSchema: GenMessage<Fact> = /*@__PURE__*/
-  messageDesc(file_node, 63);
+  messageDesc(file_node, 65);
 
 /**
  * @generated from message svc.node.v1.Started
@@ -1952,7 +1997,7 @@ export type Started = Message<"svc.node.v1.Started"> & {
  * Use `create(StartedSchema)` to create a new message.
  */
 export const StartedSchema: GenMessage<Started> = /*@__PURE__*/
-  messageDesc(file_node, 64);
+  messageDesc(file_node, 66);
 
 /**
  * @generated from message svc.node.v1.SessionEnd
@@ -2009,7 +2054,7 @@ export type SessionEnd = Message<"svc.node.v1.SessionEnd"> & {
  * Use `create(SessionEndSchema)` to create a new message.
  */
 export const SessionEndSchema: GenMessage<SessionEnd> = /*@__PURE__*/
-  messageDesc(file_node, 65);
+  messageDesc(file_node, 67);
 
 /**
  * @generated from message svc.node.v1.Leftover
@@ -2031,7 +2076,7 @@ export type Leftover = Message<"svc.node.v1.Leftover"> & {
  * Use `create(LeftoverSchema)` to create a new message.
  */
 export const LeftoverSchema: GenMessage<Leftover> = /*@__PURE__*/
-  messageDesc(file_node, 66);
+  messageDesc(file_node, 68);
 
 /**
  * @generated from message svc.node.v1.Trouble
@@ -2060,7 +2105,7 @@ export type Trouble = Message<"svc.node.v1.Trouble"> & {
  * Use `create(TroubleSchema)` to create a new message.
  */
 export const TroubleSchema: GenMessage<Trouble> = /*@__PURE__*/
-  messageDesc(file_node, 67);
+  messageDesc(file_node, 69);
 
 /**
  * A Problem, sent as the detail of a gRPC error.
@@ -2103,7 +2148,7 @@ export type Refusal = Message<"svc.node.v1.Refusal"> & {
  * Use `create(RefusalSchema)` to create a new message.
  */
 export const RefusalSchema: GenMessage<Refusal> = /*@__PURE__*/
-  messageDesc(file_node, 68);
+  messageDesc(file_node, 70);
 
 /**
  * @generated from service svc.node.v1.NodeService
@@ -2202,6 +2247,14 @@ export const NodeService: GenService<{
     methodKind: "unary";
     input: typeof RemoveWorktreeRequestSchema;
     output: typeof RemoveWorktreeResponseSchema;
+  },
+  /**
+   * @generated from rpc svc.node.v1.NodeService.CheckRemoval
+   */
+  checkRemoval: {
+    methodKind: "unary";
+    input: typeof CheckRemovalRequestSchema;
+    output: typeof CheckRemovalResponseSchema;
   },
   /**
    * @generated from rpc svc.node.v1.NodeService.GetChanges

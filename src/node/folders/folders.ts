@@ -17,6 +17,7 @@ import type {
   RepositoriesRequest,
   ResolvedWorkdir,
   Worktree,
+  WorktreeRemoval,
   WorktreeRequest,
 } from '../../core/node.ts';
 import { asDiskSpaceProblem, invalid, Problem, problems, withAllowedPaths } from '../../core/problem.ts';
@@ -43,9 +44,9 @@ import {
   checkRepository,
   clearRepository,
   createWorktree,
-  type Removal,
   removeWorktree,
   type WorktreeOptions,
+  whyKept,
 } from './worktrees.ts';
 
 /** The functions are called on every use, because settings can change while the service runs. */
@@ -135,8 +136,15 @@ class MachineFolders implements LocalFolders {
     );
   }
 
-  removeWorktree(worktree: Worktree, { force, owner }: { force: boolean } & QueueOwner): Promise<Removal> {
+  removeWorktree(
+    worktree: Worktree,
+    { force, owner }: { force: boolean } & QueueOwner,
+  ): Promise<WorktreeRemoval> {
     return removeWorktree(this.#worktrees(this.#work, owner), worktree, force);
+  }
+
+  whyKept(worktree: Worktree, { owner }: QueueOwner = {}): Promise<string | null> {
+    return whyKept(this.#worktrees(this.#work, owner), worktree);
   }
 
   changes(request: ChangesRequest): Promise<Changes> {

@@ -78,6 +78,9 @@ export const jobs = {
   removeFolder: (context: JobContext, { path, force }: { path: string; force: boolean }) =>
     removeFolder(context, path, force),
 
+  /** Whether a folder is missing or empty. */
+  isVacant: (_: JobContext, { path }: { path: string }) => worktrees.isVacant(path),
+
   prepareWorktree: (context: JobContext, place: worktrees.WorktreePlace & { owned_by_agent: boolean }) =>
     worktrees.prepare(context, place),
   addWorktreeRecord: (context: JobContext, place: worktrees.WorktreePlace & worktrees.WorktreeBase) =>

@@ -78,6 +78,8 @@ export interface WorktreeEntry {
   branch: string | null;
   /** Git was killed while it created this worktree. */
   incomplete: boolean;
+  /** Somebody locked it with `git worktree lock`. */
+  locked: boolean;
 }
 
 /** The repository's worktrees, the main one first. */
@@ -102,6 +104,7 @@ export async function listWorktrees(git: Git, repository: Repository): Promise<W
         path: lines[0]!.slice('worktree '.length),
         branch: branch?.slice('branch refs/heads/'.length) ?? null,
         incomplete: lines.includes('locked initializing'),
+        locked: lines.some((line) => line === 'locked' || line.startsWith('locked ')),
       };
     });
 }

@@ -18,10 +18,12 @@ export async function unsavedWork(
 ): Promise<string | null> {
   const reasons = await unsavedFiles(git, path);
   const commits = await unsavedCommits(git, path, { branch, base, with_head: true });
-  if (commits > 0) {
-    reasons.push(`${commits} ${commits === 1 ? 'commit' : 'commits'} on no remote and no other branch`);
-  }
+  if (commits > 0) reasons.push(unsavedCommitsReason(commits));
   return reasons.length > 0 ? reasons.join(', ') : null;
+}
+
+export function unsavedCommitsReason(commits: number): string {
+  return `${commits} ${commits === 1 ? 'commit' : 'commits'} on no remote and no other branch`;
 }
 
 async function unsavedFiles(git: Git, path: string): Promise<string[]> {

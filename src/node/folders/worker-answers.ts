@@ -57,14 +57,19 @@ export const answerSchemas: { [Name in JobName]: z.ZodType<JobAnswer<Name>> } = 
   unsaved: optional,
   makeFolder: path.nullable(),
   removeFolder: z.object({ left: z.enum(['nothing', 'empty', 'full']), why: optional }),
+  isVacant: z.boolean(),
   prepareWorktree: z.object({ is_complete: z.boolean(), branch_commit: commit.nullable() }),
   addWorktreeRecord: z.null(),
   checkOutWorktree: z.null(),
   clearRepository: z.null(),
   unlockWorktree: z.null(),
   undoWorktree: z.object({ deleted_branch: z.boolean() }),
-  inspectWorktree: z.object({ known: z.enum(['main', 'linked', 'no']), exists: z.boolean() }),
-  dropWorktree: optional,
+  inspectWorktree: z.object({
+    known: z.enum(['main', 'linked', 'no']),
+    exists: z.boolean(),
+    locked: z.boolean(),
+  }),
+  dropWorktree: z.object({ kept: optional, branch_kept: optional }),
 };
 
 const id = z.int();

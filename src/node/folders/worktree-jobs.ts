@@ -13,7 +13,7 @@ import { type JobContext, removeFolder, workdirNotEmpty } from './jobs.ts';
 import { commitOrNull, gitDirOf, listWorktrees, type Repository, type WorktreeEntry } from './repository.ts';
 import { readShort } from './repository-link.ts';
 import { removeSpecialFiles } from './special-files.ts';
-import { unsavedCommits } from './unsaved.ts';
+import { unsavedCommits, unsavedCommitsReason } from './unsaved.ts';
 
 export interface WorktreePlace {
   repository: Repository;
@@ -123,29 +123,29 @@ export async function clearRepository({ common_dir }: Repository): Promise<null>
 }
 
 /**
- * Returns whether git knows a folder as the main worktree, as a linked one, or not at all, and whether the folder
- * exists.
+ * Returns whether git knows a folder as the main worktree, as a linked one, or not at all, and whether the folder exists
+ * and somebody locked it.
  */
 export async function inspect(
   context: JobContext,
   { repository, workdir, branch }: WorktreePlace,
-): Promise<{ known: 'main' | 'linked' | 'no'; exists: boolean }> {
+): Promise<{ known: 'main' | 'linked' | 'no'; exists: boolean; locked: boolean }> {
   // The worktree is complete, whatever a record claims, so its contents must stay.
   await clearObstacles(context, repository, workdir, branch, false);
   const [main, ...linked] = await listWorktrees(context.git, repository);
-  const known =
-    main?.path === workdir ? 'main' : linked.some(({ path }) => path === workdir) ? 'linked' : 'no';
-  return { known, exists: await isFolder(workdir) };
+  const entry = linked.find(({ path }) => path === workdir);
+  const known = main?.path === workdir ? 'main' : entry ? 'linked' : 'no';
+  return { known, exists: await isFolder(workdir), locked: entry?.locked ?? false };
 }
 
 /**
- * Removes the folder and the record, and the branch unless its commits exist nowhere else. Returns null, or why it kept
- * them.
+ * Removes the folder and the record, and the branch unless its commits exist nowhere else. Returns why it kept all of
+ * them, or only the branch.
  */
 export async function drop(
   context: JobContext,
   { repository, workdir, branch, base, force }: WorktreePlace & Drop,
-): Promise<string | null> {
+): Promise<{ kept: string | null; branch_kept: string | null }> {
   const { git } = context;
   if (force || !(await isFolder(workdir))) await discard(context, repository, workdir);
   else {
@@ -154,12 +154,12 @@ export async function drop(
     const removed = await git.run(gitDirOf(repository), ['worktree', 'remove', '--force', '--', workdir], {
       filters_off: false,
     });
-    if ((await removeFolder(context, workdir, false)).left === 'full') return firstError(removed);
+    if ((await removeFolder(context, workdir, false)).left === 'full')
+      return { kept: firstError(removed), branch_kept: null };
     const left = (await listWorktrees(git, repository)).some(({ path }) => path === workdir);
     if (left) await discard(context, repository, workdir);
   }
-  if (branch) await dropBranch(git, repository, branch, base);
-  return null;
+  return { kept: null, branch_kept: branch ? await dropBranch(git, repository, branch, base) : null };
 }
 
 /** Git's record of this worktree. If git was killed early, the record does not name the branch yet. */
@@ -218,15 +218,18 @@ async function requireRemoved(context: JobContext, path: string): Promise<void> 
   if (left === 'full') throw new Problem('conflict', 'workdir_not_removed', why!);
 }
 
+/** Deletes a branch unless its commits exist nowhere else. Returns null, or why it kept the branch. */
 async function dropBranch(
   git: Git,
   repository: Repository,
   branch: string,
   base: string | null,
-): Promise<void> {
+): Promise<string | null> {
   const git_dir = gitDirOf(repository);
-  if ((await unsavedCommits(git, git_dir, { branch, base, with_head: false })) > 0) return;
+  const commits = await unsavedCommits(git, git_dir, { branch, base, with_head: false });
+  if (commits > 0) return unsavedCommitsReason(commits);
   await git.run(git_dir, ['branch', '-D', '--', branch], { filters_off: false });
+  return null;
 }
 
 /** Whether git was killed while it created this worktree. The folder's own link then leads to a record that says so. */
@@ -238,7 +241,7 @@ async function isIncomplete({ common_dir }: Repository, workdir: string): Promis
 }
 
 /** Whether the folder is missing or empty. */
-async function isVacant(path: string): Promise<boolean> {
+export async function isVacant(path: string): Promise<boolean> {
   const names = await readdir(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return [];
     throw error;

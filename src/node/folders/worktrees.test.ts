@@ -65,7 +65,12 @@ const request = (changes: Partial<WorktreeRequest> = {}): WorktreeRequest => ({
   ...changes,
 });
 const create = (changes: Partial<WorktreeRequest> = {}) => folders.createWorktree(request(changes));
-const remove = (worktree: Worktree, force = false) => folders.removeWorktree(worktree, { force });
+async function remove(worktree: Worktree, force = false) {
+  const why = await folders.whyKept(worktree);
+  const removal = await folders.removeWorktree(worktree, { force });
+  if (!force) expect(why !== null, `${why}, ${removal.kept_because}`).toBe(!removal.removed);
+  return removal;
+}
 const branches = () => git(repo, 'branch', '--format=%(refname:short)').split('\n');
 const worktreeCount = () => git(repo, 'worktree', 'list').split('\n').length;
 
@@ -608,7 +613,10 @@ test('force removes the folder and keeps commits on their branch', async () => {
   const made = await create();
   commit(made.workdir, { new: 'x' }, 'work');
   writeFileSync(join(made.workdir, 'dirty'), 'x');
-  expect(await remove(made, true)).toEqual({ removed: true, kept_because: null });
+  expect(await remove(made, true)).toEqual({
+    removed: true,
+    kept_because: '1 commit on no remote and no other branch',
+  });
   expect(existsSync(made.workdir)).toBe(false);
   expect(branches()).toEqual(['main', made.branch]);
 });

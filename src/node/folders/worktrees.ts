@@ -6,7 +6,7 @@
  */
 import { lstat, realpath, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import type { Worktree, WorktreeRequest } from '../../core/node.ts';
+import type { Worktree, WorktreeRemoval, WorktreeRequest } from '../../core/node.ts';
 import { invalid, Problem, problems } from '../../core/problem.ts';
 import { holdFolder } from '../confinement/held-folder.ts';
 import type { RunAs } from '../confinement/run-as.ts';
@@ -26,6 +26,8 @@ import { isAgentsOwn } from './repository-link.ts';
 import type { RunJob } from './worker-client.ts';
 import type { WorktreeClaims } from './worktree-claims.ts';
 import { branchName, folderName, isServiceBranch } from './worktree-names.ts';
+
+const MAIN_WORKTREE = 'it is the main worktree of its repository';
 
 export interface WorktreeOptions {
   run: RunJob;
@@ -304,17 +306,12 @@ async function removeEmptyFolder(options: WorktreeOptions, workdir: string): Pro
   await parent?.close();
 }
 
-export interface Removal {
-  removed: boolean;
-  kept_because: string | null;
-}
-
 /** See `Folders.removeWorktree`. Idempotent. Throws only `unavailable`; other Problems become the reason. */
 export async function removeWorktree(
   options: WorktreeOptions,
   worktree: Worktree,
   force: boolean,
-): Promise<Removal> {
+): Promise<WorktreeRemoval> {
   try {
     await checkRemovable(options, worktree.workdir);
     const removal = await remove(options, worktree, force);
@@ -326,7 +323,50 @@ export async function removeWorktree(
   }
 }
 
-async function remove(options: WorktreeOptions, worktree: Worktree, force: boolean): Promise<Removal> {
+/** See `Folders.whyKept`. Throws only `unavailable`; other Problems become the reason. */
+export async function whyKept(options: WorktreeOptions, worktree: Worktree): Promise<string | null> {
+  const { workdir, repo } = worktree;
+  try {
+    await checkRemovable(options, workdir);
+    if (repo === null) return await whyFolderKept(options, workdir);
+    const repository = await openRepository(options, repo);
+    return await options.inRepository(repository.common_dir, () =>
+      whyLinkedKept(options, repository, worktree),
+    );
+  } catch (error) {
+    if (error instanceof Problem && error.kind !== 'unavailable') return error.message;
+    throw error;
+  }
+}
+
+async function whyLinkedKept(
+  options: WorktreeOptions,
+  repository: Repository,
+  worktree: Worktree,
+): Promise<string | null> {
+  const { workdir, base } = worktree;
+  const branch = serviceBranch(worktree);
+  const view = await records(options, repository, workdir);
+  const place = { repository, workdir, branch };
+  const { known, exists, locked } = await options.run(view, 'inspectWorktree', place);
+  if (known === 'main') return MAIN_WORKTREE;
+  if (!exists) return null;
+  if (known === 'no') return whyFolderKept(options, workdir);
+  const unsaved = await options.run({ kind: 'read', workdir }, 'unsaved', { workdir, branch, base });
+  return unsaved ?? (locked ? 'it is a locked working tree' : null);
+}
+
+async function whyFolderKept(options: WorktreeOptions, workdir: string): Promise<string | null> {
+  if (!(await exists(workdir))) return null;
+  const vacant = await options.run({ kind: 'read', workdir }, 'isVacant', { path: workdir });
+  return vacant ? null : 'the folder is not empty';
+}
+
+async function remove(
+  options: WorktreeOptions,
+  worktree: Worktree,
+  force: boolean,
+): Promise<WorktreeRemoval> {
   const { workdir, repo } = worktree;
   if (repo === null) return await removeFolder(options, workdir, force);
   const repository = await openRepository(options, repo).catch((error) => {
@@ -350,7 +390,11 @@ async function checkRemovable(options: WorktreeOptions, workdir: string): Promis
     throw problems.workdirNotSafe();
 }
 
-async function removeFolder(options: WorktreeOptions, workdir: string, force: boolean): Promise<Removal> {
+async function removeFolder(
+  options: WorktreeOptions,
+  workdir: string,
+  force: boolean,
+): Promise<WorktreeRemoval> {
   const needs_mount = options.sandboxed && (await isClosedToAgents(options, dirname(workdir)));
   const view = { kind: 'records', common_dir: null, workdir: needs_mount ? workdir : null } as const;
   if (needs_mount && !(await exists(workdir))) return { removed: true, kept_because: null };
@@ -365,24 +409,30 @@ async function removeLinked(
   repository: Repository,
   worktree: Worktree,
   force: boolean,
-): Promise<Removal> {
+): Promise<WorktreeRemoval> {
   const { run } = options;
   const { workdir, base } = worktree;
-  const branch = worktree.branch !== null && isServiceBranch(worktree.branch) ? worktree.branch : null;
+  const branch = serviceBranch(worktree);
   const place = { repository, workdir, branch };
   const view = await records(options, repository, workdir);
   const { known, exists } = await run(view, 'inspectWorktree', place);
-  if (known === 'main') return keptReason('it is the main worktree of its repository');
+  if (known === 'main') return keptReason(MAIN_WORKTREE);
   if (known === 'no' && exists) return removeFolder(options, workdir, force);
   const unsaved =
     exists && !force ? await run({ kind: 'read', workdir }, 'unsaved', { workdir, branch, base }) : null;
   if (unsaved !== null) return keptReason(unsaved);
-  const why = await run(view, 'dropWorktree', { ...place, base, force: force || known === 'no' });
-  if (why !== null) return keptReason(why);
+  const drop = { ...place, base, force: force || known === 'no' };
+  const { kept, branch_kept } = await run(view, 'dropWorktree', drop);
+  if (kept !== null) return keptReason(kept);
   await removeEmptyFolder(options, workdir);
-  return { removed: true, kept_because: null };
+  return { removed: true, kept_because: branch_kept };
 }
 
-function keptReason(because: string): Removal {
+/** The branch of a worktree if this service created it. It never deletes any other branch. */
+function serviceBranch({ branch }: Worktree): string | null {
+  return branch !== null && isServiceBranch(branch) ? branch : null;
+}
+
+function keptReason(because: string): WorktreeRemoval {
   return { removed: false, kept_because: because };
 }

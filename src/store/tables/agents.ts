@@ -79,6 +79,23 @@ export interface AgentsTables {
      */
     state_team: string | null;
   };
+  /** Worktrees of deleted agents. `num`, `agent_id` and `agent_name`: those of the agent. */
+  kept_worktrees: {
+    num: number;
+    agent_id: string;
+    agent_name: string;
+    owner_id: string;
+    team_num: number | null;
+    run_id: string | null;
+    member_id: string | null;
+    node_id: string;
+    workdir: string;
+    repo: string | null;
+    branch: string | null;
+    base: string | null;
+    reason: string;
+    kept_at: number;
+  };
   sessions: {
     num: Generated<number>;
     id: string;

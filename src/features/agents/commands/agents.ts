@@ -272,9 +272,13 @@ function addDelete(agents: Command, context: Context): void {
         const left = await api.call('deleteAgent', { params: { agent_id: id }, query });
         if (options.json) return printRecord(io, left ?? { id }, options);
         printStatus(io, `deleted ${id}`);
-        const { worktree_kept, left_behind } = left ?? {};
-        if (worktree_kept)
+        const { worktree_kept, branch_kept, left_behind } = left ?? {};
+        if (worktree_kept) {
           printStatus(io, printable(`kept ${worktree_kept.workdir}: ${worktree_kept.reason}`));
+          printStatus(io, `to remove it later: svc worktrees rm ${id}`);
+        }
+        if (branch_kept)
+          printStatus(io, printable(`kept branch ${branch_kept.branch}: ${branch_kept.reason}`));
         if (left_behind) for (const line of leftBehindLines([left_behind])) printStatus(io, printable(line));
       });
     });

@@ -72,11 +72,16 @@ export function agentHandlers(
       if (query.forget) {
         return { id: params.agent_id, left_behind: await forgetting.forget(caller, params.agent_id) };
       }
-      const { worktree_kept } = await agents.delete(caller, params.agent_id, {
+      const { worktree_kept, branch_kept } = await agents.delete(caller, params.agent_id, {
         force: query.force ?? false,
         delete_worktree: query.delete_worktree ?? false,
       });
-      return worktree_kept ? { id: params.agent_id, worktree_kept } : undefined;
+      if (!worktree_kept && !branch_kept) return undefined;
+      return {
+        id: params.agent_id,
+        ...(worktree_kept && { worktree_kept }),
+        ...(branch_kept && { branch_kept }),
+      };
     },
     startAgent: ({ caller, params, idempotency_key }) =>
       agents.start(caller, params.agent_id, idempotency_key),

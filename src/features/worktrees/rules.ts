@@ -1,0 +1,41 @@
+/** Worktrees as clients see them. */
+import type { AgentStatus } from '../agents/rules.ts';
+
+/** `in_use`: it belongs to an agent. `kept`: its agent was deleted, and the worktree was kept. */
+export const worktreeStates = ['in_use', 'kept'] as const;
+export type WorktreeState = (typeof worktreeStates)[number];
+
+export interface WorktreeRecord {
+  /** The id of its agent, which stays the worktree's id when the agent is deleted. */
+  id: string;
+  state: WorktreeState;
+  node_id: string;
+  workdir: string;
+  repo: string | null;
+  branch: string | null;
+  agent_name: string;
+  /** Null if the agent was deleted. */
+  agent_status: AgentStatus | null;
+  owner_id: string;
+  team_id: string | null;
+  run_id: string | null;
+  member_id: string | null;
+  /** Why it was kept; null if it is in use. */
+  reason: string | null;
+  kept_at: string | null;
+}
+
+/** `removable`: the answer of a dry run about a worktree that would be removed. */
+export const worktreeOutcomes = ['removed', 'removable', 'kept'] as const;
+export type WorktreeOutcome = (typeof worktreeOutcomes)[number];
+
+export interface WorktreeDeletion {
+  id: string;
+  node_id: string;
+  workdir: string;
+  outcome: WorktreeOutcome;
+  /** Why it was or would be kept; null otherwise. */
+  reason: string | null;
+  /** Set if only the branch was kept. */
+  branch_kept: { branch: string; reason: string } | null;
+}

@@ -1,0 +1,158 @@
+/**
+ * Worktrees of agents, and those that outlive their agents. A worktree with unsaved work is kept when its agent is deleted,
+ * and listed with the reason until somebody removes it.
+ */
+import { limits as sharedLimits } from '../../base/limits.ts';
+import type { Worktree } from '../../core/node.ts';
+import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { authorize, viewOf } from '../../core/policy.ts';
+import { problems } from '../../core/problem.ts';
+import { agentResource } from '../../store/resources.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { Caller } from '../accounts/rules.ts';
+import type { AgentCore } from '../agents/core.ts';
+import { ownsWorktree } from '../agents/placement.ts';
+import { agentsInFolder, agentsOfWorktree, findAgent } from '../agents/queries/agents.ts';
+import type { WorktreeAgent } from '../feature.ts';
+import {
+  deleteKeptAt,
+  findKept,
+  insertKept,
+  type KeptRow,
+  listWorktrees,
+  toWorktree,
+  updateKeptReason,
+  type WorktreeFilter,
+} from './queries.ts';
+import type { WorktreeDeletion, WorktreeRecord } from './rules.ts';
+
+export interface RemoveOptions {
+  /** Removes the worktree even if it has unsaved work. */
+  force: boolean;
+  /** Only reports what would happen. */
+  dry_run: boolean;
+}
+
+export class Worktrees {
+  readonly #core: AgentCore;
+
+  constructor(core: AgentCore) {
+    this.#core = core;
+  }
+
+  /** Newest first. Without a page request: all of them. */
+  list(
+    caller: Caller,
+    filter: Pick<WorktreeFilter, 'state' | 'node_id' | 'repo'>,
+    request: PageRequest,
+  ): Promise<Page<WorktreeRecord>> {
+    authorize(caller, 'agents.list');
+    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const limit = paged ? (request.limit ?? sharedLimits.page_items_default) : Number.MAX_SAFE_INTEGER - 1;
+    const before_num = readCursor(request.cursor, 'number')?.[0];
+    return this.#core.store.read((reader) => {
+      const rows = listWorktrees(reader, { ...filter, view: viewOf(caller), before_num, limit: limit + 1 });
+      return page(rows, limit, toWorktree, (row) => [row.num]);
+    });
+  }
+
+  /** Records what became of the worktree of a deleted agent. `kept_because`: null if it was removed. */
+  released(tx: Tx, agent: WorktreeAgent, kept_because: string | null): void {
+    const { node_id, workdir } = agent;
+    if (kept_because === null) {
+      deleteKeptAt(tx, node_id, workdir);
+      return;
+    }
+    insertKept(tx, {
+      num: agent.num,
+      agent_id: agent.id,
+      agent_name: agent.name,
+      owner_id: agent.owner_id,
+      team_num: agent.team_num,
+      run_id: agent.run_id,
+      member_id: agent.member_id,
+      ...{ node_id, workdir },
+      repo: agent.worktree_repo,
+      branch: agent.worktree_branch,
+      base: agent.worktree_base,
+      reason: kept_because,
+      kept_at: this.#core.clock.now(),
+    });
+  }
+
+  /**
+   * Removes a kept worktree, or returns why it is still kept. Throws `worktree not found`, `worktree is in use`, and
+   * `node_unreachable` if the node does not answer.
+   */
+  async delete(caller: Caller, id: string, { force, dry_run }: RemoveOptions): Promise<WorktreeDeletion> {
+    const { store, nodes, worktrees } = this.#core;
+    const row = await store.read((reader) => this.#find(reader, caller, id));
+    const { node_id, workdir } = row;
+    await nodes.get(node_id).reach();
+    return worktrees.hold(node_id, workdir, id, async () => {
+      const taken_by = await store.read((reader) => usersOf(reader, this.#find(reader, caller, id)));
+      if (taken_by !== null) return this.#keep(caller, row, taken_by, dry_run);
+      if (!(await ownsWorktree(this.#core, { ...row, id, worktree_mode: 'create_worktree' })))
+        return this.#keep(caller, row, 'the folder belongs to another agent now', dry_run);
+      const { folders } = nodes.get(node_id);
+      const worktree: Worktree = { workdir, repo: row.repo, branch: row.branch, base: row.base };
+      if (dry_run) {
+        const reason = force ? null : await folders.whyKept(worktree, { owner: row.owner_id });
+        return reason === null ? toDeletion(row, 'removable') : toDeletion(row, 'kept', reason);
+      }
+      const removal = await folders.removeWorktree(worktree, { force, owner: row.owner_id });
+      if (!removal.removed) return this.#keep(caller, row, removal.kept_because!, dry_run);
+      await store.write((tx) => this.#removed(tx, caller, row, { force, branch_kept: removal.kept_because }));
+      const { kept_because: reason } = removal;
+      const branch_kept = reason === null || row.branch === null ? null : { branch: row.branch, reason };
+      return { ...toDeletion(row, 'removed'), branch_kept };
+    });
+  }
+
+  /** Throws `worktree is in use` if its agent exists, and `worktree not found` if the caller may not delete it. */
+  #find(reader: Reader, caller: Caller, id: string): KeptRow {
+    const row = findKept(reader, id);
+    if (row) {
+      authorize(caller, 'agent.delete', agentResource(reader, { ...row, id }), problems.worktreeNotFound);
+      return row;
+    }
+    const agent = findAgent(reader, id);
+    if (agent === undefined || agent.worktree_mode !== 'create_worktree') throw problems.worktreeNotFound();
+    authorize(caller, 'agent.delete', agentResource(reader, agent), problems.worktreeNotFound);
+    throw problems.worktreeInUse();
+  }
+
+  async #keep(caller: Caller, row: KeptRow, reason: string, dry_run: boolean): Promise<WorktreeDeletion> {
+    if (!dry_run && reason !== row.reason) {
+      await this.#core.store.write((tx) => {
+        this.#find(tx, caller, row.agent_id);
+        updateKeptReason(tx, row.agent_id, reason);
+      });
+    }
+    return toDeletion(row, 'kept', reason);
+  }
+
+  #removed(tx: Tx, { user_id, ip }: Caller, row: KeptRow, how: Record<string, unknown>): void {
+    const { agent_id, node_id, workdir, branch } = row;
+    deleteKeptAt(tx, node_id, workdir);
+    const details = { node_id, branch, ...how };
+    this.#core.audit.record(tx, { event: 'worktree_removed', agent_id, user_id, ip, workdir, details });
+  }
+}
+
+/** Why agents that work in the folder keep it; null if there are none. */
+function usersOf(reader: Reader, { node_id, workdir }: KeptRow): string | null {
+  const agents = [
+    ...agentsOfWorktree(reader, node_id, workdir),
+    ...agentsInFolder(reader, node_id, workdir),
+  ].map(({ id }) => id);
+  return agents.length === 0 ? null : `${agents.join(', ')} ${agents.length === 1 ? 'works' : 'work'} in it`;
+}
+
+function toDeletion(
+  { agent_id: id, node_id, workdir }: KeptRow,
+  outcome: WorktreeDeletion['outcome'],
+  reason: string | null = null,
+): WorktreeDeletion {
+  return { id, node_id, workdir, outcome, reason, branch_kept: null };
+}
