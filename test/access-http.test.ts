@@ -653,6 +653,16 @@ const rows: Record<OperationId, Row | Row[]> = {
   listRuns: inTeam([200]),
   createRun: { ...aboutRun([201], {}) },
   getRun: aboutRun([200]),
+  deleteRun: {
+    ...aboutRun([200]),
+    // Callers that see the team get `not allowed` instead of `team not found`.
+    refuses: (caller) => {
+      const over = ofTeam(light.id);
+      const deletes = decide(caller, 'run.delete', over) === 'allow';
+      return reaches(caller, over) && !deletes ? problems.notAllowed() : null;
+    },
+    buildInput: () => ({ params: { team_id: light.id, run_id: light.over }, query: { dry_run: 'true' } }),
+  },
   findRun: { ...aboutRun([200]), hidden: problems.runNotFound },
   listRunMembers: { ...aboutRun([200]), hidden: problems.runNotFound },
   cancelRun: aboutRun(over),

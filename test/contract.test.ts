@@ -306,6 +306,8 @@ test('every response matches the contract', async () => {
   await check('failRun', { params: of_run, body: { error_text: 'no' } });
   await check('restartRun', { params: of_run });
   await check('cancelRun', { params: of_run });
+  await check('deleteRun', { params: of_run, query: 'dry_run=true' });
+  await check('deleteRun', { params: of_run });
   await check('deleteTeam', { params: of_team });
 
   const spare = await plane.client.call('createToken', { body: { name: 'spare' } });

@@ -210,6 +210,56 @@ test('a kept worktree in which another agent works stays, even with force', asyn
   });
 });
 
+test('deleting a run deletes its agents, and keeps their worktree if it has unsaved work', async () => {
+  const agent = {
+    command: 'echo x > "$SVC_STEP_KEY"',
+    worktree_mode: 'create_worktree',
+    worktree_repo: repo,
+  };
+  const steps = ['one', 'two'].map((step_key) => ({ step_key, member_id: 'dev' }));
+  const spec = { members: [{ member_id: 'dev', agent }], steps };
+  const team = (await http('POST', '/api/teams', { name: 'crew', spec })).body as { id: string };
+  const runs = `/api/teams/${team.id}/runs`;
+  const begin = async () => (await http('POST', runs, {})).body as { id: string; number: number };
+  const first = await begin();
+  expect((await plane.cli(['runs', 'watch', first.id])).code).toBe(0);
+  const agents = (await http('GET', `/api/agents?team_id=${team.id}`)).body as Made[];
+  const { workdir } = agents[0]!;
+  expect(agents.map((made) => made.workdir)).toEqual([workdir, workdir]);
+  const one = await plane.cli(['agents', 'delete', agents[0]!.id]);
+  expect(one.stderr).toContain(`kept ${workdir}: other agents use it: ${agents[1]!.id}`);
+  expect((await http('GET', '/api/worktrees?state=kept')).body).not.toContainEqual(
+    expect.objectContaining({ workdir }),
+  );
+
+  const dry = await plane.cli(['runs', 'delete', 'crew#1', '--dry-run']);
+  expect(dry.stderr).toContain(
+    `would delete ${first.id} and 1 agent\nwould keep ${workdir}: untracked files`,
+  );
+  expect((await http('GET', `${runs}/${first.id}`)).status).toBe(200);
+  const deleted = await plane.cli(['runs', 'delete', 'crew#1']);
+  expect(deleted).toMatchObject({ code: 0, stderr: expect.stringContaining(`kept ${workdir}: untracked`) });
+  expect((await http('GET', `${runs}/${first.id}`)).status).toBe(404);
+  expect((await http('GET', `/api/agents?team_id=${team.id}`)).body).toEqual([]);
+  const kept = await plane.cli(['worktrees', 'rm', workdir, '--force', '--json']);
+  expect(JSON.parse(kept.stdout)).toMatchObject([{ workdir, outcome: 'removed' }]);
+  expect(existsSync(workdir)).toBe(false);
+
+  const second = await begin();
+  expect(second.number).toBe(2);
+  expect((await plane.cli(['runs', 'watch', second.id])).code).toBe(0);
+  const [made] = (await http('GET', `/api/agents?team_id=${team.id}`)).body as Made[];
+  const all = await http('DELETE', `${runs}/${second.id}?delete_worktrees=true`);
+  expect(all.body).toMatchObject({ agents: { length: 2 }, worktrees_kept: [], branches_kept: [] });
+  expect(existsSync(made!.workdir)).toBe(false);
+  const open = await http('POST', '/api/teams', { name: 'open', spec: { members: [{ member_id: 'me' }] } });
+  const { id: team_id } = open.body as { id: string };
+  const run = (await http('POST', `/api/teams/${team_id}/runs`, {})).body as { id: string };
+  expect(await http('DELETE', `/api/teams/${team_id}/runs/${run.id}`)).toMatchObject({
+    ...{ status: 409, body: { error: 'run has not ended; cancel it first' } },
+  });
+});
+
 test('deleting an agent never removes a folder that the service did not create', async () => {
   const mine = join(plane.work, 'mine');
   mkdirSync(mine);

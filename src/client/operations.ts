@@ -75,6 +75,7 @@ export const operations = {
   listRuns: { method: 'GET', path: '/api/teams/{team_id}/runs', open: false },
   createRun: { method: 'POST', path: '/api/teams/{team_id}/runs', open: false },
   getRun: { method: 'GET', path: '/api/teams/{team_id}/runs/{run_id}', open: false },
+  deleteRun: { method: 'DELETE', path: '/api/teams/{team_id}/runs/{run_id}', open: false },
   findRun: { method: 'GET', path: '/api/teams/runs/{run_id}', open: false },
   listRunMembers: { method: 'GET', path: '/api/teams/runs/{run_id}/members', open: false },
   cancelRun: { method: 'POST', path: '/api/teams/{team_id}/runs/{run_id}/cancel', open: false },

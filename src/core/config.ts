@@ -215,6 +215,13 @@ export const configKeys = {
   'retention.days': integer(limits.retention_days, 1, 36_500, 'Days for which events are kept', {
     live: true,
   }),
+  'retention.run_agents_days': integer(
+    limits.retention_days,
+    1,
+    36_500,
+    'Days after the end of a run for which its agents are kept; worktrees with unsaved work are kept longer',
+    { live: true },
+  ),
   'retention.bytes_per_agent': integer(
     limits.retention_bytes_per_agent,
     1024 * 1024,

@@ -49,6 +49,7 @@ const rules = {
   'team.work': ['team', 'operate'],
   'team.delete': ['owner', 'manage'],
   'task.change': ['team', 'manage'],
+  'run.delete': ['owner', 'manage'],
 
   'users.manage': ['root', 'admin'],
   'nodes.manage': ['root', 'admin'],

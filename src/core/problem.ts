@@ -277,6 +277,7 @@ export const problems = {
   teamExists: fixed('conflict', 'team_name_exists', 'team name already exists'),
   teamChanged: fixed('conflict', 'team_changed', 'team definition changed concurrently; reload and retry'),
   teamHasRuns: fixed('conflict', 'team_has_active_runs', 'team has active runs'),
+  runNotEnded: fixed('conflict', 'run_not_ended', 'run has not ended; cancel it first'),
   runCompleted: fixed('conflict', 'run_completed', 'completed run cannot be resumed; use restart'),
   stepExists: fixed('conflict', 'step_exists', 'step already exists for run'),
   tooManySteps: fixed('conflict', 'too_many_steps', 'run has too many steps'),

@@ -21,6 +21,7 @@ import { sql as lanes } from './migrations/0015_lanes.ts';
 import { sql as agentNames } from './migrations/0016_agent_names.ts';
 import { sql as waiting } from './migrations/0017_waiting.ts';
 import { sql as keptWorktrees } from './migrations/0018_kept_worktrees.ts';
+import { sql as runNumbers } from './migrations/0019_run_numbers.ts';
 
 /** Step n (counted from 1) migrates version n - 1 to n. Released steps must not change. */
 export const migrations: readonly string[] = [
@@ -42,6 +43,7 @@ export const migrations: readonly string[] = [
   agentNames,
   waiting,
   keptWorktrees,
+  runNumbers,
 ];
 
 /** The database has a newer schema than this program. */

@@ -36,7 +36,6 @@ import type { Reviews } from '../features/reviews/service.ts';
 import { openRuns, type RunsFeature } from '../features/runs/index.ts';
 import type { RunPublisher } from '../features/runs/publisher.ts';
 import type { Scheduler } from '../features/runs/scheduler.ts';
-import type { Runs } from '../features/runs/service.ts';
 import type { LiveSettings } from '../features/settings/service.ts';
 import type { Tokens } from '../features/tokens/service.ts';
 import { IdempotencyKeys } from '../server/idempotency.ts';
@@ -92,6 +91,7 @@ export class FeaturesFixture {
   /** Notices to the leaders of teams. */
   readonly notices: ReviewNotice[] = [];
   agents!: Agents;
+  runs!: RunsFeature;
   forgetting!: Forgetting;
   prompting!: Prompting;
   scheduler!: Scheduler;
@@ -103,7 +103,6 @@ export class FeaturesFixture {
   idempotency!: IdempotencyKeys;
   facts!: Facts;
   push!: Push;
-  runs!: Runs;
   /** Origins of push services that a test runs. */
   push_origins: string[] = [];
   /** Shuts down like a plane; `open` starts it again. */
@@ -151,6 +150,7 @@ export class FeaturesFixture {
       'reviews.timeout_seconds': () => this.review_timeout_ms && this.review_timeout_ms / 1000,
       'reviews.leader_timeout_seconds': () => 60,
       'agents.acp_version': () => this.acp_version,
+      'retention.run_agents_days': () => 30,
     };
     const core: Core = {
       ...{ ...common, audit, events, feed, key, data_dir: this.folder, plane_id: 'pln_a', incarnation: 0 },
@@ -200,7 +200,8 @@ export class FeaturesFixture {
     this.facts = core.facts;
     this.forgetting = agents.forgetting;
     this.agents = agents.agents;
-    [this.runs, this.scheduler, this.publisher] = [runs.runs, runs.scheduler, runs.publisher];
+    this.runs = runs;
+    [this.scheduler, this.publisher] = [runs.scheduler, runs.publisher];
     [this.prompting, this.reviews, this.elicitations] = [prompting, reviews.reviews, elicitations];
     [this.push, this.routing] = [push, reviews.routing];
     await features.start();

@@ -7,7 +7,7 @@ import { idFrom, newId } from '../../base/ids.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import { showArgv } from '../../core/argv.ts';
 import { differs } from '../../core/changes.ts';
-import type { Changes, ChangesRequest, FileChange, Folders, FoundFiles, Worktree } from '../../core/node.ts';
+import type { Changes, ChangesRequest, FileChange, Folders, FoundFiles } from '../../core/node.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { type Action, authorize, viewOf } from '../../core/policy.ts';
 import { isUnreachable, Problem, problems } from '../../core/problem.ts';
@@ -29,11 +29,10 @@ import {
 import { ignoreNotRunning, type Lifecycle } from './lifecycle.ts';
 import { limits } from './limits.ts';
 import type { Pending } from './pending.ts';
-import { ownsWorktree, prepareWorkdir, readInWorkdir } from './placement.ts';
+import { prepareWorkdir, readInWorkdir } from './placement.ts';
 import {
   type AgentRow,
   agentsNamed,
-  agentsOfWorktree,
   findAgent,
   findSession,
   idsNamed,
@@ -45,6 +44,7 @@ import {
 } from './queries/agents.ts';
 import { isLive } from './records.ts';
 import type { Agent, AgentStatus, PermissionMode, RestartPolicy } from './rules.ts';
+import { type Deleted, type Released, releaseWorktree } from './worktree-release.ts';
 
 export interface UpdateAgent {
   name?: string | undefined;
@@ -69,19 +69,6 @@ export interface AgentListFilter {
   repo?: string | undefined;
   /** Words that all occur in an agent's id, name, command, workdir or labels. */
   q?: string | undefined;
-}
-
-export interface Deleted {
-  /** Null when no worktree was left behind. */
-  worktree_kept: { workdir: string; reason: string } | null;
-  /** Set if the worktree was removed, but not its branch. */
-  branch_kept: { branch: string; reason: string } | null;
-}
-
-/** What became of the worktree of an agent that is being deleted. */
-interface Released extends Deleted {
-  /** Other agents use the worktree, or it belongs to another agent. */
-  of_others: boolean;
 }
 
 export class Agents {
@@ -368,24 +355,50 @@ export class Agents {
         .stopAndWait(find, toPrincipal(caller), sharedLimits.stop_grace_ms)
         .catch(ignoreNotRunning);
     }
-    return this.#deletions.run(agent_id, () =>
-      this.#deleteStopped(caller, agent_id, options.delete_worktree),
+    return this.#deleteStopped(
+      (reader) => this.#core.records.find(reader, caller, 'agent.delete', agent_id),
+      toPrincipal(caller),
+      agent_id,
+      options.delete_worktree,
     );
   }
 
+  /** Deletes an agent without a permission check. Throws `agent is running`. */
+  deleteEnded(
+    agent_id: string,
+    principal: Principal,
+    { delete_worktree }: { delete_worktree: boolean },
+  ): Promise<Released> {
+    const find = (reader: Reader) => this.#core.records.mustFind(reader, agent_id);
+    return this.#deleteStopped(find, principal, agent_id, delete_worktree);
+  }
+
   /** Once the record is gone, its worktree may be another agent's: no second deletion may touch it. */
-  async #deleteStopped(caller: Caller, agent_id: string, force: boolean): Promise<Deleted> {
+  #deleteStopped(
+    find: (reader: Reader) => AgentRow,
+    principal: Principal,
+    agent_id: string,
+    force: boolean,
+  ): Promise<Released> {
+    return this.#deletions.run(agent_id, () => this.#removeStopped(find, principal, force));
+  }
+
+  async #removeStopped(
+    find: (reader: Reader) => AgentRow,
+    principal: Principal,
+    force: boolean,
+  ): Promise<Released> {
     const { store } = this.#core;
-    const find = (reader: Reader) => this.#core.records.find(reader, caller, 'agent.delete', agent_id);
-    const { of_others, ...released } = await this.#removeWorktree(await store.read(find), force);
-    const { worktree_kept, branch_kept } = released;
+    const row = await store.read(find);
+    if (isLive(row)) throw problems.agentRunning();
+    const released = await releaseWorktree(this.#core, row, force);
+    const { worktree_kept, branch_kept, of_others } = released;
     await store.write((tx) => {
       const now = find(tx);
       if (isLive(now)) throw problems.agentRunning();
       this.#core.records.remove(tx, now);
-      if (!of_others)
-        this.#core.extensions.onWorktreeReleased(tx, now, worktree_kept?.reason ?? null);
-      this.#audit(tx, caller, 'agent_deleted', now, {
+      if (!of_others) this.#core.extensions.onWorktreeReleased(tx, now, worktree_kept?.reason ?? null);
+      this.#audit(tx, principal, 'agent_deleted', now, {
         name: now.name,
         ...(worktree_kept && { worktree_kept: worktree_kept.reason }),
         ...(branch_kept && { branch_kept: branch_kept.reason }),
@@ -455,37 +468,14 @@ export class Agents {
     return readInWorkdir(this.#core, row, () => read(folders, request));
   }
 
-  async #removeWorktree(row: AgentRow, force: boolean): Promise<Released> {
-    const { workdir, node_id, worktree_branch: branch } = row;
-    const nothing: Released = { worktree_kept: null, branch_kept: null, of_others: false };
-    if (row.worktree_mode !== 'create_worktree') return { ...nothing, of_others: true };
-    const worktree: Worktree = { workdir, repo: row.worktree_repo, branch, base: row.worktree_base };
-    const ofOthers = (reason: string) => ({
-      ...nothing,
-      worktree_kept: { workdir, reason },
-      of_others: true,
-    });
-    const sharing = await this.#core.store.read((reader) =>
-      agentsOfWorktree(reader, node_id, workdir).filter(({ num }) => num !== row.num),
-    );
-    if (sharing.length > 0) return ofOthers(`other agents use it: ${sharing.map(({ id }) => id).join(', ')}`);
-    if (!(await ownsWorktree(this.#core, row))) return ofOthers('it is another agent’s');
-    const { folders } = this.#core.nodes.get(node_id);
-    const { removed, kept_because } = await folders.removeWorktree(worktree, { force, owner: row.owner_id });
-    if (!removed)
-      return { ...nothing, worktree_kept: { workdir, reason: kept_because ?? 'it could not be removed' } };
-    if (kept_because === null || branch === null) return nothing;
-    return { ...nothing, branch_kept: { branch, reason: kept_because } };
-  }
-
-  #audit(tx: Tx, caller: Caller, event: AuditEvent, row: AgentRow, details: Record<string, unknown>): void {
-    this.#core.audit.record(tx, {
-      event,
-      agent_id: row.id,
-      workdir: row.workdir,
-      ...toPrincipal(caller),
-      details,
-    });
+  #audit(
+    tx: Tx,
+    { user_id, ip }: Principal,
+    event: AuditEvent,
+    { id: agent_id, workdir }: AgentRow,
+    details: Record<string, unknown>,
+  ): void {
+    this.#core.audit.record(tx, { event, agent_id, workdir, user_id, ip, details });
   }
 }
 

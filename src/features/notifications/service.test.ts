@@ -467,7 +467,7 @@ describe('a question of a step', () => {
     return { run_id: run.id, team_id: run.team_id };
   };
   const answer = (of: { run_id: string; team_id: string }, caller = BEN) =>
-    fixture.runs.commandStep(caller, { ...of, step_key: 'a/b' }, { kind: 'completeStep' }, null);
+    fixture.runs.runs.commandStep(caller, { ...of, step_key: 'a/b' }, { kind: 'completeStep' }, null);
 
   test('notifies the people of the team, with its text only on devices that ask for it', async () => {
     const [plain, wordy] = [await subscribe(ANA), await subscribe(ANA, { with_commands: true })];
@@ -497,7 +497,7 @@ describe('a question of a step', () => {
     expect(await device.untilMessages(3)).toMatchObject({
       ...{ kind: 'closed', tag: `question-${first.run_id}/a/b`, body: 'Answered by ben', waiting: 1 },
     });
-    await fixture.runs.commandRun(ANA, second, { kind: 'cancelRun' }, null);
+    await fixture.runs.runs.commandRun(ANA, second, { kind: 'cancelRun' }, null);
     await settled();
     expect(device.messages).toContainEqual(
       expect.objectContaining({ kind: 'closed', body: 'No longer needed', waiting: 0 }),

@@ -1,6 +1,6 @@
 /** API of runs of teams and their steps. */
 import { z } from 'zod';
-import { bounded, id, list, pageQuery, position, time } from '../../api/fields.ts';
+import { bounded, id, list, pageQuery, position, queryFlag, time } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
 import { limits } from '../../base/limits.ts';
 import { problems } from '../../core/problem.ts';
@@ -85,6 +85,16 @@ const runMember = z
   })
   .meta({ id: 'RunMember' });
 
+const keptOn = { agent_id: id, node_id: z.string(), reason: z.string() };
+const runDeletion = z
+  .object({
+    id,
+    agents: z.array(id).meta({ description: 'The deleted agents, or those that would be deleted.' }),
+    worktrees_kept: z.array(z.object({ ...keptOn, workdir: z.string() })),
+    branches_kept: z.array(z.object({ ...keptOn, branch: z.string() })),
+  })
+  .meta({ id: 'RunDeletion' });
+
 const errorText = z
   .string({ error: problems.errorTextRequired().message })
   .refine((text) => text.trim() !== '', { error: problems.errorTextRequired().message })
@@ -135,6 +145,23 @@ export const runRoutes = {
     summary: 'Get a run',
     answers: runAnswer,
     errors: runErrors,
+  }),
+  deleteRun: route({
+    method: 'DELETE',
+    path: one,
+    action: 'run.delete',
+    tag: 'Runs',
+    summary: 'Delete a run that has ended, with its agents and their worktrees',
+    description:
+      'Only for its creator and root. Worktrees with unsaved work are kept, and listed by `GET /api/worktrees`. The task and its thread stay.',
+    query: z.object({
+      delete_worktrees: queryFlag
+        .optional()
+        .meta({ description: 'Delete worktrees even if they have unsaved work.' }),
+      dry_run: queryFlag.optional().meta({ description: 'Only report what would happen.' }),
+    }),
+    answers: { 200: runDeletion },
+    errors: [...runErrors, 'runNotEnded', 'notAllowed', 'nodeUnreachable', 'nodeTooOld'],
   }),
   findRun: route({
     method: 'GET',

@@ -4,6 +4,7 @@ import type { Handlers } from '../../server/call.ts';
 import { asList } from '../../server/list.ts';
 import { lastEventId, type Streams } from '../../server/sse.ts';
 import type { Tokens } from '../tokens/service.ts';
+import type { RunDeleter } from './deletion.ts';
 import type { RunEvents } from './run-events.ts';
 import type { Runs } from './service.ts';
 
@@ -11,6 +12,7 @@ type RunOperations =
   | 'listRuns'
   | 'createRun'
   | 'getRun'
+  | 'deleteRun'
   | 'findRun'
   | 'listRunMembers'
   | 'cancelRun'
@@ -30,11 +32,12 @@ type RunOperations =
 
 export function runHandlers(deps: {
   runs: Runs;
+  deleter: RunDeleter;
   events: RunEvents;
   tokens: Tokens;
   streams: Streams;
 }): Pick<Handlers, RunOperations> {
-  const { runs, events, tokens, streams } = deps;
+  const { runs, deleter, events, tokens, streams } = deps;
   return {
     listRuns: async ({ caller, params, query }) =>
       asList(query, await runs.list(caller, params.team_id, query, query)),
@@ -43,6 +46,8 @@ export function runHandlers(deps: {
       return { location: `/api/teams/${run.team_id}/runs/${run.id}`, body: run };
     },
     getRun: ({ caller, params }) => runs.get(caller, params.run_id, params.team_id),
+    deleteRun: ({ caller, params, query: { delete_worktrees = false, dry_run = false } }) =>
+      deleter.delete(caller, params, { delete_worktrees, dry_run }),
     findRun: ({ caller, params }) => runs.get(caller, params.run_id),
     listRunMembers: ({ caller, params }) => runs.members(caller, params.run_id),
     cancelRun: ({ caller, params, idempotency_key }) =>

@@ -2,6 +2,7 @@
 import type { AgentsFeature } from '../agents/index.ts';
 import type { Core, Feature } from '../feature.ts';
 import type { Tokens } from '../tokens/service.ts';
+import { RunDeleter } from './deletion.ts';
 import { openRunEngine } from './engine.ts';
 import { runHandlers } from './http.ts';
 import { participantsOfAgent } from './participants.ts';
@@ -27,11 +28,14 @@ export function openRuns(
   const engine = openRunEngine(agents.core, agents.lifecycle);
   const { scheduler, publisher } = engine;
   const runs = new Runs({ ...core, scheduler });
+  const { lifecycle } = agents;
+  const deleter = new RunDeleter({ core: agents.core, agents: agents.agents, lifecycle, publisher });
   const events = new RunEvents({ store, clock, publisher });
   return {
     name: 'runs',
     ...{ runs, scheduler, publisher },
-    routes: runHandlers({ runs, events, tokens, streams }),
+    routes: runHandlers({ runs, deleter, events, tokens, streams }),
+    sweep: () => deleter.sweep(core.settings.get('retention.run_agents_days')),
     facts: { runs: engine.facts },
     timers: engine.timers,
     intents: engine.intents,

@@ -32,4 +32,6 @@ export const limits = {
   cli_tick_ms: 1_000,
   /** Interval at which `svc runs watch` looks for reviews. */
   cli_review_poll_ms: 2_000,
+  /** Agents of old runs that one pass of retention deletes on each node. */
+  expired_agents_per_sweep: 20,
 } as const;

@@ -59,6 +59,12 @@ export class RunPublisher {
     return row;
   }
 
+  /** Publishes the deletion of a run to the fleet feed. */
+  publishDeletion(tx: Tx, run: RunRow): void {
+    const text = JSON.stringify({ ...toRun(run), deleted: true });
+    this.#options.feed.appendAll(tx, 'run', getCreatorId(tx, run.team_num), [text], run.team_num);
+  }
+
   /** Records why a person should look at the run; null if there is no longer a reason. */
   setAttention(tx: Tx, run: RunRow, attention: string | null): void {
     if (run.attention === attention) return;

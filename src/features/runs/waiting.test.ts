@@ -23,7 +23,7 @@ const command = (run_id: string, step_key: string, command: StepCommand) =>
   applyEvent(fixture, run_id, { kind: 'step_command', step_key, command });
 const commandRun = (run_id: string, command: RunCommand) =>
   applyEvent(fixture, run_id, { kind: 'run_command', command });
-const waiting = (caller = ANA) => fixture.runs.waitingSteps(caller, {}).then(({ items }) => items);
+const waiting = (caller = ANA) => fixture.runs.runs.waitingSteps(caller, {}).then(({ items }) => items);
 
 /** A run of two plain steps that both run. */
 async function begin(): Promise<string> {
@@ -50,13 +50,13 @@ test('waiting steps of all runs are listed, the longest wait first, with their q
     { run_id: first, step_key: 'a', question: 'Which title?', member_id: 'dev', agent_id, waiting_since },
   ]);
   expect(Date.parse(all[1]!.waiting_since) - Date.parse(all[0]!.waiting_since)).toBe(1000);
-  const page = await fixture.runs.waitingSteps(ANA, { limit: 1 });
+  const page = await fixture.runs.runs.waitingSteps(ANA, { limit: 1 });
   expect(page.items).toEqual(all.slice(0, 1));
   const { next_cursor: cursor } = page;
-  expect(await fixture.runs.waitingSteps(ANA, { limit: 1, cursor: cursor! })).toEqual({
+  expect(await fixture.runs.runs.waitingSteps(ANA, { limit: 1, cursor: cursor! })).toEqual({
     items: all.slice(1),
   });
-  expect(() => fixture.runs.waitingSteps(ANA, { cursor: 'no' })).toThrow('invalid cursor');
+  expect(() => fixture.runs.runs.waitingSteps(ANA, { cursor: 'no' })).toThrow('invalid cursor');
 });
 
 test('the steps of another user’s team are not listed, those of a team with the caller are', async () => {

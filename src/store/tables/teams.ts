@@ -15,6 +15,8 @@ export interface TeamsTables {
     /** Ids of the users who have changed the definition. */
     spec_editors: Generated<Json>;
     version: number;
+    /** The highest number of a deleted run. */
+    deleted_run_number: Generated<number>;
     /** A user's id. */
     created_by: string;
     created_at: number;

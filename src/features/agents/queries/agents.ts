@@ -190,6 +190,44 @@ export function agentsOfRun(reader: Reader, run_num: number) {
   );
 }
 
+/**
+ * Agents without a live session whose run ended before `before` (Unix ms) or was deleted, and that have not changed since
+ * then. At most `limit` of each node, oldest first.
+ */
+export function expiredRunAgents(
+  reader: Reader,
+  before: number,
+  limit: number,
+): { id: string; node_id: string }[] {
+  const nodes = reader.sql
+    .selectFrom('agents')
+    .select('node_id')
+    .distinct()
+    .where('member_id', 'is not', null);
+  return reader.all(nodes).flatMap(({ node_id }) =>
+    reader.all(
+      reader.sql
+        .selectFrom('agents')
+        .leftJoin('runs', 'runs.num', 'agents.run_num')
+        .leftJoin('sessions', 'sessions.id', 'agents.session_id')
+        .select(['agents.id', 'agents.node_id'])
+        .where('agents.node_id', '=', node_id)
+        .where('agents.member_id', 'is not', null)
+        .where('agents.updated_at', '<', before)
+        .where((eb) => eb.or([eb('agents.run_num', 'is', null), eb('runs.ended_at', '<', before)]))
+        .where((eb) =>
+          eb.or([
+            eb('runs.status', 'is', null),
+            eb('runs.status', 'in', ['completed', 'failed', 'cancelled']),
+          ]),
+        )
+        .where((eb) => eb.or([eb('sessions.state', 'is', null), eb('sessions.state', '=', 'ended')]))
+        .orderBy('agents.num')
+        .limit(limit),
+    ),
+  );
+}
+
 /** The agents of a run that have a live session. */
 export function liveAgentsOfRun(reader: Reader, run_num: number): AgentRow[] {
   return reader.all(

@@ -72,6 +72,7 @@ export const auditEvents = [
   'run_cancelled',
   'run_resumed',
   'run_restarted',
+  'run_deleted',
   'step_added',
   'step_started',
   'step_completed',

@@ -6,13 +6,28 @@ import type { Context } from '../../../cli/context.ts';
 import { usage } from '../../../cli/failure.ts';
 import { parseJsonOption, parseObjectOption, withJson } from '../../../cli/json-options.ts';
 import { remote, timeLimit } from '../../../cli/options.ts';
-import { type Column, print, printJson, printRecord, printRows, report } from '../../../cli/output.ts';
+import {
+  type Column,
+  print,
+  printJson,
+  printRecord,
+  printRows,
+  printStatus,
+  report,
+} from '../../../cli/output.ts';
+import { printable } from '../../../cli/terminal.ts';
+import { each } from '../../agents/commands/each.ts';
 import { findRun, findTeam, type RunRecord } from '../../teams/commands/team-refs.ts';
 import type { RunStatus } from '../rules/run.ts';
 import { formatElapsed, stepColumns } from './run-lines.ts';
 import { type WatchOptions, watchRun } from './run-watch.ts';
 
 type Options = ApiOptions & WatchOptions & { watch?: boolean };
+
+interface DeleteOptions extends Options {
+  deleteWorktrees?: boolean;
+  dryRun?: boolean;
+}
 
 const ref_help = 'by id, or as <team>#<number>';
 const watching = 'watch the run until it ends; exit code 3 if it failed or was cancelled';
@@ -45,6 +60,7 @@ export function addRuns(
   addRunCommand(runs, context, 'restartRun', 'restart', 'run all steps of a run again, from the beginning');
   addComplete(runs, context);
   addFail(runs, context);
+  addDelete(runs, context);
   for (const add of more) add(runs, context);
 }
 
@@ -133,6 +149,36 @@ function addWatch(runs: Command, context: Context): void {
     .action(async (ref: string, options: Options) => {
       const api = await connect(context, options);
       await watchRun(context, api, await findRun(api, ref), options);
+    });
+}
+
+function addDelete(runs: Command, context: Context): void {
+  const { io } = context;
+  remote(
+    runs,
+    'delete <run...>',
+    'delete runs that have ended, with their agents; worktrees with unsaved work are kept',
+  )
+    .alias('rm')
+    .option('--delete-worktrees', 'delete worktrees even if they have unsaved work')
+    .option('--dry-run', 'only show what would happen')
+    .action(async (refs: string[], options: DeleteOptions) => {
+      const api = await connect(context, options);
+      const query = { delete_worktrees: options.deleteWorktrees, dry_run: options.dryRun };
+      await each(io, refs, async (ref) => {
+        const params = await resolveRunParams(api, ref);
+        const deletion = await api.call('deleteRun', { params, query });
+        if (options.json) return printJson(io, deletion);
+        const { id, agents, worktrees_kept, branches_kept } = deletion;
+        const [deletes, keeps] = options.dryRun ? ['would delete', 'would keep'] : ['deleted', 'kept'];
+        printStatus(io, `${deletes} ${id} and ${agents.length} ${agents.length === 1 ? 'agent' : 'agents'}`);
+        for (const { workdir, reason } of worktrees_kept)
+          printStatus(io, printable(`${keeps} ${workdir}: ${reason}`));
+        for (const { branch, reason } of branches_kept)
+          printStatus(io, printable(`${keeps} branch ${branch}: ${reason}`));
+        if (worktrees_kept.length > 0 && !options.dryRun)
+          printStatus(io, 'to remove them later: svc worktrees ls --kept');
+      });
     });
 }
 

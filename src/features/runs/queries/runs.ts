@@ -116,13 +116,27 @@ export function openRuns(reader: Reader, team_num: number): RunRow[] {
   ) as RunRow[];
 }
 
-/** The number of the team's next run. */
+/** The number of the team's next run. Numbers of deleted runs are not used again. */
 export function nextRunNumber(reader: Reader, team_num: number): number {
-  const query = reader.sql
+  const newest = reader.sql
     .selectFrom('runs')
     .select(({ fn }) => fn.max('number').as('number'))
     .where('team_num', '=', team_num);
-  return (reader.get(query)?.number ?? 0) + 1;
+  const team = reader.sql.selectFrom('teams').select('deleted_run_number').where('num', '=', team_num);
+  return Math.max(reader.get(newest)?.number ?? 0, reader.get(team)?.deleted_run_number ?? 0) + 1;
+}
+
+/** Deletes a run with its steps, events and mail. */
+export function deleteRun(tx: Tx, { id, num, number, team_num }: RunRow): void {
+  tx.run(
+    tx.sql
+      .updateTable('teams')
+      .set({ deleted_run_number: number })
+      .where('num', '=', team_num)
+      .where('deleted_run_number', '<', number),
+  );
+  tx.run(tx.sql.deleteFrom('runs').where('num', '=', num));
+  cacheFor(tx).delete(id);
 }
 
 export function insertRun(tx: Tx, { spec, ...row }: NewRun): number {

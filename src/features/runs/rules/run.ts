@@ -83,6 +83,17 @@ export interface WaitingStep {
   waiting_since: string;
 }
 
+/** What was deleted with a run, or would be. */
+export interface RunDeletion {
+  /** The id of the run. */
+  id: string;
+  /** Ids of the deleted agents. */
+  agents: string[];
+  worktrees_kept: { agent_id: string; node_id: string; workdir: string; reason: string }[];
+  /** Branches that were kept although their worktrees were removed. */
+  branches_kept: { agent_id: string; node_id: string; branch: string; reason: string }[];
+}
+
 /** A participant of a run in the API: a member of the team, or a person. */
 export interface RunMember {
   actor_id: string;

@@ -1,0 +1,47 @@
+/** What happens to an agent's worktree when the agent is deleted. */
+import type { Worktree } from '../../core/node.ts';
+import type { AgentCore } from './core.ts';
+import { ownsWorktree } from './placement.ts';
+import { type AgentRow, agentsOfWorktree } from './queries/agents.ts';
+
+export interface Deleted {
+  /** Null when no worktree was left behind. */
+  worktree_kept: { workdir: string; reason: string } | null;
+  /** Set if the worktree was removed, but not its branch. */
+  branch_kept: { branch: string; reason: string } | null;
+}
+
+/** What became of the worktree of a deleted agent. */
+export interface Released extends Deleted {
+  /** Other agents use the worktree, or it belongs to another agent. */
+  of_others: boolean;
+}
+
+/** Removes the worktree of an agent that is being deleted, unless others use it. `force`: even if it has unsaved work. */
+export async function releaseWorktree(core: AgentCore, row: AgentRow, force: boolean): Promise<Released> {
+  const { workdir, node_id, worktree_branch: branch } = row;
+  const worktree = worktreeOf(row);
+  const nothing: Released = { worktree_kept: null, branch_kept: null, of_others: false };
+  if (row.worktree_mode !== 'create_worktree') return { ...nothing, of_others: true };
+  const ofOthers = (reason: string) => ({
+    ...nothing,
+    worktree_kept: { workdir, reason },
+    of_others: true,
+  });
+  const sharing = await core.store.read((reader) =>
+    agentsOfWorktree(reader, node_id, workdir).filter(({ num }) => num !== row.num),
+  );
+  if (sharing.length > 0) return ofOthers(`other agents use it: ${sharing.map(({ id }) => id).join(', ')}`);
+  if (!(await ownsWorktree(core, row))) return ofOthers('it is another agent’s');
+  const { folders } = core.nodes.get(node_id);
+  const { removed, kept_because } = await folders.removeWorktree(worktree, { force, owner: row.owner_id });
+  if (!removed)
+    return { ...nothing, worktree_kept: { workdir, reason: kept_because ?? 'it could not be removed' } };
+  if (kept_because === null || branch === null) return nothing;
+  return { ...nothing, branch_kept: { branch, reason: kept_because } };
+}
+
+export function worktreeOf(row: AgentRow): Worktree {
+  const { workdir, worktree_repo: repo, worktree_branch: branch, worktree_base: base } = row;
+  return { workdir, repo, branch, base };
+}

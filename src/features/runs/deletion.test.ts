@@ -1,0 +1,53 @@
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { problems } from '../../core/problem.ts';
+import { ANA, FeaturesFixture, SOON } from '../../testing/features-fixture.ts';
+import { ended } from '../../testing/scripted-node.ts';
+import { beginRun, plainMember, untilRun } from '../../testing/team-runs.ts';
+
+let fixture: FeaturesFixture;
+beforeEach(async () => {
+  fixture = await FeaturesFixture.make();
+});
+afterEach(() => fixture.end());
+
+const DAY = 86_400_000;
+const names = async () => (await fixture.agents.list(ANA, {}, {})).items.map(({ name }) => name);
+const sweep = () => fixture.runs.sweep!();
+
+/** A run whose only step has completed. */
+async function endedRun(): Promise<string> {
+  const known = new Set(fixture.node.launches.keys());
+  const steps = [{ step_key: 'a' }];
+  const run_id = await beginRun(fixture, { members: [plainMember('dev', 'true')], steps });
+  await vi.waitFor(() => expect(fixture.node.launches.size).toBe(known.size + 1), SOON);
+  const session_id = [...fixture.node.launches.keys()].find((id) => !known.has(id))!;
+  fixture.node.sendFact(session_id, ended(0));
+  await untilRun(fixture, run_id, 'completed');
+  return run_id;
+}
+
+test('deletes agents of runs 30 days after the run has ended, and no others', async () => {
+  await fixture.create({ name: 'own' });
+  await endedRun();
+  fixture.clock.advance(29 * DAY);
+  await endedRun();
+  expect(await sweep()).toBe(0);
+  expect(await names()).toHaveLength(3);
+  fixture.clock.advance(2 * DAY);
+  expect(await sweep()).toBe(1);
+  expect(await names()).toHaveLength(2);
+  expect(await sweep()).toBe(0);
+  fixture.clock.advance(30 * DAY);
+  expect(await sweep()).toBe(1);
+  expect(await names()).toEqual(['own']);
+});
+
+test('keeps agents of runs while their node does not answer', async () => {
+  await endedRun();
+  fixture.clock.advance(31 * DAY);
+  const { reach } = fixture.node;
+  fixture.node.reach = () => Promise.reject(problems.nodeUnreachable());
+  expect(await sweep()).toBe(0);
+  fixture.node.reach = reach.bind(fixture.node);
+  expect(await sweep()).toBe(1);
+});
