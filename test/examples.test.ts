@@ -43,7 +43,10 @@ test('the pipeline skips the package if a check fails, and still writes its repo
   plane = await TestPlane.open();
   const repository = makeRepository(join(plane.folder, 'repo'), { 'a.txt': 'one\n', 'b.json': '{} \n' });
   const run = await runExample('pipeline', { repository });
-  expect(run).toMatchObject({ status: 'failed', error: 'step json failed: exit code 1' });
+  expect(run).toMatchObject({
+    status: 'failed',
+    error: 'step json failed: exit code 1: blanks at the end of lines',
+  });
   const steps = await stepsOf(run);
   expect(steps.json).toMatchObject({ status: 'failed' });
   expect(steps.package).toMatchObject({ status: 'skipped' });

@@ -105,7 +105,7 @@ test('a failed step is retried by the same agent, up to max_attempts', {
   const run_id = await beginRun(fixture, {
     members: [
       plainMember('flaky', 'echo "$SVC_STEP_ATTEMPT" >>tries; [ "$SVC_STEP_ATTEMPT" = 2 ]'),
-      plainMember('bad', 'exit 3'),
+      plainMember('bad', 'echo one >&2; echo two >&2; exit 3'),
       plainMember('after', 'echo tidy'),
     ],
     steps: [
@@ -115,7 +115,7 @@ test('a failed step is retried by the same agent, up to max_attempts', {
       { step_key: 'd', member_id: 'after', depends_on: ['b'], when: 'always' },
     ],
   });
-  expect((await untilRun(fixture, run_id, 'failed')).error).toBe('step b failed: exit code 3');
+  expect((await untilRun(fixture, run_id, 'failed')).error).toBe('step b failed: exit code 3: one\ntwo');
   expect(await lines('tries')).toEqual(['1', '2']);
   const { a, b, c, d } = await stepsOfRun(fixture, run_id);
   expect([a!.status, b!.status, c!.status, d!.status]).toEqual([

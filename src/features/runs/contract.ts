@@ -45,7 +45,10 @@ const stepRecord = z
     status: z.enum(stepStatuses),
     input: anyJson,
     output: anyJson,
-    error_text: z.string().nullable(),
+    error_text: z.string().nullable().meta({
+      description:
+        'Why it failed or waits. For a program that failed, it ends with the last lines of its stderr.',
+    }),
     attempt: z.int(),
     max_attempts: z.int(),
     timeout_seconds: z.int().nullable(),
@@ -80,7 +83,9 @@ const runMember = z
     role: z.enum(['leader', 'worker', 'human']),
     agent_id: id.nullable(),
     node_id: z.string().nullable(),
-    status: z.enum(agentStatuses).nullable().meta({ description: 'Status of the agent.' }),
+    status: z.enum(agentStatuses).nullable().meta({
+      description: 'Status of the agent; `completed` if the end of a completed run stopped it.',
+    }),
     pending_messages: z.int().meta({ description: 'Number of unacknowledged messages.' }),
   })
   .meta({ id: 'RunMember' });

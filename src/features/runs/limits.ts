@@ -34,4 +34,8 @@ export const limits = {
   cli_review_poll_ms: 2_000,
   /** Agents of old runs that one pass of retention deletes on each node. */
   expired_agents_per_sweep: 20,
+  /** Last lines of stderr in the error of a failed step. */
+  step_error_lines: 5,
+  /** Their length. */
+  step_error_excerpt_chars: 1_000,
 } as const;

@@ -7,6 +7,7 @@ import { limits as sharedLimits } from '../../base/limits.ts';
 import { isUnreachable, Problem, problems } from '../../core/problem.ts';
 import { type Exit, START_INTERRUPTED } from '../../core/session.ts';
 import type { EventLog } from '../../events/log.ts';
+import { lastOutputText } from '../../store/event-rows/read.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { FactHandlers, FactPayloads } from '../../work/facts.ts';
 import type { Intent, IntentHandlers } from '../../work/outbox.ts';
@@ -162,7 +163,10 @@ export class Outcomes {
       // The intent `collect` reads the output and then ends the attempt.
       if (status === 'completed') return;
       if (message === START_INTERRUPTED) this.#attempts.reassign(tx, attempt);
-      else this.#attempts.end(tx, attempt.num, toOutcome(session, status, message ?? null));
+      else {
+        const why = session && lastErrorLines(tx, session);
+        this.#attempts.end(tx, attempt.num, withCause(toOutcome(session, status, message ?? null), why));
+      }
       return;
     }
     const agent = findAgent(tx, agent_id);
@@ -224,6 +228,22 @@ export class Outcomes {
 function openPlainAttempt(reader: Reader, session_id: string): Attempt | undefined {
   const found = attemptsOfSession(reader, session_id);
   return found.findLast(({ ended, prompt_id }) => !ended && prompt_id === null);
+}
+
+/** What the session wrote last to stderr; empty if it wrote nothing. */
+function lastErrorLines(reader: Reader, { num: session_num, agent_num }: SessionRow): string {
+  const of = { agent_num, session_num, stream: 'stderr' } as const;
+  const lines = lastOutputText(reader, of, limits.step_error_lines)
+    .split('\n')
+    .map((line) => line.trimEnd())
+    .filter((line) => line !== '');
+  return lines.slice(-limits.step_error_lines).join('\n').slice(-limits.step_error_excerpt_chars);
+}
+
+/** Adds the last lines of stderr to the error of a failed attempt. */
+function withCause(outcome: Outcome, lines: string | undefined): Outcome {
+  if (outcome.kind !== 'failed' || !lines) return outcome;
+  return { ...outcome, error_text: `${outcome.error_text}: ${lines}`.slice(0, limits.step_error_chars_max) };
 }
 
 /** The outcome of a session that did not complete. */

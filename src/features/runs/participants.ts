@@ -32,6 +32,11 @@ export function runsMemberAgent(agent: AgentRow, run: RunRow, { member_id, agent
   return is_of_run && node_id === given?.node_id;
 }
 
+/** The end of a completed run stops its agents, which is not a cancellation to the people who read the run. */
+function memberStatus(run: RunRow, status: RunMember['status']): RunMember['status'] {
+  return run.status === 'completed' && status === 'cancelled' ? 'completed' : status;
+}
+
 /** `pending`: the number of unacknowledged messages per actor. Actors without any may be absent. */
 export function runMembers(
   reader: Reader,
@@ -48,7 +53,7 @@ export function runMembers(
       ...{ actor_id, member_id: member.member_id, role },
       agent_id: agent?.id ?? null,
       node_id: agent?.node_id ?? member.agent?.node_id ?? null,
-      status: (agent?.status ?? null) as RunMember['status'],
+      status: memberStatus(run, (agent?.status ?? null) as RunMember['status']),
       pending_messages: pending.get(actor_id) ?? 0,
     };
   });

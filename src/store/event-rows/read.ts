@@ -138,6 +138,28 @@ export function selectOutput(
     .orderBy('seq');
 }
 
+/** The last output of a session on one stream, as text, of at most `rows_max` unsealed events. */
+export function lastOutputText(
+  reader: Reader,
+  of: { agent_num: number; session_num: number; stream: StreamName },
+  rows_max: number,
+): string {
+  const rows = reader.all(
+    reader.sql
+      .selectFrom('events')
+      .select(text)
+      .where('agent_num', '=', of.agent_num)
+      .where('session_num', '=', of.session_num)
+      .where('stream', '=', streamNumber(of.stream))
+      .orderBy('seq', 'desc')
+      .limit(rows_max),
+  );
+  return rows
+    .toReversed()
+    .map((row) => (typeof row.text === 'string' ? row.text : ''))
+    .join('');
+}
+
 /** The number of an agent's first unsealed event from `seq` on; undefined if there is none. */
 export function firstSeqFrom(reader: Reader, agent_num: number, seq: number): number | undefined {
   return reader.get(

@@ -66,7 +66,7 @@ describe('the board of a run', () => {
       'b     dev     running    2    5s',
       'c     dev     pending    0          waits for b',
       'd     dev     ready      0          waits for its member',
-      'e     dev     failed     0          no\\x0away',
+      'e     dev     failed     0          no way',
     ]);
   });
 

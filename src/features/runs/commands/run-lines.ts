@@ -123,7 +123,7 @@ function formatNote(
   outside: ReadonlySet<string>,
   over: boolean,
 ): string {
-  if (step.error_text !== null && step.status !== 'completed') return step.error_text;
+  if (step.error_text !== null && step.status !== 'completed') return step.error_text.replaceAll('\n', ' ');
   if (over) return '';
   if (step.status === 'pending') {
     const open = step.depends_on.filter((key) => {

@@ -3,6 +3,7 @@
 import type { Api } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure } from '../../../cli/failure.ts';
+import { printStatus } from '../../../cli/output.ts';
 import { printable } from '../../../cli/terminal.ts';
 import { onConnectionChange } from '../../agents/commands/follow.ts';
 import { isRunOver, type Run } from '../rules/run.ts';
@@ -49,11 +50,23 @@ export async function watchRun(context: Context, api: Api, run: Run, options: Wa
     await reviews_done;
     await view.end();
   }
-  if (end !== null) return completed(end);
+  if (end !== null) {
+    if (end.status === 'failed') await explainFailure(context, api, end);
+    return completed(end);
+  }
   if (timeout?.aborted && !io.signal.aborted) {
     throw new Failure(exitCodes.timeout, `run ${run.id} is still running`);
   }
   throw new Failure(exitCodes.interrupted, '');
+}
+
+/** Prints the command for the output of each failed step. Without an answer, the run's own error has to do. */
+async function explainFailure({ io }: Context, api: Api, { id: run_id, team_id }: Run): Promise<void> {
+  const steps = await api.call('listSteps', { params: { team_id, run_id } }).catch(() => []);
+  for (const { step_key, status, agent_id } of steps) {
+    if (status === 'failed' && agent_id !== null)
+      printStatus(io, printable(`for all output of step ${step_key}: svc logs ${agent_id}`));
+  }
 }
 
 /** `<team>#<number>`. */
@@ -70,6 +83,7 @@ function hasEnded(known: Run, record: Run): boolean {
 /** Throws a `Failure` with exit code 3 unless the run completed. */
 export function completed(run: Run): Run {
   if (run.status === 'completed') return run;
-  const why = run.error === null ? '' : `: ${printable(run.error)}`;
+  // Each line of the message is made printable when it is printed.
+  const why = run.error === null ? '' : `: ${run.error}`;
   throw new Failure(exitCodes.bad_end, `run ${run.id} ${run.status}${why}`);
 }

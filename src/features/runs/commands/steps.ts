@@ -5,7 +5,7 @@ import type { Context } from '../../../cli/context.ts';
 import { failed } from '../../../cli/failure.ts';
 import { parseJsonOption, withJson } from '../../../cli/json-options.ts';
 import { collect, integer, remote } from '../../../cli/options.ts';
-import { type Column, printRecord, printRows, report } from '../../../cli/output.ts';
+import { type Column, printRecord, printRows, printStatus, report } from '../../../cli/output.ts';
 import type { CallArgs } from '../../../client/client.ts';
 import { findRun } from '../../teams/commands/team-refs.ts';
 import { stepColumns, waitingColumns } from './run-lines.ts';
@@ -70,6 +70,8 @@ function addShow(steps: Command, context: Context): void {
       const step = all.find((item) => item.step_key === step_key);
       if (!step) throw failed(`step not found: ${step_key}`);
       await printRecord(io, step, options);
+      if (step.status === 'failed' && step.agent_id !== null && !options.json)
+        printStatus(io, `for all of its output: svc logs ${step.agent_id}`);
     });
 }
 
