@@ -19,6 +19,19 @@ const exitMeanings: Record<keyof typeof exitCodes, string> = {
   interrupted: 'interrupted by Ctrl-C',
 };
 
+const variables = [
+  ['`SVC_URL`', 'URL of the plane; default: the plane of the last `svc login`, else the one on this machine'],
+  ['`SVC_TOKEN`', 'token to use instead of the one that `svc login` stored, for example in scripts and CI'],
+  ['`SVC_CONFIG`', 'configuration file'],
+  ['`SVC_DATA_DIR`', 'data directory; default: `$XDG_DATA_HOME/svc`'],
+  [
+    '`XDG_CONFIG_HOME`, `XDG_DATA_HOME`',
+    'base folders of the configuration, stored tokens and the data directory',
+  ],
+  ['`SVC_ACTOR_ID`, `SVC_RUN_ID`, `SVC_ACTOR_TOKEN_FILE`', 'identity of `svc actor`; set for every agent'],
+  ['`NO_COLOR`, `TERM=dumb`', 'no colors'],
+];
+
 export async function cliPage(): Promise<string> {
   const svc = await program(context());
   const groups = visible(svc).flatMap((command) => [
@@ -33,6 +46,9 @@ export async function cliPage(): Promise<string> {
     'Data goes to stdout and messages to stderr. `--json` prints JSON, one object per line with `-f`. `svc completion` sets up completion in your shell.',
     '## Exit codes',
     table(['Code', 'Meaning'], codes),
+    '## Environment variables',
+    table(['Variable', 'Meaning'], variables),
+    'Flags win over variables. Every configuration key also has a variable ([Configuration](configuration.md)).',
     ...groups,
   ]);
 }

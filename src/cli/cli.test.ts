@@ -49,6 +49,37 @@ describe('output', () => {
     expect(stdout.split('\n')[0]).toBe(`agt_1\tevil\\x1b]52;c;x\\x07\tcreated\tmain\t${time}\t/w`);
   });
 
+  test('a table fits a terminal of 80 columns, and keeps ids and the end of paths', async () => {
+    const long = agentRecord({
+      id: 'agt_01234567890123456789',
+      name: 'a name that is longer than its column',
+      workdir: '/home/ana/.local/share/svc/worktrees/a-name-that-is-longer-agt_01234567890123456789',
+    });
+    const env = { ...(await open({ listAgents: () => ({ items: [long] }) })), NO_COLOR: '1' };
+    const [heading, row] = (await run(['agents', 'ls'], { home, env, tty: true })).stdout.split('\n');
+    expect(heading).toMatch(/^ID +NAME +STATUS +NODE +WORKDIR$/);
+    expect(row!.length).toBeLessThanOrEqual(80);
+    expect(row).toMatch(/^agt_01234567890123456789 {2}a name[^…]*… .* …\S*0123456789$/);
+    const piped = await run(['agents', 'ls'], { home, env });
+    expect(piped.stdout).toContain(`${long.name}\tcreated\tmain\t${time}\t${long.workdir}\n`);
+  });
+
+  test('text of several lines is shown as such on a terminal, and as one line in a pipe', async () => {
+    const agent = agentRecord({ reason: 'first\n\x1b[2Jsecond' as never });
+    const env = { ...(await open({ getAgent: () => agent })), NO_COLOR: '1' };
+    const shown = await run(['agents', 'get', 'agt_1'], { home, env, tty: true });
+    expect(shown.stdout).toContain('reason\n  first\n  \\x1b[2Jsecond\n');
+    const piped = await run(['agents', 'get', 'agt_1'], { home, env });
+    expect(piped.stdout).toContain('first\\x0a\\x1b[2Jsecond\n');
+  });
+
+  test('--no-runs leaves out the agents of runs', async () => {
+    const items = [agentRecord({ id: 'agt_own' }), agentRecord({ id: 'agt_dev', member_id: 'dev' })];
+    const env = await open({ listAgents: () => ({ items }) });
+    const { stdout } = await run(['agents', 'ls', '--no-runs'], { home, env });
+    expect(stdout).toMatch(/^agt_own\t[^\n]*\n$/);
+  });
+
   test('a terminal gets an aligned table, and names cannot control it', async () => {
     const env = { ...(await open({ listAgents })), NO_COLOR: '1' };
     const { stdout } = await run(['agents', 'ls'], { home, env, tty: true });

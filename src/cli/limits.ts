@@ -10,4 +10,6 @@ export const limits = {
   completion_teams_max: 10,
   /** How long `svc stop` waits for the plane. */
   stop_wait_ms: 30_000,
+  /** Width of a terminal that does not report one. */
+  terminal_columns: 80,
 } as const;

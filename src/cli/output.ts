@@ -5,7 +5,13 @@
 import { styleText } from 'node:util';
 import stringWidth from 'fast-string-width';
 import type { Io } from './context.ts';
-import { printable } from './terminal.ts';
+import { limits } from './limits.ts';
+import { printable, printableLines } from './terminal.ts';
+
+/** Titles of columns that are never shortened. */
+const KEPT_WHOLE = ['ID'];
+/** A column does not get narrower than this. */
+const CELL_CHARS_MIN = 8;
 
 export interface OutputOptions {
   json?: boolean | undefined;
@@ -14,6 +20,8 @@ export interface OutputOptions {
 export interface Column<T> {
   title: string;
   value: (row: T) => string | number | null | undefined;
+  /** Left out on a terminal that is too narrow for the whole table. */
+  spare?: true;
 }
 
 export function supportsColor(stream: { isTTY?: boolean }, env: Io['env']): boolean {
@@ -56,12 +64,24 @@ export async function printRows<T>(
   const cells = rows.map((row) => columns.map((column) => printable(String(column.value(row) ?? '-'))));
   if (!io.stdout.isTTY) return print(io, cells.map((row) => `${row.join('\t')}\n`).join(''));
   if (rows.length === 0) return printStatus(io, 'none');
-  const titles = columns.map((column) => column.title);
-  const widths = titles.map((title, at) =>
+  const wanted = columns.map(({ title }, at) =>
     Math.max(title.length, ...cells.map((row) => stringWidth(row[at]!))),
   );
+  const room = io.stdout.columns ?? limits.terminal_columns;
+  const fits = wanted.reduce((sum, width) => sum + width + 2, -2) <= room;
+  const shown = [...columns.keys()].filter((at) => fits || !columns[at]!.spare);
+  const titles = columns.map((column) => column.title);
+  const widths = fittedWidths(
+    shown.map((at) => titles[at]!),
+    shown.map((at) => wanted[at]!),
+    room,
+  );
   const line = (row: string[]) =>
-    row.map((cell, at) => (at === row.length - 1 ? cell : pad(cell, widths[at]!))).join('  ');
+    shown
+      .map((at) => row[at]!)
+      .map((cell, at) => shorten(cell, widths[at]!))
+      .map((cell, at) => (at === shown.length - 1 ? cell : pad(cell, widths[at]!)))
+      .join('  ');
   const heading = line(titles);
   const styled = supportsColor(io.stdout, io.env)
     ? styleText('dim', heading, { validateStream: false })
@@ -69,16 +89,48 @@ export async function printRows<T>(
   await print(io, [styled, ...cells.map(line)].map((text) => `${text}\n`).join(''));
 }
 
-/** Prints one record: JSON on request, else `field  value` lines. */
+/** Narrows the widest columns until a table fits its terminal. Ids stay whole, because people copy them. */
+function fittedWidths(titles: readonly string[], wanted: readonly number[], columns: number): number[] {
+  const widths = [...wanted];
+  const gaps = 2 * (widths.length - 1);
+  for (;;) {
+    const over = widths.reduce((sum, width) => sum + width, gaps) - columns;
+    if (over <= 0) return widths;
+    const shrinkable = [...widths.keys()].filter(
+      (at) => !KEPT_WHOLE.includes(titles[at]!) && widths[at]! > Math.max(titles[at]!.length, CELL_CHARS_MIN),
+    );
+    if (shrinkable.length === 0) return widths;
+    const widest = shrinkable.reduce((best, at) => (widths[at]! > widths[best]! ? at : best));
+    widths[widest]!--;
+  }
+}
+
+/** A path keeps its end, and other text its beginning. */
+function shorten(cell: string, width: number): string {
+  if (stringWidth(cell) <= width) return cell;
+  const chars = [...cell];
+  const from_end = cell.startsWith('/');
+  while (chars.length > 0 && stringWidth(chars.join('')) >= width) {
+    if (from_end) chars.shift();
+    else chars.pop();
+  }
+  return from_end ? `…${chars.join('')}` : `${chars.join('')}…`;
+}
+
+/**
+ * Prints one record: JSON on request, else `field  value` lines. On a terminal, text of several lines is shown as such; in a
+ * pipe, each field is one line.
+ */
 export async function printRecord(io: Io, record: object, options: OutputOptions): Promise<void> {
   if (options.json) return printJson(io, record);
   const fields = Object.entries(record).filter(([, value]) => !isEmpty(value));
   const width = Math.max(...fields.map(([name]) => name.length));
   const text = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
-  await print(
-    io,
-    fields.map(([name, value]) => `${name.padEnd(width)}  ${printable(text(value))}\n`).join(''),
-  );
+  const line = (name: string, value: string) =>
+    io.stdout.isTTY && value.includes('\n')
+      ? `${name}\n${printableLines(value.trimEnd()).replace(/^/gm, '  ')}\n`
+      : `${name.padEnd(width)}  ${printable(value)}\n`;
+  await print(io, fields.map(([name, value]) => line(name, text(value))).join(''));
 }
 
 /** Prints the result of a command for one record: JSON on request, a status line on a terminal, or a table row in a pipe. */

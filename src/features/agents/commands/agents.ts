@@ -5,9 +5,9 @@ import type { Command } from 'commander';
 import { addAgentDoctor } from '../../../cli/agent-doctor.ts';
 import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
-import { exitCodes, Failure, usage } from '../../../cli/failure.ts';
+import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
 import { collect, integer, parsePair, remote, timeLimit } from '../../../cli/options.ts';
-import { type Column, printRecord, printRows, printStatus, report } from '../../../cli/output.ts';
+import { type Column, printJson, printRecord, printRows, printStatus, report } from '../../../cli/output.ts';
 import { textOrStdin } from '../../../cli/prompt.ts';
 import { printable } from '../../../cli/terminal.ts';
 import type { CallArgs } from '../../../client/client.ts';
@@ -19,6 +19,7 @@ import type { AgentStatus } from '../rules.ts';
 import { addAgentOutput } from './agent-output.ts';
 import { addPromptCommands } from './agent-prompt.ts';
 import { each } from './each.ts';
+import { onConnectionChange, reportConnection } from './follow.ts';
 import { leftBehindLines } from './left-behind.ts';
 import { followToEnd, requireCompleted, type WaitOptions } from './wait.ts';
 
@@ -36,6 +37,9 @@ interface ListOptions extends ApiOptions {
   team?: string;
   repo?: string;
   query?: string;
+  /** False with `--no-runs`. */
+  runs: boolean;
+  watch?: boolean;
   json?: boolean;
 }
 
@@ -69,7 +73,7 @@ const columns: Column<AgentRecord>[] = [
   { title: 'NAME', value: (agent) => agent.name },
   { title: 'STATUS', value: formatStatus },
   { title: 'NODE', value: (agent) => agent.node_id },
-  { title: 'CREATED', value: (agent) => agent.created_at },
+  { title: 'CREATED', value: (agent) => agent.created_at, spare: true },
   { title: 'WORKDIR', value: (agent) => agent.workdir },
 ];
 
@@ -108,12 +112,41 @@ function addLs(agents: Command, context: Context): void {
     .option('--team <team>', 'only agents of this team')
     .option('--repo <dir>', 'only agents in a worktree of this repository')
     .option('-q, --query <words>', 'only agents with these words in id, name, command, workdir or labels')
+    .option('--no-runs', 'without the agents of team runs')
+    .option('-w, --watch', 'then print each agent that changes, until Ctrl-C')
     .action(async (options: ListOptions) => {
       const api = await connect(context, options);
       const team_id = options.team === undefined ? undefined : (await findTeam(api, options.team)).id;
       const query = { ...listQuery(io.cwd, options), team_id };
-      await printRows(io, await api.all('listAgents', { query }), columns, options);
+      const list = async () => {
+        const found = await api.all('listAgents', { query });
+        return options.runs ? found : found.filter(({ member_id }) => member_id === null);
+      };
+      if (!options.watch) return printRows(io, await list(), columns, options);
+      await watchAgents(context, api, list, options);
     });
+}
+
+/** Prints the agents, and then each one whose status or activity changes, or that is new. */
+async function watchAgents(
+  { io }: Context,
+  api: Api,
+  list: () => Promise<AgentRecord[]>,
+  options: ListOptions,
+): Promise<void> {
+  const shown = new Map<string, string>();
+  const show = async () => {
+    const rows = (await list()).filter((agent) => shown.get(agent.id) !== formatStatus(agent));
+    for (const agent of rows) shown.set(agent.id, formatStatus(agent));
+    if (options.json) for (const agent of rows) await printJson(io, agent);
+    else if (rows.length > 0) await printRows(io, rows, columns, options);
+  };
+  await show();
+  const onState = onConnectionChange((lost) => reportConnection(io, api, lost));
+  for await (const { event, data } of api.client.follow('followAll', { signal: io.signal }, { onState })) {
+    // A heartbeat also shows what changed before the stream began.
+    if (event === 'agent' || data.type === 'reset' || data.type === 'heartbeat') await show();
+  }
 }
 
 function addGet(agents: Command, context: Context): void {
@@ -298,10 +331,29 @@ async function followOrReport(
   options: Common,
 ): Promise<void> {
   const { io } = context;
-  if (!options.follow) return reportAgent(context, agent, options);
+  if (!options.follow) {
+    await reportAgent(context, agent, options);
+    return requireStarted(api, agent);
+  }
   printStatus(io, printable(`${agent.id}  ${agent.name}`));
   requireCompleted(await followToEnd(context, api, agent, after, options));
 }
+
+/** Throws if a start failed, with what to install if the program of the agent's preset is missing. */
+async function requireStarted(api: Api, agent: AgentRecord): Promise<void> {
+  const { id, status, reason, preset, node_id } = agent;
+  if (status !== 'failed' || !unstarted.includes(reason ?? '')) return;
+  const lines = [`${id} did not start: ${reason}`, `for the cause: svc logs ${id}`];
+  if (preset !== null && reason === 'spawn_failed') {
+    const found = await api.call('listPresets', { query: { node_id, refresh: true } }).catch(() => []);
+    const { install_hint } = found.find((one) => one.id === preset && one.installed === false) ?? {};
+    if (install_hint) lines.push(`${preset} is not installed on node ${node_id}: ${install_hint}`);
+  }
+  throw failed(lines.join('\n'));
+}
+
+/** The reasons of a failed start. */
+const unstarted: readonly string[] = ['spawn_failed', 'workdir_refused'];
 
 function listQuery(cwd: string, options: ListOptions): NonNullable<CallArgs<'listAgents'>['query']> {
   const { status, node, name, label, owner, repo, query } = options;

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { HttpServer } from '../../../server/server.ts';
+import { agentRecord } from '../../../testing/agent-record.ts';
 import { run } from '../../../testing/cli.ts';
 import { openFakeHttp, USER_TOKEN } from '../../../testing/http.ts';
 import { findPreset } from '../rules/catalog.ts';
@@ -28,6 +29,10 @@ beforeEach(async () => {
       query = call.query;
       return list;
     },
+    createAgent: () => ({
+      location: '/api/agents/agt_1',
+      body: agentRecord({ status: 'failed', reason: 'spawn_failed', preset: 'gemini' }),
+    }),
   });
   env = { SVC_URL: server.url, SVC_TOKEN: USER_TOKEN };
 });
@@ -55,4 +60,11 @@ test('presets ls queries the given node, with --refresh again, and prints JSON',
   const argv = ['presets', 'ls', '--node', 'far', '--refresh', '--json'];
   expect(JSON.parse((await run(argv, { home, env })).stdout)).toEqual(list);
   expect(query).toEqual({ node_id: 'far', refresh: true });
+});
+
+test('agents create --start fails if the program of the preset is missing, and says how to install it', async () => {
+  const { code, stderr } = await run(['agents', 'create', 'x', '-p', 'gemini', '--start'], { home, env });
+  expect(code).toBe(1);
+  expect(stderr).toContain('svc: agt_1 did not start: spawn_failed\n');
+  expect(stderr).toContain('svc: gemini is not installed on node main: npm install -g @google/gemini-cli\n');
 });
