@@ -73,6 +73,21 @@ describe('output', () => {
     expect(piped.stdout).toContain('first\\x0a\\x1b[2Jsecond\n');
   });
 
+  test('common options may come before the command', async () => {
+    const bodies: unknown[] = [];
+    const createAgent = ({ body }: { body: unknown }) => {
+      bodies.push(body);
+      return { location: '/api/agents/agt_1', body: agentRecord({}) };
+    };
+    const { SVC_URL: url, ...env } = await open({ listAgents, createAgent });
+    const listed = await run(['--url', url!, '--json', 'agents', 'ls'], { home, env });
+    expect(JSON.parse(listed.stdout)).toHaveLength(2);
+    const argv = [`--url=${url}`, '--json', 'agents', 'create', 'x', '--', 'echo', '--url'];
+    const made = await run(argv, { home, env });
+    expect([made.code, JSON.parse(made.stdout)]).toMatchObject([0, { id: 'agt_1' }]);
+    expect(bodies).toMatchObject([{ argv: ['echo', '--url'] }]);
+  });
+
   test('--no-runs leaves out the agents of runs', async () => {
     const items = [agentRecord({ id: 'agt_own' }), agentRecord({ id: 'agt_dev', member_id: 'dev' })];
     const env = await open({ listAgents: () => ({ items }) });

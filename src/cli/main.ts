@@ -104,7 +104,27 @@ export async function program(context: Context, chosen = groups): Promise<Comman
 
 /** Runs one command and returns its exit code. `argv`: without node and script. */
 export async function runCli(argv: readonly string[], context: Context): Promise<number> {
-  return runProgram(await program(context, groupsFor(argv)), argv, context.io);
+  const ordered = commandFirst(argv);
+  return runProgram(await program(context, groupsFor(ordered)), ordered, context.io);
+}
+
+/** Options of nearly all commands, which may also come before the command; with the number of their values. */
+const common_options: Record<string, number> = { '--url': 1, '--config': 1, '--data-dir': 1, '--json': 0 };
+
+/** Moves common options from the beginning to the end, before `--`: commands declare them. */
+function commandFirst(argv: readonly string[]): readonly string[] {
+  let at = 0;
+  while (at < argv.length) {
+    const [name = '', ...value] = argv[at]!.split('=');
+    const values = common_options[name];
+    if (values === undefined) break;
+    at += value.length > 0 ? 1 : 1 + values;
+  }
+  // Without a command, they belong to `serve`.
+  if (at === 0 || at >= argv.length || argv[at]!.startsWith('-')) return argv;
+  const end = argv.indexOf('--', at);
+  const rest = end === -1 ? argv.length : end;
+  return [...argv.slice(at, rest), ...argv.slice(0, at), ...argv.slice(rest)];
 }
 
 /** What a command line needs: loading all commands takes three times as long as loading one group. */
