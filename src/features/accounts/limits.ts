@@ -33,4 +33,6 @@ export const limits = {
   login_ip_window_ms: 60_000,
   /** Sign-ins from one address that may wait at the same time. */
   logins_waiting_per_ip: 200,
+  /** Entries of a folder in which `svc join` looks for a repository. */
+  repository_entries_max: 200,
 } as const;

@@ -20,6 +20,7 @@ import { printJson, printRecord, printStatus } from '../../../cli/output.ts';
 import { ask, firstLine, password } from '../../../cli/prompt.ts';
 import { printable } from '../../../cli/terminal.ts';
 import { Problem } from '../../../core/problem.ts';
+import { offerRepositoryFolder } from './repository-folder.ts';
 
 type Options = ApiOptions & { json?: boolean };
 interface LoginOptions extends Options {
@@ -113,6 +114,9 @@ function addJoin(program: Command, context: Context): void {
         body: { token, pin: pin.replace(/\s/g, ''), username, password: secret },
       });
       await keep(context, url, signedIn.token, signedIn.user.username, options);
+      // The folders of this machine mean nothing to a plane on another one.
+      const is_local = options.linkFile === undefined && !options.json;
+      if (is_local) await offerRepositoryFolder(io, new Api(url, signedIn.token, io));
     });
 }
 

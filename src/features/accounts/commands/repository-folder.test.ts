@@ -1,0 +1,63 @@
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Config } from '../../../core/config.ts';
+import { problems } from '../../../core/problem.ts';
+import type { HttpServer } from '../../../server/server.ts';
+import { time } from '../../../testing/agent-record.ts';
+import { run } from '../../../testing/cli.ts';
+import { openFakeHttp, ROOT_TOKEN } from '../../../testing/http.ts';
+
+let home: string;
+let server: HttpServer;
+let changes: unknown[];
+beforeEach(async () => {
+  home = realpathSync(mkdtempSync(join(tmpdir(), 'svc-join-')));
+  changes = [];
+  const user = { id: 'usr_1', username: 'ana', role: 'root' as const, created_at: time };
+  const origin = { origin: 'file', source: null, live: true, description: '' } as const;
+  server = await openFakeHttp({
+    join: () => ({ location: '/api/me', body: { token: ROOT_TOKEN, expires_in: 60, user } }),
+    getConfig: () => [{ key: 'safe_paths', value: ['/srv'], ...origin }],
+    updateConfig: ({ body }) => {
+      changes.push(body);
+      if (JSON.stringify(body).includes('code')) throw problems.workdirNotSafe();
+      return [];
+    },
+  });
+  writeFileSync(join(home, 'join.json'), JSON.stringify({ url: `${server.url}/join#t=x`, token: 'x' }));
+});
+afterEach(async () => {
+  await server.drain();
+  rmSync(home, { recursive: true, force: true });
+});
+
+const loadConfig = async () => ({ get: () => home }) as unknown as Config;
+const joinWith = (...answers: string[]) => {
+  const typed = ['12345678', 'ana', 'a long password', 'a long password', ...answers];
+  return run(['join'], { home, typed, tty: true, local: { loadConfig } });
+};
+
+test('svc join adds the folder that holds repositories to safe_paths, if you agree', async () => {
+  mkdirSync(join(home, 'code'));
+  mkdirSync(join(home, 'projects/app/.git'), { recursive: true });
+  const { code, stderr } = await joinWith('y');
+  expect([code, stderr]).toEqual([0, expect.stringContaining(`agents may work in ${home}/projects\n`)]);
+  expect(changes).toEqual([{ safe_paths: ['/srv', `${home}/projects`] }]);
+});
+
+test('svc join changes nothing if you skip the question, or if no repositories are found', async () => {
+  const without = await joinWith();
+  expect([without.code, without.stderr.includes('Allow')]).toEqual([0, false]);
+  mkdirSync(join(home, 'src/app/.git'), { recursive: true });
+  const { code, stderr } = await joinWith('');
+  expect([code, stderr]).toEqual([0, expect.stringContaining('svc config set safe_paths=')]);
+  expect(changes).toEqual([]);
+});
+
+test('svc join succeeds even if the folder is rejected', async () => {
+  mkdirSync(join(home, 'code/app/.git'), { recursive: true });
+  const { code, stderr } = await joinWith('yes');
+  expect([code, stderr]).toEqual([0, expect.stringContaining(`${home}/code was not allowed: workdir path`)]);
+});

@@ -1,0 +1,58 @@
+/** Finds the folder in which a person keeps git repositories, and lets agents work in it. */
+import { lstat, readdir, realpath } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Api } from '../../../cli/api.ts';
+import type { Io } from '../../../cli/context.ts';
+import { printStatus } from '../../../cli/output.ts';
+import { ask } from '../../../cli/prompt.ts';
+import { printable } from '../../../cli/terminal.ts';
+import { Problem } from '../../../core/problem.ts';
+import { limits } from '../limits.ts';
+
+/** Usual names of such folders, below the home folder. */
+const names = ['src', 'code', 'repos', 'projects', 'Projects', 'git', 'dev', 'Developer', 'work'];
+
+/**
+ * Asks the new root user for the folder that holds the repositories, if one is found, and adds it to `safe_paths`. Does
+ * nothing without a terminal. A folder that the service rejects is reported; the account exists anyway.
+ */
+export async function offerRepositoryFolder(io: Io, api: Api): Promise<void> {
+  if (!io.stdin.isTTY) return;
+  const found = await findRepositoryFolder(io.home);
+  if (found === null) return;
+  printStatus(
+    io,
+    printable(`Agents may only work in folders that you allow. Found repositories in ${found}.`),
+  );
+  const answer = (await ask(io, `Allow agents to work in ${printable(found)}? [y/N]`)).trim();
+  if (!/^y(es)?$/i.test(answer)) {
+    printStatus(io, 'to allow a folder later: svc config set safe_paths=/path/to/folder');
+    return;
+  }
+  try {
+    const settings = await api.call('getConfig', {});
+    const known = settings.find(({ key }) => key === 'safe_paths')?.value as string[] | undefined;
+    await api.call('updateConfig', { body: { safe_paths: [...(known ?? []), found] } });
+    printStatus(io, printable(`agents may work in ${found}`));
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    printStatus(io, printable(`${found} was not allowed: ${error.message}`));
+  }
+}
+
+/** The first usual folder that contains a git repository; null if there is none. */
+async function findRepositoryFolder(home: string): Promise<string | null> {
+  for (const name of names) {
+    const folder = await realpath(join(home, name)).catch(() => null);
+    if (folder !== null && (await holdsRepository(folder))) return folder;
+  }
+  return null;
+}
+
+async function holdsRepository(folder: string): Promise<boolean> {
+  const entries = await readdir(folder).catch(() => []);
+  for (const entry of entries.slice(0, limits.repository_entries_max)) {
+    if (await lstat(join(folder, entry, '.git')).catch(() => null)) return true;
+  }
+  return false;
+}
