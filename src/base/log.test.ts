@@ -19,6 +19,23 @@ test('escapes control characters in text lines', async () => {
   expect(text).toContain('reported\\u001b[2J\\u009b2J\\u000aas a line name="a\\u001b[2J\\u009b2J');
 });
 
+test('text for a terminal leaves out hashes, stacks, empty fields and repetitions', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-log-'));
+  const lines = async (brief: boolean) => {
+    const output = join(folder, String(brief));
+    const { log } = openLog({ level: 'info', format: 'text', output, brief });
+    log.info({ event: 'user_login', user_id: 'usr_1', details: {}, audit_hash: 'abc' }, 'user_login');
+    log.warn({ err: new Error('no answer'), attempt: 2 }, 'trying again');
+    return (await readFile(output, 'utf8')).replace(/^\S+ /gm, '');
+  };
+  const brief = await lines(true);
+  const full = await lines(false);
+  await rm(folder, { recursive: true });
+  expect(brief).toBe('info  user_login user_id="usr_1"\nwarn  trying again attempt=2 error="no answer"\n');
+  expect(full).toContain('info  user_login event="user_login" user_id="usr_1" audit_hash="abc"\n');
+  expect(full).toContain('"stack":');
+});
+
 test('a rate-limited warning logs each reason once per period, and counts the rest', () => {
   let now_ms = 0;
   const records: Array<Record<string, unknown>> = [];

@@ -10,6 +10,8 @@ export interface LogOptions {
   format: 'json' | 'text';
   /** Path of a file, or null for stderr. */
   output: string | null;
+  /** Text for a person at a terminal: without hashes, stacks, and what the message already says. */
+  brief?: boolean;
 }
 
 export interface LogFile {
@@ -34,7 +36,7 @@ export function openLog(options: LogOptions): LogFile {
   });
   file.on('error', () => {});
   const target: DestinationStream =
-    options.format === 'json' ? file : { write: (line) => file.write(asText(line)) };
+    options.format === 'json' ? file : { write: (line) => file.write(asText(line, options.brief ?? false)) };
   const log = pino(
     {
       level: options.level,
@@ -100,13 +102,28 @@ export class RateLimitedWarning {
   }
 }
 
-function asText(line: string): string {
+function asText(line: string, brief: boolean): string {
   const { timestamp, level, message, ...rest } = JSON.parse(line) as Record<string, unknown>;
-  const details = Object.entries(rest)
-    .filter(([, value]) => value !== null)
+  const details = Object.entries(brief ? briefly(rest, message) : rest)
+    .filter(([, value]) => value !== null && !isEmptyObject(value))
     .map(([key, value]) => `${key}=${JSON.stringify(value)}`)
     .join(' ');
   return `${escapeControls(`${timestamp} ${String(level).padEnd(5)} ${message ?? ''}${details ? ` ${details}` : ''}`)}\n`;
+}
+
+/** The fields that tell a person something. The hash chain of the audit log is also in its database. */
+function briefly(fields: Record<string, unknown>, message: unknown): Record<string, unknown> {
+  const { audit_hash: _, audit_id: __, event, err, ...rest } = fields;
+  const error = (err as { message?: unknown } | undefined)?.message ?? err;
+  return {
+    ...(event !== undefined && event !== message && { event }),
+    ...rest,
+    ...(error !== undefined && { error }),
+  };
+}
+
+function isEmptyObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && Object.keys(value).length === 0;
 }
 
 /** Escapes control characters as JSON does, including those above 0x7e, which a terminal would interpret. */

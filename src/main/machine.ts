@@ -184,7 +184,9 @@ export function configuredSandbox(
 export function openConfiguredLog(config: Config): LogFile {
   const output = config.get('logging.output');
   try {
-    return openLog({ level: config.get('logging.level'), format: config.get('logging.format'), output });
+    const brief = output === null && process.stderr.isTTY === true;
+    const [level, format] = [config.get('logging.level'), config.get('logging.format')];
+    return openLog({ level, format, output, brief });
   } catch (error) {
     const { code, message } = error as NodeJS.ErrnoException;
     throw invalid(`logging.output ${output} cannot be opened: ${code ?? message}`, 'invalid_config');
