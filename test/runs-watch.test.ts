@@ -133,3 +133,34 @@ test('shows a live table on a terminal, with the command that resumes a waiting 
     new Set(stdout.match(/\x1b\[[?\d]*[a-zA-Z]/g)?.map((found) => found.replace(/^\x1b\[\d+F/, 'F'))),
   ).toEqual(new Set(['\x1b[?2026h', '\x1b[K', '\x1b[J', '\x1b[?2026l', 'F']));
 });
+
+test('a failed step shows the last lines of its stderr, and the command for all of its output', async () => {
+  const agent = { command: 'echo first >&2; echo second >&2; exit 3', workdir: plane.work };
+  const spec = {
+    members: [{ member_id: 'dev', agent }],
+    steps: [{ step_key: 'build', member_id: 'dev' }],
+  };
+  await plane.client.call('createTeam', { body: { name: 'broken', spec } });
+  const { code, stderr } = await begin(['runs', 'create', 'broken', '--watch']).ended;
+  expect(code).toBe(3);
+  expect(stderr).toMatch(/^for all output of step build: svc logs agt_\w+\n/);
+  expect(stderr).toMatch(/svc: run run_\w+ failed: step build failed: exit code 3: first\nsvc: second\n$/);
+  const shown = await begin(['steps', 'show', 'broken#1', 'build'], { tty: true }).ended;
+  expect(shown.stdout).toContain('error_text\n  exit code 3: first\n  second\n');
+  expect(shown.stderr).toContain('svc logs agt_');
+});
+
+test('agents ls --watch prints each agent again when its status changes', async () => {
+  const stop = new AbortController();
+  const watch = begin(['agents', 'ls', '--watch'], { signal: stop.signal });
+  const body = { name: 'quick', command: 'true', workdir: plane.work };
+  const { id } = await plane.client.call('createAgent', { body });
+  const rows = begin(['agents', 'ls', '--watch', '--json'], { signal: stop.signal });
+  await rows.seen(id);
+  await plane.client.call('startAgent', { params: { agent_id: id } });
+  await watch.seen(`${id}\tquick\tcompleted`);
+  await rows.seen('"status":"completed"');
+  stop.abort();
+  expect((await watch.ended).code).toBe(130);
+  await rows.ended;
+});

@@ -10,7 +10,7 @@ import { collect, integer, parsePair, remote, timeLimit } from '../../../cli/opt
 import { type Column, printJson, printRecord, printRows, printStatus, report } from '../../../cli/output.ts';
 import { textOrStdin } from '../../../cli/prompt.ts';
 import { printable } from '../../../cli/terminal.ts';
-import type { CallArgs } from '../../../client/client.ts';
+import type { CallArgs, StreamState } from '../../../client/client.ts';
 import { MAIN_NODE } from '../../../core/node.ts';
 import { Problem } from '../../../core/problem.ts';
 import { offeringToAllow } from '../../settings/commands/allow.ts';
@@ -141,12 +141,22 @@ async function watchAgents(
     if (options.json) for (const agent of rows) await printJson(io, agent);
     else if (rows.length > 0) await printRows(io, rows, columns, options);
   };
-  await show();
-  const onState = onConnectionChange((lost) => reportConnection(io, api, lost));
+  let shows = show();
+  const refresh = () => {
+    shows = shows.then(show);
+    return shows;
+  };
+  const reportChange = onConnectionChange((lost) => reportConnection(io, api, lost));
+  const onState = (state: StreamState) => {
+    reportChange(state);
+    // The list may have changed before the stream began. If this fails, so does the next refresh, which is awaited.
+    if (state === 'connected') refresh().catch(() => {});
+  };
+  await shows;
   for await (const { event, data } of api.client.follow('followAll', { signal: io.signal }, { onState })) {
-    // A heartbeat also shows what changed before the stream began.
-    if (event === 'agent' || data.type === 'reset' || data.type === 'heartbeat') await show();
+    if (event === 'agent' || data.type === 'reset') await refresh();
   }
+  throw new Failure(exitCodes.interrupted, '');
 }
 
 function addGet(agents: Command, context: Context): void {
