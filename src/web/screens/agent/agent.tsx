@@ -13,7 +13,7 @@ import { Screen } from '../../ui/screen.tsx';
 import { Failed, QueryState, Skeleton } from '../../ui/states.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
 import { Clock } from '../../ui/time.tsx';
-import { Branch, NodeName } from '../agents/facts.tsx';
+import { Branch, Place } from '../agents/facts.tsx';
 import { compareAttention, describeEnd, getProgram } from '../agents/order.ts';
 import { AgentActions } from './agent-actions.tsx';
 import { PendingRequest } from './pending.tsx';
@@ -79,7 +79,9 @@ function Shown({ agent }: { agent: AgentRecord }) {
           </nav>
           <p className="flex min-w-0 flex-wrap items-center gap-x-3 text-muted text-sm max-md:hidden md:ml-auto">
             <span>{getProgram(agent)}</span>
-            <NodeName agent={agent} />
+            <span>
+              <Place agent={agent} />
+            </span>
             <Branch agent={agent} />
           </p>
         </>

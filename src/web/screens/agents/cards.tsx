@@ -3,7 +3,7 @@ import type { AgentRecord } from '../../api/queries.ts';
 import { ObservedPermissionMode } from '../../ui/permission-mode.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
 import { firstOf, type WaitingItem } from '../../waiting/queue.ts';
-import { Branch, NextStep, NodeName, Since, StatusLine } from './facts.tsx';
+import { Branch, NextStep, Place, Since, StatusLine } from './facts.tsx';
 import { getProgram } from './order.ts';
 
 export function AgentCards({
@@ -42,7 +42,9 @@ export function AgentCards({
             </p>
             <p className="flex min-w-0 flex-wrap items-center gap-x-2 text-muted text-sm">
               <span>{getProgram(agent)}</span>
-              <NodeName agent={agent} />
+              <span>
+                <Place agent={agent} />
+              </span>
               <ObservedPermissionMode agent={agent} />
               <Branch agent={agent} />
             </p>

@@ -7,13 +7,24 @@ import { Button, buttonClass } from '../../ui/button.tsx';
 import { Ago, Clock, Duration } from '../../ui/time.tsx';
 import { linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
 import { useAgentAct } from './actions.ts';
-import { describeEnd } from './order.ts';
+import { describeEnd, folderOf, lastPart, shortBranch } from './order.ts';
 
-export function NodeName({ agent }: { agent: AgentRecord }) {
-  const remote = agent.node_id !== 'main';
+/** Where it works: its repository or folder, and its node unless that is this machine. */
+export function Place({ agent }: { agent: AgentRecord }) {
+  const folder = folderOf(agent);
+  return (
+    <>
+      {agent.node_id !== 'main' && <NodeName agent={agent} />}
+      {agent.node_id !== 'main' && folder !== null && ' · '}
+      {folder !== null && <span title={escapeHidden(folder)}>{escapeHidden(lastPart(folder))}</span>}
+    </>
+  );
+}
+
+function NodeName({ agent }: { agent: AgentRecord }) {
   return (
     <span className={agent.stale_since ? 'text-needs' : undefined}>
-      {remote ? `node:${agent.node_id}` : 'main'}
+      {`node:${agent.node_id}`}
       {agent.stale_since && (
         <>
           {' unreachable since '}
@@ -29,7 +40,7 @@ export function Branch({ agent }: { agent: AgentRecord }) {
   return (
     <span className="inline-flex min-w-0 max-w-full items-center gap-1" title={agent.worktree_branch}>
       <GitBranch aria-label="branch" className="size-3.5 shrink-0" />
-      <span className="truncate">{agent.worktree_branch}</span>
+      <span className="truncate">{shortBranch(agent.worktree_branch)}</span>
     </span>
   );
 }

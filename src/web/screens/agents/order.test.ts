@@ -1,6 +1,15 @@
 import { expect, test } from 'vitest';
 import { agentRecord } from '../../../testing/agent-record.ts';
-import { compareAttention, counts, describeEnd, filterAgents, getProgram, groupAgents } from './order.ts';
+import {
+  compareAttention,
+  counts,
+  describeEnd,
+  filterAgents,
+  folderOf,
+  getProgram,
+  groupAgents,
+  shortBranch,
+} from './order.ts';
 
 const agent = (name: string, fields: Partial<ReturnType<typeof agentRecord>> = {}) =>
   agentRecord({ id: `agt_${name}`, name, ...fields });
@@ -65,7 +74,25 @@ test('describes an agent’s program and its end in a few words', () => {
   expect(getProgram({ preset: null, argv: null, command: ' npm test' })).toBe('npm');
   expect(getProgram({ preset: null, argv: null, command: 'n=0; while :; do :; done' })).toBe('sh');
   expect(getProgram({ preset: null, argv: null, command: 'for i in 1 2; do echo $i; done' })).toBe('sh');
-  expect(describeEnd(agent('a', { exit_code: 137, reason: 'exit_code' }))).toBe('exit 137');
+  expect(describeEnd(agent('a', { exit_code: 137, reason: 'exit_code' }))).toBe(
+    'killed (exit 137), often out of memory',
+  );
+  expect(describeEnd(agent('a', { exit_code: 3, reason: 'exit_code' }))).toBe('exit 3');
   expect(describeEnd(agent('a', { exit_signal: 'SIGKILL', reason: 'signal' }))).toBe('SIGKILL');
   expect(describeEnd(agent('a', { reason: 'host_restarted' }))).toBe('host restarted');
+});
+
+test('an agent is placed by its repository or its folder, unless the folder is its own', () => {
+  const places = [
+    agent('a', { worktree_repo: '/code/shop', workdir: '/data/worktrees/a-agt_a' }),
+    agent('b', { workdir: '/code/shop/docs' }),
+    agent('c', { workdir: '/data/work/agt_c' }),
+  ].map(folderOf);
+  expect(places).toEqual(['/code/shop', '/code/shop/docs', null]);
+});
+
+test('only branches that svc named are shortened', () => {
+  expect(shortBranch('svc/fix-checkout-agt_5ci7kf6supnj6fce')).toBe('fix-checkout');
+  expect(shortBranch('svc/fix-checkout')).toBe('svc/fix-checkout');
+  expect(shortBranch('fix-agt_1')).toBe('fix-agt_1');
 });

@@ -84,14 +84,33 @@ export function getProgram(agent: Pick<AgentRecord, 'preset' | 'argv' | 'command
 
 const KEYWORDS = new Set(['for', 'if', 'while', 'until', 'case', 'set', 'cd', 'export', 'exec']);
 
-function lastPart(path: string): string {
+/** Its repository, or the folder that it was given; null for an empty folder of its own. */
+export function folderOf({ id, worktree_repo, workdir }: AgentRecord): string | null {
+  return worktree_repo ?? (lastPart(workdir).includes(id) ? null : workdir);
+}
+
+/** A branch without what svc adds to the names of its own. */
+export function shortBranch(branch: string): string {
+  return branch.replace(/^svc\/(.+)-agt_[a-z0-9]+$/, '$1');
+}
+
+export function lastPart(path: string): string {
   return path.split('/').filter(Boolean).at(-1) ?? path;
 }
+
+/** What exit codes mean to a shell. */
+const exitCodes: Record<number, string> = {
+  126: 'command not executable (exit 126)',
+  127: 'command not found (exit 127)',
+  130: 'interrupted (exit 130)',
+  137: 'killed (exit 137), often out of memory',
+  143: 'terminated (exit 143)',
+};
 
 /** Why it ended. */
 export function describeEnd(agent: AgentRecord): string {
   const parts = [
-    agent.exit_code !== null && `exit ${agent.exit_code}`,
+    agent.exit_code !== null && (exitCodes[agent.exit_code] ?? `exit ${agent.exit_code}`),
     agent.exit_signal,
     agent.reason !== null &&
       !['exit_code', 'signal'].includes(agent.reason) &&

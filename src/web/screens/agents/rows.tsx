@@ -3,7 +3,7 @@ import type { AgentRecord } from '../../api/queries.ts';
 import { ObservedPermissionMode } from '../../ui/permission-mode.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
 import { firstOf, type WaitingItem } from '../../waiting/queue.ts';
-import { Branch, NextStep, NodeName, Since, StatusLine } from './facts.tsx';
+import { Branch, NextStep, Place, Since, StatusLine } from './facts.tsx';
 import { getProgram } from './order.ts';
 
 export function AgentRows({
@@ -67,7 +67,7 @@ export function AgentRows({
               </td>
               <td className="text-muted text-sm">
                 <span className="block truncate">
-                  <NodeName agent={agent} />
+                  <Place agent={agent} />
                 </span>
                 <Branch agent={agent} />
               </td>

@@ -110,7 +110,7 @@ function TeamScreen({ team }: { team: TeamRecord }) {
         open={open === 'delete'}
         onClose={() => setOpen(null)}
         title={`Delete ${team.name}?`}
-        description="Its runs, tasks and task threads are deleted too. Agents that its runs created are kept."
+        description="Its runs, tasks and task threads are deleted too. Agents that its runs created are kept until their retention ends."
       >
         <Delete team={team} onClose={() => setOpen(null)} />
       </Dialog>

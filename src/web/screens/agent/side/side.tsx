@@ -6,7 +6,7 @@ import { PREVIEW_VERSION } from '../../../../acp/v2/version.ts';
 import { escapeHidden } from '../../../../core/visible.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { Dialog } from '../../../ui/dialog.tsx';
-import { Branch, NodeName } from '../../agents/facts.tsx';
+import { Branch } from '../../agents/facts.tsx';
 import { getProgram } from '../../agents/order.ts';
 import { Files } from './files.tsx';
 import { Plan } from './plan.tsx';
@@ -79,8 +79,7 @@ const Details = memo(
         <section aria-label="Environment">
           <h2 className="font-medium">Environment</h2>
           <p className="text-muted">
-            {getProgram(agent)} on {agent.node_id === 'main' && 'node '}
-            <NodeName agent={agent} />
+            {getProgram(agent)} on node {agent.node_id}
           </p>
           <Branch agent={agent} />
           <p className="break-all font-mono text-muted text-sm">{escapeHidden(agent.workdir)}</p>
