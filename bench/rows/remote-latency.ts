@@ -9,7 +9,9 @@ export const remoteLatency: Row = {
     'A single line needs a check of both streams and one message to the plane, then a commit, a wake-up and a ' +
     'write as without a network. If nothing can be batched, that takes about half a millisecond of processor ' +
     'time on the plane and a quarter on the node. With the writer and the client, twenty thousand lines a ' +
-    'second need more than two processors.',
+    'second need more than two processors. Done so far: a single line is one message up and none down, and ' +
+    'acknowledgements are sent only where they matter. That took a line from 440–530 to 220–250 µs on the ' +
+    'node, and from 630–810 to 470–600 µs on the plane.',
   how:
     'Like the row `latency`, with all agents on a node that joined over loopback: another process with its ' +
     'own data directory, connected with mutual TLS.',

@@ -9,7 +9,8 @@ export const remoteThroughput: Row = {
   bottleneck:
     'Node, plane, sealing, search, pump and client share two processors; the limit has one of them for ' +
     'itself. The node uses a third of what the plane uses. Of the plane’s own thread, a third is the store, ' +
-    'as without a network, and a sixth is the gRPC library with its decoding and copying.',
+    'as without a network, and a sixth is the gRPC library with its decoding and copying. Done so far: the ' +
+    'node reuses the memory of the pieces that it sends, and needs 1.0 s instead of 2.1–2.9 s for 100 MB.',
   how:
     'Like the row `throughput`, with the agent on a node that joined over loopback (mutual TLS, its own ' +
     'process and data directory). The limit is the same raw path on one machine, without a network.',
