@@ -1,6 +1,6 @@
 import { QueryClient, QueryObserver } from '@tanstack/react-query';
 import { beforeEach, expect, onTestFinished, test, vi } from 'vitest';
-import { applyFrame } from './fleet.ts';
+import { applyFrame, readAgain } from './fleet.ts';
 
 type Row = Record<string, unknown>;
 
@@ -111,4 +111,33 @@ test('a run that starts again reads the list of its waiting steps again', async 
   applyFrame(queries, frame({ id: 'run_1', team_id: 'tea_1' }));
   await settled();
   expect(listed()).toEqual([]);
+});
+
+test('a query is read again if its first answer was on its way when changes may have been missed', async () => {
+  const first = Promise.withResolvers<Row[]>();
+  const answers = [first.promise, Promise.resolve([run('a', 2)])];
+  const observer = new QueryObserver<Row[]>(queries, {
+    queryKey: KEY,
+    queryFn: () => answers.shift()!,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  onTestFinished(observer.subscribe(() => {}));
+  readAgain(queries);
+  first.resolve([]);
+  await vi.waitFor(() => expect(observer.getCurrentResult().data).toHaveLength(1));
+  expect(answers).toEqual([]);
+});
+
+test('a query with an answer is read again once', async () => {
+  const answers = [[run('a', 1)], [run('a', 2)], [run('a', 3)]];
+  const observer = new QueryObserver<Row[]>(queries, {
+    queryKey: KEY,
+    queryFn: async () => answers.shift()!,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+  onTestFinished(observer.subscribe(() => {}));
+  await settled();
+  readAgain(queries);
+  await settled();
+  expect(answers).toHaveLength(1);
 });

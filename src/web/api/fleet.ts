@@ -51,6 +51,22 @@ function put(queries: QueryClient, queryKey: CacheKey, change: () => void): void
   );
 }
 
+/**
+ * Reads everything again, because changes may have been missed. A query whose first answer is still on its way is read again
+ * after it: that answer may be older than the beginning of the stream, and the query client would not repeat the request.
+ */
+export function readAgain(queries: QueryClient): void {
+  for (const query of queries.getQueryCache().findAll({ fetchStatus: 'fetching' })) {
+    if (query.state.data !== undefined) continue;
+    const again = () => void queries.invalidateQueries({ queryKey: query.queryKey, exact: true });
+    query.promise?.then(
+      () => setTimeout(again),
+      () => {},
+    );
+  }
+  void queries.invalidateQueries();
+}
+
 /** Lists are newest first, as in the API; a list of steps keeps its order. */
 function merged(rows: Row[], record: Row, id: string): Row[] {
   const at = rows.findIndex((row) => row[id] === record[id]);

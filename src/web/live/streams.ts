@@ -1,6 +1,6 @@
 /** The event streams of this page's session. They keep the query cache current, and end an invalid session. */
 import { useSyncExternalStore } from 'react';
-import { applyFrame } from '../api/fleet.ts';
+import { applyFrame, readAgain } from '../api/fleet.ts';
 import { queries } from '../api/queries.ts';
 import { renewing } from '../api/renewing.ts';
 import { session } from '../api/session.ts';
@@ -23,7 +23,7 @@ export function streams(): Streams {
   mine.onFleet((frames) => {
     for (const frame of frames) applyFrame(queries, frame);
   });
-  mine.onReload(() => void queries.invalidateQueries());
+  mine.onReload(() => readAgain(queries));
   mine.onSignedOut(() => {
     const refused = token;
     // Another tab may be about to store a new token.
