@@ -114,7 +114,8 @@ export const teamRoutes = {
     action: 'team.delete',
     tag: 'Teams',
     summary: 'Delete a team with its tasks, task threads and runs',
-    description: 'Only for its creator and root. Agents that its runs created are kept for `retention.run_agents_days`.',
+    description:
+      'Only for its creator and root. Agents that its runs created are kept for `retention.run_agents_days`.',
     answers: { 204: null },
     errors: ['teamNotFound', 'notAllowed', 'teamHasRuns'],
   }),
