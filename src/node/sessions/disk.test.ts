@@ -95,7 +95,9 @@ describe('a disk that fills up', { timeout: 120_000 }, () => {
     await until(async () => (await readFile(join(workdir, 'through'), 'utf8').catch(() => '')) === '40000\n');
     if (node_is === 'dead') await open();
     const end = await seen.ended(id);
-    expect(codes(id)).toEqual(['output_paused', 'output_resumed']);
+    // If both happen while the node is dead, the end may be reported first, and nothing follows it.
+    if (node_is === 'alive') expect(codes(id)).toEqual(['output_paused', 'output_resumed']);
+    else expect(['output_paused', 'output_resumed']).toEqual(expect.arrayContaining(codes(id)));
     expect(end.exit.exit_code).toBe(0);
     const lines = (await readAll(node, id, 'stdout')).toString().split('\n');
     expect(lines.pop()).toBe('');
