@@ -45,7 +45,8 @@ export type AgentRequest = Omit<CreateAgent, 'worktree_mode'> & {
   worktree_mode?: WorktreeMode | undefined;
 };
 
-export function complete(request: AgentRequest): CreateAgent {
+/** Completes a request with the default mode. */
+export function withWorktreeMode(request: AgentRequest): CreateAgent {
   const { worktree_mode = defaultWorktreeMode(request.worktree_repo) } = request;
   return { ...request, worktree_mode };
 }

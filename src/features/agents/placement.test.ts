@@ -235,3 +235,15 @@ test('an agent from a restored database cannot use or remove a worktree that ano
   const { worktree_kept } = await remove(BEN, agent.id);
   expect(worktree_kept).toMatchObject({ reason: 'it is another agent’s' });
 });
+
+test('of two agents that are deleted at the same time, one removes the worktree that they share', async () => {
+  const [one, other] = [await inWorktree(ANA, '/trees/shared'), await inWorktree(ANA, '/trees/other')];
+  const shared = { workdir: '/trees/shared', run_num: null, member_id: 'dev' };
+  await fixture.store.write((tx) => {
+    tx.run(tx.sql.updateTable('agents').set(shared).where('id', 'in', [one.id, other.id]));
+  });
+  claims.delete('/trees/shared');
+  const removed = vi.spyOn(node.folders, 'removeWorktree');
+  await Promise.all([remove(ANA, one.id), remove(ANA, other.id)]);
+  expect(removed).toHaveBeenCalledOnce();
+});

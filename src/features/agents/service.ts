@@ -21,10 +21,10 @@ import type { AgentCore, Principal } from './core.ts';
 import {
   type AgentRequest,
   type CreateAgent,
-  complete,
   fromPreset,
   insertNew,
   withPreset,
+  withWorktreeMode,
 } from './creation.ts';
 import { ignoreNotRunning, type Lifecycle } from './lifecycle.ts';
 import { limits } from './limits.ts';
@@ -132,7 +132,7 @@ export class Agents {
     authorize(caller, 'agents.create');
     // Before anything is created, because a token may lack the scope for the start.
     if (input.start) authorize(caller, 'agent.drive');
-    const request = fromPreset(complete(input));
+    const request = fromPreset(withWorktreeMode(input));
     if (request.prompt !== null && request.protocol !== 'acp') throw problems.promptNeedsAcp();
     const node = this.#core.nodes.get(request.node_id);
     const [id_of_key, earlier] = this.#idsOf(caller, idempotency_key);
@@ -358,7 +358,6 @@ export class Agents {
     return this.#deleteStopped(
       (reader) => this.#core.records.find(reader, caller, 'agent.delete', agent_id),
       toPrincipal(caller),
-      agent_id,
       options.delete_worktree,
     );
   }
@@ -370,17 +369,20 @@ export class Agents {
     { delete_worktree }: { delete_worktree: boolean },
   ): Promise<Released> {
     const find = (reader: Reader) => this.#core.records.mustFind(reader, agent_id);
-    return this.#deleteStopped(find, principal, agent_id, delete_worktree);
+    return this.#deleteStopped(find, principal, delete_worktree);
   }
 
-  /** Once the record is gone, its worktree may be another agent's: no second deletion may touch it. */
-  #deleteStopped(
+  /**
+   * Deletes agents of one folder one after the other. Once the record is gone, the folder may be another agent's, so no second
+   * deletion may touch it; and of the agents that share a worktree, the last one decides about it.
+   */
+  async #deleteStopped(
     find: (reader: Reader) => AgentRow,
     principal: Principal,
-    agent_id: string,
     force: boolean,
   ): Promise<Released> {
-    return this.#deletions.run(agent_id, () => this.#removeStopped(find, principal, force));
+    const { node_id, workdir } = await this.#core.store.read(find);
+    return this.#deletions.run(`${node_id} ${workdir}`, () => this.#removeStopped(find, principal, force));
   }
 
   async #removeStopped(

@@ -13,7 +13,7 @@ export interface Deleted {
 
 /** What became of the worktree of a deleted agent. */
 export interface Released extends Deleted {
-  /** Other agents use the worktree, or it belongs to another agent. */
+  /** The folder is not this agent's to release: svc did not create it, other agents share it, or it belongs to another agent. */
   of_others: boolean;
 }
 
