@@ -171,7 +171,7 @@ test('the error for a refused path lists the allowed ones, and the CLI says what
       'svc: refused: /',
       expect.stringContaining(`svc: allowed: ${plane.work}`),
       'svc: choose a folder within one of them; a root user can allow others: svc config allow /',
-      'svc: folders of a remote node are allowed in its own configuration: safe_paths',
+      'svc: on a remote node, add the folder to safe_paths in the configuration of that node',
       '',
     ],
   ]);

@@ -1,7 +1,7 @@
 /** File helpers: atomic writes and private folders. */
 import { randomBytes } from 'node:crypto';
 import { lstatSync, rmdirSync, unlinkSync } from 'node:fs';
-import { chmod, mkdir, open, opendir, rename, unlink } from 'node:fs/promises';
+import { chmod, lstat, mkdir, open, opendir, rename, unlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { MIB } from './limits.ts';
 
@@ -21,6 +21,14 @@ export async function writeFileAtomic(path: string, data: string | Uint8Array, m
   await rename(temporary, path);
   const folder = await open(dirname(path), 'r');
   await folder.sync().finally(() => folder.close());
+}
+
+/** Whether there is something at the path, even a link that leads nowhere. */
+export function exists(path: string): Promise<boolean> {
+  return lstat(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** Creates a folder that only the current user can enter, or restricts an existing one. */

@@ -61,7 +61,7 @@ function formatRemedy(problem: Problem): string[] {
     ...(refused_path === undefined ? [] : [`refused: ${refused_path}`]),
     ...(allowed_paths.length === 0 ? [] : [`allowed: ${allowed_paths.join(', ')}`]),
     allowed_paths.length === 0 ? remedy : `choose a folder within one of them; ${remedy}`,
-    `folders of a remote node are allowed in its own configuration: ${setting}`,
+    `on a remote node, add the folder to ${setting} in the configuration of that node`,
   ];
 }
 

@@ -79,8 +79,11 @@ export function withAllowedPaths(
 const WORKDIR_NOT_SAFE = 'workdir_not_safe';
 const REPO_NOT_SAFE = 'worktree_repo_not_safe';
 
+/** The settings that list allowed folders. */
+export type FolderSetting = 'safe_paths' | 'worktree.repo_roots';
+
 /** The setting that lists the folders in which a rejected path would be allowed; null for any other error. */
-export function settingForRefusedPath({ code }: Problem): 'safe_paths' | 'worktree.repo_roots' | null {
+export function settingForRefusedPath({ code }: Problem): FolderSetting | null {
   if (code === WORKDIR_NOT_SAFE) return 'safe_paths';
   return code === REPO_NOT_SAFE ? 'worktree.repo_roots' : null;
 }

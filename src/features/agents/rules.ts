@@ -120,7 +120,7 @@ export function hasReached(
   return agent.activity === milestone || (milestone === 'needs_you' && agent.needs_you !== null);
 }
 
-/** What people have to do for an agent, the most urgent first; null if nothing. */
+/** The most urgent thing that people have to do for an agent; null if there is nothing. */
 export function agentNeed({
   pending_reviews,
   pending_elicitations,

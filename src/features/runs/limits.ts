@@ -36,6 +36,6 @@ export const limits = {
   expired_agents_per_sweep: 20,
   /** Last lines of stderr in the error of a failed step. */
   step_error_lines: 5,
-  /** Their length. */
+  /** The most characters of these lines. */
   step_error_excerpt_chars: 1_000,
 } as const;

@@ -22,11 +22,11 @@ export interface SchedulerOptions {
   publishAgent(tx: Tx, agent_id: string): void;
 }
 
-/** More about an event. */
+/** Details of an event. */
 export interface EventDetails {
   /** Any JSON value, the run's output if the event completes it. Default: the outputs of the last steps. */
   output?: unknown;
-  /** The display name of the one who answers the step that the event names. */
+  /** The display name of whoever answers the step that the event names. */
   answered_by?: string;
 }
 

@@ -37,7 +37,7 @@ export function listWorktrees(reader: Reader, filter: WorktreeFilter): ListedRow
 }
 
 function worktreesInUse(reader: Reader, filter: WorktreeFilter): ListedRow[] {
-  // Agents of a member share the worktree of their run. The newest one stands for all of them.
+  // The agents of a run's member share one worktree, which is listed once, with the newest of them.
   const newer = sql<boolean>`EXISTS (SELECT 1 FROM agents AS newer WHERE newer.run_num = agents.run_num
     AND newer.member_id = agents.member_id AND newer.workdir = agents.workdir AND newer.num > agents.num)`;
   let query = reader.sql

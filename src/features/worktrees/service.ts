@@ -140,7 +140,7 @@ export class Worktrees {
   }
 }
 
-/** Why agents that work in the folder keep it; null if there are none. */
+/** Names the agents that work in the folder, as the reason to keep it; null if none do. */
 function usersOf(reader: Reader, { node_id, workdir }: KeptRow): string | null {
   const agents = [
     ...agentsOfWorktree(reader, node_id, workdir),

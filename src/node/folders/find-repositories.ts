@@ -3,8 +3,9 @@
  * Links are not followed. Linked worktrees are omitted, because most of them belong to agents, and so are repositories
  * without a commit, because no worktree can be made from them. What is not known in time is reported as unknown.
  */
-import { lstat, opendir, realpath } from 'node:fs/promises';
+import { opendir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
+import { exists } from '../../base/files.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import type { FoundRepository } from '../../core/node.ts';
 import { limits } from '../limits.ts';
@@ -204,12 +205,5 @@ async function looksLikeRepository(path: string): Promise<boolean> {
   if (await exists(join(path, '.git'))) return true;
   return (await Promise.all(['HEAD', 'objects', 'refs'].map((name) => exists(join(path, name))))).every(
     Boolean,
-  );
-}
-
-function exists(path: string): Promise<boolean> {
-  return lstat(path).then(
-    () => true,
-    () => false,
   );
 }

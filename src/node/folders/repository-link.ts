@@ -4,8 +4,9 @@
  * regular files are read, without blocking.
  */
 import { constants } from 'node:fs';
-import { lstat, open, realpath } from 'node:fs/promises';
+import { open, realpath } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { exists } from '../../base/files.ts';
 import { limits } from '../../base/limits.ts';
 import type { HeldFolder } from '../confinement/held-folder.ts';
 import { isInside } from './paths.ts';
@@ -43,13 +44,6 @@ export async function isInGitFolder(path: string): Promise<boolean> {
     if (parts.every(Boolean)) return true;
   }
   return false;
-}
-
-function exists(path: string): Promise<boolean> {
-  return lstat(path).then(
-    () => true,
-    () => false,
-  );
 }
 
 /** Reads a file that contains a path, without following a link. Empty if it is missing, long, or not a regular file. */

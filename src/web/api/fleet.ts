@@ -3,6 +3,7 @@ import type { QueryClient } from '@tanstack/react-query';
 import type { Frame } from '../../client/client.ts';
 import type { CachedRecord, CacheKey, Row } from '../feature.ts';
 import { features } from '../features.ts';
+import { afterFetch } from './after-fetch.ts';
 import { keys } from './keys.ts';
 import { applyToWaitingSteps } from './waiting-steps.ts';
 
@@ -43,12 +44,9 @@ export function applyFrame(queries: QueryClient, frame: Frame): void {
 
 /** Applies a change now, and again after a fetch in progress, whose result may be older than the change. */
 function put(queries: QueryClient, queryKey: CacheKey, change: () => void): void {
-  const fetching = queries.getQueryCache().find({ queryKey, exact: true })?.promise;
+  const query = queries.getQueryCache().find({ queryKey, exact: true });
+  afterFetch(query, change);
   change();
-  fetching?.then(
-    () => setTimeout(change),
-    () => {},
-  );
 }
 
 /**
@@ -58,11 +56,7 @@ function put(queries: QueryClient, queryKey: CacheKey, change: () => void): void
 export function readAgain(queries: QueryClient): void {
   for (const query of queries.getQueryCache().findAll({ fetchStatus: 'fetching' })) {
     if (query.state.data !== undefined) continue;
-    const again = () => void queries.invalidateQueries({ queryKey: query.queryKey, exact: true });
-    query.promise?.then(
-      () => setTimeout(again),
-      () => {},
-    );
+    afterFetch(query, () => void queries.invalidateQueries({ queryKey: query.queryKey, exact: true }));
   }
   void queries.invalidateQueries();
 }

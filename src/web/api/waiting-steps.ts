@@ -1,6 +1,7 @@
 /** Keeps the list of waiting steps current. Frames of steps lack the names in that list, so new waits are read again. */
 import type { QueryClient } from '@tanstack/react-query';
 import type { Frame } from '../../client/client.ts';
+import { afterFetch } from './after-fetch.ts';
 import { keys } from './keys.ts';
 
 interface ListedStep {
@@ -14,12 +15,8 @@ export function applyToWaitingSteps(queries: QueryClient, { event, data }: Frame
   if (!record || (event !== 'step' && event !== 'run')) return;
   apply(queries, event, record);
   const query = queries.getQueryCache().find({ queryKey: keys.waiting_steps, exact: true });
-  if (query?.state.fetchStatus !== 'fetching') return;
-  // The result of the fetch may be older than the frame.
-  query.promise?.then(
-    () => setTimeout(() => apply(queries, event, record)),
-    () => {},
-  );
+  // The result of a fetch in progress may be older than the frame.
+  if (query?.state.fetchStatus === 'fetching') afterFetch(query, () => apply(queries, event, record));
 }
 
 function apply(queries: QueryClient, event: string, record: Record<string, unknown>): void {

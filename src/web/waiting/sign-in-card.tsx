@@ -29,7 +29,7 @@ export const SignInCard = memo(function SignInCard({ agent, open, named, classNa
       call('authenticateAgent', { params: { agent_id: agent.id }, body: { method_id } }),
     onSuccess: (config) => queries.setQueryData(keys.agent_config(agent.id), config),
   });
-  const done = sign_in.isSuccess ? 'Signed in' : 'No sign-in needed any more';
+  const done = sign_in.isSuccess ? 'Signed in' : 'Sign-in no longer needed';
   return (
     <CardFrame
       card={agent.id}

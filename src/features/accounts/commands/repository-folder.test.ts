@@ -52,7 +52,7 @@ test('svc join changes nothing if you skip the question, or if no repositories a
   expect([without.code, without.stderr.includes('Allow')]).toEqual([0, false]);
   mkdirSync(join(home, 'src/app/.git'), { recursive: true });
   const { code, stderr } = await joinWith('');
-  expect([code, stderr]).toEqual([0, expect.stringContaining('svc config set safe_paths=')]);
+  expect([code, stderr]).toEqual([0, expect.stringContaining('svc config allow FOLDER')]);
   expect(changes).toEqual([]);
 });
 

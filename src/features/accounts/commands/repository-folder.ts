@@ -1,4 +1,4 @@
-/** Finds the folder in which a person keeps git repositories, and lets agents work in it. */
+/** Finds the folder in which a person keeps git repositories, and offers to let agents work in it. */
 import { lstat, readdir, realpath } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Api } from '../../../cli/api.ts';
@@ -7,14 +7,15 @@ import { printStatus } from '../../../cli/output.ts';
 import { ask } from '../../../cli/prompt.ts';
 import { printable } from '../../../cli/terminal.ts';
 import { Problem } from '../../../core/problem.ts';
+import { allowFolder } from '../../settings/commands/allow.ts';
 import { limits } from '../limits.ts';
 
-/** Usual names of such folders, below the home folder. */
+/** Common names of such folders, below the home folder. */
 const names = ['src', 'code', 'repos', 'projects', 'Projects', 'git', 'dev', 'Developer', 'work'];
 
 /**
- * Asks the new root user for the folder that holds the repositories, if one is found, and adds it to `safe_paths`. Does
- * nothing without a terminal. A folder that the service rejects is reported; the account exists anyway.
+ * If such a folder is found, asks the new root user whether to add it to `safe_paths`. Does nothing without a terminal. A
+ * folder that the service rejects is reported; the account exists anyway.
  */
 export async function offerRepositoryFolder(io: Io, api: Api): Promise<void> {
   if (!io.stdin.isTTY) return;
@@ -26,13 +27,11 @@ export async function offerRepositoryFolder(io: Io, api: Api): Promise<void> {
   );
   const answer = (await ask(io, `Allow agents to work in ${printable(found)}? [y/N]`)).trim();
   if (!/^y(es)?$/i.test(answer)) {
-    printStatus(io, 'to allow a folder later: svc config set safe_paths=/path/to/folder');
+    printStatus(io, 'to allow a folder later: svc config allow FOLDER');
     return;
   }
   try {
-    const settings = await api.call('getConfig', {});
-    const known = settings.find(({ key }) => key === 'safe_paths')?.value as string[] | undefined;
-    await api.call('updateConfig', { body: { safe_paths: [...(known ?? []), found] } });
+    await allowFolder(api, 'safe_paths', found);
     printStatus(io, printable(`agents may work in ${found}`));
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
@@ -40,7 +39,7 @@ export async function offerRepositoryFolder(io: Io, api: Api): Promise<void> {
   }
 }
 
-/** The first usual folder that contains a git repository; null if there is none. */
+/** The first of these folders that contains a git repository, or null. */
 async function findRepositoryFolder(home: string): Promise<string | null> {
   for (const name of names) {
     const folder = await realpath(join(home, name)).catch(() => null);

@@ -13,7 +13,7 @@ import { printable } from '../../../cli/terminal.ts';
 import type { CallArgs, StreamState } from '../../../client/client.ts';
 import { MAIN_NODE } from '../../../core/node.ts';
 import { Problem } from '../../../core/problem.ts';
-import { offeringToAllow } from '../../settings/commands/allow.ts';
+import { withOfferToAllow } from '../../settings/commands/allow.ts';
 import { findTeam } from '../../teams/commands/team-refs.ts';
 import type { AgentStatus } from '../rules.ts';
 import { addAgentOutput } from './agent-output.ts';
@@ -153,8 +153,8 @@ async function watchAgents(
     if (state === 'connected') refresh().catch(() => {});
   };
   await shows;
-  for await (const { event, data } of api.client.follow('followAll', { signal: io.signal }, { onState })) {
-    if (event === 'agent' || data.type === 'reset') await refresh();
+  for await (const { event } of api.client.follow('followAll', { signal: io.signal }, { onState })) {
+    if (event === 'agent') await refresh();
   }
   throw new Failure(exitCodes.interrupted, '');
 }
@@ -205,7 +205,7 @@ function addCreate(agents: Command, context: Context): void {
     if (options.prompt !== undefined) body.prompt = await textOrStdin(io, options.prompt);
     const query = { replace: options.replace };
     const is_main = body.node_id === undefined || body.node_id === MAIN_NODE;
-    const agent = await offeringToAllow(io, api, { is_main }, () =>
+    const agent = await withOfferToAllow(io, api, { is_main }, () =>
       api.call('createAgent', { query, body, idempotency_key: crypto.randomUUID() }),
     );
     await followOrReport(context, api, agent, 0, options);

@@ -1,4 +1,4 @@
-/** `svc nodes …`: for root, the registry of remote nodes, the connection test and the bootstrap token; repositories. */
+/** `svc nodes …`: the repositories of a node, and for root the registry of nodes, the connection test and the bootstrap token. */
 import { styleText } from 'node:util';
 import type { Command } from 'commander';
 import { sleep } from '../../../base/async.ts';
@@ -189,7 +189,7 @@ function addRepositories(nodes: Command, context: Context): void {
       if (options.json) return printJson(io, found);
       await printRows(io, found.repositories, repositoryColumns, options);
       const { roots, repositories, truncated } = found;
-      if (roots.length === 0) printStatus(io, 'no folder is allowed; a root user can add some to safe_paths');
+      if (roots.length === 0) printStatus(io, 'no folder is allowed; a root user can add one to safe_paths');
       else if (repositories.length === 0)
         printStatus(io, printable(`no repositories in ${roots.join(', ')}`));
       if (truncated) printStatus(io, 'there may be more repositories; the search stopped at a limit');

@@ -88,14 +88,14 @@ describe('after a refused path, create', () => {
     'svc: choose a folder within one of them; a root user can allow others: svc config allow /b',
   ].join('\n');
 
-  test('offers root to allow the folder, and continues', async () => {
+  test('lets root allow the folder, and continues', async () => {
     const made = await create('y');
     expect(made.code).toBe(0);
     expect(made.stderr).toContain('add /b to safe_paths, for agents of all users? [y/N]: ');
     expect(folders).toEqual(['/a', '/b']);
   });
 
-  test('changes nothing unless root agrees', async () => {
+  test('changes nothing if root does not agree', async () => {
     const { code, stderr } = await create('');
     expect(code).toBe(1);
     expect(stderr).toContain(remedy);

@@ -1,15 +1,12 @@
-/** Adds folders to those that agents of the main node may use: by `svc config allow`, or after a path was refused. */
+/** Lets agents of the main node use a folder: with `svc config allow`, with `svc join`, or after a path was refused. */
 import type { Api } from '../../../cli/api.ts';
 import type { Io } from '../../../cli/context.ts';
 import { printStatus } from '../../../cli/output.ts';
 import { ask } from '../../../cli/prompt.ts';
 import { printable } from '../../../cli/terminal.ts';
-import { Problem, settingForRefusedPath } from '../../../core/problem.ts';
+import { type FolderSetting, Problem, settingForRefusedPath } from '../../../core/problem.ts';
 
-/** The settings that list allowed folders. */
-export type FolderSetting = 'safe_paths' | 'worktree.repo_roots';
-
-/** Needs root. Returns the new list. Idempotent. */
+/** Adds a folder to a setting. Needs root. Returns the new list. Idempotent. */
 export async function allowFolder(api: Api, setting: FolderSetting, folder: string): Promise<string[]> {
   const before = foldersOf(await api.call('getConfig', {}), setting);
   if (before.includes(folder)) return before;
@@ -25,7 +22,7 @@ function foldersOf(settings: readonly { key: string; value: unknown }[], setting
  * Makes a request for an agent. If its path is refused and root is at the terminal, offers to allow the folder and then
  * makes the request again. `is_main`: the agent is to run on the main node, whose folders the plane can change.
  */
-export async function offeringToAllow<T>(
+export async function withOfferToAllow<T>(
   io: Io,
   api: Api,
   { is_main }: { is_main: boolean },

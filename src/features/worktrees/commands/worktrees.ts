@@ -55,15 +55,15 @@ function addRm(worktrees: Command, context: Context): void {
   remote(
     worktrees,
     'rm [worktree...]',
-    'remove worktrees whose agents were deleted, by id or path; those with unsaved work are kept',
+    'remove worktrees whose agents were deleted, by id, path or agent name; those with unsaved work are kept',
   )
     .alias('delete')
-    .option('--all', 'all of them that have no unsaved work')
+    .option('--all', 'remove all kept worktrees that have no unsaved work')
     .option('--node <id>', 'only worktrees on this node')
     .option('--force', 'also remove worktrees with unsaved work')
     .option('--dry-run', 'only show what would happen')
     .action(async (refs: string[], options: RemoveOptions) => {
-      if ((refs.length === 0) === !options.all) throw usage('name worktrees, or give --all');
+      if ((refs.length === 0) === !options.all) throw usage('name worktrees, or use --all');
       if (options.all && options.force) throw usage('--force needs the names of worktrees');
       const api = await connect(context, options);
       const listed = await listWorktrees(api, { ...options, kept: options.all });

@@ -79,9 +79,7 @@ function Shown({ agent }: { agent: AgentRecord }) {
           </nav>
           <p className="flex min-w-0 flex-wrap items-center gap-x-3 text-muted text-sm max-md:hidden md:ml-auto">
             <span>{getProgram(agent)}</span>
-            <span>
-              <Place agent={agent} />
-            </span>
+            <Place agent={agent} />
             <Branch agent={agent} />
           </p>
         </>

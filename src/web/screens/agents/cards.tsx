@@ -42,9 +42,7 @@ export function AgentCards({
             </p>
             <p className="flex min-w-0 flex-wrap items-center gap-x-2 text-muted text-sm">
               <span>{getProgram(agent)}</span>
-              <span>
-                <Place agent={agent} />
-              </span>
+              <Place agent={agent} />
               <ObservedPermissionMode agent={agent} />
               <Branch agent={agent} />
             </p>

@@ -9,15 +9,16 @@ import { linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts
 import { useAgentAct } from './actions.ts';
 import { describeEnd, folderOf, lastPart, shortBranch } from './order.ts';
 
-/** Where it works: its repository or folder, and its node unless that is this machine. */
+/** Where it works: its node, unless that is the main node, and its repository or folder. */
 export function Place({ agent }: { agent: AgentRecord }) {
   const folder = folderOf(agent);
+  const is_remote = agent.node_id !== 'main';
   return (
-    <>
-      {agent.node_id !== 'main' && <NodeName agent={agent} />}
-      {agent.node_id !== 'main' && folder !== null && ' · '}
+    <span>
+      {is_remote && <NodeName agent={agent} />}
+      {is_remote && folder !== null && ' · '}
       {folder !== null && <span title={escapeHidden(folder)}>{escapeHidden(lastPart(folder))}</span>}
-    </>
+    </span>
   );
 }
 

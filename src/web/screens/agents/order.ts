@@ -84,12 +84,12 @@ export function getProgram(agent: Pick<AgentRecord, 'preset' | 'argv' | 'command
 
 const KEYWORDS = new Set(['for', 'if', 'while', 'until', 'case', 'set', 'cd', 'export', 'exec']);
 
-/** Its repository, or the folder that it was given; null for an empty folder of its own. */
+/** Its repository or its folder; null if svc made an empty folder for it. */
 export function folderOf({ id, worktree_repo, workdir }: AgentRecord): string | null {
   return worktree_repo ?? (lastPart(workdir).includes(id) ? null : workdir);
 }
 
-/** A branch without what svc adds to the names of its own. */
+/** The name of a branch; of one that svc created, without the parts that svc added. */
 export function shortBranch(branch: string): string {
   return branch.replace(/^svc\/(.+)-agt_[a-z0-9]+$/, '$1');
 }

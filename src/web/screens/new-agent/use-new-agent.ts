@@ -187,6 +187,6 @@ function isWorkdir({ path }: RepositoryRecord, node: NodeChoice | undefined): bo
 function noteOf(listed: RepositoryList | undefined, error: Error | null): string {
   if (error) return `The repositories cannot be listed: ${errorMessage(error)}. Enter a path.`;
   if (!listed) return 'Searching for repositories…';
-  if (listed.roots.length === 0) return 'No folder is allowed yet. Root can add some to safe_paths.';
+  if (listed.roots.length === 0) return 'No folder is allowed yet. A root user can add one to safe_paths.';
   return `No repositories in ${listed.roots.join(', ')}. Enter a path.`;
 }
