@@ -745,6 +745,10 @@ const rows: Record<OperationId, Row | Row[]> = {
   verifyAudit: plain,
   getConfig: plain,
   updateConfig: { buildInput: () => ({ body: { 'retention.days': null } }), passes: [200] },
+  allowFolder: {
+    buildInput: () => ({ body: { setting: 'worktree.repo_roots', path: '/srv/shop' } }),
+    passes: [200],
+  },
   getOpenapi: plain,
   getDocs: plain,
 };

@@ -165,6 +165,7 @@ test('every response matches the contract', async () => {
   await check('verifyAudit', { query: `head=${'0'.repeat(64)}` });
   await check('getConfig');
   await check('updateConfig', { body: { 'limits.streams_per_user': 90 } });
+  await check('allowFolder', { body: { setting: 'worktree.repo_roots', path: '/srv/shop' } });
   await check('listNodes');
   await check('listNodes', { query: 'limit=1' });
   await check('listRepositories', { params: { node_id: 'main' } });
@@ -394,6 +395,7 @@ test('no input causes a server error', async () => {
     'logout',
     'refreshToken',
     'updateConfig',
+    'allowFolder',
     'join',
     'deleteAgent',
   ];

@@ -85,7 +85,7 @@ describe('an update changes nothing', () => {
   });
 });
 
-test('requests that create credentials, users or nodes reject unknown fields', () => {
+test('requests that create credentials, users or nodes, or allow folders, reject unknown fields', () => {
   const refusing = operationIds.filter(
     (operation) => (routes[operation] as Route).unknown_fields === 'refused',
   );
@@ -100,7 +100,7 @@ test('requests that create credentials, users or nodes reject unknown fields', (
         'updateUser',
         'createJoinChallenge',
       ],
-      ...['registerAgentNode', 'rotateBootstrapToken', 'rotatePushKeys'],
+      ...['registerAgentNode', 'rotateBootstrapToken', 'rotatePushKeys', 'allowFolder'],
       ...['startPasskeyRegistration', 'finishPasskeyRegistration', 'startPasskeyLogin', 'finishPasskeyLogin'],
     ].sort(),
   );

@@ -127,6 +127,7 @@ export const operations = {
   verifyAudit: { method: 'GET', path: '/api/admin/audit/verify', open: false },
   getConfig: { method: 'GET', path: '/api/admin/config', open: false },
   updateConfig: { method: 'PATCH', path: '/api/admin/config', open: false },
+  allowFolder: { method: 'POST', path: '/api/admin/config/folders', open: false },
   getOpenapi: { method: 'GET', path: '/api/openapi.json', open: false },
   getDocs: { method: 'GET', path: '/api/openapi/docs', open: false },
 } as const;

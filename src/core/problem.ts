@@ -245,6 +245,7 @@ export const problems = {
   grpcTargetInvalid: fixed('invalid', 'grpc_target_invalid', 'grpc_target must be https://<host>:<port>'),
   grpcTargetRefused: fixed('invalid', 'grpc_target_refused', 'grpc_target address is not allowed'),
 
+  settingFixed: fixed('conflict', 'setting_fixed', 'setting is fixed by a flag or the environment'),
   taskChanged: fixed('conflict', 'task_changed', 'task changed concurrently; reload and retry'),
   taskHasRun: fixed('conflict', 'task_has_run', 'task has an active run'),
   tooManyMessages: fixed('conflict', 'too_many_messages', 'too many messages in the conversation'),

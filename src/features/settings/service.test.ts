@@ -123,6 +123,25 @@ test('stores paths normalized, so that they can be compared', async () => {
   expect(settings.get('worktree.default_root')).toBe('/trees');
 });
 
+test('allows folders one after another, each once', async () => {
+  const settings = await open();
+  const before = settings.get('safe_paths');
+  const [first, second] = await Promise.all([
+    settings.allowFolder(root, 'safe_paths', '/work/a/'),
+    settings.allowFolder({ ...root, user_id: 'usr_2' }, 'safe_paths', '/work/b'),
+  ]);
+  expect([first, second]).toEqual([
+    [...before, '/work/a'],
+    [...before, '/work/a', '/work/b'],
+  ]);
+  expect(await settings.allowFolder(root, 'safe_paths', '/work/a')).toEqual(second);
+  expect(audited).toHaveLength(2);
+  await expect(settings.allowFolder(root, 'safe_paths', 'work')).rejects.toMatchObject({
+    message: 'safe_paths[0] must be an absolute path',
+  });
+  expect((await open()).get('safe_paths')).toEqual(second);
+});
+
 test('masks secrets in the list', async () => {
   const settings = await open({
     'internal_grpc.auth.shared_secret': { value: 'hush', origin: 'file', source: 'c.toml:1' },

@@ -4,6 +4,7 @@
  * stored and applied as a unit.
  */
 import { isDeepStrictEqual } from 'node:util';
+import { KeyedQueue } from '../../base/async.ts';
 import type { Logger } from '../../base/log.ts';
 import {
   type Config,
@@ -17,7 +18,7 @@ import {
   maskValue,
   type Settings,
 } from '../../core/config.ts';
-import { invalid, Problem } from '../../core/problem.ts';
+import { type FolderSetting, invalid, Problem, problems } from '../../core/problem.ts';
 import type { Store, Tx } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { AuditEvent } from '../audit/rules/audit.ts';
@@ -46,6 +47,8 @@ export interface LiveSettings extends Settings {
   list(): SettingRecord[];
   /** Applies all changes or none; null removes a live value. Returns the new list. */
   change(caller: Caller, changes: Record<string, unknown>): Promise<SettingRecord[]>;
+  /** Adds a folder (an absolute path) to the folders of a setting. Returns all of them. Idempotent. */
+  allowFolder(caller: Caller, setting: FolderSetting, path: string): Promise<string[]>;
 }
 
 interface Deps {
@@ -92,7 +95,8 @@ export async function openSettings({ config, store, audit, log, conflict }: Deps
     if (!configKeys[key].live) throw invalid(`${key} cannot be changed while the service runs`);
     const { origin, source } = config.entry(key);
     if (origin === 'flag' || origin === 'env') {
-      throw new Problem('conflict', 'setting_fixed', `${key} is fixed by ${source}`);
+      const { kind, code } = problems.settingFixed();
+      throw new Problem(kind, code, `${key} is fixed by ${source}`);
     }
     if (value === null) return [key, undefined];
     const checked = checkValue(key, value);
@@ -100,7 +104,21 @@ export async function openSettings({ config, store, audit, log, conflict }: Deps
     return [key, checked.value];
   };
 
-  const change = async (caller: Caller, changes: Record<string, unknown>): Promise<SettingRecord[]> => {
+  // One at a time: a change is checked against the values that it will meet, and a folder is added to those before it.
+  const queue = new KeyedQueue();
+  const change = (caller: Caller, changes: Record<string, unknown>) =>
+    queue.run('change', () => changeNow(caller, changes));
+
+  const allowFolder = (caller: Caller, setting: FolderSetting, path: string) =>
+    queue.run('change', async () => {
+      const [, added] = checkChange(setting, [path]);
+      const before = get(setting);
+      const folders = [...new Set([...before, ...(added as string[])])];
+      if (folders.length > before.length) await changeNow(caller, { [setting]: folders });
+      return [...get(setting)];
+    });
+
+  const changeNow = async (caller: Caller, changes: Record<string, unknown>): Promise<SettingRecord[]> => {
     const checked = Object.entries(changes).map(([key, value]) => checkChange(key, value));
     if (checked.length === 0) return list();
     const changed = new Map(checked);
@@ -149,5 +167,5 @@ export async function openSettings({ config, store, audit, log, conflict }: Deps
     return () => void own.delete(fn);
   };
 
-  return { get, origin, onChange, list, change };
+  return { get, origin, onChange, list, change, allowFolder };
 }

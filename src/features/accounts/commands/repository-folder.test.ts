@@ -11,19 +11,17 @@ import { openFakeHttp, ROOT_TOKEN } from '../../../testing/http.ts';
 
 let home: string;
 let server: HttpServer;
-let changes: unknown[];
+let allowed: unknown[];
 beforeEach(async () => {
   home = realpathSync(mkdtempSync(join(tmpdir(), 'svc-join-')));
-  changes = [];
+  allowed = [];
   const user = { id: 'usr_1', username: 'ana', role: 'root' as const, created_at: time };
-  const origin = { origin: 'file', source: null, live: true, description: '' } as const;
   server = await openFakeHttp({
     join: () => ({ location: '/api/me', body: { token: ROOT_TOKEN, expires_in: 60, user } }),
-    getConfig: () => [{ key: 'safe_paths', value: ['/srv'], ...origin }],
-    updateConfig: ({ body }) => {
-      changes.push(body);
-      if (JSON.stringify(body).includes('code')) throw problems.workdirNotSafe();
-      return [];
+    allowFolder: ({ body }) => {
+      allowed.push(body);
+      if (body.path.includes('code')) throw problems.workdirNotSafe();
+      return { folders: [body.path] };
     },
   });
   writeFileSync(join(home, 'join.json'), JSON.stringify({ url: `${server.url}/join#t=x`, token: 'x' }));
@@ -44,7 +42,7 @@ test('svc join adds the folder that holds repositories to safe_paths, if you agr
   mkdirSync(join(home, 'projects/app/.git'), { recursive: true });
   const { code, stderr } = await joinWith('y');
   expect([code, stderr]).toEqual([0, expect.stringContaining(`agents may work in ${home}/projects\n`)]);
-  expect(changes).toEqual([{ safe_paths: ['/srv', `${home}/projects`] }]);
+  expect(allowed).toEqual([{ setting: 'safe_paths', path: `${home}/projects` }]);
 });
 
 test('svc join changes nothing if you skip the question, or if no repositories are found', async () => {
@@ -53,7 +51,7 @@ test('svc join changes nothing if you skip the question, or if no repositories a
   mkdirSync(join(home, 'src/app/.git'), { recursive: true });
   const { code, stderr } = await joinWith('');
   expect([code, stderr]).toEqual([0, expect.stringContaining('svc config allow FOLDER')]);
-  expect(changes).toEqual([]);
+  expect(allowed).toEqual([]);
 });
 
 test('svc join succeeds even if the folder is rejected', async () => {

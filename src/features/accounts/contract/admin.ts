@@ -176,5 +176,28 @@ export const adminRoutes = {
     body: z.record(z.string().max(limits.name_chars_max), z.unknown()),
     unknown_fields: 'ignored',
     answers: { 200: z.array(setting) },
+    errors: ['settingFixed'],
+  }),
+  allowFolder: route({
+    method: 'POST',
+    path: '/api/admin/config/folders',
+    action: 'config.manage',
+    tag: 'Administration',
+    summary: 'Let agents of the main node use a folder',
+    description:
+      'Adds the folder to a live setting that lists folders, unless it is listed already. Safe when several root users allow folders at once.',
+    body: z.object({
+      setting: z.enum(['safe_paths', 'worktree.repo_roots']).meta({
+        description: '`worktree.repo_roots`: only as a source of worktrees, not as a `workdir`.',
+      }),
+      path: z.string().meta({ description: 'An absolute path on the machine of the plane.' }),
+    }),
+    unknown_fields: 'refused',
+    answers: {
+      200: z
+        .object({ folders: z.array(z.string()).meta({ description: 'The folders of the setting.' }) })
+        .meta({ id: 'AllowedFolders' }),
+    },
+    errors: ['settingFixed'],
   }),
 };

@@ -2,20 +2,13 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { ConfigKey } from '../../../core/config.ts';
 import { Problem } from '../../../core/problem.ts';
 import type { HttpServer } from '../../../server/server.ts';
 import { agentRecord, time } from '../../../testing/agent-record.ts';
 import { run } from '../../../testing/cli.ts';
 import { openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../../../testing/http.ts';
-import type { SettingRecord } from '../service.ts';
 
 const ME = { id: 'usr_1', username: 'ana', created_at: time, passkeys: [] };
-
-function settings(values: Record<string, string[]>): SettingRecord[] {
-  const rest = { origin: 'live', source: null, live: true, description: '' } as const;
-  return Object.entries(values).map(([key, value]) => ({ key: key as ConfigKey, value, ...rest }));
-}
 
 let home: string;
 let server: HttpServer | null;
@@ -33,25 +26,20 @@ async function open(handlers: Parameters<typeof openFakeHttp>[0]): Promise<Recor
   return { SVC_URL: server.url, SVC_TOKEN: ROOT_TOKEN };
 }
 
-test('allow adds a folder to the allowed ones, once', async () => {
+test('allow adds a folder to the allowed ones', async () => {
   const bodies: unknown[] = [];
-  const folders: Record<string, string[]> = { safe_paths: ['/a'], 'worktree.repo_roots': [] };
-  const list = () => settings(folders);
   const env = await open({
-    getConfig: () => list(),
-    updateConfig: ({ body }) => {
+    allowFolder: ({ body }) => {
       bodies.push(body);
-      Object.assign(folders, body);
-      return list();
+      return { folders: ['/a', body.path] };
     },
   });
   const allow = (...args: string[]) => run(['config', 'allow', ...args], { home, env });
-  expect(await allow('code/shop')).toMatchObject({ code: 0, stdout: `/a\n${home}/code/shop\n` });
-  expect(await allow(join(home, 'code/shop/'))).toMatchObject({ stdout: `/a\n${home}/code/shop\n` });
-  expect(await allow('--repositories', '/b')).toMatchObject({ code: 0, stdout: '/b\n' });
+  expect(await allow('code/shop/')).toMatchObject({ code: 0, stdout: `/a\n${home}/code/shop\n` });
+  expect(await allow('--repositories', '/b')).toMatchObject({ code: 0, stdout: '/a\n/b\n' });
   expect(bodies).toEqual([
-    { safe_paths: ['/a', join(home, 'code/shop')] },
-    { 'worktree.repo_roots': ['/b'] },
+    { setting: 'safe_paths', path: join(home, 'code/shop') },
+    { setting: 'worktree.repo_roots', path: '/b' },
   ]);
 });
 
@@ -65,17 +53,15 @@ describe('after a refused path, create', () => {
   /** Creates an agent in `/b`, which is not allowed, at a terminal. */
   async function create(answer: string, { argv = [] as string[], token = ROOT_TOKEN } = {}) {
     folders = ['/a'];
-    const list = () => settings({ safe_paths: folders });
     const env = await open({
       createAgent: () => {
         if (!folders.includes('/b')) throw refusal();
         return { location: '/x', body: agentRecord({}) };
       },
       getMe: ({ caller }) => ({ ...ME, role: caller.role }),
-      getConfig: list,
-      updateConfig: ({ body }) => {
-        folders = body.safe_paths as string[];
-        return list();
+      allowFolder: ({ body }) => {
+        folders.push(body.path);
+        return { folders };
       },
     });
     const command = ['agents', 'create', 'n', '-w', '/b', '-c', 'true', ...argv];

@@ -6,16 +6,9 @@ import { ask } from '../../../cli/prompt.ts';
 import { printable } from '../../../cli/terminal.ts';
 import { type FolderSetting, Problem, settingForRefusedPath } from '../../../core/problem.ts';
 
-/** Adds a folder to a setting. Needs root. Returns the new list. Idempotent. */
-export async function allowFolder(api: Api, setting: FolderSetting, folder: string): Promise<string[]> {
-  const before = foldersOf(await api.call('getConfig', {}), setting);
-  if (before.includes(folder)) return before;
-  return foldersOf(await api.call('updateConfig', { body: { [setting]: [...before, folder] } }), setting);
-}
-
-function foldersOf(settings: readonly { key: string; value: unknown }[], setting: FolderSetting): string[] {
-  const value = settings.find(({ key }) => key === setting)?.value;
-  return Array.isArray(value) ? value.map(String) : [];
+/** Adds a folder to a setting. Needs root. Returns all its folders. Idempotent. */
+export async function allowFolder(api: Api, setting: FolderSetting, path: string): Promise<string[]> {
+  return (await api.call('allowFolder', { body: { setting, path } })).folders;
 }
 
 /**

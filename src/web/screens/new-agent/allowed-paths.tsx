@@ -44,11 +44,7 @@ function Remedy({ form }: { form: FormState }) {
   const setting = problems.repo ? 'worktree.repo_roots' : 'safe_paths';
   const path = (problems.repo ? draft.repo : draft.workdir).trim();
   const allow = useMutation({
-    mutationFn: async () => {
-      const { value } = (await call('getConfig')).find(({ key }) => key === setting) ?? {};
-      const folders = Array.isArray(value) ? value : [];
-      if (!folders.includes(path)) await call('updateConfig', { body: { [setting]: [...folders, path] } });
-    },
+    mutationFn: () => call('allowFolder', { body: { setting, path } }),
     onSuccess: async () => {
       change({});
       await client.invalidateQueries({ queryKey: keys.nodes });
