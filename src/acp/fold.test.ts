@@ -410,9 +410,25 @@ test('an elicitation counts as a request and leaves the state once it is answere
   expect(fold_session.events).toMatchObject([{ kind: 'input_unreadable', request: { number: 2, id: 'f' } }]);
   fold_session.receiveNotification(CLIENT_METHODS.elicitation_complete, { elicitationId: 'x' });
   expect(fold_session.events).toEqual([{ kind: 'input_completed', acp_id: 'x' }]);
-  const { received: _, received_count: __, ...rest } = fold_session.respond('e').respond('f').state;
+  const { received: _, received_count: __, now, ...rest } = fold_session.respond('e').respond('f').state;
   expect(prompted().state).toMatchObject(rest);
+  expect(now).toBe('Which?');
   expect(fold_session.state.received).toEqual([]);
+});
+
+test('the state has the title of the last tool call or request, until the next prompt', () => {
+  const fold_session = prompted();
+  const call = { sessionUpdate: 'tool_call', toolCallId: 'c1', title: 'read cart.ts' };
+  expect(fold_session.update(call).state.now).toBe('read cart.ts');
+  const ended = { sessionUpdate: 'tool_call_update', toolCallId: 'c1', status: 'completed' };
+  expect(fold_session.update(ended).state.now).toBe('read cart.ts');
+  const options = [{ optionId: 'o', name: 'Allow', kind: 'allow_once' }];
+  const params = { toolCall: { toolCallId: 'c2', title: 'npm publish' }, options };
+  fold_session.receiveRequest(CLIENT_METHODS.session_request_permission, params, 'p');
+  expect(fold_session.state.now).toBe('npm publish');
+  expect(fold_session.update({ ...call, toolCallId: 'c3', title: 'x'.repeat(5_000) }).state.now).toHaveLength(
+    4_096,
+  );
 });
 
 const announced = () =>

@@ -40,7 +40,7 @@ import {
   scopedCall,
   updateSubagents,
 } from './subagents.ts';
-import { readOutcome } from './tool-calls.ts';
+import { readOutcome, readToolCall } from './tool-calls.ts';
 import { readUpdate, type Update } from './updates.ts';
 
 export type Direction = 'from_agent' | 'to_agent';
@@ -137,7 +137,7 @@ function sendRequest(before: AcpState, request_id: RequestId, method: string, pa
     case AGENT_METHODS.session_resume:
       return { ...state, phase: 'opening', acp_session_id: readText(params, 'sessionId'), subagents: [] };
     case AGENT_METHODS.session_prompt:
-      return { ...state, turn: { prompt_id: id } };
+      return { ...state, turn: { prompt_id: id }, now: null };
     case AGENT_METHODS.session_set_mode:
       sent_request.value = readText(params, 'modeId');
       return state;
@@ -178,9 +178,13 @@ function receiveRequest(before: AcpState, message: Message & { kind: 'request' }
     const subagents = updateSubagents(state, source, permission.tool_call);
     const requester = findRequester({ ...state, subagents }, source);
     const events: AcpEvent[] = [{ kind: 'permission_requested', request, permission, requester }];
-    return { state: { ...state, acting, subagents }, events };
+    const { title } = readToolCall(permission.tool_call);
+    return { state: withNow({ ...state, acting, subagents }, title), events };
   }
   const elicitation = elicitationRequest(message.method, request, message.params);
+  if (elicitation?.kind === 'input_requested') {
+    return { state: withNow(state, elicitation.elicitation.message), events: [elicitation] };
+  }
   if (elicitation !== null) return { state, events: [elicitation] };
   return { state, events: [{ kind: 'refused', request, error: rpcErrors.methodNotFound }] };
 }
@@ -312,8 +316,9 @@ function update(before: AcpState, params: unknown, source: Source): Step {
 
 /** Ignores replayed actions, because they took place in another session and possibly in another mode. */
 function replayed(state: AcpState, changes: Fields, source: Source): AcpState {
+  const { acting, now } = state;
   const after = updated(state, changes, source);
-  return after.acting === state.acting ? after : { ...after, acting: state.acting };
+  return after.acting === acting && after.now === now ? after : { ...after, acting, now };
 }
 
 function updated(state: AcpState, changes: Fields, source: Source): AcpState {
@@ -321,10 +326,16 @@ function updated(state: AcpState, changes: Fields, source: Source): AcpState {
   if (update.kind === 'tool_call' && update.operation !== 'appends') {
     // Actions of a sub-agent count as the agent's own.
     const acting = recordCall(state.acting, scopedCall(source, changes));
-    return acting === state.acting ? state : { ...state, acting };
+    return withNow(acting === state.acting ? state : { ...state, acting }, update.call.title);
   }
   // A sub-agent has its own plan, mode and options.
   return source === null ? reported(state, update) : state;
+}
+
+/** Null: the report does not say what the agent does. */
+function withNow(state: AcpState, text: string | null): AcpState {
+  const now = truncate(text ?? '');
+  return now === '' || now === state.now ? state : { ...state, now };
 }
 
 function reported(state: AcpState, update: Update): AcpState {

@@ -95,6 +95,8 @@ export interface AcpState {
   plan: PlanEntry[];
   usage: Pick<UsageUpdate, 'used' | 'size' | 'cost'> | null;
   title: string | null;
+  /** What the agent does or asks: the title of the last tool call, or the message of an elicitation. */
+  now: string | null;
   subagents: Subagent[];
   /** Observations from the agent's tool calls since its mode last changed, including those of its sub-agents. */
   acting: Acting;
@@ -139,6 +141,7 @@ export const initialState: AcpState = {
   plan: [],
   usage: null,
   title: null,
+  now: null,
   subagents: [],
   acting: noObservations,
   spilling: false,

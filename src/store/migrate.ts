@@ -22,6 +22,7 @@ import { sql as agentNames } from './migrations/0016_agent_names.ts';
 import { sql as waiting } from './migrations/0017_waiting.ts';
 import { sql as keptWorktrees } from './migrations/0018_kept_worktrees.ts';
 import { sql as runNumbers } from './migrations/0019_run_numbers.ts';
+import { sql as agentSummaries } from './migrations/0020_agent_summaries.ts';
 
 /** Step n (counted from 1) migrates version n - 1 to n. Released steps must not change. */
 export const migrations: readonly string[] = [
@@ -44,6 +45,7 @@ export const migrations: readonly string[] = [
   waiting,
   keptWorktrees,
   runNumbers,
+  agentSummaries,
 ];
 
 /** The database has a newer schema than this program. */

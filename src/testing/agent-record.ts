@@ -38,6 +38,7 @@ export function agentRecord(fields: Partial<Agent>): Agent {
     pending_questions: 0,
     sign_in_since: null,
     needs_you: null,
+    summary: { now: null, plan: null, diff: null, usage: null },
     last_seq: 0,
     last_event_at: null,
     stale_since: null,

@@ -19,6 +19,7 @@ import type { Tx } from '../../store/store.ts';
 import { findPreset } from '../presets/rules/catalog.ts';
 import type { Preset } from '../presets/rules/preset.ts';
 import type { AgentCore } from './core.ts';
+import { progressOf } from './progress.ts';
 import { storeAcpState, toAcpState } from './queries/acp-state.ts';
 import {
   type AcpSessionRow,
@@ -229,12 +230,34 @@ export class AcpTransaction {
     const needs_sign_in = sign_in_since !== null;
     const sign_in_changed = needs_sign_in !== (agent.sign_in_since !== null);
     const shown = activity !== agent.activity || asks !== agent.asks || sign_in_changed;
-    if (shown || opened) {
-      const changes = { activity, asks, sign_in_since, ...(opened && { acp_session_id }) };
+    const publishes = shown || this.#publish_at_end;
+    const progress = JSON.stringify(progressOf(this.#state, (text) => this.redact(text)));
+    const progressed = progress !== agent.progress && (publishes || this.#mayPublishProgress());
+    if (shown || opened || progressed) {
+      const changes = {
+        activity,
+        asks,
+        sign_in_since,
+        progress: progressed ? progress : agent.progress,
+        ...(opened && { acp_session_id }),
+      };
       updateAgent(tx, agent.num, { ...changes, updated_at: this.now });
     }
     if (sign_in_changed) this.#recordSignIn(sign_in_since);
-    if (shown || this.#publish_at_end) core.records.publish(tx, agent.id);
+    if (publishes || progressed) core.records.publish(tx, agent.id);
+    if (agent.activity === 'working' && activity !== 'working') {
+      tx.afterCommit(() => core.summaries.measure(agent.id));
+    }
+  }
+
+  /** If not, the session publishes it later. */
+  #mayPublishProgress(): boolean {
+    const { core, session } = this;
+    return core.summaries.mayPublish(session.id, () =>
+      core.store.write((tx) =>
+        AcpTransaction.run(core, tx, session.id, (transaction) => transaction.publishAtEnd()),
+      ),
+    );
   }
 
   /** Whether the agent asks for permission, derived from its tool calls and from the mode that it reports. */
@@ -269,10 +292,10 @@ export class AcpTransaction {
 
 function agentOf(row: AcpSessionRow) {
   const { agent_num: num, agent_id: id, preset, permission_mode, asks, activity, acp_session_id } = row;
-  const { workdir, stale_since, sign_in_since, team_num, run_num, member_id } = row;
+  const { workdir, stale_since, sign_in_since, progress, team_num, run_num, member_id } = row;
   return {
     ...{ num, id, preset, permission_mode, asks, activity, acp_session_id },
-    ...{ workdir, stale_since, sign_in_since, team_num, run_num, member_id },
+    ...{ workdir, stale_since, sign_in_since, progress, team_num, run_num, member_id },
   };
 }
 

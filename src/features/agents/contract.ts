@@ -92,6 +92,36 @@ export const agentRecord = z
       description:
         'What it waits for. `permission`: a permission review. `question`: a form, a link, or the question of its step. `sign_in`: a sign-in. Null if it waits for nothing.',
     }),
+    summary: z
+      .object({
+        now: z.string().nullable().meta({
+          description:
+            'One line of text: what it does or asks, or, if it failed, the last line that it printed.',
+        }),
+        plan: z.object({ done: z.int(), total: z.int() }).nullable().meta({
+          description: 'How many entries of its plan are completed.',
+        }),
+        diff: z.object({ files: z.int(), added: z.int(), removed: z.int() }).nullable().meta({
+          description:
+            'Changed files and lines in its worktree, as of the end of its last turn or session. Null if it has no worktree of a repository.',
+        }),
+        usage: z
+          .object({
+            used: z.number(),
+            size: z.number(),
+            cost: z.object({ amount: z.number(), currency: z.string() }).nullable(),
+          })
+          .nullable()
+          .meta({
+            description:
+              'Tokens in the context of the model, and the cost so far, as the agent reports them.',
+          }),
+      })
+      .meta({
+        id: 'AgentSummary',
+        description:
+          'The work of the agent in its latest session. Changes are published at most once a second.',
+      }),
     last_seq: z
       .int()
       .meta({ description: 'The number of the newest event in the log; 0 if the log is empty.' }),

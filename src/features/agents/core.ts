@@ -3,9 +3,11 @@ import type { Core } from '../feature.ts';
 import { AgentRecords } from './records.ts';
 import type { Secrets } from './secrets.ts';
 import { SessionWaits } from './session-waits.ts';
+import { Summaries } from './summaries.ts';
 import { WorktreePaths } from './worktree-paths.ts';
 
-export interface AgentCore extends Core {
+/** What the agents' modules share. */
+export interface AgentBase extends Core {
   /** Finds, changes and publishes agents' records. */
   records: AgentRecords;
   /** Waits for changes of sessions. */
@@ -16,14 +18,20 @@ export interface AgentCore extends Core {
   worktrees: WorktreePaths;
 }
 
+export interface AgentCore extends AgentBase {
+  /** Keeps the summaries in records up to date. */
+  summaries: Summaries;
+}
+
 export function agentCore(core: Core, secrets: Secrets): AgentCore {
-  return {
+  const own: AgentBase = {
     ...core,
     records: new AgentRecords(core),
     waits: new SessionWaits(core.store),
     secrets,
     worktrees: new WorktreePaths(),
   };
+  return { ...own, summaries: new Summaries(own) };
 }
 
 /** The user who causes an action, or the service itself: its restart policy, adoption, runs. */

@@ -69,6 +69,7 @@ export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeat
     intents: { ...lifecycle.intentHandlers(), ...pending.intentHandlers(), ...forgetting.intentHandlers() },
     start: () => main.attach(sink),
     close: async () => {
+      own.summaries.close();
       await main.detach();
       await ingest.close();
     },

@@ -24,6 +24,12 @@ export const limits = {
   restart_backoff_ms_max: 300_000,
   /** After this time without output, an agent is shown as quiet. */
   quiet_after_ms: 600_000,
+  /** Longest line about what an agent does. */
+  now_chars_max: 200,
+  /** Lines of stderr that are searched for the last one that is not empty. */
+  failure_lines: 5,
+  /** Shortest time between two changes of a session's progress, unless its agent's state changes too. */
+  progress_interval_ms: 1_000,
   /** Sessions whose secrets are kept in memory. */
   redactions_cached_max: 1_000,
   /** ACP sessions whose parsed state is kept in memory. */

@@ -5,7 +5,7 @@ import type { Worktree } from '../../core/node.ts';
 import { Problem, problems } from '../../core/problem.ts';
 import type { Reader } from '../../store/store.ts';
 import { areRoot } from '../../store/users.ts';
-import type { AgentCore } from './core.ts';
+import type { AgentBase } from './core.ts';
 import type { CreateAgent } from './creation.ts';
 import { type AgentRow, agentsInFolder, agentsOfWorktree, findAgent } from './queries/agents.ts';
 import { isLive } from './records.ts';
@@ -32,7 +32,7 @@ type PlacementRequest = Pick<
  * worktree at the same path. Throws `workdir path must be within allowed safe paths` and the node's errors.
  */
 export async function prepareWorkdir<T>(
-  core: AgentCore,
+  core: AgentBase,
   agent_id: string,
   request: PlacementRequest,
   rights: WorktreeRights,
@@ -99,12 +99,12 @@ function assertWorktreeAccess(
 }
 
 /** Throws unless the agent exists and may still work in its workdir. */
-export async function assertWorkdirAccess(core: AgentCore, row: AgentRow): Promise<void> {
+export async function assertWorkdirAccess(core: AgentBase, row: AgentRow): Promise<void> {
   await (await folderCheck(core, row))();
 }
 
 /** Calls `read`, which reads the agent's workdir. Checks the access before and after, because `read` may have had to wait. */
-export async function readInWorkdir<T>(core: AgentCore, row: AgentRow, read: () => Promise<T>): Promise<T> {
+export async function readInWorkdir<T>(core: AgentBase, row: AgentRow, read: () => Promise<T>): Promise<T> {
   const check = await folderCheck(core, row);
   await check();
   const result = await read();
@@ -115,7 +115,7 @@ export async function readInWorkdir<T>(core: AgentCore, row: AgentRow, read: () 
 /**
  * Returns the check. Below the worktree root, another user's worktree may have been created at the agent's workdir since.
  */
-async function folderCheck(core: AgentCore, row: AgentRow): Promise<() => Promise<void>> {
+async function folderCheck(core: AgentBase, row: AgentRow): Promise<() => Promise<void>> {
   const { path, claimed_by, is_foreign } = await resolveWorkdir(core, row);
   if (!isOwnClaim(row, claimed_by)) throw problems.workdirNotSafe();
   return () =>
@@ -130,7 +130,7 @@ async function folderCheck(core: AgentCore, row: AgentRow): Promise<() => Promis
  * Whether the worktree in a row still belongs to the agent. It does not if the database was restored from a backup that
  * still contains a deleted agent, and another agent has been given the worktree in the meantime.
  */
-export async function ownsWorktree(core: AgentCore, row: WorktreeOwner): Promise<boolean> {
+export async function ownsWorktree(core: AgentBase, row: WorktreeOwner): Promise<boolean> {
   const { folders } = core.nodes.get(row.node_id);
   const found = await folders.resolve(row.workdir).catch((error: unknown) => {
     // The removal itself handles a folder that is missing or was replaced.
@@ -160,7 +160,7 @@ export function sharedWorktreeId(run_id: string, member_id: string): string {
 }
 
 /** `is_foreign`: the workdir is below the worktree root, but was not created for this agent. */
-async function resolveWorkdir(core: AgentCore, row: AgentRow) {
+async function resolveWorkdir(core: AgentBase, row: AgentRow) {
   const found = await core.nodes.get(row.node_id).folders.resolve(row.workdir);
   // The node named the folder after this agent, whose record was lost and recovered.
   const is_named = basename(found.path).endsWith(`-${row.id}`);
@@ -173,7 +173,7 @@ async function resolveWorkdir(core: AgentCore, row: AgentRow) {
  * team, so that deleting the team gives its agents no more rights.
  */
 function assertAgentWorktreeAccess(
-  { extensions }: AgentCore,
+  { extensions }: AgentBase,
   reader: Reader,
   row: AgentRow,
   path: string,

@@ -7,9 +7,12 @@ import type { StreamName } from '../../core/event.ts';
 import type { SessionEnd, SessionFact } from '../../core/node.ts';
 import type { Exit } from '../../core/session.ts';
 import type { SessionCursor } from '../../events/ingest/source.ts';
+import { lastOutputText } from '../../store/event-rows/read.ts';
 import { outputBytes, rebaseSpool, type SpoolRow, spoolsOf } from '../../store/event-rows/spools.ts';
 import type { Tx } from '../../store/store.ts';
 import type { AgentCore } from './core.ts';
+import { limits } from './limits.ts';
+import { progressAtEnd } from './progress.ts';
 import { loadAcpState } from './queries/acp-state.ts';
 import {
   type AgentRow,
@@ -21,6 +24,7 @@ import {
 } from './queries/agents.ts';
 import { nothingPending } from './records.ts';
 import { type AgentStatus, finalStatus } from './rules.ts';
+import { isMeasured } from './summaries.ts';
 
 /**
  * Whether a kept start must still be carried out after this session's end. A session that never ran was itself that start.
@@ -126,6 +130,7 @@ export class Reconciler {
       exit_signal: null,
       reason: null,
       cleanup: null,
+      progress: null,
       leftovers: '[]',
       // A stop that was requested in the meantime is still pending.
       ...(agent.pending !== 'stop' && nothingPending),
@@ -150,6 +155,7 @@ export class Reconciler {
     const to: AgentStatus = finalStatus(exit, session.stopping === 1);
     const reason = to === 'failed' ? exit.reason : null;
     if (reason && exit.message) this.#core.records.logError(tx, agent.id, session.id, reason, exit.message);
+    const failure = to === 'failed' ? (exit.message ?? lastErrors(tx, session)) : null;
     const shown = { exit_code: exit.exit_code, exit_signal: exit.exit_signal };
     const status = this.#core.records.changeStatus(tx, agent, session.id, to, {
       ...(exit.exit_code !== null && { exit_code: exit.exit_code }),
@@ -170,10 +176,12 @@ export class Reconciler {
       cleanup: end.cleanup,
       leftovers: redactor?.json(leftovers) ?? leftovers,
       sign_in_since: null,
+      progress: progressAtEnd(agent.progress, failure),
       ...(!hasPendingStart(agent, session) && nothingPending),
       ended_at: end.ended_at_ms,
       updated_at: this.#core.clock.now(),
     });
+    if (isMeasured(agent)) tx.afterCommit(() => this.#core.summaries.measure(agent.id));
     this.#core.session.onExit(tx, session.id, exit);
     this.#core.outbox.enqueue(tx, session.node_id, session.id, 'forget', {});
     this.#core.facts.record(tx, 'session_ended', session.id, {
@@ -185,4 +193,9 @@ export class Reconciler {
     });
     this.#core.records.publish(tx, agent.id);
   }
+}
+
+/** What the session wrote last to stderr. */
+function lastErrors(tx: Tx, { num: session_num, agent_num }: SessionRow): string {
+  return lastOutputText(tx, { agent_num, session_num, stream: 'stderr' }, limits.failure_lines);
 }

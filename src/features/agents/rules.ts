@@ -52,6 +52,26 @@ export type PermissionMode = (typeof permissionModes)[number];
 export const observedAsks = ['asks', 'acts', 'unknown'] as const;
 export type ObservedBehavior = (typeof observedAsks)[number];
 
+/** What the latest session reported about its work. */
+export interface Progress {
+  /** One line: what it does or asks, or, if it failed, the last line that it printed. */
+  now: string | null;
+  plan: { done: number; total: number } | null;
+  /** Tokens in the context of the model, and the cost so far. */
+  usage: { used: number; size: number; cost: { amount: number; currency: string } | null } | null;
+}
+
+/** The size of the changes in the worktree. */
+export interface DiffSize {
+  files: number;
+  added: number;
+  removed: number;
+}
+
+export interface Summary extends Progress {
+  diff: DiffSize | null;
+}
+
 /** An agent's record as clients see it. */
 export interface Agent {
   id: string;
@@ -89,6 +109,7 @@ export interface Agent {
   sign_in_since: string | null;
   /** What it waits for, of the kinds that people answer; null if it waits for nothing. */
   needs_you: AgentNeed | null;
+  summary: Summary;
   last_seq: number;
   last_event_at: string | null;
   stale_since: string | null;

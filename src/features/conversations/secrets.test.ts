@@ -69,6 +69,7 @@ test('a request is shown without secrets, and answered with the agent’s own id
     expect(items).toHaveLength(1);
     return items;
   }, SOON);
+  expect((await fixture.agents.get(ANA, id)).summary.now).toBe('echo [redacted:KEY]');
   expect(review).toMatchObject({
     agent_id: id,
     tool_call: { title: 'echo [redacted:KEY]' },

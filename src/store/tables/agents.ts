@@ -78,6 +78,10 @@ export interface AgentsTables {
      * state.
      */
     state_team: string | null;
+    /** See `Progress`. */
+    progress: Json | null;
+    /** See `DiffSize`. */
+    diff: Json | null;
   };
   /** Worktrees of deleted agents. `num`, `agent_id` and `agent_name`: those of the agent. */
   kept_worktrees: {

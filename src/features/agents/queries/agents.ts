@@ -10,7 +10,7 @@ import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
 import { idsOfUser } from '../../../store/users.ts';
 import { agentInView } from '../../../store/views.ts';
-import { type Agent, type AgentStatus, agentNeed } from '../rules.ts';
+import { type Agent, type AgentStatus, agentNeed, type Progress, type Summary } from '../rules.ts';
 
 export type AgentRow = Selectable<Tables['agents']> & {
   last_seq: number | null;
@@ -349,6 +349,7 @@ export function toAgent(row: AgentRow, now_ms: number, quiet_after_ms: number): 
     member_id: row.member_id,
     ...waits,
     needs_you: agentNeed(waits),
+    summary: toSummary(row),
     last_seq: row.last_seq ?? 0,
     last_event_at: rfc3339OrNull(row.last_event_at),
     stale_since: rfc3339OrNull(row.stale_since),
@@ -362,6 +363,13 @@ export function toAgent(row: AgentRow, now_ms: number, quiet_after_ms: number): 
     cleanup: row.cleanup,
     pending: row.pending,
   };
+}
+
+const nothing_reported: Progress = { now: null, plan: null, usage: null };
+
+function toSummary({ progress, diff }: AgentRow): Summary {
+  const { now, plan, usage } = progress === null ? nothing_reported : (JSON.parse(progress) as Progress);
+  return { now, plan, diff: diff === null ? null : JSON.parse(diff), usage };
 }
 
 /** Silence is only a label: an agent without output for `quiet_after_ms` is `quiet`, but keeps running. */
@@ -389,7 +397,7 @@ const acpSessionById = preparedQuery((sql, id: string) =>
   sessionQuery(sql)
     .leftJoin('acp_states', 'acp_states.session_num', 'sessions.num')
     .select(['agents.preset', 'agents.permission_mode', 'agents.asks', 'agents.activity'])
-    .select(['agents.sign_in_since'])
+    .select(['agents.sign_in_since', 'agents.progress'])
     .select(['agents.acp_session_id', 'agents.workdir', 'agents.stale_since'])
     .select(['agents.team_num', 'agents.run_num', 'agents.member_id', 'acp_states.state as acp_state'])
     .where('sessions.id', '=', id),

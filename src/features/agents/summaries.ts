@@ -1,0 +1,103 @@
+/**
+ * Keeps the summaries in agents' records up to date: limits how often the progress of a session is published, and measures
+ * the changes in an agent's folder when its turn or session ends. Both are best effort: the next change makes up for one
+ * that was missed.
+ */
+import type { AgentBase } from './core.ts';
+import { limits } from './limits.ts';
+import { readInWorkdir } from './placement.ts';
+import { type AgentRow, findAgent, updateAgent } from './queries/agents.ts';
+import type { DiffSize } from './rules.ts';
+
+export class Summaries {
+  readonly #core: AgentBase;
+  /** Sessions whose progress was published a moment ago. */
+  readonly #recent = new Map<string, { timer: NodeJS.Timeout; changed: boolean }>();
+  /** Agents whose folder is being measured. `again`: it changed meanwhile. */
+  readonly #measuring = new Map<string, { again: boolean }>();
+  #closed = false;
+
+  constructor(core: AgentBase) {
+    this.#core = core;
+  }
+
+  /**
+   * Whether a session may publish new progress now. If it did so a moment ago, returns false, and calls `publish` when the
+   * time is up.
+   */
+  mayPublish(session_id: string, publish: () => Promise<unknown>): boolean {
+    const recent = this.#recent.get(session_id);
+    if (recent) {
+      recent.changed = true;
+      return false;
+    }
+    const timer = setTimeout(() => {
+      const { changed } = this.#recent.get(session_id)!;
+      this.#recent.delete(session_id);
+      if (!changed || this.#closed) return;
+      publish().catch((err: unknown) => this.#failed(err, { session_id }));
+    }, limits.progress_interval_ms);
+    this.#recent.set(session_id, { timer: timer.unref(), changed: false });
+    return true;
+  }
+
+  /** Measures the changes in the agent's folder, in the background. */
+  measure(agent_id: string): void {
+    const current = this.#measuring.get(agent_id);
+    if (current) {
+      current.again = true;
+      return;
+    }
+    if (this.#closed) return;
+    const entry = { again: false };
+    this.#measuring.set(agent_id, entry);
+    this.#measure(agent_id)
+      .catch((err: unknown) => this.#failed(err, { agent_id }))
+      .finally(() => {
+        this.#measuring.delete(agent_id);
+        if (entry.again) this.measure(agent_id);
+      });
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const { timer } of this.#recent.values()) clearTimeout(timer);
+  }
+
+  async #measure(agent_id: string): Promise<void> {
+    const { store, records } = this.#core;
+    const row = await store.read((reader) => findAgent(reader, agent_id));
+    if (!row || !isMeasured(row)) return;
+    const size = await this.#size(row);
+    const diff = size && JSON.stringify(size);
+    if (diff === row.diff || this.#closed) return;
+    await store.write((tx) => {
+      if (findAgent(tx, agent_id)?.num !== row.num) return;
+      updateAgent(tx, row.num, { diff });
+      records.publish(tx, agent_id);
+    });
+  }
+
+  async #size(row: AgentRow): Promise<DiffSize | null> {
+    const { folders } = this.#core.nodes.get(row.node_id);
+    const request = { workdir: row.workdir, base: row.worktree_base, owner: row.owner_id };
+    const { git, files } = await readInWorkdir(this.#core, row, () => folders.changes(request));
+    if (!git) return null;
+    const sum = (count: 'additions' | 'deletions') =>
+      files.reduce((total, file) => total + (file[count] ?? 0), 0);
+    return { files: files.length, added: sum('additions'), removed: sum('deletions') };
+  }
+
+  /** The folder may be gone, or its node unreachable. */
+  #failed(err: unknown, details: object): void {
+    if (!this.#closed) this.#core.log.debug({ err, ...details }, 'cannot update the summary of an agent');
+  }
+}
+
+/** Whether to run git for the agent: not for programs in existing folders, which may start and end many times a second. */
+export function isMeasured({
+  protocol,
+  worktree_repo,
+}: Pick<AgentRow, 'protocol' | 'worktree_repo'>): boolean {
+  return protocol === 'acp' || worktree_repo !== null;
+}
