@@ -375,13 +375,22 @@ browserTest('n and p jump between failures from any position', async () => {
 });
 
 browserTest(
-  'a failed agent shows its exit code and last output, and can be restarted from there',
+  'a failed agent shows why it failed, in the list and on its page, and can be restarted from there',
   async () => {
     const agent = await plane.agent('echo "no such model" >&2; exit 3', { name: 'broken', protocol: 'acp' });
     await plane.finished(agent.id);
     const { page } = await openAgentPage(agent);
+    await page.goto(`${plane.url}/agents?q=broken`);
+    const row = page.getByRole('row', { name: /broken/ });
+    await row.getByText('Exit code 3 · no such model').waitFor();
+    // From the list to the line that explains the failure.
+    await page.keyboard.press('j');
+    await page.keyboard.press('o');
+    await page.waitForURL('**/output');
+    await page.getByText('no such model').waitFor();
+    await page.goto(`${plane.url}/agents/${agent.id}`);
     const failure = page.getByRole('region', { name: 'Failure' });
-    await failure.getByText('broken failed: exit 3').waitFor();
+    await failure.getByText('broken failed: Exit code 3').waitFor();
     await failure.getByText('no such model').waitFor();
     await field(page).fill('still here?');
     expect(await page.getByRole('button', { name: 'Send', exact: true }).isDisabled()).toBe(true);

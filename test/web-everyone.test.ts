@@ -28,7 +28,6 @@ let ids: Record<'reviewed' | 'failed' | 'team' | 'run' | 'task', string>;
 /** The path of each screen, by the screen's name. */
 const places: Record<string, () => string> = {
   Agents: () => '/agents',
-  'Agents as cards': () => '/agents?view=cards&group=node',
   'New agent': () => '/agents/new',
   Approvals: () => '/approvals',
   Teams: () => '/teams',

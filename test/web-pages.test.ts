@@ -103,7 +103,7 @@ browserTest(
       return requests++ === 0 ? route.continue() : undefined;
     });
     await page.goto(`${plane.url}/agents`, { waitUntil: 'commit' });
-    await page.getByRole('link', { name: 'seen early' }).waitFor();
+    await page.getByRole('link', { name: 'seen early', exact: true }).waitFor();
     expect(errors).toEqual([]);
   },
 );

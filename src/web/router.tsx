@@ -43,8 +43,7 @@ const home = createRoute({
 
 export interface AgentsSearch {
   show?: AgentsShown | undefined;
-  group?: 'repo' | 'node' | 'team' | undefined;
-  view?: 'cards' | undefined;
+  group?: 'repo' | 'node' | 'team' | 'none' | undefined;
   q?: string | undefined;
 }
 
@@ -53,8 +52,7 @@ const agents = createRoute({
   path: '/agents',
   validateSearch: (search: Record<string, unknown>): AgentsSearch => ({
     show: parseChoice(search.show, agentsShown),
-    group: parseChoice(search.group, ['repo', 'node', 'team']),
-    view: parseChoice(search.view, ['cards']),
+    group: parseChoice(search.group, ['repo', 'node', 'team', 'none']),
     q: text(search.q),
   }),
   component: lazyRouteComponent(() => import('./screens/agents/agents.tsx'), 'Agents'),

@@ -7,6 +7,7 @@ import {
   CircleDot,
   Clock,
   Diamond,
+  LoaderCircle,
   type LucideIcon,
   Minus,
   TriangleAlert,
@@ -59,7 +60,7 @@ const agentStyles: Record<AgentState, StatusStyle & { label: string }> = {
   needs_you: { icon: TriangleAlert, color: 'text-needs', label: 'Needs you' },
   failed: { icon: X, color: 'text-failed', label: 'Failed' },
   your_turn: { icon: Diamond, color: 'text-accent', label: 'Your turn' },
-  working: { icon: CircleDot, color: 'text-running', label: 'Working' },
+  working: { icon: LoaderCircle, color: 'text-running', label: 'Working' },
   quiet: { icon: CircleDashed, color: 'text-muted', label: 'Quiet' },
   starting: { icon: CircleDashed, color: 'text-muted', label: 'Starting' },
   created: { icon: Circle, color: 'text-muted', label: 'Created' },
@@ -68,14 +69,22 @@ const agentStyles: Record<AgentState, StatusStyle & { label: string }> = {
 };
 
 /** An agent's state; its status in the API is in the tooltip, and screen readers read it. */
-export function AgentStatus({ agent, className }: { agent: AgentRecord; className?: string }) {
+export function AgentStatus({
+  agent,
+  className,
+  labelClassName,
+}: {
+  agent: AgentRecord;
+  className?: string;
+  labelClassName?: string;
+}) {
   const state = agentState(agent);
   const { icon: Icon, color, label } = agentStyles[state];
   const api = apiStatus(agent);
   return (
     <span title={api} className={cx('inline-flex items-center gap-1 whitespace-nowrap', color, className)}>
-      <Icon aria-hidden className="size-3.5 shrink-0" />
-      <span>
+      <Icon aria-hidden className={cx('size-3.5 shrink-0', state === 'working' && 'animate-working')} />
+      <span className={labelClassName}>
         {label}
         {state === 'quiet' && agent.last_event_at !== null && <Minutes since={agent.last_event_at} />}
         <span className="sr-only"> ({api})</span>

@@ -2,6 +2,7 @@
  * Times that tick without rendering anything else: each text subscribes to a shared clock. The tooltip has the full time.
  */
 import { type PointerEvent, useSyncExternalStore } from 'react';
+import { cx } from './cx.ts';
 
 function makeClock(every_ms: number) {
   const listeners = new Set<() => void>();
@@ -44,6 +45,25 @@ export function spanText(ms: number): string {
   if (s < 3600) return `${Math.floor(s / 60)}m${pad(s % 60)}s`;
   if (s < 86_400) return `${Math.floor(s / 3600)}h${pad(Math.floor(s / 60) % 60)}m`;
   return `${Math.floor(s / 86_400)}d`;
+}
+
+/** `12 s`, `2m`, `3h`, `4d`: for lists, in which ticking seconds would distract. */
+export function shortSpan(ms: number): string {
+  const s = Math.max(0, Math.floor(ms / 1000));
+  if (s < 60) return `${s} s`;
+  if (s < 3600) return `${Math.floor(s / 60)}m`;
+  return s < 86_400 ? `${Math.floor(s / 3600)}h` : `${Math.floor(s / 86_400)}d`;
+}
+
+/** How long ago, in one unit. Renders only when the text changes. */
+export function ShortAgo({ at, className }: { at: string; className?: string | undefined }) {
+  const ms = Date.parse(at);
+  const text = useSyncExternalStore(seconds.subscribe, () => shortSpan(seconds.now() - ms));
+  return (
+    <time dateTime={at} onPointerEnter={setTooltip} className={cx('whitespace-nowrap', className)}>
+      {text}
+    </time>
+  );
 }
 
 /** Sets the tooltip when it may be needed: the first time of a page that is formatted takes longer than rendering a list. */

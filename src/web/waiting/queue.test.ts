@@ -3,7 +3,7 @@ import { agentRecord } from '../../testing/agent-record.ts';
 import { elicitationRecord } from '../../testing/elicitation-record.ts';
 import { reviewRecord } from '../../testing/review-record.ts';
 import type { WaitingStepRecord } from '../api/queries.ts';
-import { firstOf, keyOf, listItems, type WaitingData, waitingText } from './queue.ts';
+import { firstByAgent, keyOf, listItems, type WaitingData, waitingText } from './queue.ts';
 
 const at = (minute: number) => `2026-11-22T10:0${minute}:00.000Z`;
 const ana = { id: 'usr_ana', role: 'user' };
@@ -70,6 +70,7 @@ test('all kinds are in one queue, the longest wait first', () => {
   });
   expect(items.map(({ kind }) => kind)).toEqual(['sign_in', 'elicitation', 'question', 'permission']);
   // Both ask for agt_1; the form has waited longer.
-  expect(firstOf(items, 'agt_1')!.kind).toBe('elicitation');
-  expect(firstOf(items, 'agt_none')).toBe(undefined);
+  const first = firstByAgent(items);
+  expect(first.get('agt_1')!.kind).toBe('elicitation');
+  expect(first.get('agt_none')).toBe(undefined);
 });

@@ -94,9 +94,13 @@ function signInItem(agent: AgentRecord): WaitingItem {
   return { kind: 'sign_in', agent, ...common };
 }
 
-/** The agent's item that has waited longest, if one waits. `items`: the longest wait first. */
-export function firstOf(items: readonly WaitingItem[], agent_id: string): WaitingItem | undefined {
-  return items.find((item) => item.open && item.agent_id === agent_id);
+/** For each agent, the item that has waited longest. `items`: the longest wait first. */
+export function firstByAgent(items: readonly WaitingItem[]): Map<string, WaitingItem> {
+  const first = new Map<string, WaitingItem>();
+  for (const item of items) {
+    if (item.open && item.agent_id !== null && !first.has(item.agent_id)) first.set(item.agent_id, item);
+  }
+  return first;
 }
 
 /** An item of its kind and wait: a step can ask again, and an agent can need another sign-in. */

@@ -1,7 +1,7 @@
-/** All agents, those that need the user first: a table on wide screens, cards on phones or by choice. */
+/** All agents, those that need the user first. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { LayoutGrid, List, Network, Plus } from 'lucide-react';
+import { Network, Plus, Search } from 'lucide-react';
 import { lazy, Suspense, useMemo, useState } from 'react';
 import { type AgentRecord, agentsQuery, teamsQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
@@ -10,22 +10,18 @@ import type { RowKeys } from '../../shell/list-keys.ts';
 import { buttonClass, IconButton } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
 import { FilterField } from '../../ui/filter-field.tsx';
-import { mediaHook } from '../../ui/media.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty, QueryState } from '../../ui/states.tsx';
+import { firstByAgent } from '../../waiting/queue.ts';
 import { useWaiting } from '../../waiting/use-waiting.ts';
-import { AgentCards } from './cards.tsx';
 import { StartDemo } from './demo.tsx';
-import { counts, filterAgents, type Group, groupAgents } from './order.ts';
+import { counts, filterAgents, type Group, type Grouping, groupAgents, groupingOf } from './order.ts';
 import { AgentRows } from './rows.tsx';
 
 const JoinNodeDialog = lazy(async () => ({
   default: (await import('../nodes/join-node.tsx')).JoinNodeDialog,
 }));
-
-/** Whether there is room for the table; the same width as the classes `md:`. */
-const useWide = mediaHook('(width >= 48rem)');
 
 const filters = [
   { show: undefined, label: 'All' },
@@ -36,7 +32,7 @@ const filters = [
 ] as const;
 
 const groupings = [
-  { value: '', label: 'No grouping' },
+  { value: 'none', label: 'No grouping' },
   { value: 'repo', label: 'By repository' },
   { value: 'node', label: 'By node' },
   { value: 'team', label: 'By team' },
@@ -47,7 +43,8 @@ export function Agents() {
   const navigate = useNavigate({ from: '/agents' });
   // Becoming quiet is not an event, so the list is also polled.
   const read = useQuery({ ...agentsQuery, refetchInterval: 60_000 });
-  const groups = useGroups(read.data, search);
+  const grouping = groupingOf(read.data ?? [], search.group);
+  const groups = useGroups(read.data, search, grouping);
   const rowKeys = useRowKeys();
   const change = (next: AgentsSearch) => {
     void navigate({ search: (old) => ({ ...old, ...next }), replace: true });
@@ -57,7 +54,7 @@ export function Agents() {
       title="Agents"
       rowKeys={rowKeys}
       actions={<Actions />}
-      toolbar={<Toolbar agents={read.data ?? []} search={search} onChange={change} />}
+      toolbar={<Toolbar agents={read.data ?? []} search={search} grouping={grouping} onChange={change} />}
     >
       <QueryState read={read}>
         {(agents) =>
@@ -70,7 +67,7 @@ export function Agents() {
               </Link>
             </Empty>
           ) : (
-            <Groups groups={groups} cards={search.view === 'cards'} />
+            <Groups groups={groups} />
           )
         }
       </QueryState>
@@ -92,16 +89,16 @@ function useRowKeys(): RowKeys {
   }, [navigate]);
 }
 
-function useGroups(agents: AgentRecord[] | undefined, search: AgentsSearch): Group[] {
-  const { data: teams = [] } = useQuery({ ...teamsQuery, enabled: search.group === 'team' });
+function useGroups(agents: AgentRecord[] | undefined, search: AgentsSearch, grouping: Grouping): Group[] {
+  const { data: teams = [] } = useQuery({ ...teamsQuery, enabled: grouping === 'team' });
   return useMemo(
     () =>
       groupAgents(
         filterAgents(agents ?? [], search),
-        search.group,
+        grouping,
         new Map(teams.map((team) => [team.id, team.name])),
       ),
-    [agents, search, teams],
+    [agents, search, grouping, teams],
   );
 }
 
@@ -113,8 +110,16 @@ function Actions() {
       {is_root && (
         <IconButton label="Show join token" icon={<Network aria-hidden />} onClick={() => setJoining(true)} />
       )}
-      <Link to="/agents/new" search={{}} className={buttonClass('primary')}>
-        <Plus aria-hidden /> New agent
+      {/* On phones a round button within reach of the thumb. */}
+      <Link
+        to="/agents/new"
+        search={{}}
+        className={buttonClass(
+          'primary',
+          'max-md:fixed max-md:right-4 max-md:bottom-20 max-md:z-20 max-md:size-12 max-md:rounded-full max-md:px-0 max-md:shadow-overlay',
+        )}
+      >
+        <Plus aria-hidden /> <span className="max-md:sr-only">New agent</span>
       </Link>
       {joining && (
         <Suspense>
@@ -128,18 +133,21 @@ function Actions() {
 function Toolbar({
   agents,
   search,
+  grouping,
   onChange,
 }: {
   agents: readonly AgentRecord[];
   search: AgentsSearch;
+  grouping: Grouping;
   onChange: (next: AgentsSearch) => void;
 }) {
   const numbers = useMemo(() => counts(agents), [agents]);
-  const cards = search.view === 'cards';
+  const [searching, setSearching] = useState(false);
+  const is_filtered = search.q !== undefined;
   return (
     <>
       {/* One scrolling row on phones, so that nothing wraps differently when the font arrives late. */}
-      <nav aria-label="Show" className="-m-1 flex w-full gap-1 overflow-x-auto p-1 md:w-auto">
+      <nav aria-label="Show" className="-m-1 flex min-w-0 flex-1 gap-1 overflow-x-auto p-1 md:flex-none">
         {filters.map(({ show, label }) => (
           <Link
             key={label}
@@ -157,27 +165,23 @@ function Toolbar({
           </Link>
         ))}
       </nav>
+      <span className={cx('md:hidden', (searching || is_filtered) && 'hidden')}>
+        <IconButton label="Search" icon={<Search aria-hidden />} onClick={() => setSearching(true)} />
+      </span>
       <FilterField
         label="Filter agents"
         placeholder="Filter  /"
         value={search.q ?? ''}
         onText={(text) => onChange({ q: text || undefined })}
-        className="min-w-28 flex-1 sm:max-w-56"
+        className={cx('min-w-28 flex-1 md:max-w-56', !searching && !is_filtered && 'max-md:hidden')}
       />
       <Select
         aria-label="Group"
         choices={groupings}
-        value={search.group ?? ''}
-        onChange={(group) => onChange({ group: (group || undefined) as AgentsSearch['group'] })}
-        className="w-auto max-w-36"
+        value={grouping}
+        onChange={(group) => onChange({ group: group as Grouping })}
+        className="w-auto max-w-36 max-md:hidden"
       />
-      <span className="hidden md:inline-flex">
-        <IconButton
-          label={cards ? 'Show table' : 'Show cards'}
-          icon={cards ? <List aria-hidden /> : <LayoutGrid aria-hidden />}
-          onClick={() => onChange({ view: cards ? undefined : 'cards' })}
-        />
-      </span>
     </>
   );
 }
@@ -196,20 +200,17 @@ function NoAgents() {
   );
 }
 
-/** `cards`: shows cards also on wide screens. */
-function Groups({ groups, cards }: { groups: readonly Group[]; cards: boolean }) {
+function Groups({ groups }: { groups: readonly Group[] }) {
   const { open } = useWaiting();
-  const is_wide = useWide();
-  // Not both with one hidden: each takes a fifth of the time that the page needs on a slow phone.
-  const View = is_wide && !cards ? AgentRows : AgentCards;
-  return groups.map((group) => (
+  const waiting = useMemo(() => firstByAgent(open), [open]);
+  return groups.map((group, at) => (
     <section key={group.name} aria-label={group.name || 'Agents'}>
       {group.name && (
         <h2 className="sticky top-0 z-10 border-line border-b bg-surface px-4 py-1 font-medium text-muted text-sm">
           {group.name}
         </h2>
       )}
-      <View agents={group.agents} waiting={open} />
+      <AgentRows label={group.name || 'Agents'} agents={group.agents} waiting={waiting} headed={at === 0} />
     </section>
   ));
 }

@@ -1,28 +1,34 @@
-/** Facts about an agent that rows and cards share. */
+/** Facts about an agent, for its row and its page. */
 import { Link } from '@tanstack/react-router';
-import { GitBranch } from 'lucide-react';
+import { FileText, GitBranch, Play, RotateCw, Square } from 'lucide-react';
 import { escapeHidden } from '../../../core/visible.ts';
 import type { AgentRecord } from '../../api/queries.ts';
-import { Button, buttonClass } from '../../ui/button.tsx';
-import { Ago, Clock, Duration } from '../../ui/time.tsx';
+import { buttonClass, IconButton } from '../../ui/button.tsx';
+import { Clock, ShortAgo, useNow } from '../../ui/time.tsx';
 import { linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
 import { useAgentAct } from './actions.ts';
 import { describeEnd, folderOf, lastPart, shortBranch } from './order.ts';
 
 /** Where it works: its node, unless that is the main node, and its repository or folder. */
 export function Place({ agent }: { agent: AgentRecord }) {
-  const folder = folderOf(agent);
   const is_remote = agent.node_id !== 'main';
   return (
     <span>
       {is_remote && <NodeName agent={agent} />}
-      {is_remote && folder !== null && ' · '}
-      {folder !== null && <span title={escapeHidden(folder)}>{escapeHidden(lastPart(folder))}</span>}
+      {is_remote && folderOf(agent) !== null && ' · '}
+      <Folder agent={agent} />
     </span>
   );
 }
 
-function NodeName({ agent }: { agent: AgentRecord }) {
+/** Its repository or folder. */
+export function Folder({ agent }: { agent: AgentRecord }) {
+  const folder = folderOf(agent);
+  if (folder === null) return null;
+  return <span title={escapeHidden(folder)}>{escapeHidden(lastPart(folder))}</span>;
+}
+
+export function NodeName({ agent }: { agent: AgentRecord }) {
   return (
     <span className={agent.stale_since ? 'text-needs' : undefined}>
       {`node:${agent.node_id}`}
@@ -46,74 +52,163 @@ export function Branch({ agent }: { agent: AgentRecord }) {
   );
 }
 
-/** How long it has been running, or when it ended. */
-export function Since({ agent }: { agent: AgentRecord }) {
-  if (agent.status === 'running' && agent.started_at !== null) {
-    return (
-      <span>
-        <Duration from={agent.started_at} to={null} />
-      </span>
-    );
-  }
-  return agent.ended_at === null ? <Ago at={agent.created_at} /> : <Ago at={agent.ended_at} />;
+const AMBER_AFTER_MS = 5 * 60_000;
+const RED_AFTER_MS = 30 * 60_000;
+
+/** How long it has waited for the user, or the time since its last activity. */
+export function LastActivity({ agent, item }: { agent: AgentRecord; item: WaitingItem | undefined }) {
+  if (item) return <Wait since={item.since} />;
+  return <ShortAgo at={agent.last_event_at ?? agent.ended_at ?? agent.created_at} className="text-muted" />;
 }
 
-/** One line about the agent: what it asks, or how it ended. */
+function Wait({ since }: { since: string }) {
+  const ms = useNow() - Date.parse(since);
+  const color = ms > RED_AFTER_MS ? 'text-failed' : ms > AMBER_AFTER_MS ? 'text-needs' : 'text-muted';
+  return <ShortAgo at={since} className={color} />;
+}
+
+/** One line about the agent: what it asks or does, or how it ended. */
 export function StatusLine({ agent, item }: { agent: AgentRecord; item: WaitingItem | undefined }) {
-  if (item) {
+  const { summary } = agent;
+  if (item) return <span className="text-needs">asks: {escapeHidden(waitingText(item))}</span>;
+  if (agent.pending) return <>{agent.pending} pending: the node is unreachable</>;
+  if (agent.activity === 'starting') return <>Starting…</>;
+  if (agent.status === 'failed') {
+    const end = describeEnd(agent);
     return (
-      <span className="text-needs">
-        asks: {escapeHidden(waitingText(item))} · <Ago at={item.since} suffix="" />
-      </span>
+      <>
+        <span className="text-failed">{end}</span>
+        {summary.now && <span className="font-mono">{`${end && ' · '}${escapeHidden(summary.now)}`}</span>}
+      </>
     );
   }
-  if (agent.activity === 'starting' && agent.status !== 'running')
-    return <span className="text-muted">Starting…</span>;
-  if (agent.pending)
-    return <span className="text-muted">{agent.pending} pending: the node is unreachable</span>;
-  if (agent.status === 'failed') return <span className="text-failed">{describeEnd(agent)}</span>;
-  return null;
+  if (agent.activity === 'idle') return <>Finished its turn</>;
+  if (summary.now) return <>{escapeHidden(summary.now)}</>;
+  return agent.protocol === 'acp' ? null : (
+    <span className="font-mono">{escapeHidden(agent.command.split('\n', 1)[0]!)}</span>
+  );
+}
+
+const SEGMENTS_MAX = 8;
+
+/** How much of its plan is done: as a bar and in numbers. */
+export function Progress({ agent }: { agent: AgentRecord }) {
+  const { plan } = agent.summary;
+  if (plan === null) return null;
+  const segments = Math.min(plan.total, SEGMENTS_MAX);
+  const done = Math.floor((plan.done / plan.total) * segments);
+  return (
+    <span
+      className="inline-flex items-center gap-1.5 tabular-nums"
+      title={`${plan.done} of ${plan.total} plan entries completed`}
+    >
+      <span aria-hidden className="inline-flex gap-px">
+        {Array.from({ length: segments }, (_, at) => (
+          <span
+            // biome-ignore lint/suspicious/noArrayIndexKey: segments have no identity
+            key={at}
+            className={at < done ? 'h-2.5 w-1 rounded-xs bg-muted' : 'h-2.5 w-1 rounded-xs bg-line'}
+          />
+        ))}
+      </span>
+      {plan.done}/{plan.total}
+    </span>
+  );
+}
+
+/** Added and removed lines. */
+export function DiffSize({ agent }: { agent: AgentRecord }) {
+  const { diff } = agent.summary;
+  if (diff === null || diff.files === 0) return null;
+  return (
+    <Link
+      to="/agents/$agent_id/$tab"
+      params={{ agent_id: agent.id, tab: 'changes' }}
+      tabIndex={-1}
+      className="relative z-1 whitespace-nowrap tabular-nums hover:underline"
+      title={`${diff.files} changed ${diff.files === 1 ? 'file' : 'files'}`}
+    >
+      <span className="text-completed">+{diff.added}</span>{' '}
+      <span className="text-failed">−{diff.removed}</span>
+    </Link>
+  );
+}
+
+/** How full the context of its model is. */
+export function Context({ agent }: { agent: AgentRecord }) {
+  const { usage } = agent.summary;
+  if (usage === null || usage.size <= 0) return null;
+  const { used, size } = usage;
+  return (
+    <span
+      className="tabular-nums"
+      title={`${used.toLocaleString()} of ${size.toLocaleString()} tokens of context`}
+    >
+      {Math.round((100 * used) / size)}%
+    </span>
+  );
+}
+
+/** What it has cost so far; nothing while it is free. */
+export function Cost({ agent }: { agent: AgentRecord }) {
+  const cost = agent.summary.usage?.cost;
+  if (!cost || cost.amount === 0) return null;
+  const amount = cost.amount.toFixed(2);
+  return (
+    <span className="tabular-nums">
+      {cost.currency === 'USD' ? `$${amount}` : `${amount} ${cost.currency}`}
+    </span>
+  );
 }
 
 const answerLabels = { permission: 'Review', elicitation: 'Answer', question: 'Answer', sign_in: 'Sign in' };
 
-/** The button for the most likely next action. */
-export function NextStep({ agent, item }: { agent: AgentRecord; item: WaitingItem | undefined }) {
-  const act = useAgentAct(agent);
+/** The answer that it waits for. Other actions appear when the pointer or the focus is in the row. */
+export function RowActions({ agent, item }: { agent: AgentRecord; item: WaitingItem | undefined }) {
   if (item) {
     return (
       <Link to="/approvals" search={{ [linkNames[item.kind]]: item.id }} className={buttonClass('primary')}>
         {answerLabels[item.kind]}
+        {/* Screen readers announce the agent with the button. */}
         <span className="sr-only"> {agent.name}</span>
       </Link>
     );
   }
-  // Screen readers announce the agent with the button.
-  const of = <span className="sr-only"> {agent.name}</span>;
+  return (
+    <div className="flex opacity-0 transition-opacity group-focus-within:opacity-100 group-hover:opacity-100 max-md:hidden pointer-coarse:opacity-100">
+      <Link
+        to="/agents/$agent_id/$tab"
+        params={{ agent_id: agent.id, tab: 'output' }}
+        aria-label={`Output of ${agent.name}`}
+        title="Output"
+        className={buttonClass('quiet', 'min-w-7 px-1 pointer-coarse:min-w-11')}
+      >
+        <FileText aria-hidden />
+      </Link>
+      <StartOrStop agent={agent} />
+    </div>
+  );
+}
+
+function StartOrStop({ agent }: { agent: AgentRecord }) {
+  const act = useAgentAct(agent);
   if (agent.status === 'running') {
     return (
-      <Button busy={act.isPending} onClick={() => act.mutate('stop')}>
-        {act.isPending ? 'Stopping…' : 'Stop'}
-        {of}
-      </Button>
+      <IconButton
+        label={`Stop ${agent.name}`}
+        icon={<Square aria-hidden />}
+        busy={act.isPending}
+        onClick={() => act.mutate('stop')}
+      />
     );
   }
+  const is_first = agent.session_count === 0;
   return (
-    <>
-      {agent.status === 'failed' && (
-        <Link
-          to="/agents/$agent_id/$tab"
-          params={{ agent_id: agent.id, tab: 'output' }}
-          className={buttonClass('quiet')}
-        >
-          Output
-          {of}
-        </Link>
-      )}
-      <Button busy={act.isPending} onClick={() => act.mutate('start')}>
-        {act.isPending ? 'Starting…' : agent.session_count > 0 ? 'Restart' : 'Start'}
-        {of}
-      </Button>
-    </>
+    <IconButton
+      label={`${is_first ? 'Start' : 'Restart'} ${agent.name}`}
+      icon={is_first ? <Play aria-hidden /> : <RotateCw aria-hidden />}
+      busy={act.isPending}
+      onClick={() => act.mutate('start')}
+    />
   );
 }

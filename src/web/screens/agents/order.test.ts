@@ -8,6 +8,7 @@ import {
   folderOf,
   getProgram,
   groupAgents,
+  groupingOf,
   shortBranch,
 } from './order.ts';
 
@@ -65,7 +66,11 @@ test('groups keep the order of the agents, and agents without a value have a nam
   expect(names('repo')).toEqual(['shop: a,c', 'No repository: b']);
   expect(names('node')).toEqual(['main: a,c', 'gpu-1: b']);
   expect(names('team')).toEqual(['Shop: a', 'No team: b,c']);
-  expect(names(undefined)).toEqual([': a,b,c']);
+  expect(names('none')).toEqual([': a,b,c']);
+  expect(groupingOf(agents, undefined)).toBe('none');
+  const another = agent('d', { worktree_repo: '/home/ana/code/billing' });
+  expect(groupingOf([...agents, another], undefined)).toBe('repo');
+  expect(groupingOf([...agents, another], 'none')).toBe('none');
 });
 
 test('describes an agent’s program and its end in a few words', () => {
@@ -75,11 +80,16 @@ test('describes an agent’s program and its end in a few words', () => {
   expect(getProgram({ preset: null, argv: null, command: 'n=0; while :; do :; done' })).toBe('sh');
   expect(getProgram({ preset: null, argv: null, command: 'for i in 1 2; do echo $i; done' })).toBe('sh');
   expect(describeEnd(agent('a', { exit_code: 137, reason: 'exit_code' }))).toBe(
-    'killed (exit 137), often out of memory',
+    'Killed (137), often out of memory',
   );
-  expect(describeEnd(agent('a', { exit_code: 3, reason: 'exit_code' }))).toBe('exit 3');
-  expect(describeEnd(agent('a', { exit_signal: 'SIGKILL', reason: 'signal' }))).toBe('SIGKILL');
-  expect(describeEnd(agent('a', { reason: 'host_restarted' }))).toBe('host restarted');
+  expect(describeEnd(agent('a', { exit_code: 3, reason: 'exit_code' }))).toBe('Exit code 3');
+  expect(describeEnd(agent('a', { exit_code: 127, argv: ['/opt/gemini'], reason: 'exit_code' }))).toBe(
+    'Command not found: gemini (127)',
+  );
+  expect(describeEnd(agent('a', { exit_signal: 'SIGKILL', reason: 'signal' }))).toBe(
+    'Killed (SIGKILL), often out of memory',
+  );
+  expect(describeEnd(agent('a', { reason: 'host_restarted' }))).toBe('Its machine restarted');
 });
 
 test('an agent is placed by its repository or its folder, unless the folder is its own', () => {

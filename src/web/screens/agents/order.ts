@@ -50,7 +50,16 @@ export function filterAgents(agents: readonly AgentRecord[], { show, q = '' }: A
     .sort(compareAttention);
 }
 
-export type Grouping = 'repo' | 'node' | 'team' | undefined;
+export type Grouping = 'repo' | 'node' | 'team' | 'none';
+
+/** By repository once there are two, unless the user chose. */
+export function groupingOf(agents: readonly AgentRecord[], chosen: Grouping | undefined): Grouping {
+  if (chosen) return chosen;
+  const repositories = new Set(
+    agents.map(({ worktree_repo }) => worktree_repo).filter((repo) => repo !== null),
+  );
+  return repositories.size >= 2 ? 'repo' : 'none';
+}
 
 export interface Group {
   /** Empty for the only group, which has no heading. */
@@ -64,7 +73,7 @@ export function groupAgents(
   by: Grouping,
   teams: ReadonlyMap<string, string>,
 ): Group[] {
-  if (!by) return [{ name: '', agents: [...agents] }];
+  if (by === 'none') return [{ name: '', agents: [...agents] }];
   const name = (agent: AgentRecord) => {
     if (by === 'node') return agent.node_id;
     if (by === 'team')
@@ -84,9 +93,9 @@ export function getProgram(agent: Pick<AgentRecord, 'preset' | 'argv' | 'command
 
 const KEYWORDS = new Set(['for', 'if', 'while', 'until', 'case', 'set', 'cd', 'export', 'exec']);
 
-/** Its repository or its folder; null if svc made an empty folder for it. */
-export function folderOf({ id, worktree_repo, workdir }: AgentRecord): string | null {
-  return worktree_repo ?? (lastPart(workdir).includes(id) ? null : workdir);
+/** Its repository or its folder; null if svc made an empty folder, for it or for its member of a team. */
+export function folderOf({ worktree_repo, workdir }: AgentRecord): string | null {
+  return worktree_repo ?? (/(^|-)agt_[a-z0-9]+$/.test(lastPart(workdir)) ? null : workdir);
 }
 
 /** The name of a branch; of one that svc created, without the parts that svc added. */
@@ -98,23 +107,36 @@ export function lastPart(path: string): string {
   return path.split('/').filter(Boolean).at(-1) ?? path;
 }
 
-/** What exit codes mean to a shell. */
-const exitCodes: Record<number, string> = {
-  126: 'command not executable (exit 126)',
-  127: 'command not found (exit 127)',
-  130: 'interrupted (exit 130)',
-  137: 'killed (exit 137), often out of memory',
-  143: 'terminated (exit 143)',
+/** What exit codes mean to a shell. `program`: the first word of the command. */
+const exitCodes: Record<number, (program: string) => string> = {
+  126: (program) => `Not executable: ${program} (126)`,
+  127: (program) => `Command not found: ${program} (127)`,
+  130: () => 'Interrupted (130)',
+  137: () => 'Killed (137), often out of memory',
+  143: () => 'Terminated (143)',
 };
 
-/** Why it ended. */
+const signals: Record<string, string> = {
+  SIGKILL: 'Killed (SIGKILL), often out of memory',
+  SIGTERM: 'Terminated (SIGTERM)',
+  SIGINT: 'Interrupted (SIGINT)',
+  SIGSEGV: 'Crashed (SIGSEGV)',
+  SIGABRT: 'Aborted (SIGABRT)',
+};
+
+const reasons: Record<string, string> = {
+  spawn_failed: 'Could not be started',
+  workdir_refused: 'Not allowed in its folder',
+  exit_status_unknown: 'Exit status unknown',
+  host_restarted: 'Its machine restarted',
+  session_lost: 'Its session was lost',
+};
+
+/** Why it failed, in a few words; empty if nothing is known. */
 export function describeEnd(agent: AgentRecord): string {
-  const parts = [
-    agent.exit_code !== null && (exitCodes[agent.exit_code] ?? `exit ${agent.exit_code}`),
-    agent.exit_signal,
-    agent.reason !== null &&
-      !['exit_code', 'signal'].includes(agent.reason) &&
-      agent.reason.replaceAll('_', ' '),
-  ];
-  return parts.filter(Boolean).join(' · ');
+  const { exit_code, exit_signal, reason } = agent;
+  if (exit_code !== null && exit_code !== 0)
+    return exitCodes[exit_code]?.(getProgram(agent)) ?? `Exit code ${exit_code}`;
+  if (exit_signal !== null) return signals[exit_signal] ?? `Ended by ${exit_signal}`;
+  return reason === null ? '' : (reasons[reason] ?? reason.replaceAll('_', ' '));
 }

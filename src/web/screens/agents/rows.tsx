@@ -1,88 +1,149 @@
+/**
+ * The rows of agents: columns on wide screens, two lines on phones. Every row is in the document, so that the browser finds
+ * its text, but the browser lays out only those in view.
+ */
 import { Link } from '@tanstack/react-router';
+import { memo } from 'react';
 import type { AgentRecord } from '../../api/queries.ts';
-import { ObservedPermissionMode } from '../../ui/permission-mode.tsx';
+import { ActsOnItsOwn } from '../../ui/permission-mode.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
-import { firstOf, type WaitingItem } from '../../waiting/queue.ts';
-import { Branch, NextStep, Place, Since, StatusLine } from './facts.tsx';
+import type { WaitingItem } from '../../waiting/queue.ts';
+import {
+  Branch,
+  Context,
+  Cost,
+  DiffSize,
+  Folder,
+  LastActivity,
+  NodeName,
+  Progress,
+  RowActions,
+  StatusLine,
+} from './facts.tsx';
 import { getProgram } from './order.ts';
 
+// The columns in view, from left to right. Narrow lists lose the cost first, then the context, then the progress.
+const columns = [
+  'md:grid-cols-[7rem_minmax(0,2fr)_minmax(0,1fr)_5.25rem_4rem_5.5rem]',
+  '@min-[53rem]:grid-cols-[7rem_minmax(0,2fr)_minmax(0,1fr)_5rem_5.25rem_4rem_5.5rem]',
+  '@min-[58rem]:grid-cols-[7rem_minmax(0,2fr)_minmax(0,1fr)_5rem_5.25rem_2.75rem_4rem_5.5rem]',
+  '@min-[62rem]:grid-cols-[7rem_minmax(0,2fr)_minmax(0,1fr)_5rem_5.25rem_2.75rem_3.5rem_4rem_5.5rem]',
+].join(' ');
+const row = `grid grid-cols-[1.25rem_minmax(0,1fr)_auto_auto] items-center gap-x-2 px-3 md:gap-x-3 md:px-4 ${columns}`;
+
 export function AgentRows({
+  label,
   agents,
   waiting,
+  headed,
 }: {
+  label: string;
   agents: AgentRecord[];
-  /** What waits for the user; the longest wait first. */
-  waiting: readonly WaitingItem[];
+  /** What has waited longest for the user, by agent. */
+  waiting: ReadonlyMap<string, WaitingItem>;
+  /** Whether the names of the columns are in view; screen readers always have them. */
+  headed: boolean;
 }) {
   return (
-    <table className="w-full table-fixed border-collapse">
-      <colgroup>
-        <col className="w-32" />
-        <col />
-        <col className="w-28" />
-        <col className="w-1/4" />
-        <col className="w-32" />
-        <col className="w-40" />
-      </colgroup>
-      <thead className="sr-only">
-        <tr>
+    <table aria-label={label} className="@container block">
+      <thead className={headed ? 'block max-md:sr-only' : 'sr-only'}>
+        <tr className={`${row} h-7 text-muted text-xs *:text-left *:font-normal`}>
           <th scope="col">Status</th>
-          <th scope="col">Name</th>
-          <th scope="col">Program</th>
-          <th scope="col">Where</th>
-          <th scope="col">Time</th>
-          <th scope="col">Actions</th>
+          <th scope="col">Agent</th>
+          <th scope="col">Repository</th>
+          <th scope="col" className="@max-[53rem]:hidden">
+            Plan
+          </th>
+          <th scope="col" className="text-right!">
+            Changes
+          </th>
+          <th scope="col" className="text-right! @max-[58rem]:hidden" title="Context of the model">
+            Ctx
+          </th>
+          <th scope="col" className="text-right! @max-[62rem]:hidden">
+            Cost
+          </th>
+          <th scope="col" className="text-right!" title="Last activity, or how long it has waited">
+            Active
+          </th>
+          <th scope="col">
+            <span className="sr-only">Actions</span>
+          </th>
         </tr>
       </thead>
-      <tbody>
-        {agents.map((agent) => {
-          const item = firstOf(waiting, agent.id);
-          return (
-            <tr
-              key={agent.id}
-              data-row={agent.id}
-              className="group h-11 border-line border-b hover:bg-surface [&>td]:px-2 [&>td]:py-1"
-            >
-              <td className="pl-4!">
-                <AgentStatus agent={agent} />
-              </td>
-              <th scope="row" className="text-left font-normal">
-                <Link
-                  to="/agents/$agent_id"
-                  params={{ agent_id: agent.id }}
-                  className="block truncate font-medium hover:underline"
-                  title={agent.name}
-                >
-                  {agent.name}
-                </Link>
-                <span className="block truncate text-sm">
-                  <StatusLine agent={agent} item={item} />
-                </span>
-              </th>
-              <td className="text-muted">
-                <span className="block truncate">{getProgram(agent)}</span>
-                <span className="block truncate text-sm">
-                  <ObservedPermissionMode agent={agent} />
-                </span>
-              </td>
-              <td className="text-muted text-sm">
-                <span className="block truncate">
-                  <Place agent={agent} />
-                </span>
-                <Branch agent={agent} />
-              </td>
-              <td className="text-right text-muted">
-                <Since agent={agent} />
-              </td>
-              <td className="pr-4!">
-                <div className="flex justify-end gap-1">
-                  <NextStep agent={agent} item={item} />
-                </div>
-              </td>
-            </tr>
-          );
-        })}
+      <tbody className="block">
+        {agents.map((agent) => (
+          <AgentRow key={agent.id} agent={agent} item={waiting.get(agent.id)} />
+        ))}
       </tbody>
     </table>
   );
 }
+
+/** Not rendered again when another agent changes. */
+const AgentRow = memo(function AgentRow({
+  agent,
+  item,
+}: {
+  agent: AgentRecord;
+  item: WaitingItem | undefined;
+}) {
+  return (
+    <tr
+      data-row={agent.id}
+      className={`${row} group relative h-16 border-line border-b [contain-intrinsic-height:auto_44px] [content-visibility:auto] before:absolute before:inset-y-0 before:left-0 before:w-0.5 before:bg-accent before:opacity-0 focus-within:bg-surface focus-within:before:opacity-100 hover:bg-surface md:h-11`}
+    >
+      <td className="max-md:self-start max-md:pt-3">
+        <AgentStatus agent={agent} labelClassName="max-md:sr-only" />
+      </td>
+      <th scope="row" className="min-w-0 text-left font-normal">
+        <span className="flex min-w-0 items-center gap-2">
+          <Link
+            to="/agents/$agent_id"
+            params={{ agent_id: agent.id }}
+            className="truncate font-semibold after:absolute after:inset-0 hover:underline"
+            title={agent.name}
+          >
+            {agent.name}
+          </Link>
+          <span className="shrink-0 font-mono text-muted text-sm">{getProgram(agent)}</span>
+          <ActsOnItsOwn agent={agent} />
+        </span>
+        <span className="block truncate text-muted text-sm">
+          <StatusLine agent={agent} item={item} />
+        </span>
+      </th>
+      <td className="min-w-0 text-muted text-sm max-md:hidden">
+        <span className="flex min-w-0 items-center gap-1.5">
+          <span className="shrink-0 truncate">
+            <Folder agent={agent} />
+          </span>
+          <Branch agent={agent} />
+        </span>
+        {agent.node_id !== 'main' && (
+          <span className="block truncate">
+            <NodeName agent={agent} />
+          </span>
+        )}
+      </td>
+      <td className="text-muted text-sm @max-[53rem]:hidden">
+        <Progress agent={agent} />
+      </td>
+      <td className="text-right text-sm max-md:hidden">
+        <DiffSize agent={agent} />
+      </td>
+      <td className="text-right text-muted text-sm @max-[58rem]:hidden">
+        <Context agent={agent} />
+      </td>
+      <td className="text-right text-muted text-sm @max-[62rem]:hidden">
+        <Cost agent={agent} />
+      </td>
+      <td className="text-right text-sm max-md:self-start max-md:pt-2.5">
+        <LastActivity agent={agent} item={item} />
+      </td>
+      <td className="relative z-1 flex justify-end">
+        <RowActions agent={agent} item={item} />
+      </td>
+    </tr>
+  );
+});
