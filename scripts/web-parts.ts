@@ -25,17 +25,17 @@ const more: (Omit<Part, 'paths'> & { sources: string[]; worker?: string })[] = [
   {
     name: '+ conversation',
     sources: [AGENT, 'screens/agent/conversation/tab.tsx'],
-    budget_kb: 100,
-    limit_kb: 102.4,
+    budget_kb: 120,
+    limit_kb: 115,
   },
   {
     name: '+ diff',
     sources: [AGENT, 'screens/agent/changes/changes.tsx'],
     worker: 'highlighting',
-    budget_kb: 100,
-    limit_kb: 80,
+    budget_kb: 120,
+    limit_kb: 95,
   },
-  { name: '+ graph', sources: ['graph/steps-graph.tsx'], budget_kb: 85, limit_kb: 82 },
+  { name: '+ graph', sources: ['graph/steps-graph.tsx'], budget_kb: 95, limit_kb: 90 },
 ];
 
 /** The parts of the current `dist/web`. */
@@ -45,10 +45,10 @@ export function partsOfTheWeb(): Part[] {
   const agents = [...scripts(AGENTS), ...filesOf('worker')];
   const later = scripts(LATER).filter((path) => !agents.includes(path));
   return [
-    { name: 'first script', paths: scripts(['index.html']), budget_kb: 120, limit_kb: 118 },
-    { name: 'sign-in', paths: scripts(SIGN_IN), budget_kb: 120, limit_kb: 120 },
-    { name: 'Agents', paths: agents, budget_kb: 165, limit_kb: 165 },
-    { name: '+ dialogs', paths: later, budget_kb: 90, limit_kb: 86 },
+    { name: 'first script', paths: scripts(['index.html']), budget_kb: 125, limit_kb: 122 },
+    { name: 'sign-in', paths: scripts(SIGN_IN), budget_kb: 130, limit_kb: 126 },
+    { name: 'Agents', paths: agents, budget_kb: 230, limit_kb: 185 },
+    { name: '+ dialogs', paths: later, budget_kb: 110, limit_kb: 105 },
     ...more.map(({ sources, worker, ...part }) => ({
       ...part,
       paths: [

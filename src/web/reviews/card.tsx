@@ -253,7 +253,7 @@ function Where({ review, agent, team }: Pick<ReviewCardProps, 'review' | 'agent'
         </span>
       )}
       {requester !== null && (
-        <span className={cx('min-w-0 break-all', requester.unknown_session ? 'text-needs' : 'text-text')}>
+        <span className={cx('min-w-0 break-all', requester.unknown_session ? 'text-warning' : 'text-text')}>
           <bdi>{requesterText(requester)}</bdi>
         </span>
       )}

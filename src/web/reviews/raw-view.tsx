@@ -1,6 +1,6 @@
 /** Any value as JSON, folded by default. */
-import { useState } from 'react';
 import { escapeHidden } from '../../core/visible.ts';
+import { Disclosure } from '../ui/disclosure.tsx';
 import { ScrollBox } from '../ui/scroll-box.tsx';
 
 export function RawView({
@@ -12,21 +12,15 @@ export function RawView({
   value: unknown;
   truncated?: boolean;
 }) {
-  const [open, setOpen] = useState(false);
   return (
-    <details className="min-w-0" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary className="tap inline-flex cursor-pointer items-center text-muted text-sm">
-        {open ? '▾' : '▸'} {label}
-      </summary>
-      {open && (
-        <ScrollBox label="JSON" className="max-h-80 rounded bg-surface p-2">
-          <pre className="w-max font-mono text-sm" dir="ltr">
-            {escapeHidden(formatJson(value))}
-            {truncated && '\n…'}
-          </pre>
-        </ScrollBox>
-      )}
-    </details>
+    <Disclosure summary={label} lazy>
+      <ScrollBox label="JSON" className="max-h-80 rounded-md bg-surface p-2">
+        <pre className="w-max font-mono text-sm" dir="ltr">
+          {escapeHidden(formatJson(value))}
+          {truncated && '\n…'}
+        </pre>
+      </ScrollBox>
+    </Disclosure>
   );
 }
 

@@ -8,7 +8,7 @@ const looks: Record<BadgeState, { icon: LucideIcon; color: string }> = {
   idle: { icon: Circle, color: 'text-muted' },
   connecting: { icon: LoaderCircle, color: 'text-muted' },
   connected: { icon: CircleCheck, color: 'text-completed' },
-  reconnecting: { icon: LoaderCircle, color: 'text-needs' },
+  reconnecting: { icon: LoaderCircle, color: 'text-warning' },
   disconnected: { icon: CloudOff, color: 'text-failed' },
 };
 

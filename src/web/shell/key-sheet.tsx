@@ -1,4 +1,5 @@
 /** The list of keyboard shortcuts. */
+import { Kbd } from '../ui/kbd.tsx';
 import { useAppearance } from './appearance.ts';
 import { keyTable } from './key-table.ts';
 
@@ -15,13 +16,8 @@ export function KeySheet() {
                 <dt className={single || always ? '' : 'text-muted line-through'}>{does}</dt>
                 <dd className="flex gap-1">
                   {keys.map((key, at) => (
-                    <kbd
-                      // biome-ignore lint/suspicious/noArrayIndexKey: the same key twice is two presses
-                      key={at}
-                      className="min-w-6 whitespace-nowrap rounded border border-line-strong/60 bg-surface px-1.5 text-center font-sans text-sm"
-                    >
-                      {key}
-                    </kbd>
+                    // biome-ignore lint/suspicious/noArrayIndexKey: the same key twice is two presses
+                    <Kbd key={at}>{key}</Kbd>
                   ))}
                 </dd>
               </div>

@@ -136,14 +136,14 @@ function Sidebar({
   return (
     <nav
       aria-label="Main"
-      className="hidden w-48 shrink-0 flex-col gap-0.5 border-line border-r bg-surface p-2 md:flex"
+      className="hidden w-48 shrink-0 flex-col gap-0.5 border-line border-r bg-sidebar p-2 md:flex"
     >
       <div className="flex items-center justify-between px-2 pt-1 pb-2">
         <span className="font-semibold text-lg">svc</span>
         <button
           type="button"
           onClick={onPalette}
-          className="tap flex items-center gap-1 rounded-md border border-line-strong/60 bg-ground px-2 text-muted"
+          className="tap flex items-center gap-1 rounded-md border border-button-line bg-button px-2 text-muted hover:bg-button-hover"
         >
           <Search aria-hidden className="size-3.5" /> <kbd className="font-sans text-xs">{MOD} K</kbd>
           <span className="sr-only">Search and commands</span>
@@ -169,7 +169,7 @@ function BottomBar({ places: shown, waiting }: { places: readonly Place[]; waiti
     <>
       <nav
         aria-label="Main"
-        className="flex shrink-0 border-line border-t bg-surface pb-[env(safe-area-inset-bottom)] md:hidden"
+        className="flex shrink-0 border-line border-t bg-sidebar pb-[env(safe-area-inset-bottom)] md:hidden"
       >
         {shown
           .filter(({ to }) => bottom_bar.includes(to))
@@ -202,7 +202,7 @@ function NavLink({ place, count, onClick }: { place: Place; count: number; onCli
     <Link
       to={to}
       {...(onClick && { onClick })}
-      className="tap flex items-center gap-2 rounded-md px-2 text-muted hover:text-text [&.active]:bg-raised [&.active]:font-medium [&.active]:text-text"
+      className="tap flex items-center gap-2 rounded-md px-2 text-muted transition-colors hover:bg-surface hover:text-text [&.active]:bg-selected [&.active]:font-medium [&.active]:text-text"
     >
       <Icon aria-hidden className="size-4" />
       {label}

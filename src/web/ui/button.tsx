@@ -5,9 +5,9 @@ type ButtonVariant = 'primary' | 'plain' | 'quiet' | 'danger';
 
 const looks: Record<ButtonVariant, string> = {
   primary: 'bg-accent text-on-accent border-transparent hover:brightness-110 font-medium',
-  plain: 'bg-ground border-line-strong/60 hover:bg-surface',
+  plain: 'bg-button border-button-line hover:bg-button-hover',
   quiet: 'border-transparent hover:bg-surface text-muted hover:text-text',
-  danger: 'bg-ground border-failed/60 text-failed hover:bg-removed',
+  danger: 'bg-button border-failed/40 text-failed hover:bg-removed',
 };
 
 export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {

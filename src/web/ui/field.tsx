@@ -45,7 +45,7 @@ export function Field({
 }
 
 export const inputClass =
-  'tap w-full min-w-0 rounded-md border border-line-strong/70 bg-ground px-2 py-1 text-base aria-invalid:border-failed disabled:opacity-60';
+  'tap w-full min-w-0 rounded-md border border-control-line bg-ground px-2 py-1 text-base transition-colors enabled:hover:border-line-strong aria-invalid:border-failed disabled:opacity-60';
 
 /** A single-line field, for text, a password or a date. */
 export function TextField({

@@ -12,7 +12,7 @@ export const permissionChoices: readonly Choice[] = [
 export function ActsOnItsOwn({ agent }: { agent: Pick<AgentRecord, 'asks'> }) {
   if (agent.asks !== 'acts') return null;
   return (
-    <span title="Acts on its own" className="shrink-0 text-needs max-md:hidden">
+    <span title="Acts on its own" className="shrink-0 text-warning max-md:hidden">
       <Zap aria-label="acts on its own" className="size-3.5" />
     </span>
   );
@@ -24,6 +24,6 @@ export function ObservedPermissionMode({ agent }: { agent: Pick<AgentRecord, 'as
   return agent.asks === 'asks' ? (
     <span className="whitespace-nowrap text-muted">asks before acting</span>
   ) : (
-    <span className="whitespace-nowrap text-needs">acts on its own</span>
+    <span className="whitespace-nowrap text-warning">acts on its own</span>
   );
 }

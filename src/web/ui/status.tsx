@@ -30,7 +30,7 @@ const statusStyles: Record<string, StatusStyle> = {
   ready: { icon: CircleDashed, color: 'text-muted' },
   running: { icon: CircleDot, color: 'text-running' },
   in_progress: { icon: CircleDot, color: 'text-running' },
-  in_review: { icon: Clock, color: 'text-needs' },
+  in_review: { icon: Clock, color: 'text-warning' },
   needs_you: { icon: TriangleAlert, color: 'text-needs' },
   input_required: { icon: TriangleAlert, color: 'text-needs' },
   completed: { icon: Check, color: 'text-completed' },

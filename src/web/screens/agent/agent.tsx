@@ -7,11 +7,14 @@ import { keys } from '../../api/keys.ts';
 import { type AgentRecord, agentQuery, agentsQuery, changesQuery } from '../../api/queries.ts';
 import { type AgentTab, agentTabs } from '../../router.tsx';
 import { appearance } from '../../shell/appearance.ts';
+import { cx } from '../../ui/cx.ts';
 import { hasModifier, isTyping } from '../../ui/keys.ts';
 import { ObservedPermissionMode } from '../../ui/permission-mode.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { Failed, QueryState, Skeleton } from '../../ui/states.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
+import { tabClass } from '../../ui/tab-class.ts';
+import { TabNav } from '../../ui/tab-nav.tsx';
 import { Clock } from '../../ui/time.tsx';
 import { Branch, Place } from '../agents/facts.tsx';
 import { compareAttention, describeEnd, getProgram } from '../agents/order.ts';
@@ -62,7 +65,7 @@ function Shown({ agent }: { agent: AgentRecord }) {
       actions={<AgentActions agent={agent} changes={changes} />}
       toolbar={
         <>
-          <nav aria-label="Views" className="flex max-w-full gap-1 overflow-x-auto">
+          <TabNav label="Views" className="-mb-2 border-b-0">
             {listTabs(agent).map((tab) => (
               <Link
                 key={tab}
@@ -70,13 +73,13 @@ function Shown({ agent }: { agent: AgentRecord }) {
                 params={{ agent_id: agent.id, tab }}
                 search={{}}
                 activeOptions={{ includeSearch: false, includeHash: false }}
-                className="tap inline-flex items-center rounded-md px-2.5 text-muted capitalize hover:text-text [&.active]:bg-surface [&.active]:font-medium [&.active]:text-text"
+                className={cx(tabClass, 'capitalize')}
               >
                 {tab}
                 {tab === 'changes' && changes > 0 && ` ${changes}`}
               </Link>
             ))}
-          </nav>
+          </TabNav>
           <p className="flex min-w-0 flex-wrap items-center gap-x-3 text-muted text-sm max-md:hidden md:ml-auto">
             <span>{getProgram(agent)}</span>
             <Place agent={agent} />
@@ -87,7 +90,7 @@ function Shown({ agent }: { agent: AgentRecord }) {
       className="relative flex flex-col overflow-hidden!"
     >
       {agent.stale_since && (
-        <p role="status" className="flex items-center gap-2 bg-surface px-4 py-1 text-needs">
+        <p role="status" className="flex items-center gap-2 bg-surface px-4 py-1 text-warning">
           <CloudOff aria-hidden className="size-4" />
           <span>
             node:{agent.node_id} has been unreachable since <Clock at={agent.stale_since} />. This page may be

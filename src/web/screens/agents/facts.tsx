@@ -30,7 +30,7 @@ export function Folder({ agent }: { agent: AgentRecord }) {
 
 export function NodeName({ agent }: { agent: AgentRecord }) {
   return (
-    <span className={agent.stale_since ? 'text-needs' : undefined}>
+    <span className={agent.stale_since ? 'text-warning' : undefined}>
       {`node:${agent.node_id}`}
       {agent.stale_since && (
         <>

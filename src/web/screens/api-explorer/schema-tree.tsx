@@ -90,7 +90,7 @@ function Field({
     <li>
       <code className="font-medium font-mono text-sm">{name}</code>{' '}
       <span className="break-words text-muted text-sm">{typeText(api, ref_or_schema)}</span>
-      {!response && required && <span className="text-needs text-sm"> required</span>}
+      {!response && required && <span className="text-warning text-sm"> required</span>}
       {response && !required && <span className="text-muted text-sm"> optional</span>}
       {'default' in schema && (
         <span className="text-muted text-sm"> default {JSON.stringify(schema.default)}</span>

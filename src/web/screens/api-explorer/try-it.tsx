@@ -136,7 +136,7 @@ function ParameterField({
       hint={
         <>
           {place}, {typeText(api, schema)}
-          {required && <span className="text-needs"> required</span>}
+          {required && <span className="text-warning"> required</span>}
           {description && (
             <>
               . <Prose text={description} />

@@ -139,7 +139,7 @@ function Row({
             <Chevron aria-hidden className="size-4 shrink-0 text-muted" />
             <span className="truncate">{record.event}</span>
             {record.level === 'warn' && (
-              <span className="inline-flex shrink-0 items-center gap-1 text-needs text-sm">
+              <span className="inline-flex shrink-0 items-center gap-1 text-warning text-sm">
                 <TriangleAlert aria-hidden className="size-3.5" /> warning
               </span>
             )}

@@ -103,7 +103,7 @@ export function WhereField({ form }: { form: FormState }) {
       label="Where"
       hint={
         needs_folder && !draft.workdir ? (
-          <span className="text-needs">This node has no worktree root. Enter a folder under Advanced.</span>
+          <span className="text-warning">This node has no worktree root. Enter a folder under Advanced.</span>
         ) : (
           <span
             className="block truncate"
@@ -154,7 +154,7 @@ export function PermissionField({ form, className }: { form: FormState; classNam
       label="Permissions"
       className={className}
       error={problems.permission_mode}
-      hint={none && <span className="text-needs">{preset.permission.note}</span>}
+      hint={none && <span className="text-warning">{preset.permission.note}</span>}
     >
       {(control) => (
         <Select

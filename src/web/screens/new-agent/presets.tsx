@@ -87,7 +87,7 @@ function About({ preset }: { preset: PresetRecord | undefined }) {
   const missing = preset && missingIn(preset);
   const text = preset ? `${preset.description}${preset.version ? ` · ${preset.version}` : ''}` : '\u00a0';
   return (
-    <span title={text.trim()} className={cx('block truncate', missing && 'text-needs')}>
+    <span title={text.trim()} className={cx('block truncate', missing && 'text-warning')}>
       {missing === 'program' ? 'Not installed' : missing === 'sign_in' ? 'Not signed in' : text}
     </span>
   );
@@ -104,7 +104,7 @@ export function PresetNotice({ preset }: { preset: PresetRecord | undefined }) {
   if (!missing) return null;
   const { name, install_hint = '', sign_in_hint } = preset;
   return (
-    <p className="break-words text-needs text-sm">
+    <p className="break-words text-warning text-sm">
       {missing === 'sign_in' ? (
         `${name} is not signed in. ${sign_in_hint}`
       ) : isCommand(install_hint!) ? (

@@ -46,7 +46,7 @@ function toOption({ path, name, branch, dirty }: RepositoryRecord): ComboboxOpti
         <span className="min-w-0 truncate text-muted">
           {branch === null ? 'detached' : escapeHidden(branch)}
         </span>
-        {dirty && <span className="ml-auto shrink-0 text-needs">● uncommitted</span>}
+        {dirty && <span className="ml-auto shrink-0 text-warning">● uncommitted</span>}
       </span>
       <span className="block truncate font-mono text-muted text-sm">{escapeHidden(path)}</span>
     </>

@@ -64,7 +64,7 @@ function Root({ node: { default_worktree_root, worktree_root_problem } }: { node
   return (
     <>
       {default_worktree_root ?? 'Configured on the node'}
-      {worktree_root_problem !== null && <span className="block text-needs">{worktree_root_problem}</span>}
+      {worktree_root_problem !== null && <span className="block text-warning">{worktree_root_problem}</span>}
     </>
   );
 }

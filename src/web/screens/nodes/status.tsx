@@ -4,7 +4,7 @@ import { Check, CircleAlert, CircleDashed, type LucideIcon, Unplug } from 'lucid
 const looks: Record<string, [LucideIcon, color: string]> = {
   connecting: [CircleDashed, 'text-muted'],
   connected: [Check, 'text-completed'],
-  suspect: [CircleAlert, 'text-needs'],
+  suspect: [CircleAlert, 'text-warning'],
   unreachable: [Unplug, 'text-failed'],
 };
 

@@ -6,10 +6,10 @@ import { isRunOver } from '../../../features/runs/rules/run.ts';
 import { agentsQuery, type RunRecord } from '../../api/queries.ts';
 import type { MemberTab } from '../../feature.ts';
 import { features } from '../../features.ts';
-import { cx } from '../../ui/cx.ts';
 import { Select } from '../../ui/select.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
-import type { MemberRecord, MembersRecord, StepRecord } from './facts.ts';
+import { Tabs } from '../../ui/tabs.tsx';
+import type { MembersRecord, StepRecord } from './facts.ts';
 import { Latest } from './latest.tsx';
 
 const feature_tabs = features.flatMap(({ member_tab = [] }) => member_tab);
@@ -69,8 +69,16 @@ export function MemberPanel({
           )}
         </span>
       </header>
-      <Tabs member_id={member_id} tab={tab} member={member} onTab={setTab} />
-      <div role="tabpanel" id="member-view" aria-labelledby={`member-tab-${tab}`}>
+      <Tabs
+        label={`Tabs for ${member_id}`}
+        tabs={tabs.map(({ name, label, count }) => ({
+          value: name,
+          label: member && count?.(member) ? `${label} ${count(member)}` : label,
+        }))}
+        value={tab}
+        onValue={setTab}
+        className="px-3"
+      >
         {View ? (
           <View run={run} live={!isRunOver(run)} actor_id={`${member_id}@${run.team_id}`} />
         ) : agent ? (
@@ -82,55 +90,7 @@ export function MemberPanel({
               : 'Its agent is created when its first step starts.'}
           </p>
         )}
-      </div>
+      </Tabs>
     </section>
-  );
-}
-
-function Tabs({
-  member_id,
-  tab,
-  member,
-  onTab,
-}: {
-  member_id: string;
-  tab: string;
-  member: MemberRecord | undefined;
-  onTab: (tab: string) => void;
-}) {
-  const names = tabs.map(({ name }) => name);
-  return (
-    <div
-      role="tablist"
-      aria-label={`Tabs for ${member_id}`}
-      className="flex gap-1 border-line border-b px-2 pt-1"
-    >
-      {tabs.map(({ name: one, label, count }) => (
-        <button
-          key={one}
-          type="button"
-          role="tab"
-          id={`member-tab-${one}`}
-          aria-selected={tab === one}
-          aria-controls="member-view"
-          tabIndex={tab === one ? 0 : -1}
-          onClick={() => onTab(one)}
-          onKeyDown={(event) => {
-            const by = event.key === 'ArrowRight' ? 1 : event.key === 'ArrowLeft' ? -1 : 0;
-            if (by === 0) return;
-            const next = names[(names.indexOf(one) + by + names.length) % names.length]!;
-            onTab(next);
-            document.getElementById(`member-tab-${next}`)?.focus();
-          }}
-          className={cx(
-            'tap -mb-px border-b-2 px-2',
-            tab === one ? 'border-accent font-medium' : 'border-transparent text-muted hover:text-text',
-          )}
-        >
-          {label}
-          {member && count !== undefined && count(member) > 0 && ` ${count(member)}`}
-        </button>
-      ))}
-    </div>
   );
 }

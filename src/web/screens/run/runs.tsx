@@ -5,7 +5,7 @@ import { runStatuses } from '../../../features/runs/rules/run.ts';
 import { type RunRecord, runsQuery, teamsQuery } from '../../api/queries.ts';
 import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { buttonClass } from '../../ui/button.tsx';
-import { cx } from '../../ui/cx.ts';
+import { pillClass } from '../../ui/chip.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { Empty, Failed, QueryState, Skeleton } from '../../ui/states.tsx';
 import { RunsTable } from './runs-table.tsx';
@@ -34,10 +34,7 @@ export function Runs() {
             type="button"
             aria-pressed={status === item}
             onClick={() => void navigate({ to: '/runs', search: { status: item }, replace: true })}
-            className={cx(
-              'tap rounded-full border px-2.5',
-              status === item ? 'border-accent font-medium' : 'border-line text-muted hover:text-text',
-            )}
+            className={pillClass(status === item)}
           >
             {item === undefined ? 'All' : statusLabel(item)} {count}
           </button>

@@ -5,8 +5,11 @@ import type { ComponentType } from 'react';
 import { useSession } from '../../api/session.ts';
 import { features } from '../../features.ts';
 import { KeySheet } from '../../shell/key-sheet.tsx';
+import { Page } from '../../ui/page.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { Failed } from '../../ui/states.tsx';
+import { tabClass } from '../../ui/tab-class.ts';
+import { TabNav } from '../../ui/tab-nav.tsx';
 import { Account } from './account.tsx';
 import { AppearanceSettings, ShortcutSwitch } from './appearance.tsx';
 import { Config } from './config.tsx';
@@ -50,27 +53,22 @@ export function Settings() {
       heading="Settings"
       actions={<SignOut icon={<LogOut aria-hidden />} />}
       toolbar={
-        <nav aria-label="Settings" className="-mb-2 flex max-w-full gap-1 overflow-x-auto">
+        <TabNav label="Settings" className="-mb-2 w-full border-b-0">
           {Object.entries(tabs)
             .filter(([, each]) => root || !each.root)
             .map(([name, { label }]) => (
-              <Link
-                key={name}
-                to="/settings/$tab"
-                params={{ tab: name }}
-                className="tap flex shrink-0 items-center border-transparent border-b-2 px-2 text-muted -outline-offset-2 hover:text-text [&.active]:border-accent [&.active]:text-text"
-              >
+              <Link key={name} to="/settings/$tab" params={{ tab: name }} className={tabClass}>
                 {label}
               </Link>
             ))}
-        </nav>
+        </TabNav>
       }
     >
-      <div className="mx-auto flex w-full max-w-4xl flex-col gap-6 p-3 md:p-4">
+      <Page>
         {!shown && <Failed error={new Error('This page does not exist.')} />}
         {shown?.root && !root && <Failed error={new Error('root required')} />}
         {View && (root || !shown?.root) && <View />}
-      </div>
+      </Page>
     </Screen>
   );
 }

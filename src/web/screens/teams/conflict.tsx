@@ -24,7 +24,7 @@ export function Conflict({
   return (
     <section
       aria-label="Both versions"
-      className="m-3 flex min-w-0 flex-col gap-2 rounded-md border border-needs p-3 md:mx-4"
+      className="m-3 flex min-w-0 flex-col gap-2 rounded-md border border-line-strong p-3 md:mx-4"
     >
       <p role="alert" className="font-medium">
         team definition changed concurrently; reload and retry

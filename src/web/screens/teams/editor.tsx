@@ -16,10 +16,16 @@ import { useDraft } from '../../ui/drafts.ts';
 import { inputClass } from '../../ui/field.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Screen } from '../../ui/screen.tsx';
+import { Segmented } from '../../ui/segmented.tsx';
 import { Conflict } from './conflict.tsx';
 import { type Doc, drawable, formatDocument, isObject, parse, write } from './document.ts';
 import { type Fault, findFault, pathInMessage, pathKey } from './faults.ts';
 import { TeamForm } from './form.tsx';
+
+const panes = [
+  { value: 'form', label: 'Form' },
+  { value: 'json', label: 'JSON' },
+] as const;
 
 interface Saving {
   text: string;
@@ -121,23 +127,7 @@ export function Editor({
       }
       toolbar={
         <div className="flex w-full flex-wrap items-center gap-2">
-          <fieldset className="flex gap-1 lg:hidden">
-            <legend className="sr-only">Edit as</legend>
-            {(['form', 'json'] as const).map((item) => (
-              <button
-                key={item}
-                type="button"
-                aria-pressed={pane === item}
-                onClick={() => setPane(item)}
-                className={cx(
-                  'tap rounded-md border px-3',
-                  pane === item ? 'border-accent font-medium' : 'border-line text-muted',
-                )}
-              >
-                {item === 'form' ? 'Form' : 'JSON'}
-              </button>
-            ))}
-          </fieldset>
+          <Segmented label="Edit as" segments={panes} value={pane} onValue={setPane} className="lg:hidden" />
           <p aria-live="polite" className="min-w-0 flex-1 break-words text-sm">
             {fault ? (
               <span role="alert" className="text-failed">

@@ -8,7 +8,7 @@ import { cx } from '../../../ui/cx.ts';
 import { Status } from '../../../ui/status.tsx';
 import { spent } from './elapsed.tsx';
 
-const tones: Record<Tone, string> = { plain: 'text-muted', warning: 'text-needs', failure: 'text-failed' };
+const tones: Record<Tone, string> = { plain: 'text-muted', warning: 'text-warning', failure: 'text-failed' };
 const icons = { plain: Info, warning: CircleAlert, failure: CircleX };
 
 export function StopLine({ item }: { item: Stop }) {

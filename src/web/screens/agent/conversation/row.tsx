@@ -39,7 +39,7 @@ export const RowBlock = memo(
           'relative min-w-0 rounded',
           // The rows inside it have their own links.
           row.type !== 'subagent' && 'group/row',
-          isMarked(row, marked) && 'bg-marked outline-2 outline-needs outline-offset-4',
+          isMarked(row, marked) && 'bg-marked outline-2 outline-accent outline-offset-4',
         )}
       >
         <RowView row={row} folder={folder} agent={agent} marked={marked} />

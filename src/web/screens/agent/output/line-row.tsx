@@ -78,7 +78,7 @@ function renderText(line: Line, pattern: RegExp | null, current: boolean) {
     if (text === '') return null;
     if (hit) {
       return (
-        <mark key={key} className={current ? 'bg-needs text-ground' : 'bg-needs/30 text-text'}>
+        <mark key={key} className={current ? 'bg-accent text-on-accent' : 'bg-accent/25 text-text'}>
           {text}
         </mark>
       );

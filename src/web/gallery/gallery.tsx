@@ -1,0 +1,178 @@
+/** The sections of the component page. */
+import { Bot, GitBranch, Network, Play, Rows3, Trash2 } from 'lucide-react';
+import { type ReactNode, useState } from 'react';
+import { Button, IconButton } from '../ui/button.tsx';
+import { Chip, pillClass } from '../ui/chip.tsx';
+import { Disclosure } from '../ui/disclosure.tsx';
+import { TextField } from '../ui/field.tsx';
+import { Kbd } from '../ui/kbd.tsx';
+import { Page } from '../ui/page.tsx';
+import { Segmented } from '../ui/segmented.tsx';
+import { Empty } from '../ui/states.tsx';
+import { Status } from '../ui/status.tsx';
+import { Tabs } from '../ui/tabs.tsx';
+
+const statuses = [
+  'created',
+  'ready',
+  'running',
+  'needs_you',
+  'in_review',
+  'completed',
+  'failed',
+  'cancelled',
+  'skipped',
+];
+const tabs = ['conversation', 'output', 'changes', 'timeline', 'events'].map((value) => ({
+  value,
+  label: value,
+}));
+const views = [
+  { value: 'graph', label: 'Graph' },
+  { value: 'table', label: 'Table' },
+];
+
+export function Gallery() {
+  return (
+    <Page>
+      <TypeSection />
+      <StatusSection />
+      <ButtonsSection />
+      <FieldsSection />
+      <ChoicesSection />
+      <TabsSection />
+      <DisclosureSection />
+      <EmptySection />
+    </Page>
+  );
+}
+
+function TypeSection() {
+  return (
+    <Section title="Type">
+      <div className="flex flex-col gap-1">
+        <p className="font-semibold text-xl">Entry 24: Run and review coding agents</p>
+        <p className="font-semibold text-lg">Page title 18: fix-checkout-race</p>
+        <p className="text-prose">Prose 14: The agent changed two files and ran the tests.</p>
+        <p>Interface 13: New agent</p>
+        <p className="text-muted text-sm">Meta 12: 2 minutes ago</p>
+        <p className="font-medium text-muted text-xs">Label 11: Needs you</p>
+        <p className="font-mono text-sm">Machine 12: npm run check -- --fix</p>
+      </div>
+    </Section>
+  );
+}
+
+function StatusSection() {
+  return (
+    <Section title="Status">
+      {statuses.map((status) => (
+        <Status key={status} status={status} />
+      ))}
+    </Section>
+  );
+}
+
+function ButtonsSection() {
+  return (
+    <Section title="Buttons">
+      <Button variant="primary" icon={<Play aria-hidden />}>
+        Start
+      </Button>
+      <Button>Plain</Button>
+      <Button variant="quiet">Quiet</Button>
+      <Button variant="danger" icon={<Trash2 aria-hidden />}>
+        Delete
+      </Button>
+      <Button busy>Saving…</Button>
+      <Button disabled>Disabled</Button>
+      <IconButton label="Agents" icon={<Bot aria-hidden />} />
+    </Section>
+  );
+}
+
+function FieldsSection() {
+  const [name, setName] = useState('fix-checkout-race');
+  return (
+    <Section title="Fields">
+      <TextField label="Name" value={name} onText={setName} hint="Shown in the list" />
+      <TextField label="Folder" value="/code" error="/code is not a git repository." mono readOnly />
+      <TextField label="Disabled" value="main" disabled readOnly />
+    </Section>
+  );
+}
+
+function ChoicesSection() {
+  const [view, setView] = useState('graph');
+  return (
+    <Section title="Choices">
+      <Segmented label="View" segments={views} value={view} onValue={setView} />
+      <Segmented
+        label="View with icons"
+        segments={[
+          { value: 'graph', label: <Network aria-label="Graph" /> },
+          { value: 'table', label: <Rows3 aria-label="Table" /> },
+          { value: 'split', label: 'Split', disabled: 'The window is too narrow' },
+        ]}
+        value={view}
+        onValue={setView}
+      />
+      <button type="button" aria-pressed className={pillClass(true)}>
+        All 17
+      </button>
+      <button type="button" aria-pressed={false} className={pillClass(false)}>
+        Needs you 3
+      </button>
+      <Chip>demo</Chip>
+      <Chip mono title="svc/fix-checkout-race">
+        <GitBranch aria-hidden />
+        fix-checkout-race
+      </Chip>
+      <Kbd>⌘</Kbd>
+      <Kbd>Esc</Kbd>
+    </Section>
+  );
+}
+
+function TabsSection() {
+  const [tab, setTab] = useState('conversation');
+  return (
+    <Section title="Tabs">
+      <div className="w-full">
+        <Tabs label="Views" tabs={tabs} value={tab} onValue={setTab}>
+          <p className="py-2 text-muted">The panel of {tab}</p>
+        </Tabs>
+      </div>
+    </Section>
+  );
+}
+
+function DisclosureSection() {
+  return (
+    <Section title="Disclosure">
+      <Disclosure summary="Closed">Content</Disclosure>
+      <Disclosure summary="Open" open>
+        <p className="p-2">Content</p>
+      </Disclosure>
+    </Section>
+  );
+}
+
+function EmptySection() {
+  return (
+    <Section title="Empty">
+      <Empty title="No runs yet. A run is one execution of a team." cli="svc runs start team_demo">
+        <Button>Start run</Button>
+      </Empty>
+    </Section>
+  );
+}
+
+function Section({ title, children }: { title: string; children: ReactNode }) {
+  return (
+    <section aria-label={title}>
+      <h2 className="border-line border-b pb-1 font-medium text-muted text-xs">{title}</h2>
+      <div className="flex flex-wrap items-start gap-3 pt-3">{children}</div>
+    </section>
+  );
+}

@@ -1,0 +1,16 @@
+/**
+ * Every component in every state, for development: `npm run dev:web` serves it at /gallery/, and the visual tests compare
+ * pictures of it. The build of the product does not contain it. `?theme=dark` selects the dark theme.
+ */
+import { StrictMode } from 'react';
+import { createRoot } from 'react-dom/client';
+import { Gallery } from './gallery.tsx';
+import '../style.css';
+
+document.documentElement.dataset.theme = new URLSearchParams(location.search).get('theme') ?? 'light';
+
+createRoot(document.getElementById('root')!).render(
+  <StrictMode>
+    <Gallery />
+  </StrictMode>,
+);
