@@ -127,6 +127,80 @@ browserTest('a draft survives a reload, and queued prompts can be edited and rem
 });
 
 browserTest(
+  'tool calls share a group, an answered review is a note in it, and the turn’s end has links',
+  async () => {
+    const workdir = makeRepository(join(plane.work, 'linked'), { 'a.txt': 'a\n' });
+    const edit = { toolCallId: 'edit', title: `Edit ${workdir}/a.txt`, kind: 'edit' };
+    const content = [{ type: 'diff', path: `${workdir}/a.txt`, oldText: 'a\n', newText: 'b\nc\n' }];
+    const options = [{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }];
+    const updates = [
+      { sessionUpdate: 'tool_call', toolCallId: 'look', title: 'Look', kind: 'search', status: 'completed' },
+      { sessionUpdate: 'tool_call', ...edit, status: 'pending', content },
+      { toolCall: edit, options },
+      { sessionUpdate: 'tool_call_update', toolCallId: 'edit', status: 'completed' },
+      message('Done.'),
+    ];
+    const argv = [process.execPath, scripted, 'sends_updates', JSON.stringify([updates])];
+    const agent = await plane.agent(argv, {
+      name: 'linked',
+      protocol: 'acp',
+      workdir,
+      prompt: 'Change a.txt',
+    });
+    const { page, errors } = await openAgentPage(agent);
+    await page.getByRole('article').waitFor();
+    await page.keyboard.press('n');
+    await page.keyboard.press('1');
+    const line = log(page).getByRole('button', {
+      name: /^edit Edit .*allowed by ana after .*\+2 lines added/,
+    });
+    await line.waitFor();
+    // The focus stays where the card was.
+    await expect.poll(() => page.evaluate('document.activeElement.textContent')).toContain('allowed by ana');
+    expect(await page.getByRole('article').count()).toBe(0);
+    const tops = await log(page)
+      .getByRole('button', { name: /^(search|edit) / })
+      .evaluateAll((lines) => lines.map((each) => each.getBoundingClientRect().top));
+    expect(tops[1] - tops[0]).toBe(29);
+    const end = log(page).getByText('Turn ended').locator('xpath=..');
+    await end.getByRole('link', { name: '2 tools' }).waitFor();
+    await end.getByRole('link', { name: /\+2 lines added/ }).click();
+    await page.waitForURL(`${plane.url}/agents/${agent.id}/changes`);
+    expect(errors).toEqual([]);
+  },
+);
+
+browserTest('Enter sends or starts a new line, and a prompt can replace the current turn', async () => {
+  const agent = await scriptedAgent(
+    [[{ sleep: 600_000 }], [message('Second.')], [message('Third.')]],
+    'First',
+  );
+  const { page, errors } = await openAgentPage(agent);
+  await log(page).getByText('First', { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Queue' }).waitFor();
+  await field(page).pressSequentially('Stop that.');
+  await page.keyboard.press('Shift+Enter');
+  await page.keyboard.type('Do this.');
+  expect(await field(page).inputValue()).toBe('Stop that.\nDo this.');
+  await page.getByRole('button', { name: 'More ways to send' }).click();
+  await page.getByRole('menuitem', { name: 'Send now' }).click();
+  await log(page).getByText('Turn cancelled').waitFor();
+  await log(page).getByText('Do this.').waitFor();
+  await log(page).getByText('Second.').waitFor();
+  await page.getByRole('button', { name: 'Send', exact: true }).waitFor();
+  await page.goto(`${plane.url}/settings/appearance`);
+  await page.getByRole('radio', { name: /\+Enter$/ }).check();
+  await page.goto(`${plane.url}/agents/${agent.id}`);
+  await field(page).fill('One');
+  await page.keyboard.press('Enter');
+  await page.keyboard.type('Two');
+  expect(await field(page).inputValue()).toBe('One\nTwo');
+  await page.keyboard.press('ControlOrMeta+Enter');
+  await log(page).getByText('Third.').waitFor();
+  expect(errors).toEqual([]);
+});
+
+browserTest(
   'new messages are counted without moving a reader who scrolled up, and End jumps to them',
   async () => {
     const first = Array.from({ length: 80 }, (_, n) => message(`Old line ${n}`));
@@ -209,7 +283,7 @@ browserTest('hostile text runs nothing, loads nothing, and links only to web pag
   await log(page).getByText('unrecognized update: of_another_world').click();
   await log(page).getByText('onerror=alert(1)').first().waitFor();
   const links = await log(page)
-    .locator('a:not([href^="#"])')
+    .locator(`a:not([href^="#"], [href="/agents/${agent.id}/timeline"])`)
     .evaluateAll((all) =>
       all.map((a) => [a.getAttribute('href')!, a.getAttribute('rel'), a.getAttribute('target')].join(' ')),
     );

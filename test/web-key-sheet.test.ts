@@ -176,11 +176,25 @@ const presses: Record<string, (page: Page) => Promise<void>> = {
       "(() => { const log = document.querySelector('[role=log]'); return log.scrollHeight - log.scrollTop - log.clientHeight < 40; })()",
     );
   },
-  'Agent page: Ctrl ⏎': async (page) => {
+  'Agent page: ⏎': async (page) => {
     const field = page.getByRole('textbox', { name: /^Prompt for/ });
     await field.fill('And then?');
-    await field.press('Control+Enter');
+    await field.press('Enter');
     await page.getByRole('list', { name: 'Queued prompts' }).getByText('And then?').waitFor();
+  },
+  'Agent page: Ctrl ⏎': async (page) => {
+    const field = page.getByRole('textbox', { name: /^Prompt for/ });
+    await field.fill('And later?');
+    await field.press('Control+Enter');
+    await page.getByRole('list', { name: 'Queued prompts' }).getByText('And later?').waitFor();
+  },
+  'Agent page: ⇧ ⏎': async (page) => {
+    const field = page.getByRole('textbox', { name: /^Prompt for/ });
+    await field.fill('One line');
+    await field.press('Shift+Enter');
+    await field.pressSequentially('and another');
+    expect(await field.inputValue()).toBe('One line\nand another');
+    await field.fill('');
     await field.blur();
   },
   'Agent page: . .': async (page) => {

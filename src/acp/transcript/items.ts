@@ -128,6 +128,12 @@ export interface Stop extends Base {
   readonly reason: string | null;
   /** Seconds since the prompt; null if unknown. */
   readonly seconds: number | null;
+  /** The tool calls of the turn, and the lines that its completed ones added and removed. */
+  readonly tools: number;
+  readonly added: number;
+  readonly removed: number;
+  /** The tokens that the agent reports for the turn, or by which its context grew; null if it reports neither. */
+  readonly tokens: number | null;
 }
 
 /** The status of the agent changed. */

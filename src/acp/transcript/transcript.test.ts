@@ -199,9 +199,48 @@ describe('turns', () => {
       expect.objectContaining({ n: 2, prompt_id: 'prm_2', ended_ts: null }),
     ]);
     expect(itemsOf(view, 'stop')).toEqual([
-      { kind: 'stop', key: '3', seq: 3, ts: 3, turn: 1, subagent: null, reason: 'max_tokens', seconds: 2 },
+      {
+        kind: 'stop',
+        key: '3',
+        seq: 3,
+        ts: 3,
+        turn: 1,
+        subagent: null,
+        reason: 'max_tokens',
+        seconds: 2,
+        tools: 0,
+        added: 0,
+        removed: 0,
+        tokens: null,
+      },
     ]);
     expect(view.working).toBe(true);
+  });
+
+  test('the end of a turn counts its tool calls, the changes of completed ones, and its tokens', () => {
+    const usage = (used: number) => update({ sessionUpdate: 'usage_update', used, size: 1000 });
+    const diff = (oldText: string, newText: string) => ({
+      content: [{ type: 'diff', path: 'a.txt', oldText, newText }],
+    });
+    const view = viewOf(
+      promptRequest('one', 'prm_1'),
+      toolCall('c1', { status: 'completed', ...diff('a\n', 'b\nc\n') }),
+      toolCall('c2', { status: 'failed', ...diff('a\n', 'b\n') }),
+      usage(40),
+      promptResponse('end_turn', 'prm_1'),
+      promptRequest('two', 'prm_2'),
+      usage(100),
+      promptResponse('end_turn', 'prm_2'),
+      promptRequest('three', 'prm_3'),
+      response({ result: { stopReason: 'end_turn', usage: { totalTokens: 7 } } }, 'prm_3'),
+    );
+    expect(
+      itemsOf(view, 'stop').map(({ tools, added, removed, tokens }) => [tools, added, removed, tokens]),
+    ).toEqual([
+      [2, 2, 1, 40],
+      [0, 0, 0, 60],
+      [0, 0, 0, 7],
+    ]);
   });
 
   test('a cancelled turn is stopping until the agent confirms it', () => {

@@ -61,6 +61,8 @@ export class Transcript {
   #settings = emptySettings;
   #session_id: string | null = null;
   readonly #requests = new Map<unknown, SentRequest>();
+  /** The tokens in the agent's context when the turn began; null if the agent has not reported them. */
+  #tokens_before: number | null = null;
   #view: View | null = null;
 
   get view(): View {
@@ -144,6 +146,7 @@ export class Transcript {
     writer.endTurn(null, 'unfinished', event.ts);
     const prompt_id = shortOrNull(id) ?? '';
     writer.turns.begin(prompt_id, event.seq, event.ts);
+    this.#tokens_before = this.#settings.usage?.used ?? null;
     this.#updates.prompted(bodyText(body));
     const about = { body, prompt_id, too_large: oversizedBytes(event) };
     writer.add({ kind: 'user_message', ...writer.where(event), ...about }, body.chars);
@@ -223,7 +226,7 @@ export class Transcript {
     if (request?.method === 'session/prompt' || stop_reason !== null) {
       // A notice describes the error.
       if (failure !== null) this.#writer.endTurn(null, 'unfinished', event.ts);
-      else this.#writer.stop(this.#writer.where(event), shortOrNull(stop_reason));
+      else this.#writer.stop(this.#writer.where(event), shortOrNull(stop_reason), this.#tokens(result));
       return;
     }
     if (!request) return;
@@ -244,7 +247,16 @@ export class Transcript {
     const where = this.#writer.where(event);
     // The frame may already have added an item with this key.
     if (failed) this.#writer.endTurn(reason, 'unfinished', event.ts);
-    else this.#writer.stop({ ...where, key: `${where.key} end` }, reason);
+    else this.#writer.stop({ ...where, key: `${where.key} end` }, reason, this.#tokens(null));
+  }
+
+  /** The tokens of the turn that ends. `result`: the agent's response to the prompt, if it ends the turn. */
+  #tokens(result: unknown): number | null {
+    const total = asNumber(asRecord(asRecord(result).usage).totalTokens);
+    if (total !== null) return total;
+    const used = this.#settings.usage?.used ?? 0;
+    const grown = used - (this.#tokens_before ?? 0);
+    return grown > 0 ? grown : null;
   }
 
   // --- from the service -------------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ import { asNumber } from '../json.ts';
 import { shortOrNull, toRaw } from './bounded.ts';
 import { bounds } from './bounds.ts';
 import { ItemList } from './item-list.ts';
-import type { Item, Session } from './items.ts';
+import type { Item, Session, Stop } from './items.ts';
 import { type ItemPosition, MessageWriters } from './message-writer.ts';
 import { RelayedMessages } from './relayed.ts';
 import { Subagents } from './subagents.ts';
@@ -76,11 +76,26 @@ export class Writer {
   }
 
   /** Adds an item that ends the turn. */
-  stop(where: ItemPosition, reason: string | null): void {
+  stop(where: ItemPosition, reason: string | null, tokens: number | null): void {
     const started_ts = this.turns.open?.started_ts;
     this.endTurn(reason, reason === 'cancelled' ? 'cancelled' : 'unfinished', where.ts);
     const seconds = started_ts === undefined ? null : where.ts - started_ts;
-    this.add({ kind: 'stop', ...where, reason, seconds }, 0);
+    this.add({ kind: 'stop', ...where, reason, seconds, ...this.#countWork(where.turn), tokens }, 0);
+  }
+
+  #countWork(turn: number | null): Pick<Stop, 'tools' | 'added' | 'removed'> {
+    const work = { tools: 0, added: 0, removed: 0 };
+    if (turn === null) return work;
+    for (let at = this.items.end - 1; ; at--) {
+      const item = this.items.get(at);
+      // Items between turns have no turn.
+      if (item === undefined || (item.turn !== null && item.turn < turn)) return work;
+      if (item.kind !== 'tool' || item.turn !== turn) continue;
+      work.tools++;
+      if (item.status !== 'completed') continue;
+      work.added += item.added;
+      work.removed += item.removed;
+    }
   }
 
   /** The place of the event's item. */

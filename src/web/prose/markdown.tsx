@@ -8,9 +8,11 @@ import Markdown, { type Components } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
 import remend from 'remend';
 import { isTooMarked, isTooNested, MarkdownBlocks, openFence } from '../transcript/blocks.ts';
+import { cx } from '../ui/cx.ts';
 import { ScrollBox } from '../ui/scroll-box.tsx';
 import { CodeBlock } from './code.tsx';
 import { webAddress } from './links.ts';
+import './prose.css';
 
 const plugins = [remarkGfm];
 
@@ -35,21 +37,23 @@ const components: Components = {
     </ScrollBox>
   ),
   // An agent's headings are not headings of the page.
-  h1: ({ children }) => <p className="mt-3 mb-1 font-semibold text-lg">{children}</p>,
-  h2: ({ children }) => <p className="mt-3 mb-1 font-semibold">{children}</p>,
-  h3: ({ children }) => <p className="mt-2 mb-1 font-semibold">{children}</p>,
-  h4: ({ children }) => <p className="mt-2 mb-1 font-medium">{children}</p>,
-  h5: ({ children }) => <p className="mt-2 mb-1 font-medium">{children}</p>,
-  h6: ({ children }) => <p className="mt-2 mb-1 font-medium">{children}</p>,
-  p: ({ children }) => <p className="my-1.5">{children}</p>,
-  ul: ({ children }) => <ul className="my-1.5 list-disc pl-6">{children}</ul>,
+  h1: ({ children }) => <p className="measure mt-3 mb-1 font-semibold text-lg">{children}</p>,
+  h2: ({ children }) => <p className="measure mt-3 mb-1 font-semibold">{children}</p>,
+  h3: ({ children }) => <p className="measure mt-2 mb-1 font-semibold">{children}</p>,
+  h4: ({ children }) => <p className="measure mt-2 mb-1 font-medium">{children}</p>,
+  h5: ({ children }) => <p className="measure mt-2 mb-1 font-medium">{children}</p>,
+  h6: ({ children }) => <p className="measure mt-2 mb-1 font-medium">{children}</p>,
+  p: ({ children }) => <p className="measure my-1.5">{children}</p>,
+  ul: ({ children }) => <ul className="measure my-1.5 list-disc pl-6">{children}</ul>,
   ol: ({ children, start }) => (
-    <ol start={start} className="my-1.5 list-decimal pl-6">
+    <ol start={start} className="measure my-1.5 list-decimal pl-6">
       {children}
     </ol>
   ),
   blockquote: ({ children }) => (
-    <blockquote className="my-1.5 border-line-strong border-l-2 pl-3 text-muted">{children}</blockquote>
+    <blockquote className="measure my-1.5 border-line-strong border-l-2 pl-3 text-muted">
+      {children}
+    </blockquote>
   ),
   hr: () => <hr className="my-3" />,
   input: ({ checked }) => <span>{checked ? '☑' : '☐'}</span>,
@@ -65,7 +69,10 @@ export function Prose({ text, grows = false }: { text: string; grows?: boolean }
   const { finished, tail } = blocks;
   const code = grows ? openFence(tail) : null;
   return (
-    <div dir="auto" className="min-w-0 break-words text-prose [overflow-wrap:anywhere]">
+    <div
+      dir="auto"
+      className={cx('min-w-0 break-words text-prose [overflow-wrap:anywhere]', grows && 'with-caret')}
+    >
       {finished.map((block, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: blocks never change places
         <MarkdownBlock key={at} text={block} />
@@ -83,7 +90,7 @@ export function Prose({ text, grows = false }: { text: string; grows?: boolean }
 
 function PlainText({ text }: { text: string }) {
   return (
-    <p dir="auto" className="my-1.5 whitespace-pre-wrap break-words [overflow-wrap:anywhere]">
+    <p dir="auto" className="measure my-1.5 whitespace-pre-wrap break-words [overflow-wrap:anywhere]">
       {text}
     </p>
   );

@@ -1,4 +1,4 @@
-/** Theme and shortcuts, stored in the browser. */
+/** Theme, shortcuts and the key that sends a prompt, stored in the browser. */
 import { useSyncExternalStore } from 'react';
 
 const KEY = 'svc.appearance';
@@ -7,6 +7,8 @@ export interface Appearance {
   theme: 'system' | 'light' | 'dark';
   /** Single-key shortcuts. */
   shortcuts: boolean;
+  /** Enter sends a prompt. Otherwise it starts a new line, as it always does on touch screens. */
+  enter_sends: boolean;
 }
 
 const listeners = new Set<() => void>();
@@ -21,6 +23,7 @@ function read(): Appearance {
   return {
     theme: stored.theme === 'light' || stored.theme === 'dark' ? stored.theme : 'system',
     shortcuts: stored.shortcuts !== false,
+    enter_sends: stored.enter_sends !== false,
   };
 }
 

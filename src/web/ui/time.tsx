@@ -103,3 +103,22 @@ export function Clock({ at }: { at: string | number }) {
     </time>
   );
 }
+
+let day_time: Intl.DateTimeFormat | null = null;
+
+/** Hours and minutes, with the date if it is not today. `ts`: Unix seconds. */
+export function TimeOfDay({ ts, className }: { ts: number; className?: string }) {
+  const date = new Date(ts * 1000);
+  const today = date.toDateString() === new Date().toDateString();
+  day_time ??= new Intl.DateTimeFormat(undefined, { hour: 'numeric', minute: '2-digit' });
+  const time = day_time.format(date);
+  return (
+    <time
+      dateTime={date.toISOString()}
+      onPointerEnter={setTooltip}
+      className={cx('whitespace-nowrap', className)}
+    >
+      {today ? time : `${date.toLocaleDateString()} ${time}`}
+    </time>
+  );
+}

@@ -14,6 +14,7 @@ import {
 } from 'react';
 import { cx } from '../ui/cx.ts';
 import { hasModifier, isTyping } from '../ui/keys.ts';
+import { leaveCard } from './focus.ts';
 
 export interface CardKeys {
   /** The key that selects a card; null: none. */
@@ -44,6 +45,13 @@ export function CardFrame({
 }: CardFrameProps): ReactNode {
   const ref = useRef<HTMLElement>(null);
   const focus = useKeptFocus(ref, open, answered);
+  // React runs this before it removes the card.
+  useLayoutEffect(() => {
+    const element = ref.current;
+    return () => {
+      if (element?.contains(document.activeElement)) leaveCard(card);
+    };
+  }, [card]);
   return (
     <article
       ref={ref}

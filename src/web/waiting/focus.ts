@@ -36,3 +36,17 @@ export function nextOpenCard(container: ParentNode, after: Element): HTMLElement
     (after.compareDocumentPosition(card) & Node.DOCUMENT_POSITION_FOLLOWING) !== 0;
   return cards.find((card) => card !== after && isAfter(card)) ?? cards.find((card) => card !== after);
 }
+
+/** The card that was removed while it had the focus. */
+let left_card: string | null = null;
+
+export function leaveCard(id: string): void {
+  left_card = id;
+}
+
+/** Whether this card was removed while it had the focus, which nothing else has taken since. */
+export function takeLeftCard(id: string): boolean {
+  const is_left = left_card === id && document.activeElement === document.body;
+  if (left_card === id) left_card = null;
+  return is_left;
+}

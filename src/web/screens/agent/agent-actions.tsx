@@ -1,14 +1,11 @@
 /** The actions on an agent's page: start, stop, cancel the turn, and a menu with the rest. */
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { Ellipsis, Play, RotateCw, Square, Tag, Terminal, Trash2, Unplug } from 'lucide-react';
 import { useCallback, useEffect, useRef, useState } from 'react';
-import { call, errorMessage } from '../../api/client.ts';
-import { keys } from '../../api/keys.ts';
 import { type AgentRecord, nodesQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { appearance } from '../../shell/appearance.ts';
-import { awaitsAnswer } from '../../ui/agent-state.ts';
 import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
 import { copyText } from '../../ui/copy.tsx';
 import { hasModifier, isTyping } from '../../ui/keys.ts';
@@ -18,6 +15,7 @@ import { useAgentAct } from '../agents/actions.ts';
 import { ChangeAgent } from './change.tsx';
 import { DeleteAgent } from './delete.tsx';
 import { ForgetAgent } from './forget.tsx';
+import { useCancelTurn } from './turn.ts';
 
 /** The second key press must follow within this time. */
 const DOUBLE_PRESS_MS = 1_500;
@@ -152,25 +150,6 @@ function useForgettable({ node_id, stale_since }: AgentRecord): boolean {
   const root = useSession()?.user.role === 'root';
   const node = nodes.find(({ id }) => id === node_id);
   return root && (stale_since !== null || (node !== undefined && node.status !== 'connected'));
-}
-
-/** Cancels the turn without stopping the agent. It is cancelling until the agent confirms. */
-function useCancelTurn(agent: AgentRecord) {
-  const queries = useQueryClient();
-  const open =
-    agent.protocol === 'acp' &&
-    agent.status === 'running' &&
-    (agent.activity === 'working' || agent.activity === 'quiet' || awaitsAnswer(agent));
-  const cancel = useMutation({
-    mutationFn: () => call('cancelTurn', { params: { agent_id: agent.id } }),
-    onSuccess: (record) => queries.setQueryData(keys.agent(record.id), record),
-    onError: (error) => showToast(agent.name, errorMessage(error)),
-  });
-  const { mutate, reset, isPending, isSuccess } = cancel;
-  useEffect(() => {
-    if (!open) reset();
-  }, [open, reset]);
-  return { open, cancelling: isPending || isSuccess, cancel: mutate as () => void };
 }
 
 /** Runs `act` after `.` is pressed twice; the first press only shows a hint. Returns whether the hint is shown. */

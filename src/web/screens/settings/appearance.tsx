@@ -1,5 +1,6 @@
 /** The appearance settings of this browser. */
 import { setAppearance, useAppearance } from '../../shell/appearance.ts';
+import { MOD } from '../../ui/keys.ts';
 import { Section } from './section.tsx';
 
 const themes = [
@@ -16,25 +17,66 @@ export function AppearanceSettings() {
         <fieldset className="flex flex-wrap gap-2">
           <legend className="sr-only">Theme</legend>
           {themes.map(({ value, label }) => (
-            <label
+            <Radio
               key={value}
-              className="tap flex items-center gap-2 rounded-md border border-line-strong/60 px-3 has-checked:border-accent has-checked:bg-surface has-focus-visible:outline-2 has-focus-visible:outline-accent"
-            >
-              <input
-                type="radio"
-                name="theme"
-                value={value}
-                checked={theme === value}
-                onChange={() => setAppearance({ theme: value })}
-                className="accent-accent"
-              />
-              {label}
-            </label>
+              name="theme"
+              label={label}
+              checked={theme === value}
+              onChange={() => setAppearance({ theme: value })}
+            />
           ))}
         </fieldset>
       </Section>
+      <SendKey />
       <ShortcutSwitch />
     </>
+  );
+}
+
+const send_keys = [
+  { value: true, label: 'Enter' },
+  { value: false, label: `${MOD}+Enter` },
+];
+
+function SendKey() {
+  const { enter_sends } = useAppearance();
+  return (
+    <Section
+      title="Send prompts with"
+      about="Shift+Enter always starts a new line. So does Enter on touch screens."
+    >
+      <fieldset className="flex flex-wrap gap-2">
+        <legend className="sr-only">Send prompts with</legend>
+        {send_keys.map(({ value, label }) => (
+          <Radio
+            key={label}
+            name="send-key"
+            label={label}
+            checked={enter_sends === value}
+            onChange={() => setAppearance({ enter_sends: value })}
+          />
+        ))}
+      </fieldset>
+    </Section>
+  );
+}
+
+function Radio({
+  name,
+  label,
+  checked,
+  onChange,
+}: {
+  name: string;
+  label: string;
+  checked: boolean;
+  onChange: () => void;
+}) {
+  return (
+    <label className="tap flex items-center gap-2 rounded-md border border-line-strong/60 px-3 has-checked:border-accent has-checked:bg-surface has-focus-visible:outline-2 has-focus-visible:outline-accent">
+      <input type="radio" name={name} checked={checked} onChange={onChange} className="accent-accent" />
+      {label}
+    </label>
   );
 }
 

@@ -3,14 +3,16 @@
 import type { View } from '../../../../acp/transcript/transcript.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { awaitsAnswer } from '../../../ui/agent-state.ts';
+import { cx } from '../../../ui/cx.ts';
 import { Ago } from '../../../ui/time.tsx';
 import { getProgram } from '../../agents/order.ts';
+import { COLUMN } from './column.ts';
 import { Elapsed } from './elapsed.tsx';
 
 export function ActivityLine({ agent, view }: { agent: AgentRecord; view: View }) {
   const turn = view.turns.at(-1);
   return (
-    <div className="mx-auto h-6 w-full max-w-4xl shrink-0 px-3 text-muted text-sm md:px-4">
+    <div className={cx(COLUMN, 'h-6 shrink-0 text-muted text-sm')}>
       {agent.activity === 'starting' ? (
         <p role="status">
           Starting {getProgram(agent)}… {agent.started_at && <Ago at={agent.started_at} suffix="" />}

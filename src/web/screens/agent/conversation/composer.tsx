@@ -1,30 +1,36 @@
-/** The prompt field. Its text is a draft until it is sent, and returns to the field if sending fails. */
+/** The prompt field: the text, and below it the agent's mode and model, what its context holds, and the button that sends. */
 import type { AvailableCommand } from '@agentclientprotocol/sdk';
-import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { SendHorizontal } from 'lucide-react';
-import { type KeyboardEvent, memo, useEffect, useId, useLayoutEffect, useRef, useState } from 'react';
-import { call, newKey } from '../../../api/client.ts';
-import { keys } from '../../../api/keys.ts';
+import { AtSign, Slash } from 'lucide-react';
+import { type KeyboardEvent, memo, useId } from 'react';
+import type { Settings } from '../../../../acp/transcript/settings.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
-import { Button } from '../../../ui/button.tsx';
-import { cx } from '../../../ui/cx.ts';
-import { useDraft } from '../../../ui/drafts.ts';
-import { inputClass } from '../../../ui/field.tsx';
-import { MOD } from '../../../ui/keys.ts';
+import { appearance } from '../../../shell/appearance.ts';
+import { IconButton } from '../../../ui/button.tsx';
 import { useOnline } from '../../../ui/online.ts';
 import { ActionError } from '../../../ui/states.tsx';
 import { useAgentAct } from '../../agents/actions.ts';
-import type { Suggestion } from './suggest.ts';
-import { SuggestionList, useSuggestions } from './suggestions.tsx';
+import { costText, usedPercent } from '../side/usage.tsx';
+import { hasOpenTurn } from '../turn.ts';
+import { PromptSettings } from './prompt-settings.tsx';
+import { SendButton } from './send-button.tsx';
+import { SuggestionList } from './suggestions.tsx';
+import { type Completion, useCompletion } from './use-completion.ts';
+import { usePrompt } from './use-prompt.ts';
 
 export const Composer = memo(function Composer({
   agent,
   commands,
+  modes,
+  options,
+  usage,
   onSent,
   onLeave,
 }: {
   agent: AgentRecord;
   commands: readonly AvailableCommand[];
+  modes: Settings['modes'];
+  options: Settings['config_options'];
+  usage: Settings['usage'];
   onSent: () => void;
   /** Called on Esc. */
   onLeave: () => void;
@@ -34,9 +40,10 @@ export const Composer = memo(function Composer({
   const { text, setText, send, is_sending, error } = usePrompt(agent.id, onSent);
   const completion = useCompletion(agent.id, commands, text, setText);
   const { suggestions, chosen } = completion;
-  const ready = agent.status === 'running' && online && text.trim() !== '';
+  const running = agent.status === 'running';
+  const ready = running && online && text.trim() !== '' && !is_sending;
   const submit = () => {
-    if (ready && !is_sending) send();
+    if (ready) send();
   };
   return (
     <form
@@ -57,38 +64,25 @@ export const Composer = memo(function Composer({
       <label htmlFor={id} className="sr-only">
         Prompt for {agent.name}
       </label>
-      <div className="flex items-end gap-2">
-        <textarea
-          id={id}
-          rows={1}
-          value={text}
-          dir="auto"
-          placeholder={`Prompt…   ${commands.length > 0 ? '/ for commands, ' : ''}@ for files`}
-          aria-autocomplete="list"
-          aria-controls={suggestions ? `${id}-suggestions` : undefined}
-          aria-activedescendant={suggestions ? `${id}-suggestions-${chosen}` : undefined}
-          aria-describedby={`${id}-hint`}
-          className={cx(inputClass, 'max-h-48 min-h-9 resize-none text-prose [field-sizing:content]')}
-          {...completion.field}
-          onKeyDown={(event) => {
-            if (event.nativeEvent.isComposing) return;
-            if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) {
-              event.preventDefault();
-              submit();
-            } else if (event.key === 'Escape' && !suggestions) onLeave();
-            else completion.onKeyDown(event);
-          }}
-        />
-        <Button
-          type="submit"
-          variant="primary"
-          busy={is_sending}
-          disabled={!ready}
-          icon={<SendHorizontal aria-hidden />}
-          title={`Send (${MOD}+Enter)`}
-        >
-          {is_sending ? 'Sending…' : 'Send'}
-        </Button>
+      <div className="rounded-lg border border-control-line bg-ground focus-within:border-accent">
+        <PromptField {...{ id, agent, completion }} value={text} onSubmit={submit} onLeave={onLeave} />
+        <div className="flex min-w-0 items-center gap-0.5 px-1.5 pb-1.5">
+          <PromptSettings agent={agent} modes={modes} options={options} />
+          <Inserts
+            has_commands={commands.length > 0}
+            is_empty={text.trim() === ''}
+            write={completion.write}
+          />
+          <span className="min-w-1 flex-1" />
+          <UsageText usage={usage} />
+          <SendButton
+            agent={agent}
+            queues={hasOpenTurn(agent)}
+            busy={is_sending}
+            disabled={!ready}
+            onSendNow={() => send({ now: true })}
+          />
+        </div>
       </div>
       <Hint id={`${id}-hint`} agent={agent} online={online} />
       <ActionError error={error} />
@@ -96,136 +90,121 @@ export const Composer = memo(function Composer({
   );
 });
 
-function Hint({ id, agent, online }: { id: string; agent: AgentRecord; online: boolean }) {
-  const act = useAgentAct(agent);
-  const running = agent.status === 'running';
+/** The text. Its height follows its lines. */
+function PromptField({
+  id,
+  agent,
+  completion,
+  value,
+  onSubmit,
+  onLeave,
+}: {
+  id: string;
+  agent: AgentRecord;
+  completion: Completion;
+  value: string;
+  onSubmit: () => void;
+  onLeave: () => void;
+}) {
+  const { suggestions, chosen } = completion;
+  const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
+    if (event.nativeEvent.isComposing) return;
+    if (event.key === 'Escape' && !suggestions) onLeave();
+    else if (suggestions && !isModEnter(event)) completion.onKeyDown(event);
+    else if (isModEnter(event) || isSendingEnter(event)) {
+      event.preventDefault();
+      onSubmit();
+    }
+  };
   return (
-    <p id={id} className="flex flex-wrap items-center gap-x-2 text-muted text-sm md:min-h-5">
-      {!online && <span>You are offline. Your prompt is kept until you can send it.</span>}
-      {online && !running && (
-        <>
-          <span>{agent.name} is not running.</span>
-          <button
-            type="button"
-            disabled={act.isPending}
-            onClick={() => act.mutate('start')}
-            className="tap font-medium text-text underline"
-          >
-            {act.isPending || agent.activity === 'starting' ? 'Starting…' : 'Start'}
-          </button>
-        </>
-      )}
-      {online && running && <span className="max-md:hidden">{MOD}+Enter to send, Enter for a new line</span>}
-    </p>
+    <textarea
+      id={id}
+      rows={2}
+      value={value}
+      dir="auto"
+      placeholder={`Message ${agent.name}`}
+      aria-autocomplete="list"
+      aria-controls={suggestions ? `${id}-suggestions` : undefined}
+      aria-activedescendant={suggestions ? `${id}-suggestions-${chosen}` : undefined}
+      aria-describedby={`${id}-hint`}
+      className="block max-h-48 w-full resize-none rounded-lg bg-transparent px-3 pt-2 text-prose outline-none [field-sizing:content] placeholder:truncate"
+      {...completion.field}
+      onKeyDown={onKeyDown}
+    />
   );
 }
 
-interface Prompt {
-  text: string;
-  /** The idempotency key. */
-  key: string;
+/** Buttons that write the characters which open suggestions. */
+function Inserts({
+  has_commands,
+  is_empty,
+  write,
+}: {
+  has_commands: boolean;
+  is_empty: boolean;
+  write: (char: '@' | '/') => void;
+}) {
+  return (
+    <>
+      <IconButton label="Mention a file (@)" icon={<AtSign aria-hidden />} onClick={() => write('@')} />
+      {has_commands && (
+        <IconButton
+          label="Use a command (/)"
+          icon={<Slash aria-hidden />}
+          disabled={!is_empty}
+          onClick={() => write('/')}
+        />
+      )}
+    </>
+  );
 }
 
-function parsePrompt(stored: string): Prompt | null {
-  try {
-    return stored === '' ? null : (JSON.parse(stored) as Prompt);
-  } catch {
-    return null;
+function isModEnter({ key, metaKey, ctrlKey }: KeyboardEvent): boolean {
+  return key === 'Enter' && (metaKey || ctrlKey);
+}
+
+/** On a touch screen, Enter always starts a new line: its keyboard has no Shift+Enter. */
+function isSendingEnter({ key, shiftKey, altKey }: KeyboardEvent): boolean {
+  if (key !== 'Enter' || shiftKey || altKey) return false;
+  return appearance().enter_sends && !matchMedia('(pointer: coarse)').matches;
+}
+
+/** `61% · $0.42`; the side panel has more. */
+function UsageText({ usage }: { usage: Settings['usage'] }) {
+  if (usage === null || usage.size <= 0) return null;
+  const cost = costText(usage);
+  return (
+    <span
+      className="mr-1.5 whitespace-nowrap text-muted text-sm tabular-nums max-sm:hidden"
+      title={`${usage.used.toLocaleString()} of ${usage.size.toLocaleString()} tokens of context`}
+    >
+      {usedPercent(usage)}%{cost !== null && ` · ${cost}`}
+    </span>
+  );
+}
+
+/** Why nothing can be sent. */
+function Hint({ id, agent, online }: { id: string; agent: AgentRecord; online: boolean }) {
+  const act = useAgentAct(agent);
+  if (!online) {
+    return (
+      <p id={id} className="text-muted text-sm">
+        You are offline. Your prompt is kept until you can send it.
+      </p>
+    );
   }
-}
-
-function usePrompt(agent_id: string, onSent: () => void) {
-  const queries = useQueryClient();
-  const [text, setText] = useDraft(`prompt.${agent_id}`);
-  const latest = useRef(text);
-  latest.current = text;
-  // A prompt leaves the field when it is sent. If sending fails, it returns to the field, even after a reload.
-  const [in_flight, setInFlight] = useDraft(`prompt.${agent_id}.on-way`);
-  // Sending the same text again after a failure reuses its key.
-  const failed = useRef<Prompt | null>(null);
-  const restore = (prompt: Prompt) => {
-    failed.current = prompt;
-    setInFlight('');
-    setText([prompt.text, latest.current].filter(Boolean).join('\n'));
-  };
-  const sending = useMutation({
-    mutationFn: ({ text, key }: Prompt) =>
-      call('promptAgent', { params: { agent_id }, body: { text }, idempotency_key: key }),
-    onSuccess: () => {
-      failed.current = null;
-      setInFlight('');
-      void queries.invalidateQueries({ queryKey: keys.prompts(agent_id) });
-      onSent();
-    },
-    onError: (_, prompt) => restore(prompt),
-  });
-  const left = useRef(in_flight);
-  useEffect(() => {
-    const prompt = parsePrompt(left.current);
-    left.current = '';
-    if (prompt) restore(prompt);
-  });
-  const send = () => {
-    const prompt = failed.current?.text === text ? failed.current : { text, key: newKey() };
-    setInFlight(JSON.stringify(prompt));
-    setText('');
-    sending.mutate(prompt);
-  };
-  return { text, setText, send, is_sending: sending.isPending, error: sending.error };
-}
-
-/** Suggestions at the caret: `field` has the props of the text area, and `onKeyDown` handles the keys of the list. */
-function useCompletion(
-  agent_id: string,
-  commands: readonly AvailableCommand[],
-  text: string,
-  setText: (text: string) => void,
-) {
-  const ref = useRef<HTMLTextAreaElement>(null);
-  // Null: no suggestions, because the field is not being edited or the user has closed the list.
-  const [caret, setCaret] = useState<number | null>(null);
-  const [at, setAt] = useState(0);
-  const suggestions = useSuggestions(agent_id, commands, text, caret);
-  const options = suggestions?.options ?? [];
-  const chosen = Math.min(at, options.length - 1);
-  const moved = useRef<number | null>(null);
-  useLayoutEffect(() => {
-    if (moved.current === null) return;
-    ref.current?.setSelectionRange(moved.current, moved.current);
-    moved.current = null;
-  });
-  const choose = (item: Suggestion) => {
-    setText(item.text);
-    setCaret(null);
-    setAt(0);
-    moved.current = item.caret;
-  };
-  const onKeyDown = (event: KeyboardEvent) => {
-    if (!suggestions) return;
-    const steps: Record<string, () => void> = {
-      ArrowDown: () => setAt((chosen + 1) % options.length),
-      ArrowUp: () => setAt((chosen - 1 + options.length) % options.length),
-      Enter: () => choose(options[chosen]!),
-      Tab: () => choose(options[chosen]!),
-      Escape: () => setCaret(null),
-    };
-    const step = event.shiftKey ? undefined : steps[event.key];
-    if (!step) return;
-    event.preventDefault();
-    event.stopPropagation();
-    step();
-  };
-  const field = {
-    ref,
-    onChange: ({ target }: { target: HTMLTextAreaElement }) => {
-      setText(target.value);
-      setCaret(target.selectionStart);
-      setAt(0);
-    },
-    onSelect: ({ currentTarget }: { currentTarget: HTMLTextAreaElement }) => {
-      if (caret !== null) setCaret(currentTarget.selectionStart);
-    },
-    onBlur: () => setCaret(null),
-  };
-  return { suggestions, chosen, choose, onKeyDown, field };
+  if (agent.status === 'running') return null;
+  return (
+    <p id={id} className="flex flex-wrap items-center gap-x-2 text-muted text-sm">
+      <span>{agent.name} is not running.</span>
+      <button
+        type="button"
+        disabled={act.isPending}
+        onClick={() => act.mutate('start')}
+        className="tap font-medium text-text underline"
+      >
+        {act.isPending || agent.activity === 'starting' ? 'Starting…' : 'Start'}
+      </button>
+    </p>
+  );
 }

@@ -7,12 +7,16 @@ import type { View } from '../../../../acp/transcript/transcript.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { useStepKeys } from '../../../shell/step-keys.ts';
 import { Button } from '../../../ui/button.tsx';
+import { cx } from '../../../ui/cx.ts';
 import { hasModifier, isTyping } from '../../../ui/keys.ts';
 import { CardKeysContext } from '../../../waiting/card-frame.tsx';
 import { focusedCard } from '../../../waiting/focus.ts';
+import { COLUMN } from './column.ts';
 import { type OpenCards, useOpenCards } from './open-cards.ts';
 import { RowBlock } from './row.tsx';
-import { buildRows, failureNextTo, findItem, holds, parseSeq } from './rows.ts';
+import { buildRows, failureNextTo, findItem, holds, isAfterPause, parseSeq } from './rows.ts';
+import { TurnBlock } from './turn-block.tsx';
+import { listTurns, type TurnRows } from './turns.ts';
 import { useWindow, type Window } from './window.ts';
 
 export function TranscriptList({
@@ -34,8 +38,10 @@ export function TranscriptList({
   const { items, left_out } = view;
   const frame = useWindow({ left_out, total: items.length });
   const { start, followNewest } = frame;
-  const rows = useMemo(() => buildRows(items, start, frame.end), [items, start, frame.end]);
-  const folder = useMemo(() => ({ agent_id: agent.id, workdir: agent.workdir }), [agent.id, agent.workdir]);
+  const turns = useMemo(
+    () => listTurns(buildRows(items, start, frame.end), items, start),
+    [items, start, frame.end],
+  );
   const target = useTarget(view, frame);
   useEnd(followNewest);
   const cards = useOpenCards(agent.id, items, frame);
@@ -56,9 +62,9 @@ export function TranscriptList({
           aria-label="Conversation"
           // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it
           tabIndex={0}
-          className="scroll-y h-full"
+          className="scroll-y h-full scroll-pt-8"
         >
-          <div ref={frame.content} className="mx-auto flex max-w-4xl flex-col gap-2 px-3 py-3 md:px-4">
+          <div ref={frame.content} className={cx(COLUMN, 'flex flex-col gap-2 py-3')}>
             {frame.hasOlder ? (
               <Edge key={`older ${start}`} onVisible={frame.showOlder}>
                 Earlier
@@ -66,15 +72,7 @@ export function TranscriptList({
             ) : (
               left_out > 0 && <p className="text-muted">Earlier items are in the Events tab.</p>
             )}
-            {rows.map((row) => (
-              <RowBlock
-                key={row.key}
-                row={row}
-                folder={folder}
-                agent={agent}
-                marked={target !== null && holds(row, target) ? target : null}
-              />
-            ))}
+            <Turns turns={turns} agent={agent} target={target} />
             {frame.end < items.length ? (
               <Edge key={`newer ${after}`} onVisible={frame.showNewer}>
                 Later
@@ -88,6 +86,33 @@ export function TranscriptList({
       </div>
     </CardKeysContext>
   );
+}
+
+/** `target`: the event in the page's URL. */
+function Turns({
+  turns,
+  agent,
+  target,
+}: {
+  turns: readonly TurnRows[];
+  agent: AgentRecord;
+  target: number | null;
+}) {
+  const folder = useMemo(() => ({ agent_id: agent.id, workdir: agent.workdir }), [agent.id, agent.workdir]);
+  return turns.map((turn) => (
+    <TurnBlock key={turn.key} turn={turn}>
+      {turn.rows.map((row, at) => (
+        <RowBlock
+          key={row.key}
+          row={row}
+          folder={folder}
+          agent={agent}
+          marked={target !== null && holds(row, target) ? target : null}
+          after_pause={isAfterPause(row, turn.rows[at - 1])}
+        />
+      ))}
+    </TurnBlock>
+  ));
 }
 
 /** The ways to open cards that are out of view, and to the end. */

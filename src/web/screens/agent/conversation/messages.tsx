@@ -2,20 +2,46 @@
 import { Brain, ChevronDown, ChevronRight, MessagesSquare } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import type { MessageItem, OutputItem, RelayedItem, UserMessage } from '../../../../acp/transcript/items.ts';
+import { bodyText } from '../../../../acp/transcript/parts.ts';
 import { escapeHidden } from '../../../../core/visible.ts';
+import { cx } from '../../../ui/cx.ts';
 import { ScrollBox } from '../../../ui/scroll-box.tsx';
+import { TimeOfDay } from '../../../ui/time.tsx';
 import { BodyView } from './body.tsx';
 import { Elapsed } from './elapsed.tsx';
 
 export function UserPrompt({ item }: { item: UserMessage }) {
   return (
-    <div className="rounded-lg bg-surface px-3 py-1.5">
-      <p className="font-medium text-muted text-sm">{item.prompt_id === null ? 'Prompt' : 'You'}</p>
+    <div className={cx('-mt-2 flow-root', PROMPT_RULE)}>
       <BodyView body={item.body} grows={false} />
       {item.too_large !== null && (
         <p className="text-muted">This prompt is too large to show ({item.too_large} bytes).</p>
       )}
     </div>
+  );
+}
+
+const PROMPT_RULE = 'border-accent border-l-2 pl-3';
+
+/** Who wrote the prompt of a turn, and when. It stays at the top while its turn is on the screen. */
+export function PromptHead({ item, is_stuck }: { item: UserMessage; is_stuck: boolean }) {
+  return (
+    <p
+      className={cx(
+        'sticky top-0 z-10 flex min-w-0 items-baseline gap-1.5 bg-ground py-0.5 text-muted text-sm',
+        PROMPT_RULE,
+        is_stuck && 'after:absolute after:inset-x-0 after:bottom-0 after:h-px after:bg-line',
+      )}
+    >
+      <span className="shrink-0 font-medium text-text">{item.prompt_id === null ? 'Prompt' : 'You'}</span>
+      <span aria-hidden>·</span>
+      <TimeOfDay ts={item.ts} />
+      {is_stuck && (
+        <span aria-hidden className="min-w-0 truncate">
+          · {bodyText(item.body).slice(0, 200)}
+        </span>
+      )}
+    </p>
   );
 }
 

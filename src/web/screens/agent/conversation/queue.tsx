@@ -1,7 +1,7 @@
 /** Queued prompts, which can be edited or removed until their turn begins. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Pencil, X } from 'lucide-react';
-import { memo, useEffect, useId, useState } from 'react';
+import { memo, type ReactNode, useEffect, useId, useState } from 'react';
 import { bodyText, toBody } from '../../../../acp/transcript/parts.ts';
 import { call, newKey } from '../../../api/client.ts';
 import { keys } from '../../../api/keys.ts';
@@ -9,6 +9,7 @@ import { type AgentRecord, promptsQuery } from '../../../api/queries.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { inputClass } from '../../../ui/field.tsx';
 import { ActionError } from '../../../ui/states.tsx';
+import { useCancelTurn } from '../turn.ts';
 
 const AGAIN_MS = 15_000;
 
@@ -35,12 +36,14 @@ export const Queue = memo(function Queue({ agent, turns }: { agent: AgentRecord;
   if (shown.length === 0) return null;
   return (
     <ul aria-label="Queued prompts" className="flex max-h-60 flex-col gap-1 overflow-y-auto">
-      {shown.map((prompt) => (
+      {shown.map((prompt, at) => (
         <li key={prompt.prompt_id} className="min-w-0 rounded-md border border-line px-2 text-sm">
           {edited?.prompt_id === prompt.prompt_id ? (
             <Editor agent_id={agent.id} edited={edited} is_sent={is_sent} onEdit={setEdited} />
           ) : (
-            <Waiting agent_id={agent.id} prompt={prompt} onEdit={setEdited} />
+            <Waiting agent_id={agent.id} prompt={prompt} onEdit={setEdited}>
+              {at === 0 && <SendNow agent={agent} />}
+            </Waiting>
           )}
         </li>
       ))}
@@ -53,14 +56,27 @@ interface Edited {
   text: string;
 }
 
+/** The first queued prompt is sent when the turn ends. */
+function SendNow({ agent }: { agent: AgentRecord }) {
+  const { open, cancelling, cancel } = useCancelTurn(agent);
+  if (!open) return null;
+  return (
+    <Button variant="quiet" busy={cancelling} onClick={cancel} title="Cancels the turn, then sends">
+      {cancelling ? 'Cancelling…' : 'Send now'}
+    </Button>
+  );
+}
+
 function Waiting({
   agent_id,
   prompt,
   onEdit,
+  children,
 }: {
   agent_id: string;
   prompt: Edited;
   onEdit: (edited: Edited) => void;
+  children: ReactNode;
 }) {
   const queries = useQueryClient();
   const remove = useMutation({
@@ -74,6 +90,7 @@ function Waiting({
         <span className="min-w-0 flex-1 truncate" title={prompt.text}>
           {prompt.text}
         </span>
+        {children}
         <IconButton label="Edit prompt" icon={<Pencil aria-hidden />} onClick={() => onEdit(prompt)} />
         <IconButton
           label="Remove prompt"

@@ -1,6 +1,7 @@
 /** One row of a conversation, by what it is. */
 import { useQuery } from '@tanstack/react-query';
-import { memo, useMemo } from 'react';
+import { Link2 } from 'lucide-react';
+import { memo, useMemo, useState } from 'react';
 import type { ElicitationItem, Item, Permission } from '../../../../acp/transcript/items.ts';
 import {
   type AgentRecord,
@@ -13,11 +14,12 @@ import { LazyElicitationCard } from '../../../elicitations/lazy.tsx';
 import { ReviewCard } from '../../../reviews/card.tsx';
 import { viewOfItem } from '../../../reviews/review-view.ts';
 import { cx } from '../../../ui/cx.ts';
+import { TimeOfDay } from '../../../ui/time.tsx';
 import { Message, PrintedLines, RelayedMessage, Thought, UserPrompt } from './messages.tsx';
 import { NoticeLine, StatusLine, StopLine, UnknownRow } from './notices.tsx';
-import { getItem, holds, type Row, sameRow } from './rows.ts';
+import { getItem, holds, listOwn, type Row, sameRow } from './rows.ts';
 import { SubagentBlock } from './subagent.tsx';
-import { type Folder, ReadsRow, ToolRow } from './tool.tsx';
+import { type Folder, ReadsLine, ToolLine } from './tool.tsx';
 
 interface RowProps {
   row: Row;
@@ -27,30 +29,59 @@ interface RowProps {
   marked: number | null;
 }
 
-/** A row with its link; rows of a sub-agent are inside the sub-agent's row. */
+/** A row with its link and its time in the gutters; the rows inside a row have their own. */
 export const RowBlock = memo(
-  function RowBlock({ row, folder, agent, marked }: RowProps) {
-    const item = getItem(row);
+  function RowBlock({
+    row,
+    folder,
+    agent,
+    marked,
+    after_pause = false,
+  }: RowProps & { after_pause?: boolean }) {
+    const own = listOwn(row);
+    const [first] = own;
+    const is_marked = marked !== null && own.some(({ seq }) => seq === marked);
+    const [is_pointed, setPointed] = useState(false);
     return (
       <div
-        id={item.key === String(item.seq) ? `e${item.seq}` : undefined}
-        data-row
+        id={first && anchorOf(first)}
+        data-row={first ? '' : undefined}
+        onPointerEnter={is_pointed ? undefined : () => setPointed(true)}
         className={cx(
           'relative min-w-0 rounded',
-          // The rows inside it have their own links.
-          row.type !== 'subagent' && 'group/row',
-          isMarked(row, marked) && 'bg-marked outline-2 outline-accent outline-offset-4',
+          row.type !== 'subagent' && first && 'group/row',
+          is_marked && 'bg-marked outline-2 outline-accent outline-offset-2',
         )}
       >
+        {own.slice(1).map((item) => (
+          <span key={item.key} id={anchorOf(item)} />
+        ))}
+        {after_pause && (
+          <p className="py-1 text-center text-muted text-xs md:hidden">
+            <TimeOfDay ts={getItem(row).ts} />
+          </p>
+        )}
         <RowView row={row} folder={folder} agent={agent} marked={marked} />
-        <a
-          href={`#e${item.seq}`}
-          title={new Date(item.ts * 1000).toLocaleString()}
-          aria-label={`Link to event ${item.seq}`}
-          className="absolute top-0 right-0 rounded bg-ground px-1 text-muted text-sm opacity-0 focus:opacity-100 group-hover/row:opacity-100 max-md:hidden"
-        >
-          #{item.seq}
-        </a>
+        {first && is_pointed && (
+          <a
+            href={`#e${first.seq}`}
+            tabIndex={-1}
+            title={`Link to event ${first.seq}`}
+            aria-label={`Link to event ${first.seq}`}
+            className="absolute top-0 right-full mr-1 inline-flex h-7 items-center rounded px-1 text-muted opacity-0 hover:text-text group-hover/row:opacity-100 max-md:hidden"
+          >
+            <Link2 aria-hidden className="size-3.5" />
+          </a>
+        )}
+        {first && (is_pointed || after_pause) && (
+          <TimeOfDay
+            ts={first.ts}
+            className={cx(
+              'absolute top-0 left-full ml-2 text-muted text-xs leading-7 max-md:hidden',
+              !after_pause && 'opacity-0 group-hover/row:opacity-100',
+            )}
+          />
+        )}
       </div>
     );
   },
@@ -58,42 +89,63 @@ export const RowBlock = memo(
     sameRow(a.row, b.row) &&
     a.folder === b.folder &&
     a.marked === b.marked &&
+    a.after_pause === b.after_pause &&
     // Only permission cards show more of the agent than its folder.
     (a.agent === b.agent || !asks(a.row)),
 );
 
-/** Rows inside a sub-agent's row are marked there. */
-function isMarked(row: Row, seq: number | null): boolean {
-  return row.type === 'subagent' ? row.head.seq === seq : seq !== null;
+/** Null for an item that stands for several events with one number. */
+function anchorOf({ key, seq }: Item): string | undefined {
+  return key === String(seq) ? `e${seq}` : undefined;
 }
 
 function asks(row: Row): boolean {
-  return row.type === 'subagent'
-    ? row.rows.some(asks)
-    : row.type === 'item' && request_kinds.includes(row.item.kind);
+  if (row.type === 'subagent' || row.type === 'tools') return row.rows.some(asks);
+  return row.type === 'item' && request_kinds.includes(row.item.kind);
 }
 
 const request_kinds: readonly Item['kind'][] = ['permission', 'elicitation'];
 
 function RowView({ row, folder, agent, marked }: RowProps) {
-  if (row.type === 'reads') return <ReadsRow reads={row.reads} folder={folder} />;
-  if (row.type === 'subagent') {
-    const view = (rows: readonly Row[]) =>
-      rows.map((row) => (
-        <RowBlock
-          key={row.key}
-          row={row}
-          folder={folder}
-          agent={agent}
-          marked={marked !== null && holds(row, marked) ? marked : null}
-        />
-      ));
-    return <SubagentBlock row={row} marked={marked} view={view} />;
+  const view = (rows: readonly Row[]) =>
+    rows.map((inner) => (
+      <RowBlock
+        key={inner.key}
+        row={inner}
+        folder={folder}
+        agent={agent}
+        marked={marked !== null && holds(inner, marked) ? marked : null}
+      />
+    ));
+  switch (row.type) {
+    case 'reads':
+      return <ReadsLine reads={row.reads} folder={folder} />;
+    case 'tool':
+      return <ToolLine row={row} folder={folder} />;
+    case 'tools':
+      return (
+        <div className="divide-y divide-line rounded-lg border border-line">
+          {row.rows.map((inner) => (
+            <div key={inner.key} className={innerPadding(inner)}>
+              {view([inner])}
+            </div>
+          ))}
+        </div>
+      );
+    case 'subagent':
+      return <SubagentBlock row={row} marked={marked} view={view} />;
+    case 'item':
+      return <ItemView item={row.item} agent={agent} />;
   }
-  return <ItemView item={row.item} folder={folder} agent={agent} />;
 }
 
-function ItemView({ item, folder, agent }: { item: Item; folder: Folder; agent: AgentRecord }) {
+/** The lines of tool calls reach the border of their group. */
+function innerPadding(row: Row): string | undefined {
+  if (row.type !== 'item') return undefined;
+  return row.item.kind === 'permission' ? 'p-2' : 'px-2';
+}
+
+function ItemView({ item, agent }: { item: Item; agent: AgentRecord }) {
   switch (item.kind) {
     case 'user_message':
       return <UserPrompt item={item} />;
@@ -101,14 +153,12 @@ function ItemView({ item, folder, agent }: { item: Item; folder: Folder; agent: 
       return <Message item={item} />;
     case 'thought':
       return <Thought item={item} />;
-    case 'tool':
-      return <ToolRow item={item} folder={folder} />;
     case 'permission':
       return <PermissionRow item={item} agent={agent} />;
     case 'elicitation':
       return <ElicitedRow item={item} agent={agent} />;
     case 'stop':
-      return <StopLine item={item} />;
+      return <StopLine item={item} agent_id={agent.id} />;
     case 'status':
       return <StatusLine item={item} />;
     case 'notice':
@@ -119,7 +169,8 @@ function ItemView({ item, folder, agent }: { item: Item; folder: Folder; agent: 
       return <UnknownRow item={item} />;
     case 'relayed':
       return <RelayedMessage item={item} />;
-    // It is the head of its sub-agent's rows.
+    // They have rows of another type.
+    case 'tool':
     case 'delegation':
       return null;
   }

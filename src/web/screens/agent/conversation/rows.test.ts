@@ -2,13 +2,15 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { readToolCall } from '../../../../acp/tool-calls.ts';
 import { mergeCall } from '../../../../acp/transcript/calls.ts';
-import type { Delegation, Item, Tool } from '../../../../acp/transcript/items.ts';
+import type { Delegation, Item, Outcome, Permission, Tool } from '../../../../acp/transcript/items.ts';
 import {
   buildRows,
   failureNextTo,
   findItem,
   getItem,
   holds,
+  isAfterPause,
+  listOwn,
   listWaiting,
   PAGE,
   parseSeq,
@@ -16,6 +18,7 @@ import {
   sameRow,
   windowStart,
 } from './rows.ts';
+import { listTurns } from './turns.ts';
 
 function tool(seq: number, kind: string, status: Tool['status'] = 'completed'): Tool {
   const call = mergeCall(readToolCall({ toolCallId: String(seq), kind }));
@@ -23,9 +26,15 @@ function tool(seq: number, kind: string, status: Tool['status'] = 'completed'): 
   return { kind: 'tool', key: String(seq), seq, ts: seq, call, status, ...about };
 }
 const at = { ts: 9, turn: 1, subagent: null };
-const stop: Item = { kind: 'stop', key: '9', seq: 9, ...at, reason: 'end_turn', seconds: 1 };
+const work = { tools: 0, added: 0, removed: 0, tokens: null };
+const stop: Item = { kind: 'stop', key: '9', seq: 9, ...at, reason: 'end_turn', seconds: 1, ...work };
 
-test('consecutive completed reads share one row, and every other item has its own', () => {
+/** The keys of rows, with those of the rows inside them in a nested list. */
+function keysOf(rows: readonly Row[]): unknown[] {
+  return rows.map((row) => (row.type === 'tools' ? keysOf(row.rows) : row.key));
+}
+
+test('consecutive tool calls share a group, and consecutive completed reads one row of it', () => {
   const items = [
     tool(1, 'read'),
     tool(2, 'read'),
@@ -35,10 +44,62 @@ test('consecutive completed reads share one row, and every other item has its ow
     stop,
   ];
   const rows = buildRows(items);
-  expect(rows.map(({ key }) => key)).toEqual(['reads 1', '3', '4', '5', '9']);
+  expect(keysOf(rows)).toEqual([['reads 1', '3', '4', '5'], '9']);
+  expect(rows[0]!.key).toBe('tools 1');
   expect(buildRows(items).every((row, at) => sameRow(row, rows[at]!))).toBe(true);
   const more = buildRows([tool(1, 'read'), items[1]!, tool(3, 'read'), ...items.slice(2)]);
   expect(sameRow(more[0]!, rows[0]!)).toBe(false);
+});
+
+test('an answered permission review is in the row of its tool call; others have their own row', () => {
+  const yes = { type: 'selected', option_id: 'y', option: null } as const;
+  const rowsOf = (permission: Item) => buildRows([tool(1, 'edit'), tool(2, 'read'), permission, stop]);
+  const answered = rowsOf({ ...ask(3, '1', yes), answered_by: 'ana' });
+  expect(keysOf(answered)).toEqual([['1', '2'], '9']);
+  expect([holds(answered[0]!, 3), answered.flatMap(listWaiting)]).toEqual([true, []]);
+  expect(sameRow(answered[0]!, rowsOf(ask(3, '1'))[0]!)).toBe(false);
+  expect(keysOf(rowsOf(ask(3, '1')))).toEqual([['1', '2', '3'], '9']);
+  expect(rowsOf(ask(3, '1')).flatMap(listWaiting)).toHaveLength(1);
+  expect(keysOf(rowsOf({ ...ask(3, '1', yes), undeliverable: true }))).toEqual([['1', '2', '3'], '9']);
+  expect(keysOf(rowsOf(ask(3, '1', { type: 'withdrawn' })))).toEqual([['1', '2', '3'], '9']);
+  expect(keysOf(rowsOf(ask(3, 'another', yes)))).toEqual([['1', '2'], '3', '9']);
+});
+
+test('the first start of an agent has no row, but a later one and each end have', () => {
+  const status = (seq: number, is: 'running' | 'failed'): Item => ({
+    ...{ kind: 'status', key: String(seq), seq, ts: seq, turn: null, subagent: null, status: is },
+    ...{ session_id: null, exit_code: null, exit_signal: null, reason: null },
+  });
+  const items = [status(1, 'running'), status(2, 'failed'), status(3, 'running')];
+  expect(keysOf(buildRows(items))).toEqual(['2', '3']);
+});
+
+test('rows are in turns, and a turn that began before the first row keeps its prompt', () => {
+  const prompt = (seq: number): Item => ({
+    ...{ kind: 'user_message', key: String(seq), seq, ts: seq, turn: seq, subagent: null, prompt_id: 'p' },
+    ...{ body: { parts: [], chars: 0, text_chars: 0, omitted_chars: 0 }, too_large: null },
+  });
+  const items = [tool(1, 'edit'), prompt(2), tool(3, 'edit'), stop, prompt(10), tool(11, 'edit')];
+  const turns = (start: number) =>
+    listTurns(buildRows(items, start), items, start).map(({ prompt, rows }) => [
+      prompt?.seq ?? null,
+      ...rows.map((row) => getItem(row).seq),
+    ]);
+  expect(turns(0)).toEqual([
+    [null, 1],
+    [2, 2, 3, 9],
+    [10, 10, 11],
+  ]);
+  expect(turns(2)).toEqual([
+    [2, 3, 9],
+    [10, 10, 11],
+  ]);
+});
+
+test('a row shows its time after a pause of more than five minutes since the end of the row before', () => {
+  const [row] = buildRows([{ ...tool(1000, 'edit'), ended_ts: 1400 }]);
+  const after = (seq: number) => isAfterPause(buildRows([tool(seq, 'edit')])[0]!, row);
+  expect([after(1700), after(1701), isAfterPause(row!, undefined)]).toEqual([false, true, false]);
 });
 
 test('finds the item that contains an event', () => {
@@ -77,7 +138,7 @@ function head(seq: number, id: string, subagent: string | null = null): Delegati
   };
 }
 const by = (subagent: string, item: Item): Item => ({ ...item, subagent });
-const ask = (seq: number, outcome: { type: 'withdrawn' } | null = null): Item => ({
+const ask = (seq: number, call_id = '', outcome: Outcome | null = null): Permission => ({
   ...{
     kind: 'permission',
     key: String(seq),
@@ -88,17 +149,26 @@ const ask = (seq: number, outcome: { type: 'withdrawn' } | null = null): Item =>
     review_id: 'r',
     requester: null,
   },
-  ...{ call: mergeCall(readToolCall({})), options: [], outcome, answered_by: null, settled_ts: null },
+  ...{
+    call: mergeCall(readToolCall({ toolCallId: call_id })),
+    options: [],
+    outcome,
+    answered_by: null,
+    settled_ts: null,
+  },
   ...{ undeliverable: false, too_large: null },
 });
 
 /** The numbers of the items. Those of a sub-agent are in a nested list, after the number of its row. */
 function tree(rows: readonly Row[]): unknown[] {
-  return rows.map((row) => {
-    if (row.type === 'item') return row.item.seq;
-    return row.type === 'reads'
-      ? row.reads.map(({ seq }) => seq).join('+')
-      : [row.head.seq, ...tree(row.rows)];
+  return rows.flatMap((row): unknown[] => {
+    if (row.type === 'tools') return tree(row.rows);
+    if (row.type === 'subagent') return [[row.head.seq, ...tree(row.rows)]];
+    return [
+      listOwn(row)
+        .map(({ seq }) => seq)
+        .join('+'),
+    ].map((seqs) => (row.type === 'reads' ? seqs : Number(seqs)));
   });
 }
 
@@ -130,7 +200,12 @@ test('a sub-agent’s items are below its row, including those of its own sub-ag
 });
 
 test('finds a sub-agent’s pending review', () => {
-  const items = [head(1, 'a'), head(2, 'b', 'a'), by('b', ask(3)), by('a', ask(4, { type: 'withdrawn' }))];
+  const items = [
+    head(1, 'a'),
+    head(2, 'b', 'a'),
+    by('b', ask(3)),
+    by('a', ask(4, '', { type: 'withdrawn' })),
+  ];
   expect(buildRows(items).flatMap(listWaiting).map(getItem)).toEqual([items[2]]);
 });
 
@@ -138,10 +213,9 @@ test('every item appears exactly once, however sub-agents are nested', () => {
   const id = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g');
   const item = fc.oneof(fc.record({ id, subagent: fc.option(id) }), fc.record({ subagent: fc.option(id) }));
   const seqs = (rows: readonly Row[]): number[] =>
-    rows.flatMap((row) => {
-      if (row.type === 'item') return [row.item.seq];
-      return row.type === 'reads' ? row.reads.map(({ seq }) => seq) : seqs(row.rows);
-    });
+    rows.flatMap((row) =>
+      row.type === 'tools' || row.type === 'subagent' ? seqs(row.rows) : listOwn(row).map(({ seq }) => seq),
+    );
   fc.assert(
     fc.property(fc.array(item, { maxLength: 30 }), fc.nat(30), (parts, start) => {
       const items = parts.map((part, at) =>

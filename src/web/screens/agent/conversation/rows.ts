@@ -1,12 +1,41 @@
-/** The rows of a conversation (pure): items, consecutive reads as one row, and sub-agents' items below their row. */
-import type { Delegation, Item, Tool } from '../../../../acp/transcript/items.ts';
+/**
+ * The rows of a conversation (pure): items, consecutive tool calls as one group, consecutive reads as one row of it, and
+ * sub-agents' items below their row.
+ */
+import type { Delegation, Item, Permission, StatusChange, Tool } from '../../../../acp/transcript/items.ts';
+import { isFinal } from '../../../../features/agents/rules.ts';
 import { noticeTone, stopText } from '../../../transcript/status-text.ts';
 import { type Group, groupItems } from './groups.ts';
+import { ToolGroup } from './tool-group.ts';
 
-export type Row =
-  | { readonly type: 'item'; readonly key: string; readonly item: Item }
-  | { readonly type: 'reads'; readonly key: string; readonly reads: readonly Tool[] }
-  | SubagentRow;
+export type Row = ItemRow | ToolRow | ReadsRow | ToolsRow | SubagentRow;
+
+export interface ItemRow {
+  readonly type: 'item';
+  readonly key: string;
+  readonly item: Item;
+}
+
+export interface ToolRow {
+  readonly type: 'tool';
+  readonly key: string;
+  readonly item: Tool;
+  /** Its answered permission reviews, which have no rows of their own. */
+  readonly permissions: readonly Permission[];
+}
+
+export interface ReadsRow {
+  readonly type: 'reads';
+  readonly key: string;
+  readonly reads: readonly Tool[];
+}
+
+/** Consecutive tool calls, with the permission reviews and thoughts between them. */
+export interface ToolsRow {
+  readonly type: 'tools';
+  readonly key: string;
+  readonly rows: readonly Row[];
+}
 
 export interface SubagentRow {
   readonly type: 'subagent';
@@ -17,27 +46,36 @@ export interface SubagentRow {
 
 /** For the items from `start` to `end`; rows of sub-agents may be before. */
 export function buildRows(items: readonly Item[], start = 0, end = items.length): Row[] {
-  return toRows(groupItems(items, start, end));
+  const parts = groupItems(items, start, end);
+  return toRows(parts.filter((part) => part.kind !== 'status' || hasNews(part, items)));
+}
+
+/** The first start of an agent is no news. */
+function hasNews(item: StatusChange, items: readonly Item[]): boolean {
+  if (isFinal(item.status)) return true;
+  return items.some((one) => one.kind === 'status' && one.seq < item.seq && isFinal(one.status));
 }
 
 function toRows(parts: readonly (Item | Group)[]): Row[] {
   const rows: Row[] = [];
-  let reads: Tool[] = [];
+  const asked = new Set<string>();
+  for (const part of parts) if (part.kind === 'permission') asked.add(part.call.id);
+  let group: ToolGroup | null = null;
   const close = () => {
-    if (reads.length > 1) rows.push({ type: 'reads', key: `reads ${reads[0]!.key}`, reads });
-    else for (const item of reads) rows.push({ type: 'item', key: item.key, item });
-    reads = [];
+    if (group) rows.push(group.toRow());
+    group = null;
   };
   for (const part of parts) {
-    if (part.kind !== 'group' && isQuietRead(part)) {
-      reads.push(part);
-      continue;
-    }
-    close();
-    if (part.kind !== 'group') rows.push({ type: 'item', key: part.key, item: part });
-    else {
+    if (part.kind === 'group') {
+      close();
       const { head } = part;
       rows.push({ type: 'subagent', key: `subagent ${head.key}`, head, rows: toRows(part.parts) });
+    } else if (part.kind === 'tool') {
+      group ??= new ToolGroup(asked);
+      group.addTool(part);
+    } else if (!group?.add(part)) {
+      close();
+      rows.push({ type: 'item', key: part.key, item: part });
     }
   }
   close();
@@ -46,48 +84,75 @@ function toRows(parts: readonly (Item | Group)[]): Row[] {
 
 /** The first item of a row. */
 export function getItem(row: Row): Item {
-  if (row.type === 'item') return row.item;
-  return row.type === 'reads' ? row.reads[0]! : row.head;
+  switch (row.type) {
+    case 'item':
+    case 'tool':
+      return row.item;
+    case 'reads':
+      return row.reads[0]!;
+    case 'tools':
+      return getItem(row.rows[0]!);
+    case 'subagent':
+      return row.head;
+  }
+}
+
+/** The items that a row shows itself, without those of the rows inside it. */
+export function listOwn(row: Row): readonly Item[] {
+  switch (row.type) {
+    case 'tool':
+      return [row.item, ...row.permissions];
+    case 'reads':
+      return row.reads;
+    case 'tools':
+      return [];
+    default:
+      return [getItem(row)];
+  }
+}
+
+function listInner(row: Row): readonly Row[] {
+  return row.type === 'tools' || row.type === 'subagent' ? row.rows : [];
 }
 
 /** Whether the row contains the item of this event. */
 export function holds(row: Row, seq: number): boolean {
-  switch (row.type) {
-    case 'item':
-      return row.item.seq === seq;
-    case 'reads':
-      return row.reads.some((item) => item.seq === seq);
-    case 'subagent':
-      return row.head.seq === seq || row.rows.some((row) => holds(row, seq));
-  }
+  return listOwn(row).some((item) => item.seq === seq) || listInner(row).some((inner) => holds(inner, seq));
 }
 
 /** Unanswered requests in the row, as far as the log shows: an elicitation's answer is only in its record. */
 export function listWaiting(row: Row): Row[] {
-  if (row.type === 'subagent') return row.rows.flatMap(listWaiting);
-  if (row.type !== 'item') return [];
+  if (row.type !== 'item') return listInner(row).flatMap(listWaiting);
   const { item } = row;
   const waits = item.kind === 'elicitation' || (item.kind === 'permission' && item.outcome === null);
   return waits ? [row] : [];
 }
 
-/** A read that runs or failed has its own row. */
-function isQuietRead(item: Item): item is Tool {
-  return item.kind === 'tool' && item.call.tool_kind === 'read' && item.status === 'completed';
-}
-
 /** Whether both rows show the same. Rows are new objects each time; items only when they change. */
 export function sameRow(a: Row, b: Row): boolean {
-  if (a.type === 'item') return b.type === 'item' && a.item === b.item;
-  if (a.type === 'subagent') {
-    if (b.type !== 'subagent' || a.head !== b.head || a.rows.length !== b.rows.length) return false;
-    return a.rows.every((row, at) => sameRow(row, b.rows[at]!));
-  }
   return (
-    b.type === 'reads' &&
-    a.reads.length === b.reads.length &&
-    a.reads.every((item, at) => item === b.reads[at])
+    a.type === b.type &&
+    isSameList(listOwn(a), listOwn(b), (one, other) => one === other) &&
+    isSameList(listInner(a), listInner(b), sameRow)
   );
+}
+
+function isSameList<T>(a: readonly T[], b: readonly T[], isSame: (a: T, b: T) => boolean): boolean {
+  return a.length === b.length && a.every((one, at) => isSame(one, b[at]!));
+}
+
+/** When the last thing in a row happened, in Unix seconds. */
+function endOf(row: Row): number {
+  const items = listOwn(row);
+  const times = items.map((item) => ('ended_ts' in item ? (item.ended_ts ?? item.ts) : item.ts));
+  return Math.max(...times, ...listInner(row).map(endOf));
+}
+
+/** A row after a longer pause shows its time. */
+const PAUSE_S = 5 * 60;
+
+export function isAfterPause(row: Row, before: Row | undefined): boolean {
+  return before !== undefined && getItem(row).ts - endOf(before) > PAUSE_S;
 }
 
 /** The item that contains an event: the last one that began with it or before. Null: the event is before all items. */

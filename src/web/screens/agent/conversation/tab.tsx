@@ -2,10 +2,12 @@
 import { useRef } from 'react';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { useAgentLog } from '../../../live/agent-log.ts';
+import { cx } from '../../../ui/cx.ts';
 import { Failed, Skeleton } from '../../../ui/states.tsx';
 import { SideBar, SidePanel } from '../side/side.tsx';
 import { ActivityLine } from './activity-line.tsx';
 import { Announcer } from './announce.tsx';
+import { COLUMN } from './column.ts';
 import { Composer } from './composer.tsx';
 import { TranscriptList } from './list.tsx';
 import { AgentProblem } from './problem.tsx';
@@ -43,10 +45,18 @@ export function ConversationTab({ agent }: { agent: AgentRecord }) {
         )}
         <ActivityLine agent={agent} view={view} />
         <Announcer view={view} ready={ready} />
-        <div className="shrink-0 border-line border-t bg-ground px-3 pt-2 pb-1 md:px-4">
-          <div className="mx-auto flex max-w-4xl flex-col gap-2">
+        <div className="shrink-0 bg-ground pb-2">
+          <div className={cx(COLUMN, 'flex flex-col gap-2')}>
             <Queue agent={agent} turns={`${turn?.prompt_id} ${turn?.ended_ts}`} />
-            <Composer agent={agent} commands={view.commands} onSent={onSent} onLeave={onLeave} />
+            <Composer
+              agent={agent}
+              commands={view.commands}
+              modes={view.modes}
+              options={view.config_options}
+              usage={view.usage}
+              onSent={onSent}
+              onLeave={onLeave}
+            />
           </div>
         </div>
       </div>

@@ -1,12 +1,12 @@
-/** A tool call: one row, folded unless the call runs or failed. */
+/** A tool call: one line of its group, folded unless the call runs or failed. */
 import { Link } from '@tanstack/react-router';
 import {
   ArrowLeftRight,
   Brain,
-  ChevronDown,
   ChevronRight,
   FileText,
   Globe,
+  LoaderCircle,
   type LucideIcon,
   Pencil,
   Search,
@@ -14,9 +14,9 @@ import {
   Trash2,
   Wrench,
 } from 'lucide-react';
-import { type ReactNode, useId, useState } from 'react';
+import { type ReactNode, type Ref, useId, useState } from 'react';
 import type { Call, CallContent, Diff, Terminal } from '../../../../acp/transcript/calls.ts';
-import type { Tool } from '../../../../acp/transcript/items.ts';
+import type { Tool, ToolStatus } from '../../../../acp/transcript/items.ts';
 import { escapeHidden } from '../../../../core/visible.ts';
 import { CodeBlock } from '../../../prose/code.tsx';
 import { Counts, DiffView } from '../../../reviews/diff-view.tsx';
@@ -24,9 +24,12 @@ import { relativePath } from '../../../reviews/paths.ts';
 import { RawView } from '../../../reviews/raw-view.tsx';
 import { findCommand } from '../../../reviews/review-view.ts';
 import { plainText } from '../../../transcript/ansi.ts';
+import { cx } from '../../../ui/cx.ts';
 import { Status } from '../../../ui/status.tsx';
 import { PartView } from './body.tsx';
 import { Elapsed } from './elapsed.tsx';
+import { PermissionNote, useFocusAfterCard } from './permission-note.tsx';
+import type { ToolRow } from './rows.ts';
 
 const icons: Record<string, LucideIcon> = {
   read: FileText,
@@ -45,38 +48,63 @@ export interface Folder {
   workdir: string;
 }
 
-export function ToolRow({ item, folder }: { item: Tool; folder: Folder }) {
+export function ToolLine({ row, folder }: { row: ToolRow; folder: Folder }) {
+  const { item, permissions } = row;
   const { call, status } = item;
   const [user_choice, setUserChoice] = useState<boolean | null>(null);
   const open = user_choice ?? ((status === 'in_progress' || status === 'failed') && hasBody(call));
-  const [place] = call.locations;
+  const button = useFocusAfterCard(permissions);
+  const title = escapeHidden(call.title);
   return (
     <Folded
+      ref={button}
       open={open}
       onToggle={() => setUserChoice(!open)}
       icon={icons[call.tool_kind] ?? Wrench}
       kind={call.tool_kind}
-      title={escapeHidden(call.title)}
+      title={title}
+      hint={placeHint(title, call, folder)}
       facts={
         <>
+          {permissions.map((item) => (
+            <PermissionNote key={item.key} item={item} />
+          ))}
           <Counts added={item.added} removed={item.removed} />
-          <Status status={status} className="text-sm" />
+          <ToolState status={status} />
           {(status === 'in_progress' || item.ended_ts !== null) && (
-            <span className="text-muted text-sm">
+            <span className="min-w-10 text-right text-muted tabular-nums">
               <Elapsed from={item.ts} to={item.ended_ts} />
             </span>
           )}
         </>
       }
-      hint={place && !call.title.includes(place.path) ? relativePath(place.path, folder.workdir) : null}
     >
       <ToolBody item={item} folder={folder} />
     </Folded>
   );
 }
 
+/** The file of a call, unless its title has it already. */
+function placeHint(title: string, { locations }: Call, { workdir }: Folder): string | null {
+  const [place] = locations;
+  const path = place && relativePath(place.path, workdir);
+  return path === undefined || title.includes(path) ? null : path;
+}
+
+/** Success is the default and needs no word on the screen. */
+function ToolState({ status }: { status: ToolStatus }) {
+  if (status === 'completed') return <span className="sr-only">completed</span>;
+  if (status !== 'in_progress') return <Status status={status} className="text-sm" />;
+  return (
+    <>
+      <LoaderCircle aria-hidden className="size-3.5 animate-spin text-running" />
+      <span className="sr-only">in progress</span>
+    </>
+  );
+}
+
 /** Consecutive reads. */
-export function ReadsRow({ reads, folder }: { reads: readonly Tool[]; folder: Folder }) {
+export function ReadsLine({ reads, folder }: { reads: readonly Tool[]; folder: Folder }) {
   const [open, setOpen] = useState(false);
   return (
     <Folded
@@ -84,18 +112,23 @@ export function ReadsRow({ reads, folder }: { reads: readonly Tool[]; folder: Fo
       onToggle={() => setOpen(!open)}
       icon={FileText}
       kind="read"
-      title={`read ${reads.length} files`}
-      facts={<Status status="completed" className="text-sm" />}
+      title={`Read ${reads.length} files`}
       hint={null}
+      facts={<ToolState status="completed" />}
     >
       {reads.map((item) => (
-        <ToolRow key={item.key} item={item} folder={folder} />
+        <ToolLine
+          key={item.key}
+          row={{ type: 'tool', key: item.key, item, permissions: [] }}
+          folder={folder}
+        />
       ))}
     </Folded>
   );
 }
 
 function Folded({
+  ref,
   open,
   onToggle,
   icon: Icon,
@@ -105,6 +138,7 @@ function Folded({
   hint,
   children,
 }: {
+  ref?: Ref<HTMLButtonElement>;
   open: boolean;
   onToggle: () => void;
   icon: LucideIcon;
@@ -115,27 +149,27 @@ function Folded({
   children: ReactNode;
 }) {
   const id = useId();
-  const Chevron = open ? ChevronDown : ChevronRight;
   return (
     <div className="min-w-0">
       <button
+        ref={ref}
         type="button"
         aria-expanded={open}
         aria-controls={open ? id : undefined}
         onClick={onToggle}
-        className="tap flex w-full min-w-0 items-center gap-1.5 rounded text-left hover:bg-surface"
+        className="tap flex w-full min-w-0 items-center gap-2 px-2 text-left hover:bg-surface focus-visible:-outline-offset-2"
       >
-        <Chevron aria-hidden className="size-3.5 shrink-0 text-muted" />
         <Icon aria-hidden className="size-3.5 shrink-0 text-muted" />
         <span className="sr-only">{kind} </span>
         <span className="min-w-0 flex-1 truncate" title={title}>
           <bdi>{title.split('\n')[0]}</bdi>
-          {hint !== null && <span className="text-muted"> {hint}</span>}
+          {hint !== null && <span className="font-mono text-muted text-sm"> {hint}</span>}
         </span>
-        <span className="inline-flex shrink-0 items-center gap-x-2">{facts}</span>
+        <span className="inline-flex min-w-0 shrink-0 items-center gap-x-2 text-sm">{facts}</span>
+        <ChevronRight aria-hidden className={cx('size-3.5 shrink-0 text-muted', open && 'rotate-90')} />
       </button>
       {open && (
-        <div id={id} className="ml-1.5 flex min-w-0 flex-col gap-1.5 border-line border-l-2 py-1 pl-3">
+        <div id={id} className="flex min-w-0 flex-col gap-1.5 border-line border-t p-2 pl-7.5 max-md:pl-2">
           {children}
         </div>
       )}

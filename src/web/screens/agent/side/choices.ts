@@ -6,6 +6,8 @@ export interface Setting {
   /** Null: the mode. */
   option_id: string | null;
   name: string;
+  /** What it is about, as the agent says: `mode`, `model` or another word; null if it does not say. */
+  category: string | null;
   description: string | null;
   control: { type: 'choice'; value: string; choices: Choice[] } | { type: 'switch'; on: boolean };
   /** Settings that belong to this one, such as those of a model. */
@@ -29,6 +31,7 @@ export function buildSettings(
   const mode: Setting = {
     option_id: null,
     name: 'Mode',
+    category: 'mode',
     description: modes.availableModes.find(({ id }) => id === value)?.description ?? null,
     control: { type: 'choice', value, choices: withCurrent(choices, value) },
     more: [],
@@ -39,7 +42,13 @@ export function buildSettings(
 function toSettings(option: SessionConfigOption, of_it: readonly SessionConfigOption[] = []): Setting[] {
   const { id, name, description } = option;
   const more = of_it.flatMap((item) => toSettings(item));
-  const about = { option_id: id, name, description: description ?? null, more };
+  const about = {
+    option_id: id,
+    name,
+    category: option.category ?? null,
+    description: description ?? null,
+    more,
+  };
   if (option.type === 'boolean') {
     return [{ ...about, control: { type: 'switch', on: option.currentValue === true } }];
   }
@@ -56,4 +65,9 @@ function toSettings(option: SessionConfigOption, of_it: readonly SessionConfigOp
 /** An agent's current value may be missing in its choices. */
 function withCurrent(choices: Choice[], value: string): Choice[] {
   return choices.some((choice) => choice.value === value) ? choices : [{ value, label: value }, ...choices];
+}
+
+/** Whether it is in the prompt field: the mode and the model, which people change from prompt to prompt. */
+export function isPromptSetting({ category, control }: Setting): boolean {
+  return control.type === 'choice' && (category === 'mode' || category === 'model');
 }

@@ -1,12 +1,19 @@
 /** The agent's latest plan. */
+import { Check, Circle, CircleDot, type LucideIcon } from 'lucide-react';
 import type { Plan as PlanOf } from '../../../../acp/transcript/settings.ts';
 import { escapeHidden } from '../../../../core/visible.ts';
 import { cx } from '../../../ui/cx.ts';
 
-const marks: Record<string, { mark: string; word: string; className: string }> = {
-  completed: { mark: '✓', word: 'done', className: 'text-completed' },
-  in_progress: { mark: '◐', word: 'in progress', className: 'text-running' },
-  pending: { mark: '○', word: 'to do', className: 'text-muted' },
+interface Mark {
+  icon: LucideIcon;
+  word: string;
+  className: string;
+}
+
+const marks: Record<string, Mark> = {
+  completed: { icon: Check, word: 'done', className: 'text-completed' },
+  in_progress: { icon: CircleDot, word: 'in progress', className: 'text-running' },
+  pending: { icon: Circle, word: 'to do', className: 'text-muted' },
 };
 
 export function Plan({ plan }: { plan: PlanOf | null }) {
@@ -18,13 +25,11 @@ export function Plan({ plan }: { plan: PlanOf | null }) {
       </h2>
       <ol className="flex flex-col gap-0.5">
         {plan.entries.map(({ content, status }, at) => {
-          const { mark, word, className } = marks[status] ?? { mark: '·', word: status, className: '' };
+          const { icon: Icon, word, className } = marks[status] ?? { ...marks.pending!, word: status };
           return (
             // biome-ignore lint/suspicious/noArrayIndexKey: each update replaces the whole plan
             <li key={at} className="flex gap-1.5">
-              <span aria-hidden className={cx('w-4 shrink-0', className)}>
-                {mark}
-              </span>
+              <Icon aria-hidden className={cx('mt-0.75 size-3.5 shrink-0', className)} />
               <span className={cx('min-w-0 break-words', status === 'completed' && 'text-muted')}>
                 <bdi>{escapeHidden(content)}</bdi>
                 <span className="sr-only"> ({word})</span>

@@ -1,12 +1,10 @@
-/** The agent's mode, model and other settings. The shown values are those that the agent reports. */
+/** The agent's settings, apart from those in the prompt field. The shown values are those that the agent reports. */
 import type { SessionConfigOption, SessionModeState } from '@agentclientprotocol/sdk';
-import { useMutation } from '@tanstack/react-query';
-import { Fragment } from 'react';
-import { call, errorMessage } from '../../../api/client.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { Field } from '../../../ui/field.tsx';
 import { Select } from '../../../ui/select.tsx';
-import { buildSettings, type Setting } from './choices.ts';
+import { buildSettings, isPromptSetting, type Setting } from './choices.ts';
+import { useSetting } from './use-setting.ts';
 
 export function AgentSettings({
   agent,
@@ -17,26 +15,14 @@ export function AgentSettings({
   modes: SessionModeState | null;
   options: readonly SessionConfigOption[];
 }) {
-  const settings = buildSettings(modes, options);
+  const settings = buildSettings(modes, options).flatMap((setting) =>
+    isPromptSetting(setting) ? setting.more : [setting, ...setting.more],
+  );
   if (settings.length === 0) return null;
   return (
     <section aria-label="Settings" className="flex flex-col gap-2">
       {settings.map((setting) => (
-        <Fragment key={setting.option_id ?? 'the mode'}>
-          <SettingField agent={agent} setting={setting} />
-          {setting.more.length > 0 && (
-            <details>
-              <summary className="tap cursor-pointer text-muted text-sm">
-                {setting.name}: {setting.more.length} more
-              </summary>
-              <div className="mt-1 flex flex-col gap-2 border-line border-l pl-3">
-                {setting.more.map((item) => (
-                  <SettingField key={item.option_id} agent={agent} setting={item} />
-                ))}
-              </div>
-            </details>
-          )}
-        </Fragment>
+        <SettingField key={setting.option_id} agent={agent} setting={setting} />
       ))}
       {agent.status !== 'running' && (
         <p className="text-muted text-sm">Start the agent to change these settings.</p>
@@ -46,36 +32,27 @@ export function AgentSettings({
 }
 
 function SettingField({ agent, setting }: { agent: AgentRecord; setting: Setting }) {
-  const { option_id, name, description, control } = setting;
-  const set = useMutation({
-    mutationFn: (value: string | boolean) =>
-      call('setAgentConfig', {
-        params: { agent_id: agent.id },
-        body: option_id === null ? { mode_id: String(value) } : { options: { [option_id]: value } },
-      }),
-  });
-  const disabled = agent.status !== 'running' || set.isPending;
-  // Shown until the agent reports its value.
-  const pending_value = set.isPending ? set.variables : undefined;
+  const { name, description, control } = setting;
+  const { value, disabled, set } = useSetting(agent, setting);
   return (
-    <Field label={name} hint={description ?? undefined} error={set.isError && errorMessage(set.error)}>
+    <Field label={name} hint={description ?? undefined}>
       {(field) =>
         control.type === 'choice' ? (
           <Select
             {...field}
             choices={control.choices}
-            value={typeof pending_value === 'string' ? pending_value : control.value}
+            value={String(value)}
             disabled={disabled}
-            onChange={(value) => set.mutate(value)}
+            onChange={set}
           />
         ) : (
           <input
             {...field}
             type="checkbox"
             className="size-6 self-start"
-            checked={typeof pending_value === 'boolean' ? pending_value : control.on}
+            checked={value === true}
             disabled={disabled}
-            onChange={(event) => set.mutate(event.target.checked)}
+            onChange={(event) => set(event.target.checked)}
           />
         )
       }

@@ -1,6 +1,7 @@
 /** The side panel of a conversation: plan, changed files, usage and settings. On a phone, a line that opens a sheet. */
 import { PanelRight } from 'lucide-react';
 import { memo, useState } from 'react';
+import { bodyText } from '../../../../acp/transcript/parts.ts';
 import type { View } from '../../../../acp/transcript/transcript.ts';
 import { PREVIEW_VERSION } from '../../../../acp/v2/version.ts';
 import { escapeHidden } from '../../../../core/visible.ts';
@@ -9,9 +10,10 @@ import { Dialog } from '../../../ui/dialog.tsx';
 import { Branch } from '../../agents/facts.tsx';
 import { getProgram } from '../../agents/order.ts';
 import { Files } from './files.tsx';
+import { FolderPath } from './folder-path.tsx';
 import { Plan } from './plan.tsx';
 import { AgentSettings } from './settings.tsx';
-import { UsageGauge } from './usage.tsx';
+import { UsageGauge, usedPercent } from './usage.tsx';
 import { useWidth } from './width.tsx';
 
 interface SideProps {
@@ -57,7 +59,7 @@ export function SideBar({ agent, view }: SideProps) {
         ) : (
           <span className="flex-1">Files and settings</span>
         )}
-        {usage && usage.size > 0 && <span>{Math.round((100 * usage.used) / usage.size)}% context</span>}
+        {usage && usage.size > 0 && <span>{usedPercent(usage)}% context</span>}
       </button>
       <Dialog open={open} onClose={() => setOpen(false)} title={agent.name}>
         <Details agent={agent} view={view} />
@@ -66,12 +68,21 @@ export function SideBar({ agent, view }: SideProps) {
   );
 }
 
+/** A title that an agent makes of the first words of the prompt adds nothing. */
+function repeatsPrompt(title: string, items: View['items']): boolean {
+  const first = items.find((item) => item.kind === 'user_message');
+  const letters = (text: string) => text.replace(/[^\p{L}\p{N}]+/gu, '').toLowerCase();
+  return first?.kind === 'user_message' && letters(bodyText(first.body)).startsWith(letters(title));
+}
+
 /** Not rendered again for new messages, which change nothing here. */
 const Details = memo(
   function Details({ agent, view }: SideProps) {
     return (
       <div className="flex flex-col gap-4">
-        {view.title && <p className="break-words font-medium">{view.title}</p>}
+        {view.title !== null && !repeatsPrompt(view.title, view.items) && (
+          <p className="break-words font-medium">{view.title}</p>
+        )}
         <Plan plan={view.plan} />
         <Files agent={agent} turn={view.turns.at(-1)} />
         <UsageGauge usage={view.usage} />
@@ -79,17 +90,15 @@ const Details = memo(
         <section aria-label="Environment">
           <h2 className="font-medium">Environment</h2>
           <p className="text-muted">
-            {getProgram(agent)} on node {agent.node_id}
-          </p>
-          <Branch agent={agent} />
-          <p className="break-all font-mono text-muted text-sm">{escapeHidden(agent.workdir)}</p>
-        </section>
-        {view.agent && (
-          <p className="text-muted text-sm">
-            {view.agent.title ?? view.agent.name} {view.agent.version}
+            {view.agent ? `${view.agent.title ?? view.agent.name} ${view.agent.version}` : getProgram(agent)}
+            {agent.node_id !== 'main' && ` on node ${agent.node_id}`}
             {view.protocol_version === PREVIEW_VERSION && `, ACP version ${PREVIEW_VERSION} (preview)`}
           </p>
-        )}
+          <div className="text-muted">
+            <Branch agent={agent} />
+          </div>
+          <FolderPath path={agent.workdir} />
+        </section>
       </div>
     );
   },

@@ -1,29 +1,42 @@
 /** The agent's context usage and cost, as it reports them. */
 import type { Usage } from '../../../../acp/transcript/settings.ts';
+import { cx } from '../../../ui/cx.ts';
+
+/** From here on, the agent may soon have to forget what was said. */
+const HIGH_PERCENT = 80;
 
 export function UsageGauge({ usage }: { usage: Usage | null }) {
   if (usage === null || usage.size <= 0) return null;
-  const share = Math.min(1, usage.used / usage.size);
-  const percent = Math.round(share * 100);
+  const percent = usedPercent(usage);
+  const cost = costText(usage);
   return (
     <section aria-label="Context">
       <h2 className="flex justify-between font-medium">
         <span>Context {percent}%</span>
-        {usage.cost && <span>{costText(usage.cost)}</span>}
+        {cost !== null && <span className="font-normal text-muted">{cost}</span>}
       </h2>
-      <meter
-        min={0}
-        max={1}
-        value={share}
-        aria-label="Context used"
+      <div
+        aria-hidden
         title={`${usage.used.toLocaleString()} of ${usage.size.toLocaleString()} tokens`}
-        className="h-2 w-full"
-      />
+        className="my-1 h-1 overflow-hidden rounded-full bg-line"
+      >
+        <div
+          style={{ width: `${percent}%` }}
+          className={cx('h-full rounded-full', percent >= HIGH_PERCENT ? 'bg-needs' : 'bg-muted')}
+        />
+      </div>
     </section>
   );
 }
 
-function costText({ amount, currency }: { amount: number; currency: string }): string {
+export function usedPercent({ used, size }: Usage): number {
+  return Math.round(100 * Math.min(1, used / size));
+}
+
+/** Null until there is a cost. */
+export function costText({ cost }: Usage): string | null {
+  if (cost === null || cost.amount <= 0) return null;
+  const { amount, currency } = cost;
   try {
     return amount.toLocaleString(undefined, { style: 'currency', currency });
   } catch {

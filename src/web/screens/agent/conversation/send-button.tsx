@@ -1,0 +1,94 @@
+/** Sends the prompt. While a turn runs it queues the prompt, and its menu offers to cancel the turn first. */
+import { useQuery } from '@tanstack/react-query';
+import { ArrowUp, ChevronDown, CircleStop } from 'lucide-react';
+import { type AgentRecord, promptsQuery } from '../../../api/queries.ts';
+import { appearance } from '../../../shell/appearance.ts';
+import { cx } from '../../../ui/cx.ts';
+import { MOD } from '../../../ui/keys.ts';
+import { Menu } from '../../../ui/menu.tsx';
+
+const LOOK =
+  'tap inline-flex items-center justify-center bg-accent font-medium text-on-accent transition-colors hover:brightness-110 disabled:opacity-50 [&_svg]:size-4';
+
+export function SendButton({
+  agent,
+  queues,
+  busy,
+  disabled,
+  onSendNow,
+}: {
+  agent: AgentRecord;
+  /** A turn runs, so that a prompt waits in the queue. */
+  queues: boolean;
+  busy: boolean;
+  disabled: boolean;
+  onSendNow: () => void;
+}) {
+  const key = appearance().enter_sends ? 'Enter' : `${MOD}+Enter`;
+  if (!queues) {
+    return (
+      <button
+        type="submit"
+        disabled={disabled}
+        aria-busy={busy || undefined}
+        aria-label={busy ? 'Sending…' : 'Send'}
+        title={`Send (${key})`}
+        className={cx(LOOK, 'min-w-7 rounded-full pointer-coarse:min-w-11')}
+      >
+        <ArrowUp aria-hidden />
+      </button>
+    );
+  }
+  return (
+    <span className="inline-flex shrink-0">
+      <button
+        type="submit"
+        disabled={disabled}
+        aria-busy={busy || undefined}
+        title={`Queue (${key}): sent when the turn ends`}
+        className={cx(LOOK, 'rounded-l-full pr-2 pl-3')}
+      >
+        {busy ? 'Sending…' : 'Queue'}
+      </button>
+      <SendMenu agent={agent} disabled={disabled} onSendNow={onSendNow} />
+    </span>
+  );
+}
+
+function SendMenu({
+  agent,
+  disabled,
+  onSendNow,
+}: {
+  agent: AgentRecord;
+  disabled: boolean;
+  onSendNow: () => void;
+}) {
+  const { data: queued = 0 } = useQuery({
+    ...promptsQuery(agent.id),
+    select: (prompts) => prompts.filter(({ state }) => state === 'queued').length,
+  });
+  return (
+    <Menu
+      trigger={
+        <button
+          type="button"
+          disabled={disabled}
+          aria-label="More ways to send"
+          className={cx(LOOK, 'rounded-r-full border-ground border-l pr-1.5 pl-1 pointer-coarse:min-w-11')}
+        >
+          <ChevronDown aria-hidden />
+        </button>
+      }
+      items={[
+        {
+          label: 'Send now',
+          icon: <CircleStop />,
+          onSelect: onSendNow,
+          disabled: queued > 0,
+          hint: queued > 0 ? 'The queued prompts come first' : 'Cancels the turn, then sends',
+        },
+      ]}
+    />
+  );
+}
