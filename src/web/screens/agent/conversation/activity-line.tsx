@@ -1,5 +1,5 @@
 /** What the agent is doing now. It is below the scrolling part, so that nothing moves when it changes. */
-
+import type { ReactNode } from 'react';
 import type { View } from '../../../../acp/transcript/transcript.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { awaitsAnswer } from '../../../ui/agent-state.ts';
@@ -9,18 +9,32 @@ import { getProgram } from '../../agents/order.ts';
 import { COLUMN } from './column.ts';
 import { Elapsed } from './elapsed.tsx';
 
-export function ActivityLine({ agent, view }: { agent: AgentRecord; view: View }) {
+/** `children`: at the end of the line, on narrow screens. */
+export function ActivityLine({
+  agent,
+  view,
+  children,
+}: {
+  agent: AgentRecord;
+  view: View;
+  children: ReactNode;
+}) {
   const turn = view.turns.at(-1);
   return (
-    <div className={cx(COLUMN, 'h-6 shrink-0 text-muted text-sm')}>
+    <div
+      className={cx(
+        COLUMN,
+        'flex min-h-6 shrink-0 items-center gap-3 text-muted text-sm max-lg:min-h-8 max-lg:pointer-coarse:min-h-11',
+      )}
+    >
       {agent.activity === 'starting' ? (
-        <p role="status">
+        <p role="status" className="shrink-0">
           Starting {getProgram(agent)}… {agent.started_at && <Ago at={agent.started_at} suffix="" />}
         </p>
       ) : (
         view.working &&
         turn && (
-          <p>
+          <p className="shrink-0">
             {view.stopping
               ? 'Cancelling… '
               : awaitsAnswer(agent)
@@ -30,6 +44,7 @@ export function ActivityLine({ agent, view }: { agent: AgentRecord; view: View }
           </p>
         )
       )}
+      {children}
     </div>
   );
 }

@@ -78,6 +78,7 @@ export const Composer = memo(function Composer({
           <SendButton
             agent={agent}
             queues={hasOpenTurn(agent)}
+            is_empty={text.trim() === ''}
             busy={is_sending}
             disabled={!ready}
             onSendNow={() => send({ now: true })}

@@ -1,11 +1,12 @@
 /** Sends the prompt. While a turn runs it queues the prompt, and its menu offers to cancel the turn first. */
 import { useQuery } from '@tanstack/react-query';
-import { ArrowUp, ChevronDown, CircleStop } from 'lucide-react';
+import { ArrowUp, ChevronDown, CircleStop, Square } from 'lucide-react';
 import { type AgentRecord, promptsQuery } from '../../../api/queries.ts';
 import { appearance } from '../../../shell/appearance.ts';
 import { cx } from '../../../ui/cx.ts';
 import { MOD } from '../../../ui/keys.ts';
 import { Menu } from '../../../ui/menu.tsx';
+import { useCancelTurn } from '../turn.ts';
 
 const LOOK =
   'tap inline-flex items-center justify-center bg-accent font-medium text-on-accent transition-colors hover:brightness-110 disabled:opacity-50 [&_svg]:size-4';
@@ -13,6 +14,7 @@ const LOOK =
 export function SendButton({
   agent,
   queues,
+  is_empty,
   busy,
   disabled,
   onSendNow,
@@ -20,6 +22,8 @@ export function SendButton({
   agent: AgentRecord;
   /** A turn runs, so that a prompt waits in the queue. */
   queues: boolean;
+  /** There is nothing to send. */
+  is_empty: boolean;
   busy: boolean;
   disabled: boolean;
   onSendNow: () => void;
@@ -40,18 +44,37 @@ export function SendButton({
     );
   }
   return (
-    <span className="inline-flex shrink-0">
-      <button
-        type="submit"
-        disabled={disabled}
-        aria-busy={busy || undefined}
-        title={`Queue (${key}): sent when the turn ends`}
-        className={cx(LOOK, 'rounded-l-full pr-2 pl-3')}
-      >
-        {busy ? 'Sending…' : 'Queue'}
-      </button>
-      <SendMenu agent={agent} disabled={disabled} onSendNow={onSendNow} />
-    </span>
+    <>
+      {is_empty && <CancelButton agent={agent} />}
+      <span className={cx('inline-flex shrink-0', is_empty && 'max-md:hidden')}>
+        <button
+          type="submit"
+          disabled={disabled}
+          aria-busy={busy || undefined}
+          title={`Queue (${key}): sent when the turn ends`}
+          className={cx(LOOK, 'rounded-l-full pr-2 pl-3')}
+        >
+          {busy ? 'Sending…' : 'Queue'}
+        </button>
+        <SendMenu agent={agent} disabled={disabled} onSendNow={onSendNow} />
+      </span>
+    </>
+  );
+}
+
+/** On phones, where the actions of the page are behind a menu. */
+function CancelButton({ agent }: { agent: AgentRecord }) {
+  const { cancelling, cancel } = useCancelTurn(agent);
+  return (
+    <button
+      type="button"
+      disabled={cancelling}
+      onClick={cancel}
+      aria-label={cancelling ? 'Cancelling…' : 'Cancel turn'}
+      className={cx(LOOK, 'min-w-7 rounded-full pointer-coarse:min-w-11 md:hidden')}
+    >
+      <Square aria-hidden className="fill-current" />
+    </button>
   );
 }
 

@@ -4,7 +4,7 @@ import type { AgentRecord } from '../../../api/queries.ts';
 import { useAgentLog } from '../../../live/agent-log.ts';
 import { cx } from '../../../ui/cx.ts';
 import { Failed, Skeleton } from '../../../ui/states.tsx';
-import { SideBar, SidePanel } from '../side/side.tsx';
+import { SideButton, SidePanel } from '../side/side.tsx';
 import { ActivityLine } from './activity-line.tsx';
 import { Announcer } from './announce.tsx';
 import { COLUMN } from './column.ts';
@@ -29,7 +29,6 @@ export function ConversationTab({ agent }: { agent: AgentRecord }) {
   return (
     <div className="flex min-h-0 flex-1">
       <div className="flex min-h-0 min-w-0 flex-1 flex-col">
-        <SideBar agent={agent} view={view} />
         {!ready && view.items.length === 0 ? (
           <div className="min-h-0 flex-1">
             <Skeleton />
@@ -43,7 +42,9 @@ export function ConversationTab({ agent }: { agent: AgentRecord }) {
             end={<AgentProblem agent={agent} />}
           />
         )}
-        <ActivityLine agent={agent} view={view} />
+        <ActivityLine agent={agent} view={view}>
+          <SideButton agent={agent} view={view} />
+        </ActivityLine>
         <Announcer view={view} ready={ready} />
         <div className="shrink-0 bg-ground pb-2">
           <div className={cx(COLUMN, 'flex flex-col gap-2')}>

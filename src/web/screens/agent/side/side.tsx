@@ -1,4 +1,4 @@
-/** The side panel of a conversation: plan, changed files, usage and settings. On a phone, a line that opens a sheet. */
+/** The side panel of a conversation: plan, changed files, usage and settings. On a phone, a button opens it. */
 import { PanelRight } from 'lucide-react';
 import { memo, useState } from 'react';
 import { bodyText } from '../../../../acp/transcript/parts.ts';
@@ -38,33 +38,30 @@ export function SidePanel({ agent, view }: SideProps) {
   );
 }
 
-/** The line on a narrow screen: it shows the progress and opens the panel. */
-export function SideBar({ agent, view }: SideProps) {
+/** On a narrow screen, a button with the progress, which opens the panel. */
+export function SideButton({ agent, view }: SideProps) {
   const [open, setOpen] = useState(false);
   const { plan, usage } = view;
   const now = plan?.entries.find(({ status }) => status === 'in_progress')?.content;
+  const has_plan = plan !== null && plan.total > 0;
   return (
-    <div className="shrink-0 border-line border-b lg:hidden">
+    <>
       <button
         type="button"
         onClick={() => setOpen(true)}
-        className="tap flex w-full min-w-0 items-center gap-3 px-3 text-left text-muted"
+        className="tap ml-auto flex min-w-0 items-center gap-1.5 text-left lg:hidden"
       >
+        <span className="min-w-0 truncate">
+          {has_plan ? `Plan ${plan.done}/${plan.total}` : 'Files and settings'}
+          {has_plan && now && ` · ${escapeHidden(now)}`}
+        </span>
+        {usage && usage.size > 0 && <span className="shrink-0">· {usedPercent(usage)}%</span>}
         <PanelRight aria-hidden className="size-4 shrink-0" />
-        {plan && plan.total > 0 ? (
-          <span className="min-w-0 flex-1 truncate">
-            Plan {plan.done}/{plan.total}
-            {now && ` · ${escapeHidden(now)}`}
-          </span>
-        ) : (
-          <span className="flex-1">Files and settings</span>
-        )}
-        {usage && usage.size > 0 && <span>{usedPercent(usage)}% context</span>}
       </button>
       <Dialog open={open} onClose={() => setOpen(false)} title={agent.name}>
         <Details agent={agent} view={view} />
       </Dialog>
-    </div>
+    </>
   );
 }
 
