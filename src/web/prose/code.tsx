@@ -1,17 +1,27 @@
 /** A block of code with a copy button. */
 import { Copy } from '../ui/copy.tsx';
 import { ScrollBox } from '../ui/scroll-box.tsx';
+import { GrowingText } from './growing-text.tsx';
 
-export function CodeBlock({ text, language }: { text: string; language?: string }) {
+/** `grows`: more of the text may follow. */
+export function CodeBlock({
+  text,
+  language,
+  grows = false,
+}: {
+  text: string;
+  language?: string;
+  grows?: boolean;
+}) {
   return (
-    <figure className="my-2 min-w-0 overflow-hidden rounded-md border border-line">
-      <figcaption className="flex items-center justify-between bg-surface pl-3 text-muted text-sm">
+    <figure className="my-2 min-w-0 rounded-md border border-line">
+      <figcaption className="flex items-center justify-between rounded-t-md bg-surface pl-3 text-muted text-sm">
         <span className="truncate">{language || 'text'}</span>
         <Copy text={text} />
       </figcaption>
       <ScrollBox label="Code">
         <pre className="w-max min-w-full p-3 font-mono text-sm" dir="ltr">
-          <code>{text}</code>
+          <code>{grows ? <GrowingText text={text} between="lines" /> : text}</code>
         </pre>
       </ScrollBox>
     </figure>

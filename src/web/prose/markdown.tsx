@@ -11,6 +11,7 @@ import { isTooMarked, isTooNested, MarkdownBlocks, openFence } from '../transcri
 import { cx } from '../ui/cx.ts';
 import { ScrollBox } from '../ui/scroll-box.tsx';
 import { CodeBlock } from './code.tsx';
+import { GrowingText } from './growing-text.tsx';
 import { webAddress } from './links.ts';
 import './prose.css';
 
@@ -62,7 +63,7 @@ const components: Components = {
 /** A longer block that still grows is shown as plain text: parsing it again for each chunk would be too slow. */
 const TAIL_CHARS = 8_000;
 
-export function Prose({ text, grows = false }: { text: string; grows?: boolean }) {
+export const Prose = memo(function Prose({ text, grows = false }: { text: string; grows?: boolean }) {
   const [blocks] = useState(() => new MarkdownBlocks());
   if (isTooNested(text)) return <PlainText text={text} />;
   blocks.update(text);
@@ -78,20 +79,20 @@ export function Prose({ text, grows = false }: { text: string; grows?: boolean }
         <MarkdownBlock key={at} text={block} />
       ))}
       {code ? (
-        <CodeBlock key={finished.length} text={code.code} language={code.language} />
+        <CodeBlock key={finished.length} text={code.code} language={code.language} grows />
       ) : grows && tail.length > TAIL_CHARS ? (
-        <PlainText key={finished.length} text={tail} />
+        <PlainText key={finished.length} text={tail} grows />
       ) : (
         <MarkdownBlock key={finished.length} text={grows ? remend(tail) : tail} />
       )}
     </div>
   );
-}
+});
 
-function PlainText({ text }: { text: string }) {
+function PlainText({ text, grows = false }: { text: string; grows?: boolean }) {
   return (
     <p dir="auto" className="measure my-1.5 whitespace-pre-wrap break-words [overflow-wrap:anywhere]">
-      {text}
+      {grows ? <GrowingText text={text} between="words" /> : text}
     </p>
   );
 }
