@@ -559,6 +559,33 @@ browserTest('an agent that needs a sign-in offers its own methods, and continues
   await card.waitFor({ state: 'detached' });
 });
 
+browserTest('a phone has one header, with the actions in a sheet and a way back', async () => {
+  const agent = await plane.agent('exec sleep 600', { name: 'pocket' });
+  const { page } = await openAgentPage(agent, '', { screen: 'phone' });
+  const badge = page.locator('[data-badge]:visible');
+  await expect.poll(() => badge.getAttribute('aria-label')).toBe('Online · SSE connected');
+  expect((await page.locator('header').boundingBox())!.height).toBeLessThan(110);
+  const sheet = page.getByRole('dialog', { name: 'Actions' });
+  await page.getByRole('button', { name: 'Actions' }).click();
+  await sheet.getByText('Online · SSE connected').waitFor();
+  await page.keyboard.press('Escape');
+  await sheet.waitFor({ state: 'hidden' });
+  await page.getByRole('button', { name: 'Actions' }).click();
+  await sheet.getByRole('button', { name: 'Edit name and labels' }).click();
+  await sheet.waitFor({ state: 'hidden' });
+  const dialog = page.getByRole('dialog', { name: 'Edit name and labels' });
+  await dialog.getByLabel('Name').fill('in-pocket');
+  await dialog.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('heading', { level: 1, name: /in-pocket/ }).waitFor();
+  await page.getByRole('link', { name: 'Back to agents' }).click();
+  await page.waitForURL(`${plane.url}/agents`);
+  await page.getByRole('link', { name: 'New agent' }).waitFor();
+  // Disconnected, the header says so.
+  await page.context().setOffline(true);
+  await badge.getByText('Offline · SSE disconnected').waitFor();
+  await page.context().setOffline(false);
+});
+
 browserTest('a phone shows the options of a review at least 48 px high, grouped by kind', async () => {
   const agent = await scene('two_always', undefined, 'Ask');
   const { page } = await openAgentPage(agent, '', { screen: 'phone' });

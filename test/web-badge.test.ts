@@ -33,7 +33,7 @@ browserTest('the badge shows each state of the connection with its exact text', 
   expect(await badge.getAttribute('role')).toBe('status');
 
   // Loads every part of the page before the network stalls.
-  const link = page.getByRole('link', { name: agent.name }).locator('visible=true');
+  const link = page.getByRole('link', { name: agent.name, exact: true }).locator('visible=true');
   await link.click();
   await untilBadge('Online · SSE connected');
   await page.getByRole('link', { name: 'Agents' }).locator('visible=true').click();

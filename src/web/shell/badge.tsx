@@ -12,19 +12,22 @@ const looks: Record<BadgeState, { icon: LucideIcon; color: string }> = {
   disconnected: { icon: CloudOff, color: 'text-failed' },
 };
 
-export function Badge() {
+/** `compact`: only the icon, unless the page is disconnected. Screen readers read the same text. */
+export function Badge({ compact = false }: { compact?: boolean }) {
   const { badge, text, offer_refresh } = useStreams();
   const { icon: Icon, color } = looks[badge];
+  const is_short = compact && badge !== 'disconnected';
   return (
-    <span className="flex min-w-0 flex-wrap items-center gap-x-2 text-sm">
+    <span className={cx('flex min-w-0 items-center gap-x-2 text-sm', !compact && 'flex-wrap')}>
       {/* As wide as its longest text, so that nothing moves when it changes. */}
       <span
         role="status"
         data-badge
-        className={cx('inline-flex w-44 items-center gap-1 whitespace-nowrap', color)}
+        aria-label={compact ? text : undefined}
+        className={cx('inline-flex items-center gap-1 whitespace-nowrap', !compact && 'w-44', color)}
       >
-        <Icon aria-hidden className="size-3.5 shrink-0" />
-        <span>{text}</span>
+        <Icon aria-hidden className={cx('shrink-0', compact ? 'size-4' : 'size-3.5')} />
+        <span className={is_short ? 'sr-only' : ''}>{text}</span>
       </span>
       {offer_refresh && (
         <button type="button" onClick={() => location.reload()} className="tap text-accent underline">

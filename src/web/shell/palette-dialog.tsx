@@ -49,7 +49,7 @@ export default function PaletteDialog({ onOpen, places }: PaletteProps) {
         <Base.Backdrop className="fixed inset-0 z-40 bg-[#000]/40" />
         <Base.Popup
           aria-label="Search and commands"
-          className="fixed inset-x-2 top-2 z-50 mx-auto flex max-h-[min(80dvh,520px)] max-w-[600px] flex-col rounded-xl border border-line bg-raised shadow-overlay outline-none sm:top-[12vh]"
+          className="fixed inset-x-2 top-2 z-50 mx-auto flex max-h-[min(80dvh,520px)] max-w-[600px] flex-col rounded-xl border border-line bg-raised shadow-overlay outline-none data-open:animate-enter sm:top-[12vh]"
         >
           <Command
             shouldFilter={false}

@@ -1,6 +1,6 @@
 /** The frame around every screen: navigation, live badge and the number of items that wait for the user. */
 import { CSPProvider } from '@base-ui/react/csp-provider';
-import { Link, Outlet, useNavigate, useRouterState } from '@tanstack/react-router';
+import { Link, Outlet, useMatch, useNavigate, useRouterState } from '@tanstack/react-router';
 import {
   Bot,
   Braces,
@@ -14,17 +14,20 @@ import {
   Users,
   UsersRound,
 } from 'lucide-react';
-import { useEffect, useState } from 'react';
+import { useCallback, useEffect, useState } from 'react';
 import { type Session, useSession } from '../api/session.ts';
 import type { Place } from '../feature.ts';
 import { features } from '../features.ts';
 import { useClosedNotifications, useSyncedSubscription } from '../push/use-subscription.ts';
 import { cx } from '../ui/cx.ts';
+import { Kbd } from '../ui/kbd.tsx';
 import { MOD } from '../ui/keys.ts';
 import { LazyDialog } from '../ui/lazy-dialog.tsx';
+import { Wordmark } from '../ui/mark.tsx';
 import { Toasts } from '../ui/toast.tsx';
 import { useWaiting } from '../waiting/use-waiting.ts';
 import { Badge } from './badge.tsx';
+import { OpenPalette } from './open-palette.ts';
 import { Palette } from './palette.tsx';
 import { Renewal } from './renewal.tsx';
 import { Shortcuts } from './shortcuts.tsx';
@@ -60,11 +63,13 @@ function Frame() {
   const [palette, setPalette] = useState(false);
   const waiting = usePending();
   useSignInRedirect();
+  const openPalette = useCallback(() => setPalette(true), []);
+  // An agent's page has its own bar at the bottom, and a way back.
+  const in_agent = useMatch({ from: '/app/agents/$agent_id', shouldThrow: false }) !== undefined;
   if (session === null) return null;
 
   const { user } = session;
   const allowed = places.filter((place) => !place.root || user.role === 'root');
-  const openPalette = () => setPalette(true);
   return (
     <div className="flex h-full flex-col md:flex-row">
       <a
@@ -74,22 +79,12 @@ function Frame() {
         Skip to content
       </a>
       <Sidebar user={user} places={allowed} waiting={waiting} onPalette={openPalette} />
-      <header className="flex shrink-0 items-center justify-between gap-2 border-line border-b px-3 py-1 md:hidden">
-        <span className="font-semibold">svc</span>
-        <Badge />
-        <button
-          type="button"
-          onClick={openPalette}
-          aria-label="Search and commands"
-          className="tap inline-flex min-w-11 items-center justify-center"
-        >
-          <Search aria-hidden className="size-5" />
-        </button>
-      </header>
       <main id="main" tabIndex={-1} className="flex min-h-0 min-w-0 flex-1 flex-col outline-none">
-        <Outlet />
+        <OpenPalette value={openPalette}>
+          <Outlet />
+        </OpenPalette>
       </main>
-      <BottomBar places={allowed} waiting={waiting} />
+      {!in_agent && <BottomBar places={allowed} waiting={waiting} />}
       <Palette open={palette} onOpen={setPalette} places={allowed} />
       <Renewal />
       <Shortcuts onPalette={openPalette} />
@@ -136,16 +131,16 @@ function Sidebar({
   return (
     <nav
       aria-label="Main"
-      className="hidden w-48 shrink-0 flex-col gap-0.5 border-line border-r bg-sidebar p-2 md:flex"
+      className="scroll-y hidden w-48 shrink-0 flex-col gap-0.5 border-line border-r bg-sidebar p-2 md:flex"
     >
       <div className="flex items-center justify-between px-2 pt-1 pb-2">
-        <span className="font-semibold text-lg">svc</span>
+        <Wordmark waiting={waiting > 0} />
         <button
           type="button"
           onClick={onPalette}
-          className="tap flex items-center gap-1 rounded-md border border-button-line bg-button px-2 text-muted hover:bg-button-hover"
+          className="tap flex items-center gap-1 rounded-md px-1.5 text-muted hover:bg-surface hover:text-text"
         >
-          <Search aria-hidden className="size-3.5" /> <kbd className="font-sans text-xs">{MOD} K</kbd>
+          <Search aria-hidden className="size-3.5" /> <Kbd>{MOD} K</Kbd>
           <span className="sr-only">Search and commands</span>
         </button>
       </div>

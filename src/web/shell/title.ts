@@ -1,5 +1,6 @@
-/** Shows the number of items that wait for the user in the tab's title, its icon and the app badge. */
+/** Shows what waits for the user in the tab: their number in its title and in the app badge, and an amber dot in its icon. */
 import { useEffect } from 'react';
+import { dot, LANE_WIDTH, lanes, MARK_RADIUS, MARK_SIZE, markColors } from '../ui/mark-shape.ts';
 
 let screen = '';
 let waiting = 0;
@@ -13,7 +14,7 @@ export function useTitle(count: number): void {
   useEffect(() => {
     waiting = count;
     write();
-    drawIcon(count);
+    drawIcon(count > 0);
     const app = navigator as Navigator & {
       setAppBadge?(n: number): Promise<void>;
       clearAppBadge?(): Promise<void>;
@@ -37,32 +38,33 @@ export function useScreenTitle(name: string): void {
 
 let is_drawn = false;
 
-function drawIcon(count: number): void {
-  // The page's own icon is the one without a number.
-  if (count === 0 && !is_drawn) return;
+function drawIcon(is_waiting: boolean): void {
+  // The page's own icon is the one while nothing waits.
+  if (!is_waiting && !is_drawn) return;
   is_drawn = true;
   const canvas = document.createElement('canvas');
   canvas.width = canvas.height = 64;
   const pen = canvas.getContext('2d');
   if (!pen) return;
-  pen.fillStyle = '#1d5fd1';
+  pen.scale(64 / MARK_SIZE, 64 / MARK_SIZE);
+  pen.fillStyle = markColors.square;
   pen.beginPath();
-  pen.roundRect(0, 0, 64, 64, 14);
+  pen.roundRect(0, 0, MARK_SIZE, MARK_SIZE, MARK_RADIUS);
   pen.fill();
-  pen.fillStyle = '#ffffff';
-  pen.font = 'bold 34px sans-serif';
-  pen.textAlign = 'center';
-  pen.textBaseline = 'middle';
-  pen.fillText('s', 32, 32);
-  if (count > 0) {
-    pen.fillStyle = '#f2b84b';
+  pen.strokeStyle = markColors.lane;
+  pen.lineWidth = LANE_WIDTH;
+  pen.lineCap = 'round';
+  for (const { y, from, to } of lanes) {
     pen.beginPath();
-    pen.arc(46, 18, 18, 0, Math.PI * 2);
-    pen.fill();
-    pen.fillStyle = '#0e1013';
-    pen.font = 'bold 24px sans-serif';
-    pen.fillText(count > 9 ? '9+' : String(count), 46, 19);
+    pen.moveTo(from, y);
+    pen.lineTo(to, y);
+    pen.stroke();
   }
+  pen.fillStyle = is_waiting ? markColors.waiting : markColors.lane;
+  pen.beginPath();
+  // Larger than in the page: an icon of a tab is small.
+  pen.arc(dot.x, dot.y, is_waiting ? dot.radius * 1.7 : dot.radius, 0, Math.PI * 2);
+  pen.fill();
   let link = document.querySelector<HTMLLinkElement>('link[rel="icon"]');
   if (!link) {
     link = document.createElement('link');

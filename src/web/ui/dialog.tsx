@@ -25,7 +25,7 @@ export function Dialog({
         <Base.Backdrop className="fixed inset-0 z-40 bg-[#000]/40 transition-opacity data-ending-style:opacity-0 data-starting-style:opacity-0" />
         <Base.Popup
           className={cx(
-            'fixed z-50 flex max-h-[88dvh] flex-col rounded-t-xl border border-line bg-raised shadow-overlay outline-none',
+            'fixed z-50 flex max-h-[88dvh] flex-col rounded-t-xl border border-line bg-raised shadow-overlay outline-none data-open:animate-enter',
             'inset-x-0 bottom-0 sm:inset-auto sm:top-1/2 sm:left-1/2 sm:-translate-x-1/2 sm:-translate-y-1/2 sm:rounded-xl',
             wide ? 'sm:w-[min(720px,94vw)]' : 'sm:w-[min(460px,94vw)]',
           )}

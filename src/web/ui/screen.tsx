@@ -1,13 +1,18 @@
 /** The layout of a screen: a header with title, actions and toolbar, and the scrolling content. */
+import { Link } from '@tanstack/react-router';
+import { ChevronLeft } from 'lucide-react';
 import { type ReactNode, useRef } from 'react';
 import { type RowKeys, useListKeys } from '../shell/list-keys.ts';
 import { useScreenTitle } from '../shell/title.ts';
 import { cx } from './cx.ts';
+import { ScreenActions } from './screen-actions.tsx';
 
 export function Screen({
   title,
   heading,
+  back,
   actions,
+  primary,
   toolbar,
   rowKeys,
   children,
@@ -16,7 +21,12 @@ export function Screen({
   /** The title of the tab, and the default heading. */
   title: string;
   heading?: ReactNode;
+  /** The page above this one, for phones, where an installed app has no other way back. */
+  back?: { to: string; label: string };
+  /** Behind ⋯ on phones. */
   actions?: ReactNode;
+  /** The one action that stays visible on phones. */
+  primary?: ReactNode;
   toolbar?: ReactNode;
   /** Given if the content is a list: `j` and `k` move through its rows, and these keys act on the focused one. */
   rowKeys?: RowKeys;
@@ -28,12 +38,23 @@ export function Screen({
   useListKeys(list, rowKeys && { rowKeys });
   return (
     <>
-      <header className="flex shrink-0 flex-col gap-2 border-line border-b px-3 py-2 md:px-4">
-        <div className="flex min-h-8 flex-wrap items-center justify-between gap-2">
-          <h1 className="min-w-0 truncate font-semibold text-lg">{heading ?? title}</h1>
-          {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
+      <header className="flex shrink-0 flex-col border-line border-b px-3 md:gap-2 md:px-4 md:py-2">
+        <div className="flex h-12 items-center gap-2 md:h-auto md:min-h-8 md:flex-wrap">
+          {back && (
+            <Link
+              to={back.to}
+              aria-label={`Back to ${back.label}`}
+              className="-ml-2 inline-flex size-11 shrink-0 items-center justify-center rounded-md text-muted md:hidden"
+            >
+              <ChevronLeft aria-hidden className="size-5" />
+            </Link>
+          )}
+          <h1 className={cx('min-w-0 flex-1 truncate font-semibold text-lg', back && '-ml-3 md:ml-0')}>
+            {heading ?? title}
+          </h1>
+          <ScreenActions primary={primary}>{actions}</ScreenActions>
         </div>
-        {toolbar && <div className="flex flex-wrap items-center gap-2">{toolbar}</div>}
+        {toolbar && <div className="flex flex-wrap items-center gap-2 max-md:pb-2">{toolbar}</div>}
       </header>
       <div ref={rowKeys && list} className={cx('scroll-y min-h-0 flex-1', className)}>
         {children}

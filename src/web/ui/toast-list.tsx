@@ -31,7 +31,7 @@ function List() {
     <Toast.Root
       key={toast.id}
       toast={toast}
-      className="flex items-start gap-2 rounded-lg border border-line bg-raised px-3 py-2 shadow-overlay"
+      className="flex animate-enter items-start gap-2 rounded-lg border border-line bg-raised px-3 py-2 shadow-overlay"
     >
       <div className="min-w-0 flex-1">
         <Toast.Title className="font-medium" />

@@ -22,6 +22,8 @@ import { AgentActions } from './agent-actions.tsx';
 import { PendingRequest } from './pending.tsx';
 import { getView } from './views.ts';
 
+const agents_page = { to: '/agents', label: 'agents' };
+
 const ShownAgent = createContext<AgentRecord | null>(null);
 
 export function Agent() {
@@ -34,7 +36,7 @@ export function Agent() {
   });
   if (read.data === undefined) {
     return (
-      <Screen title="Agent">
+      <Screen title="Agent" back={agents_page}>
         <QueryState read={read}>{() => null}</QueryState>
       </Screen>
     );
@@ -48,17 +50,20 @@ function Shown({ agent }: { agent: AgentRecord }) {
   return (
     <Screen
       title={agent.name}
+      back={agents_page}
       heading={
-        <span className="flex min-w-0 flex-wrap items-center gap-x-3">
+        <span className="flex min-w-0 items-center gap-x-3 md:flex-wrap">
           <span className="min-w-0 max-w-full truncate" title={agent.name}>
             {agent.name}
           </span>
-          <AgentStatus agent={agent} className="font-normal text-base" />
-          <span className="font-normal text-base">
+          <AgentStatus agent={agent} className="shrink-0 font-normal text-base tracking-normal" />
+          <span className="font-normal text-base tracking-normal max-md:hidden">
             <ObservedPermissionMode agent={agent} />
           </span>
           {agent.status === 'failed' && (
-            <span className="font-normal text-base text-failed">{describeEnd(agent)}</span>
+            <span className="font-normal text-base text-failed tracking-normal max-md:hidden">
+              {describeEnd(agent)}
+            </span>
           )}
         </span>
       }

@@ -7,7 +7,8 @@ import { type AgentRecord, agentsQuery, teamsQuery } from '../../api/queries.ts'
 import { useSession } from '../../api/session.ts';
 import type { AgentsSearch, AgentTab } from '../../router.tsx';
 import type { RowKeys } from '../../shell/list-keys.ts';
-import { buttonClass, IconButton } from '../../ui/button.tsx';
+import { buttonClass, floatingClass, IconButton } from '../../ui/button.tsx';
+import { pillClass } from '../../ui/chip.tsx';
 import { cx } from '../../ui/cx.ts';
 import { FilterField } from '../../ui/filter-field.tsx';
 import { Screen } from '../../ui/screen.tsx';
@@ -53,7 +54,8 @@ export function Agents() {
     <Screen
       title="Agents"
       rowKeys={rowKeys}
-      actions={<Actions />}
+      actions={<JoinNode />}
+      primary={<NewAgent />}
       toolbar={<Toolbar agents={read.data ?? []} search={search} grouping={grouping} onChange={change} />}
     >
       <QueryState read={read}>
@@ -102,7 +104,7 @@ function useGroups(agents: AgentRecord[] | undefined, search: AgentsSearch, grou
   );
 }
 
-function Actions() {
+function JoinNode() {
   const is_root = useSession()?.user.role === 'root';
   const [joining, setJoining] = useState(false);
   return (
@@ -110,23 +112,20 @@ function Actions() {
       {is_root && (
         <IconButton label="Show join token" icon={<Network aria-hidden />} onClick={() => setJoining(true)} />
       )}
-      {/* On phones a round button within reach of the thumb. */}
-      <Link
-        to="/agents/new"
-        search={{}}
-        className={buttonClass(
-          'primary',
-          'max-md:fixed max-md:right-4 max-md:bottom-20 max-md:z-20 max-md:size-12 max-md:rounded-full max-md:px-0 max-md:shadow-overlay',
-        )}
-      >
-        <Plus aria-hidden /> <span className="max-md:sr-only">New agent</span>
-      </Link>
       {joining && (
         <Suspense>
           <JoinNodeDialog open onClose={() => setJoining(false)} />
         </Suspense>
       )}
     </>
+  );
+}
+
+function NewAgent() {
+  return (
+    <Link to="/agents/new" search={{}} className={floatingClass}>
+      <Plus aria-hidden /> <span className="max-md:sr-only">New agent</span>
+    </Link>
   );
 }
 
@@ -155,10 +154,7 @@ function Toolbar({
             search={{ ...search, show }}
             replace
             aria-current={search.show === show ? 'true' : undefined}
-            className={cx(
-              'tap inline-flex shrink-0 items-center gap-1 rounded-full border px-2.5',
-              search.show === show ? 'border-accent font-medium' : 'text-muted hover:text-text',
-            )}
+            className={pillClass(search.show === show)}
           >
             {label}
             <span className="min-w-4 text-right tabular-nums">{numbers[show ?? 'all']}</span>

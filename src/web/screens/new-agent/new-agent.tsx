@@ -34,12 +34,12 @@ export function NewAgent() {
     }
   };
   return (
-    <Screen title="New agent">
+    <Screen title="New agent" back={{ to: '/agents', label: 'agents' }}>
       <form
         ref={useFocusOnProblem(isPending)}
         onSubmit={onSubmit}
         onKeyDown={onKey}
-        className="mx-auto flex max-w-3xl flex-col gap-3 p-4"
+        className="flex max-w-page flex-col gap-3 p-3 md:p-4"
       >
         <MainField form={form} />
         <div className="grid grid-cols-[2fr_3fr] items-start gap-x-3 gap-y-2 md:grid-cols-4">

@@ -33,6 +33,8 @@ import { Json } from './value.tsx';
 
 const run_panels = features.flatMap(({ run_panel = [] }) => run_panel);
 
+const runs_page = { to: '/runs', label: 'runs' };
+
 export interface Selection {
   step?: string | undefined;
   member?: string | undefined;
@@ -43,10 +45,15 @@ export function Run() {
   const run = useQuery(runQuery(run_id));
   if (run.data) return <RunScreen run={run.data} />;
   return (
-    <Screen title="Run">
+    <Screen title="Run" back={runs_page}>
       <QueryState read={run}>{() => null}</QueryState>
     </Screen>
   );
+}
+
+function useReviews(run_id: string): readonly ReviewRecord[] {
+  const { data: reviews = [] } = useQuery(reviewsQuery);
+  return reviews.filter((review) => review.run_id === run_id);
 }
 
 function RunScreen({ run }: { run: RunRecord }) {
@@ -57,8 +64,7 @@ function RunScreen({ run }: { run: RunRecord }) {
   const team = useQuery(teamQuery(team_id));
   const read = useSteps(run);
   const members = useQuery(runMembersQuery(run_id, live));
-  const { data: reviews = [] } = useQuery(reviewsQuery);
-  const own_reviews = reviews.filter((review) => review.run_id === run_id);
+  const own_reviews = useReviews(run_id);
 
   const steps = read.data ?? [];
   const step = chosenStep(steps, search);
@@ -76,6 +82,7 @@ function RunScreen({ run }: { run: RunRecord }) {
   return (
     <Screen
       title={`Run ${run.number} · ${team.data?.name ?? team_id}`}
+      back={runs_page}
       heading={<Heading run={run} team_name={team.data?.name ?? team_id} />}
       actions={<RunButtons run={run} steps={steps.length} ready={read.data !== undefined} />}
     >

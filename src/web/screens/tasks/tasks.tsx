@@ -6,7 +6,7 @@ import { useEffect, useMemo, useRef, useState } from 'react';
 import { errorMessage } from '../../api/client.ts';
 import { elicitationsQuery, reviewsQuery, type TeamRecord, teamsQuery } from '../../api/queries.ts';
 import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
-import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
+import { Button, buttonClass, floatingClass, IconButton } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
 import { FilterField } from '../../ui/filter-field.tsx';
 import { Screen } from '../../ui/screen.tsx';
@@ -40,16 +40,15 @@ export function Tasks() {
     <Screen
       title="Tasks"
       rowKeys={NO_ROW_KEYS}
-      actions={
+      primary={
         all.length > 0 && (
-          <Button
-            variant="primary"
-            icon={<Plus aria-hidden />}
+          <button
+            type="button"
             onClick={() => setDialog('new')}
-            className={cx(open && 'max-lg:hidden')}
+            className={cx(floatingClass, open && 'max-lg:hidden')}
           >
-            New task
-          </Button>
+            <Plus aria-hidden /> <span className="max-md:sr-only">New task</span>
+          </button>
         )
       }
       toolbar={

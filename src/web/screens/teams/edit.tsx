@@ -27,7 +27,7 @@ export function EditTeam() {
   const team = useQuery(teamQuery(team_id));
   if (!team.data) {
     return (
-      <Screen title="Edit team">
+      <Screen title="Edit team" back={{ to: '/teams', label: 'teams' }}>
         <QueryState read={team}>{() => null}</QueryState>
       </Screen>
     );

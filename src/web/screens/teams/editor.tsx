@@ -107,23 +107,24 @@ export function Editor({
   return (
     <Screen
       title={title}
+      back={team === null ? { to: '/teams', label: 'teams' } : { to: `/teams/${team.id}`, label: team.name }}
       actions={
-        <>
-          {changed && (
-            <Button variant="quiet" onClick={() => setHeld('')}>
-              Discard changes
-            </Button>
-          )}
-          <Button
-            variant="primary"
-            busy={save.isPending}
-            disabled={parsed.doc === null || theirs !== null || !online}
-            title={online ? undefined : 'You are offline'}
-            onClick={() => press({ text, version })}
-          >
-            {save.isPending ? 'Saving…' : team ? 'Save' : 'Create team'}
+        changed && (
+          <Button variant="quiet" onClick={() => setHeld('')}>
+            Discard changes
           </Button>
-        </>
+        )
+      }
+      primary={
+        <Button
+          variant="primary"
+          busy={save.isPending}
+          disabled={parsed.doc === null || theirs !== null || !online}
+          title={online ? undefined : 'You are offline'}
+          onClick={() => press({ text, version })}
+        >
+          {save.isPending ? 'Saving…' : team ? 'Save' : 'Create team'}
+        </Button>
       }
       toolbar={
         <div className="flex w-full flex-wrap items-center gap-2">

@@ -27,11 +27,13 @@ export function Team() {
   const team = useQuery(teamQuery(team_id));
   if (team.data) return <TeamScreen key={team_id} team={team.data} />;
   return (
-    <Screen title="Team">
+    <Screen title="Team" back={teams_page}>
       <QueryState read={team}>{() => null}</QueryState>
     </Screen>
   );
 }
+
+const teams_page = { to: '/teams', label: 'teams' };
 
 function TeamScreen({ team }: { team: TeamRecord }) {
   const [open, setOpen] = useState<'start' | 'delete' | null>(null);
@@ -46,6 +48,8 @@ function TeamScreen({ team }: { team: TeamRecord }) {
   return (
     <Screen
       title={team.name}
+      back={teams_page}
+      primary={start}
       actions={
         <>
           <Button variant="danger" icon={<Trash aria-hidden />} onClick={() => setOpen('delete')}>
@@ -54,7 +58,6 @@ function TeamScreen({ team }: { team: TeamRecord }) {
           <Link to="/teams/$team_id/edit" params={{ team_id: team.id }} className={buttonClass('plain')}>
             <Pencil aria-hidden /> Edit
           </Link>
-          {start}
         </>
       }
     >

@@ -1,0 +1,4 @@
+/** Opens the command palette, for screens on phones. */
+import { createContext } from 'react';
+
+export const OpenPalette = createContext<() => void>(() => {});
