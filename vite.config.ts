@@ -1,10 +1,12 @@
 /** The web UI: `src/web` becomes `dist/web`, with hashed names. `npm run dev:web` serves it alone, calls passed on to a service. */
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import tailwindcss from '@tailwindcss/vite';
 import react from '@vitejs/plugin-react';
 import { defineConfig, type Plugin } from 'vite';
 
 const root = fileURLToPath(new URL('src/web', import.meta.url));
+const { version } = JSON.parse(readFileSync(new URL('package.json', import.meta.url), 'utf8'));
 const service = process.env.SVC_URL ?? 'http://127.0.0.1:8080';
 
 /**
@@ -15,16 +17,16 @@ const parts = [
   { name: 'early', test: /src\/web\/(early|api\/session-key)\.ts/ },
   { name: 'first', tags: ['$initial' as const] },
   // What the way in needs besides.
-  { name: 'first', test: /ui\/(field|button)\.tsx|shell\/title|entry\/door|useMutation/ },
+  { name: 'first', test: /ui\/((field|button)\.tsx|mark)|shell\/title|entry\/door|useMutation/ },
   {
     name: 'frame',
-    test: /src\/web\/(shell|ui\/(?!dialog|forget|menu|copy|needs|device-name|drafts)|streams|api|live\/streams|screens\/agents\/(facts|order|actions))|csp-(provider|context)|node_modules\/(lucide-react|@tanstack(?!.*(virtual|infinite|queries|useInfinite|useQueries)))/,
+    test: /src\/web\/(shell|ui\/(?!dialog|forget|menu|needs|device-name|drafts)|streams|api|live\/streams|screens\/agents\/(facts|order|actions))|csp-(provider|context)|node_modules\/(lucide-react|@tanstack(?!.*(virtual|infinite|queries|useInfinite|useQueries)))/,
     minShareCount: 2,
   },
   // Dialogs and menus, which open after the first paint.
   {
     name: 'overlays',
-    test: /src\/web\/ui\/(dialog|forget|menu|copy|needs|device-name|drafts)|node_modules\/(@base-ui|@floating-ui)/,
+    test: /src\/web\/ui\/(dialog|forget|menu|needs|device-name|drafts)|node_modules\/(@base-ui|@floating-ui)/,
     minShareCount: 2,
   },
   // What long lists need.
@@ -66,6 +68,7 @@ const runEarly: Plugin = {
 export default defineConfig({
   root,
   cacheDir: fileURLToPath(new URL('.vite', import.meta.url)),
+  define: { __SVC_VERSION__: JSON.stringify(version) },
   plugins: [react(), tailwindcss(), runEarly],
   build: {
     outDir: fileURLToPath(new URL('dist/web', import.meta.url)),

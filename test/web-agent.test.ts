@@ -559,6 +559,24 @@ browserTest('an agent that needs a sign-in offers its own methods, and continues
   await card.waitFor({ state: 'detached' });
 });
 
+browserTest('the palette opens on what waits and on the actions for the agent of the page', async () => {
+  const agent = await scene('two_always', undefined, 'Ask');
+  const { page } = await openAgentPage(agent);
+  await page.getByRole('article').locator('button:has(bdi)').first().waitFor();
+  await page.keyboard.press('Control+k');
+  const chosen = page.getByRole('option', { selected: true });
+  await chosen.getByText('Approvals').waitFor();
+  await page.keyboard.press('ArrowDown');
+  await chosen.getByText(agent.name).waitFor();
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`${plane.url}/approvals?review=*`);
+  await page.goBack();
+  await page.keyboard.press('Control+k');
+  await page.keyboard.type('cancel turn');
+  await page.keyboard.press('Enter');
+  await expect.poll(async () => (await plane.get(agent.id)).pending_reviews).toBe(0);
+});
+
 browserTest('a phone has one header, with the actions in a sheet and a way back', async () => {
   const agent = await plane.agent('exec sleep 600', { name: 'pocket' });
   const { page } = await openAgentPage(agent, '', { screen: 'phone' });

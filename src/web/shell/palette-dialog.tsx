@@ -1,42 +1,21 @@
-/** The command palette: finds pages, agents, teams, runs and actions. */
+/** The command palette: opens on what the page is about and what waits, and finds pages, agents, teams, runs and actions. */
 import { Dialog as Base } from '@base-ui/react/dialog';
-import { useQueries, useQuery } from '@tanstack/react-query';
-import { useNavigate } from '@tanstack/react-router';
 import { Command } from 'cmdk';
-import { type ReactNode, useMemo, useState } from 'react';
+import { useState } from 'react';
 import { errorMessage } from '../api/client.ts';
-import { agentsQuery, runsQuery, teamsQuery } from '../api/queries.ts';
-import { signOut } from '../api/sign-out.ts';
-import { Status } from '../ui/status.tsx';
+import type { Place } from '../feature.ts';
 import { showToast } from '../ui/toast.tsx';
-import { setAppearance } from './appearance.ts';
-import { type Findable, find } from './palette-find.ts';
-import { startDemo } from './start-agent.ts';
-
-/** How many teams' runs are searched, the newest teams first. */
-const TEAMS_WITH_RUNS_MAX = 20;
+import { type Entry, type Group, useGroups } from './palette-entries.tsx';
+import { find } from './palette-find.ts';
 
 export interface PaletteProps {
   onOpen: (open: boolean) => void;
-  places: readonly { to: string; label: string }[];
-}
-
-interface Entry extends Findable {
-  key: string;
-  right?: ReactNode;
-  act: () => unknown;
-}
-
-interface Group {
-  heading: string;
-  entries: readonly Entry[];
-  /** The most entries shown. */
-  max: number;
+  places: readonly Place[];
 }
 
 export default function PaletteDialog({ onOpen, places }: PaletteProps) {
   const [query, setQuery] = useState('');
-  const groups: Group[] = [...usePages(places), ...useRecords()];
+  const groups = useGroups(places);
   const choose = (entry: Entry) => {
     onOpen(false);
     Promise.resolve()
@@ -91,82 +70,25 @@ function Results({
   return (
     <Command.Group
       heading={heading}
-      className="[&_[cmdk-group-heading]]:px-3 [&_[cmdk-group-heading]]:pt-2 [&_[cmdk-group-heading]]:pb-1 [&_[cmdk-group-heading]]:text-muted [&_[cmdk-group-heading]]:text-xs"
+      className="[&_[cmdk-group-heading]]:px-2.5 [&_[cmdk-group-heading]]:font-medium [&_[cmdk-group-heading]]:pt-2 [&_[cmdk-group-heading]]:pb-1 [&_[cmdk-group-heading]]:text-muted [&_[cmdk-group-heading]]:text-xs"
     >
       {found.map((entry) => (
         <Command.Item
           key={entry.key}
           value={`${heading} ${entry.key}`}
           onSelect={() => onChoose(entry)}
-          className="tap flex cursor-pointer items-center justify-between gap-3 rounded px-3 data-[selected=true]:bg-surface"
+          className="tap flex cursor-pointer items-center gap-2.5 rounded-md px-2.5 data-[selected=true]:bg-selected [&_svg]:size-4"
         >
-          <span className="min-w-0 truncate">{entry.label}</span>
-          {entry.right}
+          <span className="inline-flex size-4 shrink-0 items-center justify-center text-muted">
+            {entry.icon}
+          </span>
+          <span className="min-w-0 flex-1 truncate">
+            {entry.label}
+            {entry.detail && <span className="pl-2 text-muted">{entry.detail}</span>}
+          </span>
+          {entry.right && <span className="flex shrink-0 gap-1 text-muted text-sm">{entry.right}</span>}
         </Command.Item>
       ))}
     </Command.Group>
   );
-}
-
-function usePages(places: PaletteProps['places']): Group[] {
-  const navigate = useNavigate();
-  const go = (to: string) => navigate({ to });
-  const pages = places.map(({ to, label }) => ({ key: to, label, act: () => go(to) }));
-  const actions: Entry[] = [
-    { key: 'new-agent', label: 'New agent', act: () => go('/agents/new') },
-    { key: 'new-team', label: 'New team', act: () => go('/teams/new') },
-    { key: 'demo', label: 'Start demo agent', act: () => startDemo().then((id) => go(`/agents/${id}`)) },
-    ...(['system', 'light', 'dark'] as const).map((theme) => ({
-      key: theme,
-      label: `Theme: ${theme}`,
-      also: 'appearance',
-      act: () => setAppearance({ theme }),
-    })),
-    { key: 'sign-out', label: 'Sign out', also: 'log out', act: signOut },
-  ];
-  return [
-    { heading: 'Pages', entries: pages, max: 12 },
-    { heading: 'Actions', entries: actions, max: 8 },
-  ];
-}
-
-/** Agents, teams and runs. */
-function useRecords(): Group[] {
-  const navigate = useNavigate();
-  const { data: agents } = useQuery(agentsQuery);
-  const { data: teams = [] } = useQuery(teamsQuery);
-  const runs = useQueries({
-    queries: teams.slice(0, TEAMS_WITH_RUNS_MAX).map(({ id }) => runsQuery(id)),
-  });
-  const agent_entries = useMemo(
-    () =>
-      (agents ?? []).map(({ id, name, status, preset }) => ({
-        key: id,
-        label: name,
-        also: `${id} ${preset ?? ''} ${status}`,
-        right: <Status status={status} />,
-        act: () => navigate({ to: '/agents/$agent_id', params: { agent_id: id } }),
-      })),
-    [agents, navigate],
-  );
-  const team_entries = teams.map(({ id, name }) => ({
-    key: id,
-    label: name,
-    also: id,
-    act: () => navigate({ to: '/teams/$team_id', params: { team_id: id } }),
-  }));
-  const run_entries = runs.flatMap(({ data = [] }, at) =>
-    data.map(({ id, number, team_id, status }) => ({
-      key: id,
-      label: `${teams[at]?.name ?? ''} · run ${number}`,
-      also: `${id} ${status}`,
-      right: <Status status={status} />,
-      act: () => navigate({ to: '/teams/$team_id/runs/$run_id', params: { team_id, run_id: id } }),
-    })),
-  );
-  return [
-    { heading: 'Agents', entries: agent_entries, max: 8 },
-    { heading: 'Teams', entries: team_entries, max: 6 },
-    { heading: 'Runs', entries: run_entries, max: 6 },
-  ];
 }

@@ -1,9 +1,17 @@
 import { Check, Copy as CopyIcon } from 'lucide-react';
 import { useEffect, useState } from 'react';
-import { Button } from './button.tsx';
+import { Button, type ButtonProps } from './button.tsx';
 
 /** A button that copies a text and confirms it. */
-export function Copy({ text, label = 'Copy' }: { text: string; label?: string }) {
+export function Copy({
+  text,
+  label = 'Copy',
+  variant = 'plain',
+}: {
+  text: string;
+  label?: string;
+  variant?: NonNullable<ButtonProps['variant']>;
+}) {
   const [result, setResult] = useState<string | null>(null);
   useEffect(() => {
     if (result === null) return;
@@ -12,6 +20,7 @@ export function Copy({ text, label = 'Copy' }: { text: string; label?: string })
   }, [result]);
   return (
     <Button
+      variant={variant}
       icon={result === 'Copied' ? <Check aria-hidden /> : <CopyIcon aria-hidden />}
       onClick={() =>
         copyText(text).then(

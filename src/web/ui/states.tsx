@@ -1,21 +1,71 @@
 /** The states of a screen without current data: empty, loading, failed, stale. */
+import { Link } from '@tanstack/react-router';
 import { CloudOff } from 'lucide-react';
 import { type ReactNode, useEffect, useState } from 'react';
-import { errorMessage } from '../api/client.ts';
+import { type call, errorMessage } from '../api/client.ts';
 import { Button } from './button.tsx';
+import { Copy } from './copy.tsx';
 import { cx } from './cx.ts';
 import { Clock } from './time.tsx';
 
-/** An empty state: what the list is for, the action that fills it, and the same action as a CLI command. */
-export function Empty({ title, children, cli }: { title: string; children?: ReactNode; cli?: string }) {
+type Operation = Parameters<typeof call>[0];
+
+interface ListHelp {
+  /** What the list is for. */
+  title: string;
+  /** The action that fills it. */
+  children?: ReactNode;
+  /** The same action as a CLI command. */
+  cli?: string;
+  /** The operation of the API that does it, as its reference names it. */
+  operation?: Operation;
+}
+
+/** An empty state. */
+export function Empty({ title, children, cli, operation }: ListHelp) {
   return (
     <div className="flex flex-col items-center gap-3 px-4 py-14 text-center">
       <p className="text-prose">{title}</p>
       {children && <div className="flex flex-wrap justify-center gap-2">{children}</div>}
-      {cli && (
-        <code className="max-w-full break-words rounded bg-surface px-2 py-1 font-mono text-sm">{cli}</code>
-      )}
+      {cli && <CommandLine command={cli} />}
+      {operation && <ApiLink operation={operation} />}
     </div>
+  );
+}
+
+const FEW_ROWS = 3;
+
+/** Below a list of few rows, where there is space to say what the list is for. */
+export function ListNote({ rows, title, children, cli, operation }: ListHelp & { rows: number }) {
+  if (rows > FEW_ROWS) return null;
+  return (
+    <aside className="m-3 flex max-w-page flex-wrap items-center gap-x-4 gap-y-2 rounded-lg bg-surface px-4 py-3 md:m-4">
+      <p className="min-w-0 flex-1 basis-64 text-muted">{title}</p>
+      {children}
+      {cli && <CommandLine command={cli} />}
+      {operation && <ApiLink operation={operation} />}
+    </aside>
+  );
+}
+
+function CommandLine({ command }: { command: string }) {
+  return (
+    <span className="inline-flex max-w-full items-center gap-1 rounded-md border border-line bg-ground pl-3">
+      <code className="min-w-0 break-words py-1 text-left font-mono text-sm">{command}</code>
+      <Copy text={command} variant="quiet" />
+    </span>
+  );
+}
+
+function ApiLink({ operation }: { operation: Operation }) {
+  return (
+    <Link
+      to="/docs"
+      search={{ operation }}
+      className="tap inline-flex items-center text-muted text-sm underline"
+    >
+      API reference
+    </Link>
   );
 }
 

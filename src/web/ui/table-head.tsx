@@ -10,7 +10,7 @@ export interface Column {
 
 export function TableHead({ columns, className }: { columns: readonly Column[]; className?: string }) {
   return (
-    <thead className={cx('text-left text-muted text-sm', className)}>
+    <thead className={cx('text-left text-muted text-xs', className)}>
       <tr className="border-line border-b [&>th:first-child]:pl-4 [&>th]:px-2 [&>th]:py-1 [&>th]:font-medium">
         {columns.map((column) => (
           <th key={column.label} scope="col" className={column.className}>

@@ -13,7 +13,7 @@ import { cx } from '../../ui/cx.ts';
 import { FilterField } from '../../ui/filter-field.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
-import { Empty, QueryState } from '../../ui/states.tsx';
+import { Empty, ListNote, QueryState } from '../../ui/states.tsx';
 import { firstByAgent } from '../../waiting/queue.ts';
 import { useWaiting } from '../../waiting/use-waiting.ts';
 import { StartDemo } from './demo.tsx';
@@ -69,7 +69,15 @@ export function Agents() {
               </Link>
             </Empty>
           ) : (
-            <Groups groups={groups} />
+            <>
+              <Groups groups={groups} />
+              <ListNote
+                rows={agents.length}
+                title="An agent is a program that svc runs and supervises in a folder."
+                cli="svc agents create hello --command 'echo hello' --start --follow"
+                operation="createAgent"
+              />
+            </>
           )
         }
       </QueryState>
@@ -187,6 +195,7 @@ function NoAgents() {
     <Empty
       title="No agents yet. An agent is a program that svc runs and supervises in a folder."
       cli="svc agents create hello --command 'echo hello' --start --follow"
+      operation="createAgent"
     >
       <StartDemo />
       <Link to="/agents/new" search={{}} className={buttonClass()}>

@@ -1,14 +1,24 @@
 /** The layout of the pages before sign-in: joining and signing in. */
 import type { ReactNode } from 'react';
+import { Mark } from '../../ui/mark.tsx';
 
 export function EntryPage({ title, children }: { title: string; children: ReactNode }) {
   return (
-    <main className="flex min-h-full items-center justify-center bg-surface p-4">
-      <div className="w-full max-w-sm rounded-xl border border-line bg-raised p-6">
-        <p className="mb-4 font-semibold text-muted">svc</p>
-        <h1 className="mb-4 font-semibold text-xl">{title}</h1>
-        {children}
-      </div>
-    </main>
+    <div className="flex min-h-full flex-col bg-sidebar px-4 pt-6">
+      <main className="m-auto w-full max-w-[400px]">
+        <header className="mb-6 flex items-center gap-3">
+          <Mark className="size-10 shrink-0" />
+          <div className="min-w-0">
+            <p className="font-mono font-semibold text-prose">svc</p>
+            <p className="text-muted">Run and review coding agents on your own machines</p>
+          </div>
+        </header>
+        <div className="rounded-lg border border-line bg-raised p-6">
+          <h1 className="mb-4 font-semibold text-lg">{title}</h1>
+          {children}
+        </div>
+      </main>
+      <footer className="py-4 text-center text-muted text-sm">Version {__SVC_VERSION__}</footer>
+    </div>
   );
 }

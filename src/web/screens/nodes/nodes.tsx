@@ -7,7 +7,7 @@ import { useSession } from '../../api/session.ts';
 import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { Button } from '../../ui/button.tsx';
 import { RootRequired, Screen } from '../../ui/screen.tsx';
-import { Empty, QueryState } from '../../ui/states.tsx';
+import { Empty, ListNote, QueryState } from '../../ui/states.tsx';
 import { agentNodesQuery } from './data.ts';
 import { NodeDetail } from './detail.tsx';
 import { NodeForm } from './form.tsx';
@@ -47,10 +47,19 @@ function NodesScreen() {
         {(nodes) => (
           <>
             <NodeTable nodes={nodes} />
+            {nodes.length > 0 && (
+              <ListNote
+                rows={nodes.length}
+                title="A node is a machine that runs agents for this service. Register one for each machine."
+                cli="svc nodes register gpu-1 --target https://gpu.lan:8081"
+                operation="registerAgentNode"
+              />
+            )}
             {nodes.length === 0 && (
               <Empty
                 title="No other nodes. Register a machine to run agents on it too."
                 cli="svc nodes register gpu-1 --target https://gpu.lan:8081"
+                operation="registerAgentNode"
               >
                 <Button onClick={() => show({ register: true })}>Register node</Button>
               </Empty>

@@ -7,7 +7,7 @@ import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { buttonClass } from '../../ui/button.tsx';
 import { pillClass } from '../../ui/chip.tsx';
 import { Screen } from '../../ui/screen.tsx';
-import { Empty, Failed, QueryState, Skeleton } from '../../ui/states.tsx';
+import { Empty, Failed, ListNote, QueryState, Skeleton } from '../../ui/states.tsx';
 import { RunsTable } from './runs-table.tsx';
 
 export function Runs() {
@@ -50,16 +50,25 @@ export function Runs() {
           failed ? (
             <Failed error={failed.error} retry={() => void failed.refetch()} />
           ) : every.length > 0 ? (
-            <RunsTable
-              runs={status === undefined ? every : every.filter((run) => run.status === status)}
-              nameOf={(team_id) => names.get(team_id) ?? team_id}
-            />
+            <>
+              <RunsTable
+                runs={status === undefined ? every : every.filter((run) => run.status === status)}
+                nameOf={(team_id) => names.get(team_id) ?? team_id}
+              />
+              <ListNote
+                rows={every.length}
+                title="A run is one execution of a team. Start one from a team’s page."
+                cli="svc runs create TEAM --input '{}'"
+                operation="createRun"
+              />
+            </>
           ) : isPending ? (
             <Skeleton />
           ) : (
             <Empty
               title="No runs yet. A run is one execution of a team. Start one from a team’s page."
               cli="svc runs create TEAM --input '{}'"
+              operation="createRun"
             >
               <Link to="/teams" className={buttonClass('primary')}>
                 Open teams

@@ -49,6 +49,7 @@ export function Tokens() {
             <Empty
               title="No API tokens yet. A token lets a program use the API on your behalf."
               cli="svc tokens create NAME"
+              operation="createToken"
             />
           ) : (
             <SettingsList>

@@ -91,6 +91,7 @@ export function Tasks() {
             <Empty
               title="No teams yet. A task is work for a team, so create a team first."
               cli="svc teams create --file team.json"
+              operation="createTeam"
             >
               <Link to="/teams/new" search={{}} className={buttonClass('primary')}>
                 New team
@@ -194,6 +195,7 @@ function TeamTasks({
               <Empty
                 title="No tasks yet. A task is work that you ask a team to do."
                 cli="svc tasks create TEAM 'Add gift cards'"
+                operation="createTask"
               >
                 <Button variant="primary" onClick={onNew}>
                   New task

@@ -82,6 +82,7 @@ function TeamScreen({ team }: { team: TeamRecord }) {
                 <Empty
                   title="No runs yet. A run is one execution of this team."
                   cli={`svc runs create ${team.name}`}
+                  operation="createRun"
                 >
                   {start}
                 </Empty>

@@ -7,7 +7,7 @@ import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { Button, buttonClass } from '../../ui/button.tsx';
 import { Menu } from '../../ui/menu.tsx';
 import { Screen } from '../../ui/screen.tsx';
-import { QueryState } from '../../ui/states.tsx';
+import { ListNote, QueryState } from '../../ui/states.tsx';
 import { Status } from '../../ui/status.tsx';
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago } from '../../ui/time.tsx';
@@ -58,14 +58,22 @@ export function Teams() {
           all.length === 0 ? (
             <NoTeams onBegin={begin} />
           ) : (
-            <table className="w-full table-fixed border-collapse max-md:block">
-              <TableHead columns={columns} className="max-md:sr-only" />
-              <tbody className="max-md:block">
-                {all.map((team, index) => (
-                  <Row key={team.id} team={team} last={runs[index]?.data?.[0]} />
-                ))}
-              </tbody>
-            </table>
+            <>
+              <table className="w-full table-fixed border-collapse max-md:block">
+                <TableHead columns={columns} className="max-md:sr-only" />
+                <tbody className="max-md:block">
+                  {all.map((team, index) => (
+                    <Row key={team.id} team={team} last={runs[index]?.data?.[0]} />
+                  ))}
+                </tbody>
+              </table>
+              <ListNote
+                rows={all.length}
+                title="A team is a group of agents that work together on the steps of a run."
+                cli="svc teams create --file team.json"
+                operation="createTeam"
+              />
+            </>
           )
         }
       </QueryState>

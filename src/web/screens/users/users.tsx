@@ -8,7 +8,7 @@ import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { Menu } from '../../ui/menu.tsx';
 import { RootRequired, Screen } from '../../ui/screen.tsx';
-import { QueryState } from '../../ui/states.tsx';
+import { ListNote, QueryState } from '../../ui/states.tsx';
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago } from '../../ui/time.tsx';
 import { type UserAct, UserDialog } from './user-dialog.tsx';
@@ -40,30 +40,38 @@ function UserList({ own_id }: { own_id: string }) {
     >
       <QueryState read={read}>
         {(users) => (
-          <table className="w-full text-left">
-            <TableHead columns={columns} />
-            <tbody>
-              {users.map((user) => (
-                <tr key={user.id} data-row className="border-line border-b hover:bg-surface">
-                  <th scope="row" className="max-w-0 py-1 pr-2 pl-4 font-normal">
-                    <span className="flex min-w-0 items-center gap-2">
-                      <span className="truncate" title={user.username}>
-                        {user.username}
+          <>
+            <table className="w-full text-left">
+              <TableHead columns={columns} />
+              <tbody>
+                {users.map((user) => (
+                  <tr key={user.id} data-row className="border-line border-b hover:bg-surface">
+                    <th scope="row" className="max-w-0 py-1 pr-2 pl-4 font-normal">
+                      <span className="flex min-w-0 items-center gap-2">
+                        <span className="truncate" title={user.username}>
+                          {user.username}
+                        </span>
+                        {user.id === own_id && <span className="shrink-0 text-muted text-sm">You</span>}
                       </span>
-                      {user.id === own_id && <span className="shrink-0 text-muted text-sm">You</span>}
-                    </span>
-                  </th>
-                  <td className="w-24 px-2 py-1">{user.role}</td>
-                  <td className="hidden w-40 px-2 py-1 text-muted sm:table-cell">
-                    <Ago at={user.created_at} />
-                  </td>
-                  <td className="px-2 py-1 text-right">
-                    <UserMenu user={user} onAct={setAct} />
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
+                    </th>
+                    <td className="w-24 px-2 py-1">{user.role}</td>
+                    <td className="hidden w-40 px-2 py-1 text-muted sm:table-cell">
+                      <Ago at={user.created_at} />
+                    </td>
+                    <td className="px-2 py-1 text-right">
+                      <UserMenu user={user} onAct={setAct} />
+                    </td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+            <ListNote
+              rows={users.length}
+              title="Users see their own agents, and the teams that they own or belong to. Root users see everything."
+              cli="svc users create ana"
+              operation="createUser"
+            />
+          </>
         )}
       </QueryState>
       {act && <UserDialog act={act} onClose={() => setAct(null)} />}

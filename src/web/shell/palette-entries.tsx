@@ -1,0 +1,236 @@
+/** What the command palette offers, in the order in which it shows it. */
+import { useQueries, useQuery } from '@tanstack/react-query';
+import { useMatch, useNavigate } from '@tanstack/react-router';
+import {
+  FileDiff,
+  FlaskConical,
+  LogOut,
+  MessageSquare,
+  Play,
+  Plus,
+  RotateCw,
+  ShieldCheck,
+  Square,
+  SunMoon,
+  Terminal,
+  TriangleAlert,
+  UsersRound,
+} from 'lucide-react';
+import { type ReactNode, useMemo } from 'react';
+import { call } from '../api/client.ts';
+import { type AgentRecord, agentsQuery, runsQuery, teamsQuery } from '../api/queries.ts';
+import { signOut } from '../api/sign-out.ts';
+import type { Place } from '../feature.ts';
+import { hasOpenTurn } from '../screens/agent/turn.ts';
+import { useAgentAct } from '../screens/agents/actions.ts';
+import { Kbd } from '../ui/kbd.tsx';
+import { AgentStatus, Status } from '../ui/status.tsx';
+import { ShortAgo } from '../ui/time.tsx';
+import { linkNames, waitingText } from '../waiting/queue.ts';
+import { useWaiting } from '../waiting/use-waiting.ts';
+import { appearance, setAppearance } from './appearance.ts';
+import { jumps } from './key-table.ts';
+import type { Findable } from './palette-find.ts';
+import { startDemo } from './start-agent.ts';
+
+/** How many teams' runs are searched, the newest teams first. */
+const TEAMS_WITH_RUNS_MAX = 20;
+const APPROVALS = '/approvals';
+
+export interface Entry extends Findable {
+  key: string;
+  icon?: ReactNode;
+  /** Follows the label. */
+  detail?: string;
+  right?: ReactNode;
+  act: () => unknown;
+}
+
+export interface Group {
+  heading: string;
+  entries: readonly Entry[];
+  /** The most entries shown. */
+  max: number;
+}
+
+export function useGroups(places: readonly Place[]): Group[] {
+  const { data: agents = NO_AGENTS } = useQuery(agentsQuery);
+  const waiting = useWaitingEntries(agents);
+  const pages = usePages(places);
+  return [
+    { heading: 'Needs you', entries: waiting, max: 6 },
+    useThisAgent(agents),
+    { heading: 'Agents', entries: useAgents(agents), max: 8 },
+    // Approvals is the first entry of all if something waits.
+    {
+      heading: 'Pages',
+      entries: waiting.length > 0 ? pages.filter(({ key }) => key !== APPROVALS) : pages,
+      max: 12,
+    },
+    { heading: 'Actions', entries: useActions(), max: 8 },
+    ...useTeamsAndRuns(),
+  ];
+}
+
+const NO_AGENTS: readonly AgentRecord[] = [];
+
+/** The page Approvals, and the requests that have waited longest. */
+function useWaitingEntries(agents: readonly AgentRecord[]): Entry[] {
+  const navigate = useNavigate();
+  const { open } = useWaiting();
+  if (open.length === 0) return [];
+  const names = new Map(agents.map(({ id, name }) => [id, name]));
+  return [
+    {
+      key: APPROVALS,
+      label: 'Approvals',
+      detail: `${open.length} waiting`,
+      icon: <ShieldCheck aria-hidden />,
+      right: keysOf(APPROVALS),
+      act: () => navigate({ to: APPROVALS }),
+    },
+    ...open.map((item) => ({
+      key: `${item.kind} ${item.id}`,
+      label: names.get(item.agent_id ?? '') ?? 'A member of a run',
+      detail: waitingText(item),
+      also: waitingText(item),
+      icon: <TriangleAlert aria-hidden className="text-needs" />,
+      right: <ShortAgo at={item.since} />,
+      act: () => navigate({ to: APPROVALS, search: { [linkNames[item.kind]]: item.id } }),
+    })),
+  ];
+}
+
+/** The actions for the agent whose page is open. */
+function useThisAgent(agents: readonly AgentRecord[]): Group {
+  const navigate = useNavigate();
+  const id = useMatch({ from: '/app/agents/$agent_id', shouldThrow: false })?.params.agent_id;
+  const agent = agents.find((one) => one.id === id);
+  const act = useAgentAct({ id: id ?? '', name: agent?.name ?? '' });
+  if (!agent) return { heading: 'This agent', entries: [], max: 0 };
+  const { id: agent_id, protocol, status, name } = agent;
+  const open = (tab: string, label: string, icon: ReactNode): Entry => ({
+    key: tab,
+    label: `Open ${label}`,
+    icon,
+    act: () => navigate({ to: '/agents/$agent_id/$tab', params: { agent_id, tab }, search: {} }),
+  });
+  const running = status === 'running';
+  const entries: (Entry | false)[] = [
+    hasOpenTurn(agent) && {
+      key: 'cancel',
+      label: 'Cancel turn',
+      icon: <Square aria-hidden />,
+      act: () => call('cancelTurn', { params: { agent_id } }),
+    },
+    protocol === 'acp' && open('conversation', 'conversation', <MessageSquare aria-hidden />),
+    open('changes', 'changes', <FileDiff aria-hidden />),
+    open('output', 'output', <Terminal aria-hidden />),
+    {
+      key: 'start',
+      label: running || agent.session_count > 0 ? 'Restart' : 'Start',
+      icon: running ? <RotateCw aria-hidden /> : <Play aria-hidden />,
+      act: () => act.mutate(running ? 'restart' : 'start'),
+    },
+    running && {
+      key: 'stop',
+      label: 'Stop agent',
+      icon: <Square aria-hidden />,
+      act: () => act.mutate('stop'),
+    },
+  ];
+  return { heading: name, entries: entries.filter((entry): entry is Entry => entry !== false), max: 6 };
+}
+
+/** The most recently active first. */
+function useAgents(agents: readonly AgentRecord[]): Entry[] {
+  const navigate = useNavigate();
+  return useMemo(() => {
+    const active = ({ last_event_at, created_at }: AgentRecord) => last_event_at ?? created_at;
+    return [...agents]
+      .sort((a, b) => (active(a) < active(b) ? 1 : -1))
+      .map((agent) => ({
+        key: agent.id,
+        label: agent.name,
+        also: `${agent.id} ${agent.preset ?? ''} ${agent.status}`,
+        icon: <AgentStatus agent={agent} labelClassName="sr-only" />,
+        right: <ShortAgo at={active(agent)} />,
+        act: () => navigate({ to: '/agents/$agent_id', params: { agent_id: agent.id } }),
+      }));
+  }, [agents, navigate]);
+}
+
+function usePages(places: readonly Place[]): Entry[] {
+  const navigate = useNavigate();
+  return places.map(({ to, label, icon: Icon }) => ({
+    key: to,
+    label,
+    icon: <Icon aria-hidden />,
+    right: keysOf(to),
+    act: () => navigate({ to }),
+  }));
+}
+
+/** The keys that open a page, if there are any and they are turned on. */
+function keysOf(to: string): ReactNode {
+  const letter = Object.entries(jumps).find(([, jump]) => jump.to === to)?.[0];
+  if (letter === undefined || !appearance().shortcuts) return null;
+  return (
+    <span aria-hidden className="flex gap-1 pointer-coarse:hidden">
+      <Kbd>g</Kbd>
+      <Kbd>{letter}</Kbd>
+    </span>
+  );
+}
+
+function useActions(): Entry[] {
+  const navigate = useNavigate();
+  const go = (to: string) => navigate({ to });
+  return [
+    { key: 'new-agent', label: 'New agent', icon: <Plus aria-hidden />, act: () => go('/agents/new') },
+    { key: 'new-team', label: 'New team', icon: <Plus aria-hidden />, act: () => go('/teams/new') },
+    {
+      key: 'demo',
+      label: 'Start demo agent',
+      icon: <FlaskConical aria-hidden />,
+      act: () => startDemo().then((id) => go(`/agents/${id}`)),
+    },
+    ...(['system', 'light', 'dark'] as const).map((theme) => ({
+      key: theme,
+      label: `Theme: ${theme}`,
+      also: 'appearance',
+      icon: <SunMoon aria-hidden />,
+      act: () => setAppearance({ theme }),
+    })),
+    { key: 'sign-out', label: 'Sign out', also: 'log out', icon: <LogOut aria-hidden />, act: signOut },
+  ];
+}
+
+function useTeamsAndRuns(): Group[] {
+  const navigate = useNavigate();
+  const { data: teams = [] } = useQuery(teamsQuery);
+  const runs = useQueries({
+    queries: teams.slice(0, TEAMS_WITH_RUNS_MAX).map(({ id }) => runsQuery(id)),
+  });
+  const team_entries = teams.map(({ id, name }) => ({
+    key: id,
+    label: name,
+    also: id,
+    icon: <UsersRound aria-hidden />,
+    act: () => navigate({ to: '/teams/$team_id', params: { team_id: id } }),
+  }));
+  const run_entries = runs.flatMap(({ data = [] }, at) =>
+    data.map(({ id, number, team_id, status }) => ({
+      key: id,
+      label: `${teams[at]?.name ?? ''} · run ${number}`,
+      also: `${id} ${status}`,
+      icon: <Play aria-hidden />,
+      right: <Status status={status} />,
+      act: () => navigate({ to: '/teams/$team_id/runs/$run_id', params: { team_id, run_id: id } }),
+    })),
+  );
+  return [
+    { heading: 'Teams', entries: team_entries, max: 6 },
+    { heading: 'Runs', entries: run_entries, max: 6 },
+  ];
+}
