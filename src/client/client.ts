@@ -243,7 +243,14 @@ export class Client {
   ): AsyncGenerator<Frame, void, undefined> {
     const silence = new AbortController();
     const silence_ms = options.silence_ms ?? clientLimits.client_silence_ms;
-    let timer = setTimeout(() => silence.abort(), silence_ms);
+    let heard_at = performance.now();
+    // A new timer for each read would cost more than the read.
+    const listen = () => {
+      const left_ms = heard_at + silence_ms - performance.now();
+      if (left_ms > 0) timer = setTimeout(listen, left_ms);
+      else silence.abort();
+    };
+    let timer = setTimeout(listen, silence_ms);
     const headers = { ...args.headers, ...(last !== undefined && { 'last-event-id': last }) };
     const signal = AbortSignal.any([args.signal, silence.signal]);
     const stopListening = options.reconnect_signal?.listen((renew) => renew && silence.abort());
@@ -259,8 +266,7 @@ export class Client {
       // Not every browser supports async iteration of a body.
       const reader = response.body?.getReader();
       for (let read = await reader?.read(); read && !read.done; read = await reader?.read()) {
-        clearTimeout(timer);
-        timer = setTimeout(() => silence.abort(), silence_ms);
+        heard_at = performance.now();
         parser.feed(text.decode(read.value, { stream: true }));
         yield* ready.splice(0);
       }

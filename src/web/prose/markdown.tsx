@@ -7,7 +7,7 @@ import { memo, type ReactNode, useState } from 'react';
 import Markdown, { type Components } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
 import remend from 'remend';
-import { isTooMarked, isTooNested, MarkdownBlocks, openFence } from '../transcript/blocks.ts';
+import { isTooMarked, MarkdownBlocks, openFence } from '../transcript/blocks.ts';
 import { cx } from '../ui/cx.ts';
 import { ScrollBox } from '../ui/scroll-box.tsx';
 import { CodeBlock } from './code.tsx';
@@ -65,14 +65,14 @@ const TAIL_CHARS = 8_000;
 
 export const Prose = memo(function Prose({ text, grows = false }: { text: string; grows?: boolean }) {
   const [blocks] = useState(() => new MarkdownBlocks());
-  if (isTooNested(text)) return <PlainText text={text} />;
   blocks.update(text);
+  if (blocks.is_too_nested) return <PlainText text={text} grows={grows} />;
   const { finished, tail } = blocks;
   const code = grows ? openFence(tail) : null;
   return (
     <div
       dir="auto"
-      className={cx('min-w-0 break-words text-prose [overflow-wrap:anywhere]', grows && 'with-caret')}
+      className={cx('blocks min-w-0 break-words text-prose [overflow-wrap:anywhere]', grows && 'with-caret')}
     >
       {finished.map((block, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: blocks never change places

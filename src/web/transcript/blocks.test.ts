@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { fromMarkdown } from 'mdast-util-from-markdown';
 import { describe, expect, test } from 'vitest';
 import { MarkdownBlocks, openFence, splitBlocks } from './blocks.ts';
+import { bounds } from './bounds.ts';
 
 const piece = fc.constantFrom(
   'word ',
@@ -61,6 +62,18 @@ describe('growing text', () => {
     expect(blocks.tail).toBe('two\n#');
     blocks.update('one\n\ntwo\n#three\n');
     expect(blocks.finished).toEqual(['one\n\n']);
+  });
+
+  test('a text with too many lists is not split, whether they arrive together or in finished blocks', () => {
+    const list = (items: number) => '- item\n'.repeat(items);
+    const most = bounds.markdown_containers;
+    expect(grown(list(most + 1)).is_too_nested).toBe(true);
+    const blocks = grown(list(most), 'Some text\n\n# Head\n');
+    expect(blocks.is_too_nested).toBe(false);
+    blocks.update(`${list(most)}Some text\n\n# Head\n> quote\n`);
+    expect(blocks.is_too_nested).toBe(true);
+    blocks.update('Another text');
+    expect(blocks.is_too_nested).toBe(false);
   });
 
   test('text that does not continue the earlier text replaces it', () => {

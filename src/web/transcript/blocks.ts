@@ -36,6 +36,9 @@ export class MarkdownBlocks {
   #text = '';
   /** The length of the tail when it was last parsed. */
   #read = 0;
+  /** The number of lists and quotes in the finished blocks. */
+  #containers = 0;
+  #is_too_nested = false;
 
   constructor(parse: Parse = parseBlocks) {
     this.#parse = parse;
@@ -46,18 +49,31 @@ export class MarkdownBlocks {
     return this.#finished;
   }
 
+  /**
+   * Whether there are too many lists and quotes, or too deeply nested ones, so that the text is shown unparsed: parsers
+   * take quadratic time for them, and fail at some depth. Such a text is not split any further.
+   */
+  get is_too_nested(): boolean {
+    return this.#is_too_nested;
+  }
+
   get tail(): string {
     return this.#text.slice(this.#done);
   }
 
   /** `text`: all of it so far. A text that does not continue the earlier one replaces it. */
   update(text: string): void {
-    if (!text.startsWith(this.#text)) {
+    // Much faster than `startsWith` for a long text.
+    if (text.slice(0, this.#text.length) !== this.#text) {
       this.#finished = [];
       this.#done = 0;
       this.#read = 0;
+      this.#containers = 0;
+      this.#is_too_nested = false;
     }
     this.#text = text;
+    this.#is_too_nested ||= this.#containers + countContainers(this.tail) > bounds.markdown_containers;
+    if (this.#is_too_nested) return;
     // An unfinished line may still change its meaning.
     const readable = text.lastIndexOf('\n') + 1 - this.#done;
     if (readable <= 0 || readable < this.#read + this.#read / GROWTH) return;
@@ -72,6 +88,7 @@ export class MarkdownBlocks {
     if (ends.length === 0) return;
     const blocks = ends.map((end, at) => source.slice(ends[at - 1] ?? 0, end));
     this.#finished = [...this.#finished, ...blocks];
+    for (const block of blocks) this.#containers += countContainers(block);
     this.#done += ends.at(-1)!;
   }
 }
@@ -86,17 +103,14 @@ function parseBlocks(source: string): ReturnType<Parse> {
   return fromMarkdown(source, { extensions: [WITHOUT_INLINE] });
 }
 
-/**
- * Whether there are too many lists and quotes, or too deeply nested ones, so that the text is shown unparsed: parsers
- * take quadratic time for them, and fail at some depth.
- */
-export function isTooNested(text: string): boolean {
+/** The number of lists and quotes that its lines open; infinite if a single line opens too many. */
+function countContainers(text: string): number {
   let containers = 0;
   for (const [opening] of text.matchAll(OPENING)) {
-    if (opening.length > bounds.markdown_opening_chars) return true;
+    if (opening.length > bounds.markdown_opening_chars) return Number.POSITIVE_INFINITY;
     containers += countMatches(opening, CONTAINER);
   }
-  return containers > bounds.markdown_containers;
+  return containers;
 }
 
 /** Whether a block has too many emphasis and link marks, so that it is shown unparsed. Code may have any number. */

@@ -1,10 +1,9 @@
 import { expect, test } from 'vitest';
 import { applyToLongTexts } from '../../testing/long-input.ts';
 import { plainText } from './ansi.ts';
-import { isTooMarked, isTooNested, MarkdownBlocks, openFence } from './blocks.ts';
+import { isTooMarked, MarkdownBlocks, openFence } from './blocks.ts';
 
-function blocks(text: string): MarkdownBlocks | null {
-  if (isTooNested(text)) return null;
+function blocks(text: string): MarkdownBlocks {
   const blocks = new MarkdownBlocks();
   blocks.update(text.slice(0, 50_000));
   return blocks;
@@ -13,7 +12,6 @@ function blocks(text: string): MarkdownBlocks | null {
 test.each<[string, (text: string) => unknown]>([
   ['a line of output', plainText],
   ['an open code fence', openFence],
-  ['nested Markdown', isTooNested],
   ['Markdown marks', isTooMarked],
   ['Markdown blocks', blocks],
 ])('parses %s in linear time, whatever is repeated', (_, apply) => {

@@ -48,7 +48,7 @@ export const RowBlock = memo(
         data-row={first ? '' : undefined}
         onPointerEnter={is_pointed ? undefined : () => setPointed(true)}
         className={cx(
-          'relative min-w-0 rounded',
+          'relative isolate min-w-0 rounded',
           row.type !== 'subagent' && first && 'group/row',
           is_marked && 'bg-marked outline-2 outline-accent outline-offset-2',
         )}

@@ -29,19 +29,13 @@ export function ConversationTab({ agent }: { agent: AgentRecord }) {
   return (
     <div className="flex min-h-0 flex-1">
       <div className="flex min-h-0 min-w-0 flex-1 flex-col">
-        {!ready && view.items.length === 0 ? (
-          <div className="min-h-0 flex-1">
-            <Skeleton />
-          </div>
-        ) : (
-          <TranscriptList
-            view={view}
-            agent={agent}
-            toEnd={end}
-            toCard={card}
-            end={<AgentProblem agent={agent} />}
-          />
-        )}
+        <TranscriptList
+          view={view}
+          agent={agent}
+          toEnd={end}
+          toCard={card}
+          end={!ready && view.items.length === 0 ? <Skeleton /> : <AgentProblem agent={agent} />}
+        />
         <ActivityLine agent={agent} view={view}>
           <SideButton agent={agent} view={view} />
         </ActivityLine>
