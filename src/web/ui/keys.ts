@@ -8,7 +8,7 @@ export function isTyping(event: KeyboardEvent): boolean {
   if (!target) return false;
   return (
     target.isContentEditable ||
-    /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName) ||
+    /^(INPUT|TEXTAREA|SELECT|OPTION)$/.test(target.tagName) ||
     target.closest('[role="dialog"],[role="menu"],[role="listbox"]') !== null
   );
 }

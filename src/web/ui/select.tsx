@@ -1,4 +1,7 @@
-/** A select box: the platform's control, which phones and screen readers support best. */
+/**
+ * A select box: the platform's control, which phones and screen readers support best, with type-ahead and without a script.
+ * Where the browser can style its list (`select.css`), it looks like the menus of the page; with a thumb it is the platform's own.
+ */
 import type { SelectHTMLAttributes } from 'react';
 import { cx } from './cx.ts';
 import { inputClass } from './field.tsx';
@@ -7,6 +10,8 @@ export interface Choice {
   value: string;
   label: string;
   disabled?: boolean;
+  /** More about it, after its label. Only browsers that can style the list show it. */
+  hint?: string | undefined;
 }
 
 export function Select({
@@ -25,10 +30,10 @@ export function Select({
       {...rest}
       value={value}
       onChange={(event) => onChange(event.target.value)}
-      className={cx(inputClass, 'pr-6', className)}
+      className={cx(inputClass, 'select pr-6', className)}
     >
       {choices.map((choice) => (
-        <option key={choice.value} value={choice.value} disabled={choice.disabled}>
+        <option key={choice.value} value={choice.value} disabled={choice.disabled} data-hint={choice.hint}>
           {choice.label}
         </option>
       ))}

@@ -5,8 +5,10 @@
 import { Link } from '@tanstack/react-router';
 import { memo } from 'react';
 import type { AgentRecord } from '../../api/queries.ts';
+import { agentState } from '../../ui/agent-state.ts';
 import { ActsOnItsOwn } from '../../ui/permission-mode.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
+import { useTint } from '../../ui/tint.ts';
 import type { WaitingItem } from '../../waiting/queue.ts';
 import {
   Branch,
@@ -88,8 +90,10 @@ const AgentRow = memo(function AgentRow({
   agent: AgentRecord;
   item: WaitingItem | undefined;
 }) {
+  const tinted = useTint<HTMLTableRowElement>(agentState(agent));
   return (
     <tr
+      ref={tinted}
       data-row={agent.id}
       className={`${row} group relative h-16 border-line border-b [contain-intrinsic-height:auto_44px] [content-visibility:auto] before:absolute before:inset-y-0 before:left-0 before:w-0.5 before:bg-accent before:opacity-0 focus-within:bg-surface focus-within:before:opacity-100 hover:bg-surface md:h-11`}
     >

@@ -6,6 +6,7 @@ import { Button } from '../../ui/button.tsx';
 import { Status } from '../../ui/status.tsx';
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago, Duration } from '../../ui/time.tsx';
+import { useTint } from '../../ui/tint.ts';
 import { getTitle } from './facts.ts';
 
 const FIRST = 100;
@@ -50,8 +51,10 @@ export function RunsTable({
 
 function Row({ run, name }: { run: RunRecord; name: string | undefined }) {
   const why = run.error ?? run.attention;
+  const tinted = useTint<HTMLTableRowElement>(run.status);
   return (
     <tr
+      ref={tinted}
       data-row
       className="border-line border-b hover:bg-surface max-md:flex max-md:flex-wrap max-md:gap-x-3 max-md:px-3 max-md:py-1.5 md:h-9 md:[&>td]:px-2 md:[&>th]:pr-2 md:[&>th]:pl-4"
     >
