@@ -8,6 +8,7 @@ import { TextField } from '../ui/field.tsx';
 import { Kbd } from '../ui/kbd.tsx';
 import { Page } from '../ui/page.tsx';
 import { Segmented } from '../ui/segmented.tsx';
+import { Select } from '../ui/select.tsx';
 import { Empty } from '../ui/states.tsx';
 import { Status } from '../ui/status.tsx';
 import { Tabs } from '../ui/tabs.tsx';
@@ -103,6 +104,7 @@ function FieldsSection() {
 }
 
 function ChoicesSection() {
+  const [group, setGroup] = useState('repository');
   const [view, setView] = useState('graph');
   return (
     <Section title="Choices">
@@ -123,6 +125,18 @@ function ChoicesSection() {
       <button type="button" aria-pressed={false} className={pillClass(false)}>
         Needs you 3
       </button>
+      <span className="w-48">
+        <Select
+          aria-label="Group"
+          value={group}
+          onChange={setGroup}
+          choices={[
+            { value: '', label: 'No grouping' },
+            { value: 'repository', label: 'By repository', hint: '2 repositories' },
+            { value: 'node', label: 'By node', disabled: true },
+          ]}
+        />
+      </span>
       <Chip>demo</Chip>
       <Chip mono title="svc/fix-checkout-race">
         <GitBranch aria-hidden />

@@ -5,7 +5,7 @@ import { cx } from './cx.ts';
 
 interface DisclosureProps {
   summary: ReactNode;
-  /** Whether it is open at first. */
+  /** Whether it is open at first, and again whenever this changes. */
   open?: boolean;
   onToggle?: (open: boolean) => void;
   /** The content is rendered only while it is open. */
@@ -28,6 +28,11 @@ export function Disclosure(props: DisclosureProps) {
     children,
   } = props;
   const [open, setOpen] = useState(begins);
+  const [last, setLast] = useState(begins);
+  if (begins !== last) {
+    setLast(begins);
+    setOpen(begins);
+  }
   return (
     <details
       ref={ref}

@@ -15,7 +15,10 @@ export function useTint<E extends Element>(status: string): RefObject<E | null> 
     last.current = status;
     if (is_still) return;
     const from = { backgroundColor: 'color-mix(in srgb, currentcolor 14%, transparent)' };
-    row.current?.animate([from, { backgroundColor: 'transparent' }], { duration: TINT_MS, easing: 'ease-out' });
+    row.current?.animate([from, { backgroundColor: 'transparent' }], {
+      duration: TINT_MS,
+      easing: 'ease-out',
+    });
   }, [status, is_still]);
   return row;
 }

@@ -1,4 +1,6 @@
 /** One operation: its summary, a form that calls it, its body and its responses. */
+
+import { Disclosure } from '../../ui/disclosure.tsx';
 import {
   buildExample,
   type Description,
@@ -55,11 +57,17 @@ function ResponseView({ api, status, response }: { api: Description; status: str
   const [type, content] = Object.entries(response.content ?? {})[0] ?? [];
   const schema = content?.['x-data-schema'] ?? content?.schema;
   return (
-    <details open={good} className="border-line border-t py-1">
-      <summary className="tap cursor-pointer content-center">
-        <b className={good ? 'text-completed' : 'text-failed'}>{status}</b>{' '}
-        {good && <span className="text-muted">{type}</span>}
-      </summary>
+    <Disclosure
+      open={good}
+      className="border-line border-t py-1"
+      summaryClass=""
+      summary={
+        <>
+          <b className={good ? 'text-completed' : 'text-failed'}>{status}</b>
+          {good && <span className="text-muted">{type}</span>}
+        </>
+      }
+    >
       <div className="flex flex-col gap-1 pl-4">
         {response.description && (
           <p>
@@ -68,7 +76,7 @@ function ResponseView({ api, status, response }: { api: Description; status: str
         )}
         {good && schema && <SchemaTree api={api} schema={schema} response />}
       </div>
-    </details>
+    </Disclosure>
   );
 }
 

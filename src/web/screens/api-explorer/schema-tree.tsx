@@ -1,4 +1,6 @@
 /** A schema as a tree: each field with its type, whether it is required, and its own fields. */
+
+import { Disclosure } from '../../ui/disclosure.tsx';
 import { type Description, resolved, type Schema, typeText } from './description.ts';
 import { Prose } from './prose.tsx';
 
@@ -59,10 +61,9 @@ export function SchemaTree({
   );
   if (!name) return list;
   return (
-    <details open={seen.length === 0}>
-      <summary className="tap cursor-pointer content-center font-mono text-sm">{name}</summary>
+    <Disclosure open={seen.length === 0} summary={name} summaryClass="font-mono text-sm">
       {list}
-    </details>
+    </Disclosure>
   );
 }
 

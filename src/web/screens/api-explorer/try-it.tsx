@@ -4,6 +4,7 @@ import { errorMessage } from '../../api/client.ts';
 import { useSession } from '../../api/session.ts';
 import { Button } from '../../ui/button.tsx';
 import { Copy } from '../../ui/copy.tsx';
+import { Disclosure } from '../../ui/disclosure.tsx';
 import { Field, inputClass, TextField } from '../../ui/field.tsx';
 import { Select } from '../../ui/select.tsx';
 import { type Description, type Operation, type Parameter, typeText } from './description.ts';
@@ -100,10 +101,12 @@ export function TryIt({ api, operation, filled, onFill, token, onToken }: Operat
 function TokenField({ token, onToken }: Pick<OperationProps, 'token' | 'onToken'>) {
   const user = useSession()?.user;
   return (
-    <details open={!user || token !== ''}>
-      <summary className="tap cursor-pointer content-center text-muted text-sm">
-        {token !== '' ? 'Sent with an API token' : user ? `Sent as ${user.username}` : 'Sent without a token'}
-      </summary>
+    <Disclosure
+      open={!user || token !== ''}
+      summary={
+        token !== '' ? 'Sent with an API token' : user ? `Sent as ${user.username}` : 'Sent without a token'
+      }
+    >
       <TextField
         label="API token"
         hint="Used instead of your session. Kept in memory until you leave this page."
@@ -113,7 +116,7 @@ function TokenField({ token, onToken }: Pick<OperationProps, 'token' | 'onToken'
         onText={(text) => onToken(text.trim())}
         className="max-w-sm pt-1"
       />
-    </details>
+    </Disclosure>
   );
 }
 
@@ -194,8 +197,7 @@ function ResponseView({ sent }: { sent: Sent }) {
         <span className="text-muted">{states[state]}</span>
       </p>
       {headers && headers.length > 0 && (
-        <details>
-          <summary className="tap cursor-pointer content-center text-muted">{headers.length} headers</summary>
+        <Disclosure summary={`${headers.length} headers`}>
           <dl className="font-mono text-sm">
             {headers.map(([name, value]) => (
               <div key={name} className="flex gap-2">
@@ -204,7 +206,7 @@ function ResponseView({ sent }: { sent: Sent }) {
               </div>
             ))}
           </dl>
-        </details>
+        </Disclosure>
       )}
       {text !== '' && (
         <>

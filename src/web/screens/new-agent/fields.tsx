@@ -2,6 +2,7 @@
 import { useEffect, useRef } from 'react';
 import type { Answered } from '../../api/client.ts';
 import type { PresetRecord, RepositoryRecord } from '../../api/queries.ts';
+import { Disclosure } from '../../ui/disclosure.tsx';
 import { Field, inputClass, TextField } from '../../ui/field.tsx';
 import { permissionChoices } from '../../ui/permission-mode.tsx';
 import { Select } from '../../ui/select.tsx';
@@ -199,8 +200,12 @@ export function Advanced({ form }: { form: FormState }) {
     if (has_problem && details.current) details.current.open = true;
   }, [has_problem]);
   return (
-    <details ref={details} className="rounded-md border border-line">
-      <summary className="tap cursor-pointer px-3 py-1 font-medium">Advanced</summary>
+    <Disclosure
+      ref={details}
+      summary="Advanced"
+      className="rounded-lg border border-line"
+      summaryClass="w-full px-3 py-1 font-medium"
+    >
       <div className="flex flex-col gap-3 border-line border-t p-3">
         <TextField label="Name" {...textProps(form, 'name', form.name)} />
         {has_command && <CommandField form={form} />}
@@ -237,7 +242,7 @@ export function Advanced({ form }: { form: FormState }) {
           Keep stdin open
         </Toggle>
       </div>
-    </details>
+    </Disclosure>
   );
 }
 

@@ -3,9 +3,29 @@ import { Network, Rows3 } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { GRAPH_STEPS_MAX, StepsGraph } from '../../graph/lazy.tsx';
 import { cx } from '../../ui/cx.ts';
+import { Segmented } from '../../ui/segmented.tsx';
 import { Status } from '../../ui/status.tsx';
 import { countStatuses, type StepRecord } from './facts.ts';
 import { StepsTable } from './steps-table.tsx';
+
+const views = [
+  {
+    value: 'graph',
+    label: (
+      <>
+        <Network aria-hidden /> Graph
+      </>
+    ),
+  },
+  {
+    value: 'table',
+    label: (
+      <>
+        <Rows3 aria-hidden /> Table
+      </>
+    ),
+  },
+] as const;
 
 export function StepsView({
   steps,
@@ -37,17 +57,11 @@ export function StepsView({
         </div>
         <div className="flex flex-wrap items-center gap-1">
           {adding}
-          <Choice
-            icon={<Network aria-hidden />}
-            label="Graph"
-            on={shown === 'graph'}
-            onPress={() => onView('graph')}
-          />
-          <Choice
-            icon={<Rows3 aria-hidden />}
-            label="Table"
-            on={shown !== 'graph'}
-            onPress={() => onView('table')}
+          <Segmented
+            label="View"
+            segments={views}
+            value={shown === 'graph' ? 'graph' : 'table'}
+            onValue={onView}
           />
         </div>
       </header>
@@ -59,32 +73,5 @@ export function StepsView({
         <StepsTable steps={steps} selected={selected} onSelect={onSelect} />
       )}
     </section>
-  );
-}
-
-function Choice({
-  icon,
-  label,
-  on,
-  onPress,
-}: {
-  icon: ReactNode;
-  label: string;
-  on: boolean;
-  onPress: () => void;
-}) {
-  return (
-    <button
-      type="button"
-      aria-pressed={on}
-      onClick={onPress}
-      className={cx(
-        'tap inline-flex items-center gap-1 rounded-md border px-2 text-sm [&_svg]:size-3.5',
-        on ? 'border-accent' : 'border-transparent text-muted hover:text-text',
-      )}
-    >
-      {icon}
-      {label}
-    </button>
   );
 }

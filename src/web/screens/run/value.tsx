@@ -1,6 +1,7 @@
 /** A foldable value of a run: JSON or text. */
 import { escapeHidden } from '../../../core/visible.ts';
 import { Copy } from '../../ui/copy.tsx';
+import { Disclosure } from '../../ui/disclosure.tsx';
 import { pretty } from './facts.ts';
 
 /** Longer values are cut; the copy button copies all of it. */
@@ -9,10 +10,12 @@ const SHOWN_CHARS = 20_000;
 export function Json({ label, value, open }: { label: string; value: unknown; open?: boolean }) {
   const text = pretty(value);
   return (
-    <details open={open} className="min-w-0 rounded-md border border-line">
-      <summary className="tap flex cursor-pointer items-center px-3 py-1 font-medium text-sm">
-        {label}
-      </summary>
+    <Disclosure
+      open={open ?? false}
+      summary={label}
+      className="rounded-lg border border-line"
+      summaryClass="w-full px-3 py-1 font-medium text-sm"
+    >
       <div className="flex min-w-0 flex-col items-start gap-2 border-line border-t p-3">
         <section
           // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it
@@ -27,6 +30,6 @@ export function Json({ label, value, open }: { label: string; value: unknown; op
         </section>
         <Copy text={text} />
       </div>
-    </details>
+    </Disclosure>
   );
 }

@@ -6,6 +6,7 @@ import { useActKey } from '../../api/act-key.ts';
 import { call, errorMessage } from '../../api/client.ts';
 import type { TeamRecord } from '../../api/queries.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
+import { pillClass } from '../../ui/chip.tsx';
 import { cx } from '../../ui/cx.ts';
 import { useDraft } from '../../ui/drafts.ts';
 import { MessageArea } from '../../ui/message-area.tsx';
@@ -111,8 +112,8 @@ export function Composer({
             <label
               key={each.route}
               className={cx(
-                'tap inline-flex cursor-pointer items-center rounded-full border px-2.5 has-focus-visible:outline-2 has-focus-visible:outline-accent',
-                route === each.route ? 'border-accent font-medium' : 'text-muted hover:text-text',
+                pillClass(route === each.route),
+                'cursor-pointer has-focus-visible:outline-2 has-focus-visible:outline-accent',
               )}
             >
               <input

@@ -4,6 +4,7 @@ import { ArrowLeft, Pencil, Search, X } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
 import type { TeamRecord } from '../../api/queries.ts';
 import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
+import { Disclosure } from '../../ui/disclosure.tsx';
 import { FilterField } from '../../ui/filter-field.tsx';
 import { Select } from '../../ui/select.tsx';
 import { ActionError, Failed, Skeleton } from '../../ui/states.tsx';
@@ -86,12 +87,11 @@ export function Conversation({
           </p>
         )}
         {task.description !== '' && (
-          <details className="text-sm">
-            <summary className="tap cursor-pointer py-1 text-muted">Description</summary>
+          <Disclosure summary="Description">
             <p className="max-h-48 overflow-y-auto whitespace-pre-wrap break-words text-prose">
               {task.description}
             </p>
-          </details>
+          </Disclosure>
         )}
         <div className="flex items-center gap-2">
           <SearchBox q={q} onSearch={(next) => change({ q: next })} />

@@ -2,6 +2,7 @@
 import { CornerDownRight } from 'lucide-react';
 import { useSession } from '../../api/session.ts';
 import { Button } from '../../ui/button.tsx';
+import { Disclosure } from '../../ui/disclosure.tsx';
 import { Clock } from '../../ui/time.tsx';
 import type { TaskRecord } from './data.ts';
 import { useMessage } from './data.ts';
@@ -68,14 +69,11 @@ export function Message({
         </p>
       )}
       {rest !== null && (
-        <details>
-          <summary className="tap cursor-pointer py-1 text-muted text-sm">
-            {message.text === null ? 'Data' : 'More data'}
-          </summary>
+        <Disclosure summary={message.text === null ? 'Data' : 'More data'}>
           <pre className="max-h-80 overflow-auto whitespace-pre-wrap break-words rounded bg-surface p-2 font-mono text-sm">
             {rest}
           </pre>
-        </details>
+        </Disclosure>
       )}
       <div className="-ml-2.5 flex flex-wrap items-center text-muted text-sm">
         <Button

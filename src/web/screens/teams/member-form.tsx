@@ -4,6 +4,7 @@ import { X } from 'lucide-react';
 import { defaultWorktreeMode } from '../../../features/agents/rules.ts';
 import { presetsQuery } from '../../api/queries.ts';
 import { IconButton } from '../../ui/button.tsx';
+import { Disclosure } from '../../ui/disclosure.tsx';
 import { permissionChoices } from '../../ui/permission-mode.tsx';
 import { Select } from '../../ui/select.tsx';
 import { at, getText, isObject, type Json, put, renameMember } from './document.ts';
@@ -71,8 +72,7 @@ export function MemberForm({ form, index, alone }: { form: FormProps; index: num
       )}
       <DocField form={form} path={[...path, 'description']} label="Member description" />
       {kind !== EXTERNAL && (
-        <details>
-          <summary className="cursor-pointer py-1 text-muted text-sm pointer-coarse:py-3">More</summary>
+        <Disclosure summary="More">
           <div className="flex flex-col gap-2 pt-1">
             <DocField
               form={form}
@@ -118,7 +118,7 @@ export function MemberForm({ form, index, alone }: { form: FormProps; index: num
               hint="The repository of the worktree."
             />
           </div>
-        </details>
+        </Disclosure>
       )}
     </fieldset>
   );

@@ -1,6 +1,7 @@
 /** The form for one step: its member, dependencies and prompt. */
 import { X } from 'lucide-react';
 import { IconButton } from '../../ui/button.tsx';
+import { Disclosure } from '../../ui/disclosure.tsx';
 import { Needs } from '../../ui/needs.tsx';
 import { Select } from '../../ui/select.tsx';
 import { at, type Doc, getText, put, removeStep, renameStep } from './document.ts';
@@ -66,8 +67,7 @@ export function StepForm({
         {(control) => <Needs {...control} needs={needs} steps={others} onChange={setNeeds} />}
       </DocField>
       <DocField form={form} path={[...path, 'prompt']} label="Prompt" lines={2} />
-      <details>
-        <summary className="cursor-pointer py-1 text-muted text-sm pointer-coarse:py-3">More</summary>
+      <Disclosure summary="More">
         <div className="grid gap-2 pt-1 sm:grid-cols-3">
           <DocField form={form} path={[...path, 'when']} label="When to run">
             {(control) => (
@@ -87,7 +87,7 @@ export function StepForm({
           <DocField form={form} path={[...path, 'max_attempts']} label="Maximum attempts" number />
           <DocField form={form} path={[...path, 'timeout_seconds']} label="Timeout (seconds)" number />
         </div>
-      </details>
+      </Disclosure>
     </fieldset>
   );
 }

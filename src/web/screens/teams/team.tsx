@@ -17,6 +17,7 @@ import {
 import { GRAPH_STEPS_MAX, StepsGraph } from '../../graph/lazy.tsx';
 import { Button, buttonClass } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
+import { Disclosure } from '../../ui/disclosure.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { ActionError, Empty, QueryState } from '../../ui/states.tsx';
 import { RunsTable } from '../run/runs-table.tsx';
@@ -198,8 +199,7 @@ function Steps({ team: { spec } }: { team: TeamRecord }) {
               <StepsGraph steps={spec.steps} label="Step graph" />
             </div>
           )}
-          <details className="border-line border-t">
-            <summary className="tap cursor-pointer px-3 py-1 text-muted">List</summary>
+          <Disclosure summary="List" className="border-line border-t" summaryClass="px-3 py-1 text-muted">
             <ol className="max-h-80 overflow-y-auto">
               {spec.steps.map(({ step_key, member_id, depends_on }) => (
                 <li key={step_key} className="break-words border-line border-t px-3 py-1">
@@ -210,7 +210,7 @@ function Steps({ team: { spec } }: { team: TeamRecord }) {
                 </li>
               ))}
             </ol>
-          </details>
+          </Disclosure>
         </>
       )}
     </section>

@@ -8,8 +8,9 @@ import { keys } from '../../../api/keys.ts';
 import { type AgentRecord, changesQuery } from '../../../api/queries.ts';
 import { useAgentLog } from '../../../live/agent-log.ts';
 import { useStepKeys } from '../../../shell/step-keys.ts';
-import { Button, IconButton } from '../../../ui/button.tsx';
+import { IconButton } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
+import { Segmented } from '../../../ui/segmented.tsx';
 import { Empty, QueryState } from '../../../ui/states.tsx';
 import { CommentsBar } from './comments-bar.tsx';
 import { Counts } from './counts.tsx';
@@ -151,6 +152,11 @@ function NoChanges({ agent, git, refresh }: { agent: AgentRecord; git: boolean; 
   );
 }
 
+const layouts = [
+  { value: 'unified', label: 'Unified' },
+  { value: 'split', label: 'Split' },
+] as const;
+
 function Toolbar({
   changes: { branch, base, files, truncated },
   layout,
@@ -178,20 +184,7 @@ function Toolbar({
       </span>
       <span className="ml-auto flex items-center gap-1">
         {layout.is_wide && (
-          <fieldset className="flex">
-            <legend className="sr-only">Diff layout</legend>
-            {(['unified', 'split'] as const).map((view) => (
-              <Button
-                key={view}
-                variant="quiet"
-                aria-pressed={layout.view === view}
-                className={layout.view === view ? 'bg-surface text-text!' : ''}
-                onClick={() => onLayout(view)}
-              >
-                {view === 'split' ? 'Split' : 'Unified'}
-              </Button>
-            ))}
-          </fieldset>
+          <Segmented label="Diff layout" segments={layouts} value={layout.view} onValue={onLayout} />
         )}
         {refresh}
       </span>
