@@ -10,7 +10,6 @@ const known = [
   'src/features/settings/service.ts: openSettings',
   'src/web/screens/tasks/composer.tsx: Composer',
   'src/web/screens/tasks/conversation.tsx: Conversation',
-  'src/web/screens/tasks/message.tsx: Message',
   'src/web/screens/tasks/tasks.tsx: Tasks',
   'src/web/screens/tasks/tasks.tsx: TeamTasks',
   'src/web/screens/teams/editor.tsx: Editor',
