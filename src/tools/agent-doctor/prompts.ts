@@ -3,7 +3,8 @@ import { newSecret } from '../../base/ids.ts';
 
 const REMEMBER = 'Please remember this word for later:';
 const RECALL = 'Which word did I ask you to remember?';
-const WORD = /\bdoctor-[\w-]{12}\b/g;
+/** A word may end in a hyphen, after which there is no word boundary. */
+const WORD = /\bdoctor-[\w-]{12}(?![\w-])/g;
 
 /** The two prompts that need a permission name different files, because agents protect existing files. */
 export const workPrompt = (file: string): string =>

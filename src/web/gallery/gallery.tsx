@@ -175,7 +175,7 @@ function DisclosureSection() {
 function EmptySection() {
   return (
     <Section title="Empty">
-      <Empty title="No runs yet. A run is one execution of a team." cli="svc runs start team_demo">
+      <Empty title="No runs yet. A run is one execution of a team." cli="svc runs create team_demo">
         <Button>Start run</Button>
       </Empty>
     </Section>

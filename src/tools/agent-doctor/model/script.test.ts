@@ -62,17 +62,19 @@ test('answers small side requests with a short text, or JSON in the requested fo
   });
 });
 
-test('knows a word as long as the conversation contains it', () => {
-  const script = new Script('/place');
-  const word = newWord();
-  expect(script.answer(conversationOf([user(rememberPrompt(word))]))).toMatchObject({
-    text: 'OK',
-    call: null,
-  });
-  const conversation = [user(rememberPrompt(word)), { ...model, text: 'OK' }, user(recallPrompt)];
-  expect(script.answer(conversationOf(conversation)).text).toBe(word);
-  expect(script.answer(conversationOf([user(recallPrompt)])).text).toBe('I do not know of any word.');
-});
+test.each([newWord(), 'doctor-AAAAAAAAAAA-'])(
+  'knows word %# as long as the conversation contains it',
+  (word) => {
+    const script = new Script('/place');
+    expect(script.answer(conversationOf([user(rememberPrompt(word))]))).toMatchObject({
+      text: 'OK',
+      call: null,
+    });
+    const conversation = [user(rememberPrompt(word)), { ...model, text: 'OK' }, user(recallPrompt)];
+    expect(script.answer(conversationOf(conversation)).text).toBe(word);
+    expect(script.answer(conversationOf([user(recallPrompt)])).text).toBe('I do not know of any word.');
+  },
+);
 
 test('picks a tool that writes files before one that runs commands', () => {
   const chosen = (...names: string[]) => toolFor('write', named(names))?.name ?? null;
