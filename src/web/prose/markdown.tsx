@@ -68,26 +68,61 @@ export const Prose = memo(function Prose({ text, grows = false }: { text: string
   blocks.update(text);
   if (blocks.is_too_nested) return <PlainText text={text} grows={grows} />;
   const { finished, tail } = blocks;
-  const code = grows ? openFence(tail) : null;
+  const last = Math.floor(finished.length / GROUP);
   return (
     <div
       dir="auto"
       className={cx('blocks min-w-0 break-words text-prose [overflow-wrap:anywhere]', grows && 'with-caret')}
     >
-      {finished.map((block, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: blocks never change places
-        <MarkdownBlock key={at} text={block} />
+      {Array.from({ length: last + 1 }, (_, at) => (
+        <BlockGroup
+          // biome-ignore lint/suspicious/noArrayIndexKey: blocks never change places
+          key={at}
+          finished={finished.slice(at * GROUP, (at + 1) * GROUP)}
+          tail={at === last ? tail : null}
+          grows={at === last && grows}
+        />
       ))}
-      {code ? (
-        <CodeBlock key={finished.length} text={code.code} language={code.language} grows />
-      ) : grows && tail.length > TAIL_CHARS ? (
-        <PlainText key={finished.length} text={tail} grows />
-      ) : (
-        <MarkdownBlock key={finished.length} text={grows ? remend(tail) : tail} />
-      )}
     </div>
   );
 });
+
+/** Blocks that are rendered again together, of which only the last group changes while a message grows. */
+const GROUP = 32;
+
+interface BlockGroupProps {
+  finished: readonly string[];
+  /** Null: it is in a later group. */
+  tail: string | null;
+  grows: boolean;
+}
+
+const BlockGroup = memo(
+  function BlockGroup({ finished, tail, grows }: BlockGroupProps) {
+    return (
+      <>
+        {finished.map((block, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: blocks never change places
+          <MarkdownBlock key={at} text={block} />
+        ))}
+        {tail !== null && showTail(finished.length, tail, grows)}
+      </>
+    );
+  },
+  (a, b) =>
+    a.tail === b.tail &&
+    a.grows === b.grows &&
+    a.finished.length === b.finished.length &&
+    a.finished.every((block, at) => block === b.finished[at]),
+);
+
+/** Not a component: with its key, it becomes the next finished block. */
+function showTail(key: number, tail: string, grows: boolean): ReactNode {
+  const code = grows ? openFence(tail) : null;
+  if (code) return <CodeBlock key={key} text={code.code} language={code.language} grows />;
+  if (grows && tail.length > TAIL_CHARS) return <PlainText key={key} text={tail} grows />;
+  return <MarkdownBlock key={key} text={grows ? remend(tail) : tail} />;
+}
 
 function PlainText({ text, grows = false }: { text: string; grows?: boolean }) {
   return (
