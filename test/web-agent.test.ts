@@ -162,6 +162,11 @@ browserTest(
       .getByRole('button', { name: /^(search|edit) / })
       .evaluateAll((lines) => lines.map((each) => each.getBoundingClientRect().top));
     expect(tops[1] - tops[0]).toBe(29);
+    // Links to rows are in the gutter and are no tab stops.
+    await line.hover();
+    const link = log(page).getByRole('link', { name: 'Link to event' }).last();
+    const [left, right] = [await link.boundingBox(), await line.boundingBox()];
+    expect([left!.x + left!.width <= right!.x, await link.getAttribute('tabindex')]).toEqual([true, '-1']);
     const end = log(page).getByText('Turn ended').locator('xpath=..');
     await end.getByRole('link', { name: '2 tools' }).waitFor();
     await end.getByRole('link', { name: /\+2 lines added/ }).click();
@@ -604,18 +609,28 @@ browserTest('a phone has one header, with the actions in a sheet and a way back'
   await page.context().setOffline(false);
 });
 
-browserTest('a phone shows the options of a review at least 48 px high, grouped by kind', async () => {
-  const agent = await scene('two_always', undefined, 'Ask');
-  const { page } = await openAgentPage(agent, '', { screen: 'phone' });
-  const buttons = page.getByRole('article').locator('button:has(bdi)');
-  await buttons.first().waitFor();
-  const boxes = await buttons.evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON()));
-  expect(boxes.map(({ height }) => height >= 48)).toEqual([true, true, true, true]);
-  const [within, apart] = boxes.slice(1).map(({ top }, at) => Number(top - boxes[at].bottom));
-  // Options of one kind are close together, with a larger gap between one-time and permanent ones.
-  expect(apart).toBeGreaterThan(within!);
-  expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0);
-});
+browserTest(
+  'a phone leaves most of the screen to the conversation, and shows large options of a review',
+  async () => {
+    const agent = await scene('two_always', undefined, 'Ask');
+    const { page } = await openAgentPage(agent, '', { screen: 'phone' });
+    const buttons = page.getByRole('article').locator('button:has(bdi)');
+    await buttons.first().waitFor();
+    const boxes = await buttons.evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON()));
+    expect(boxes.map(({ height }) => height >= 48)).toEqual([true, true, true, true]);
+    const [within, apart] = boxes.slice(1).map(({ top }, at) => Number(top - boxes[at].bottom));
+    // Everything apart from the conversation itself leaves it at least two thirds of the screen.
+    const { height } = (await log(page).boundingBox())!;
+    expect(height / page.viewportSize()!.height).toBeGreaterThan(2 / 3);
+    expect(await page.getByRole('navigation', { name: 'Main' }).isVisible()).toBe(false);
+    await field(page).fill('One');
+    await page.keyboard.press('Enter');
+    expect(await field(page).inputValue()).toBe('One\n');
+    // Options of one kind are close together, with a larger gap between one-time and permanent ones.
+    expect(apart).toBeGreaterThan(within!);
+    expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0);
+  },
+);
 
 browserTest(
   'a plain agent opens at its output, and deleting it says what happens to its folder',
