@@ -149,6 +149,51 @@ browserTest('after an answer, a digit does not answer the next card before it ca
   await expect.poll(focused).toBe(reviews[1]!.id);
 });
 
+browserTest('ten requests take two keys at first, and one key each after that', async () => {
+  const titles = Array.from({ length: 10 }, (_, n) => `change ${n}`);
+  const reviews = await Promise.all(titles.map((title) => requestReview(title)));
+  const page = await openApprovals();
+  await expect.poll(() => page.locator('[data-waiting][data-open]').count(), SOON).toBe(10);
+  await page.keyboard.press('j');
+  for (let left = 9; left >= 0; left--) {
+    await page.keyboard.press('1');
+    await expect.poll(() => page.locator('[data-waiting][data-open]').count(), SOON).toBe(left);
+    // A digit is ignored until the next card can be read.
+    await page.waitForTimeout(450);
+  }
+  for (const review of reviews) expect((await get(review)).option_id).toBe('once');
+});
+
+browserTest('a rejection with a message sends both, and keeps the message if it comes too late', async () => {
+  const [sent, late] = [await requestReview('npm publish'), await requestReview('npm version')];
+  const page = await openApprovals(`?review=${sent.id}`);
+  const message = page.getByRole('textbox', { name: 'Message, sent as the next prompt' });
+  await card(page, 'npm publish').getByRole('button', { name: 'Allow once' }).waitFor();
+  await expect.poll(() => page.evaluate('document.activeElement.dataset.review'), SOON).toBe(sent.id);
+  await page.keyboard.press('r');
+  await message.fill('Only a dry run, please');
+  await page.keyboard.press('Control+Enter');
+  await card(page, 'Reject · ana').waitFor();
+  expect(await get(sent)).toMatchObject({ status: 'answered', option_id: 'no' });
+  const prompts = async ({ agent_id }: Review) =>
+    JSON.stringify(await plane.client.call('listPrompts', { params: { agent_id } }));
+  expect(await prompts(sent)).toContain('Only a dry run, please');
+
+  await card(page, 'npm version').getByRole('button', { name: 'Reject with message' }).click();
+  await message.fill('Keep the version');
+  await page.route('**/respond', async (route) => {
+    const body = { option_id: 'once' };
+    await plane.client.call('respondReview', { params: { review_id: late.id }, body });
+    await route.continue();
+  });
+  await page.getByRole('button', { name: 'Reject and send' }).click();
+  await card(page, 'Your message was not sent').getByText('Keep the version').waitFor();
+  expect(await prompts(late)).not.toContain('Keep the version');
+  await page.getByRole('button', { name: 'Send it as a prompt' }).click();
+  await expect.poll(() => prompts(late), SOON).toContain('Keep the version');
+  await page.unroute('**/respond');
+});
+
 browserTest(
   'all kinds of waiting are in one queue, the oldest first, and can be answered there',
   async () => {

@@ -107,6 +107,9 @@ export class FeatureSet {
     onAgentCreated: (...args) => {
       for (const extension of this.#extensions('onAgentCreated')) extension(...args);
     },
+    promptAgent: (...args) => {
+      for (const extension of this.#extensions('promptAgent')) extension(...args);
+    },
     onWorktreeReleased: (...args) => {
       for (const extension of this.#extensions('onWorktreeReleased')) extension(...args);
     },

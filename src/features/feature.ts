@@ -24,6 +24,7 @@ import type { FactHandlers, Facts } from '../work/facts.ts';
 import type { IntentHandlers, Outbox } from '../work/outbox.ts';
 import type { TimerHandlers, Timers } from '../work/timers.ts';
 import type { passkeyRecord } from './accounts/contract/accounts.ts';
+import type { Caller } from './accounts/rules.ts';
 import type { ActorMethod, ActorRequest, ActorResult } from './actors/contract.ts';
 import type { ActorCaller } from './actors/rules/actor.ts';
 import type { Audit } from './audit/service.ts';
@@ -154,6 +155,11 @@ export interface Extensions {
     agent: { id: string; num: number },
     request: { prompt: string | null; user_id: string },
   ): void;
+  /**
+   * Queues text as the next prompt of an agent, for a caller who may drive it. Throws like `Prompting.prompt`. Exactly one
+   * feature implements it.
+   */
+  promptAgent(tx: Tx, caller: Caller, agent_id: string, text: string): void;
   /**
    * Called when an agent with a worktree was deleted, unless other agents still use the worktree. `kept_because`: null if
    * it was removed.

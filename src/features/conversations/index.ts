@@ -1,5 +1,5 @@
 /** Conversations with agents that speak ACP: prompts, turns and settings. */
-import { idFrom } from '../../base/ids.ts';
+import { idFrom, newId } from '../../base/ids.ts';
 import type { AgentsFeature } from '../agents/index.ts';
 import type { Core, Feature } from '../feature.ts';
 import type { ReviewsFeature } from '../reviews/index.ts';
@@ -38,6 +38,9 @@ export function openConversations(
       onFrames: (batch) => conversations.frames(batch),
     },
     extensions: {
+      promptAgent: (tx, caller, agent_id, text) => {
+        prompting.promptIn(tx, caller, agent_id, [{ type: 'text', text }], newId('prm'));
+      },
       onAgentCreated: (tx, { id, num }, { prompt, user_id }) => {
         if (prompt === null) return;
         const content = [{ type: 'text', text: prompt }];

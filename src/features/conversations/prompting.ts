@@ -65,27 +65,38 @@ export class Prompting {
     content: ContentBlock[],
     idempotency_key: string | null,
   ): Promise<{ prompt_id: string; queued: boolean }> {
-    assertContent(content);
     const { store, idempotency } = this.#core;
     const id = newId('prm');
     return store.write((tx) => {
-      const row = this.#running(tx, caller, agent_id);
-      assertSupportedContent(loadAcpState(tx, findSession(tx, row.session_id!)!.num), content);
-      if (countOpenPrompts(tx, row.num) >= limits.prompts_waiting_max) throw problems.tooManyPrompts();
-      queuePrompt(tx, row.num, {
-        id,
-        content,
-        created_by: caller.user_id,
-        created_at: this.#core.clock.now(),
-      });
-      this.#audit(tx, caller, 'agent_prompted', row, { prompt_id: id });
-      AcpTransaction.run(this.#core, tx, row.session_id!, sendNext);
-      const body = { prompt_id: id, queued: findPrompt(tx, row.num, id)!.state === 'queued' };
+      const body = this.promptIn(tx, caller, agent_id, content, id);
       if (idempotency_key !== null) {
         idempotency.storeWith(tx, caller, idempotency_key, { status: 200, location: null, body });
       }
       return body;
     });
+  }
+
+  /** Like `prompt`, in a transaction of the caller. */
+  promptIn(
+    tx: Tx,
+    caller: Caller,
+    agent_id: string,
+    content: ContentBlock[],
+    prompt_id: string,
+  ): { prompt_id: string; queued: boolean } {
+    assertContent(content);
+    const row = this.#running(tx, caller, agent_id);
+    assertSupportedContent(loadAcpState(tx, findSession(tx, row.session_id!)!.num), content);
+    if (countOpenPrompts(tx, row.num) >= limits.prompts_waiting_max) throw problems.tooManyPrompts();
+    queuePrompt(tx, row.num, {
+      id: prompt_id,
+      content,
+      created_by: caller.user_id,
+      created_at: this.#core.clock.now(),
+    });
+    this.#audit(tx, caller, 'agent_prompted', row, { prompt_id });
+    AcpTransaction.run(this.#core, tx, row.session_id!, sendNext);
+    return { prompt_id, queued: findPrompt(tx, row.num, prompt_id)!.state === 'queued' };
   }
 
   /** The current prompt and the queued prompts, in the order of sending. */

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { bounded, id, list, pageQuery, time } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
 import { limits } from '../../base/limits.ts';
+import { problems } from '../../core/problem.ts';
 import { decisions, deliveries, reviewStatuses, reviewRoutes as routesOfReviews } from './rules.ts';
 
 const reviewRecord = z
@@ -86,6 +87,13 @@ export const reviewRoutes = {
         decision: z.enum(decisions).optional(),
         option_id: bounded(limits.acp_text_chars_max).optional(),
         outcome: z.literal('cancelled', { error: 'must be cancelled' }).optional(),
+        message: bounded(limits.prompt_chars_max)
+          .refine((text) => text.trim() !== '', { error: problems.textRequired().message })
+          .optional()
+          .meta({
+            description:
+              'Sent as the next prompt, for example to say what to do instead. If the answer comes too late, the message is not sent either.',
+          }),
       })
       .refine(
         (body) =>
@@ -104,6 +112,9 @@ export const reviewRoutes = {
       'optionMismatch',
       'reviewCancelled',
       'stdinLost',
+      'agentNotRunning',
+      'acpFailed',
+      'tooManyPrompts',
     ],
     idempotent: true,
   }),

@@ -9,8 +9,8 @@ export function reviewHandlers(reviews: Reviews): Pick<Handlers, ReviewOperation
   return {
     listReviews: async ({ caller, query }) => asList(query, await reviews.list(caller, query, query)),
     getReview: ({ caller, params }) => reviews.get(caller, params.review_id),
-    respondReview: ({ caller, params, body, idempotency_key }) =>
-      reviews.respond(caller, params.review_id, body, idempotency_key),
+    respondReview: ({ caller, params, body: { message, ...answer }, idempotency_key }) =>
+      reviews.respond(caller, params.review_id, answer, idempotency_key, message),
     routeReview: ({ caller, params, body }) => reviews.route(caller, params.review_id, body.to_actor_id),
   };
 }

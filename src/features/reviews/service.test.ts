@@ -147,6 +147,21 @@ test('the first answer counts; later ones get the name of the first responder', 
   expect(acp.lines).toHaveLength(4);
 });
 
+test('a message becomes the next prompt with the answer, or is not sent', async () => {
+  const { id, acp } = await prompted();
+  acp.requestPermission('q', [option('y', 'allow_once'), option('n', 'reject_once')]);
+  const [review] = await reviews(1);
+  const reject = (message: string, caller = ANA) =>
+    fixture.reviews.respond(caller, review!.id, { option_id: 'n' }, null, message);
+  const prompts = async () => (await fixture.prompting.list(ANA, id)).map(({ content }) => content[0]!.text);
+  expect(await reject('use npm ci')).toMatchObject({ status: 'answered', option_id: 'n' });
+  expect(await acp.receive('response')).toEqual({ kind: 'response', id: 'q', result: selected('n') });
+  expect(await prompts()).toEqual(['go', 'use npm ci']);
+  await expect(reject('never mind')).rejects.toThrow('permission review is already answered by ana');
+  expect(await prompts()).toEqual(['go', 'use npm ci']);
+  await fixture.expectSameState(id);
+});
+
 test('a repeated answer with its key gets the same response', async () => {
   const { acp } = await prompted();
   acp.requestPermission(1);

@@ -91,18 +91,23 @@ export class Reviews {
     return this.#core.store.read((reader) => toReview(mustFind(reader, caller, 'review.read', review_id)));
   }
 
-  /** Answers the review. Throws `permission review is already answered by <name>` for all answers except the first. */
+  /**
+   * Answers the review. Throws `permission review is already answered by <name>` for all answers except the first. `message`
+   * becomes the agent's next prompt: both count, or neither does.
+   */
   async respond(
     caller: Caller,
     review_id: string,
     answer: ReviewAnswer,
     idempotency_key: string | null,
+    message?: string,
   ): Promise<Review> {
-    const { store, idempotency } = this.#core;
+    const { store, idempotency, extensions } = this.#core;
     const answered = await store.write((tx) => {
       const row = mustFind(tx, caller, ANSWER, review_id);
       const { username: name, user_id, ip, token_id } = caller;
       const review = this.#answer(tx, row, { name, user_id, ip, operator: token_id === '' }, answer);
+      if (message !== undefined) extensions.promptAgent(tx, caller, row.agent_id, message);
       if (idempotency_key !== null) {
         idempotency.storeWith(tx, caller, idempotency_key, { status: 200, location: null, body: review });
       }

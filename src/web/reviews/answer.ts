@@ -8,7 +8,8 @@ import { keys as queryKeys } from '../api/keys.ts';
 import type { ReviewRecord } from '../api/queries.ts';
 
 export type Reply =
-  | { type: 'option'; option_id: string }
+  /** `message`: the agent's next prompt, which counts only together with the answer. */
+  | { type: 'option'; option_id: string; message?: string }
   /** Ends the agent's turn; the agent gets the outcome `cancelled`. */
   | { type: 'cancel_turn' };
 
@@ -22,8 +23,8 @@ export function useAnswer(target: ReviewTarget) {
   return useMutation({ mutationFn: (reply: Reply) => give(target, reply) });
 }
 
-/** Repeats of the same answer have the same idempotency key. */
-export function useReply(): (target: ReviewTarget, reply: Reply) => Promise<void> {
+/** Repeats of the same answer have the same idempotency key. Resolves to whether the answer counts. */
+export function useReply(): (target: ReviewTarget, reply: Reply) => Promise<boolean> {
   const queries = useQueryClient();
   const keys = useRef(new Map<string, string>());
   return async (target, reply) => {
@@ -31,7 +32,9 @@ export function useReply(): (target: ReviewTarget, reply: Reply) => Promise<void
     const key = keys.current.get(act) ?? newKey();
     keys.current.set(act, key);
     const cached = { one: queryKeys.review(target.review_id), list: queryKeys.reviews };
-    cacheAnswer(queries, cached, await answered(target, reply, key));
+    const { review, counts } = await answered(target, reply, key);
+    cacheAnswer(queries, cached, review);
+    return counts;
   };
 }
 
@@ -39,17 +42,20 @@ async function answered(
   { review_id, agent_id }: ReviewTarget,
   reply: Reply,
   idempotency_key: string,
-): Promise<ReviewRecord> {
+): Promise<{ review: ReviewRecord; counts: boolean }> {
   const params = { review_id };
+  const counted = async (review: Promise<ReviewRecord>) => ({ review: await review, counts: true });
   try {
     if (reply.type === 'option') {
-      return await call('respondReview', { params, body: { option_id: reply.option_id }, idempotency_key });
+      const { type: _, ...body } = reply;
+      return await counted(call('respondReview', { params, body, idempotency_key }));
     }
-    if (await cancelsTurn(agent_id)) return await call('getReview', { params });
-    return await call('respondReview', { params, body: { outcome: 'cancelled' }, idempotency_key });
+    if (await cancelsTurn(agent_id)) return await counted(call('getReview', { params }));
+    const body = { outcome: 'cancelled' } as const;
+    return await counted(call('respondReview', { params, body, idempotency_key }));
   } catch (error) {
     if (!(error instanceof Problem) || error.code !== 'review_over') throw error;
-    return await call('getReview', { params });
+    return { review: await call('getReview', { params }), counts: false };
   }
 }
 

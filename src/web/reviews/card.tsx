@@ -3,8 +3,8 @@
  * keys answer only while the card has the focus; a card never takes the focus on its own.
  */
 import { Link } from '@tanstack/react-router';
-import { Check, CircleSlash, TriangleAlert } from 'lucide-react';
-import { type KeyboardEvent, type MouseEvent, memo, useContext, useId } from 'react';
+import { Check, CircleSlash, Infinity as Lasting, TriangleAlert } from 'lucide-react';
+import { type KeyboardEvent, type MouseEvent, memo, useContext, useId, useState } from 'react';
 import type { Option } from '../../acp/transcript/items.ts';
 import { escapeHidden } from '../../core/visible.ts';
 import type { AgentRecord } from '../api/queries.ts';
@@ -20,7 +20,8 @@ import { CardFrame, CardKeysContext } from '../waiting/card-frame.tsx';
 import { isUnread } from '../waiting/focus.ts';
 import { type Reply, useAnswer } from './answer.ts';
 import { Evidence } from './evidence.tsx';
-import { optionGroups, outcomeText, type ReviewView, requesterText } from './review-view.ts';
+import { RejectForm, type RejectionDraft, rejection, UnsentMessage, useRejectionDraft } from './reject.tsx';
+import { isLasting, optionGroups, outcomeText, type ReviewView, requesterText } from './review-view.ts';
 
 export interface ReviewCardProps {
   review: ReviewView;
@@ -43,11 +44,22 @@ export const ReviewCard = memo(function ReviewCard({
   const online = useOnline();
   const answer = useAnswer(review);
   const { call, options, settled } = review;
+  const [rejecting, setRejecting] = useState(false);
+  const draft = useRejectionDraft(review.review_id);
+  const [, setMessage] = draft;
   const give = (reply: Reply) => {
-    if (online && !answer.isPending) answer.mutate(reply);
+    if (!online || answer.isPending) return;
+    const is_message = reply.type === 'option' && reply.message !== undefined;
+    answer.mutate(reply, { onSuccess: (counts) => counts && is_message && setMessage('') });
   };
   const onKeyDown = (event: KeyboardEvent<HTMLElement>) => {
     if (hasModifier(event.nativeEvent) || event.repeat || isTyping(event.nativeEvent)) return;
+    if (event.key === 'r' && rejection(review)) {
+      event.preventDefault();
+      event.stopPropagation();
+      setRejecting(true);
+      return;
+    }
     const option = /^[1-9]$/.test(event.key) ? options[Number(event.key) - 1] : undefined;
     if (!option) return;
     event.preventDefault();
@@ -69,12 +81,20 @@ export const ReviewCard = memo(function ReviewCard({
       {...(className && { className })}
     >
       {settled ? (
-        <Settled review={review} agent={agent} named={named} me={me} />
+        <>
+          <Settled review={review} agent={agent} named={named} me={me} />
+          {!answer.isPending && answer.data !== true && (
+            <UnsentMessage agent_id={review.agent_id} draft={draft} />
+          )}
+        </>
       ) : (
         <OpenReview
           {...{ id, review, agent, team, named, online }}
           busy={answer.isPending}
           error={answer.error}
+          draft={draft}
+          rejecting={rejecting}
+          onReject={setRejecting}
           onAnswer={give}
         />
       )}
@@ -88,11 +108,29 @@ interface OpenReviewProps extends Omit<ReviewCardProps, 'className'> {
   online: boolean;
   busy: boolean;
   error: unknown;
+  draft: RejectionDraft;
+  /** The form for a message is open. */
+  rejecting: boolean;
+  onReject: (rejecting: boolean) => void;
   onAnswer: (reply: Reply) => void;
 }
 
-function OpenReview({ id, review, agent, team, named, online, busy, error, onAnswer }: OpenReviewProps) {
+function OpenReview({
+  id,
+  review,
+  agent,
+  team,
+  named,
+  online,
+  busy,
+  error,
+  draft,
+  rejecting,
+  onReject,
+  onAnswer,
+}: OpenReviewProps) {
   const { call, options } = review;
+  const reject = rejection(review);
   return (
     <>
       <header className="flex flex-wrap items-center gap-x-2 text-sm">
@@ -108,7 +146,7 @@ function OpenReview({ id, review, agent, team, named, online, busy, error, onAns
       <p
         id={id}
         className={cx(
-          'whitespace-pre-wrap break-words font-medium',
+          'whitespace-pre-wrap break-words font-semibold text-prose',
           call.tool_kind === 'execute' && 'font-mono',
         )}
       >
@@ -121,20 +159,43 @@ function OpenReview({ id, review, agent, team, named, online, busy, error, onAns
         </p>
       )}
       <Evidence call={call} workdir={agent?.workdir} />
-      <Options options={options} disabled={!online || busy} onChoose={onAnswer} />
+      {rejecting && reject ? (
+        <RejectForm
+          draft={draft}
+          option={reject}
+          disabled={!online || busy}
+          onSend={(message) => onAnswer({ type: 'option', option_id: reject.option_id, message })}
+          onClose={() => onReject(false)}
+        />
+      ) : (
+        <Options options={options} disabled={!online || busy} onChoose={onAnswer} />
+      )}
       {!online && <p className="text-muted">You are offline. Answer when you are back online.</p>}
       <ActionError error={error} />
       <footer className="flex flex-wrap items-center justify-between gap-2 border-line border-t pt-1 text-muted text-sm">
-        <span>{busy ? 'Answering…' : <KeysHint count={options.length} />}</span>
-        <Button variant="quiet" disabled={!online || busy} onClick={() => onAnswer({ type: 'cancel_turn' })}>
-          Cancel turn
-        </Button>
+        <span>
+          {busy ? 'Answering…' : <KeysHint count={options.length} can_reject={reject !== undefined} />}
+        </span>
+        <span className="flex flex-wrap gap-1">
+          {reject && !rejecting && (
+            <Button variant="quiet" disabled={!online || busy} onClick={() => onReject(true)}>
+              Reject with message
+            </Button>
+          )}
+          <Button
+            variant="quiet"
+            disabled={!online || busy}
+            onClick={() => onAnswer({ type: 'cancel_turn' })}
+          >
+            Cancel turn
+          </Button>
+        </span>
       </footer>
     </>
   );
 }
 
-function KeysHint({ count }: { count: number }) {
+function KeysHint({ count, can_reject }: { count: number; can_reject: boolean }) {
   const { select_key } = useContext(CardKeysContext);
   if (count === 0) return 'The agent offers no options. Cancel the turn to continue.';
   const digits = count === 1 ? '1' : `1–${Math.min(9, count)}`;
@@ -143,7 +204,9 @@ function KeysHint({ count }: { count: number }) {
       <span className="group-focus-within/card:hidden">
         {select_key !== null && `Press ${select_key} to select, then ${digits}`}
       </span>
-      <span className="hidden group-focus-within/card:inline">{digits} answer · Esc leaves</span>
+      <span className="hidden group-focus-within/card:inline">
+        {digits} answer · {can_reject && 'r reject with message · '}Esc leaves
+      </span>
     </span>
   );
 }
@@ -158,10 +221,14 @@ function Options({
   onChoose: (reply: Reply) => void;
 }) {
   const lastingId = useId();
+  // On phones the options stay within reach of the thumb while the evidence scrolls; beyond four they scroll themselves.
   return (
-    <div className="flex flex-col gap-x-5 gap-y-4 sm:flex-row sm:flex-wrap sm:items-start">
+    <div className="flex flex-col gap-x-4 gap-y-3 max-sm:sticky max-sm:bottom-0 max-sm:-mx-3 max-sm:max-h-60 max-sm:overflow-y-auto max-sm:border-line max-sm:border-t max-sm:bg-raised max-sm:px-3 max-sm:py-2 sm:flex-row sm:flex-wrap sm:items-center">
       {optionGroups(options).map(({ lasting, options: group }) => (
-        <div key={group[0]!.option_id} className="flex min-w-0 flex-col gap-1">
+        <div
+          key={group[0]!.option_id}
+          className="flex min-w-0 flex-col gap-x-3 gap-y-1 sm:flex-row sm:flex-wrap sm:items-center"
+        >
           <div className="flex flex-col gap-2 sm:flex-row sm:flex-wrap">
             {group.map((option) => (
               <OptionButton
@@ -187,9 +254,9 @@ function Options({
 
 const optionStyles: Record<string, string> = {
   allow_once: 'border-completed/70 text-completed',
-  allow_always: 'border-completed/70 border-dashed text-completed',
+  allow_always: 'border-completed/70 text-completed',
   reject_once: 'border-failed/60 text-failed',
-  reject_always: 'border-failed/60 border-dashed text-failed',
+  reject_always: 'border-failed/60 text-failed',
 };
 
 function OptionButton({
@@ -229,6 +296,7 @@ function OptionButton({
           {digit}
         </kbd>
       )}
+      {isLasting(option) && <Lasting aria-hidden className="size-4 shrink-0" />}
       <bdi className="min-w-0 break-words">{escapeHidden(option.name)}</bdi>
     </button>
   );
@@ -240,10 +308,10 @@ function Where({ review, agent, team }: Pick<ReviewCardProps, 'review' | 'agent'
     <p className="flex min-w-0 flex-wrap gap-x-3 text-muted text-sm">
       {agent && (
         <>
-          <span className="min-w-0 break-all">
-            in <span className="font-mono">{escapeHidden(agent.workdir)}</span>
+          <span className="min-w-0 break-all" title={escapeHidden(agent.workdir)}>
+            in <span className="font-mono">{escapeHidden(placeName(agent))}</span>
           </span>
-          <span>on node {agent.node_id}</span>
+          {agent.node_id !== 'main' && <span>on node {agent.node_id}</span>}
         </>
       )}
       {member !== null && (
@@ -260,6 +328,13 @@ function Where({ review, agent, team }: Pick<ReviewCardProps, 'review' | 'agent'
       {routed_to !== null && <span>routed to {routed_to}</span>}
     </p>
   );
+}
+
+/** Its repository and branch, or its folder; the tooltip has the whole path. */
+function placeName({ worktree_repo, worktree_branch, workdir }: AgentRecord): string {
+  if (worktree_repo === null) return workdir;
+  const repository = worktree_repo.split('/').findLast((part) => part !== '') ?? worktree_repo;
+  return worktree_branch === null ? repository : `${repository} · ${worktree_branch}`;
 }
 
 function AgentName({ review, agent }: Pick<ReviewCardProps, 'review' | 'agent'>) {

@@ -80,6 +80,7 @@ export const keyTable: readonly { title: string; rows: readonly KeyRow[] }[] = [
     title: 'Focused request',
     rows: [
       { keys: ['1 … 9'], does: 'Answer a permission review with that option', always: true },
+      { keys: ['r'], does: 'Reject with a message', always: true },
       { keys: ['⏎'], does: 'Go to its first field', always: true },
       { keys: ['Esc'], does: 'Leave it', always: true },
     ],

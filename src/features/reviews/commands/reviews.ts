@@ -13,6 +13,9 @@ import type { Decision } from '../rules.ts';
 import { choiceLines, type ReviewRecord, reviewLines, subagentText, waitText } from './review-lines.ts';
 
 type Options = ApiOptions & { json?: boolean };
+type AnswerOptions = Options & { message?: string };
+const MESSAGE = 'also send the agent this text as its next prompt';
+
 type Answer = NonNullable<CallArgs<'respondReview'>['body']>;
 
 export function addReviews(program: Command, context: Context): void {
@@ -66,7 +69,8 @@ export function addReviews(program: Command, context: Context): void {
   remote(reviews, 'respond <review>', 'answer a review with one of its options')
     .option('--option-id <option>', 'the id of the option')
     .option('--cancel', 'choose none of the options')
-    .action(async (review_id: string, options: Options & { optionId?: string; cancel?: boolean }) => {
+    .option('--message <text>', MESSAGE)
+    .action(async (review_id: string, options: AnswerOptions & { optionId?: string; cancel?: boolean }) => {
       const { optionId, cancel } = options;
       if ((optionId === undefined) === (cancel === undefined))
         throw usage('give either --option-id or --cancel');
@@ -75,16 +79,18 @@ export function addReviews(program: Command, context: Context): void {
     });
 
   function addDecision(decision: Decision, description: string): void {
-    remote(reviews, `${decision} [review]`, description).action(
-      async (nonEmptyName: string | undefined, options: Options) => {
+    remote(reviews, `${decision} [review]`, description)
+      .option('--message <text>', MESSAGE)
+      .action(async (nonEmptyName: string | undefined, options: AnswerOptions) => {
         const api = await connect(context, options);
         await respond(api, nonEmptyName ?? (await onlyOne(api)), { decision }, options);
-      },
-    );
+      });
   }
 
-  async function respond(api: Api, review_id: string, answer: Answer, options: Options): Promise<void> {
-    const args = { params: { review_id }, body: answer, idempotency_key: crypto.randomUUID() };
+  async function respond(api: Api, review_id: string, answer: Answer, options: AnswerOptions): Promise<void> {
+    const { message } = options;
+    const body = { ...answer, ...(message !== undefined && { message }) };
+    const args = { params: { review_id }, body, idempotency_key: crypto.randomUUID() };
     const codes = [problems.optionIdRequired().code, problems.unknownOption().code];
     const review = await withExplanation(api.call('respondReview', args), codes, async () =>
       choiceLines(await api.call('getReview', { params: { review_id } })),

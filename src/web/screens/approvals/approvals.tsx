@@ -26,7 +26,8 @@ import { elicitationItem, keyOf, linkNames, reviewItem, type WaitingItem } from 
 import { SignInCard } from '../../waiting/sign-in-card.tsx';
 import { useWaiting } from '../../waiting/use-waiting.ts';
 import { AnswerMany } from './many.tsx';
-import { filterItems, type ItemFilter, listChoices, listRecent } from './shown.ts';
+import { QueueList } from './queue-list.tsx';
+import { answeredToday, filterItems, type ItemFilter, listChoices, listRecent } from './shown.ts';
 
 const RECENT = 20;
 const filters = ['team', 'agent', 'kind'] as const;
@@ -108,7 +109,8 @@ function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Name
   const list = useRef<HTMLUListElement>(null);
   const cardKeys = useCardKeys(list);
   useLinked(list, linked, shown);
-  const reviews = shown.filter((item) => item.kind === 'permission' && item.open).map(viewFor);
+  const open = shown.filter((item) => item.open);
+  const reviews = open.filter((item) => item.kind === 'permission').map(viewFor);
   const card = (item: WaitingItem, className?: string) => (
     <ItemCard item={item} names={names} viewFor={viewFor} {...(className && { className })} />
   );
@@ -121,31 +123,45 @@ function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Name
           The request in this link no longer waits for an answer.
         </p>
       )}
-      {shown.every(({ open }) => !open) && (
+      {open.length === 0 && (
         <Empty
-          title="No approvals are waiting. Permission requests, forms, questions of steps and sign-ins appear here."
+          title={`${answeredToday(items, Date.now())}No approvals are waiting. Permission requests, forms, questions of steps and sign-ins appear here.`}
           {...(items.length === 0 && { cli: 'svc reviews ls' })}
         />
       )}
-      <CardKeysContext value={cardKeys}>
-        <ul ref={list} aria-label="Waiting" className="mx-auto flex max-w-4xl flex-col gap-3 p-3 md:px-4">
-          {shown.map((item) => (
-            <li key={keyOf(item)} className="flex min-w-0 items-start gap-2">
-              {reviews.length > 1 && item.kind === 'permission' && (
-                <input
-                  type="checkbox"
-                  aria-label={`Select ${viewFor(item).call.title}`}
-                  checked={selected.has(item.id) && item.open}
-                  disabled={!item.open}
-                  onChange={() => toggle(item.id)}
-                  className="mt-3 size-6 shrink-0 max-sm:hidden"
-                />
-              )}
-              {card(item, 'flex-1')}
-            </li>
-          ))}
-        </ul>
-      </CardKeysContext>
+      <div className="flex min-w-0">
+        {open.length > 1 && (
+          <QueueList
+            items={open}
+            agents={names.agents}
+            cards={list}
+            selection={reviews.length > 1 ? { selected, toggle } : null}
+          />
+        )}
+        <CardKeysContext value={cardKeys}>
+          <ul
+            ref={list}
+            aria-label="Waiting"
+            className="mx-auto flex min-w-0 max-w-4xl flex-1 flex-col gap-3 p-3 md:px-4"
+          >
+            {shown.map((item) => (
+              <li key={keyOf(item)} className="flex min-w-0 items-start gap-2">
+                {reviews.length > 1 && item.kind === 'permission' && (
+                  <input
+                    type="checkbox"
+                    aria-label={`Select ${viewFor(item).call.title}`}
+                    checked={selected.has(item.id) && item.open}
+                    disabled={!item.open}
+                    onChange={() => toggle(item.id)}
+                    className="mt-3 size-6 shrink-0 max-sm:hidden min-[68.75rem]:hidden"
+                  />
+                )}
+                {card(item, 'flex-1')}
+              </li>
+            ))}
+          </ul>
+        </CardKeysContext>
+      </div>
       <AnswerMany reviews={reviews.filter(({ review_id }) => selected.has(review_id))} onDone={clear} />
       {recent.length > 0 && (
         <section className="mx-auto max-w-4xl px-3 pb-6 md:px-4">

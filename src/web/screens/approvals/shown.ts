@@ -1,6 +1,7 @@
 /** The items that Approvals shows (pure): the longest wait first; those settled meanwhile keep their place. */
 import type { AgentRecord } from '../../api/queries.ts';
 import type { Choice } from '../../ui/select.tsx';
+import { shortSpan } from '../../ui/time.tsx';
 import { compareWaits, keyOf, type WaitingItem } from '../../waiting/queue.ts';
 
 export interface ItemFilter {
@@ -68,4 +69,17 @@ export function listChoices(
     agent: list('All agents', [...waiting.map(({ agent_id }) => agent_id), filter.agent], agentName),
     kind: list('All kinds', [...waiting.map(getKind), filter.kind], (kind) => kind),
   };
+}
+
+const DAY_MS = 86_400_000;
+
+/** How many requests were answered in the last day and how long they waited, as a sentence; empty if none was. */
+export function answeredToday(items: readonly WaitingItem[], now_ms: number): string {
+  const waits = items
+    .filter(({ settled_at }) => settled_at !== null && now_ms - Date.parse(settled_at) < DAY_MS)
+    .map(({ since, settled_at }) => Date.parse(settled_at!) - Date.parse(since))
+    .sort((a, b) => a - b);
+  if (waits.length === 0) return '';
+  const median = shortSpan(waits[Math.floor(waits.length / 2)]!);
+  return `${waits.length} answered in the last 24 hours, after a median wait of ${median}. `;
 }

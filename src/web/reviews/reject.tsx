@@ -1,0 +1,108 @@
+/** Rejecting with a message: the agent gets both, or neither. */
+import { useMutation } from '@tanstack/react-query';
+import { type KeyboardEvent, useId } from 'react';
+import type { Option } from '../../acp/transcript/items.ts';
+import { escapeHidden } from '../../core/visible.ts';
+import { call, newKey } from '../api/client.ts';
+import { Button } from '../ui/button.tsx';
+import { useDraft } from '../ui/drafts.ts';
+import { inputClass } from '../ui/field.tsx';
+import { hasModifier } from '../ui/keys.ts';
+import { ActionError } from '../ui/states.tsx';
+import type { ReviewView } from './review-view.ts';
+
+/** The option that a message can go with; undefined if the agent offers none. */
+export function rejection({ options }: ReviewView): Option | undefined {
+  return options.find(({ kind }) => kind === 'reject_once');
+}
+
+/** The message: a draft until it is sent. */
+export type RejectionDraft = readonly [text: string, setText: (text: string) => void];
+
+export function useRejectionDraft(review_id: string): RejectionDraft {
+  return useDraft(`reject.${review_id}`);
+}
+
+export function RejectForm({
+  draft: [text, setText],
+  option,
+  disabled,
+  onSend,
+  onClose,
+}: {
+  draft: RejectionDraft;
+  option: Option;
+  disabled: boolean;
+  onSend: (message: string) => void;
+  onClose: () => void;
+}) {
+  const id = useId();
+  const message = text.trim();
+  const send = () => {
+    if (message !== '' && !disabled) onSend(message);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== 'Enter' || !hasModifier(event.nativeEvent)) return;
+    event.preventDefault();
+    send();
+  };
+  return (
+    <div className="flex flex-col gap-1.5">
+      <label htmlFor={id} className="text-muted text-sm">
+        Message, sent as the next prompt
+      </label>
+      <textarea
+        id={id}
+        // biome-ignore lint/a11y/noAutofocus: the user asked for this field
+        autoFocus
+        rows={Math.min(6, Math.max(2, text.split('\n').length))}
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+        onKeyDown={onKeyDown}
+        placeholder="What should it do instead?"
+        className={`${inputClass} resize-none text-prose`}
+      />
+      <div className="flex flex-wrap gap-2">
+        <Button variant="primary" disabled={message === '' || disabled} onClick={send}>
+          <span>
+            <bdi>{escapeHidden(option.name)}</bdi> and send
+          </span>
+        </Button>
+        <Button variant="quiet" onClick={onClose}>
+          Back
+        </Button>
+      </div>
+    </div>
+  );
+}
+
+/** A message that was not sent, because somebody else answered first. */
+export function UnsentMessage({
+  agent_id,
+  draft: [text, setText],
+}: {
+  agent_id: string;
+  draft: RejectionDraft;
+}) {
+  const send = useMutation({
+    mutationFn: () =>
+      call('promptAgent', { params: { agent_id }, body: { text }, idempotency_key: newKey() }),
+    onSuccess: () => setText(''),
+  });
+  if (text.trim() === '') return null;
+  return (
+    <div className="flex w-full flex-col gap-1.5 py-1">
+      <p>Your message was not sent:</p>
+      <p className="whitespace-pre-wrap break-words text-muted">{text}</p>
+      <div className="flex gap-2">
+        <Button busy={send.isPending} onClick={() => send.mutate()}>
+          Send it as a prompt
+        </Button>
+        <Button variant="quiet" onClick={() => setText('')}>
+          Discard
+        </Button>
+      </div>
+      <ActionError error={send.error} />
+    </div>
+  );
+}

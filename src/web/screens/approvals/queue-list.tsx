@@ -1,0 +1,76 @@
+/** The open requests in a column beside their cards, to see the whole queue and to jump to one. */
+import type { RefObject } from 'react';
+import { escapeHidden } from '../../../core/visible.ts';
+import type { AgentRecord } from '../../api/queries.ts';
+import { ShortAgo } from '../../ui/time.tsx';
+import { focusCard } from '../../waiting/focus.ts';
+import { keyOf, type WaitingItem, waitingText } from '../../waiting/queue.ts';
+
+const kinds = { permission: 'Permission', elicitation: 'Form', question: 'Question', sign_in: 'Sign in' };
+
+export function QueueList({
+  items,
+  agents,
+  cards,
+  selection,
+}: {
+  items: readonly WaitingItem[];
+  agents: readonly AgentRecord[];
+  /** The list of the cards. */
+  cards: RefObject<HTMLElement | null>;
+  /** Which reviews get a common answer; null if there is only one. */
+  selection: { selected: ReadonlySet<string>; toggle: (id: string) => void } | null;
+}) {
+  const show = ({ id }: WaitingItem) => {
+    const card = cards.current?.querySelector<HTMLElement>(`[data-waiting="${CSS.escape(id)}"]`);
+    if (card) focusCard(card);
+  };
+  return (
+    <nav
+      aria-label="Queue"
+      className="sticky top-0 hidden max-h-[calc(100dvh-6rem)] w-80 shrink-0 flex-col self-start overflow-y-auto border-line border-r min-[68.75rem]:flex"
+    >
+      <ul>
+        {items.map((item) => {
+          const name = agents.find(({ id }) => id === item.agent_id)?.name ?? describeSource(item);
+          const text = escapeHidden(waitingText(item));
+          return (
+            <li
+              key={keyOf(item)}
+              className="flex items-center gap-2 border-line border-b px-3 hover:bg-surface"
+            >
+              {selection && (
+                <input
+                  type="checkbox"
+                  aria-label={`Select ${text}`}
+                  checked={selection.selected.has(item.id)}
+                  disabled={item.kind !== 'permission'}
+                  onChange={() => selection.toggle(item.id)}
+                  className="size-4 shrink-0 disabled:invisible"
+                />
+              )}
+              <button
+                type="button"
+                onClick={() => show(item)}
+                className="flex min-w-0 flex-1 flex-col py-1.5 text-left"
+              >
+                <span className="flex w-full items-baseline gap-2">
+                  <span className="truncate font-medium">{escapeHidden(name)}</span>
+                  <span className="shrink-0 text-muted text-sm">{kinds[item.kind]}</span>
+                  <ShortAgo at={item.since} className="ml-auto text-muted text-sm" />
+                </span>
+                <span className="w-full truncate text-muted text-sm">
+                  <bdi>{text}</bdi>
+                </span>
+              </button>
+            </li>
+          );
+        })}
+      </ul>
+    </nav>
+  );
+}
+
+function describeSource(item: WaitingItem): string {
+  return item.kind === 'question' ? `${item.step.team_name} #${item.step.run_number}` : 'Agent';
+}
