@@ -1,16 +1,21 @@
 /** The sections of the component page. */
-import { Bot, GitBranch, Network, Play, Rows3, Trash2 } from 'lucide-react';
+import { Bot, Ellipsis, GitBranch, Network, Play, Rows3, Trash2 } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import { Button, IconButton } from '../ui/button.tsx';
 import { Chip, pillClass } from '../ui/chip.tsx';
+import { Dialog } from '../ui/dialog.tsx';
+import { DialogForm } from '../ui/dialog-form.tsx';
 import { Disclosure } from '../ui/disclosure.tsx';
 import { TextField } from '../ui/field.tsx';
 import { Kbd } from '../ui/kbd.tsx';
+import { Mark, Wordmark } from '../ui/mark.tsx';
+import { Menu } from '../ui/menu.tsx';
 import { Page } from '../ui/page.tsx';
 import { Segmented } from '../ui/segmented.tsx';
 import { Select } from '../ui/select.tsx';
-import { Empty } from '../ui/states.tsx';
+import { Empty, Failed, ListNote, Stale } from '../ui/states.tsx';
 import { Status } from '../ui/status.tsx';
+import { TableHead } from '../ui/table-head.tsx';
 import { Tabs } from '../ui/tabs.tsx';
 
 const statuses = [
@@ -36,6 +41,7 @@ const views = [
 export function Gallery() {
   return (
     <Page>
+      <MarkSection />
       <TypeSection />
       <StatusSection />
       <ButtonsSection />
@@ -43,7 +49,8 @@ export function Gallery() {
       <ChoicesSection />
       <TabsSection />
       <DisclosureSection />
-      <EmptySection />
+      <ListsSection />
+      <OverlaysSection />
     </Page>
   );
 }
@@ -172,12 +179,83 @@ function DisclosureSection() {
   );
 }
 
-function EmptySection() {
+function ListsSection() {
   return (
-    <Section title="Empty">
-      <Empty title="No runs yet. A run is one execution of a team." cli="svc runs create team_demo">
-        <Button>Start run</Button>
-      </Empty>
+    <Section title="Lists">
+      <div className="w-full">
+        <Stale since={Date.UTC(2026, 0, 2, 12)} retry={() => {}} />
+        <table className="w-full table-fixed">
+          <TableHead
+            columns={[{ label: 'Agent' }, { label: 'Status' }, { label: 'Actions', unseen: true }]}
+          />
+          <tbody>
+            <tr className="h-9 border-line border-b [&>td]:px-2">
+              <td className="pl-4!">fix-checkout-race</td>
+              <td>
+                <Status status="running" />
+              </td>
+              <td className="text-right">
+                <IconButton label="More" icon={<Ellipsis aria-hidden />} />
+              </td>
+            </tr>
+          </tbody>
+        </table>
+        <ListNote
+          rows={1}
+          title="An agent is a program that svc runs in a folder."
+          cli="svc agents ls"
+          operation="listAgents"
+        />
+        <Empty
+          title="No runs yet. A run is one execution of a team."
+          cli="svc runs create team_demo"
+          operation="createRun"
+        >
+          <Button variant="primary">Start run</Button>
+        </Empty>
+        <Failed error={new Error('The service did not answer.')} retry={() => {}} />
+      </div>
+    </Section>
+  );
+}
+
+function OverlaysSection() {
+  const [open, setOpen] = useState(false);
+  return (
+    <Section title="Overlays">
+      <Button onClick={() => setOpen(true)}>Open dialog</Button>
+      <Dialog
+        open={open}
+        onClose={() => setOpen(false)}
+        title="Delete agent?"
+        description="Its output is deleted too."
+      >
+        <DialogForm
+          submit_label="Delete agent"
+          variant="danger"
+          busy={false}
+          onSubmit={() => setOpen(false)}
+          onCancel={() => setOpen(false)}
+        />
+      </Dialog>
+      <Menu
+        trigger={<Button icon={<Ellipsis aria-hidden />}>Open menu</Button>}
+        items={[
+          { label: 'Restart', icon: <Play />, onSelect: () => {} },
+          { label: 'Not possible', onSelect: () => {}, disabled: true },
+          { label: 'Delete', icon: <Trash2 />, onSelect: () => {}, danger: true },
+        ]}
+      />
+    </Section>
+  );
+}
+
+function MarkSection() {
+  return (
+    <Section title="Mark">
+      <Wordmark />
+      <Wordmark waiting />
+      <Mark className="size-10" />
     </Section>
   );
 }

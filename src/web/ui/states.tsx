@@ -48,7 +48,8 @@ export function ListNote({ rows, title, children, cli, operation }: ListHelp & {
   );
 }
 
-function CommandLine({ command }: { command: string }) {
+/** A command with a button that copies it. */
+export function CommandLine({ command }: { command: string }) {
   return (
     <span className="inline-flex max-w-full items-center gap-1 rounded-md border border-line bg-ground pl-3">
       <code className="min-w-0 break-words py-1 text-left font-mono text-sm">{command}</code>

@@ -7,7 +7,7 @@ import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { Button, buttonClass } from '../../ui/button.tsx';
 import { Menu } from '../../ui/menu.tsx';
 import { Screen } from '../../ui/screen.tsx';
-import { ListNote, QueryState } from '../../ui/states.tsx';
+import { CommandLine, ListNote, QueryState } from '../../ui/states.tsx';
 import { Status } from '../../ui/status.tsx';
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago } from '../../ui/time.tsx';
@@ -137,7 +137,7 @@ function NoTeams({ onBegin }: { onBegin: (template?: string) => void }) {
             <button
               type="button"
               onClick={() => onBegin(id)}
-              className="flex w-full flex-col gap-1 rounded-lg border border-line-strong/60 p-4 text-left hover:bg-surface"
+              className="flex w-full flex-col gap-1 rounded-lg border border-line p-4 text-left transition-colors hover:border-line-strong hover:bg-surface"
             >
               <span className="font-medium">{title}</span>
               <span className="text-muted">{what}</span>
@@ -146,9 +146,7 @@ function NoTeams({ onBegin }: { onBegin: (template?: string) => void }) {
         ))}
       </ul>
       <Button onClick={() => onBegin()}>New blank team</Button>
-      <code className="max-w-full break-words rounded bg-surface px-2 py-1 font-mono text-sm">
-        svc teams create --file team.json
-      </code>
+      <CommandLine command="svc teams create --file team.json" />
     </div>
   );
 }

@@ -1,0 +1,105 @@
+/** How components and screens look, in both themes and on a phone: compared with the pictures in `visual/`. */
+import { rm } from 'node:fs/promises';
+import type { Page } from 'playwright-core';
+import { PNG } from 'pngjs';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+import { buildGallery } from './visual/gallery.ts';
+import { compare, expectPicture } from './visual/pictures.ts';
+
+const looks = [
+  { name: 'light', options: { color_scheme: 'light' } },
+  { name: 'dark', options: { color_scheme: 'dark' } },
+  { name: 'phone', options: { screen: 'phone', color_scheme: 'light' } },
+] as const;
+
+let plane: TestPlane;
+const browser = sharedBrowser();
+beforeAll(async () => {
+  plane = await TestPlane.open();
+});
+afterAll(async () => {
+  await plane.close();
+});
+
+browserTest('components look as before, light, dark and on a phone', async () => {
+  const gallery = await buildGallery();
+  try {
+    for (const { name, options } of looks) {
+      const { page, errors } = await browser.open(plane, { ...options, separate: true });
+      await page.emulateMedia({ reducedMotion: 'reduce' });
+      await gallery.serve(page);
+      await page.goto(`${gallery.url}?theme=${name === 'dark' ? 'dark' : 'light'}`);
+      await page.getByRole('region', { name: 'Overlays' }).waitFor();
+      const { width, height } = page.viewportSize()!;
+      await page.evaluate('document.fonts.ready.then(() => true)');
+      // Not a picture of the full page, which would have the controls of a mouse on a phone.
+      await page.setViewportSize({ width, height: await pageHeight(page) });
+      await expectPicture(page, `components-${name}`);
+      await page.setViewportSize({ width, height });
+      await page.getByRole('button', { name: 'Open menu' }).click();
+      await page.getByRole('menuitem', { name: 'Delete' }).waitFor();
+      await expectPicture(page, `menu-${name}`);
+      await page.keyboard.press('Escape');
+      await page.getByRole('button', { name: 'Open dialog' }).click();
+      await page.getByRole('button', { name: 'Delete agent' }).waitFor();
+      await expectPicture(page, `dialog-${name}`);
+      expect(errors).toEqual([]);
+    }
+  } finally {
+    await rm(gallery.folder, { recursive: true, force: true });
+  }
+});
+
+/**
+ * Screens whose content does not depend on time, ids or ports, without the frame around them. To add one, add a line and run
+ * `npm run visual:update`.
+ */
+const screens = [
+  { name: 'account', path: '/settings/account', heading: 'Settings' },
+  { name: 'appearance', path: '/settings/appearance', heading: 'Settings' },
+  { name: 'users', path: '/users', heading: 'Users' },
+];
+
+for (const { name: look, options } of looks) {
+  browserTest(`screens look as before: ${look}`, async () => {
+    const { page } = await browser.open(plane, options);
+    await page.emulateMedia({ reducedMotion: 'reduce' });
+    await page.goto(`${plane.url}/login`);
+    await page.getByText('To use passkeys').waitFor();
+    await expectPicture(page.locator('header'), `sign-in-${look}`);
+    await signIn(page, plane);
+    for (const { name, path, heading } of screens) {
+      await page.goto(plane.url + path);
+      await page.getByRole('heading', { level: 1, name: heading }).waitFor();
+      await page.getByRole('status', { name: 'Loading' }).waitFor({ state: 'detached' });
+      await expectPicture(page.locator('main'), `${name}-${look}`);
+    }
+  });
+}
+
+test('the comparison finds a changed word, and ignores a shade that nobody sees', () => {
+  const plain = picture(() => 255);
+  const shaded = picture(() => 253);
+  const written = picture((x, y) => (x > 20 && x < 40 && y > 20 && y < 32 && (x + y) % 3 === 0 ? 40 : 255));
+  expect(compare(plain, shaded)).toBeNull();
+  expect(compare(plain, written)?.text).toMatch(/pixels of a square differ/);
+  expect(
+    compare(
+      plain,
+      picture(() => 255, 65),
+    )?.text,
+  ).toBe('65 × 64 instead of 64 × 64');
+});
+
+const pageHeight = async (page: Page) => Number(await page.evaluate('document.body.scrollHeight'));
+
+function picture(level: (x: number, y: number) => number, width = 64): Buffer {
+  const png = new PNG({ width, height: 64 });
+  for (let at = 0; at < width * 64; at++) {
+    png.data.fill(level(at % width, Math.floor(at / width)), at * 4, at * 4 + 3);
+    png.data[at * 4 + 3] = 255;
+  }
+  return PNG.sync.write(png);
+}
