@@ -118,8 +118,7 @@ browserTest('a draft survives a reload, and queued prompts can be edited and rem
   await waiting.getByText('and this').waitFor();
   await item('and this').getByRole('button', { name: 'Remove prompt' }).click();
   await waiting.getByText('and this').waitFor({ state: 'detached' });
-  const stop = page.getByRole('button', { name: 'Cancel turn' });
-  await stop.click();
+  await item('also run the tests').getByRole('button', { name: 'Send now' }).click();
   await log(page).getByText('Turn cancelled').waitFor();
   await log(page).getByText('also run the tests').waitFor();
   await log(page).getByText('Second.').waitFor();

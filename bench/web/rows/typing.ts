@@ -46,6 +46,7 @@ export const typing: Row = {
           value: await flatOut(stage, (agent_id) => openConversation(stage, agent_id)),
           limit: await flatOut(stage, () => stage.empty('<textarea></textarea>')),
           limit_is: 'empty page',
+          goal: { of: 'value', at_most: 200 },
         },
       ] satisfies Figure[];
     }),

@@ -6,6 +6,7 @@ import type { Settings } from '../../../../acp/transcript/settings.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { appearance } from '../../../shell/appearance.ts';
 import { IconButton } from '../../../ui/button.tsx';
+import { cx } from '../../../ui/cx.ts';
 import { useOnline } from '../../../ui/online.ts';
 import { ActionError } from '../../../ui/states.tsx';
 import { useAgentAct } from '../../agents/actions.ts';
@@ -153,6 +154,7 @@ function Inserts({
           label="Use a command (/)"
           icon={<Slash aria-hidden />}
           disabled={!is_empty}
+          className={cx(!is_empty && 'max-sm:hidden')}
           onClick={() => write('/')}
         />
       )}

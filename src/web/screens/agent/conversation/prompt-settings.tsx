@@ -32,7 +32,7 @@ function SettingSelect({ agent, setting }: { agent: AgentRecord; setting: Settin
       value={String(value)}
       disabled={disabled}
       onChange={(event) => set(event.target.value)}
-      className="tap min-w-0 max-w-40 cursor-pointer truncate rounded-md bg-transparent px-1 text-muted text-sm [field-sizing:content] hover:bg-surface hover:text-text disabled:opacity-60 max-sm:max-w-24"
+      className="select tap min-w-0 max-w-44 cursor-pointer gap-1.5 truncate rounded-md bg-transparent px-1.5 text-muted text-sm [field-sizing:content] hover:bg-surface hover:text-text disabled:opacity-60 max-sm:max-w-24 max-sm:pointer-coarse:appearance-none"
     >
       {control.choices.map((choice) => (
         <option key={choice.value} value={choice.value}>

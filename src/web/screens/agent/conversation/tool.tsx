@@ -52,7 +52,7 @@ export function ToolLine({ row, folder }: { row: ToolRow; folder: Folder }) {
   const { item, permissions } = row;
   const { call, status } = item;
   const [user_choice, setUserChoice] = useState<boolean | null>(null);
-  const open = user_choice ?? ((status === 'in_progress' || status === 'failed') && hasBody(call));
+  const open = user_choice ?? ((status === 'in_progress' || status === 'failed') && hasOutput(call));
   const button = useFocusAfterCard(permissions);
   const title = escapeHidden(call.title);
   return (
@@ -177,9 +177,9 @@ function Folded({
   );
 }
 
-function hasBody(call: Call): boolean {
-  const { content, locations, raw_input, raw_output } = call;
-  return content.length + locations.length > 0 || raw_input !== null || raw_output !== null;
+/** Whether there is more to see than its line shows. */
+function hasOutput({ content, raw_output }: Call): boolean {
+  return content.length > 0 || raw_output !== null;
 }
 
 function ToolBody({ item, folder }: { item: Tool; folder: Folder }) {
