@@ -51,7 +51,10 @@ async function focusFirst(page: Page): Promise<void> {
 /** A conversation with a failed tool call, sixty lines and an open permission review. */
 async function openConversation(page: Page): Promise<Agent> {
   const toolCall = { toolCallId: 'ask', title: 'npm publish', kind: 'execute' };
-  const options = [{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }];
+  const options = [
+    { optionId: 'yes', name: 'Yes', kind: 'allow_once' },
+    { optionId: 'no', name: 'No', kind: 'reject_once' },
+  ];
   const lines = Array.from({ length: 60 }, (_, n) => ({
     sessionUpdate: 'agent_message_chunk',
     messageId: String(n),
@@ -219,6 +222,12 @@ const presses: Record<string, (page: Page) => Promise<void>> = {
   'Focused request: 1 … 9': async (page) => {
     await page.keyboard.press('1');
     await page.getByRole('article').getByText('Yes · ana').waitFor();
+  },
+  'Focused request: r': async (page) => {
+    await page.locator('[data-waiting][data-open]').first().focus();
+    await page.keyboard.press('r');
+    await page.getByRole('textbox', { name: 'Message, sent as the next prompt' }).waitFor();
+    await page.keyboard.press('Escape');
   },
   'Focused request: ⏎': async (page) => {
     const params = { ...run, step_key: 'wait' };

@@ -75,7 +75,7 @@ export function addReviews(program: Command, context: Context): void {
       if ((optionId === undefined) === (cancel === undefined))
         throw usage('give either --option-id or --cancel');
       const answer: Answer = optionId === undefined ? { outcome: 'cancelled' } : { option_id: optionId };
-      await respond(await connect(context, options), review_id, answer, options);
+      await respond(io, await connect(context, options), review_id, answer, options);
     });
 
   function addDecision(decision: Decision, description: string): void {
@@ -83,22 +83,28 @@ export function addReviews(program: Command, context: Context): void {
       .option('--message <text>', MESSAGE)
       .action(async (nonEmptyName: string | undefined, options: AnswerOptions) => {
         const api = await connect(context, options);
-        await respond(api, nonEmptyName ?? (await onlyOne(api)), { decision }, options);
+        await respond(io, api, nonEmptyName ?? (await onlyOne(api)), { decision }, options);
       });
   }
+}
 
-  async function respond(api: Api, review_id: string, answer: Answer, options: AnswerOptions): Promise<void> {
-    const { message } = options;
-    const body = { ...answer, ...(message !== undefined && { message }) };
-    const args = { params: { review_id }, body, idempotency_key: crypto.randomUUID() };
-    const codes = [problems.optionIdRequired().code, problems.unknownOption().code];
-    const review = await withExplanation(api.call('respondReview', args), codes, async () =>
-      choiceLines(await api.call('getReview', { params: { review_id } })),
-    );
-    if (options.json) return printJson(io, review);
-    const chosen = review.options.find(({ option_id }) => option_id === review.option_id)?.name;
-    printStatus(io, printable(`${review.id}  ${chosen ?? review.status}: ${formatTitle(review.tool_call)}`));
-  }
+async function respond(
+  io: Context['io'],
+  api: Api,
+  review_id: string,
+  answer: Answer,
+  options: AnswerOptions,
+): Promise<void> {
+  const { message } = options;
+  const body = { ...answer, ...(message !== undefined && { message }) };
+  const args = { params: { review_id }, body, idempotency_key: crypto.randomUUID() };
+  const codes = [problems.optionIdRequired().code, problems.unknownOption().code];
+  const review = await withExplanation(api.call('respondReview', args), codes, async () =>
+    choiceLines(await api.call('getReview', { params: { review_id } })),
+  );
+  if (options.json) return printJson(io, review);
+  const chosen = review.options.find(({ option_id }) => option_id === review.option_id)?.name;
+  printStatus(io, printable(`${review.id}  ${chosen ?? review.status}: ${formatTitle(review.tool_call)}`));
 }
 
 /** The id of the only pending review. Throws an error that lists them if there are several. */
