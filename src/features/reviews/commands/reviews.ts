@@ -18,6 +18,8 @@ const MESSAGE = 'also send the agent this text as its next prompt';
 
 type Answer = NonNullable<CallArgs<'respondReview'>['body']>;
 
+const SHOW = 'show what the agent wants to do, and the options; without an id, the only pending review';
+
 export function addReviews(program: Command, context: Context): void {
   const { io } = context;
   const reviews = program.command('reviews').description('answer agents that ask for permission');
@@ -48,9 +50,7 @@ export function addReviews(program: Command, context: Context): void {
       );
     });
 
-  const description =
-    'show what the agent wants to do, and the options; without an id, the only pending review';
-  remote(reviews, 'show [review]', description)
+  remote(reviews, 'show [review]', SHOW)
     .alias('get')
     .action(async (nonEmptyName: string | undefined, options: Options) => {
       const api = await connect(context, options);
