@@ -104,6 +104,16 @@ const presses: Record<string, (page: Page) => Promise<void>> = {
     await page.keyboard.press('Escape');
     await page.getByRole('searchbox', { name: 'Filter agents' }).blur();
   },
+  'Everywhere: Alt 1 … 8': async (page) => {
+    const agent = await plane.agent(['sleep', '600'], { name: 'runner' });
+    const active = page.getByRole('region', { name: 'Active agents' });
+    await active.getByRole('link', { name: 'runner' }).waitFor();
+    await page.keyboard.press('Alt+1');
+    await page.waitForURL(`${plane.url}/agents/${agent.id}**`);
+    await openList(page, '/agents');
+    await plane.client.call('deleteAgent', { params: { agent_id: agent.id }, query: { force: true } });
+    await active.waitFor({ state: 'detached' });
+  },
   'Lists: j': async (page) => {
     for (const path of ['/agents', '/nodes', '/tasks', '/tasks?view=list', '/teams', '/runs']) {
       await openList(page, path);
@@ -224,10 +234,11 @@ const presses: Record<string, (page: Page) => Promise<void>> = {
     await page.getByRole('article').getByText('Yes · ana').waitFor();
   },
   'Focused request: r': async (page) => {
-    await page.locator('[data-waiting][data-open]').first().focus();
+    await becomes(page, focused_card);
     await page.keyboard.press('r');
-    await page.getByRole('textbox', { name: 'Message, sent as the next prompt' }).waitFor();
+    await becomes(page, "document.activeElement.matches('article textarea')");
     await page.keyboard.press('Escape');
+    await becomes(page, focused_card);
   },
   'Focused request: ⏎': async (page) => {
     const params = { ...run, step_key: 'wait' };

@@ -33,6 +33,8 @@ export interface Place {
   icon: LucideIcon;
   /** Only for root. */
   root?: true;
+  /** Where it is in the sidebar; below the agents, next to the account, if it has none. */
+  group?: 'Work' | 'Teams' | 'Admin';
   /** `g`, then this letter, opens it. */
   jump?: string;
 }

@@ -9,6 +9,7 @@ import type { Option } from '../../acp/transcript/items.ts';
 import { escapeHidden } from '../../core/visible.ts';
 import type { AgentRecord } from '../api/queries.ts';
 import { useSession } from '../api/session.ts';
+import { folderOf, lastPart, shortBranch } from '../screens/agents/order.ts';
 import { Button } from '../ui/button.tsx';
 import { cx } from '../ui/cx.ts';
 import { hasModifier, isTyping } from '../ui/keys.ts';
@@ -304,13 +305,16 @@ function OptionButton({
 
 function Where({ review, agent, team }: Pick<ReviewCardProps, 'review' | 'agent' | 'team'>) {
   const { member, requester, routed_to, team_id } = review;
+  const place = agent ? placeName(agent) : null;
   return (
     <p className="flex min-w-0 flex-wrap gap-x-3 text-muted text-sm">
       {agent && (
         <>
-          <span className="min-w-0 break-all" title={escapeHidden(agent.workdir)}>
-            in <span className="font-mono">{escapeHidden(placeName(agent))}</span>
-          </span>
+          {place !== null && (
+            <span className="min-w-0 break-all" title={escapeHidden(agent.workdir)}>
+              in <span className="font-mono">{escapeHidden(place)}</span>
+            </span>
+          )}
           {agent.node_id !== 'main' && <span>on node {agent.node_id}</span>}
         </>
       )}
@@ -330,11 +334,12 @@ function Where({ review, agent, team }: Pick<ReviewCardProps, 'review' | 'agent'
   );
 }
 
-/** Its repository and branch, or its folder; the tooltip has the whole path. */
-function placeName({ worktree_repo, worktree_branch, workdir }: AgentRecord): string {
-  if (worktree_repo === null) return workdir;
-  const repository = worktree_repo.split('/').findLast((part) => part !== '') ?? worktree_repo;
-  return worktree_branch === null ? repository : `${repository} · ${worktree_branch}`;
+/** Its repository and branch, or its folder; null if svc made an empty folder for it. The tooltip has the path. */
+function placeName(agent: AgentRecord): string | null {
+  const { worktree_repo, worktree_branch } = agent;
+  if (worktree_repo === null) return folderOf(agent);
+  const branch = worktree_branch === null ? [] : [shortBranch(worktree_branch)];
+  return [lastPart(worktree_repo), ...branch].join(' · ');
 }
 
 function AgentName({ review, agent }: Pick<ReviewCardProps, 'review' | 'agent'>) {

@@ -9,6 +9,8 @@ export interface Appearance {
   shortcuts: boolean;
   /** Enter sends a prompt. Otherwise it starts a new line, as it always does on touch screens. */
   enter_sends: boolean;
+  /** How the sidebar of wide screens looks. */
+  sidebar: 'full' | 'icons';
 }
 
 const listeners = new Set<() => void>();
@@ -24,6 +26,7 @@ function read(): Appearance {
     theme: stored.theme === 'light' || stored.theme === 'dark' ? stored.theme : 'system',
     shortcuts: stored.shortcuts !== false,
     enter_sends: stored.enter_sends !== false,
+    sidebar: stored.sidebar === 'icons' ? 'icons' : 'full',
   };
 }
 

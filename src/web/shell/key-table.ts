@@ -32,6 +32,7 @@ export const keyTable: readonly { title: string; rows: readonly KeyRow[] }[] = [
       { keys: ['?'], does: 'Show shortcuts' },
       { keys: ['c'], does: 'New agent' },
       { keys: ['/'], does: 'Filter' },
+      { keys: ['Alt 1 … 8'], does: 'Open an active agent' },
       ...Object.entries(jumps).map(([letter, { label }]) => ({
         keys: ['g', letter],
         does: `Go to ${label.toLowerCase()}`,

@@ -8,40 +8,36 @@ import {
   Network,
   Play,
   ScrollText,
-  Search,
   Settings,
   ShieldCheck,
   Users,
   UsersRound,
 } from 'lucide-react';
 import { useCallback, useEffect, useState } from 'react';
-import { type Session, useSession } from '../api/session.ts';
+import { useSession } from '../api/session.ts';
 import type { Place } from '../feature.ts';
 import { features } from '../features.ts';
 import { useClosedNotifications, useSyncedSubscription } from '../push/use-subscription.ts';
-import { cx } from '../ui/cx.ts';
-import { Kbd } from '../ui/kbd.tsx';
-import { MOD } from '../ui/keys.ts';
 import { LazyDialog } from '../ui/lazy-dialog.tsx';
-import { Wordmark } from '../ui/mark.tsx';
 import { Toasts } from '../ui/toast.tsx';
 import { useWaiting } from '../waiting/use-waiting.ts';
-import { Badge } from './badge.tsx';
+import { Count, NavLink } from './nav-link.tsx';
 import { OpenPalette } from './open-palette.ts';
 import { Palette } from './palette.tsx';
 import { Renewal } from './renewal.tsx';
 import { Shortcuts } from './shortcuts.tsx';
+import { Sidebar } from './sidebar.tsx';
 import { useTitle } from './title.ts';
 
 const places: readonly Place[] = [
-  { to: '/approvals', label: 'Approvals', icon: ShieldCheck },
-  { to: '/agents', label: 'Agents', icon: Bot },
-  { to: '/teams', label: 'Teams', icon: UsersRound },
-  { to: '/runs', label: 'Runs', icon: Play },
+  { to: '/approvals', label: 'Approvals', icon: ShieldCheck, group: 'Work' },
+  { to: '/agents', label: 'Agents', icon: Bot, group: 'Work' },
+  { to: '/teams', label: 'Teams', icon: UsersRound, group: 'Teams' },
+  { to: '/runs', label: 'Runs', icon: Play, group: 'Teams' },
   ...features.flatMap(({ places = [] }) => places),
-  { to: '/nodes', label: 'Nodes', icon: Network, root: true },
-  { to: '/users', label: 'Users', icon: Users, root: true },
-  { to: '/audit', label: 'Audit', icon: ScrollText, root: true },
+  { to: '/nodes', label: 'Nodes', icon: Network, root: true, group: 'Admin' },
+  { to: '/users', label: 'Users', icon: Users, root: true, group: 'Admin' },
+  { to: '/audit', label: 'Audit', icon: ScrollText, root: true, group: 'Admin' },
   { to: '/settings', label: 'Settings', icon: Settings },
   { to: '/docs', label: 'API', icon: Braces },
 ];
@@ -117,47 +113,6 @@ function useSignInRedirect(): void {
   }, [signed_in, navigate, path, leaving]);
 }
 
-function Sidebar({
-  user,
-  places: shown,
-  waiting,
-  onPalette,
-}: {
-  user: Session['user'];
-  places: readonly Place[];
-  waiting: number;
-  onPalette: () => void;
-}) {
-  return (
-    <nav
-      aria-label="Main"
-      className="scroll-y hidden w-48 shrink-0 flex-col gap-0.5 border-line border-r bg-sidebar p-2 md:flex"
-    >
-      <div className="flex items-center justify-between px-2 pt-1 pb-2">
-        <Wordmark waiting={waiting > 0} />
-        <button
-          type="button"
-          onClick={onPalette}
-          className="tap flex items-center gap-1 rounded-md px-1.5 text-muted hover:bg-surface hover:text-text"
-        >
-          <Search aria-hidden className="size-3.5" /> <Kbd>{MOD} K</Kbd>
-          <span className="sr-only">Search and commands</span>
-        </button>
-      </div>
-      {shown.map((place) => (
-        <NavLink key={place.to} place={place} count={place.to === '/approvals' ? waiting : 0} />
-      ))}
-      <div className="mt-auto flex flex-col gap-1 px-2 pt-3 text-muted text-sm">
-        <span className="truncate" title={`${user.username} (${user.role})`}>
-          {user.username}
-          {user.role === 'root' && ' · root'}
-        </span>
-        <Badge />
-      </div>
-    </nav>
-  );
-}
-
 function BottomBar({ places: shown, waiting }: { places: readonly Place[]; waiting: number }) {
   const [more, setMore] = useState(false);
   return (
@@ -191,21 +146,6 @@ function BottomBar({ places: shown, waiting }: { places: readonly Place[]; waiti
   );
 }
 
-function NavLink({ place, count, onClick }: { place: Place; count: number; onClick?: () => void }) {
-  const { icon: Icon, to, label } = place;
-  return (
-    <Link
-      to={to}
-      {...(onClick && { onClick })}
-      className="tap flex items-center gap-2 rounded-md px-2 text-muted transition-colors hover:bg-surface hover:text-text [&.active]:bg-selected [&.active]:font-medium [&.active]:text-text"
-    >
-      <Icon aria-hidden className="size-4" />
-      {label}
-      {count > 0 && <Count count={count} className="ml-auto" />}
-    </Link>
-  );
-}
-
 function ThumbLink({ place, count }: { place: Place; count: number }) {
   const { icon: Icon, to, label } = place;
   return (
@@ -217,19 +157,5 @@ function ThumbLink({ place, count }: { place: Place; count: number }) {
       {label}
       {count > 0 && <Count count={count} className="absolute top-1 left-1/2 ml-2" />}
     </Link>
-  );
-}
-
-function Count({ count, className }: { count: number; className?: string }) {
-  return (
-    <span
-      className={cx(
-        'min-w-5 rounded-full bg-needs px-1 text-center font-medium text-ground text-xs',
-        className,
-      )}
-    >
-      {count}
-      <span className="sr-only"> waiting</span>
-    </span>
   );
 }

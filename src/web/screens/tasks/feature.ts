@@ -31,7 +31,7 @@ const screen = createRoute({
 
 export const tasks = {
   routes: [screen] as const,
-  places: [{ to: '/tasks', label: 'Tasks', icon: ListChecks, jump: 'k' }],
+  places: [{ to: '/tasks', label: 'Tasks', icon: ListChecks, group: 'Work', jump: 'k' }],
   records: {
     task: ({ id, team_id }) => ({ list: keys.tasks(String(team_id)), one: keys.task(String(id)), id: 'id' }),
   },

@@ -1,0 +1,45 @@
+/** A link of the navigation, with the number of items that wait. */
+import { Link } from '@tanstack/react-router';
+import type { Place } from '../feature.ts';
+import { cx } from '../ui/cx.ts';
+
+export function NavLink({
+  place,
+  count,
+  collapsed = false,
+  onClick,
+}: {
+  place: Place;
+  count: number;
+  /** Shows only the icon. */
+  collapsed?: boolean;
+  onClick?: () => void;
+}) {
+  const { icon: Icon, to, label } = place;
+  return (
+    <Link
+      to={to}
+      {...(onClick && { onClick })}
+      {...(collapsed && { title: label })}
+      className="tap relative flex items-center gap-2 rounded-md px-2 text-muted transition-colors hover:bg-surface hover:text-text [&.active]:bg-selected [&.active]:font-medium [&.active]:text-text"
+    >
+      <Icon aria-hidden className="size-4 shrink-0" />
+      <span className={collapsed ? 'sr-only' : undefined}>{label}</span>
+      {count > 0 && <Count count={count} className={collapsed ? 'absolute -top-1 -right-1' : 'ml-auto'} />}
+    </Link>
+  );
+}
+
+export function Count({ count, className }: { count: number; className?: string }) {
+  return (
+    <span
+      className={cx(
+        'min-w-5 rounded-full bg-needs px-1 text-center font-medium text-ground text-xs',
+        className,
+      )}
+    >
+      {count}
+      <span className="sr-only"> waiting</span>
+    </span>
+  );
+}

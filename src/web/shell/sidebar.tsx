@@ -1,0 +1,184 @@
+/**
+ * The sidebar of wide screens: the pages in groups, the agents that run, and the account. It can be collapsed to its icons.
+ */
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { PanelLeftClose, PanelLeftOpen, Search } from 'lucide-react';
+import { memo, useEffect, useRef } from 'react';
+import { type AgentRecord, agentsQuery } from '../api/queries.ts';
+import type { Session } from '../api/session.ts';
+import type { Place } from '../feature.ts';
+import { compareAttention } from '../screens/agents/order.ts';
+import { agentState } from '../ui/agent-state.ts';
+import { cx } from '../ui/cx.ts';
+import { Kbd } from '../ui/kbd.tsx';
+import { MOD } from '../ui/keys.ts';
+import { Wordmark } from '../ui/mark.tsx';
+import { AgentStatus } from '../ui/status.tsx';
+import { ShortAgo } from '../ui/time.tsx';
+import { appearance, setAppearance, useAppearance } from './appearance.ts';
+import { Badge } from './badge.tsx';
+import { NavLink } from './nav-link.tsx';
+
+const groups = [
+  { name: 'Work', title: null },
+  { name: 'Teams', title: 'Teams' },
+  { name: 'Admin', title: 'Admin' },
+] as const;
+
+/** Agents that the sidebar lists. */
+const AGENTS_MAX = 8;
+const NO_AGENTS: AgentRecord[] = [];
+
+export function Sidebar({
+  user,
+  places,
+  waiting,
+  onPalette,
+}: {
+  user: Session['user'];
+  places: readonly Place[];
+  /** Items that wait for the user. */
+  waiting: number;
+  onPalette: () => void;
+}) {
+  const collapsed = useAppearance().sidebar === 'icons';
+  const link = (place: Place) => (
+    <NavLink
+      key={place.to}
+      place={place}
+      count={place.to === '/approvals' ? waiting : 0}
+      collapsed={collapsed}
+    />
+  );
+  return (
+    <nav
+      aria-label="Main"
+      className={cx(
+        'scroll-y hidden shrink-0 flex-col gap-0.5 border-line border-r bg-sidebar p-2 md:flex',
+        collapsed ? 'w-13' : 'w-52',
+      )}
+    >
+      <div
+        className={cx('flex items-center justify-between pt-1 pb-2', collapsed ? 'flex-col gap-1' : 'px-2')}
+      >
+        {!collapsed && <Wordmark waiting={waiting > 0} />}
+        <button
+          type="button"
+          onClick={onPalette}
+          className="tap flex items-center gap-1 rounded-md px-1.5 text-muted hover:bg-surface hover:text-text"
+        >
+          <Search aria-hidden className="size-3.5" /> {!collapsed && <Kbd>{MOD} K</Kbd>}
+          <span className="sr-only">Search and commands</span>
+        </button>
+      </div>
+      {groups.map(({ name, title }) => {
+        const own = places.filter(({ group }) => group === name);
+        if (own.length === 0) return null;
+        return (
+          <div key={name} className="flex flex-col gap-0.5 pb-1">
+            {title !== null && !collapsed && <span className="px-2 pt-1.5 text-muted text-xs">{title}</span>}
+            {own.map(link)}
+          </div>
+        );
+      })}
+      <ActiveAgents collapsed={collapsed} />
+      <div className={cx('mt-auto flex flex-col gap-1 pt-3 text-muted text-sm', !collapsed && 'px-2')}>
+        <div className="-mx-2 flex flex-col gap-0.5">
+          {places.filter(({ group }) => group === undefined).map(link)}
+        </div>
+        {!collapsed && (
+          <span className="truncate" title={`${user.username} (${user.role})`}>
+            {user.username}
+            {user.role === 'root' && ' · root'}
+          </span>
+        )}
+        <div className="flex items-center justify-between gap-1">
+          {!collapsed && <Badge />}
+          <button
+            type="button"
+            onClick={() => setAppearance({ sidebar: collapsed ? 'full' : 'icons' })}
+            aria-label={collapsed ? 'Expand sidebar' : 'Collapse sidebar'}
+            title={collapsed ? 'Expand sidebar' : 'Collapse sidebar'}
+            className="tap inline-flex items-center justify-center rounded-md px-1.5 hover:bg-surface hover:text-text"
+          >
+            {collapsed ? (
+              <PanelLeftOpen aria-hidden className="size-4" />
+            ) : (
+              <PanelLeftClose aria-hidden className="size-4" />
+            )}
+          </button>
+        </div>
+      </div>
+    </nav>
+  );
+}
+
+const is_listed = new Set(['needs_you', 'your_turn', 'working', 'quiet', 'starting']);
+
+function listActive(agents: AgentRecord[]): AgentRecord[] {
+  return agents
+    .filter((agent) => is_listed.has(agentState(agent)))
+    .sort(compareAttention)
+    .slice(0, AGENTS_MAX);
+}
+
+/** The agents that run, those that need the user first. Alt and a digit open one. */
+function ActiveAgents({ collapsed }: { collapsed: boolean }) {
+  const { data: agents = NO_AGENTS } = useQuery({ ...agentsQuery, select: listActive });
+  useDigits(agents);
+  if (agents.length === 0) return null;
+  return (
+    <section aria-label="Active agents" className="flex flex-col gap-0.5 border-line border-t pt-2">
+      {!collapsed && <span className="px-2 text-muted text-xs">Active agents</span>}
+      {agents.map((agent, at) => (
+        <AgentLink key={agent.id} agent={agent} digit={at + 1} collapsed={collapsed} />
+      ))}
+    </section>
+  );
+}
+
+const AgentLink = memo(function AgentLink({
+  agent,
+  digit,
+  collapsed,
+}: {
+  agent: AgentRecord;
+  digit: number;
+  collapsed: boolean;
+}) {
+  return (
+    <Link
+      to="/agents/$agent_id"
+      params={{ agent_id: agent.id }}
+      title={`${agent.name} (Alt ${digit})`}
+      className="tap flex items-center gap-2 rounded-md px-2 text-muted hover:bg-surface hover:text-text [&.active]:bg-selected [&.active]:text-text"
+    >
+      <AgentStatus agent={agent} labelClassName="sr-only" />
+      <span className={collapsed ? 'sr-only' : 'min-w-0 flex-1 truncate'}>{agent.name}</span>
+      {!collapsed && agent.last_event_at !== null && (
+        <ShortAgo at={agent.last_event_at} className="text-sm" />
+      )}
+    </Link>
+  );
+});
+
+function useDigits(agents: readonly AgentRecord[]): void {
+  const navigate = useNavigate();
+  const current = useRef(agents);
+  current.current = agents;
+  useEffect(() => {
+    const press = (event: KeyboardEvent) => {
+      if (!event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || !appearance().shortcuts)
+        return;
+      // With Alt, some keyboards produce other characters.
+      const digit = /^Digit([1-8])$/.exec(event.code)?.[1];
+      const agent = current.current[Number(digit) - 1];
+      if (!agent) return;
+      event.preventDefault();
+      void navigate({ to: '/agents/$agent_id', params: { agent_id: agent.id } });
+    };
+    document.addEventListener('keydown', press);
+    return () => document.removeEventListener('keydown', press);
+  }, [navigate]);
+}
