@@ -348,7 +348,7 @@ browserTest(
     const page = await openApprovals();
     await card(page, 'a command').getByText('asks before acting').waitFor();
     await page.getByText('alone acts on its own: its actions do not wait for approval.').waitFor();
-    await page.getByRole('link', { name: 'alone' }).click();
+    await page.getByRole('main').getByRole('link', { name: 'alone' }).click();
     await page.getByRole('heading', { name: 'alone' }).getByText('acts on its own').waitFor();
   },
 );
