@@ -4,15 +4,18 @@ import { Link } from '@tanstack/react-router';
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { ChevronDown, ChevronRight, TriangleAlert } from 'lucide-react';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
-import { type AuditRecord, usersQuery } from '../../api/queries.ts';
+import { escapeHidden } from '../../../core/visible.ts';
+import { type AuditRecord, agentsQuery, nodesQuery, usersQuery } from '../../api/queries.ts';
 import { useListKeys } from '../../shell/list-keys.ts';
+import { Chip } from '../../ui/chip.tsx';
 import { Copy } from '../../ui/copy.tsx';
 import { cx } from '../../ui/cx.ts';
 import { Clock } from '../../ui/time.tsx';
 import type { AuditSearch } from './records.ts';
+import { type Names, sentenceOf } from './sentences.ts';
 
 const ROW_PX = 37;
-const columns = 'grid grid-cols-[1fr_auto] gap-x-3 md:grid-cols-[11rem_14rem_8rem_minmax(0,1fr)_7rem]';
+const columns = 'grid grid-cols-[1fr_auto] gap-x-3 md:grid-cols-[11rem_minmax(0,1fr)_auto_8rem]';
 
 export function AuditList({
   records,
@@ -29,8 +32,7 @@ export function AuditList({
 }) {
   const scroller = useRef<HTMLDivElement>(null);
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
-  const { data: users } = useQuery(usersQuery);
-  const names = useMemo(() => new Map(users?.map(({ id, username }) => [id, username])), [users]);
+  const names = useNames();
   useListKeys(scroller);
   const rows = useVirtualizer({
     count: records.length,
@@ -59,7 +61,7 @@ export function AuditList({
         aria-hidden
         className={cx(columns, 'hidden border-line border-b px-4 py-1.5 text-muted text-sm md:grid')}
       >
-        {['Time', 'Event', 'User', 'Details', 'IP address'].map((name) => (
+        {['Time', 'What happened', 'Event', 'IP address'].map((name) => (
           <span key={name}>{name}</span>
         ))}
       </div>
@@ -79,7 +81,7 @@ export function AuditList({
               >
                 <Row
                   record={record}
-                  user={record.user_id && (names.get(record.user_id) ?? record.user_id)}
+                  names={names}
                   open={opened.has(record.id)}
                   onToggle={() => toggle(record.id)}
                   onFilter={onFilter}
@@ -91,6 +93,22 @@ export function AuditList({
       </div>
     </div>
   );
+}
+
+function useNames(): Names {
+  const { data: users } = useQuery(usersQuery);
+  const { data: agents } = useQuery(agentsQuery);
+  const { data: nodes } = useQuery(nodesQuery);
+  return useMemo(() => {
+    const by_user = new Map(users?.map(({ id, username }) => [id, username]));
+    const by_agent = new Map(agents?.map(({ id, name }) => [id, name]));
+    const by_node = new Map(nodes?.map(({ id, name }) => [id, name]));
+    return {
+      user: (id) => by_user.get(id) ?? id,
+      agent: (id) => by_agent.get(id) ?? id,
+      node: (id) => by_node.get(id) ?? id,
+    };
+  }, [users, agents, nodes]);
 }
 
 /** Keeps the scroll position when records arrive at the top. */
@@ -110,18 +128,19 @@ function useStableScroll(
 
 function Row({
   record,
-  user,
+  names,
   open,
   onToggle,
   onFilter,
 }: {
   record: AuditRecord;
-  user: string | null;
+  names: Names;
   open: boolean;
   onToggle: () => void;
   onFilter: (change: AuditSearch) => void;
 }) {
   const Chevron = open ? ChevronDown : ChevronRight;
+  const { actor, text } = sentenceOf(record, names);
   return (
     <>
       <div className={cx(columns, 'items-center px-3 py-1 hover:bg-surface md:px-4')}>
@@ -137,7 +156,9 @@ function Row({
             className="tap flex w-full min-w-0 items-center gap-1 rounded text-left"
           >
             <Chevron aria-hidden className="size-4 shrink-0 text-muted" />
-            <span className="truncate">{record.event}</span>
+            <span className="min-w-0 md:truncate">
+              <b className="font-semibold">{escapeHidden(actor)}</b> {escapeHidden(text)}
+            </span>
             {record.level === 'warn' && (
               <span className="inline-flex shrink-0 items-center gap-1 text-warning text-sm">
                 <TriangleAlert aria-hidden className="size-3.5" /> warning
@@ -145,11 +166,8 @@ function Row({
             )}
           </button>
         </span>
-        <span className="order-3 truncate pl-5 text-muted md:order-none md:pl-0 md:text-text">
-          {user ?? '–'}
-        </span>
-        <span className="order-5 hidden truncate text-muted md:order-none md:block">
-          {describeRecord(record)}
+        <span className="order-3 flex min-w-0 pl-5 md:order-none md:pl-0">
+          <Chip mono>{record.event}</Chip>
         </span>
         <span className="order-4 truncate text-right text-muted md:order-none md:text-left">
           {record.ip ?? '–'}
@@ -191,13 +209,4 @@ function Filter({ onClick, children }: { onClick: () => void; children: string }
       {children}
     </button>
   );
-}
-
-/** The details in one line. */
-function describeRecord({ agent_id, details }: AuditRecord): string {
-  const parts = agent_id ? [agent_id] : [];
-  for (const [name, value] of Object.entries(details)) {
-    parts.push(`${name} ${typeof value === 'string' ? value : JSON.stringify(value)}`);
-  }
-  return parts.join(' · ');
 }

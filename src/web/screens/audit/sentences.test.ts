@@ -1,0 +1,62 @@
+import { describe, expect, it } from 'vitest';
+import { auditEvents } from '../../../features/audit/rules/audit.ts';
+import type { AuditRecord } from '../../api/queries.ts';
+import { type Names, sentenceOf } from './sentences.ts';
+
+const known: Record<string, string> = { usr_1: 'ana', usr_2: 'ben', agt_1: 'fix-login', node_1: 'gpu' };
+const find = (id: string) => known[id] ?? id;
+const names: Names = { user: find, agent: find, node: find };
+
+function read(record: Partial<AuditRecord> & Pick<AuditRecord, 'event'>): string {
+  const { actor, text } = sentenceOf(
+    { agent_id: null, user_id: null, details: {}, ...record } as AuditRecord,
+    names,
+  );
+  return `${actor} ${text}`;
+}
+
+describe('the sentence of an audit record', () => {
+  it.each(auditEvents)('exists for %s, with and without details', (event) => {
+    const details = {
+      ...{ name: 'a-name', node_id: 'node_1', subject_id: 'usr_2', username: 'ben', title: 'A title' },
+      ...{ run_id: 'run_1', step_key: 'build', to_actor_id: 'tester', decision: 'allow' },
+    };
+    const full = read({ event, user_id: 'usr_1', agent_id: 'agt_1', details });
+    expect(full).toMatch(/^(ana|Somebody) [a-z]/);
+    for (const sentence of [full, read({ event })]) {
+      expect(sentence).not.toMatch(/undefined|null|\[object|\s{2}|\s$/);
+      expect(sentence).not.toContain(event);
+    }
+  });
+  it('names the actor, the action and the object', () => {
+    const by_ana = { user_id: 'usr_1', agent_id: 'agt_1' };
+    expect(read({ event: 'agent_started', ...by_ana })).toBe('ana started agent fix-login');
+    expect(read({ event: 'permission_reviewed', ...by_ana, details: { decision: 'deny' } })).toBe(
+      'ana rejected a request of agent fix-login',
+    );
+    expect(read({ event: 'agent_restarted', agent_id: 'agt_1' })).toBe('svc restarted agent fix-login');
+    expect(
+      read({ event: 'step_started', details: { actor_id: 'tester', step_key: 'test', run_id: 'run_1' } }),
+    ).toBe('tester started step test of run_1');
+    expect(read({ event: 'user_login_failed', details: { username: 'eve' } })).toBe(
+      'Somebody failed to sign in as eve',
+    );
+  });
+  it('names an agent that is gone by the record, else by its id', () => {
+    expect(
+      read({ event: 'agent_deleted', user_id: 'usr_1', agent_id: 'agt_9', details: { name: 'old' } }),
+    ).toBe('ana deleted agent old');
+    expect(read({ event: 'agent_started', user_id: 'usr_1', agent_id: 'agt_9' })).toBe(
+      'ana started agent agt_9',
+    );
+  });
+  it('says whose password was changed', () => {
+    const event = 'password_changed';
+    expect(read({ event, user_id: 'usr_1', details: { subject_id: 'usr_1' } })).toBe(
+      'ana changed the password',
+    );
+    expect(read({ event, user_id: 'usr_1', details: { subject_id: 'usr_2' } })).toBe(
+      'ana changed the password of ben',
+    );
+  });
+});
