@@ -40,6 +40,7 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
   await writeFile(join(workdir, 'docs/notes/why.md'), 'because\n');
 
   const { page, errors, foreign_requests } = await browser.open(plane);
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
   await signIn(page, plane);
   await page.goto(`${plane.url}/agents/${agent_id}/changes`);
   const files = page.getByRole('navigation', { name: 'Changed files' });
@@ -56,6 +57,20 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
   await files.getByRole('button', { name: /docs\/notes/, expanded: false }).click();
   await files.getByRole('button', { name: /why\.md/ }).click();
   await page.getByRole('cell', { name: 'because' }).waitFor();
+
+  await page.getByText('1/6 viewed').waitFor();
+
+  // The ways out of the screen, each in two clicks.
+  const copied = async (item: string, note: string) => {
+    await page.getByRole('button', { name: 'Use changes' }).click();
+    await page.getByRole('menuitem', { name: item }).click();
+    await page.getByText(note).waitFor(slow);
+    return page.evaluate(() => navigator.clipboard.readText());
+  };
+  const branch = (await plane.client.call('getChanges', { params: { agent_id } })).branch!;
+  expect(await copied('Copy merge command', 'Merge command copied')).toBe(`git -C ${repo} merge ${branch}`);
+  expect(await copied('Copy branch', 'Branch copied')).toBe(branch);
+  expect(await copied('Copy patch', 'Patch copied')).toContain('+because');
 
   await files.getByRole('button', { name: /cart\.ts modified/ }).click();
   await page.locator('.token.keyword').getByText('const', { exact: true }).waitFor(slow);

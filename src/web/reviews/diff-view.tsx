@@ -43,10 +43,10 @@ export function DiffView({
       ) : (
         <>
           <ScrollBox label="Lines" className="max-h-96 font-mono text-sm">
-            <div className="w-max min-w-full">
+            <div className="min-w-full sm:w-max">
               {shown.map((line, at) => (
                 // biome-ignore lint/suspicious/noArrayIndexKey: lines of a text that does not change
-                <div key={at} className={cx('flex whitespace-pre', looks[line.kind].className)}>
+                <div key={at} className={cx('flex min-h-5 leading-5', looks[line.kind].className)}>
                   <span aria-hidden className="w-10 shrink-0 select-none pr-2 text-right text-muted">
                     {line.number}
                   </span>
@@ -54,7 +54,9 @@ export function DiffView({
                     {looks[line.kind].mark}
                   </span>
                   {looks[line.kind].word && <span className="sr-only">{looks[line.kind].word} </span>}
-                  <span dir="ltr">{escapeHidden(line.text)}</span>
+                  <span dir="ltr" className="min-w-0 whitespace-pre-wrap wrap-anywhere sm:whitespace-pre">
+                    {escapeHidden(line.text)}
+                  </span>
                 </div>
               ))}
             </div>

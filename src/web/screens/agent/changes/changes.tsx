@@ -17,7 +17,9 @@ import { Counts } from './counts.tsx';
 import { FileDiff } from './file-diff.tsx';
 import { FileList } from './file-list.tsx';
 import { useComments, useViewed } from './stored.ts';
+import { TakeMenu } from './take-menu.tsx';
 import { useDiffView, type View } from './use-diff-view.ts';
+import { WaitingChanges } from './waiting-changes.tsx';
 
 /** Tools often end in quick succession, so wait a moment before reading. */
 const SETTLED_MS = 500;
@@ -98,6 +100,7 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
   if (!git || files.length === 0) {
     return (
       <>
+        <WaitingChanges agent_id={agent.id} />
         <div className="scroll-y flex-1">
           <NoChanges agent={agent} git={git} refresh={refresh} />
         </div>
@@ -107,7 +110,8 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
   }
   return (
     <>
-      <Toolbar changes={changes} layout={layout} onLayout={setLayout} refresh={refresh} />
+      <Toolbar {...{ agent, changes, viewed, layout, refresh }} onLayout={setLayout} />
+      <WaitingChanges agent_id={agent.id} />
       <div className="flex min-h-0 flex-1">
         <FileList
           files={files}
@@ -158,16 +162,21 @@ const layouts = [
 ] as const;
 
 function Toolbar({
+  agent,
+  viewed,
   changes: { branch, base, files, truncated },
   layout,
   onLayout,
   refresh,
 }: {
+  agent: AgentRecord;
+  viewed: ReturnType<typeof useViewed>;
   changes: ChangesProps['changes'];
   layout: { view: View; is_wide: boolean };
   onLayout: (view: View) => void;
   refresh: ReactNode;
 }) {
+  const seen = files.filter((file) => viewed.is(file)).length;
   return (
     <div className="flex shrink-0 flex-wrap items-center gap-x-3 gap-y-1 border-line border-b px-3 py-1 text-muted">
       <span>
@@ -175,6 +184,11 @@ function Toolbar({
         {truncated && '+'} {files.length === 1 ? 'file' : 'files'}
       </span>
       <Counts additions={sum(files, 'additions')} deletions={sum(files, 'deletions')} />
+      {seen > 0 && (
+        <span>
+          {seen}/{files.length} viewed
+        </span>
+      )}
       <span
         className="min-w-0 truncate font-mono text-sm max-md:hidden"
         title={`${branch ?? 'no branch'}, compared with ${base ?? 'nothing'}`}
@@ -186,6 +200,7 @@ function Toolbar({
         {layout.is_wide && (
           <Segmented label="Diff layout" segments={layouts} value={layout.view} onValue={onLayout} />
         )}
+        <TakeMenu agent={agent} branch={branch} />
         {refresh}
       </span>
     </div>
