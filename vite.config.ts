@@ -75,6 +75,8 @@ export default defineConfig({
     emptyOutDir: true,
     // Which file came of which source: for the sizes that `npm run check` looks at.
     manifest: true,
+    // The licenses of the libraries in the UI, next to it.
+    license: { fileName: 'licenses.md' },
     target: 'es2023',
     // The policy forbids scripts in the page; a font or an image is a file with a name of its own.
     modulePreload: { polyfill: false },

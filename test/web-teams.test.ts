@@ -46,6 +46,11 @@ browserTest('a user creates the first team from a template, runs it and sees its
   await page.getByLabel('Prompt').press('Control+Enter');
   await page.waitForURL(/\/runs\/run_\w+/);
   await page.getByRole('region', { name: 'Result', exact: true }).getByText('"sum": 5050').waitFor();
+  // On a phone the steps are a list instead of a graph.
+  const steps = page.getByRole('region', { name: 'Steps' });
+  expect(await steps.getByRole('application').count()).toBe(0);
+  const [first] = await steps.getByRole('listitem').getByRole('button').allInnerTexts();
+  expect(first).toMatch(/^prepare\s+completed · /);
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
 });
 
@@ -93,6 +98,12 @@ browserTest(
     await page.getByRole('heading', { level: 1 }).getByText('completed').waitFor();
     await page.getByRole('button', { name: 'Restart run' }).waitFor();
     expect(await page.getByRole('button', { name: /^(Cancel|Resume) run/ }).count()).toBe(0);
+    // The timeline has a row per step, with its waits for a person.
+    const timeline = page.getByRole('region', { name: 'Timeline' });
+    await timeline.getByRole('button', { name: /^title completed, .*working/ }).waitFor();
+    await timeline.getByRole('button', { name: /^draft completed, .*waiting for a person/ }).waitFor();
+    await page.getByText('3/3 steps').waitFor();
+    await page.getByText('started by').waitFor();
     // The table has the same content as the graph.
     await page.getByRole('button', { name: 'Table' }).click();
     const rows = page.getByRole('region', { name: 'Steps' }).getByRole('row');

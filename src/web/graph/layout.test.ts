@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { graphKey, layoutSteps } from './layout.ts';
+import { arrowPath, graphKey, layoutSteps } from './layout.ts';
+import { NODE } from './step.ts';
 
 const step = (step_key: string, ...depends_on: string[]) => ({ step_key, member_id: 'm', depends_on });
 
@@ -20,9 +21,9 @@ describe('a layout', () => {
       step('c', 'c'),
     ]);
     expect([...at.keys()]).toEqual(['a', 'b', 'c']);
-    expect(arrows).toEqual([
-      { from: 'b', to: 'a' },
-      { from: 'a', to: 'b' },
+    expect(arrows.map(({ from, to }) => [from, to])).toEqual([
+      ['b', 'a'],
+      ['a', 'b'],
     ]);
   });
 
@@ -30,6 +31,22 @@ describe('a layout', () => {
     const { at } = layoutSteps([step('__proto__'), step('constructor', '__proto__')]);
     expect(at.get('constructor')!.x).toBeGreaterThan(at.get('__proto__')!.x);
   });
+});
+
+test('an arrow passes other steps with a distance', () => {
+  const steps = [step('a'), step('b', 'a'), step('c', 'b'), step('d', 'c', 'a')];
+  const { at, arrows } = layoutSteps(steps);
+  const long = arrows.find(({ from, to }) => from === 'a' && to === 'd')!;
+  expect(long.via).toHaveLength(2);
+  for (const passed of ['b', 'c']) {
+    const { x, y } = at.get(passed)!;
+    const point = long.via.find((point) => Math.abs(point.x - x) < 1)!;
+    expect(Math.abs(point.y - y)).toBeGreaterThan(NODE.height / 2);
+    // Straight over the whole width of the step.
+    expect(arrowPath(long, at)).toContain(
+      `${point.x - NODE.width / 2},${point.y}L${point.x + NODE.width / 2},`,
+    );
+  }
 });
 
 test('the shape depends only on step keys and dependencies', () => {

@@ -3,12 +3,10 @@
  * zoomed; the screens also offer its content as a table.
  */
 import {
+  BaseEdge,
   type Edge,
-  Handle,
-  type Node,
-  type NodeProps,
+  type EdgeProps,
   Panel,
-  Position,
   ReactFlow,
   ReactFlowProvider,
   useReactFlow,
@@ -17,15 +15,10 @@ import '@xyflow/react/dist/base.css';
 import { Maximize, ZoomIn, ZoomOut } from 'lucide-react';
 import { memo, useCallback, useEffect, useMemo, useRef } from 'react';
 import { IconButton } from '../ui/button.tsx';
-import { cx } from '../ui/cx.ts';
-import { Status } from '../ui/status.tsx';
 import './graph.css';
-import { type GraphStep, graphKey, layoutSteps, NODE, type Plan } from './layout.ts';
-
-export interface ShownStep extends GraphStep {
-  /** Undefined for the steps of a definition. */
-  status?: string;
-}
+import { arrowPath, graphKey, layoutSteps, type Plan } from './layout.ts';
+import { NODE, type ShownStep } from './step.ts';
+import { StepBox, type StepNode } from './step-box.tsx';
 
 export interface StepsGraphProps {
   steps: readonly ShownStep[];
@@ -34,14 +27,13 @@ export interface StepsGraphProps {
   onSelect?: (step_key: string) => void;
 }
 
-type StepNode = Node<{
-  step: ShownStep;
-  chosen: boolean;
-  onSelect: ((step_key: string) => void) | undefined;
-}>;
-
 const nodeTypes = { step: memo(StepBox) };
-const fitting = { padding: 0.06, maxZoom: 1, minZoom: 0.05 };
+const edgeTypes = { routed: memo(RoutedEdge) };
+// Its name is in the list of licenses instead of on the graph.
+const proOptions = { hideAttribution: true };
+/** The zoom controls are above the steps. */
+const padding = { top: '48px', right: '16px', bottom: '8px', left: '16px' } as const;
+const fitting = { padding, maxZoom: 1, minZoom: 0.05 };
 const nothing = () => {};
 /** A larger graph starts at the selected step, because all steps are too many to draw at once. */
 const FIT_STEPS_MAX = 300;
@@ -65,7 +57,7 @@ function Flow({ steps, label, selected, onSelect }: StepsGraphProps) {
   const choose = useCallback((step_key: string) => select.current?.(step_key), []);
 
   const nodes = useNodes(steps, plan, selected, canSelect ? choose : undefined);
-  const edges = useMemo(() => toEdges(plan), [plan]);
+  const edges = useMemo(() => toEdges(plan, steps), [plan, steps]);
 
   const isLarge = steps.length > FIT_STEPS_MAX;
   const start = plan.at.get(selected ?? '') ?? plan.at.values().next().value;
@@ -82,6 +74,8 @@ function Flow({ steps, label, selected, onSelect }: StepsGraphProps) {
       nodes={nodes}
       edges={edges}
       nodeTypes={nodeTypes}
+      edgeTypes={edgeTypes}
+      proOptions={proOptions}
       fitView
       fitViewOptions={first}
       minZoom={isLarge ? 0.3 : 0.05}
@@ -107,7 +101,7 @@ function Flow({ steps, label, selected, onSelect }: StepsGraphProps) {
         <IconButton label="Zoom in" icon={<ZoomIn aria-hidden />} onClick={() => void zoomIn()} />
         <IconButton label="Zoom out" icon={<ZoomOut aria-hidden />} onClick={() => void zoomOut()} />
         <IconButton
-          label={isLarge ? 'Go to selected step' : 'Fit to view'}
+          label={isLarge ? 'Go to selected step' : 'Fit'}
           icon={<Maximize aria-hidden />}
           onClick={() => void fitView(first)}
         />
@@ -141,50 +135,31 @@ function useNodes(
   }, [steps, plan, selected, onSelect]);
 }
 
-function toEdges({ arrows, at }: Plan): Edge[] {
-  return arrows.map(({ from, to }) => ({
-    id: `${at.get(from)!.name} ${at.get(to)!.name}`,
-    source: at.get(from)!.name,
-    target: at.get(to)!.name,
-    // The table has the dependencies.
-    domAttributes: { 'aria-hidden': true },
-  }));
+type StepEdge = Edge<{ path: string }>;
+
+function toEdges(plan: Plan, steps: readonly ShownStep[]): StepEdge[] {
+  const status = new Map(steps.map((step) => [step.step_key, step.status]));
+  return plan.arrows.map((arrow) => {
+    const [source, target] = [plan.at.get(arrow.from)!.name, plan.at.get(arrow.to)!.name];
+    return {
+      id: `${source} ${target}`,
+      source,
+      target,
+      type: 'routed',
+      data: { path: arrowPath(arrow, plan.at) },
+      className: edgeClass(status.get(arrow.from), status.get(arrow.to)),
+      // The table has the dependencies.
+      domAttributes: { 'aria-hidden': true },
+    };
+  });
 }
 
-function StepBox({ data: { step, chosen, onSelect } }: NodeProps<StepNode>) {
-  const { step_key, member_id, status } = step;
-  const classes = cx(
-    'flex h-full w-full flex-col justify-center rounded-md border bg-raised px-2 text-left leading-4',
-    chosen ? 'border-accent outline-2 outline-accent' : 'border-line-strong/70',
-    (status === 'pending' || status === 'skipped') && 'border-dashed',
-  );
-  const content = (
-    <>
-      <span className="block w-full truncate font-medium" title={step_key}>
-        {step_key}
-      </span>
-      <span className="flex w-full min-w-0 items-center gap-1.5 text-xs">
-        {status && <Status status={status} className="shrink-0" />}
-        <span className="truncate text-muted">{member_id}</span>
-      </span>
-    </>
-  );
-  return (
-    <>
-      <Handle type="target" position={Position.Left} isConnectable={false} className="invisible" />
-      {onSelect ? (
-        <button
-          type="button"
-          aria-pressed={chosen}
-          onClick={() => onSelect(step_key)}
-          className={cx('pointer-events-auto', classes)}
-        >
-          {content}
-        </button>
-      ) : (
-        <div className={classes}>{content}</div>
-      )}
-      <Handle type="source" position={Position.Right} isConnectable={false} className="invisible" />
-    </>
-  );
+function edgeClass(from: string | undefined, to: string | undefined): string {
+  if (to === 'running') return 'edge-active';
+  if (from === 'skipped' || to === 'skipped') return 'edge-skipped';
+  return from === 'completed' ? 'edge-done' : 'edge-open';
+}
+
+function RoutedEdge({ data }: EdgeProps<StepEdge>) {
+  return data && <BaseEdge path={data.path} />;
 }

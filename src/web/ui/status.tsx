@@ -46,12 +46,28 @@ const texts: Record<string, string> = {
   in_review: 'in review',
 };
 
+export function statusText(status: string): string {
+  return texts[status] ?? status;
+}
+
+/** Only the icon, for places that have the words in their label. It turns while something runs. */
+export function StatusIcon({ status, className }: { status: string; className?: string }) {
+  const { icon, color } = statusStyles[status] ?? { icon: Circle, color: 'text-muted' };
+  const Icon = status === 'running' ? LoaderCircle : icon;
+  return (
+    <Icon
+      aria-hidden
+      className={cx('size-3.5 shrink-0', color, status === 'running' && 'animate-working', className)}
+    />
+  );
+}
+
 export function Status({ status, className }: { status: string; className?: string }) {
   const { icon: Icon, color } = statusStyles[status] ?? { icon: Circle, color: 'text-muted' };
   return (
     <span className={cx('inline-flex items-center gap-1 whitespace-nowrap', color, className)}>
       <Icon aria-hidden className="size-3.5 shrink-0" />
-      {texts[status] ?? status}
+      {statusText(status)}
     </span>
   );
 }

@@ -1,6 +1,6 @@
 /** Functions on the records of a run. Pure. */
 import type { Answered } from '../../api/client.ts';
-import type { RunRecord } from '../../api/queries.ts';
+import type { AgentRecord, RunRecord } from '../../api/queries.ts';
 
 export type StepRecord = Answered<'listSteps'>[number];
 export type MembersRecord = Answered<'listRunMembers'>;
@@ -16,8 +16,11 @@ export function getTitle({ input }: Pick<RunRecord, 'input'>): string | null {
 
 export type RunCommand = 'cancel' | 'resume' | 'restart' | 'complete' | 'fail';
 
-/** The commands that a run accepts now, the most likely one first. */
-export function runCommands(run: Pick<RunRecord, 'status' | 'spec'>, steps: number): RunCommand[] {
+/** The commands that a run accepts now, the most likely one first. A run whose steps ask continues with their answers. */
+export function runCommands(
+  run: Pick<RunRecord, 'status' | 'spec'>,
+  { steps, questions }: { steps: number; questions: number },
+): RunCommand[] {
   switch (run.status) {
     case 'completed':
       return ['restart'];
@@ -25,7 +28,11 @@ export function runCommands(run: Pick<RunRecord, 'status' | 'spec'>, steps: numb
     case 'cancelled':
       return ['resume', 'restart'];
     case 'input_required':
-      return ['resume', ...(isLedExternally(run, steps) ? (['complete', 'fail'] as const) : []), 'cancel'];
+      return [
+        ...(questions === 0 ? (['resume'] as const) : []),
+        ...(isLedExternally(run, steps) ? (['complete', 'fail'] as const) : []),
+        'cancel',
+      ];
     default:
       return [...(isLedExternally(run, steps) ? (['complete', 'fail'] as const) : []), 'cancel'];
   }
@@ -38,7 +45,7 @@ export function isLedExternally({ spec }: Pick<RunRecord, 'spec'>, steps: number
   return !leader?.agent;
 }
 
-export type StepCommand = 'start' | 'complete' | 'fail' | 'resume';
+export type StepCommand = 'start' | 'complete' | 'fail';
 
 /** The commands that a step accepts now. `main`: those that its member cannot give itself. */
 export function stepCommands(
@@ -55,8 +62,9 @@ export function stepCommands(
       return is_external
         ? { main: ['complete', 'fail'], more: [] }
         : { main: [], more: ['complete', 'fail'] };
+    // The answer is given in the card of its question.
     case 'input_required':
-      return { main: ['resume'], more: ['complete', 'fail'] };
+      return { main: [], more: ['complete', 'fail'] };
     default:
       return { main: [], more: [] };
   }
@@ -86,6 +94,20 @@ export function countStatuses(steps: readonly Pick<StepRecord, 'status'>[]): [st
   const counts = new Map<string, number>();
   for (const { status } of steps) counts.set(status, (counts.get(status) ?? 0) + 1);
   return [...counts].sort(([a], [b]) => (rank[a] ?? 9) - (rank[b] ?? 9));
+}
+
+/** What agents have cost, as they report it: `$0.42`, one text per currency; empty if none reports any. */
+export function sumCosts(agents: readonly Pick<AgentRecord, 'summary'>[]): string[] {
+  const sums = new Map<string, number>();
+  for (const { summary } of agents) {
+    const cost = summary.usage?.cost;
+    if (cost) sums.set(cost.currency, (sums.get(cost.currency) ?? 0) + cost.amount);
+  }
+  return [...sums]
+    .filter(([, amount]) => amount > 0)
+    .map(([currency, amount]) =>
+      currency === 'USD' ? `$${amount.toFixed(2)}` : `${amount.toFixed(2)} ${currency}`,
+    );
 }
 
 /** Formats JSON; text stays as it is. */

@@ -1,19 +1,20 @@
 /** The end of an agent's log, live. The agent's own page has the complete log. */
-import { type ReactNode, useLayoutEffect, useRef } from 'react';
+import { lazy, type ReactNode, Suspense, useLayoutEffect, useRef } from 'react';
 import type { Item } from '../../../acp/transcript/items.ts';
-import { bodyText } from '../../../acp/transcript/parts.ts';
 import { escapeHidden } from '../../../core/visible.ts';
+import type { AgentRecord } from '../../api/queries.ts';
 import { type AgentLog, useAgentLog } from '../../live/agent-log.ts';
-import { stopText } from '../../transcript/status-text.ts';
-import { Status } from '../../ui/status.tsx';
+import { Skeleton } from '../../ui/states.tsx';
 
 const ITEMS = 60;
 const LINES = 200;
 const CHARS = 8000;
-const PROMPT_CHARS_MAX = 280;
 
-export function Latest({ agent_id, kind }: { agent_id: string; kind: 'conversation' | 'output' }) {
-  const log = useAgentLog(agent_id);
+// The rows of conversations are large, and not every run has one.
+const MemberLog = lazy(() => import('./member-log.tsx'));
+
+export function Latest({ agent, kind }: { agent: AgentRecord; kind: 'conversation' | 'output' }) {
+  const log = useAgentLog(agent.id);
   if (log.gone) return <Note>This agent was deleted.</Note>;
   return (
     <>
@@ -22,7 +23,7 @@ export function Latest({ agent_id, kind }: { agent_id: string; kind: 'conversati
           {log.failure}
         </p>
       )}
-      <End>{kind === 'output' ? <Output log={log} /> : <Conversation log={log} />}</End>
+      <End>{kind === 'output' ? <Output log={log} /> : <Conversation agent={agent} log={log} />}</End>
     </>
   );
 }
@@ -43,7 +44,7 @@ function End({ children }: { children: ReactNode }) {
       onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => {
         atEnd.current = scrollHeight - scrollTop - clientHeight < 24;
       }}
-      className="scroll-y max-h-80 px-3 py-2"
+      className="scroll-y max-h-96 overflow-x-hidden px-3 py-2"
     >
       {children}
     </section>
@@ -54,58 +55,21 @@ function Note({ children }: { children: ReactNode }) {
   return <p className="px-3 py-4 text-center text-muted">{children}</p>;
 }
 
-function Conversation({ log }: { log: AgentLog }) {
+function Conversation({ agent, log }: { agent: AgentRecord; log: AgentLog }) {
   const items = log.view.items.filter(isShown);
   if (items.length === 0) return <Note>No messages yet.</Note>;
   return (
-    <ol className="flex flex-col gap-2">
-      {items.slice(-ITEMS).map((item) => (
-        <li key={item.key} className="min-w-0 break-words">
-          <Line item={item} />
-        </li>
-      ))}
-    </ol>
+    <Suspense fallback={<Skeleton rows={3} />}>
+      <MemberLog agent={agent} items={items.slice(-ITEMS)} />
+    </Suspense>
   );
 }
 
-const shown_kinds = ['user_message', 'agent_message', 'tool', 'stop', 'notice'] as const;
-type ShownItem = Item & { kind: (typeof shown_kinds)[number] };
+const shown_kinds: readonly Item['kind'][] = ['user_message', 'agent_message', 'tool', 'stop', 'notice'];
 
 /** Thoughts and output are on the agent's own page, and its requests are at the top of the run's page. */
-function isShown(item: Item): item is ShownItem {
-  return (shown_kinds as readonly string[]).includes(item.kind);
-}
-
-function Line({ item }: { item: ShownItem }) {
-  switch (item.kind) {
-    case 'tool':
-      return (
-        <span className="flex flex-wrap items-center gap-x-2 text-sm">
-          <code className="min-w-0 break-all font-mono">{escapeHidden(item.call.title)}</code>
-          <Status status={item.status} />
-        </span>
-      );
-    case 'user_message': {
-      const text = escapeHidden(bodyText(item.body));
-      return (
-        <details className="rounded bg-surface px-2 py-1">
-          <summary className="cursor-pointer text-muted text-sm">
-            Prompt: {text.slice(0, PROMPT_CHARS_MAX)}
-            {text.length > PROMPT_CHARS_MAX && '…'}
-          </summary>
-          <p className="mt-1 whitespace-pre-wrap">{text.slice(0, CHARS)}</p>
-        </details>
-      );
-    }
-    case 'agent_message':
-      return (
-        <p className="whitespace-pre-wrap text-prose">{escapeHidden(bodyText(item.body)).slice(-CHARS)}</p>
-      );
-    case 'stop':
-      return <p className="text-muted text-sm">{stopText(item.reason).text}</p>;
-    case 'notice':
-      return <p className="text-muted text-sm">{escapeHidden(item.text)}</p>;
-  }
+function isShown({ kind }: Item): boolean {
+  return shown_kinds.includes(kind);
 }
 
 function Output({ log: { lines } }: { log: AgentLog }) {

@@ -1,4 +1,4 @@
-/** One member of a run: its agent's conversation and its output, and tabs of other features. */
+/** The members of a run as tabs, and one of them: its agent's conversation and its output, and views of other features. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -6,8 +6,8 @@ import { isRunOver } from '../../../features/runs/rules/run.ts';
 import { agentsQuery, type RunRecord } from '../../api/queries.ts';
 import type { MemberTab } from '../../feature.ts';
 import { features } from '../../features.ts';
-import { Select } from '../../ui/select.tsx';
-import { AgentStatus } from '../../ui/status.tsx';
+import { Segmented } from '../../ui/segmented.tsx';
+import { AgentStatus, StatusIcon } from '../../ui/status.tsx';
 import { Tabs } from '../../ui/tabs.tsx';
 import type { MembersRecord, StepRecord } from './facts.ts';
 import { Latest } from './latest.tsx';
@@ -35,6 +35,8 @@ export function MemberPanel({
   const [chosen, setTab] = useState<string | null>(null);
   const spec = run.spec.members.find((member) => member.member_id === member_id);
   const member = members && [members.leader, ...members.members].find((item) => item.member_id === member_id);
+  const statusOf = (id: string) =>
+    members?.members.find((item) => item.member_id === id)?.status ?? 'created';
   const agent_id = step?.member_id === member_id ? (step.agent_id ?? member?.agent_id) : member?.agent_id;
   // The record may name an agent that does not exist yet.
   const { data: agents = [] } = useQuery(agentsQuery);
@@ -45,44 +47,46 @@ export function MemberPanel({
   const tab = chosen ?? fitting;
   const View = feature_tabs.find(({ name }) => name === tab)?.part.view();
   return (
-    <section aria-label={`Member ${member_id}`} className="min-w-0 rounded-md border border-line">
-      <header className="flex flex-wrap items-center justify-between gap-2 px-3 pt-2">
-        <Select
-          aria-label="Member"
-          value={member_id}
-          onChange={onMember}
-          choices={run.spec.members.map((member) => ({ value: member.member_id, label: member.member_id }))}
-          className="max-w-48"
-        />
-        <span className="flex min-w-0 items-center gap-2">
-          {agent && <AgentStatus agent={agent} />}
-          {agent ? (
-            <Link
-              to="/agents/$agent_id"
-              params={{ agent_id: agent.id }}
-              className="tap inline-flex items-center underline underline-offset-2"
-            >
-              Open agent
-            </Link>
-          ) : (
-            <span className="text-muted">{spec?.agent === null ? 'External' : 'No agent yet'}</span>
-          )}
-        </span>
-      </header>
+    <section aria-label={`Member ${member_id}`} className="min-w-0 rounded-lg border border-line">
       <Tabs
-        label={`Tabs for ${member_id}`}
-        tabs={tabs.map(({ name, label, count }) => ({
-          value: name,
-          label: member && count?.(member) ? `${label} ${count(member)}` : label,
+        label="Members"
+        tabs={run.spec.members.map((item) => ({
+          value: item.member_id,
+          label: <MemberLabel member_id={item.member_id} status={statusOf(item.member_id)} />,
         }))}
-        value={tab}
-        onValue={setTab}
+        value={member_id}
+        onValue={onMember}
         className="px-3"
       >
+        <header className="flex flex-wrap items-center justify-between gap-2 px-3 pt-2">
+          <Segmented
+            label={`Views of ${member_id}`}
+            segments={tabs.map(({ name, label, count }) => ({
+              value: name,
+              label: member && count?.(member) ? `${label} ${count(member)}` : label,
+            }))}
+            value={tab}
+            onValue={setTab}
+          />
+          <span className="flex min-w-0 items-center gap-2">
+            {agent && <AgentStatus agent={agent} />}
+            {agent ? (
+              <Link
+                to="/agents/$agent_id"
+                params={{ agent_id: agent.id }}
+                className="tap inline-flex items-center underline underline-offset-2"
+              >
+                Open agent
+              </Link>
+            ) : (
+              <span className="text-muted">{spec?.agent === null ? 'External' : 'No agent yet'}</span>
+            )}
+          </span>
+        </header>
         {View ? (
           <View run={run} live={!isRunOver(run)} actor_id={`${member_id}@${run.team_id}`} />
         ) : agent ? (
-          <Latest key={agent.id} agent_id={agent.id} kind={tab === 'output' ? 'output' : 'conversation'} />
+          <Latest key={agent.id} agent={agent} kind={tab === 'output' ? 'output' : 'conversation'} />
         ) : (
           <p className="px-3 py-6 text-center text-muted">
             {spec?.agent === null
@@ -92,5 +96,14 @@ export function MemberPanel({
         )}
       </Tabs>
     </section>
+  );
+}
+
+function MemberLabel({ member_id, status }: { member_id: string; status: string }) {
+  return (
+    <>
+      <StatusIcon status={status} />
+      <span className="max-w-40 truncate">{member_id}</span>
+    </>
   );
 }

@@ -30,7 +30,15 @@ const busy_labels: Record<RunCommand, string> = {
 
 type Sending = { command: RunCommand } & CommandInput;
 
-export function RunButtons({ run, steps, ready }: { run: RunRecord; steps: number; ready: boolean }) {
+interface RunButtonsProps {
+  run: RunRecord;
+  steps: number;
+  /** How many of its steps wait for an answer. */
+  questions: number;
+  ready: boolean;
+}
+
+export function RunButtons({ run, steps, questions, ready }: RunButtonsProps) {
   const queries = useQueryClient();
   const online = useOnline();
   const [confirming, setConfirming] = useState<RunCommand | null>(null);
@@ -47,7 +55,7 @@ export function RunButtons({ run, steps, ready }: { run: RunRecord; steps: numbe
   );
   const busy = act.isPending ? act.variables.command : null;
   // Which commands apply depends on the steps.
-  const commands = ready ? runCommands(run, steps) : [];
+  const commands = ready ? runCommands(run, { steps, questions }) : [];
   const press = (command: RunCommand) => {
     act.reset();
     if (command === 'complete' || command === 'fail' || command === 'cancel') setConfirming(command);
@@ -63,7 +71,13 @@ export function RunButtons({ run, steps, ready }: { run: RunRecord; steps: numbe
       {commands.map((command, at) => (
         <Button
           key={command}
-          variant={command === 'cancel' || command === 'fail' ? 'danger' : at === 0 ? 'primary' : 'plain'}
+          variant={
+            command === 'cancel' || command === 'fail'
+              ? 'danger'
+              : at === 0 && command !== 'restart'
+                ? 'primary'
+                : 'plain'
+          }
           busy={busy === command}
           disabled={busy !== null || !online}
           title={online ? undefined : 'You are offline'}
@@ -72,26 +86,14 @@ export function RunButtons({ run, steps, ready }: { run: RunRecord; steps: numbe
           {busy === command ? busy_labels[command] : labels[command]}
         </Button>
       ))}
-      <Dialog
+      <CancelDialog
+        number={run.number}
         open={confirming === 'cancel'}
+        busy={busy === 'cancel'}
+        error={act.error}
         onClose={() => setConfirming(null)}
-        title={`Cancel run ${run.number}?`}
-        description="This stops its running steps. You can resume it later from the steps that did not complete."
-      >
-        <div className="flex flex-col gap-3">
-          <ActionError error={act.error} />
-          <div className="flex justify-end gap-2">
-            <Button onClick={() => setConfirming(null)}>Keep running</Button>
-            <Button
-              variant="danger"
-              busy={busy === 'cancel'}
-              onClick={() => act.mutate({ command: 'cancel' })}
-            >
-              {busy === 'cancel' ? 'Cancelling…' : 'Cancel run'}
-            </Button>
-          </div>
-        </div>
-      </Dialog>
+        onCancel={() => act.mutate({ command: 'cancel' })}
+      />
       <Dialog
         open={confirming === 'complete' || confirming === 'fail'}
         onClose={() => setConfirming(null)}
@@ -107,6 +109,41 @@ export function RunButtons({ run, steps, ready }: { run: RunRecord; steps: numbe
         />
       </Dialog>
     </>
+  );
+}
+
+function CancelDialog({
+  number,
+  open,
+  busy,
+  error,
+  onClose,
+  onCancel,
+}: {
+  number: number;
+  open: boolean;
+  busy: boolean;
+  error: unknown;
+  onClose: () => void;
+  onCancel: () => void;
+}) {
+  return (
+    <Dialog
+      open={open}
+      onClose={onClose}
+      title={`Cancel run ${number}?`}
+      description="This stops its running steps. You can resume it later from the steps that did not complete."
+    >
+      <div className="flex flex-col gap-3">
+        <ActionError error={error} />
+        <div className="flex justify-end gap-2">
+          <Button onClick={onClose}>Keep running</Button>
+          <Button variant="danger" busy={busy} onClick={onCancel}>
+            {busy ? 'Cancelling…' : 'Cancel run'}
+          </Button>
+        </div>
+      </div>
+    </Dialog>
   );
 }
 

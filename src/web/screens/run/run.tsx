@@ -14,16 +14,18 @@ import {
   runQuery,
   stepsQuery,
   teamQuery,
+  type WaitingStepRecord,
+  waitingStepsQuery,
 } from '../../api/queries.ts';
 import { features } from '../../features.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { QueryState, Skeleton } from '../../ui/states.tsx';
 import { Status } from '../../ui/status.tsx';
-import { Duration } from '../../ui/time.tsx';
 import { AddStep } from './add-step.tsx';
-import { getTitle, likelyStep, type StepRecord } from './facts.ts';
+import { getTitle, likelyStep, type MembersRecord, type StepRecord } from './facts.ts';
 import { MemberPanel } from './member-panel.tsx';
 import { Members } from './members.tsx';
+import { RunProgress } from './progress.tsx';
 import { Questions } from './questions.tsx';
 import { RunButtons } from './run-buttons.tsx';
 import { StepPanel } from './step-panel.tsx';
@@ -56,6 +58,11 @@ function useReviews(run_id: string): readonly ReviewRecord[] {
   return reviews.filter((review) => review.run_id === run_id);
 }
 
+function useQuestions(run_id: string): readonly WaitingStepRecord[] {
+  const { data: waiting = [] } = useQuery(waitingStepsQuery);
+  return waiting.filter((step) => step.run_id === run_id);
+}
+
 function RunScreen({ run }: { run: RunRecord }) {
   const { id: run_id, team_id } = run;
   const search = useSearch({ from: '/app/teams/$team_id/runs/$run_id' });
@@ -65,6 +72,7 @@ function RunScreen({ run }: { run: RunRecord }) {
   const read = useSteps(run);
   const members = useQuery(runMembersQuery(run_id, live));
   const own_reviews = useReviews(run_id);
+  const questions = useQuestions(run_id);
 
   const steps = read.data ?? [];
   const step = chosenStep(steps, search);
@@ -84,56 +92,84 @@ function RunScreen({ run }: { run: RunRecord }) {
       title={`Run ${run.number} · ${team.data?.name ?? team_id}`}
       back={runs_page}
       heading={<Heading run={run} team_name={team.data?.name ?? team_id} />}
-      actions={<RunButtons run={run} steps={steps.length} ready={read.data !== undefined} />}
+      actions={
+        <RunButtons
+          run={run}
+          steps={steps.length}
+          questions={steps.filter(({ status }) => status === 'input_required').length}
+          ready={read.data !== undefined}
+        />
+      }
     >
       <div className="flex flex-col gap-3 p-3 md:px-4">
+        <RunProgress run={run} steps={steps} />
+        <PendingQuestions run={run} reviews={own_reviews} steps={questions} team={team.data?.name} />
         <Notes run={run} />
-        <PendingQuestions run={run} reviews={own_reviews} team={team.data?.name} />
+        {!live && <Result run={run} />}
+        {read.data === undefined ? (
+          <QueryState read={read}>{() => <Skeleton rows={4} />}</QueryState>
+        ) : steps.length > 0 ? (
+          <StepsView
+            steps={steps}
+            selected={selected.step}
+            onSelect={(key) => select({ step: key })}
+            view={search.view}
+            onView={(view) => void navigate({ search: (now) => ({ ...now, view }), replace: true })}
+            adding={adding}
+          />
+        ) : (
+          <Members
+            members={members}
+            run={run}
+            selected={member_id}
+            onSelect={(item) => select({ member: item })}
+            adding={adding}
+          />
+        )}
         <div className="grid min-w-0 grid-cols-1 gap-3 xl:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
           <div className="flex min-w-0 flex-col gap-3">
-            {read.data === undefined ? (
-              <QueryState read={read}>{() => <Skeleton rows={4} />}</QueryState>
-            ) : steps.length > 0 ? (
-              <StepsView
-                steps={steps}
-                selected={selected.step}
-                onSelect={(key) => select({ step: key })}
-                view={search.view}
-                onView={(view) => void navigate({ search: (now) => ({ ...now, view }), replace: true })}
-                adding={adding}
-              />
-            ) : (
-              <Members
-                members={members}
-                run={run}
-                selected={member_id}
-                onSelect={(item) => select({ member: item })}
-                adding={adding}
-              />
-            )}
             <Timeline run={run} steps={steps} reviews={own_reviews} selected={selected} onSelect={select} />
-            <Results run={run} />
+            <Input run={run} />
           </div>
-          <div className="flex min-w-0 flex-col gap-3">
-            {step && <StepPanel key={step.step_key} run={run} step={step} />}
-            {member_id !== undefined && (
-              <MemberPanel
-                run={run}
-                member_id={member_id}
-                step={step}
-                members={members.data}
-                onMember={(item) => select({ member: item })}
-              />
-            )}
-            {run_panels.map((part, at) => {
-              const Panel = part.view();
-              // biome-ignore lint/suspicious/noArrayIndexKey: the list never changes
-              return Panel && <Panel key={at} run={run} live={live} members={members.data} />;
-            })}
-          </div>
+          <Side
+            run={run}
+            step={step}
+            member_id={member_id}
+            members={members.data}
+            onMember={(item) => select({ member: item })}
+          />
         </div>
       </div>
     </Screen>
+  );
+}
+
+/** The selected step and member, and the panels of other features. */
+function Side({
+  run,
+  step,
+  member_id,
+  members,
+  onMember,
+}: {
+  run: RunRecord;
+  step: StepRecord | undefined;
+  member_id: string | undefined;
+  members: MembersRecord | undefined;
+  onMember: (member_id: string) => void;
+}) {
+  return (
+    <div className="flex min-w-0 flex-col gap-3">
+      {step && <StepPanel key={step.step_key} run={run} step={step} />}
+      {member_id !== undefined && (
+        <MemberPanel run={run} member_id={member_id} step={step} members={members} onMember={onMember} />
+      )}
+      {run_panels.map((part, at) => {
+        const Panel = part.view();
+        // biome-ignore lint/suspicious/noArrayIndexKey: the list never changes
+        return Panel && <Panel key={at} run={run} live={!isRunOver(run)} members={members} />;
+      })}
+    </div>
   );
 }
 
@@ -158,8 +194,6 @@ function Heading({ run, team_name }: { run: RunRecord; team_name: string }) {
       </span>
       <span className="flex items-center gap-2 font-normal text-base">
         <Status status={run.status} />
-        {run.started_at && <Duration from={run.started_at} to={run.ended_at} />}
-        {run.attempt > 1 && <span className="text-muted">attempt {run.attempt}</span>}
       </span>
     </span>
   );
@@ -189,10 +223,12 @@ function Notes({ run }: { run: RunRecord }) {
 function PendingQuestions({
   run,
   reviews,
+  steps,
   team,
 }: {
   run: RunRecord;
   reviews: readonly ReviewRecord[];
+  steps: readonly WaitingStepRecord[];
   team: string | undefined;
 }) {
   const { data: elicitations = [] } = useQuery(elicitationsQuery);
@@ -202,6 +238,7 @@ function PendingQuestions({
       elicitations={elicitations.filter(
         (elicitation) => elicitation.run_id === run.id && elicitation.status === 'pending',
       )}
+      steps={steps}
       team={team}
     />
   );
@@ -214,11 +251,11 @@ function chosenStep(steps: readonly StepRecord[], { step, member }: Selection): 
   return likelyStep(steps);
 }
 
-function Results({ run }: { run: RunRecord }) {
-  return (
-    <section aria-label="Input and result" className="flex min-w-0 flex-col gap-3">
-      {run.output !== null && run.output !== undefined && <Json label="Result" value={run.output} open />}
-      {Object.keys(run.input).length > 0 && <Json label="Input" value={run.input} />}
-    </section>
-  );
+function Result({ run }: { run: RunRecord }) {
+  if (run.output === null || run.output === undefined) return null;
+  return <Json label="Result" value={run.output} open />;
+}
+
+function Input({ run }: { run: RunRecord }) {
+  return Object.keys(run.input).length > 0 && <Json label="Input" value={run.input} />;
 }

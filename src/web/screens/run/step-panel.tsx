@@ -21,13 +21,11 @@ const labels: Record<StepCommand, string> = {
   start: 'Start step',
   complete: 'Complete step…',
   fail: 'Fail step…',
-  resume: 'Answer',
 };
 const results: Record<StepCommand, string> = {
   start: 'started',
   complete: 'completed',
   fail: 'failed',
-  resume: 'resumed',
 };
 
 const none: ReturnType<typeof stepCommands> = { main: [], more: [] };
@@ -92,22 +90,20 @@ function StepFacts({ step: { prompt, depends_on, when, error_text, status } }: {
 }
 
 function StepCommands({ run, step }: StepProps) {
-  const [opened, setOpened] = useState<StepCommand | null>(null);
-  const act = useStepCommand(run, step, () => setOpened(null));
+  const [open, setOpen] = useState<StepCommand | null>(null);
+  const act = useStepCommand(run, step, () => setOpen(null));
   const { main, more } = isRunOver(run) ? none : stepCommands(step, run.spec);
   const press = (command: StepCommand) => {
     act.reset();
     if (command === 'start') act.mutate({ command });
-    else setOpened(command);
+    else setOpen(command);
   };
-  // A step that waits for an answer shows the form at once.
-  const open = opened ?? (main.includes('resume') ? 'resume' : null);
   return (
     <>
       {main.length + more.length > 0 && (
         <div className="flex flex-wrap items-center gap-2">
           <CommandButtons
-            commands={main.filter((command) => command !== 'resume')}
+            commands={main}
             sending={act.isPending ? act.variables.command : null}
             open={open}
             onPress={press}
@@ -190,7 +186,7 @@ function useStepCommand(run: RunRecord, step: StepRecord, onDone: () => void) {
 
 function send(run: RunRecord, step_key: string, { command, ...value }: Sending, idempotency_key: string) {
   const params = { team_id: run.team_id, run_id: run.id, step_key };
-  const { output, error_text = '', input } = value;
+  const { output, error_text = '' } = value;
   switch (command) {
     case 'start':
       return call('startStep', { params, idempotency_key });
@@ -198,7 +194,5 @@ function send(run: RunRecord, step_key: string, { command, ...value }: Sending, 
       return call('completeStep', { params, body: { output }, idempotency_key });
     case 'fail':
       return call('failStep', { params, body: { error_text }, idempotency_key });
-    case 'resume':
-      return call('resumeStep', { params, body: { input }, idempotency_key });
   }
 }

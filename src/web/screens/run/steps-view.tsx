@@ -1,12 +1,15 @@
-/** A run's steps, as a graph or as a table with the same content. */
+/** A run's steps, as a graph or as a table with the same content; as a list on phones. */
 import { Network, Rows3 } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { GRAPH_STEPS_MAX, StepsGraph } from '../../graph/lazy.tsx';
-import { cx } from '../../ui/cx.ts';
+import { mediaHook } from '../../ui/media.ts';
 import { Segmented } from '../../ui/segmented.tsx';
 import { Status } from '../../ui/status.tsx';
 import { countStatuses, type StepRecord } from './facts.ts';
+import { StepsList } from './steps-list.tsx';
 import { StepsTable } from './steps-table.tsx';
+
+const useIsPhone = mediaHook('(max-width: 639.98px)');
 
 const views = [
   {
@@ -43,9 +46,11 @@ export function StepsView({
   /** The button that adds a step, if one can be added. */
   adding: ReactNode;
 }) {
+  // A graph on a phone is too small to read.
+  const as_list = useIsPhone() && steps.length <= GRAPH_STEPS_MAX;
   const shown = view ?? (steps.length > GRAPH_STEPS_MAX ? 'table' : 'graph');
   return (
-    <section aria-label="Steps" className="min-w-0 rounded-md border border-line">
+    <section aria-label="Steps" className="min-w-0 overflow-clip rounded-lg border border-line">
       <header className="flex flex-wrap items-center justify-between gap-2 border-line border-b px-3 py-1">
         <div className="flex flex-wrap items-center gap-x-3">
           <h2 className="font-medium">Steps</h2>
@@ -57,18 +62,20 @@ export function StepsView({
         </div>
         <div className="flex flex-wrap items-center gap-1">
           {adding}
-          <Segmented
-            label="View"
-            segments={views}
-            value={shown === 'graph' ? 'graph' : 'table'}
-            onValue={onView}
-          />
+          {!as_list && (
+            <Segmented
+              label="View"
+              segments={views}
+              value={shown === 'graph' ? 'graph' : 'table'}
+              onValue={onView}
+            />
+          )}
         </div>
       </header>
-      {shown === 'graph' ? (
-        <div className={cx('w-full', steps.length > 6 ? 'h-80' : 'h-52')}>
-          <StepsGraph steps={steps} selected={selected} onSelect={onSelect} label="Step graph" />
-        </div>
+      {as_list ? (
+        <StepsList steps={steps} selected={selected} onSelect={onSelect} />
+      ) : shown === 'graph' ? (
+        <StepsGraph steps={steps} selected={selected} onSelect={onSelect} label="Step graph" />
       ) : (
         <StepsTable steps={steps} selected={selected} onSelect={onSelect} />
       )}

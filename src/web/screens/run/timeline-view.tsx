@@ -1,19 +1,14 @@
-/** The timeline of a run: one lane per member, with its steps and waits. Long idle periods are folded. */
-import { memo, useMemo } from 'react';
+/** The timeline of a run: a row per step, grouped by member. Long idle periods are folded. */
+import { memo, useMemo, useState } from 'react';
 import { isRunOver } from '../../../features/runs/rules/run.ts';
 import type { ReviewRecord, RunRecord } from '../../api/queries.ts';
+import { Button } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
-import { Clock, spanText, useNow } from '../../ui/time.tsx';
+import { StatusIcon, statusText } from '../../ui/status.tsx';
+import { spanText, useNow } from '../../ui/time.tsx';
 import type { StepRecord } from './facts.ts';
 import type { Selection } from './run.tsx';
-import { assignRows, buildSpans, createScale, type Scale, type Span } from './timeline.ts';
-
-const colors: Record<string, string> = {
-  running: 'bg-running',
-  completed: 'bg-completed',
-  failed: 'bg-failed',
-  input_required: 'bg-needs',
-};
+import { buildRows, createScale, type Row, type Scale, type Span } from './timeline.ts';
 
 interface TimelineProps {
   run: RunRecord;
@@ -25,21 +20,22 @@ interface TimelineProps {
 
 /** The timeline of a larger run is rendered less often. */
 const MANY_STEPS = 200;
+const FIRST = 100;
 
 export function Timeline(props: TimelineProps) {
   const { run } = props;
   if (run.started_at === null) return null;
-  if (isRunOver(run)) return <Lanes {...props} now_ms={Date.parse(run.ended_at ?? run.started_at)} />;
+  if (isRunOver(run)) return <Rows {...props} now_ms={Date.parse(run.ended_at ?? run.started_at)} />;
   return <Ticking {...props} />;
 }
 
 function Ticking(props: TimelineProps) {
   const every_ms = props.steps.length > MANY_STEPS ? 15_000 : 1000;
   const now_ms = Math.floor(useNow() / every_ms) * every_ms;
-  return <Lanes {...props} now_ms={Math.max(now_ms, Date.parse(props.run.started_at!))} />;
+  return <Rows {...props} now_ms={Math.max(now_ms, Date.parse(props.run.started_at!))} />;
 }
 
-const Lanes = memo(function Lanes({
+const Rows = memo(function Rows({
   run,
   steps,
   reviews,
@@ -47,134 +43,179 @@ const Lanes = memo(function Lanes({
   onSelect,
   now_ms,
 }: TimelineProps & { now_ms: number }) {
+  const [shown, setShown] = useState(FIRST);
   const start_ms = Date.parse(run.started_at!);
-  const { lanes, scale, end_ms } = useMemo(() => {
-    const spans = buildSpans(steps, reviews, now_ms);
+  const { rows, scale, first_ms } = useMemo(() => {
+    const members = run.spec.members.map(({ member_id }) => member_id);
+    const rows = buildRows(members, steps, reviews, { start_ms, now_ms });
+    const spans = rows.flatMap((row) => row.spans);
     const end = spans.reduce((last, { to_ms }) => Math.max(last, to_ms), now_ms);
-    const first = spans.reduce((first, { from_ms }) => Math.min(first, from_ms), start_ms);
-    return {
-      lanes: run.spec.members.map(({ member_id }) => ({
-        member_id,
-        steps: assignRows(spans.filter(({ lane, kind }) => lane === member_id && kind === 'step')),
-        waits: spans.filter(({ lane, kind }) => lane === member_id && kind === 'wait'),
-      })),
-      scale: createScale(spans, first, end),
-      end_ms: end,
-    };
+    const first_ms = spans.reduce((first, { from_ms }) => Math.min(first, from_ms), start_ms);
+    const busy = spans.filter(({ kind }) => kind !== 'queued');
+    return { rows, scale: createScale(busy, first_ms, end), first_ms };
   }, [run, steps, reviews, now_ms, start_ms]);
-  const busy = lanes.filter((lane) => lane.steps.length + lane.waits.length > 0);
-  if (busy.length === 0) return null;
+  if (rows.length === 0) return null;
+  const groups = Map.groupBy(rows.slice(0, shown), ({ member_id }) => member_id);
   return (
-    <section aria-label="Timeline" className="min-w-0 rounded-md border border-line">
-      <h2 className="border-line border-b px-3 py-1.5 font-medium">Timeline</h2>
-      <div className="grid grid-cols-[minmax(4rem,8rem)_minmax(0,1fr)] gap-x-2 gap-y-1 px-3 py-2">
-        {busy.map((lane) => (
-          <Lane
-            key={lane.member_id}
-            member_id={lane.member_id}
-            rows={lane.steps}
-            waits={lane.waits}
-            scale={scale}
-            selected={selected}
-            onSelect={onSelect}
-          />
+    <section aria-label="Timeline" className="min-w-0 rounded-lg border border-line">
+      <header className="flex flex-wrap items-center gap-x-4 border-line border-b px-3 py-1.5">
+        <h2 className="font-medium">Timeline</h2>
+        <Key />
+      </header>
+      <div className="relative px-3 py-2">
+        <Grid scale={scale} first_ms={first_ms} />
+        {[...groups].map(([member_id, own]) => (
+          <section key={member_id} aria-label={member_id} className="relative">
+            <h3>
+              <button
+                type="button"
+                aria-pressed={selected.member === member_id}
+                onClick={() => onSelect({ member: member_id })}
+                className={cx(
+                  'tap max-w-full truncate text-left text-xs hover:underline',
+                  selected.member === member_id ? 'font-medium' : 'text-muted',
+                )}
+              >
+                {member_id}
+              </button>
+            </h3>
+            {own.map((row) => (
+              <StepRow
+                key={row.step_key ?? ''}
+                row={row}
+                scale={scale}
+                is_selected={row.step_key !== null && selected.step === row.step_key}
+                onSelect={onSelect}
+              />
+            ))}
+          </section>
         ))}
-        <span />
-        <div className="relative h-5 text-muted text-xs">
-          {scale.ticks.map(({ at, ms }) => (
-            <span
-              key={ms}
-              className="absolute whitespace-nowrap max-sm:hidden"
-              style={{ left: `${at * 100}%` }}
-            >
-              <Clock at={ms} />
-            </span>
-          ))}
-          <span className="absolute right-0">{isRunOver(run) ? <Clock at={end_ms} /> : 'now'}</span>
-        </div>
       </div>
+      {rows.length > shown && (
+        <div className="flex justify-center p-2">
+          <Button onClick={() => setShown(shown + FIRST)}>Show {rows.length - shown} more</Button>
+        </div>
+      )}
     </section>
   );
 });
 
-function Lane({
-  member_id,
-  rows,
-  waits,
-  scale,
-  selected,
-  onSelect,
-}: {
-  member_id: string;
-  rows: Span[][];
-  waits: Span[];
-  scale: Scale;
-  selected: Selection;
-  onSelect: (selection: Selection) => void;
-}) {
+const barClasses: Record<Span['kind'], string> = {
+  queued: 'queued-bar border-line-strong/40',
+  working: 'bg-running/16 border-running',
+  waiting: 'bg-needs/24 border-needs',
+};
+
+const failedBar = 'bg-failed/16 border-failed';
+
+const words: Record<Span['kind'], string> = {
+  queued: 'queued',
+  working: 'working',
+  waiting: 'waiting for a person',
+};
+
+function Key() {
   return (
-    <>
-      <button
-        type="button"
-        aria-pressed={selected.member === member_id}
-        onClick={() => onSelect({ member: member_id })}
-        title={member_id}
-        className={cx(
-          'tap truncate text-left hover:underline',
-          selected.member === member_id ? 'font-medium' : 'text-muted',
-        )}
-      >
-        {member_id}
-      </button>
-      <div className="relative flex min-w-0 flex-col justify-center gap-0.5 overflow-hidden">
-        {rows.map((row) => (
-          <div key={row[0]!.key} className="relative h-6">
-            {row.map((span) => (
-              <button
-                key={span.key}
-                type="button"
-                aria-label={`${span.key}, ${span.status.replace('_', ' ')}, ${spanText(span.to_ms - span.from_ms)}`}
-                aria-pressed={selected.step === span.key}
-                title={`${span.key} · ${span.status.replace('_', ' ')} · ${spanText(span.to_ms - span.from_ms)}`}
-                onClick={() => onSelect({ step: span.key })}
-                style={place(span, scale)}
-                className={cx(
-                  'absolute inset-y-0 min-w-1.5 overflow-hidden rounded-sm px-1 text-left text-ground text-xs leading-6',
-                  colors[span.status] ?? 'bg-muted',
-                  selected.step === span.key && 'outline-2 outline-text -outline-offset-2',
-                )}
-              >
-                {span.key}
-              </button>
-            ))}
-          </div>
+    <ul className="flex flex-wrap gap-x-3 text-muted text-xs">
+      {(['queued', 'working', 'waiting'] as const).map((kind) => (
+        <li key={kind} className="inline-flex items-center gap-1">
+          <span aria-hidden className={cx('h-2 w-4 rounded-xs border', barClasses[kind])} />
+          {words[kind]}
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The columns of every row: its label, its bars, and room for the duration after the last bar. */
+const columns =
+  'grid grid-cols-[minmax(0,9rem)_minmax(0,1fr)_3.75rem] gap-x-2 max-sm:grid-cols-[6rem_minmax(0,1fr)_3.75rem]';
+
+/** The ticks with their lines, behind all rows. */
+function Grid({ scale, first_ms }: { scale: Scale; first_ms: number }) {
+  return (
+    <div aria-hidden className={cx('pointer-events-none absolute inset-x-3 inset-y-0', columns)}>
+      <span />
+      <div className="relative">
+        {scale.ticks.map(({ at, ms }) => (
+          <span
+            key={ms}
+            title={new Date(ms).toLocaleString()}
+            style={{ left: `${at * 100}%` }}
+            className="absolute inset-y-0 whitespace-nowrap border-line border-l pt-1.5 pl-1 text-muted text-xs"
+          >
+            {spanText(ms - first_ms)}
+          </span>
         ))}
-        {waits.length > 0 && (
-          <div className="relative h-1.5">
-            {waits.map((span) => (
-              <span
-                key={span.key}
-                role="img"
-                aria-label={`waited ${spanText(span.to_ms - span.from_ms)} for an answer`}
-                title={`waited ${spanText(span.to_ms - span.from_ms)} for an answer`}
-                style={place(span, scale)}
-                className="absolute inset-y-0 min-w-1 rounded-sm bg-needs"
-              />
-            ))}
-          </div>
-        )}
         {scale.folds.map(({ at, from_ms, to_ms }) => (
           <span
             key={from_ms}
-            role="img"
-            aria-label={`${spanText(to_ms - from_ms)} idle`}
             title={`${spanText(to_ms - from_ms)} idle`}
             style={{ left: `${at * 100}%` }}
             className="absolute inset-y-0 border-line-strong border-l border-dashed"
           />
         ))}
       </div>
-    </>
+    </div>
+  );
+}
+
+function StepRow({
+  row: { member_id, step_key, status, spans },
+  scale,
+  is_selected,
+  onSelect,
+}: {
+  row: Row;
+  scale: Scale;
+  is_selected: boolean;
+  onSelect: (selection: Selection) => void;
+}) {
+  const from = Math.min(...spans.filter(({ kind }) => kind !== 'queued').map(({ from_ms }) => from_ms));
+  const end = Math.max(...spans.map(({ to_ms }) => to_ms));
+  const duration = Number.isFinite(from) ? spanText(end - from) : null;
+  const label = step_key ?? 'other requests';
+  const summary = spans
+    .map(({ kind, from_ms, to_ms }) => `${words[kind]} ${spanText(to_ms - from_ms)}`)
+    .join(', ');
+  return (
+    <button
+      type="button"
+      aria-pressed={is_selected}
+      title={`${label} · ${statusText(status)} · ${summary}`}
+      onClick={() => onSelect(step_key === null ? { member: member_id } : { step: step_key })}
+      className={cx(
+        'h-6 w-full items-center rounded-sm text-left hover:bg-surface/60 pointer-coarse:h-11',
+        columns,
+        is_selected && 'bg-selected/60',
+      )}
+    >
+      <span className="flex min-w-0 items-center gap-1.5">
+        <StatusIcon status={status} />
+        <span className={cx('truncate', is_selected && 'font-medium')}>{label}</span>
+        <span className="sr-only">{`${statusText(status)}, ${summary}`}</span>
+      </span>
+      <span aria-hidden className="relative h-4">
+        {spans.map((span) => (
+          <span
+            key={`${span.kind} ${span.from_ms}`}
+            style={place(span, scale)}
+            className={cx(
+              'absolute inset-y-0 min-w-1 rounded-xs border',
+              status === 'failed' && span.kind === 'working' ? failedBar : barClasses[span.kind],
+            )}
+          />
+        ))}
+        {duration !== null && (
+          <span
+            style={{ left: `${scale.x(end) * 100}%` }}
+            className="absolute inset-y-0 whitespace-nowrap pl-1.5 text-muted text-xs tabular-nums leading-4"
+          >
+            {duration}
+          </span>
+        )}
+      </span>
+    </button>
   );
 }
 

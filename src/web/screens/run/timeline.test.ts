@@ -1,18 +1,15 @@
 import { expect, test } from 'vitest';
-import { assignRows, buildSpans, createScale, type Span } from './timeline.ts';
+import { buildRows, createScale, type Span } from './timeline.ts';
 
 const MINUTE = 60_000;
-const span = (from: number, to: number, lane = 'a'): Span => ({
-  lane,
-  key: `${lane}${from}`,
-  kind: 'step',
-  status: 'completed',
+const span = (from: number, to: number): Span => ({
+  kind: 'working',
   from_ms: from * MINUTE,
   to_ms: to * MINUTE,
 });
 
 test('the scale is linear if something is always running', () => {
-  const { x, folds } = createScale([span(0, 10), span(5, 20, 'b')], 0, 20 * MINUTE);
+  const { x, folds } = createScale([span(0, 10), span(5, 20)], 0, 20 * MINUTE);
   expect(folds).toEqual([]);
   expect(x(0)).toBe(0);
   expect(x(5 * MINUTE)).toBeCloseTo(0.25);
@@ -25,11 +22,12 @@ test('a long idle time is folded, and later times keep their length', () => {
   expect(folds[0]).toMatchObject({ from_ms: 10 * MINUTE, to_ms: 610 * MINUTE });
   expect(x(610 * MINUTE) - x(10 * MINUTE)).toBeLessThan(0.05);
   expect(x(10 * MINUTE) - x(0)).toBeCloseTo(x(620 * MINUTE) - x(610 * MINUTE));
-  expect(ticks.map(({ ms }) => ms)).toEqual([0, 610 * MINUTE]);
+  // None in the gap, and none too close to the one before.
+  expect(ticks.map(({ ms }) => ms / MINUTE)).toEqual([0, 5, 10, 615, 620]);
 });
 
 test('positions never go backwards, and stay on the page', () => {
-  const { x } = createScale([span(1, 2), span(90, 95), span(3, 4, 'b')], 0, 300 * MINUTE);
+  const { x } = createScale([span(1, 2), span(90, 95), span(3, 4)], 0, 300 * MINUTE);
   let before = 0;
   for (let minute = -5; minute <= 310; minute++) {
     const at = x(minute * MINUTE);
@@ -44,39 +42,72 @@ test('a run that has just started has a scale', () => {
   expect(x(1000)).toBe(0);
 });
 
-test('running steps extend to now, steps that have not started are omitted, and reviews are in the lane of their member', () => {
-  const at = (ms: number) => new Date(ms).toISOString();
-  const step = { member_id: 'api', status: 'running', ended_at: null };
-  expect(
-    buildSpans(
-      [
-        { ...step, step_key: 'one', started_at: at(1000) },
-        { ...step, step_key: 'two', status: 'pending', started_at: null },
+const at = (ms: number) => new Date(ms).toISOString();
+const step = {
+  member_id: 'api',
+  depends_on: [] as string[],
+  status: 'running',
+  started_at: null as string | null,
+  ended_at: null as string | null,
+  waiting_since: null as string | null,
+};
+const review = { origin_actor_id: 'api@team_1', answered_at: null as string | null, status: 'pending' };
+const times = { start_ms: 0, now_ms: 9000 };
+
+test('a step is queued after its dependencies, works until now, and waits in its own row', () => {
+  const steps = [
+    { ...step, step_key: 'one', status: 'completed', started_at: at(1000), ended_at: at(2000) },
+    { ...step, step_key: 'two', depends_on: ['one'], started_at: at(3000) },
+    { ...step, step_key: 'three', depends_on: ['two'], status: 'pending' },
+  ];
+  const reviews = [
+    { ...review, id: 'rev_1', created_at: at(4000) },
+    { ...review, id: 'rev_2', created_at: at(4000), status: 'expired' },
+    { ...review, id: 'rev_3', created_at: at(1500), answered_at: at(1700) },
+  ];
+  expect(buildRows(['api'], steps, reviews, times)).toEqual([
+    {
+      member_id: 'api',
+      step_key: 'one',
+      status: 'completed',
+      spans: [
+        { kind: 'queued', from_ms: 0, to_ms: 1000 },
+        { kind: 'working', from_ms: 1000, to_ms: 2000 },
+        { kind: 'waiting', from_ms: 1500, to_ms: 1700 },
       ],
-      [
-        {
-          id: 'rev_1',
-          origin_actor_id: 'api@team_1',
-          created_at: at(2000),
-          answered_at: null,
-          status: 'pending',
-        },
-        {
-          id: 'rev_2',
-          origin_actor_id: 'api@team_1',
-          created_at: at(2000),
-          answered_at: null,
-          status: 'expired',
-        },
+    },
+    {
+      member_id: 'api',
+      step_key: 'two',
+      status: 'running',
+      spans: [
+        { kind: 'queued', from_ms: 2000, to_ms: 3000 },
+        { kind: 'working', from_ms: 3000, to_ms: 9000 },
+        { kind: 'waiting', from_ms: 4000, to_ms: 9000 },
       ],
-      5000,
-    ),
-  ).toEqual([
-    { lane: 'api', key: 'one', kind: 'step', status: 'running', from_ms: 1000, to_ms: 5000 },
-    { lane: 'api', key: 'rev_1', kind: 'wait', status: 'pending', from_ms: 2000, to_ms: 5000 },
+    },
   ]);
 });
 
-test('overlapping spans are in separate rows, and consecutive ones share a row', () => {
-  expect(assignRows([span(0, 10), span(5, 8), span(10, 12)]).map((row) => row.length)).toEqual([2, 1]);
+test('a step that asks waits until now, and rows are in the order of the members', () => {
+  const steps = [
+    { ...step, step_key: 'ask', status: 'input_required', started_at: at(1000), waiting_since: at(5000) },
+    { ...step, step_key: 'first', member_id: 'ui', status: 'ready' },
+  ];
+  const rows = buildRows(['ui', 'api'], steps, [], times);
+  expect(rows.map(({ step_key }) => step_key)).toEqual(['first', 'ask']);
+  expect(rows[0]!.spans).toEqual([{ kind: 'queued', from_ms: 0, to_ms: 9000 }]);
+  expect(rows[1]!.spans.at(-1)).toEqual({ kind: 'waiting', from_ms: 5000, to_ms: 9000 });
+});
+
+test('a member that waits outside its steps has a row for that', () => {
+  const reviews = [{ ...review, id: 'rev_1', created_at: at(2000) }];
+  expect(buildRows(['api'], [], reviews, times)).toEqual([
+    {
+      member_id: 'api',
+      step_key: null,
+      status: 'input_required',
+      spans: [{ kind: 'waiting', from_ms: 2000, to_ms: 9000 }],
+    },
+  ]);
 });

@@ -1,14 +1,20 @@
 /**
- * A run as lanes of spans, one lane per member. Long idle periods are folded, so that a night does not squeeze an hour of work
- * into a corner. Pure.
+ * A run as rows of spans, one row per step. Long idle periods are folded, so that a night does not squeeze an hour of work into a
+ * corner. Pure.
  */
 export interface Span {
-  lane: string;
-  key: string;
-  kind: 'step' | 'wait';
-  status: string;
+  /** `waiting`: for a person. */
+  kind: 'queued' | 'working' | 'waiting';
   from_ms: number;
   to_ms: number;
+}
+
+export interface Row {
+  member_id: string;
+  /** Null: what the member waited for outside its steps. */
+  step_key: string | null;
+  status: string;
+  spans: Span[];
 }
 
 export interface Tick {
@@ -99,14 +105,30 @@ function union(
   return merged;
 }
 
-/** Ticks at the beginning and at the end of each folded gap, with a minimum distance. */
+const S = 1000;
+const M = 60 * S;
+const H = 60 * M;
+const intervals = [S, 2 * S, 5 * S, 10 * S, 30 * S, M, 2 * M, 5 * M, 10 * M, 30 * M, H, 2 * H, 6 * H, 24 * H];
+const TICKS_MAX = 6;
+const TICK_DISTANCE = 0.1;
+
+/** Ticks at round times since the start, outside the folded gaps, with a minimum distance. */
 function buildTicks(pieces: readonly Piece[], x: (ms: number) => number): Tick[] {
+  const start_ms = pieces[0]?.from_ms ?? 0;
+  const shown_ms = pieces.reduce(
+    (sum, { folded, from_ms, to_ms }) => sum + (folded ? 0 : to_ms - from_ms),
+    0,
+  );
+  const every =
+    intervals.find((interval) => shown_ms / interval <= TICKS_MAX) ?? Math.ceil(shown_ms / TICKS_MAX);
   const ticks: Tick[] = [];
-  for (const [index, { from_ms, to_ms, folded }] of pieces.entries()) {
-    const ms = index === 0 && !folded ? from_ms : folded ? to_ms : null;
-    if (ms === null) continue;
-    const at = x(ms);
-    if (at < 0.85 && (ticks.length === 0 || at - ticks.at(-1)!.at > 0.2)) ticks.push({ at, ms });
+  for (const { from_ms, to_ms, folded } of pieces) {
+    if (folded) continue;
+    for (let n = Math.ceil((from_ms - start_ms) / every); start_ms + n * every <= to_ms; n++) {
+      const ms = start_ms + n * every;
+      const at = x(ms);
+      if (ticks.length === 0 || at - ticks.at(-1)!.at > TICK_DISTANCE) ticks.push({ at, ms });
+    }
   }
   return ticks;
 }
@@ -114,9 +136,11 @@ function buildTicks(pieces: readonly Piece[], x: (ms: number) => number): Tick[]
 interface TimedStep {
   step_key: string;
   member_id: string;
+  depends_on: readonly string[];
   status: string;
   started_at: string | null;
   ended_at: string | null;
+  waiting_since: string | null;
 }
 interface TimedReview {
   id: string;
@@ -126,47 +150,59 @@ interface TimedReview {
   status: string;
 }
 
-/** Spans for the current attempt of each step, and for the wait of each review. */
-export function buildSpans(
+/**
+ * The rows of a run: the current attempt of each step, by member. A step is queued from the end of its dependencies to its
+ * start. A member's waits for answers are in the row of the step that it was working on, else in a row of their own.
+ */
+export function buildRows(
+  members: readonly string[],
   steps: readonly TimedStep[],
   reviews: readonly TimedReview[],
-  now_ms: number,
-): Span[] {
-  const spans: Span[] = [];
-  for (const { step_key, member_id, status, started_at, ended_at } of steps) {
-    if (started_at === null) continue;
-    spans.push({
-      lane: member_id,
-      key: step_key,
-      kind: 'step',
-      status,
-      from_ms: Date.parse(started_at),
-      to_ms: ended_at === null ? now_ms : Date.parse(ended_at),
-    });
-  }
-  for (const { id, origin_actor_id, created_at, answered_at, status } of reviews) {
-    if (origin_actor_id === null) continue;
+  { start_ms, now_ms }: { start_ms: number; now_ms: number },
+): Row[] {
+  const ended = new Map(steps.map(({ step_key, ended_at }) => [step_key, ended_at]));
+  const rows = steps.flatMap((step): Row[] => {
+    const { step_key, member_id, status, depends_on } = step;
+    const begun = time(step.started_at);
+    const asked = time(step.waiting_since);
+    const end = time(step.ended_at);
+    const free = depends_on.reduce(
+      (last, key) => Math.max(last, time(ended.get(key) ?? null) ?? 0),
+      start_ms,
+    );
+    const spans: Span[] = [];
+    const until = begun ?? asked ?? (status === 'ready' ? now_ms : free);
+    if (until > free) spans.push({ kind: 'queued', from_ms: free, to_ms: until });
+    if (begun !== null) spans.push({ kind: 'working', from_ms: begun, to_ms: end ?? now_ms });
+    if (asked !== null) spans.push({ kind: 'waiting', from_ms: asked, to_ms: end ?? now_ms });
+    return spans.length === 0 ? [] : [{ member_id, step_key, status, spans }];
+  });
+  for (const wait of reviews) {
+    const member_id = wait.origin_actor_id?.replace(/@[^@]*$/, '');
+    const to = time(wait.answered_at);
     // For an unanswered review, the end of the wait is unknown.
-    if (answered_at === null && status !== 'pending') continue;
-    spans.push({
-      lane: origin_actor_id.replace(/@[^@]*$/, ''),
-      key: id,
-      kind: 'wait',
-      status,
-      from_ms: Date.parse(created_at),
-      to_ms: answered_at === null ? now_ms : Date.parse(answered_at),
-    });
+    if (member_id === undefined || (to === null && wait.status !== 'pending')) continue;
+    const span: Span = { kind: 'waiting', from_ms: Date.parse(wait.created_at), to_ms: to ?? now_ms };
+    const own = rows.filter((row) => row.member_id === member_id);
+    const row = own.find(({ spans }) =>
+      spans.some((work) => work.kind === 'working' && contains(work, span)),
+    );
+    const other = row ?? own.find(({ step_key }) => step_key === null);
+    if (other) other.spans.push(span);
+    else rows.push({ member_id, step_key: null, status: 'input_required', spans: [span] });
   }
-  return spans;
+  const order = new Map(members.map((member_id, at) => [member_id, at]));
+  const begin = ({ spans }: Row) => Math.min(...spans.map(({ from_ms }) => from_ms));
+  return rows.sort(
+    (a, b) =>
+      (order.get(a.member_id) ?? order.size) - (order.get(b.member_id) ?? order.size) || begin(a) - begin(b),
+  );
 }
 
-/** Distributes the spans of a lane over rows, so that none overlap. */
-export function assignRows(spans: readonly Span[]): Span[][] {
-  const rows: Span[][] = [];
-  for (const span of [...spans].sort((a, b) => a.from_ms - b.from_ms)) {
-    const free = rows.find((row) => row.at(-1)!.to_ms <= span.from_ms);
-    if (free) free.push(span);
-    else rows.push([span]);
-  }
-  return rows;
+function contains(outer: Span, inner: Span): boolean {
+  return outer.from_ms <= inner.from_ms && inner.from_ms <= outer.to_ms;
+}
+
+function time(at: string | null): number | null {
+  return at === null ? null : Date.parse(at);
 }

@@ -202,9 +202,7 @@ export function Editor({
             ) : steps.length > GRAPH_STEPS_MAX ? (
               <p className="px-3 py-6 text-center text-muted">{steps.length} steps are too many to draw.</p>
             ) : (
-              <div className="h-56">
-                <StepsGraph steps={steps} label="Step graph" />
-              </div>
+              <StepsGraph steps={steps} label="Step graph" />
             )}
           </section>
           <div className={cx('flex min-w-0 flex-col gap-1', pane !== 'json' && 'max-lg:hidden')}>

@@ -194,11 +194,7 @@ function Steps({ team: { spec } }: { team: TeamRecord }) {
         </p>
       ) : (
         <>
-          {spec.steps.length <= GRAPH_STEPS_MAX && (
-            <div className="h-64">
-              <StepsGraph steps={spec.steps} label="Step graph" />
-            </div>
-          )}
+          {spec.steps.length <= GRAPH_STEPS_MAX && <StepsGraph steps={spec.steps} label="Step graph" />}
           <Disclosure summary="List" className="border-line border-t" summaryClass="px-3 py-1 text-muted">
             <ol className="max-h-80 overflow-y-auto">
               {spec.steps.map(({ step_key, member_id, depends_on }) => (

@@ -1,0 +1,82 @@
+/** A step in the graph: its key, its member and elapsed time, and why it failed or what it asks. */
+import { Handle, type Node, type NodeProps, Position } from '@xyflow/react';
+import { cx } from '../ui/cx.ts';
+import { StatusIcon, statusText } from '../ui/status.tsx';
+import { Duration } from '../ui/time.tsx';
+import type { ShownStep } from './step.ts';
+
+export type StepNode = Node<{
+  step: ShownStep;
+  chosen: boolean;
+  onSelect: ((step_key: string) => void) | undefined;
+}>;
+
+const borders: Record<string, string> = {
+  running: 'border-l-running',
+  completed: 'border-l-completed',
+  failed: 'border-l-failed',
+  input_required: 'border-l-needs',
+};
+
+export function StepBox({ data: { step, chosen, onSelect } }: NodeProps<StepNode>) {
+  const { step_key, member_id, status, error_text } = step;
+  const classes = cx(
+    'flex h-full w-full flex-col justify-center rounded-md border bg-raised px-2 text-left leading-4',
+    status && 'border-l-3',
+    status && (borders[status] ?? 'border-l-line-strong'),
+    chosen
+      ? 'border-y-accent border-r-accent outline-2 outline-accent'
+      : 'border-y-control-line border-r-control-line',
+    (status === 'pending' || status === 'skipped') &&
+      !chosen &&
+      'border-y-line-strong/70 border-r-line-strong/70 border-dashed',
+    !onSelect && 'border-control-line',
+  );
+  const content = (
+    <>
+      <span className="flex w-full min-w-0 items-center gap-1.5">
+        {status && <StatusIcon status={status} />}
+        <span className="truncate font-semibold" title={step_key}>
+          {step_key}
+        </span>
+        {status && <span className="sr-only">{statusText(status)}</span>}
+      </span>
+      <span className="flex w-full min-w-0 items-center gap-1.5 text-muted text-xs">
+        <span className="truncate">{member_id}</span>
+        {step.started_at && (
+          <span aria-hidden className="ml-auto shrink-0">
+            <Duration from={step.started_at} to={step.ended_at ?? null} />
+          </span>
+        )}
+      </span>
+      {error_text && (
+        <span
+          aria-hidden
+          className={cx('w-full truncate text-xs', status === 'failed' ? 'text-failed' : 'text-needs')}
+          title={error_text}
+        >
+          {error_text}
+        </span>
+      )}
+    </>
+  );
+  return (
+    <>
+      <Handle type="target" position={Position.Left} isConnectable={false} className="invisible" />
+      {onSelect ? (
+        <button
+          type="button"
+          aria-pressed={chosen}
+          aria-description={error_text ?? undefined}
+          onClick={() => onSelect(step_key)}
+          className={cx('pointer-events-auto', classes)}
+        >
+          {content}
+        </button>
+      ) : (
+        <div className={classes}>{content}</div>
+      )}
+      <Handle type="source" position={Position.Right} isConnectable={false} className="invisible" />
+    </>
+  );
+}
