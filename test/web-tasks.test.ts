@@ -69,6 +69,27 @@ browserTest('a card can be moved with keys and with its menu, and keeps the focu
   await column(page, 'In review').getByRole('link', { name: 'Moved by hand' }).waitFor();
   await soon(async () => (await get(id)).status).toBe('in_review');
   await soon(focused).toContain('Moved by hand');
+
+  // An open task is next to the board.
+  await card.click();
+  await page.getByRole('region', { name: /^Task #/ }).waitFor();
+  await column(page, 'To do').waitFor();
+  await page.getByRole('button', { name: 'Back to tasks' }).click();
+
+  // The column of cancelled tasks is folded, and keeps the focus of a card that moves into it.
+  const cancelled = column(page, 'Cancelled');
+  expect((await cancelled.boundingBox())!.width).toBe(40);
+  await card.focus();
+  await page.keyboard.press('Shift+ArrowRight');
+  await soon(async () => (await get(id)).status).toBe('completed');
+  await soon(focused).toContain('Moved by hand');
+  await page.keyboard.press('Shift+ArrowRight');
+  await soon(async () => (await get(id)).status).toBe('cancelled');
+  await soon(() => page.evaluate('document.activeElement.getAttribute("aria-label") ?? ""')).toBe(
+    'Expand Cancelled',
+  );
+  await page.keyboard.press('Enter');
+  await cancelled.getByRole('link', { name: 'Moved by hand' }).waitFor();
   expect(errors).toEqual([]);
 });
 

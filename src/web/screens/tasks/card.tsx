@@ -2,10 +2,12 @@
 import { Link, useNavigate } from '@tanstack/react-router';
 import { Ellipsis, TriangleAlert, UserRound } from 'lucide-react';
 import type { KeyboardEvent } from 'react';
+import type { RunRecord } from '../../api/queries.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
 import { Menu } from '../../ui/menu.tsx';
 import { Status } from '../../ui/status.tsx';
+import { Duration } from '../../ui/time.tsx';
 import { columnLabel, columns, neighbor, type TaskStatus } from './columns.ts';
 import type { TaskRecord } from './data.ts';
 import type { Refusal, ShownTask } from './shown.ts';
@@ -34,15 +36,18 @@ export function Card({ shown, open_id, refusal, onMove, onEdit }: CardProps) {
         event.dataTransfer.effectAllowed = 'move';
       }}
       className={cx(
-        'min-w-0 rounded-md border bg-raised p-2',
+        'group/task min-w-0 rounded-md border bg-raised p-2',
         open_id === task.id ? 'border-accent' : 'border-line',
+        needsAnswer(shown) && 'border-l-3 border-l-needs',
       )}
     >
       <div className="flex items-start gap-1">
         <TaskLink task={task} onMove={onMove} is_open={open_id === task.id} />
-        <TaskMenu task={task} onMove={onMove} onEdit={onEdit} />
+        <span className="-mt-1 -mr-1 opacity-0 transition-opacity focus-within:opacity-100 group-hover/task:opacity-100 pointer-coarse:opacity-100">
+          <TaskMenu task={task} onMove={onMove} onEdit={onEdit} />
+        </span>
       </div>
-      {team_name !== null && <p className="truncate text-muted text-sm">{team_name}</p>}
+      {team_name !== null && <p className="truncate text-muted text-xs">{team_name}</p>}
       <p className="flex min-w-0 flex-wrap items-center gap-x-2 text-muted text-sm">
         <TaskFacts shown={shown} />
       </p>
@@ -87,7 +92,7 @@ export function TaskLink({
       draggable={false}
       className="tap block min-w-0 flex-1 break-words font-medium hover:underline"
     >
-      <span className="text-muted">#{task.number}</span> {task.title}
+      <span className="mr-1 font-mono font-normal text-muted text-xs">#{task.number}</span> {task.title}
     </Link>
   );
 }
@@ -127,17 +132,7 @@ export function TaskMenu({
 export function TaskFacts({ shown: { task, run, waiting } }: { shown: ShownTask }) {
   return (
     <>
-      {task.assignee_member_id !== null && (
-        <span className="inline-flex min-w-0 items-center gap-1">
-          <UserRound aria-label="assigned to" className="size-3.5 shrink-0" />
-          <span className="truncate">{task.assignee_member_id}</span>
-        </span>
-      )}
-      {run && (
-        <span className="inline-flex items-center gap-1">
-          run {run.number} <Status status={run.status} />
-        </span>
-      )}
+      {run && <RunFacts run={run} />}
       {waiting > 0 && (
         <span className="inline-flex items-center gap-1 text-needs">
           <TriangleAlert aria-hidden className="size-3.5" />
@@ -145,6 +140,38 @@ export function TaskFacts({ shown: { task, run, waiting } }: { shown: ShownTask 
           <span className="sr-only"> {waiting === 1 ? 'pending approval' : 'pending approvals'}</span>
         </span>
       )}
+      {task.assignee_member_id !== null && (
+        <span className="ml-auto inline-flex min-w-0 items-center gap-1">
+          <UserRound aria-label="assigned to" className="size-3.5 shrink-0" />
+          <span className="truncate">{task.assignee_member_id}</span>
+        </span>
+      )}
     </>
   );
+}
+
+/** The status of a task's run and how long it has taken; a failure stands out in every column. */
+function RunFacts({ run }: { run: RunRecord }) {
+  const { status, number, started_at, ended_at } = run;
+  return (
+    <>
+      <span
+        className={cx(
+          'inline-flex items-center gap-1',
+          status === 'failed' && 'rounded-sm bg-removed px-1 text-failed',
+        )}
+      >
+        run {number} <Status status={status} />
+      </span>
+      {started_at && (
+        <span className="tabular-nums">
+          <Duration from={started_at} to={ended_at} />
+        </span>
+      )}
+    </>
+  );
+}
+
+function needsAnswer({ run, waiting }: ShownTask): boolean {
+  return waiting > 0 || run?.status === 'input_required';
 }

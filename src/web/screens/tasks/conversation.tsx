@@ -4,6 +4,7 @@ import { ArrowLeft, Pencil, Search, X } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
 import type { TeamRecord } from '../../api/queries.ts';
 import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
+import { cx } from '../../ui/cx.ts';
 import { Disclosure } from '../../ui/disclosure.tsx';
 import { FilterField } from '../../ui/filter-field.tsx';
 import { Select } from '../../ui/select.tsx';
@@ -29,6 +30,7 @@ export function Conversation({
   onMove,
   onEdit,
   onClose,
+  className,
 }: {
   shown: ShownTask;
   team: TeamRecord;
@@ -38,6 +40,8 @@ export function Conversation({
   onMove: (task: TaskRecord, status: TaskStatus) => void;
   onEdit: (task: TaskRecord) => void;
   onClose: () => void;
+  /** Its width. */
+  className: string;
 }) {
   const { task } = shown;
   const { q, thread } = search;
@@ -53,7 +57,7 @@ export function Conversation({
         const inside = event.currentTarget.contains(event.target as Node);
         if (event.key === 'Escape' && inside && !event.defaultPrevented) onClose();
       }}
-      className="flex min-h-0 min-w-0 flex-1 flex-col"
+      className={cx('flex min-h-0 min-w-0 flex-col', className)}
     >
       <header className="flex shrink-0 flex-col gap-1 border-line border-b px-3 py-2">
         <div className="flex items-start gap-1">

@@ -1,12 +1,12 @@
 /** The status of a task, with the label of its column. */
-import { Ban, Check, Circle, CircleDot, type LucideIcon, TriangleAlert } from 'lucide-react';
+import { Ban, Check, Circle, CircleDot, Clock, type LucideIcon } from 'lucide-react';
 import { cx } from '../../ui/cx.ts';
 import { columnLabel, type TaskStatus } from './columns.ts';
 
 const looks: Record<TaskStatus, [LucideIcon, color: string]> = {
   open: [Circle, 'text-muted'],
   in_progress: [CircleDot, 'text-running'],
-  in_review: [TriangleAlert, 'text-needs'],
+  in_review: [Clock, 'text-warning'],
   completed: [Check, 'text-completed'],
   cancelled: [Ban, 'text-muted'],
 };

@@ -132,6 +132,10 @@ export function Tasks() {
   );
 }
 
+/** Next to the board; it fills smaller screens. */
+const PANEL =
+  'flex-1 border-line lg:w-140 lg:flex-none lg:border-l lg:transition-transform lg:starting:translate-x-8';
+
 function TeamTasks({
   teams,
   search,
@@ -152,6 +156,7 @@ function TeamTasks({
   const { moved, refusal, onMove } = useMoves();
   const moving = useMoving();
   const open_id = search.task;
+  const is_list = search.view === 'list';
   const shown = useMemo(() => {
     const questions = [...(reviews ?? []), ...(elicitations ?? [])];
     const names = new Map(teams.map(({ id, name }) => [id, name]));
@@ -182,11 +187,13 @@ function TeamTasks({
     requestAnimationFrame(() => focusTask(id));
   };
   return (
-    <div className="flex h-full">
+    <div className="flex h-full overflow-x-clip">
       <div
         className={cx(
           'min-w-0 overflow-auto',
-          open_id === undefined ? 'flex-1' : 'hidden w-80 shrink-0 border-line border-r lg:block',
+          (open_id === undefined || !is_list) && 'flex-1',
+          open_id !== undefined && 'max-lg:hidden',
+          open_id !== undefined && is_list && 'w-80 shrink-0 border-line border-r',
         )}
       >
         <QueryState read={read}>
@@ -205,10 +212,10 @@ function TeamTasks({
               <Empty title="No tasks match this filter.">
                 <Button onClick={() => change({ q: undefined })}>Show all {tasks.length}</Button>
               </Empty>
-            ) : search.view === 'list' && open_id === undefined ? (
+            ) : is_list && open_id === undefined ? (
               <TaskList tasks={kept} {...cards} />
             ) : (
-              <Board tasks={kept} narrow={open_id !== undefined} {...cards} />
+              <Board tasks={kept} narrow={is_list} {...cards} />
             )
           }
         </QueryState>
@@ -216,6 +223,7 @@ function TeamTasks({
       {open ? (
         <Conversation
           key={open.task.id}
+          className={is_list ? 'flex-1' : PANEL}
           shown={open}
           team={teams.find(({ id }) => id === open.task.team_id)!}
           search={search}
@@ -228,7 +236,7 @@ function TeamTasks({
       ) : (
         open_id !== undefined &&
         read.data && (
-          <div className="flex-1">
+          <div className={is_list ? 'flex-1' : PANEL}>
             <Empty title="This task does not exist.">
               <Button onClick={close}>Show all tasks</Button>
             </Empty>
@@ -273,6 +281,10 @@ function holdsFocus(task_id: string): boolean {
 }
 
 function focusTask(task_id: string | undefined): void {
-  if (task_id !== undefined)
-    document.querySelector<HTMLElement>(`[data-task="${CSS.escape(task_id)}"] a`)?.focus();
+  if (task_id === undefined) return;
+  const link = document.querySelector<HTMLElement>(`[data-task="${CSS.escape(task_id)}"] a`);
+  link?.focus();
+  // Cards in a folded column cannot have the focus.
+  if (link && document.activeElement !== link)
+    document.querySelector<HTMLElement>('[data-fold] button')?.focus();
 }
