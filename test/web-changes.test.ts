@@ -65,7 +65,7 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
     await page.getByRole('button', { name: 'Use changes' }).click();
     await page.getByRole('menuitem', { name: item }).click();
     await page.getByText(note).waitFor(slow);
-    return page.evaluate(() => navigator.clipboard.readText());
+    return page.evaluate<string>('navigator.clipboard.readText()');
   };
   const branch = (await plane.client.call('getChanges', { params: { agent_id } })).branch!;
   expect(await copied('Copy merge command', 'Merge command copied')).toBe(`git -C ${repo} merge ${branch}`);

@@ -4,7 +4,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { PanelLeftClose, PanelLeftOpen, Search } from 'lucide-react';
-import { memo, useEffect, useRef } from 'react';
+import { memo, type ReactNode, useEffect, useRef } from 'react';
 import { type AgentRecord, agentsQuery } from '../api/queries.ts';
 import type { Session } from '../api/session.ts';
 import type { Place } from '../feature.ts';
@@ -83,34 +83,50 @@ export function Sidebar({
         );
       })}
       <ActiveAgents collapsed={collapsed} />
-      <div className={cx('mt-auto flex flex-col gap-1 pt-3 text-muted text-sm', !collapsed && 'px-2')}>
-        <div className="-mx-2 flex flex-col gap-0.5">
-          {places.filter(({ group }) => group === undefined).map(link)}
-        </div>
-        {!collapsed && (
-          <span className="truncate" title={`${user.username} (${user.role})`}>
-            {user.username}
-            {user.role === 'root' && ' · root'}
-          </span>
-        )}
-        <div className="flex items-center justify-between gap-1">
-          {!collapsed && <Badge />}
-          <button
-            type="button"
-            onClick={() => setAppearance({ sidebar: collapsed ? 'full' : 'icons' })}
-            aria-label={collapsed ? 'Expand sidebar' : 'Collapse sidebar'}
-            title={collapsed ? 'Expand sidebar' : 'Collapse sidebar'}
-            className="tap inline-flex items-center justify-center rounded-md px-1.5 hover:bg-surface hover:text-text"
-          >
-            {collapsed ? (
-              <PanelLeftOpen aria-hidden className="size-4" />
-            ) : (
-              <PanelLeftClose aria-hidden className="size-4" />
-            )}
-          </button>
-        </div>
-      </div>
+      <Footer user={user} collapsed={collapsed}>
+        {places.filter(({ group }) => group === undefined).map(link)}
+      </Footer>
     </nav>
+  );
+}
+
+/** Settings, the account, the live badge and the button that collapses the sidebar. */
+function Footer({
+  user,
+  collapsed,
+  children,
+}: {
+  user: Session['user'];
+  collapsed: boolean;
+  /** The links. */
+  children: ReactNode;
+}) {
+  return (
+    <div className={cx('mt-auto flex flex-col gap-1 pt-3 text-muted text-sm', !collapsed && 'px-2')}>
+      <div className="-mx-2 flex flex-col gap-0.5">{children}</div>
+      {!collapsed && (
+        <span className="truncate" title={`${user.username} (${user.role})`}>
+          {user.username}
+          {user.role === 'root' && ' · root'}
+        </span>
+      )}
+      <div className="flex items-center justify-between gap-1">
+        {!collapsed && <Badge />}
+        <button
+          type="button"
+          onClick={() => setAppearance({ sidebar: collapsed ? 'full' : 'icons' })}
+          aria-label={collapsed ? 'Expand sidebar' : 'Collapse sidebar'}
+          title={collapsed ? 'Expand sidebar' : 'Collapse sidebar'}
+          className="tap inline-flex items-center justify-center rounded-md px-1.5 hover:bg-surface hover:text-text"
+        >
+          {collapsed ? (
+            <PanelLeftOpen aria-hidden className="size-4" />
+          ) : (
+            <PanelLeftClose aria-hidden className="size-4" />
+          )}
+        </button>
+      </div>
+    </div>
   );
 }
 

@@ -13,8 +13,7 @@ export function WaitingChanges({ agent_id }: { agent_id: string }) {
   return (
     <p role="status" className="shrink-0 border-line border-b px-3 py-1.5">
       <Link
-        to="/agents/$agent_id/$tab"
-        params={{ agent_id, tab: 'conversation' }}
+        to="/approvals"
         search={{ review: first.id }}
         className="tap inline-flex items-center text-needs underline"
       >
