@@ -1,16 +1,16 @@
 /**
- * `npm run screenshots`: takes pictures of the main screens of the web UI for `docs/images/`, from a temporary
- * service with agents, a team and a run. Needs Chromium.
+ * `npm run screenshots`: takes pictures of the main screens of the web UI for `docs/images/`, from a temporary service. Needs
+ * Chromium.
  */
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { sleep } from '../src/base/async.ts';
 import { WITH_NODES } from '../src/testing/agent-node.ts';
 import { openBrowser, type screens, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
-import { makeRepository } from '../src/testing/repository.ts';
 import { root } from './run.ts';
+import { openScene, type Scene } from './screenshot-scene.ts';
 
 const images = join(root, 'docs/images');
 /** The screens to take again; all by default. */
@@ -28,8 +28,10 @@ interface Shot {
 await mkdir(images, { recursive: true });
 const plane = await TestPlane.open({ env: WITH_NODES });
 const browser = await openBrowser();
+let scene: Scene | null = null;
 try {
-  for (const shot of await scene()) {
+  scene = await openScene(plane);
+  for (const shot of shots(scene)) {
     if (wanted.length > 0 && !wanted.includes(shot.name)) continue;
     const { screen = 'desk', color_scheme = 'light' } = shot;
     const { page } = await browser.open(plane, { screen, color_scheme });
@@ -44,79 +46,42 @@ try {
   }
 } finally {
   await browser.close();
+  await scene?.close();
   await plane.close();
 }
 
-/** Creates what the pictures show, and returns its ids. */
-async function scene(): Promise<Shot[]> {
-  const { client } = plane;
-  const shop = makeRepository(join(plane.work, 'shop'), {
-    'README.md': '# Shop\n\nSells things.\n',
-    'src/cart.ts': 'export const total = (prices: number[]) => prices.reduce((a, b) => a + b, 0);\n',
-  });
-  const common = { worktree_mode: 'create_worktree', worktree_repo: shop, start: true } as const;
-  const agent = (name: string, body: { command?: string; preset?: string; prompt?: string }) =>
-    client.call('createAgent', { body: { name, ...common, ...body } });
-  await agent('lint', { command: 'echo checked 214 files; echo no problems' });
-  await agent('migrate', { command: 'echo migrating table orders; echo "out of memory" >&2; exit 137' });
-  const build = await agent('watch-build', {
-    command:
-      'n=0; while :; do n=$((n+1)); printf "\\033[32mok\\033[0m build %d in %d ms\\n" $n $((n * 7 % 90 + 40)); sleep 0.2; done',
-  });
-  await agent('api-docs', { preset: 'demo', prompt: '/sleep 600' });
-  const reviewed = await agent('fix-checkout', { preset: 'demo', prompt: 'Fix the flaky checkout test' });
-
-  const example = JSON.parse(await readFile(join(root, 'examples/human.json'), 'utf8'));
-  const team = await client.call('createTeam', { body: example });
-  const run = await client.call('createRun', {
-    params: { team_id: team.id },
-    body: { input: { title: 'A poem about rain' } },
-  });
-  const waiting = async () =>
-    (await client.call('listReviews', { query: { status: 'pending', limit: 10 } })) as {
-      items: { agent_id: string }[];
-    };
-  while ((await waiting()).items.length < 2) await sleep(100);
-
+function shots({ agents, team, run }: Scene): Shot[] {
   const title = (page: Page, name: string | RegExp) =>
     page.getByRole('heading', { level: 1, name }).first().waitFor();
-  const run_path = `/teams/${team.id}/runs/${run.id}`;
+  const option = (page: Page) =>
+    page
+      .getByRole('button', { name: /^(1 )?Allow/ })
+      .first()
+      .waitFor();
+  const reviewed = `/agents/${agents['fix-checkout-race']}`;
   return [
     { name: 'agents', path: '/agents', ready: (page) => title(page, 'Agents') },
-    {
-      name: 'conversation',
-      path: `/agents/${reviewed.id}/conversation`,
-      color_scheme: 'dark',
-      ready: (page) =>
-        page
-          .getByRole('button', { name: /^(1 )?Allow/ })
-          .first()
-          .waitFor(),
-    },
-    { name: 'run', path: run_path, ready: (page) => title(page, /Run 1/) },
-    {
-      name: 'approval-phone',
-      path: '/approvals',
-      screen: 'phone',
-      ready: (page) =>
-        page
-          .getByRole('button', { name: /^(1 )?Allow/ })
-          .first()
-          .waitFor(),
-    },
+    { name: 'conversation', path: `${reviewed}/conversation`, color_scheme: 'dark', ready: option },
+    { name: 'approvals', path: '/approvals', ready: option },
+    { name: 'run', path: run, ready: (page) => title(page, /Run 1/) },
+    { name: 'approval-phone', path: '/approvals', screen: 'phone', ready: option },
     {
       name: 'output',
-      path: `/agents/${build.id}/output`,
+      path: `/agents/${agents['watch-build']}/output`,
       ready: (page) =>
         page
           .getByText(/build \d+ in/)
           .first()
           .waitFor(),
     },
-    { name: 'changes', path: `/agents/${reviewed.id}/changes`, ready: (page) => title(page, /fix-checkout/) },
+    {
+      name: 'changes',
+      path: `/agents/${agents['api-docs']}/changes`,
+      ready: (page) => title(page, /api-docs/),
+    },
     { name: 'agents-phone', path: '/agents', screen: 'phone', ready: (page) => title(page, 'Agents') },
     { name: 'new-agent', path: '/agents/new', ready: (page) => title(page, 'New agent') },
-    { name: 'team', path: `/teams/${team.id}`, ready: (page) => title(page, 'human') },
+    { name: 'team', path: `/teams/${team}`, ready: (page) => title(page, 'release-notes') },
     { name: 'tasks', path: '/tasks', ready: (page) => title(page, 'Tasks') },
     { name: 'nodes', path: '/nodes', ready: (page) => title(page, 'Nodes') },
     { name: 'audit', path: '/audit', ready: (page) => title(page, 'Audit') },

@@ -465,7 +465,8 @@ browserTest(
     await page.keyboard.press('j');
     await page.keyboard.press('o');
     await page.waitForURL('**/output');
-    await page.getByText('no such model').waitFor();
+    await page.getByRole('region', { name: 'Failure' }).getByText('no such model').waitFor();
+    await page.getByText('no such model').last().waitFor();
     await page.goto(`${plane.url}/agents/${agent.id}`);
     const failure = page.getByRole('region', { name: 'Failure' });
     await failure.getByText('broken failed: Exit code 3').waitFor();

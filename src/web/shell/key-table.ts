@@ -60,7 +60,7 @@ export const keyTable: readonly { title: string; rows: readonly KeyRow[] }[] = [
     rows: [
       { keys: ['['], does: 'Previous agent' },
       { keys: [']'], does: 'Next agent' },
-      { keys: ['n'], does: 'Next question, then next failure or change' },
+      { keys: ['n'], does: 'Next question, then next failure, change or error' },
       { keys: ['p'], does: 'Previous question, failure or change' },
       { keys: ['Esc'], does: 'From the prompt to the newest question', always: true },
       { keys: ['End'], does: 'Jump to latest', always: true },

@@ -208,14 +208,24 @@ function NoAgents() {
 function Groups({ groups }: { groups: readonly Group[] }) {
   const { open } = useWaiting();
   const waiting = useMemo(() => firstByAgent(open), [open]);
-  return groups.map((group, at) => (
-    <section key={group.name} aria-label={group.name || 'Agents'}>
-      {group.name && (
-        <h2 className="sticky top-0 z-10 border-line border-b bg-surface px-4 py-1 font-medium text-muted text-sm">
-          {group.name}
-        </h2>
-      )}
-      <AgentRows label={group.name || 'Agents'} agents={group.agents} waiting={waiting} headed={at === 0} />
-    </section>
-  ));
+  // On phones, the button for a new agent must not cover the last row.
+  return (
+    <div className="max-md:pb-20">
+      {groups.map((group, at) => (
+        <section key={group.name} aria-label={group.name || 'Agents'}>
+          {group.name && (
+            <h2 className="sticky top-0 z-10 border-line border-b bg-surface px-4 py-1 font-medium text-muted text-sm">
+              {group.name}
+            </h2>
+          )}
+          <AgentRows
+            label={group.name || 'Agents'}
+            agents={group.agents}
+            waiting={waiting}
+            headed={at === 0}
+          />
+        </section>
+      ))}
+    </div>
+  );
 }

@@ -11,9 +11,10 @@ import {
 } from 'react';
 import { errorMessage } from '../../../api/client.ts';
 import { EventRow } from './event-row.tsx';
+import { type EventGroup, groupWith } from './groups.ts';
 import type { Events } from './use-events.ts';
 
-const ROW_PX = 29;
+const ROW_PX = 28;
 const NEAR_PX = 12;
 /** How many events before an end the next page is read. */
 const AHEAD = 20;
@@ -25,6 +26,8 @@ export interface EventListHandle {
 
 export interface EventListProps {
   events: Events;
+  /** The rows: the events of `events`, some of them together. */
+  rows: readonly EventGroup[];
   open: ReadonlySet<number>;
   marked: number | null;
   /** Whether the list stays at its end. */
@@ -36,19 +39,18 @@ export interface EventListProps {
 }
 
 export function EventList(props: EventListProps) {
-  const { events, open, marked, onToggle, onMark } = props;
+  const { events, rows, open, marked, onToggle, onMark } = props;
   const { range, error, readOlder, readNewer } = events;
-  const { events: rows } = range;
   const scroller = useRef<HTMLDivElement>(null);
   const virtualizer = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
     estimateSize: () => ROW_PX,
     overscan: 8,
-    getItemKey: useCallback((index: number) => rows[index]!.seq, [rows]),
+    getItemKey: useCallback((index: number) => rows[index]!.first.seq, [rows]),
   });
   const onScroll = useScrollPosition(props, scroller, virtualizer);
-  useReadingAhead(events, virtualizer);
+  useReadingAhead(events, rows.length, virtualizer);
   const items = virtualizer.getVirtualItems();
   return (
     <section
@@ -73,15 +75,15 @@ export function EventList(props: EventListProps) {
           style={{ transform: `translateY(${items[0]?.start ?? 0}px)` }}
         >
           {items.map(({ index, key }) => {
-            const event = rows[index]!;
+            const group = rows[index]!;
             return (
               <EventRow
                 key={key}
                 ref={virtualizer.measureElement}
                 index={index}
-                event={event}
-                is_open={open.has(event.seq)}
-                is_marked={marked === event.seq}
+                group={group}
+                is_open={group.events.some(({ seq }) => open.has(seq))}
+                is_marked={group.events.some(({ seq }) => seq === marked)}
                 onToggle={onToggle}
                 onMark={onMark}
               />
@@ -97,15 +99,15 @@ type List = Virtualizer<HTMLDivElement, Element>;
 
 /** Follows the end, or keeps the position when events are added or removed above. Returns the scroll handler. */
 function useScrollPosition(
-  { events: { range }, follows, onFollow, ref }: EventListProps,
+  { events: { range }, rows, follows, onFollow, ref }: EventListProps,
   scroller: RefObject<HTMLDivElement | null>,
   virtualizer: List,
 ): () => void {
-  const { events: rows, newer } = range;
+  const { newer } = range;
   const held = useRef({ anchor: 0, delta: 0, top: 0 });
   useImperativeHandle(ref, () => ({
     show(seq) {
-      const index = rows.findIndex((event) => event.seq === seq);
+      const index = groupWith(rows, seq);
       if (index === -1) return;
       onFollow(false);
       virtualizer.scrollToIndex(index, { align: 'start' });
@@ -114,11 +116,11 @@ function useScrollPosition(
       scroller.current?.scrollTo({ top: scroller.current.scrollHeight });
     },
   }));
-  const first = rows[0]?.seq;
+  const first = rows[0]?.first.seq;
   // biome-ignore lint/correctness/useExhaustiveDependencies: only when the beginning changes
   useLayoutEffect(() => {
     const { anchor, delta } = held.current;
-    const index = follows ? -1 : rows.findIndex((event) => event.seq === anchor);
+    const index = follows ? -1 : groupWith(rows, anchor);
     const item = virtualizer.measurementsCache[index];
     if (item && scroller.current) scroller.current.scrollTop = item.start + delta;
   }, [first]);
@@ -136,18 +138,26 @@ function useScrollPosition(
     if (is_at_end !== follows && (is_at_end || scrollTop < held.current.top)) onFollow(is_at_end);
     const item = virtualizer.getVirtualItemForOffset(scrollTop);
     if (item)
-      held.current = { anchor: rows[item.index]?.seq ?? 0, delta: scrollTop - item.start, top: scrollTop };
+      held.current = {
+        anchor: rows[item.index]?.first.seq ?? 0,
+        delta: scrollTop - item.start,
+        top: scrollTop,
+      };
   };
 }
 
 /** Reads older or newer events before the user reaches them. */
-function useReadingAhead({ range, loading, error, readOlder, readNewer }: Events, virtualizer: List): void {
+function useReadingAhead(
+  { range, loading, error, readOlder, readNewer }: Events,
+  row_count: number,
+  virtualizer: List,
+): void {
   const items = virtualizer.getVirtualItems();
   const [top, bottom] = [items[0]?.index ?? 0, items.at(-1)?.index ?? 0];
   // biome-ignore lint/correctness/useExhaustiveDependencies: checked at each step towards an end
   useEffect(() => {
     if (loading || error) return;
     if (top < AHEAD && range.older) readOlder();
-    else if (bottom >= range.events.length - AHEAD && range.newer) readNewer();
+    else if (bottom >= row_count - AHEAD && range.newer) readNewer();
   }, [top, bottom, loading, range.older, range.newer]);
 }

@@ -1,14 +1,14 @@
 /** One event: a line that opens to its complete JSON. */
 import { ArrowLeft, ArrowRight, ChevronRight } from 'lucide-react';
 import { memo, type Ref } from 'react';
-import type { EventRecord } from '../../../../core/event.ts';
 import { Copy } from '../../../ui/copy.tsx';
 import { cx } from '../../../ui/cx.ts';
 import { Clock } from '../../../ui/time.tsx';
+import { type EventGroup, joined } from './groups.ts';
 import { formatJson, summarizeEvent } from './summary.ts';
 
 export interface EventRowProps {
-  event: EventRecord;
+  group: EventGroup;
   index: number;
   is_open: boolean;
   is_marked: boolean;
@@ -18,9 +18,10 @@ export interface EventRowProps {
 }
 
 export const EventRow = memo(function EventRow(props: EventRowProps) {
-  const { event, index, is_open, is_marked, onToggle, onMark, ref } = props;
-  const { seq, ts, type } = event;
-  const { what, direction, text } = summarizeEvent(event);
+  const { group, index, is_open, is_marked, onToggle, onMark, ref } = props;
+  const { seq, ts, type } = group.first;
+  const { what, direction, text } = summarizeEvent(joined(group));
+  const count = group.events.length;
   return (
     <li
       ref={ref}
@@ -62,13 +63,14 @@ export const EventRow = memo(function EventRow(props: EventRowProps) {
           <span className="min-w-0 shrink-0 truncate font-medium md:w-60">
             {direction && <Direction direction={direction} />}
             <span className={cx(what === 'stderr' && 'text-failed')}>{what}</span>
+            {count > 1 && <span className="text-muted"> ×{count}</span>}
           </span>
           <span className="min-w-0 flex-1 truncate font-mono text-sm max-md:w-full max-md:flex-none">
             {text}
           </span>
         </button>
       </div>
-      {is_open && <EventDetails event={event} />}
+      {is_open && <EventDetails group={group} />}
     </li>
   );
 });
@@ -83,8 +85,9 @@ function Direction({ direction }: { direction: 'to_agent' | 'from_agent' }) {
   );
 }
 
-function EventDetails({ event }: { event: EventRecord }) {
-  const json = formatJson(event);
+/** The complete JSON: one line for each event if there are several. */
+function EventDetails({ group }: { group: EventGroup }) {
+  const json = group.events.map(formatJson).join('\n');
   return (
     <div className="flex flex-col items-start gap-2 px-3 pb-2">
       <pre

@@ -10,6 +10,7 @@ import {
   response,
   statusEvent,
 } from '../../../../acp/transcript/testing.ts';
+import { groupEvents, groupWith, joined, singleEvents } from './groups.ts';
 import { EVENTS_MAX, nothing, withNewer, withOlder } from './log-range.ts';
 import { formatJson, summarizeEvent } from './summary.ts';
 
@@ -37,6 +38,31 @@ describe('the loaded part of a log', () => {
     const on = withNewer(full, events(101 + EVENTS_MAX, 105 + EVENTS_MAX), false);
     expect([seqs(on)[0], seqs(on).at(-1)]).toEqual([106, 105 + EVENTS_MAX]);
     expect(on).toMatchObject({ older: true, newer: false });
+  });
+});
+
+describe('the pieces of a message', () => {
+  const piece = (text: string, messageId = 'm1') => agentMessage(text, { messageId });
+  const all = numbered([
+    promptRequest('Go'),
+    piece('Hel'),
+    piece('lo'),
+    piece('Next', 'm2'),
+    outputEvent('x\n'),
+    piece('Next', 'm2'),
+  ]);
+
+  test('are one row, unless another event is between them', () => {
+    const groups = groupEvents(all);
+    expect(groups.map(({ events }) => events.length)).toEqual([1, 2, 1, 1, 1]);
+    expect(summarizeEvent(joined(groups[1]!)).text).toBe('Hello');
+    expect(joined(groups[0]!)).toBe(all[0]);
+    expect(groupWith(groups, all[2]!.seq)).toBe(1);
+    expect(groupWith(groups, 99)).toBe(-1);
+  });
+
+  test('are separate rows on request', () => {
+    expect(singleEvents(all).map(({ first }) => first)).toEqual(all);
   });
 });
 

@@ -1,15 +1,17 @@
 /** The Events tab: every event of an agent's log with its number, its JSON and a URL. */
 import { useLocation, useNavigate, useSearch } from '@tanstack/react-router';
 import { ArrowDown } from 'lucide-react';
-import { type FormEvent, type RefObject, useEffect, useRef, useState } from 'react';
+import { type FormEvent, type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import { type EventType, eventTypes } from '../../../../core/event.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { Button } from '../../../ui/button.tsx';
 import { inputClass } from '../../../ui/field.tsx';
 import { hasModifier, isTyping } from '../../../ui/keys.ts';
+import { Segmented } from '../../../ui/segmented.tsx';
 import { Select } from '../../../ui/select.tsx';
 import { Empty, Failed, Skeleton } from '../../../ui/states.tsx';
 import { EventList, type EventListHandle } from './event-list.tsx';
+import { groupEvents, singleEvents } from './groups.ts';
 import { Hits } from './hits.tsx';
 import { useEvents } from './use-events.ts';
 
@@ -23,6 +25,11 @@ function Events({ agent }: { agent: AgentRecord }) {
   const marked = useMarked();
   const events = useEvents(agent.id, type, marked);
   const { range, loading, error } = events;
+  const [raw, setRaw] = useState(false);
+  const rows = useMemo(
+    () => (raw ? singleEvents(range.events) : groupEvents(range.events)),
+    [raw, range.events],
+  );
   const list = useRef<EventListHandle>(null);
   const [open, setOpen] = useState<ReadonlySet<number>>(new Set(marked === null ? [] : [marked]));
   const [follows, setFollows] = useState(marked === null);
@@ -44,6 +51,8 @@ function Events({ agent }: { agent: AgentRecord }) {
       <Toolbar
         type={type}
         q={q}
+        raw={raw}
+        onRaw={setRaw}
         onChange={(next) => void navigate({ search: (old) => ({ ...old, ...next }) })}
       />
       {q !== undefined && (
@@ -63,6 +72,7 @@ function Events({ agent }: { agent: AgentRecord }) {
           <EventList
             ref={list}
             events={events}
+            rows={rows}
             open={open}
             marked={marked}
             follows={follows}
@@ -147,10 +157,15 @@ function useEndKey(toEnd: () => void): void {
 function Toolbar({
   type,
   q,
+  raw,
+  onRaw,
   onChange,
 }: {
   type: EventType | undefined;
   q: string | undefined;
+  /** Shows every event by itself. */
+  raw: boolean;
+  onRaw: (raw: boolean) => void;
   onChange: (next: { type?: EventType | undefined; q?: string | undefined }) => void;
 }) {
   return (
@@ -164,6 +179,15 @@ function Toolbar({
           { value: '', label: 'All events' },
           ...eventTypes.map((each) => ({ value: each, label: each.replace('acp_event', 'ACP messages') })),
         ]}
+      />
+      <Segmented
+        label="Messages"
+        segments={[
+          { value: 'whole', label: 'Whole' },
+          { value: 'raw', label: 'Raw' },
+        ]}
+        value={raw ? 'raw' : 'whole'}
+        onValue={(next) => onRaw(next === 'raw')}
       />
       <SearchBox key={q ?? ''} query={q ?? ''} onAsk={(next) => onChange({ q: next || undefined })} />
     </div>

@@ -1,9 +1,10 @@
 /** One line of output. It has few elements, because there are many lines. */
 import { memo, type Ref } from 'react';
-import { parseSpans } from '../../../transcript/ansi.ts';
+import { parseSpans, type Span } from '../../../transcript/ansi.ts';
 import type { Line } from '../../../transcript/lines.ts';
 import { cx } from '../../../ui/cx.ts';
 import { getStyle } from './colors.ts';
+import { isErrorLine } from './errors.ts';
 import { splitPieces } from './finder.ts';
 
 export interface LineRowProps {
@@ -24,7 +25,10 @@ export interface LineRowProps {
 
 export const LineRow = memo(function LineRow(props: LineRowProps) {
   const { line, index, pattern, chosen, current, wrap, times, digits, ref } = props;
-  const is_error = line.stream === 'stderr';
+  const is_stderr = line.stream === 'stderr';
+  const spans = parseSpans(line.raw, line.carry);
+  // Most programs also print harmless messages to stderr.
+  const is_error = isErrorLine(spans.map(({ text }) => text).join(''));
   return (
     <div
       ref={ref}
@@ -34,7 +38,7 @@ export const LineRow = memo(function LineRow(props: LineRowProps) {
       className={cx(
         'flex min-w-full border-l-2',
         wrap ? 'min-h-5' : 'h-5',
-        is_error ? 'border-l-failed' : 'border-l-transparent',
+        is_stderr ? 'border-l-failed' : 'border-l-transparent',
         chosen || current ? 'bg-marked' : is_error && 'bg-removed',
       )}
     >
@@ -54,20 +58,19 @@ export const LineRow = memo(function LineRow(props: LineRowProps) {
           {formatTime(line.ts)}
         </time>
       )}
-      {is_error && (
+      {is_stderr && (
         <span className="shrink-0 select-none pr-2 font-semibold text-failed" title="stderr">
           !
         </span>
       )}
       <span className={cx('pr-3', wrap ? 'min-w-0 whitespace-pre-wrap break-all' : 'whitespace-pre')}>
-        {renderText(line, pattern, current)}
+        {renderText(spans, pattern, current)}
       </span>
     </div>
   );
 });
 
-function renderText(line: Line, pattern: RegExp | null, current: boolean) {
-  const spans = parseSpans(line.raw, line.carry);
+function renderText(spans: readonly Span[], pattern: RegExp | null, current: boolean) {
   const pieces = pattern
     ? splitPieces(spans, pattern)
     : spans.map((span) => ({ span, text: span.text, hit: false }));

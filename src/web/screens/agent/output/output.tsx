@@ -14,6 +14,8 @@ import { Empty, Failed, Skeleton } from '../../../ui/states.tsx';
 import { ChosenBar } from './chosen-bar.tsx';
 import { Download } from './download.tsx';
 import { EndLine } from './end-line.tsx';
+import { errorQuery } from './errors.ts';
+import { FailureBar } from './failure-bar.tsx';
 import { FindBar } from './find-bar.tsx';
 import { type FindQuery, step } from './finder.ts';
 import { LinesList, type ListHandle } from './lines-list.tsx';
@@ -37,7 +39,8 @@ function Lines({ agent, log }: { agent: AgentRecord; log: AgentLog }) {
   const [options, setOptions] = useOptions();
   const list = useRef<ListHandle>(null);
   const [range, setRange] = useRange(list, lines.last);
-  const find = useFind(lines, list);
+  const errors = useErrors(lines, list);
+  const find = useFind(lines, list, errors.go);
   const loaded = log.view.last_seq >= agent.last_seq;
   const { follows, onFollow, unseen } = useFollowing(lines, loaded);
   useKeys({ find: find.open, end: () => list.current?.toEnd() });
@@ -45,9 +48,11 @@ function Lines({ agent, log }: { agent: AgentRecord; log: AgentLog }) {
   if (lines.last === 0) return <NoLines agent={agent} failure={log.failure} loaded={loaded} />;
   return (
     <>
+      <FailureBar agent={agent} onFirstError={errors.count > 0 ? errors.first : null} />
       <Toolbar
         agent={agent}
         lines={lines}
+        errors={errors}
         options={options}
         onOptions={setOptions}
         onFind={find.open}
@@ -67,7 +72,7 @@ function Lines({ agent, log }: { agent: AgentRecord; log: AgentLog }) {
           range={range}
           onChoose={(n, extend) => setRange(extend ? reaching(range, n) : { from: n, to: n })}
           pattern={find.pattern}
-          current={find.current}
+          current={find.current ?? errors.current}
           onFollow={onFollow}
           end={<EndLine agent={agent} />}
         />
@@ -130,8 +135,32 @@ function useFollowing(lines: LogLines, loaded: boolean) {
   return { follows, onFollow, unseen };
 }
 
-/** The search in the output: its bar, and the match that the list should show. */
-function useFind(lines: LogLines, list: RefObject<ListHandle | null>) {
+interface Errors {
+  count: number;
+  /** The line that the list should show. */
+  current: number | null;
+  first: () => void;
+  go: (direction: 1 | -1) => void;
+}
+
+/** The lines that report errors, for stepping through them. */
+function useErrors(lines: LogLines, list: RefObject<ListHandle | null>): Errors {
+  const found = useFound(lines, errorQuery);
+  const [current, setCurrent] = useState<number | null>(null);
+  const show = (n: number | null | undefined) => {
+    setCurrent(n ?? null);
+    if (n != null) list.current?.show(n);
+  };
+  return {
+    count: found.lines.length,
+    current,
+    first: () => show(found.lines[0]),
+    go: (direction) => show(step(found.lines, current ?? (list.current?.top() ?? 1) - 1, direction)),
+  };
+}
+
+/** The search in the output: its bar, and the match that the list should show. `goError`: what `n` and `p` do without one. */
+function useFind(lines: LogLines, list: RefObject<ListHandle | null>, goError: (direction: 1 | -1) => void) {
   const [query, setQuery] = useState<FindQuery | null>(null);
   const found = useFound(lines, query);
   const [current, setCurrent] = useState<number | null>(null);
@@ -159,7 +188,7 @@ function useFind(lines: LogLines, list: RefObject<ListHandle | null>) {
   useEffect(() => {
     if (has_match && current === null) go(1);
   }, [has_match, found.query]);
-  useStepKeys(query ? go : null);
+  useStepKeys(query ? go : goError);
   return {
     open,
     pattern,
@@ -181,6 +210,7 @@ function useFind(lines: LogLines, list: RefObject<ListHandle | null>) {
 function Toolbar({
   agent,
   lines,
+  errors,
   options,
   onOptions,
   onFind,
@@ -188,6 +218,7 @@ function Toolbar({
 }: {
   agent: AgentRecord;
   lines: LogLines;
+  errors: Errors;
   options: Options;
   onOptions: (change: Partial<Options>) => void;
   onFind: () => void;
@@ -213,6 +244,13 @@ function Toolbar({
         className={options.times ? 'bg-surface text-text!' : ''}
         onClick={() => onOptions({ times: !options.times })}
       />
+      {errors.count > 0 && (
+        <Button variant="quiet" title="Next error (n)" onClick={() => errors.go(1)}>
+          <span className="text-failed">
+            {errors.count.toLocaleString('en')} {errors.count === 1 ? 'error' : 'errors'}
+          </span>
+        </Button>
+      )}
       <span className="ml-auto text-muted text-sm">
         {lines.first > 1 && `from line ${lines.first.toLocaleString('en')} · `}
         {lines.last.toLocaleString('en')} {lines.last === 1 ? 'line' : 'lines'}
