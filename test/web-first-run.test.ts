@@ -51,13 +51,12 @@ browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
     await page.waitForURL(/\/agents\/agt_\w+\/conversation$/);
     const card = page.getByRole('article').filter({ hasText: 'Permission' });
     await card.getByRole('button', { name: /Allow/ }).first().click();
-    await page
-      .getByText(/^Allow/)
-      .first()
-      .waitFor();
+    await page.getByText(/^allowed by ana after/).waitFor();
     await page.getByRole('link', { name: /^changes/i }).click();
+    // The conversation also names the file.
+    await page.getByRole('checkbox', { name: 'Viewed: svc-demo.md' }).waitFor();
     // On a phone the list of files comes first.
-    await page.getByText('svc-demo.md').locator('visible=true').last().click();
+    await page.getByRole('button', { name: /^svc-demo.md/ }).click();
     await page.locator('.diff-code-insert').first().waitFor();
     expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
   },

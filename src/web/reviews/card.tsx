@@ -222,9 +222,10 @@ function Options({
   onChoose: (reply: Reply) => void;
 }) {
   const lastingId = useId();
-  // On phones the options stay within reach of the thumb while the evidence scrolls; beyond four they scroll themselves.
+  // On phones the options of the opened card stay within reach of the thumb while the evidence scrolls; beyond four they
+  // scroll themselves. Those of other cards would cover a request that nobody has read.
   return (
-    <div className="flex flex-col gap-x-4 gap-y-3 max-sm:sticky max-sm:bottom-0 max-sm:-mx-3 max-sm:max-h-60 max-sm:overflow-y-auto max-sm:border-line max-sm:border-t max-sm:bg-raised max-sm:px-3 max-sm:py-2 sm:flex-row sm:flex-wrap sm:items-center">
+    <div className="flex flex-col gap-x-4 gap-y-3 max-sm:bottom-0 max-sm:group-focus-within/card:sticky max-sm:-mx-3 max-sm:max-h-60 max-sm:overflow-y-auto max-sm:border-line max-sm:border-t max-sm:bg-raised max-sm:px-3 max-sm:py-2 sm:flex-row sm:flex-wrap sm:items-center">
       {optionGroups(options).map(({ lasting, options: group }) => (
         <div
           key={group[0]!.option_id}
