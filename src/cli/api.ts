@@ -1,5 +1,7 @@
 /** Connects commands to the plane: chooses the URL and the token, and wraps the typed client. Ctrl-C aborts calls. */
 
+import { access, constants } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Answer } from '../api/route.ts';
 import type { OperationId, RouteOf } from '../api/routes.ts';
 import { sleep } from '../base/async.ts';
@@ -87,8 +89,22 @@ export async function connect(context: Context, options: ApiOptions): Promise<Ap
   const url = await planeUrl(context, options);
   const { io } = context;
   const token = io.env.SVC_TOKEN || (await readCredentials(io)).hosts[url]?.token;
-  if (!token) throw new Failure(exitCodes.unauthenticated, `not signed in to ${url}: run svc login ${url}`);
+  if (!token) {
+    const command = (await hasNoUsers(context, options, url)) ? 'svc join' : `svc login ${url}`;
+    throw new Failure(exitCodes.unauthenticated, `not signed in to ${url}: run ${command}`);
+  }
   return new Api(url, token, io);
+}
+
+/** Whether this machine's plane still waits for its first user, as far as the user of this command can read that. */
+async function hasNoUsers(context: Context, options: LocalOptions, url: string): Promise<boolean> {
+  try {
+    const data_dir = (await context.local.loadConfig(localFlags(options))).get('data_dir');
+    await access(join(data_dir, 'join.json'), constants.R_OK);
+    return url === (await localUrl(context, options));
+  } catch {
+    return false;
+  }
 }
 
 /** Returns a client without a token, for calls that need none. */

@@ -154,6 +154,22 @@ describe('exit codes', () => {
     expect(stderr).toBe('svc: unknown command agnets: did you mean agents?\n');
   });
 
+  test('before there is a user, names the command that creates one', async () => {
+    const env = await open({});
+    const loadConfig = async () => ({ get: () => home }) as never;
+    const holderOf = async () => ({ pid: 1, host: 'here', since: time, url: env.SVC_URL! });
+    const local = { loadConfig, holderOf };
+    const list = () => run(['agents', 'ls'], { home, local });
+    expect((await list()).stderr).toBe(
+      `svc: not signed in to ${env.SVC_URL}: run svc login ${env.SVC_URL}\n`,
+    );
+    writeFileSync(join(home, 'join.json'), '{}');
+    expect(await list()).toMatchObject({
+      code: 4,
+      stderr: `svc: not signed in to ${env.SVC_URL}: run svc join\n`,
+    });
+  });
+
   test('4 without a token, and with a rejected one', async () => {
     const env = await open({});
     const without = await run(['agents', 'ls'], { home, env: { SVC_URL: env.SVC_URL! } });
@@ -342,8 +358,9 @@ test.each([
   [['agnets'], 'svc: unknown command agnets: did you mean agents?\n'],
   [['agents', 'nonsense'], 'svc: unknown command nonsense (svc help agents lists them)\n'],
   [['agents', 'lss'], 'svc: unknown command lss: did you mean ls?\n'],
-])('svc help %j says that it does not know the command', async (words, stderr) => {
+])('svc help %j and svc itself say that they do not know the command', async (words, stderr) => {
   expect(await run(['help', ...words], { home })).toMatchObject({ code: 2, stdout: '', stderr });
+  expect(await run(words, { home })).toMatchObject({ code: 2, stdout: '', stderr });
 });
 
 test('rejects a time limit that no timer can hold', async () => {

@@ -4,6 +4,8 @@
  */
 import type { Command } from 'commander';
 import type { Context } from './context.ts';
+import { usage } from './failure.ts';
+import { unknownCommand } from './help.ts';
 import { createProgram, runProgram } from './program.ts';
 
 export interface CommandGroup {
@@ -99,7 +101,17 @@ export const groups: readonly CommandGroup[] = [
 export async function program(context: Context, chosen = groups): Promise<Command> {
   const svc = createProgram(context.io).version(context.local.version, '-V, --version');
   for (const add of await Promise.all(chosen.map((group) => group.load()))) add(svc, context);
+  for (const command of svc.commands) rejectUnknown(command);
   return svc;
+}
+
+/** Rejects unknown names below a command as `svc help` does; Commander has a form of its own. */
+function rejectUnknown(parent: Command): void {
+  if (parent.commands.length === 0) return;
+  for (const command of parent.commands) rejectUnknown(command);
+  parent.on('command:*', ([name]: string[]) => {
+    throw usage(unknownCommand(parent, name!));
+  });
 }
 
 /** Runs one command and returns its exit code. `argv`: without node and script. */
