@@ -5,9 +5,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../src/base/async.ts';
-import { TestAgentNode } from '../src/testing/agent-node.ts';
+import type { TestAgentNode } from '../src/testing/agent-node.ts';
 import type { TestPlane } from '../src/testing/plane.ts';
-import { git, makeRepository } from '../src/testing/repository.ts';
+import { makeRepository } from '../src/testing/repository.ts';
 import { root } from './run.ts';
 
 export interface Scene {
@@ -16,7 +16,6 @@ export interface Scene {
   team: string;
   /** The path of the run. */
   run: string;
-  close(): Promise<void>;
 }
 
 type Update = Record<string, unknown>;
@@ -72,9 +71,9 @@ const ask = (title: string, kind: string, content: Update[] = []): Update => ({
   ],
 });
 
-export async function openScene(plane: TestPlane): Promise<Scene> {
+/** `node`: `gpu-1`. */
+export async function openScene(plane: TestPlane, node: TestAgentNode): Promise<Scene> {
   const { client } = plane;
-  const node = await TestAgentNode.open(plane, { id: 'gpu-1' });
   const shop = makeRepository(join(plane.work, 'shop'), {
     'README.md': '# Shop\n\nSells things.\n',
     'src/cart.ts': CART,
@@ -204,7 +203,5 @@ export async function openScene(plane: TestPlane): Promise<Scene> {
       items: { agent_id: string }[];
     };
   while ((await waiting()).items.length < SHOWN_WAITING) await sleep(100);
-  // The repositories look used.
-  for (const repo of [shop, billing]) git(repo, 'branch', 'next');
-  return { agents, team: team.id, run: `/teams/${team.id}/runs/${run.id}`, close: () => node.close() };
+  return { agents, team: team.id, run: `/teams/${team.id}/runs/${run.id}` };
 }

@@ -6,7 +6,7 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { sleep } from '../src/base/async.ts';
-import { WITH_NODES } from '../src/testing/agent-node.ts';
+import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { openBrowser, type screens, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { root } from './run.ts';
@@ -28,10 +28,10 @@ interface Shot {
 await mkdir(images, { recursive: true });
 const plane = await TestPlane.open({ env: WITH_NODES });
 const browser = await openBrowser();
-let scene: Scene | null = null;
+let node: TestAgentNode | null = null;
 try {
-  scene = await openScene(plane);
-  for (const shot of shots(scene)) {
+  node = await TestAgentNode.open(plane, { id: 'gpu-1' });
+  for (const shot of shots(await openScene(plane, node))) {
     if (wanted.length > 0 && !wanted.includes(shot.name)) continue;
     const { screen = 'desk', color_scheme = 'light' } = shot;
     const { page } = await browser.open(plane, { screen, color_scheme });
@@ -46,7 +46,7 @@ try {
   }
 } finally {
   await browser.close();
-  await scene?.close();
+  await node?.close();
   await plane.close();
 }
 

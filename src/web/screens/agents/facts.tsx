@@ -5,6 +5,7 @@ import { escapeHidden } from '../../../core/visible.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import { buttonClass, IconButton } from '../../ui/button.tsx';
 import { Clock, ShortAgo, useNow } from '../../ui/time.tsx';
+import { costText, usedPercent } from '../../ui/usage.ts';
 import { linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
 import { useAgentAct } from './actions.ts';
 import { describeEnd, folderOf, lastPart, shortBranch } from './order.ts';
@@ -144,21 +145,14 @@ export function Context({ agent }: { agent: AgentRecord }) {
       className="tabular-nums"
       title={`${used.toLocaleString()} of ${size.toLocaleString()} tokens of context`}
     >
-      {Math.round((100 * used) / size)}%
+      {usedPercent(usage)}%
     </span>
   );
 }
 
 /** What it has cost so far; nothing while it is free. */
 export function Cost({ agent }: { agent: AgentRecord }) {
-  const cost = agent.summary.usage?.cost;
-  if (!cost || cost.amount === 0) return null;
-  const amount = cost.amount.toFixed(2);
-  return (
-    <span className="tabular-nums">
-      {cost.currency === 'USD' ? `$${amount}` : `${amount} ${cost.currency}`}
-    </span>
-  );
+  return <span className="tabular-nums">{costText(agent.summary.usage?.cost)}</span>;
 }
 
 const answerLabels = { permission: 'Review', elicitation: 'Answer', question: 'Answer', sign_in: 'Sign in' };

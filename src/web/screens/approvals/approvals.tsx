@@ -27,7 +27,7 @@ import { SignInCard } from '../../waiting/sign-in-card.tsx';
 import { useWaiting } from '../../waiting/use-waiting.ts';
 import { AnswerMany } from './many.tsx';
 import { QueueList } from './queue-list.tsx';
-import { answeredToday, filterItems, type ItemFilter, listChoices, listRecent } from './shown.ts';
+import { answeredInLastDay, filterItems, type ItemFilter, listChoices, listRecent } from './shown.ts';
 
 const RECENT = 20;
 const filters = ['team', 'agent', 'kind'] as const;
@@ -125,7 +125,7 @@ function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Name
       )}
       {open.length === 0 && (
         <Empty
-          title={`${answeredToday(items, Date.now())}No approvals are waiting. Permission requests, forms, questions of steps and sign-ins appear here.`}
+          title={`${answeredInLastDay(items, Date.now())}No approvals are waiting. Permission requests, forms, questions of steps and sign-ins appear here.`}
           {...(items.length === 0 && { cli: 'svc reviews ls' })}
         />
       )}

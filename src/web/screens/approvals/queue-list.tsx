@@ -18,7 +18,7 @@ export function QueueList({
   agents: readonly AgentRecord[];
   /** The list of the cards. */
   cards: RefObject<HTMLElement | null>;
-  /** Which reviews get a common answer; null if there is only one. */
+  /** The reviews that are answered together; null if there is only one. */
   selection: { selected: ReadonlySet<string>; toggle: (id: string) => void } | null;
 }) {
   const show = ({ id }: WaitingItem) => {

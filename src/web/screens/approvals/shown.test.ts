@@ -3,7 +3,7 @@ import { elicitationRecord } from '../../../testing/elicitation-record.ts';
 import { reviewRecord } from '../../../testing/review-record.ts';
 import type { ReviewRecord } from '../../api/queries.ts';
 import { elicitationItem, reviewItem } from '../../waiting/queue.ts';
-import { answeredToday, filterItems, listChoices, listRecent } from './shown.ts';
+import { answeredInLastDay, filterItems, listChoices, listRecent } from './shown.ts';
 
 const review = (id: string, minute: number, fields: Partial<ReviewRecord> = {}) =>
   reviewItem(
@@ -34,8 +34,10 @@ test('the oldest pending request comes first, and one that is settled while it i
 
 test('the requests that were answered in the last day are counted, with their median wait', () => {
   const now_ms = Date.parse('2026-11-22T11:00:00.000Z');
-  expect(answeredToday(all, now_ms)).toBe('2 answered in the last 24 hours, after a median wait of 29m. ');
-  expect(answeredToday(all, now_ms + 2 * 86_400_000)).toBe('');
+  expect(answeredInLastDay(all, now_ms)).toBe(
+    '2 answered in the last 24 hours, after a median wait of 29m. ',
+  );
+  expect(answeredInLastDay(all, now_ms + 2 * 86_400_000)).toBe('');
 });
 
 test('filters are combined, and offer the values of pending requests and the current choice', () => {

@@ -74,7 +74,7 @@ export function listChoices(
 const DAY_MS = 86_400_000;
 
 /** How many requests were answered in the last day and how long they waited, as a sentence; empty if none was. */
-export function answeredToday(items: readonly WaitingItem[], now_ms: number): string {
+export function answeredInLastDay(items: readonly WaitingItem[], now_ms: number): string {
   const waits = items
     .filter(({ settled_at }) => settled_at !== null && now_ms - Date.parse(settled_at) < DAY_MS)
     .map(({ since, settled_at }) => Date.parse(settled_at!) - Date.parse(since))

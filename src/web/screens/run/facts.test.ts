@@ -9,7 +9,7 @@ test('the cost of a run is the sum of what its agents report, per currency', () 
   const usd = (amount: number) => agent({ amount, currency: 'USD' });
   expect(sumCosts([usd(0.4), usd(0.02), agent({ amount: 1, currency: 'EUR' }), agent(null)])).toEqual([
     '$0.42',
-    '1.00 EUR',
+    '€1.00',
   ]);
   expect(sumCosts([usd(0), agent(null)])).toEqual([]);
   expect(sumCosts([{ summary: { now: null, plan: null, diff: null, usage: null } }])).toEqual([]);

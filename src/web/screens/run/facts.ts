@@ -1,6 +1,8 @@
 /** Functions on the records of a run. Pure. */
+
 import type { Answered } from '../../api/client.ts';
 import type { AgentRecord, RunRecord } from '../../api/queries.ts';
+import { costText } from '../../ui/usage.ts';
 
 export type StepRecord = Answered<'listSteps'>[number];
 export type MembersRecord = Answered<'listRunMembers'>;
@@ -103,11 +105,7 @@ export function sumCosts(agents: readonly Pick<AgentRecord, 'summary'>[]): strin
     const cost = summary.usage?.cost;
     if (cost) sums.set(cost.currency, (sums.get(cost.currency) ?? 0) + cost.amount);
   }
-  return [...sums]
-    .filter(([, amount]) => amount > 0)
-    .map(([currency, amount]) =>
-      currency === 'USD' ? `$${amount.toFixed(2)}` : `${amount.toFixed(2)} ${currency}`,
-    );
+  return [...sums].flatMap(([currency, amount]) => costText({ currency, amount }) ?? []);
 }
 
 /** Formats JSON; text stays as it is. */

@@ -9,8 +9,8 @@ import { IconButton } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
 import { useOnline } from '../../../ui/online.ts';
 import { ActionError } from '../../../ui/states.tsx';
+import { costText, usedPercent } from '../../../ui/usage.ts';
 import { useAgentAct } from '../../agents/actions.ts';
-import { costText, usedPercent } from '../side/usage.tsx';
 import { hasOpenTurn } from '../turn.ts';
 import { PromptSettings } from './prompt-settings.tsx';
 import { SendButton } from './send-button.tsx';
@@ -175,7 +175,7 @@ function isSendingEnter({ key, shiftKey, altKey }: KeyboardEvent): boolean {
 /** `61% · $0.42`; the side panel has more. */
 function UsageText({ usage }: { usage: Settings['usage'] }) {
   if (usage === null || usage.size <= 0) return null;
-  const cost = costText(usage);
+  const cost = costText(usage.cost);
   return (
     <span
       className="mr-1.5 whitespace-nowrap text-muted text-sm tabular-nums max-sm:hidden"

@@ -94,7 +94,7 @@ export const RowBlock = memo(
     (a.agent === b.agent || !asks(a.row)),
 );
 
-/** Null for an item that stands for several events with one number. */
+/** The id of the element that a link to the event finds; undefined for all but the first of several items of one event. */
 function anchorOf({ key, seq }: Item): string | undefined {
   return key === String(seq) ? `e${seq}` : undefined;
 }

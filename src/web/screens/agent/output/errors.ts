@@ -2,7 +2,7 @@
 import { toPattern } from '../../../transcript/find.ts';
 import type { FindQuery } from './finder.ts';
 
-/** For the same search as that of the user. A plural, such as in `0 errors`, is a count and no report. */
+/** A query for the search in output. A plural, as in `0 errors`, is a count, not a report. */
 export const errorQuery: FindQuery = {
   text: String.raw`(?:error|exception)(?![\w-])|\b(?:fatal|panicked|traceback|segmentation fault)\b|\bERR!|: not found$`,
   regex: true,

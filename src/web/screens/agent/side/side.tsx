@@ -7,13 +7,14 @@ import { PREVIEW_VERSION } from '../../../../acp/v2/version.ts';
 import { escapeHidden } from '../../../../core/visible.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { Dialog } from '../../../ui/dialog.tsx';
+import { usedPercent } from '../../../ui/usage.ts';
 import { Branch } from '../../agents/facts.tsx';
 import { getProgram } from '../../agents/order.ts';
 import { Files } from './files.tsx';
 import { FolderPath } from './folder-path.tsx';
 import { Plan } from './plan.tsx';
 import { AgentSettings } from './settings.tsx';
-import { UsageGauge, usedPercent } from './usage.tsx';
+import { UsageGauge } from './usage.tsx';
 import { useWidth } from './width.tsx';
 
 interface SideProps {

@@ -1,6 +1,7 @@
 /** The agent's context usage and cost, as it reports them. */
 import type { Usage } from '../../../../acp/transcript/settings.ts';
 import { cx } from '../../../ui/cx.ts';
+import { costText, usedPercent } from '../../../ui/usage.ts';
 
 /** From here on, the agent may soon have to forget what was said. */
 const HIGH_PERCENT = 80;
@@ -8,7 +9,7 @@ const HIGH_PERCENT = 80;
 export function UsageGauge({ usage }: { usage: Usage | null }) {
   if (usage === null || usage.size <= 0) return null;
   const percent = usedPercent(usage);
-  const cost = costText(usage);
+  const cost = costText(usage.cost);
   return (
     <section aria-label="Context">
       <h2 className="flex justify-between font-medium">
@@ -27,20 +28,4 @@ export function UsageGauge({ usage }: { usage: Usage | null }) {
       </div>
     </section>
   );
-}
-
-export function usedPercent({ used, size }: Usage): number {
-  return Math.round(100 * Math.min(1, used / size));
-}
-
-/** Null until there is a cost. */
-export function costText({ cost }: Usage): string | null {
-  if (cost === null || cost.amount <= 0) return null;
-  const { amount, currency } = cost;
-  try {
-    return amount.toLocaleString(undefined, { style: 'currency', currency });
-  } catch {
-    // The browser does not know this currency.
-    return `${amount.toFixed(2)} ${currency}`;
-  }
 }
