@@ -729,6 +729,7 @@ const rows: Record<OperationId, Row | Row[]> = {
   updateAgentNode: missing(problems.nodeNotFound, { node_id: 'none' }, { name: 'x' }),
   deleteAgentNode: missing(problems.nodeNotFound, { node_id: 'none' }),
   getAgentNodeHealth: missing(problems.nodeNotFound, { node_id: 'none' }),
+  measureNodes: plain,
   getBootstrapToken: plain,
   rotateBootstrapToken: plain,
   listPresets: plain,

@@ -104,6 +104,7 @@ export const operations = {
   listRepositories: { method: 'GET', path: '/api/nodes/{node_id}/repositories', open: false },
   listAgentNodes: { method: 'GET', path: '/api/admin/agent-nodes', open: false },
   registerAgentNode: { method: 'POST', path: '/api/admin/agent-nodes', open: false },
+  measureNodes: { method: 'GET', path: '/api/admin/node-measurements', open: false },
   getAgentNode: { method: 'GET', path: '/api/admin/agent-nodes/{node_id}', open: false },
   updateAgentNode: { method: 'PUT', path: '/api/admin/agent-nodes/{node_id}', open: false },
   deleteAgentNode: { method: 'DELETE', path: '/api/admin/agent-nodes/{node_id}', open: false },

@@ -11,6 +11,8 @@ export const limits = {
   link_ping_ms: scaled(5_000),
   /** Time for the answer to a heartbeat. */
   link_ping_answer_ms: scaled(10_000),
+  /** Heartbeats whose round trips are kept: those of five minutes. */
+  link_latencies_max: 60,
   /** HTTP/2 flow-control window of a stream. */
   link_window_bytes: 8 * MIB,
   /** Largest HTTP/2 frame. */

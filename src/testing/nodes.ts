@@ -9,6 +9,7 @@ export class FakeLinks implements Links {
   readonly calls: string[] = [];
   readonly rows = new Map<string, NodeRow>();
   readonly states = new Map<string, Partial<LinkState>>();
+  readonly round_trips = new Map<string, number[]>();
   report: (row: NodeRow) => Promise<HealthReport> = () =>
     Promise.reject(new Error('not available in this test'));
 
@@ -32,6 +33,10 @@ export class FakeLinks implements Links {
     const connecting = { status: 'connecting', version: null, last_seen_at_ms: null } as const;
     const unknown = { error: null, has_default_root: null, worktree_root_problem: null };
     return { ...connecting, ...unknown, ...this.states.get(node_id) };
+  }
+
+  latencies(node_id: string): readonly number[] {
+    return this.round_trips.get(node_id) ?? [];
   }
 
   async untilRootChecked(): Promise<void> {}

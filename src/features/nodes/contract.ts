@@ -70,6 +70,26 @@ export const nodeRecord = z
   })
   .meta({ id: 'AgentNode' });
 
+const disk = z.object({
+  path: z.string(),
+  free_bytes: z.number(),
+  total_bytes: z.number(),
+  starts_allowed: z.boolean(),
+});
+
+export const nodeMeasurement = z
+  .object({
+    node_id: z.string(),
+    latencies_ms: z.array(z.number()).meta({
+      description:
+        "Round trips of the link's heartbeats in the last five minutes, oldest first. Empty for the main node, and without a link.",
+    }),
+    disk: disk.nullable().meta({
+      description: 'The disk of its data directory; null if the node does not answer, or does not report it.',
+    }),
+  })
+  .meta({ id: 'NodeMeasurement' });
+
 export const healthReport = z
   .object({
     node_id: z.string(),
@@ -79,14 +99,7 @@ export const healthReport = z
     uptime_seconds: z.number().nullable(),
     agents: z.int().nullable().meta({ description: 'Number of agents that run there now.' }),
     clock_skew_ms: z.int().nullable().meta({ description: "The node's clock minus the plane's." }),
-    disk: z
-      .object({
-        path: z.string(),
-        free_bytes: z.number(),
-        total_bytes: z.number(),
-        starts_allowed: z.boolean(),
-      })
-      .nullable(),
+    disk: disk.nullable(),
     checks: z
       .array(
         z.object({
@@ -187,6 +200,15 @@ export const nodeRoutes = {
       'internalGrpcUnavailable',
     ],
     idempotent: true,
+  }),
+  measureNodes: route({
+    method: 'GET',
+    path: '/api/admin/node-measurements',
+    action: 'nodes.manage',
+    tag: 'Nodes',
+    summary: 'Measure the latency and the free disk space of all nodes',
+    description: 'The main node is first. Nodes that do not answer are included, without their disk.',
+    answers: { 200: z.array(nodeMeasurement) },
   }),
   getAgentNode: route({
     method: 'GET',

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { silentLog } from '../../base/log.ts';
-import type { Folders, Node, RepositoriesRequest } from '../../core/node.ts';
+import type { Folders, Node, NodeHealth, RepositoriesRequest } from '../../core/node.ts';
 import { problems } from '../../core/problem.ts';
 import { Feed } from '../../events/feed.ts';
 import type { HttpServer } from '../../server/server.ts';
@@ -16,6 +16,7 @@ import { FakeLinks } from '../../testing/nodes.ts';
 import { Audit } from '../audit/service.ts';
 import { Bootstrap } from './bootstrap.ts';
 import { nodeHandlers } from './http.ts';
+import { Measurements } from './measurements.ts';
 import { Repositories } from './repositories.ts';
 import type { HealthReport, RepositoryList } from './rules.ts';
 import { Registry } from './service.ts';
@@ -31,6 +32,8 @@ let links: FakeLinks;
 let server: HttpServer;
 /** The answer of the node to a search for repositories. */
 let search: Folders['repositories'];
+/** The disks of the nodes that answer. */
+let disks: Record<string, NodeHealth['disk']>;
 const request = requesterWithToken(() => server, ROOT_TOKEN);
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-http-nodes-'));
@@ -52,17 +55,55 @@ beforeEach(async () => {
   const bootstrap = new Bootstrap({ store, clock, audit, key, configured: null });
   const nodes = {
     get: (id: string) => {
-      if (id !== 'box') throw problems.nodeNotFound();
-      return { folders: { repositories: (asked) => search(asked) } as Folders } as Node;
+      if (id !== 'box' && !(id in disks)) throw problems.nodeNotFound();
+      return {
+        folders: { repositories: (asked) => search(asked) } as Folders,
+        reach: async () => {
+          if (!(id in disks)) throw problems.nodeUnreachable();
+        },
+        health: async () => ({ disk: disks[id]! }) as NodeHealth,
+      } as Node;
     },
   };
-  server = await openFakeHttp(nodeHandlers(registry, bootstrap, new Repositories({ store, nodes })));
+  disks = {};
+  const measurements = new Measurements({ store, nodes, links, log: silentLog });
+  const repositories = new Repositories({ store, nodes });
+  server = await openFakeHttp(nodeHandlers(registry, bootstrap, repositories, measurements));
 });
 afterEach(async () => {
   await server.drain();
   feed.close();
   await store.close();
   await rm(folder, { recursive: true, force: true });
+});
+
+describe('measurements of nodes', () => {
+  const measure = async () => (await request('GET', '/api/admin/node-measurements')).body;
+  const disk = { path: '/data', free_bytes: 3, total_bytes: 9, starts_allowed: true };
+
+  test('has the main node first, with its disk and without latencies', async () => {
+    disks = { main: disk };
+    expect(await measure()).toEqual([{ node_id: 'main', latencies_ms: [], disk }]);
+  });
+
+  test('has the heartbeats of the link, and the disk that the node reports', async () => {
+    disks = { main: disk, box: { ...disk, free_bytes: 1 } };
+    await request('POST', NODES, box);
+    links.round_trips.set('box', [1.234, 20]);
+    expect(await measure()).toEqual([
+      { node_id: 'main', latencies_ms: [], disk },
+      { node_id: 'box', latencies_ms: [1.2, 20], disk: disks.box },
+    ]);
+  });
+
+  test('has no disk of a node that does not answer, or does not report it', async () => {
+    disks = { main: { path: '', free_bytes: 0, total_bytes: 0, starts_allowed: false } };
+    await request('POST', NODES, box);
+    expect(await measure()).toEqual([
+      { node_id: 'main', latencies_ms: [], disk: null },
+      { node_id: 'box', latencies_ms: [], disk: null },
+    ]);
+  });
 });
 
 test('registers, reads, updates and deletes a node', async () => {

@@ -3,6 +3,7 @@
 import type { Handlers } from '../../server/call.ts';
 import { asList } from '../../server/list.ts';
 import type { Bootstrap } from './bootstrap.ts';
+import type { Measurements } from './measurements.ts';
 import type { Repositories } from './repositories.ts';
 import type { NodeRecord } from './rules.ts';
 import type { Registry } from './service.ts';
@@ -12,6 +13,7 @@ type NodeOperations =
   | 'listRepositories'
   | 'listAgentNodes'
   | 'registerAgentNode'
+  | 'measureNodes'
   | 'getAgentNode'
   | 'updateAgentNode'
   | 'deleteAgentNode'
@@ -23,6 +25,7 @@ export function nodeHandlers(
   registry: Registry,
   bootstrap: Bootstrap,
   repositories: Repositories,
+  measurements: Measurements,
 ): Pick<Handlers, NodeOperations> {
   return {
     listNodes: async ({ query }) => asList(query, await registry.summaries(query)),
@@ -34,6 +37,7 @@ export function nodeHandlers(
       warnOfRoot(node, warn);
       return { location: `/api/admin/agent-nodes/${node.id}`, body: node };
     },
+    measureNodes: () => measurements.list(),
     getAgentNode: ({ params }) => registry.get(params.node_id),
     updateAgentNode: async ({ caller, params, body, warn }) => {
       const node = await registry.update(caller, params.node_id, body);

@@ -9,6 +9,7 @@ import { markStale } from '../agents/staleness.ts';
 import type { Core, Feature } from '../feature.ts';
 import { Bootstrap } from './bootstrap.ts';
 import { nodeHandlers } from './http.ts';
+import { Measurements } from './measurements.ts';
 import { isNode } from './queries.ts';
 import { Repositories } from './repositories.ts';
 import { Registry } from './service.ts';
@@ -46,9 +47,11 @@ export async function openNodes(core: Core, { agents, internal_grpc }: NodesNeed
     forgetAgents: (caller, node_id) => agents.forgetting.forgetAll(caller, node_id),
   });
   links?.reportTo(registry);
+  const repositories = new Repositories({ store, nodes: core.nodes });
+  const measurements = new Measurements({ store, nodes: core.nodes, links, log });
   return {
     name: 'nodes',
-    routes: nodeHandlers(registry, bootstrap, new Repositories({ store, nodes: core.nodes })),
+    routes: nodeHandlers(registry, bootstrap, repositories, measurements),
     remote_nodes: {
       find: (id) => {
         const linked = links?.node(id) ?? null;

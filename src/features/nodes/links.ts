@@ -114,6 +114,10 @@ export class NodeLinks implements Links {
     };
   }
 
+  latencies(node_id: string): readonly number[] {
+    return this.#links.get(node_id)?.node.latencies_ms ?? [];
+  }
+
   async untilRootChecked(node_id: string): Promise<void> {
     const timeout = AbortSignal.timeout(sharedLimits.node_answer_ms);
     await this.#links.get(node_id)?.untilRootChecked(timeout);

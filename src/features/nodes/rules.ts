@@ -28,6 +28,18 @@ export interface NodeRecord {
   updated_at: string;
 }
 
+/** What is measured on a node while the service runs. Nothing of it is stored. */
+export interface NodeMeasurement {
+  node_id: string;
+  /**
+   * The round trips of the latest heartbeats in ms, oldest first, at most five minutes of them. Empty for the main node, and
+   * without a link.
+   */
+  latencies_ms: number[];
+  /** The disk of its data directory; null if the node does not answer, or does not report it. */
+  disk: NodeHealth['disk'] | null;
+}
+
 export interface NodeSummary {
   id: string;
   name: string;

@@ -57,6 +57,8 @@ export interface Links {
   update(row: NodeRow): void;
   close(node_id: string): Promise<void>;
   state(node_id: string): LinkState;
+  /** The round trips of the link's latest heartbeats in ms, oldest first; none without a link. */
+  latencies(node_id: string): readonly number[];
   probe(row: NodeRow): Promise<HealthReport>;
   /** Resolves once the node has reported on the registry's root, or after `limits.node_answer_ms`. */
   untilRootChecked(node_id: string): Promise<void>;

@@ -35,6 +35,8 @@ export interface Connection {
   readonly transport: Transport;
   /** The time of the last message from the peer, in ms of `performance.now()`. */
   readonly last_heard_at: number;
+  /** The round trips of the latest heartbeats in ms, oldest first, at most `limits.link_latencies_max`. */
+  readonly latencies_ms: readonly number[];
   /** The peer's certificate; null without TLS. */
   readonly certificate: X509Certificate | null;
   /** Resolves with the reason when the connection ends. */
@@ -112,6 +114,7 @@ class Http2Connection implements Connection {
   readonly closed: Promise<Error | null>;
   readonly certificate: X509Certificate | null;
   last_heard_at = performance.now();
+  readonly latencies_ms: number[] = [];
   readonly #session: http2.ClientHttp2Session;
   readonly #pinging: NodeJS.Timeout;
 
@@ -128,7 +131,9 @@ class Http2Connection implements Connection {
       reason ??= error;
     });
     session.once('connect', () => {
-      if (!session.destroyed) session.setLocalWindowSize(limits.link_window_bytes);
+      if (session.destroyed) return;
+      session.setLocalWindowSize(limits.link_window_bytes);
+      this.#ping();
     });
     this.closed = new Promise((resolve) => {
       session.once('close', () => {
@@ -177,10 +182,13 @@ class Http2Connection implements Connection {
     if (this.#session.destroyed) return;
     const give_up = () => this.#session.destroy(problems.nodeUnreachable());
     const timer = setTimeout(give_up, limits.link_ping_answer_ms);
+    const sent_at = performance.now();
     void this.ping().then(
       () => {
         clearTimeout(timer);
         this.last_heard_at = performance.now();
+        this.latencies_ms.push(this.last_heard_at - sent_at);
+        if (this.latencies_ms.length > limits.link_latencies_max) this.latencies_ms.shift();
       },
       () => clearTimeout(timer),
     );

@@ -48,6 +48,23 @@ test('sends an acknowledgement only for many bytes or a new fact', async () => {
   }
 });
 
+test('measures the round trip of heartbeats, from the first one on, while there is a link', async () => {
+  const local = { id: 'main', attach: async () => {}, detach: async () => {} };
+  const server = await openTestNodeServer(local as never);
+  const plane = remoteNode(() => server.port);
+  try {
+    expect(plane.latencies_ms).toEqual([]);
+    await plane.attach({ snapshot: async () => {}, fact: () => {}, wake: () => {} });
+    await expect.poll(() => plane.latencies_ms).toHaveLength(1);
+    expect(plane.latencies_ms[0]).toBeGreaterThan(0);
+    await plane.detach();
+    expect(plane.latencies_ms).toEqual([]);
+  } finally {
+    await plane.detach();
+    await server.close();
+  }
+});
+
 const DISK = { path: '/', free_bytes: 1, total_bytes: 1, starts_allowed: true };
 
 test('a node rejects a stop that was delayed too long, and accepts the next one by its own clock', async () => {

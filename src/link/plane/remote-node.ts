@@ -100,6 +100,11 @@ export class RemoteNode implements Node {
     return this.#link?.last_heard_at ?? null;
   }
 
+  /** The round trips of the link's latest heartbeats in ms, oldest first; none without a link. */
+  get latencies_ms(): readonly number[] {
+    return this.#link?.control.latencies_ms ?? [];
+  }
+
   async attach(sink: NodeSink): Promise<void> {
     await this.detach();
     const closing = new AbortController();
