@@ -102,37 +102,56 @@ browserTest(
     await submit.click();
 
     // Nothing runs there yet, so the test reports which step fails and what to check.
-    await page.getByRole('heading', { name: 'Test connection' }).waitFor();
-    await dialog.getByText('failed to connect to remote node').waitFor();
-    await dialog.getByText('nothing answers there: check that svc runs on the node').waitFor();
+    const panel = page.getByRole('region', { name: 'gpu-1' });
+    await panel.getByRole('heading', { name: 'Test connection' }).waitFor();
+    await panel.getByText('failed to connect to remote node').waitFor();
+    await panel.getByText('nothing answers there: check that svc runs on the node').waitFor();
     const left = ['TLS not tested', 'Auth not tested', 'Version not tested', 'Worktree root not tested'];
     expect(await steps(page)).toEqual(['DNS passed', 'TCP failed', ...left]);
-    await dialog.getByRole('button', { name: 'Edit target' }).waitFor();
+    const address = node.target.replace('https://', '');
+    await row(page, 'gpu-1').getByText(`TCP: nothing answers on ${address}`).waitFor();
+    await row(page, 'gpu-1').getByRole('button', { name: 'Test' }).click();
+    await panel.getByRole('button', { name: 'Edit' }).click();
+    await page.getByRole('dialog', { name: 'Edit gpu-1' }).waitFor();
+    // Escape closes the dialog, and then the panel.
+    await page.keyboard.press('Escape');
+    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    await page.keyboard.press('Escape');
+    await panel.waitFor({ state: 'detached' });
+    await page.goBack();
 
     await node.start({ SVC_INTERNAL_GRPC_BOOTSTRAP_TOKEN: token });
     await node.linked();
-    await dialog.getByRole('button', { name: 'Test again' }).click();
+    await panel.getByRole('button', { name: 'Test again' }).click();
     // One click fixes what the test found.
-    await dialog.getByRole('button', { name: 'Use the root configured on the node' }).click();
+    await panel.getByRole('button', { name: 'Use the root configured on the node' }).click();
     const all = ['DNS passed', 'TCP passed', 'TLS passed', 'Auth passed', 'Version passed'];
     await expect.poll(() => steps(page), { timeout: 20_000 }).toEqual(all);
     expect((await node.record()).default_worktree_root).toBe(null);
 
     const agent = await node.agent('true', { name: 'stays-there' });
     await plane.finished(agent.id);
-    await dialog.getByText('Delete its agent first:').waitFor();
-    await dialog.getByRole('link', { name: 'stays-there' }).waitFor();
-    expect(await dialog.getByRole('button', { name: 'Delete…' }).isDisabled()).toBe(true);
+    await panel.getByText('Delete its agent first:').waitFor();
+    await panel.getByRole('link', { name: 'stays-there' }).waitFor();
+    expect(await panel.getByRole('button', { name: 'Delete…' }).isDisabled()).toBe(true);
+    await panel.getByText('0 running, 1 in total').waitFor();
+    await panel
+      .getByText(/GiB|TiB/)
+      .first()
+      .waitFor();
+    await panel.getByRole('heading', { name: 'Agents found' }).waitFor();
     await page.keyboard.press('Escape');
+    await panel.waitFor({ state: 'detached' });
     await row(page, 'gpu-1').getByText('connected').waitFor();
+    await row(page, 'gpu-1').getByText('0 of 1').waitFor();
     await row(page, 'gpu-1')
-      .getByText(/^\d+ ms$/)
+      .getByText(/^[\d.]+ ms$/)
       .waitFor();
 
     await plane.client.call('deleteAgent', { params: { agent_id: agent.id } });
     await page.getByRole('link', { name: 'gpu-1' }).click();
-    await dialog.getByRole('button', { name: 'Delete…' }).click();
-    await dialog.getByRole('button', { name: 'Delete gpu-1' }).click();
+    await panel.getByRole('button', { name: 'Delete…' }).click();
+    await panel.getByRole('button', { name: 'Delete gpu-1' }).click();
     await page.getByText('No other nodes.').waitFor();
   },
 );

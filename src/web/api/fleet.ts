@@ -21,7 +21,7 @@ const places: Record<string, (record: Row) => CachedRecord> = Object.assign(
 
 /** Kinds whose frames differ from the cached records: these queries are fetched again. */
 const refetched: Record<string, readonly CacheKey[]> = {
-  node: [keys.nodes, keys.agent_nodes],
+  node: [keys.nodes, keys.agent_nodes, keys.node_measurements],
 };
 
 export function applyFrame(queries: QueryClient, frame: Frame): void {

@@ -28,6 +28,7 @@ export const keys = {
   run_members: (run_id: string) => ['run-members', run_id] as const,
   nodes: ['nodes'],
   agent_nodes: ['agent-nodes'],
+  node_measurements: ['node-measurements'],
   node_health: (node_id: string) => ['node-health', node_id] as const,
   bootstrap_token: ['bootstrap-token'],
   repositories: (node_id: string) => ['repositories', node_id] as const,

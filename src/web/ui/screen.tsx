@@ -38,7 +38,8 @@ export function Screen({
   useListKeys(list, rowKeys && { rowKeys });
   return (
     <>
-      <header className="flex shrink-0 flex-col border-line border-b px-3 md:gap-2 md:px-4 md:py-2">
+      {/* A side panel that fills a small screen has its own header. */}
+      <header className="flex shrink-0 flex-col border-line border-b px-3 md:gap-2 md:px-4 md:py-2 max-lg:[&:has(+*_[data-panel])]:hidden">
         <div className="flex h-12 items-center gap-2 md:h-auto md:min-h-8 md:flex-wrap">
           {back && (
             <Link

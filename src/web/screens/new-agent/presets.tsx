@@ -123,6 +123,17 @@ function isCommand(install_hint: string): boolean {
   return !install_hint.startsWith('the ');
 }
 
+/** How to install an agent, with a button that copies the command if it is one. */
+export function InstallHint({ hint }: { hint: string }) {
+  if (!isCommand(hint)) return <p className="text-sm">Install {hint}.</p>;
+  return (
+    <div className="flex w-full items-center gap-2">
+      <code className="min-w-0 flex-1 break-all font-mono text-sm">{hint}</code>
+      <Copy text={hint} />
+    </div>
+  );
+}
+
 function Installation({ presets, node_id }: { presets: readonly PresetRecord[]; node_id: string }) {
   const client = useQueryClient();
   const [checking, setChecking] = useState(false);
@@ -147,14 +158,7 @@ function Installation({ presets, node_id }: { presets: readonly PresetRecord[]; 
             <p>
               <span className="font-medium">{name}</span> <span className="text-muted">{description}</span>
             </p>
-            {install_hint && isCommand(install_hint) ? (
-              <div className="flex items-center gap-2">
-                <code className="min-w-0 flex-1 break-all font-mono text-sm">{install_hint}</code>
-                <Copy text={install_hint} />
-              </div>
-            ) : (
-              install_hint && <p className="text-sm">Install {install_hint}.</p>
-            )}
+            {install_hint && <InstallHint hint={install_hint} />}
           </li>
         ))}
       </ul>

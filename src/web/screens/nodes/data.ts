@@ -2,7 +2,7 @@
 import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { all, call } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
-import { agentsQuery } from '../../api/queries.ts';
+import { agentsQuery, presetsQuery } from '../../api/queries.ts';
 import type { NodeRecord } from './health.ts';
 
 export const agentNodesQuery = queryOptions({
@@ -12,7 +12,15 @@ export const agentNodesQuery = queryOptions({
   refetchInterval: 15_000,
 });
 
-/** Runs the connection test. The table shows the latency of the last one. */
+/** Latencies and free disk space, measured by the service every few seconds. */
+export const measurementsQuery = queryOptions({
+  queryKey: keys.node_measurements,
+  queryFn: () => call('measureNodes'),
+  staleTime: 10_000,
+  refetchInterval: 15_000,
+});
+
+/** Runs the connection test. */
 export const healthQuery = (node_id: string) =>
   queryOptions({
     queryKey: keys.node_health(node_id),
@@ -20,6 +28,13 @@ export const healthQuery = (node_id: string) =>
     staleTime: 30_000,
     retry: false,
   });
+
+/**
+ * Which agents are installed on a node. The node starts each of them to read its version, so the answer is used for longer than
+ * where somebody is about to start one.
+ */
+export const foundAgentsQuery = (node_id: string) =>
+  queryOptions({ ...presetsQuery(node_id), staleTime: 10 * 60_000, retry: false });
 
 /** The agents bound to a node, with any status. */
 export function useBoundAgents(node_id: string) {

@@ -1,71 +1,173 @@
-/** A registered node: its facts, its connection test and its actions. */
-import { useMutation } from '@tanstack/react-query';
+/** The panel of a node: its facts, the agents found on it, its connection test and its actions. */
+import { useMutation, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { Pencil } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import { call } from '../../api/client.ts';
+import { nodesQuery } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
-import { Dialog } from '../../ui/dialog.tsx';
+import { SidePanel } from '../../ui/side-panel.tsx';
 import { ActionError } from '../../ui/states.tsx';
 import { Ago } from '../../ui/time.tsx';
+import { FolderPath } from '../agent/side/folder-path.tsx';
+import { AgentsFound } from './agents-found.tsx';
 import { useBoundAgents, useRefetchNodes } from './data.ts';
+import { FreeDisk, formatBytes } from './disk.tsx';
 import { ForgetNode } from './forget.tsx';
 import type { NodeRecord } from './health.ts';
+import { Latency } from './latency.tsx';
+import type { ListedNode } from './listed.ts';
 import { NodeStatus } from './status.tsx';
 import { TestConnection } from './test-connection.tsx';
 
 /** How many agents are listed by name; the others are counted. */
 const NAMED = 8;
 
+type Fact = [name: string, value: ReactNode];
+
 export function NodeDetail({
   node,
   onClose,
+  onEdit,
   ...actions
 }: {
-  node: NodeRecord;
+  node: ListedNode;
   onClose: () => void;
   onEdit: () => void;
   onJoin: () => void;
   onRegister: (id: string) => void;
 }) {
-  const [forgetting, setForgetting] = useState(false);
-  const facts: [string, ReactNode][] = [
-    ['Status', <NodeStatus key="status" status={node.status} />],
-    ['ID', node.id],
-    ['Target', node.grpc_target],
-    ['TLS server name', node.tls_server_name ?? 'Same as the target host'],
-    ['Worktree root', <Root key="root" node={node} />],
-    ['Version', node.version ?? 'Unknown'],
-    ['Last seen', node.last_seen_at === null ? 'Never' : <Ago key="seen" at={node.last_seen_at} />],
-  ];
+  const { id, name, status, record } = node;
   return (
-    <Dialog open onClose={onClose} title={node.name} wide>
-      <div className="flex flex-col gap-4">
-        <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1">
-          {facts.map(([name, value]) => (
-            <div key={name} className="contents">
-              <dt className="text-muted">{name}</dt>
-              <dd className="break-words">{value}</dd>
-            </div>
-          ))}
-        </dl>
-        <TestConnection node={node} {...actions} />
-        <div className="flex flex-wrap items-center gap-2 border-line border-t pt-3">
-          <Button onClick={actions.onEdit}>Edit</Button>
-          <DeleteNode node={node} onDeleted={onClose} />
-          {node.status !== 'connected' && <Button onClick={() => setForgetting(true)}>Forget…</Button>}
-        </div>
-      </div>
-      {forgetting && <ForgetNode node={node} onClose={() => setForgetting(false)} onForgotten={onClose} />}
-    </Dialog>
+    <SidePanel
+      title={name}
+      back="nodes"
+      onClose={onClose}
+      about={name !== id && <p className="truncate text-muted text-sm">{id}</p>}
+      actions={
+        record && (
+          <Button icon={<Pencil aria-hidden />} onClick={onEdit}>
+            Edit
+          </Button>
+        )
+      }
+    >
+      <Facts facts={[...factsOf(node), ...(record ? recordFacts(record) : [])]} />
+      {record === null && <Folders />}
+      {record && <TestConnection node={record} {...actions} />}
+      {status === 'connected' && <AgentsFound node_id={id} />}
+      {record && <NodeActions node={record} onDeleted={onClose} />}
+    </SidePanel>
   );
+}
+
+function Facts({ facts }: { facts: readonly Fact[] }) {
+  return (
+    <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1">
+      {facts.map(([name, value]) => (
+        <div key={name} className="contents">
+          <dt className="text-muted">{name}</dt>
+          <dd className="break-words">{value}</dd>
+        </div>
+      ))}
+    </dl>
+  );
+}
+
+function factsOf({ status, agents, latencies_ms, disk, record }: ListedNode): Fact[] {
+  const is_linked = status === 'connected';
+  const latency = latencies_ms.length === 0 ? '–' : <Latency key="latency" latencies_ms={latencies_ms} />;
+  return [
+    ['Status', <NodeStatus key="status" status={status} />],
+    ['Agents', agents.total === 0 ? 'None' : `${agents.running} running, ${agents.total} in total`],
+    ...(is_linked && record ? [['Latency', latency] satisfies Fact] : []),
+    ...(is_linked ? [['Free disk', disk ? <Disk key="disk" disk={disk} /> : '–'] satisfies Fact] : []),
+  ];
+}
+
+function Disk({ disk }: { disk: NonNullable<ListedNode['disk']> }) {
+  return (
+    <span className="flex min-w-0 flex-wrap items-baseline gap-x-1.5">
+      <FreeDisk disk={disk} />
+      <span className="min-w-0 break-all text-muted">
+        of {formatBytes(disk.total_bytes)} at {disk.path}
+      </span>
+    </span>
+  );
+}
+
+function recordFacts(record: NodeRecord): Fact[] {
+  const { grpc_target, tls_server_name, version, last_seen_at } = record;
+  return [
+    ['Target', grpc_target],
+    ['TLS server name', tls_server_name ?? 'Same as the target host'],
+    ['Worktree root', <Root key="root" node={record} />],
+    ['Version', version ?? 'Unknown'],
+    ['Last seen', last_seen_at === null ? 'Never' : <Ago key="seen" at={last_seen_at} />],
+  ];
 }
 
 function Root({ node: { default_worktree_root, worktree_root_problem } }: { node: NodeRecord }) {
   return (
     <>
-      {default_worktree_root ?? 'Configured on the node'}
+      {default_worktree_root === null ? (
+        'Configured on the node'
+      ) : (
+        <span className="break-all font-mono text-sm">{default_worktree_root}</span>
+      )}
       {worktree_root_problem !== null && <span className="block text-warning">{worktree_root_problem}</span>}
     </>
+  );
+}
+
+/** The folders of this machine in which agents may work. */
+function Folders() {
+  const { data = [] } = useQuery(nodesQuery);
+  const folders = data.find(({ id }) => id === 'main')?.folders;
+  if (!folders) return null;
+  const { worktree_root, safe_paths, repo_roots } = folders;
+  const lists: [string, readonly string[]][] = [
+    ['Worktree root', [worktree_root]],
+    ['Folders for agents', safe_paths.filter((path) => path !== worktree_root)],
+    ['Folders with repositories', repo_roots],
+  ];
+  return (
+    <section aria-labelledby="node-folders" className="flex flex-col gap-2">
+      <div className="flex flex-wrap items-center justify-between gap-2">
+        <h3 id="node-folders" className="font-medium">
+          Folders
+        </h3>
+        <Link
+          to="/settings/$tab"
+          params={{ tab: 'config' }}
+          className="tap inline-flex items-center text-sm underline"
+        >
+          Change in settings
+        </Link>
+      </div>
+      {lists.map(
+        ([label, paths]) =>
+          paths.length > 0 && (
+            <div key={label}>
+              <p className="text-muted text-sm">{label}</p>
+              {paths.map((path) => (
+                <FolderPath key={path} path={path} />
+              ))}
+            </div>
+          ),
+      )}
+    </section>
+  );
+}
+
+function NodeActions({ node, onDeleted }: { node: NodeRecord; onDeleted: () => void }) {
+  const [forgetting, setForgetting] = useState(false);
+  return (
+    <div className="flex flex-wrap items-center gap-2 border-line border-t pt-3">
+      <DeleteNode node={node} onDeleted={onDeleted} />
+      {node.status !== 'connected' && <Button onClick={() => setForgetting(true)}>Forget…</Button>}
+      {forgetting && <ForgetNode node={node} onClose={() => setForgetting(false)} onForgotten={onDeleted} />}
+    </div>
   );
 }
 

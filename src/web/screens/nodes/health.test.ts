@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type Check, getFix, type HealthReport, listSteps, nodeFieldFor } from './health.ts';
+import { type Check, failureText, getFix, type HealthReport, listSteps, nodeFieldFor } from './health.ts';
 
 const report = (checks: Check[]): HealthReport => ({
   ...{ node_id: 'gpu-1', status: 'unreachable', latency_ms: null, version: null, uptime_seconds: null },
@@ -24,10 +24,19 @@ test('shows steps that the test did not reach, and omits the root step if no roo
   expect(listSteps(report([]), { default_worktree_root: '/srv' })).toHaveLength(6);
 });
 
-test('a failed connection to the target can be fixed by editing it', () => {
-  for (const name of ['dns', 'tcp', 'tls'] as const) {
-    expect(getFix(failed(name, 'failed to connect to remote node'), node)).toMatchObject({ kind: 'edit' });
-  }
+test('the list names the step that failed, and what it tried', () => {
+  const general = 'failed to connect to remote node';
+  const texts = [
+    ['dns', general, 'DNS: cannot resolve gpu.lan'],
+    ['tcp', general, 'TCP: nothing answers on gpu.lan:8081'],
+    ['tls', general, 'TLS: no node answers on gpu.lan:8081'],
+    ['tls', 'certificate verify failed', 'TLS: certificate verify failed'],
+    ['auth', general, `Auth: ${general}`],
+    ['worktree_root', 'not allowed', 'Worktree root: not allowed'],
+  ] as const;
+  for (const [name, error, text] of texts)
+    expect(failureText(report([failed(name, error)]), node)).toBe(text);
+  expect(failureText(report([{ name: 'dns', ok: true, ms: 1 }]), node)).toBe(null);
 });
 
 test('an invalid certificate can be fixed by removing the TLS name, or by a join if none is set', () => {
@@ -48,6 +57,7 @@ test('a node that reports another id can be registered with that id', () => {
 test('an error that cannot be fixed here offers no action', () => {
   expect(getFix(failed('auth', 'unauthorized'), node)).toBe(null);
   expect(getFix(failed('version', 'version skew'), node)).toBe(null);
+  expect(getFix(failed('tcp', 'failed to connect to remote node'), node)).toBe(null);
 });
 
 test('an error of the server is shown at the field that it is about', () => {

@@ -39,7 +39,7 @@ export type Fix =
       changes: Partial<Pick<NodeRecord, 'tls_server_name' | 'default_worktree_root'>>;
     }
   | { label: string; kind: 'register'; id: string }
-  | { label: string; kind: 'edit' | 'join' };
+  | { label: string; kind: 'join' };
 
 export function getFix(
   { name, error = '' }: Check,
@@ -60,7 +60,24 @@ export function getFix(
       changes: { tls_server_name: null },
     };
   }
-  return name === 'dns' || name === 'tcp' || name === 'tls' ? { label: 'Edit target', kind: 'edit' } : null;
+  return null;
+}
+
+/** The step at which the test failed, on one line; null if none failed. */
+export function failureText(
+  report: HealthReport,
+  { grpc_target }: Pick<NodeRecord, 'grpc_target'>,
+): string | null {
+  const failed = report.checks.find(({ ok }) => !ok);
+  if (!failed) return null;
+  const { name, error = 'failed' } = failed;
+  const address = grpc_target.replace('https://', '');
+  // The service has one message for everything that keeps it from connecting.
+  const is_general = error === 'failed to connect to remote node';
+  if (name === 'dns' && is_general) return `DNS: cannot resolve ${getHost(grpc_target)}`;
+  if (name === 'tcp' && is_general) return `TCP: nothing answers on ${address}`;
+  if (name === 'tls' && is_general) return `TLS: no node answers on ${address}`;
+  return `${titles[name]}: ${error}`;
 }
 
 function getHost(target: string): string {

@@ -5,13 +5,17 @@ import { KeyRound, Plus } from 'lucide-react';
 import { useState } from 'react';
 import { useSession } from '../../api/session.ts';
 import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
-import { Button } from '../../ui/button.tsx';
+import { Button, floatingClass } from '../../ui/button.tsx';
+import { cx } from '../../ui/cx.ts';
 import { RootRequired, Screen } from '../../ui/screen.tsx';
-import { Empty, ListNote, QueryState } from '../../ui/states.tsx';
+import { BesidePanel, SidePanel } from '../../ui/side-panel.tsx';
+import { ListNote, QueryState } from '../../ui/states.tsx';
 import { agentNodesQuery } from './data.ts';
 import { NodeDetail } from './detail.tsx';
 import { NodeForm } from './form.tsx';
+import type { NodeRecord } from './health.ts';
 import { JoinNodeDialog } from './join-node.tsx';
+import { useListedNodes } from './listed.ts';
 import { NodeTable } from './table.tsx';
 
 export function Nodes() {
@@ -19,53 +23,50 @@ export function Nodes() {
   return session?.user.role === 'root' ? <NodesScreen /> : <RootRequired />;
 }
 
+interface NodesSearch {
+  node?: string;
+  register?: true;
+}
+
 function NodesScreen() {
   const search = useSearch({ from: '/app/nodes' });
   const navigate = useNavigate({ from: '/nodes' });
   const read = useQuery(agentNodesQuery);
-  const [editing, setEditing] = useState(false);
   const [joining, setJoining] = useState(false);
   const [suggested, setSuggested] = useState('');
-  const show = (next: { node?: string; register?: true }) => void navigate({ search: next });
-  const node = read.data?.find(({ id }) => id === search.node);
+  const show = (next: NodesSearch) => void navigate({ search: next });
+  const register = (id = '') => {
+    setSuggested(id);
+    show({ register: true });
+  };
   return (
     <Screen
       title="Nodes"
       rowKeys={NO_ROW_KEYS}
       actions={
-        <>
-          <Button icon={<KeyRound aria-hidden />} onClick={() => setJoining(true)}>
-            Show join token
-          </Button>
-          <Button variant="primary" icon={<Plus aria-hidden />} onClick={() => show({ register: true })}>
-            Register node
-          </Button>
-        </>
+        <Button icon={<KeyRound aria-hidden />} onClick={() => setJoining(true)}>
+          Show join token
+        </Button>
+      }
+      primary={
+        <button
+          type="button"
+          onClick={() => register()}
+          className={cx(floatingClass, search.node !== undefined && 'max-lg:hidden')}
+        >
+          <Plus aria-hidden /> <span className="max-md:sr-only">Register node</span>
+        </button>
       }
     >
       <QueryState read={read}>
-        {(nodes) => (
-          <>
-            <NodeTable nodes={nodes} />
-            {nodes.length > 0 && (
-              <ListNote
-                rows={nodes.length}
-                title="A node is a machine that runs agents for this service. Register one for each machine."
-                cli="svc nodes register gpu-1 --target https://gpu.lan:8081"
-                operation="registerAgentNode"
-              />
-            )}
-            {nodes.length === 0 && (
-              <Empty
-                title="No other nodes. Register a machine to run agents on it too."
-                cli="svc nodes register gpu-1 --target https://gpu.lan:8081"
-                operation="registerAgentNode"
-              >
-                <Button onClick={() => show({ register: true })}>Register node</Button>
-              </Empty>
-            )}
-            {search.node !== undefined && !node && <Empty title="This node does not exist." />}
-          </>
+        {(records) => (
+          <NodesBeside
+            records={records}
+            open_id={search.node}
+            show={show}
+            onJoin={() => setJoining(true)}
+            onRegister={register}
+          />
         )}
       </QueryState>
       {search.register && (
@@ -76,22 +77,75 @@ function NodesScreen() {
           onDone={({ id }) => show({ node: id })}
         />
       )}
-      {node && !editing && !joining && (
-        <NodeDetail
-          node={node}
-          onClose={() => show({})}
-          onEdit={() => setEditing(true)}
-          onJoin={() => setJoining(true)}
-          onRegister={(id) => {
-            setSuggested(id);
-            show({ register: true });
-          }}
-        />
-      )}
-      {node && editing && (
-        <NodeForm node={node} onClose={() => setEditing(false)} onDone={() => setEditing(false)} />
-      )}
       <JoinNodeDialog open={joining} onClose={() => setJoining(false)} />
     </Screen>
   );
+}
+
+/** The list, with the open node beside it. */
+function NodesBeside({
+  records,
+  open_id,
+  show,
+  onJoin,
+  onRegister,
+}: {
+  records: readonly NodeRecord[];
+  open_id: string | undefined;
+  show: (next: NodesSearch) => void;
+  onJoin: () => void;
+  onRegister: (id?: string) => void;
+}) {
+  const nodes = useListedNodes(records);
+  const [editing, setEditing] = useState<NodeRecord | null>(null);
+  const open = nodes.find(({ id }) => id === open_id);
+  const close = () => {
+    show({});
+    requestAnimationFrame(() => focusRow(open_id));
+  };
+  return (
+    <div className="flex h-full overflow-x-clip">
+      <BesidePanel is_open={open_id !== undefined}>
+        <NodeTable nodes={nodes} open_id={open_id} />
+        <ListNote
+          rows={nodes.length}
+          title={
+            records.length === 0
+              ? 'No other nodes. Register a machine to run agents on it too.'
+              : 'A node is a machine that runs agents for this service. Register one for each machine.'
+          }
+          cli="svc nodes register gpu-1 --target https://gpu.lan:8081"
+          operation="registerAgentNode"
+        >
+          <Button onClick={() => onRegister()}>Register node</Button>
+        </ListNote>
+      </BesidePanel>
+      {open ? (
+        <NodeDetail
+          key={open.id}
+          node={open}
+          onClose={close}
+          onEdit={() => setEditing(open.record)}
+          onJoin={onJoin}
+          onRegister={onRegister}
+        />
+      ) : (
+        open_id !== undefined &&
+        nodes.length > 0 && (
+          <SidePanel title="This node does not exist." back="nodes" onClose={close}>
+            <p className="text-muted">It may have been deleted.</p>
+          </SidePanel>
+        )
+      )}
+      {editing && (
+        <NodeForm node={editing} onClose={() => setEditing(null)} onDone={() => setEditing(null)} />
+      )}
+    </div>
+  );
+}
+
+/** After the panel has closed, the focus returns to the row that opened it. */
+function focusRow(node_id: string | undefined): void {
+  if (node_id === undefined) return;
+  document.querySelector<HTMLElement>(`[data-row="${CSS.escape(node_id)}"] a`)?.focus();
 }

@@ -8,12 +8,12 @@ const looks: Record<string, [LucideIcon, color: string]> = {
   unreachable: [Unplug, 'text-failed'],
 };
 
-export function NodeStatus({ status }: { status: string }) {
+export function NodeStatus({ status, labelClassName }: { status: string; labelClassName?: string }) {
   const [Icon, color] = looks[status] ?? [CircleDashed, 'text-muted'];
   return (
     <span className={`inline-flex items-center gap-1 whitespace-nowrap ${color}`}>
       <Icon aria-hidden className="size-3.5 shrink-0" />
-      {status}
+      <span className={labelClassName}>{status}</span>
     </span>
   );
 }

@@ -1,129 +1,164 @@
-/** This machine and the registered nodes: a table on wide screens, cards on phones. */
-import { useQueries, useQuery } from '@tanstack/react-query';
+/** This machine and the registered nodes: columns on wide screens, two lines on phones. */
+import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import type { ReactNode } from 'react';
-import { agentsQuery, nodesQuery } from '../../api/queries.ts';
-import { TableHead } from '../../ui/table-head.tsx';
-import { Ago } from '../../ui/time.tsx';
+import { cx } from '../../ui/cx.ts';
+import { AgentNames } from './agents-found.tsx';
 import { healthQuery } from './data.ts';
-import type { NodeRecord } from './health.ts';
+import { FreeDisk } from './disk.tsx';
+import { failureText, type NodeRecord } from './health.ts';
+import { Latency } from './latency.tsx';
+import type { ListedNode } from './listed.ts';
 import { NodeStatus } from './status.tsx';
 
-interface Line {
-  id: string;
-  is_main: boolean;
-  name: string;
-  target: string;
-  health: ReactNode;
-  latency: string;
-  agents: number;
-  last_seen: ReactNode;
-  version: string;
-}
+/** How often a node without a link is tested while the list is open. */
+const TEST_EVERY_MS = 30_000;
 
+// Narrow lists lose the worktree root first, then the agents found, then the latency.
 const columns = [
-  { key: 'name', label: 'Name' },
-  { key: 'target', label: 'Target' },
-  { key: 'health', label: 'Health' },
-  { key: 'latency', label: 'Latency' },
-  { key: 'agents', label: 'Agents' },
-  { key: 'last_seen', label: 'Last seen' },
-  { key: 'version', label: 'Version' },
-] as const;
+  'md:grid-cols-[7rem_minmax(0,1fr)_4.5rem_5rem]',
+  '@min-[38rem]:grid-cols-[7rem_minmax(0,1fr)_4.5rem_7rem_5rem]',
+  '@min-[50rem]:grid-cols-[7rem_minmax(0,1fr)_minmax(0,1fr)_4.5rem_7rem_5rem]',
+  '@min-[62rem]:grid-cols-[7rem_minmax(0,1fr)_minmax(0,1.1fr)_4.5rem_7rem_minmax(0,1fr)_5rem]',
+].join(' ');
+const row = `grid grid-cols-[1.25rem_minmax(0,1fr)_auto] items-center gap-x-2 px-3 md:gap-x-3 md:px-4 ${columns}`;
 
-export function NodeTable({ nodes }: { nodes: readonly NodeRecord[] }) {
-  const lines = useLines(nodes);
+export function NodeTable({ nodes, open_id }: { nodes: readonly ListedNode[]; open_id: string | undefined }) {
   return (
-    <>
-      <table className="hidden w-full border-collapse md:table">
-        <TableHead columns={[{ label: 'ID' }, ...columns]} />
-        <tbody>
-          {lines.map((line) => (
-            <tr
-              key={line.id}
-              data-row
-              className="border-line border-b hover:bg-surface [&>*]:px-2 [&>*]:py-1"
-            >
-              <th scope="row" className="pl-4! text-left font-normal">
-                <NodeLink line={line} />
-              </th>
-              {columns.map(({ key }) => (
-                <td key={key} className={key === 'target' || key === 'name' ? 'break-all' : undefined}>
-                  {line[key]}
-                </td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-      <ul className="flex flex-col gap-2 p-3 md:hidden">
-        {lines.map((line) => (
-          <li key={line.id} data-row className="rounded-lg border border-line bg-raised p-3">
-            <NodeLink line={line} />
-            <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-4">
-              {columns
-                .filter(({ key }) => line[key] !== '')
-                .map(({ key, label }) => (
-                  <div key={key} className="contents">
-                    <dt className="text-muted">{label}</dt>
-                    <dd className="break-words">{line[key]}</dd>
-                  </div>
-                ))}
-            </dl>
-          </li>
+    <table aria-label="Nodes" className="@container block">
+      <thead className="block max-md:sr-only">
+        <tr className={`${row} h-7 border-line border-b text-muted text-xs *:text-left *:font-medium`}>
+          <th scope="col">Status</th>
+          <th scope="col">Node</th>
+          <th scope="col" className="@max-[50rem]:hidden">
+            Agents found
+          </th>
+          <th scope="col" className="text-right!">
+            Running
+          </th>
+          <th scope="col" className="@max-[38rem]:hidden">
+            Latency
+          </th>
+          <th scope="col" className="@max-[62rem]:hidden">
+            Worktree root
+          </th>
+          <th scope="col" className="text-right! max-md:hidden">
+            Free disk
+          </th>
+        </tr>
+      </thead>
+      <tbody className="block">
+        {nodes.map((node) => (
+          <NodeRow key={node.id} node={node} is_open={node.id === open_id} />
         ))}
-      </ul>
-    </>
+      </tbody>
+    </table>
   );
 }
 
-function NodeLink({ line: { id, is_main } }: { line: Line }) {
-  if (is_main) return <span className="tap inline-flex items-center font-medium">{id}</span>;
+function NodeRow({ node, is_open }: { node: ListedNode; is_open: boolean }) {
+  const { id, name, status, record, worktree_root, disk, latencies_ms } = node;
+  // Without a link there are no agents to show, so a failure gets their space.
+  const is_wide = status !== 'connected';
   return (
-    <Link
-      to="/nodes"
-      search={{ node: id }}
-      className="tap inline-flex items-center break-all font-medium underline decoration-line-strong hover:decoration-current"
+    <tr
+      data-row={id}
+      className={cx(
+        row,
+        'relative h-16 border-line border-b before:absolute before:inset-y-0 before:left-0 before:w-0.5 before:bg-accent before:opacity-0 focus-within:bg-surface focus-within:before:opacity-100 hover:bg-surface md:h-11',
+        is_open && 'bg-selected!',
+      )}
     >
-      {id}
-    </Link>
+      <td className="max-md:self-start max-md:pt-3.5">
+        <NodeStatus status={status} labelClassName="max-md:sr-only" />
+      </td>
+      <th
+        scope="row"
+        colSpan={is_wide ? 2 : 1}
+        className={cx('min-w-0 text-left font-normal', is_wide && '@min-[50rem]:col-span-2')}
+      >
+        <span className="flex min-w-0 items-baseline gap-2">
+          <Link
+            to="/nodes"
+            search={{ node: id }}
+            aria-current={is_open || undefined}
+            className="shrink-0 truncate font-semibold after:absolute after:inset-0 hover:underline"
+          >
+            {id}
+          </Link>
+          {name !== id && <span className="min-w-0 truncate text-muted text-sm">{name}</span>}
+        </span>
+        <span className="flex min-w-0 items-baseline gap-1 text-muted text-sm">
+          {record === null ? 'This machine' : <StatusLine record={record} />}
+        </span>
+      </th>
+      {!is_wide && (
+        <td className="min-w-0 @max-[50rem]:hidden">
+          <AgentNames node_id={id} />
+        </td>
+      )}
+      <td className="whitespace-nowrap text-right tabular-nums max-md:text-muted max-md:text-sm">
+        <Running agents={node.agents} />
+        {disk && (
+          <span className="block md:hidden">
+            <FreeDisk disk={disk} /> free
+          </span>
+        )}
+      </td>
+      <td className="text-sm @max-[38rem]:hidden">
+        <Latency latencies_ms={latencies_ms} />
+      </td>
+      <td
+        className="truncate font-mono text-muted text-sm @max-[62rem]:hidden"
+        title={worktree_root ?? undefined}
+      >
+        {worktree_root}
+      </td>
+      <td className="text-right text-sm max-md:hidden">{disk && <FreeDisk disk={disk} />}</td>
+    </tr>
   );
 }
 
-/** This machine is first. It has no link, so it has no latency and no test. */
-function useLines(nodes: readonly NodeRecord[]): Line[] {
-  const { data: agents = [] } = useQuery(agentsQuery);
-  const { data: all = [] } = useQuery(nodesQuery);
-  const tests = useQueries({ queries: nodes.map(({ id }) => healthQuery(id)) });
-  const main = all.find(({ id }) => id === 'main');
-  const here: Line[] = main
-    ? [
-        {
-          id: main.id,
-          is_main: true,
-          name: main.name,
-          target: 'This machine',
-          health: <NodeStatus status={main.status} />,
-          latency: '',
-          agents: agents.filter(({ node_id }) => node_id === main.id).length,
-          last_seen: 'Now',
-          version: '',
-        },
-      ]
-    : [];
-  const others = nodes.map((node, at): Line => {
-    const latency_ms = tests[at]?.data?.latency_ms ?? null;
-    return {
-      id: node.id,
-      is_main: false,
-      name: node.name,
-      target: node.grpc_target,
-      health: <NodeStatus status={node.status} />,
-      latency: latency_ms === null ? '' : `${Math.round(latency_ms)} ms`,
-      agents: node.agents,
-      last_seen: node.last_seen_at === null ? 'Never' : <Ago at={node.last_seen_at} />,
-      version: node.version ?? '',
-    };
-  });
-  return [...here, ...others];
+function Running({ agents: { running, total } }: Pick<ListedNode, 'agents'>) {
+  return (
+    <span title={`${running} of ${total} ${total === 1 ? 'agent' : 'agents'} running`}>
+      {running}
+      {total > 0 && <span className="text-muted max-md:hidden"> of {total}</span>}
+      <span className="md:hidden"> running</span>
+    </span>
+  );
+}
+
+/** The problem of the node, if it has one; else its address. */
+function StatusLine({ record }: { record: NodeRecord }) {
+  const { id, status, grpc_target, worktree_root_problem } = record;
+  const is_linked = status === 'connected';
+  const test = useQuery({ ...healthQuery(id), enabled: !is_linked, refetchInterval: TEST_EVERY_MS });
+  const failure = !is_linked && test.data ? failureText(test.data, record) : null;
+  if (failure !== null) {
+    return (
+      <>
+        <span className="truncate text-failed" title={failure}>
+          {failure}
+        </span>
+        <span aria-hidden>·</span>
+        <button
+          type="button"
+          disabled={test.isFetching}
+          onClick={() => void test.refetch()}
+          className="relative z-1 -my-2 shrink-0 py-2 pr-2 text-text underline disabled:opacity-50"
+        >
+          {test.isFetching ? 'Testing…' : 'Test'}
+        </button>
+      </>
+    );
+  }
+  if (worktree_root_problem !== null) {
+    const text = `Worktree root: ${worktree_root_problem}`;
+    return (
+      <span className="truncate text-warning" title={text}>
+        {text}
+      </span>
+    );
+  }
+  return <span className="truncate font-mono">{grpc_target.replace('https://', '')}</span>;
 }

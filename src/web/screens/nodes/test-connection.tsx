@@ -10,7 +10,6 @@ import { healthQuery, useChangeNode } from './data.ts';
 import { type Fix, getFix, type HealthReport, listSteps, type NodeRecord, type Step } from './health.ts';
 
 interface FixActions {
-  onEdit: () => void;
   onJoin: () => void;
   onRegister: (id: string) => void;
 }
@@ -87,7 +86,6 @@ function FixButton({
   step: { check },
   node,
   onFixed,
-  onEdit,
   onJoin,
   onRegister,
 }: FixActions & { step: Step; node: NodeRecord; onFixed: () => void }) {
@@ -95,8 +93,7 @@ function FixButton({
   const fix = check && !check.ok ? getFix(check, node) : null;
   if (fix === null) return null;
   const applyFix = ({ kind, ...rest }: Fix) => {
-    if (kind === 'edit') onEdit();
-    else if (kind === 'join') onJoin();
+    if (kind === 'join') onJoin();
     else if ('changes' in rest) change.mutate(rest.changes);
     else if ('id' in rest) onRegister(rest.id);
   };

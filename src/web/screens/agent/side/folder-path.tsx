@@ -17,7 +17,7 @@ export function FolderPath({ path }: { path: string }) {
   return (
     <p className="flex min-w-0 items-center gap-1 text-muted">
       <span className="flex min-w-0 flex-1 font-mono text-sm" dir="ltr" title={shown}>
-        <span className="min-w-8 truncate">{shown.slice(0, at)}</span>
+        <span className={at > 4 ? 'min-w-8 truncate' : 'shrink-0'}>{shown.slice(0, at)}</span>
         <span className="max-w-[80%] shrink-0 truncate">{shown.slice(at)}</span>
       </span>
       <IconButton label="Copy path" icon={<Copy aria-hidden />} onClick={() => void copy()} />
