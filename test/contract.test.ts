@@ -183,6 +183,7 @@ test('every response matches the contract', async () => {
   await check('getAgentNode', { params: node });
   await check('updateAgentNode', { params: node, body: { name: 'Box', default_worktree_root: '/w' } });
   await check('getAgentNodeHealth', { params: node });
+  await check('measureNodes');
   await check('listAgentNodes');
   await check('deleteAgentNode', { params: node });
 
