@@ -128,22 +128,27 @@ test('a kept worktree is listed with the reason until it is removed', async () =
     stderr: expect.stringContaining(`svc agents delete ${agent.id}`),
   });
 
-  writeFileSync(join(agent.workdir, 'new'), 'x');
+  writeFileSync(join(agent.workdir, 'new'), 'x\n');
   const deleted = await plane.cli(['agents', 'delete', agent.id]);
   expect(deleted.stderr).toContain(`kept ${agent.workdir}: untracked files`);
   expect(deleted.stderr).toContain(`svc worktrees rm ${agent.id}`);
-  const kept = { state: 'kept', agent_status: null, reason: 'untracked files', agent_name: 'Fix it' };
+  const kept = {
+    ...{ state: 'kept', agent_status: null, reason: 'untracked files', agent_name: 'Fix it' },
+    diff: { files: 1, added: 1, removed: 0 },
+  };
   expect(await listed('?state=kept')).toMatchObject(kept);
   expect(await listed('?state=in_use')).toBeUndefined();
   expect(await listed(`?repo=${encodeURIComponent(repo)}`)).toMatchObject(kept);
   expect(await listed('?node_id=other')).toBeUndefined();
   const rows = await plane.cli(['worktrees', 'ls', '--kept']);
-  expect(rows.stdout).toContain(`${agent.id}\tFix it\tmain\tkept\tuntracked files\t${agent.workdir}\n`);
+  expect(rows.stdout).toContain(
+    `${agent.id}\tFix it\tmain\tkept\t1 file, +1 -0\tuntracked files\t${agent.workdir}\n`,
+  );
 
   const still = await plane.cli(['worktrees', 'rm', agent.workdir]);
   expect(still).toMatchObject({ code: 1, stderr: expect.stringContaining('worktrees rm --force') });
   expect(existsSync(join(agent.workdir, 'new'))).toBe(true);
-  commit(agent.workdir, { new: 'x' }, 'work');
+  commit(agent.workdir, { new: 'x\n' }, 'work');
   git(repo, 'branch', `saved-${agent.id}`, agent.worktree_branch);
   const dry = await plane.cli(['worktrees', 'rm', agent.id, '--dry-run']);
   expect(dry).toMatchObject({ code: 0, stderr: `would remove ${agent.workdir}\n` });

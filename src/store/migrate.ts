@@ -23,6 +23,7 @@ import { sql as waiting } from './migrations/0017_waiting.ts';
 import { sql as keptWorktrees } from './migrations/0018_kept_worktrees.ts';
 import { sql as runNumbers } from './migrations/0019_run_numbers.ts';
 import { sql as agentSummaries } from './migrations/0020_agent_summaries.ts';
+import { sql as keptWorktreeSizes } from './migrations/0021_kept_worktree_sizes.ts';
 
 /** Step n (counted from 1) migrates version n - 1 to n. Released steps must not change. */
 export const migrations: readonly string[] = [
@@ -46,6 +47,7 @@ export const migrations: readonly string[] = [
   keptWorktrees,
   runNumbers,
   agentSummaries,
+  keptWorktreeSizes,
 ];
 
 /** The database has a newer schema than this program. */

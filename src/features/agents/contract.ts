@@ -39,6 +39,9 @@ const permissionMode = z.enum(permissionModes).meta({
     '`ask`: before the first prompt of each session, svc applies the settings of the preset that make the agent ask before it acts. `agent`: the agent starts in its own mode.',
 });
 
+/** Changed files and lines. */
+export const diffSize = z.object({ files: z.int(), added: z.int(), removed: z.int() });
+
 export const agentRecord = z
   .object({
     id,
@@ -101,7 +104,7 @@ export const agentRecord = z
         plan: z.object({ done: z.int(), total: z.int() }).nullable().meta({
           description: 'How many entries of its plan are completed.',
         }),
-        diff: z.object({ files: z.int(), added: z.int(), removed: z.int() }).nullable().meta({
+        diff: diffSize.nullable().meta({
           description:
             'Changed files and lines in its worktree, as of the end of its last turn or session. Null if it has no worktree of a repository.',
         }),

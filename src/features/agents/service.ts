@@ -395,6 +395,7 @@ export class Agents {
     if (isLive(row)) throw problems.agentRunning();
     const released = await releaseWorktree(this.#core, row, force);
     const { worktree_kept, branch_kept, of_others } = released;
+    if (worktree_kept && !of_others) await this.#core.summaries.measureNow(row.id);
     await store.write((tx) => {
       const now = find(tx);
       if (isLive(now)) throw problems.agentRunning();

@@ -59,6 +59,11 @@ export class Summaries {
       });
   }
 
+  /** Measures the changes now. Resolves when the agent's record has them, or if they cannot be measured. */
+  async measureNow(agent_id: string): Promise<void> {
+    await this.#measure(agent_id).catch((err: unknown) => this.#failed(err, { agent_id }));
+  }
+
   close(): void {
     this.#closed = true;
     for (const { timer } of this.#recent.values()) clearTimeout(timer);

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { bounded, id, list, nodeId, pageQuery, queryFlag, time } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
+import { diffSize } from '../agents/contract.ts';
 import { agentStatuses } from '../agents/rules.ts';
 import { worktreeOutcomes, worktreeStates } from './rules.ts';
 
@@ -25,6 +26,10 @@ export const worktreeRecord = z
     member_id: z.string().nullable(),
     reason: z.string().nullable().meta({ description: 'Why it was kept, as of the last deletion.' }),
     kept_at: time.nullable(),
+    diff: diffSize.nullable().meta({
+      description:
+        'Changed files and lines in it: those of the record of its agent, or of a kept worktree when its agent was deleted. Null if they are not known.',
+    }),
   })
   .meta({ id: 'Worktree' });
 

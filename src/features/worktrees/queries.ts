@@ -27,7 +27,11 @@ export interface WorktreeFilter {
   limit: number;
 }
 
-type ListedRow = Omit<WorktreeRecord, 'state' | 'kept_at'> & { num: number; kept_at: number | null };
+type ListedRow = Omit<WorktreeRecord, 'state' | 'kept_at' | 'diff'> & {
+  num: number;
+  kept_at: number | null;
+  diff: string | null;
+};
 
 /** Newest first. */
 export function listWorktrees(reader: Reader, filter: WorktreeFilter): ListedRow[] {
@@ -50,7 +54,13 @@ function worktreesInUse(reader: Reader, filter: WorktreeFilter): ListedRow[] {
       'agents.name as agent_name',
       'agents.status as agent_status',
     ])
-    .select(['agents.owner_id', 'teams.id as team_id', 'runs.id as run_id', 'agents.member_id'])
+    .select([
+      'agents.owner_id',
+      'teams.id as team_id',
+      'runs.id as run_id',
+      'agents.member_id',
+      'agents.diff',
+    ])
     .select([sql<null>`NULL`.as('reason'), sql<null>`NULL`.as('kept_at')])
     .where('agents.worktree_mode', '=', 'create_worktree')
     .where(agentInView(reader, filter.view))
@@ -68,6 +78,7 @@ function keptWorktrees(reader: Reader, filter: WorktreeFilter): ListedRow[] {
     .select(['kept.num', 'kept.agent_id as id', 'kept.node_id', 'kept.workdir', 'kept.repo', 'kept.branch'])
     .select(['kept.agent_name', sql<AgentStatus | null>`NULL`.as('agent_status'), 'kept.owner_id'])
     .select(['teams.id as team_id', 'kept.run_id', 'kept.member_id', 'kept.reason', 'kept.kept_at'])
+    .select('kept.diff')
     .where(keptInView(reader, filter.view));
   if (filter.node_id !== undefined) query = query.where('kept.node_id', '=', filter.node_id);
   if (filter.repo !== undefined) query = query.where('kept.repo', '=', filter.repo);
@@ -122,6 +133,11 @@ export function deleteKeptOf(tx: Tx, node_id: string): void {
   tx.run(tx.sql.deleteFrom('kept_worktrees').where('node_id', '=', node_id));
 }
 
-export function toWorktree({ num: _, kept_at, ...row }: ListedRow): WorktreeRecord {
-  return { ...row, state: kept_at === null ? 'in_use' : 'kept', kept_at: rfc3339OrNull(kept_at) };
+export function toWorktree({ num: _, kept_at, diff, ...row }: ListedRow): WorktreeRecord {
+  return {
+    ...row,
+    state: kept_at === null ? 'in_use' : 'kept',
+    kept_at: rfc3339OrNull(kept_at),
+    diff: diff === null ? null : JSON.parse(diff),
+  };
 }

@@ -1,5 +1,5 @@
 /** Worktrees as clients see them. */
-import type { AgentStatus } from '../agents/rules.ts';
+import type { AgentStatus, DiffSize } from '../agents/rules.ts';
 
 /** `in_use`: it belongs to an agent. `kept`: its agent was deleted, and the worktree was kept. */
 export const worktreeStates = ['in_use', 'kept'] as const;
@@ -23,6 +23,8 @@ export interface WorktreeRecord {
   /** Why it was kept; null if it is in use. */
   reason: string | null;
   kept_at: string | null;
+  /** The changes in it: those of its agent, or of a kept worktree when its agent was deleted. Null if they are not known. */
+  diff: DiffSize | null;
 }
 
 /** `removable`: the answer of a dry run about a worktree that would be removed. */

@@ -77,6 +77,7 @@ export class Worktrees {
       base: agent.worktree_base,
       reason: kept_because,
       kept_at: this.#core.clock.now(),
+      diff: agent.diff,
     });
   }
 

@@ -99,6 +99,8 @@ export interface AgentsTables {
     base: string | null;
     reason: string;
     kept_at: number;
+    /** See `DiffSize`. */
+    diff: Json | null;
   };
   sessions: {
     num: Generated<number>;

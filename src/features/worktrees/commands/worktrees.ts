@@ -26,6 +26,11 @@ const columns: Column<WorktreeRecord>[] = [
   { title: 'AGENT', value: (worktree) => worktree.agent_name },
   { title: 'NODE', value: (worktree) => worktree.node_id },
   { title: 'STATE', value: (worktree) => worktree.agent_status ?? worktree.state },
+  {
+    title: 'CHANGES',
+    value: ({ diff }) =>
+      diff && `${diff.files} ${diff.files === 1 ? 'file' : 'files'}, +${diff.added} -${diff.removed}`,
+  },
   { title: 'KEPT BECAUSE', value: (worktree) => worktree.reason },
   { title: 'WORKDIR', value: (worktree) => worktree.workdir },
 ];
