@@ -1,4 +1,8 @@
-/** The changes of an agent in a real browser: files, lines, and comments on lines that become one prompt. */
+/**
+ * The changes of an agent in a real browser: files, lines, comments on lines that become one prompt, and worktrees that outlive
+ * their agents.
+ */
+import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
@@ -132,5 +136,42 @@ browserTest(
     await page.getByRole('button', { name: 'Add comment' }).click();
     await page.getByText('This agent does not speak ACP').waitFor();
     expect(await page.getByRole('button', { name: 'Send to agent' }).isDisabled()).toBe(true);
+  },
+);
+
+browserTest(
+  'a kept worktree is listed with its work, and removed once it is clear what is lost',
+  async () => {
+    const { id: agent_id, workdir } = await plane.client.call('createAgent', {
+      body: { name: 'left', command: 'true', worktree_mode: 'create_worktree', worktree_repo: repo },
+    });
+    await writeFile(join(workdir, 'notes.md'), 'one\ntwo\n');
+    const { page, errors } = await browser.open(plane);
+    await signIn(page, plane);
+    await page.goto(`${plane.url}/agents/${agent_id}`);
+    await page.getByRole('button', { name: 'More' }).last().click();
+    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    await page.getByRole('button', { name: 'Delete agent' }).click();
+    await page.getByText('Its worktree was kept: untracked files').waitFor(slow);
+    await page.getByRole('link', { name: 'Show kept worktrees' }).click();
+
+    const row = page.getByRole('row').filter({ hasText: 'left' });
+    await row.getByText('untracked files').waitFor();
+    await row.getByText('+2').waitFor();
+    await row.getByText('shop').waitFor();
+    await row.getByRole('link', { name: 'left', exact: true }).click();
+    const dialog = page.getByRole('dialog', { name: 'Worktree of left' });
+    await dialog.getByRole('listitem').getByText('untracked files').waitFor();
+    await dialog.getByText('Everything else in the folder is lost for good.').waitFor();
+    await page.goBack();
+    await dialog.waitFor({ state: 'detached' });
+    expect(existsSync(workdir)).toBe(true);
+
+    await row.getByRole('link', { name: 'Remove the worktree of left' }).click();
+    await dialog.getByRole('button', { name: 'Remove' }).click();
+    await page.getByText('Removed the worktree of left').waitFor();
+    await page.getByText('No worktrees are kept.').waitFor();
+    expect(existsSync(workdir)).toBe(false);
+    expect(errors).toEqual([]);
   },
 );

@@ -179,6 +179,17 @@ const nodes = createRoute({
   }),
   component: lazyRouteComponent(() => import('./screens/nodes/nodes.tsx'), 'Nodes'),
 });
+const worktrees = createRoute({
+  getParentRoute: () => app,
+  path: '/worktrees',
+  validateSearch: (
+    search: Record<string, unknown>,
+  ): { node?: string | undefined; worktree?: string | undefined } => ({
+    node: text(search.node),
+    worktree: text(search.worktree),
+  }),
+  component: lazyRouteComponent(() => import('./screens/worktrees/worktrees.tsx'), 'Worktrees'),
+});
 const users = createRoute({
   getParentRoute: () => app,
   path: '/users',
@@ -271,6 +282,7 @@ export const router = createRouter({
       run,
       ...featureRoutes,
       nodes,
+      worktrees,
       users,
       audit,
       settings,

@@ -34,6 +34,9 @@ export const keys = {
   repositories: (node_id: string) => ['repositories', node_id] as const,
   repository: (node_id: string, path: string) => ['repository', node_id, path] as const,
   presets: (node_id: string) => ['presets', node_id] as const,
+  /** The kept ones. */
+  worktrees: ['worktrees'],
+  worktree_removal: (worktree_id: string) => ['worktree-removal', worktree_id] as const,
   users: ['users'],
   sign_ins: ['sign-ins'],
   push_devices: ['push-devices'],

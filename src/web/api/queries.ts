@@ -154,6 +154,14 @@ export const repositoryQuery = (node_id: string, path: string) =>
     staleTime: 0,
   });
 
+export type WorktreeRecord = ItemOf<'listWorktrees'>;
+/** The worktrees that outlived their agents, newest first. */
+export const keptWorktreesQuery = queryOptions({
+  queryKey: keys.worktrees,
+  queryFn: () => all('listWorktrees', { query: { state: 'kept' } }),
+  ...not_streamed,
+});
+
 // Not part of any stream: read again whenever a screen shows it.
 export type UserRecord = Answered<'createUser'>;
 export type SettingRecord = Answered<'getConfig'>[number];

@@ -4,6 +4,7 @@ import { useMatch, useNavigate } from '@tanstack/react-router';
 import {
   FileDiff,
   FlaskConical,
+  FolderGit2,
   LogOut,
   MessageSquare,
   Play,
@@ -194,6 +195,12 @@ function useActions(): Entry[] {
       label: 'Start demo agent',
       icon: <FlaskConical aria-hidden />,
       act: () => startDemo().then((id) => go(`/agents/${id}`)),
+    },
+    {
+      key: 'worktrees',
+      label: 'Show kept worktrees',
+      icon: <FolderGit2 aria-hidden />,
+      act: () => go('/worktrees'),
     },
     ...(['system', 'light', 'dark'] as const).map((theme) => ({
       key: theme,

@@ -1,9 +1,10 @@
 /** The dialog that deletes an agent, and states what happens to its folder. */
 import { useMutation } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
 import { useId, useState } from 'react';
 import { call } from '../../api/client.ts';
 import type { AgentRecord } from '../../api/queries.ts';
-import { Button } from '../../ui/button.tsx';
+import { Button, buttonClass } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { ActionError } from '../../ui/states.tsx';
 import { useLeave } from './leave.ts';
@@ -30,7 +31,10 @@ export function DeleteAgent({ agent, onClose }: { agent: AgentRecord; onClose: (
       <Dialog open onClose={leave} title={`${agent.name} was deleted`}>
         <p>Its worktree was kept: {worktree_reason.reason}</p>
         <p className="mt-2 break-all font-mono text-sm">{worktree_reason.workdir}</p>
-        <div className="mt-3 flex justify-end">
+        <div className="mt-3 flex items-center justify-end gap-2">
+          <Link to="/worktrees" search={{}} className={buttonClass('quiet')}>
+            Show kept worktrees
+          </Link>
           <Button onClick={leave}>Back to agents</Button>
         </div>
       </Dialog>

@@ -1,7 +1,7 @@
 /** All agents, those that need the user first. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { Network, Plus, Search } from 'lucide-react';
+import { FolderGit2, Network, Plus, Search } from 'lucide-react';
 import { lazy, Suspense, useMemo, useState } from 'react';
 import { type AgentRecord, agentsQuery, teamsQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
@@ -54,7 +54,12 @@ export function Agents() {
     <Screen
       title="Agents"
       rowKeys={rowKeys}
-      actions={<JoinNode />}
+      actions={
+        <>
+          <KeptWorktrees />
+          <JoinNode />
+        </>
+      }
       primary={<NewAgent />}
       toolbar={<Toolbar agents={read.data ?? []} search={search} grouping={grouping} onChange={change} />}
     >
@@ -109,6 +114,14 @@ function useGroups(agents: AgentRecord[] | undefined, search: AgentsSearch, grou
         new Map(teams.map((team) => [team.id, team.name])),
       ),
     [agents, search, grouping, teams],
+  );
+}
+
+function KeptWorktrees() {
+  return (
+    <Link to="/worktrees" search={{}} title="Kept worktrees" className={buttonClass('quiet', 'min-w-7 px-1')}>
+      <FolderGit2 aria-hidden /> <span className="md:sr-only">Kept worktrees</span>
+    </Link>
   );
 }
 

@@ -129,9 +129,16 @@ export function DiffSize({ agent }: { agent: AgentRecord }) {
       className="relative z-1 whitespace-nowrap tabular-nums hover:underline"
       title={`${diff.files} changed ${diff.files === 1 ? 'file' : 'files'}`}
     >
-      <span className="text-completed">+{diff.added}</span>{' '}
-      <span className="text-failed">−{diff.removed}</span>
+      <ChangedLines {...diff} />
     </Link>
+  );
+}
+
+export function ChangedLines({ added, removed }: { added: number; removed: number }) {
+  return (
+    <>
+      <span className="text-completed">+{added}</span> <span className="text-failed">−{removed}</span>
+    </>
   );
 }
 

@@ -1,11 +1,11 @@
 /** The panel of a node: its facts, the agents found on it, its connection test and its actions. */
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { Pencil } from 'lucide-react';
+import { FolderGit2, Pencil } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import { call } from '../../api/client.ts';
-import { nodesQuery } from '../../api/queries.ts';
-import { Button } from '../../ui/button.tsx';
+import { keptWorktreesQuery, nodesQuery } from '../../api/queries.ts';
+import { Button, buttonClass } from '../../ui/button.tsx';
 import { SidePanel } from '../../ui/side-panel.tsx';
 import { ActionError } from '../../ui/states.tsx';
 import { Ago } from '../../ui/time.tsx';
@@ -56,6 +56,7 @@ export function NodeDetail({
       {record === null && <Folders />}
       {record && <TestConnection node={record} {...actions} />}
       {status === 'connected' && <AgentsFound node_id={id} />}
+      <KeptWorktrees node_id={id} />
       {record && <NodeActions node={record} onDeleted={onClose} />}
     </SidePanel>
   );
@@ -157,6 +158,19 @@ function Folders() {
           ),
       )}
     </section>
+  );
+}
+
+/** A link to the worktrees on the node that outlived their agents, if there are any. */
+function KeptWorktrees({ node_id }: { node_id: string }) {
+  const { data = [] } = useQuery(keptWorktreesQuery);
+  const count = data.filter((worktree) => worktree.node_id === node_id).length;
+  if (count === 0) return null;
+  return (
+    <Link to="/worktrees" search={{ node: node_id }} className={buttonClass('plain', 'self-start')}>
+      <FolderGit2 aria-hidden />
+      {count === 1 ? 'Show 1 kept worktree' : `Show ${count} kept worktrees`}
+    </Link>
   );
 }
 

@@ -1,0 +1,147 @@
+/** The dialog of a kept worktree: where it is, and what would be lost if it were removed. */
+import { queryOptions, useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { call } from '../../api/client.ts';
+import { keys } from '../../api/keys.ts';
+import type { WorktreeRecord } from '../../api/queries.ts';
+import { useSession } from '../../api/session.ts';
+import { Button } from '../../ui/button.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { ActionError } from '../../ui/states.tsx';
+import { showToast } from '../../ui/toast.tsx';
+import { FolderPath } from '../agent/side/folder-path.tsx';
+
+interface Removal {
+  /** The work that exists only here, as the node reports it; null: none. */
+  lost: string | null;
+  /** Why it cannot be removed now; null if it can. */
+  blocked: string | null;
+}
+
+export function RemoveWorktree({ worktree, onClose }: { worktree: WorktreeRecord; onClose: () => void }) {
+  const { id, agent_name, workdir, repo, branch, node_id } = worktree;
+  const user = useSession()?.user;
+  const may_remove = user?.role === 'root' || user?.id === worktree.owner_id;
+  return (
+    <Dialog open onClose={onClose} title={`Worktree of ${agent_name}`}>
+      <div className="flex flex-col gap-3">
+        <div>
+          <FolderPath path={workdir} />
+          <p className="break-words text-muted text-sm">
+            {[
+              repo === null ? 'Empty folder' : `Of ${repo}`,
+              branch !== null && `branch ${branch}`,
+              node_id !== 'main' && `on node ${node_id}`,
+            ]
+              .filter(Boolean)
+              .join(' · ')}
+          </p>
+        </div>
+        {may_remove ? (
+          <Removing key={id} worktree={worktree} onClose={onClose} />
+        ) : (
+          <p>Only the owner of its agent can remove it.</p>
+        )}
+      </div>
+    </Dialog>
+  );
+}
+
+function Removing({ worktree, onClose }: { worktree: WorktreeRecord; onClose: () => void }) {
+  const queries = useQueryClient();
+  const read = useQuery(removalQuery(worktree.id));
+  const remove = useMutation({
+    mutationFn: async (removal: Removal) => {
+      const query = { force: removal.lost !== null };
+      const result = await call('deleteWorktree', { params: { worktree_id: worktree.id }, query });
+      if (result.outcome === 'kept') throw new Error(`It was kept: ${result.reason}`);
+      return result;
+    },
+    onSuccess: ({ branch_kept }) => {
+      showToast(
+        `Removed the worktree of ${worktree.agent_name}`,
+        branch_kept ? `Its branch ${branch_kept.branch} was kept: ${branch_kept.reason}` : undefined,
+      );
+      onClose();
+    },
+    onSettled: () => queries.invalidateQueries({ queryKey: keys.worktrees }),
+  });
+  const removal = read.data;
+  return (
+    <>
+      <div aria-live="polite">
+        {removal ? (
+          <Loss worktree={worktree} removal={removal} />
+        ) : (
+          !read.error && <p className="text-muted">Checking what would be lost…</p>
+        )}
+      </div>
+      <ActionError error={remove.error ?? read.error} />
+      <div className="flex justify-end gap-2">
+        <Button variant="quiet" onClick={onClose}>
+          Cancel
+        </Button>
+        <Button
+          variant="danger"
+          disabled={!removal || removal.blocked !== null}
+          busy={remove.isPending}
+          onClick={() => removal && remove.mutate(removal)}
+        >
+          {remove.isPending ? 'Removing…' : 'Remove'}
+        </Button>
+      </div>
+    </>
+  );
+}
+
+function Loss({ worktree: { diff, branch }, removal }: { worktree: WorktreeRecord; removal: Removal }) {
+  const { lost, blocked } = removal;
+  if (blocked !== null) return <p>It cannot be removed now: {blocked}</p>;
+  if (lost === null)
+    return (
+      <p>
+        {branch === null ? 'The folder is deleted.' : 'The folder and its branch are deleted.'} Nothing is
+        lost: all of its work also exists elsewhere.
+      </p>
+    );
+  return (
+    <>
+      <p>It has work that exists nowhere else:</p>
+      <ul className="my-1 list-disc pl-5">
+        {lost.split(', ').map((part) => (
+          <li key={part} className="break-words">
+            {part}
+          </li>
+        ))}
+      </ul>
+      <p>
+        {branch === null
+          ? 'Everything in the folder is lost for good.'
+          : 'Commits on its branch stay in the repository. Everything else in the folder is lost for good.'}
+      </p>
+      {diff && diff.files > 0 && (
+        <p className="mt-1 text-muted text-sm">
+          {`When its agent was deleted, ${diff.files} ${diff.files === 1 ? 'file' : 'files'} had changes: ${diff.added} lines added, ${diff.removed} removed.`}
+        </p>
+      )}
+    </>
+  );
+}
+
+/** Asked anew each time, because people can work in the folder. */
+function removalQuery(worktree_id: string) {
+  const tryToRemove = (force: boolean) =>
+    call('deleteWorktree', { params: { worktree_id }, query: { force, dry_run: true } });
+  return queryOptions({
+    queryKey: keys.worktree_removal(worktree_id),
+    queryFn: async (): Promise<Removal> => {
+      const { outcome, reason } = await tryToRemove(false);
+      if (outcome === 'removable') return { lost: null, blocked: null };
+      // Unsaved work can be removed by force, a folder in which an agent works cannot.
+      const forced = await tryToRemove(true);
+      return { lost: reason, blocked: forced.outcome === 'kept' ? forced.reason : null };
+    },
+    gcTime: 0,
+    staleTime: 0,
+    retry: false,
+  });
+}
