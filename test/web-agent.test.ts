@@ -690,7 +690,10 @@ browserTest(
     await log(page).getByText('The reader reads.').waitFor();
     expect(await head.getAttribute('aria-expanded')).toBe('true');
     await page.goto(`${plane.url}/agents/${agent.id}/timeline`);
-    await page.getByRole('link', { name: `"${name}": Look for tests` }).waitFor();
+    await page
+      .getByRole('table')
+      .getByRole('link', { name: `"${name}": Look for tests` })
+      .waitFor();
     expect(errors).toEqual([]);
   },
 );

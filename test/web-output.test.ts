@@ -164,10 +164,12 @@ browserTest('an event has a URL, which search results and the timeline link to',
   await page.getByRole('link', { name: /rare needle/ }).click();
   await page.locator('[data-marked]', { hasText: 'rare needle' }).waitFor();
   await page.goto(`${plane.url}/agents/${long}/timeline`);
-  await page
-    .getByRole('link', { name: /^Session 1 · completed, exit 0/ })
-    .first()
-    .click();
+  await page.getByRole('row', { name: /Session 1 .* completed, exit 0/ }).waitFor();
+  const bar = page.getByRole('link', { name: /^Session 1 · completed, exit 0/ });
+  await bar.hover();
+  // The time at the pointer.
+  expect(await page.locator('[data-crosshair] time').textContent()).toMatch(/\d:\d\d/);
+  await bar.click();
   await page.locator('[data-marked][data-seq="1"]').waitFor(slow);
   expect(errors).toEqual([]);
 });
