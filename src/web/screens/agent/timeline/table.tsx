@@ -80,7 +80,12 @@ function Row({ agent_id, entry }: { agent_id: string; entry: Entry }) {
         >
           <Icon aria-hidden className={cx('size-3.5 shrink-0', color)} />
           <span className="sr-only">{name}:</span>
-          <span className={cx('max-sm:line-clamp-2 max-sm:wrap-anywhere sm:truncate', lane === 'turns' && 'font-medium')}>
+          <span
+            className={cx(
+              'max-sm:line-clamp-2 max-sm:wrap-anywhere sm:truncate',
+              lane === 'turns' && 'font-medium',
+            )}
+          >
             {label}
           </span>
         </Link>
