@@ -38,15 +38,14 @@ export interface Window {
   show: (at: number) => void;
 }
 
-/** Keeps a live page at the end when its rows grow or images load. Returns whether it is live. */
+/** Keeps a live page at the end when its rows grow or images load. */
 function useEnd(
   live: boolean,
+  isLive: () => boolean,
   scroller: RefObject<HTMLDivElement | null>,
   content: RefObject<HTMLDivElement | null>,
-): RefObject<boolean> {
-  const isLive = useRef(live);
+): void {
   useLayoutEffect(() => {
-    isLive.current = live;
     const box = scroller.current;
     if (box && live) box.scrollTop = box.scrollHeight;
   }, [live, scroller]);
@@ -54,13 +53,12 @@ function useEnd(
     const [box, inner] = [scroller.current, content.current];
     if (!box || !inner) return;
     const observer = new ResizeObserver(() => {
-      if (isLive.current) box.scrollTop = box.scrollHeight;
+      if (isLive()) box.scrollTop = box.scrollHeight;
     });
     observer.observe(inner);
     observer.observe(box);
     return () => observer.disconnect();
-  }, [scroller, content]);
-  return isLive;
+  }, [isLive, scroller, content]);
 }
 
 /** What a reader does to move, or to go on working, on the page. */
@@ -79,7 +77,7 @@ interface Reader {
  */
 function useReader(
   scroller: RefObject<HTMLDivElement | null>,
-  state: { isLive: RefObject<boolean>; isComplete: boolean; followNewest: () => void; leave: () => void },
+  state: { isLive: () => boolean; isComplete: boolean; followNewest: () => void; leave: () => void },
 ): Reader {
   const top = useRef(0);
   const linked = useRef(false);
@@ -108,7 +106,7 @@ function useReader(
     top.current = box.scrollTop;
     if (linked.current) return;
     if (isAtEnd()) {
-      if (!isLive.current && box.scrollTop >= before) followNewest();
+      if (!isLive() && box.scrollTop >= before) followNewest();
     } else if (box.scrollTop < before - 1) leave();
   };
   const setLinked = useCallback(() => {
@@ -117,36 +115,60 @@ function useReader(
   return { onScroll, setLinked };
 }
 
+interface HeldRow {
+  /** The element's: the element itself may be replaced. */
+  id: string;
+  /** Distance from the top of the window, in pixels. */
+  top: number;
+}
+
+/** The first row that is in view. */
+function topRow(box: HTMLElement): HeldRow | null {
+  const edge = box.getBoundingClientRect().top;
+  const rows = [...box.querySelectorAll<HTMLElement>('[data-row]')];
+  const row = rows.find((one) => one.getBoundingClientRect().bottom > edge);
+  return row ? { id: row.id, top: row.getBoundingClientRect().top } : null;
+}
+
+function restoreRow(box: HTMLElement, { id, top }: HeldRow): void {
+  const row = box.querySelector(`#${id}`);
+  if (row) box.scrollTop += row.getBoundingClientRect().top - top;
+}
+
 export function useWindow({ left_out, total }: Length): Window {
   const scroller = useRef<HTMLDivElement>(null);
   const content = useRef<HTMLDivElement>(null);
   const [range, setRange] = useState<ScrollRange | null>(null);
   const live = range === null;
-  /** The height below the top edge, kept while older rows are added above. */
-  const height = useRef<number | null>(null);
+  /** Where the window is, while `range` is where it was rendered. */
+  const latest = useRef(range);
+  const isLive = useCallback(() => latest.current === null, []);
+  const move = useCallback((to: ScrollRange | null) => {
+    latest.current = to;
+    setRange(to);
+  }, []);
+  /** Stays where it is while older rows are added above, whatever arrives below. */
+  const held = useRef<HeldRow | null>(null);
   const start = windowStart(range?.first ?? null, { left_out, total });
   const end = range ? Math.min(total, Math.max(start, range.last - left_out)) : total;
   const all = left_out + total;
 
-  const isLive = useEnd(live, scroller, content);
+  useEnd(live, isLive, scroller, content);
   useLayoutEffect(() => {
     const box = scroller.current;
-    if (box && height.current !== null && start >= 0) box.scrollTop = box.scrollHeight - height.current;
-    height.current = null;
+    if (box && held.current && start >= 0) restoreRow(box, held.current);
+    held.current = null;
   }, [start]);
 
   const leave = useCallback(() => {
-    if (!isLive.current) return;
-    isLive.current = false;
-    setRange({ first: left_out + start, last: all + PAGE, left_at: all });
-  }, [isLive, left_out, start, all]);
+    if (isLive()) move({ first: left_out + start, last: all + PAGE, left_at: all });
+  }, [isLive, move, left_out, start, all]);
 
   const followNewest = useCallback(() => {
-    isLive.current = true;
-    setRange(null);
+    move(null);
     const box = scroller.current;
     if (box) box.scrollTop = box.scrollHeight;
-  }, [isLive]);
+  }, [move]);
 
   const { onScroll, setLinked } = useReader(scroller, {
     isLive,
@@ -155,27 +177,26 @@ export function useWindow({ left_out, total }: Length): Window {
     leave,
   });
 
+  // The edges of a window that has moved are still on the page until it is rendered, and must not move it back.
   const showOlder = useCallback(() => {
     const box = scroller.current;
-    if (!box || start === 0) return;
-    height.current = box.scrollHeight - box.scrollTop;
-    isLive.current = false;
+    if (!box || start === 0 || latest.current !== range) return;
+    held.current = topRow(box);
     const first = left_out + Math.max(0, start - PAGE);
-    setRange((now) => ({ ...(now ?? { last: all + PAGE, left_at: all }), first }));
-  }, [isLive, left_out, start, all]);
+    move({ ...(range ?? { last: all + PAGE, left_at: all }), first });
+  }, [move, range, left_out, start, all]);
 
   const showNewer = useCallback(() => {
-    setRange((now) => now && { ...now, last: Math.min(all, left_out + end) + PAGE });
-  }, [left_out, end, all]);
+    if (range && latest.current === range) move({ ...range, last: Math.min(all, left_out + end) + PAGE });
+  }, [move, range, left_out, end, all]);
 
   const show = useCallback(
     (at: number) => {
-      isLive.current = false;
       setLinked();
       const first = left_out + Math.max(0, at - 20);
-      setRange({ first, last: left_out + at + PAGE, left_at: all });
+      move({ first, last: left_out + at + PAGE, left_at: all });
     },
-    [isLive, setLinked, left_out, all],
+    [move, setLinked, left_out, all],
   );
 
   return {
