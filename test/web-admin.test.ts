@@ -158,6 +158,20 @@ browserTest(
     await page.reload();
     await row.waitFor();
     expect(await page.getByRole('combobox', { name: 'Event' }).inputValue()).toBe('user_created');
+
+    // An agent is found by its name, and the time by a period.
+    await page.getByRole('button', { name: 'Clear filter' }).click();
+    await page.getByRole('combobox', { name: 'Agent' }).fill('newcom');
+    await page.getByRole('option', { name: /newcomer/ }).click();
+    await page.waitForURL(/agent_id=agt_/);
+    await list.getByText('created agent newcomer').waitFor();
+    await list.getByText(/created agent quiet-/).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: '15 min' }).click();
+    await page.waitForURL(/last=15m/);
+    await list.getByText('created agent newcomer').waitFor();
+    await page.getByRole('button', { name: 'Custom' }).click();
+    await page.getByLabel('To').fill('2001-01-01T00:00');
+    await page.getByText('No records match this filter.').waitFor();
   },
 );
 
@@ -172,7 +186,7 @@ browserTest('root can verify the audit log, and sees which record breaks the cha
   await page.route('**/api/admin/audit/verify', (route) =>
     route.fulfill({ json: { records: 3, broken_id: 4, head, holds_head: null } }),
   );
-  await page.getByRole('button', { name: 'Verify' }).click();
+  await page.getByRole('button', { name: /^Verified \d+ records/ }).click();
   await found
     .getByText('Record 4 was changed, or records before it are missing.', { exact: false })
     .waitFor();

@@ -204,12 +204,14 @@ const audit = createRoute({
     event?: string | undefined;
     user_id?: string | undefined;
     agent_id?: string | undefined;
+    last?: string | undefined;
     since?: string | undefined;
     until?: string | undefined;
   } => ({
     event: text(search.event),
     user_id: text(search.user_id),
     agent_id: text(search.agent_id),
+    last: text(search.last),
     since: text(search.since),
     until: text(search.until),
   }),

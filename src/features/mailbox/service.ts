@@ -99,7 +99,8 @@ export class Mailbox {
       const { payload } = sent;
       const row = this.post(tx, { run, from_actor_id: actor_id, to_actor_id, payload, idempotency_key });
       const { user_id, ip } = caller;
-      const details = { message_id: row.num, run_id: row.run_id, from_actor_id: actor_id, to_actor_id };
+      const { id: run_id, team_id, number } = run;
+      const details = { message_id: row.num, run_id, team_id, number, from_actor_id: actor_id, to_actor_id };
       this.#options.audit.record(tx, { event: 'mail_sent', user_id, ip, details });
       return toMail(row);
     });

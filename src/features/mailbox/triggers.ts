@@ -196,7 +196,9 @@ export class Triggers {
 
   #audit(tx: Tx, caller: Caller, event: 'trigger_created' | 'trigger_deleted', row: TriggerRow): void {
     const { user_id, ip } = caller;
-    const details = { trigger_id: row.id, run_id: row.run_id, actor_id: row.actor_id };
+    const { id: trigger_id, run_id, actor_id } = row;
+    const { team_id, number } = findRun(tx, run_id)!;
+    const details = { trigger_id, run_id, team_id, number, actor_id };
     this.#options.audit.record(tx, { event, user_id, ip, details });
   }
 }

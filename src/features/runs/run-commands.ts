@@ -72,7 +72,7 @@ export class RunCommands {
       if (request.kind === 'resumeRun' && error.status === 'completed') throw problems.runCompleted();
       throw runStatusError(error);
     }
-    this.#audit(tx, by, auditEvents[request.kind], { run_id: run.id });
+    this.#audit(tx, by, auditEvents[request.kind], run);
     return toRun(findRun(tx, run.id)!);
   }
 
@@ -99,7 +99,7 @@ export class RunCommands {
       if (!(error instanceof IllegalTransition)) throw error;
       throw new Problem('conflict', 'step_status', `step is ${error.status}`);
     }
-    this.#audit(tx, by, auditEvents[request.kind], { run_id: run.id, step_key });
+    this.#audit(tx, by, auditEvents[request.kind], run, { step_key });
     return requireStep(tx, run, step_key);
   }
 
@@ -122,12 +122,19 @@ export class RunCommands {
     } catch (error) {
       throw error instanceof IllegalTransition ? runStatusError(error) : error;
     }
-    this.#audit(tx, by, 'step_added', { run_id: run.id, step_key });
+    this.#audit(tx, by, 'step_added', run, { step_key });
     return requireStep(tx, run, step_key);
   }
 
-  #audit(tx: Tx, { user_id, ip, actor_id }: Commander, event: AuditEvent, details: object): void {
-    this.#options.audit.record(tx, { event, user_id, ip, details: { ...details, actor_id } });
+  #audit(tx: Tx, by: Commander, event: AuditEvent, run: RunRow, step: { step_key?: string } = {}): void {
+    const { user_id, ip, actor_id } = by;
+    const { id: run_id, team_id, number } = run;
+    this.#options.audit.record(tx, {
+      event,
+      user_id,
+      ip,
+      details: { run_id, team_id, number, ...step, actor_id },
+    });
   }
 }
 

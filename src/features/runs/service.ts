@@ -68,7 +68,12 @@ export class Runs {
       const task_num = createTask(tx, { ...origin, team_num: team.num, title });
       const run = toRun(createRun(tx, scheduler, { ...origin, id, team, task_num, input }));
       const { user_id, ip } = caller;
-      audit.record(tx, { event: 'run_created', user_id, ip, details: { run_id: id, team_id } });
+      audit.record(tx, {
+        event: 'run_created',
+        user_id,
+        ip,
+        details: { run_id: id, team_id, number: run.number },
+      });
       extensions.publishTask(tx, task_num);
       this.#keep(tx, caller, idempotency_key, 201, run, `/api/teams/${team_id}/runs/${id}`);
       return run;

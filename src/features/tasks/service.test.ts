@@ -66,6 +66,7 @@ test('a change increments the version, and one based on another version is rejec
   expect((await fixture.audited('task_updated'))[1]).toEqual({
     team_id: TEAM,
     task_id: id,
+    title: 'Tidier',
     changed: ['status'],
     status: 'completed',
   });

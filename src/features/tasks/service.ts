@@ -137,8 +137,10 @@ export class Tasks {
       updateTask(tx, task.num, { ...nonEmptyName, version: version + 1, updated_at: clock.now() });
       const { status } = input;
       const changed = Object.keys(nonEmptyName);
-      this.#audit(tx, caller, 'task_updated', { team_id, task_id, changed, ...(status && { status }) });
-      return toTask(publishTask(feed, tx, task.num));
+      const updated = toTask(publishTask(feed, tx, task.num));
+      const details = { team_id, task_id, title: updated.title, changed, ...(status && { status }) };
+      this.#audit(tx, caller, 'task_updated', details);
+      return updated;
     });
   }
 
@@ -162,7 +164,7 @@ export class Tasks {
           now: clock.now(),
         }),
       );
-      this.#audit(tx, caller, 'run_created', { run_id: id, team_id, task_id });
+      this.#audit(tx, caller, 'run_created', { run_id: id, team_id, number: run.number, task_id });
       if (idempotency_key !== null) {
         const answer = { status: 201, location: `/api/teams/${team_id}/runs/${id}`, body: run };
         idempotency.storeWith(tx, caller, idempotency_key, answer);

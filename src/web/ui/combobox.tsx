@@ -11,6 +11,8 @@ const popupClass =
 export interface ComboboxOption {
   value: string;
   label: ReactNode;
+  /** What typed text is looked for in; default: the value. */
+  words?: string;
 }
 
 interface ComboboxProps {
@@ -78,7 +80,9 @@ function useList({ value, options, onValue }: Pick<ComboboxProps, 'value' | 'opt
   /** Null until a key moves it. */
   const [cursor, setCursor] = useState<number | null>(null);
   const sought = value.trim().toLowerCase();
-  const shown = typed ? options.filter((option) => option.value.toLowerCase().includes(sought)) : options;
+  const shown = typed
+    ? options.filter(({ words, value: own }) => (words ?? own).toLowerCase().includes(sought))
+    : options;
   const active = cursor ?? (typed ? -1 : options.findIndex((option) => option.value === value));
   const hide = () => setOpen(false);
   const show = () => {

@@ -2,13 +2,16 @@
 import { useQuery } from '@tanstack/react-query';
 import { ListFilter, X } from 'lucide-react';
 import { useEffect, useId, useState } from 'react';
+import { escapeHidden } from '../../../core/visible.ts';
 import { auditEvents } from '../../../features/audit/rules/audit.ts';
-import { usersQuery } from '../../api/queries.ts';
+import { type AgentRecord, agentsQuery, usersQuery } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
+import { Combobox, type ComboboxOption } from '../../ui/combobox.tsx';
 import { cx } from '../../ui/cx.ts';
 import { inputClass } from '../../ui/field.tsx';
+import { Segmented } from '../../ui/segmented.tsx';
 import { Select } from '../../ui/select.tsx';
-import type { AuditSearch } from './records.ts';
+import { type AuditSearch, isPeriod } from './records.ts';
 
 const events = [
   { value: '', label: 'All events' },
@@ -60,13 +63,11 @@ export function AuditFilter({
           onChange={(user_id) => onChange({ user_id: user_id || undefined })}
           className="sm:w-36"
         />
-        <AgentIdField
-          label="Agent ID"
+        <AgentField
           value={search.agent_id ?? ''}
           onChange={(agent_id) => onChange({ agent_id: agent_id || undefined })}
         />
-        <When label="From" value={search.since} onChange={(since) => onChange({ since })} />
-        <When label="To" value={search.until} onChange={(until) => onChange({ until })} />
+        <Range search={search} onChange={onChange} />
         {filtered && (
           <Button
             variant="quiet"
@@ -76,6 +77,7 @@ export function AuditFilter({
                 event: undefined,
                 user_id: undefined,
                 agent_id: undefined,
+                last: undefined,
                 since: undefined,
                 until: undefined,
               })
@@ -89,30 +91,87 @@ export function AuditFilter({
   );
 }
 
-/** Applied when it loses the focus or on Enter, because an incomplete id matches nothing. */
-function AgentIdField({
-  label,
-  value,
-  onChange,
-}: {
-  label: string;
-  value: string;
-  onChange: (value: string) => void;
-}) {
+/** The agents of the list by name. The id of another one, such as one that was deleted, can be typed. */
+function AgentField({ value, onChange }: { value: string; onChange: (value: string) => void }) {
+  const id = useId();
   const [text, setText] = useState(value);
   useEffect(() => setText(value), [value]);
+  const { data: agents = [] } = useQuery(agentsQuery);
+  const named = agents.find((agent) => agent.id === text);
+  const apply = (typed: string) => {
+    const sought = typed.trim();
+    const found = agents.find((agent) => agent.id === sought || agent.name === sought)?.id ?? sought;
+    setText(found);
+    if (found !== value) onChange(found);
+  };
   return (
-    <input
-      aria-label={label}
-      placeholder={label}
-      spellCheck={false}
-      autoComplete="off"
-      value={text}
-      onChange={(event) => setText(event.target.value)}
-      onBlur={() => text.trim() !== value && onChange(text.trim())}
-      onKeyDown={(event) => event.key === 'Enter' && onChange(text.trim())}
-      className={`${inputClass} sm:w-44`}
-    />
+    <form
+      className="w-full sm:w-44"
+      onSubmit={(event) => {
+        event.preventDefault();
+        apply(text);
+      }}
+    >
+      <label htmlFor={id} className="sr-only">
+        Agent
+      </label>
+      <Combobox
+        control={{ id }}
+        label="Agents"
+        placeholder="All agents"
+        value={named ? named.name : text}
+        options={agents.map(toOption)}
+        onValue={(next) => (agents.some((agent) => agent.id === next) ? apply(next) : setText(next))}
+        // An incomplete id matches nothing, so it is applied only now.
+        onLeave={apply}
+      />
+    </form>
+  );
+}
+
+function toOption({ id, name, status }: AgentRecord): ComboboxOption {
+  const label = (
+    <span className="flex min-w-0 gap-2">
+      <span className="truncate font-medium">{escapeHidden(name)}</span>
+      <span className="ml-auto shrink-0 text-muted">{status}</span>
+    </span>
+  );
+  return { value: id, label, words: `${name} ${id}` };
+}
+
+const segments = [
+  { value: 'all', label: 'All' },
+  { value: '15m', label: '15 min' },
+  { value: '1h', label: '1 h' },
+  { value: '24h', label: '24 h' },
+  { value: '7d', label: '7 d' },
+  { value: 'custom', label: 'Custom' },
+] as const;
+
+/** A period up to now, or any two times. */
+function Range({ search, onChange }: { search: AuditSearch; onChange: (change: AuditSearch) => void }) {
+  const [custom, setCustom] = useState(false);
+  const { last, since, until } = search;
+  const is_custom = custom || since !== undefined || until !== undefined;
+  return (
+    <>
+      <Segmented
+        label="Time"
+        segments={segments}
+        value={isPeriod(last) ? last : is_custom ? 'custom' : 'all'}
+        onValue={(value) => {
+          setCustom(value === 'custom');
+          const kept = value === 'custom' ? { since, until } : { since: undefined, until: undefined };
+          onChange({ last: isPeriod(value) ? value : undefined, ...kept });
+        }}
+      />
+      {is_custom && !isPeriod(last) && (
+        <>
+          <When label="From" value={since} onChange={(since) => onChange({ since })} />
+          <When label="To" value={until} onChange={(until) => onChange({ until })} />
+        </>
+      )}
+    </>
   );
 }
 

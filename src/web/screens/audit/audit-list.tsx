@@ -1,21 +1,21 @@
 /** The audit records as a virtual list, which renders only the visible rows. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useVirtualizer } from '@tanstack/react-virtual';
+import { defaultRangeExtractor, useVirtualizer } from '@tanstack/react-virtual';
 import { ChevronDown, ChevronRight, TriangleAlert } from 'lucide-react';
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from 'react';
 import { escapeHidden } from '../../../core/visible.ts';
-import { type AuditRecord, agentsQuery, nodesQuery, usersQuery } from '../../api/queries.ts';
+import { type AuditRecord, agentsQuery, nodesQuery, teamsQuery, usersQuery } from '../../api/queries.ts';
 import { useListKeys } from '../../shell/list-keys.ts';
 import { Chip } from '../../ui/chip.tsx';
 import { Copy } from '../../ui/copy.tsx';
 import { cx } from '../../ui/cx.ts';
-import { Clock } from '../../ui/time.tsx';
-import type { AuditSearch } from './records.ts';
+import { type AuditSearch, toRows } from './records.ts';
 import { type Names, sentenceOf } from './sentences.ts';
 
 const ROW_PX = 37;
-const columns = 'grid grid-cols-[1fr_auto] gap-x-3 md:grid-cols-[11rem_minmax(0,1fr)_auto_8rem]';
+const HEADING_PX = 28;
+const columns = 'grid grid-cols-[1fr_auto] gap-x-3 md:grid-cols-[6rem_minmax(0,1fr)_auto_8rem]';
 
 export function AuditList({
   records,
@@ -34,19 +34,12 @@ export function AuditList({
   const [opened, setOpened] = useState<ReadonlySet<number>>(new Set());
   const names = useNames();
   useListKeys(scroller);
-  const rows = useVirtualizer({
-    count: records.length,
-    getScrollElement: () => scroller.current,
-    // By id, so that rows keep their place when new records arrive at the top.
-    getItemKey: (at) => records[at]!.id,
-    estimateSize: () => ROW_PX,
-    overscan: 12,
-  });
-  const items = rows.getVirtualItems();
+  const { rows, list, stuck } = useRows(records, scroller);
+  const items = list.getVirtualItems();
   const last = items.at(-1)?.index ?? 0;
   useEffect(() => {
-    if (more && !busy && last >= records.length - 20) onMore();
-  }, [more, busy, last, records.length, onMore]);
+    if (more && !busy && last >= rows.length - 20) onMore();
+  }, [more, busy, last, rows.length, onMore]);
   useStableScroll(scroller, records);
 
   const toggle = (id: number) =>
@@ -57,27 +50,30 @@ export function AuditList({
     });
   return (
     <div className="flex min-h-0 flex-1 flex-col">
-      <div
-        aria-hidden
-        className={cx(columns, 'hidden border-line border-b px-4 py-1.5 text-muted text-sm md:grid')}
-      >
-        {['Time', 'What happened', 'Event', 'IP address'].map((name) => (
-          <span key={name}>{name}</span>
-        ))}
-      </div>
+      <Head />
       <div ref={scroller} className="scroll-y min-h-0 flex-1">
-        <ol aria-label="Audit records" className="relative" style={{ height: rows.getTotalSize() }}>
+        <ol aria-label="Audit records" className="relative" style={{ height: list.getTotalSize() }}>
           {items.map(({ key, index, start }) => {
-            const record = records[index]!;
+            const row = rows[index]!;
+            const place = { 'data-index': index, ref: list.measureElement };
+            const style = { transform: `translateY(${start}px)` };
+            if (row.type === 'minute') {
+              const is_stuck = index === stuck();
+              return (
+                <li key={key} {...place} style={is_stuck ? {} : style} className={headingClass(is_stuck)}>
+                  <MinuteText at={row.at} />
+                </li>
+              );
+            }
+            const { record, position } = row;
             return (
               <li
                 key={key}
-                data-index={index}
-                aria-posinset={index + 1}
+                {...place}
+                style={style}
+                aria-posinset={position}
                 aria-setsize={more ? -1 : records.length}
-                ref={rows.measureElement}
                 className="absolute inset-x-0 top-0 border-line border-b"
-                style={{ transform: `translateY(${start}px)` }}
               >
                 <Row
                   record={record}
@@ -95,20 +91,63 @@ export function AuditList({
   );
 }
 
+function Head() {
+  return (
+    <div
+      aria-hidden
+      className={cx(columns, 'hidden border-line border-b px-4 py-1.5 text-muted text-sm md:grid')}
+    >
+      {['Time', 'What happened', 'Event', 'IP address'].map((name) => (
+        <span key={name}>{name}</span>
+      ))}
+    </div>
+  );
+}
+
+function headingClass(is_stuck: boolean): string {
+  return cx(
+    'inset-x-0 top-0 border-line border-b bg-surface px-4 text-muted text-xs leading-[27px]',
+    is_stuck ? 'sticky z-10' : 'absolute',
+  );
+}
+
+/** The rows in view and near it. The heading of the minute at the top edge stays there. */
+function useRows(records: readonly AuditRecord[], scroller: { current: HTMLDivElement | null }) {
+  const rows = useMemo(() => toRows(records), [records]);
+  const minutes = useMemo(() => rows.flatMap(({ type }, at) => (type === 'minute' ? at : [])), [rows]);
+  const stuck = useRef(0);
+  const list = useVirtualizer({
+    count: rows.length,
+    getScrollElement: () => scroller.current,
+    // By id, so that rows keep their place when new records arrive at the top.
+    getItemKey: (at) => rows[at]!.key,
+    estimateSize: (at) => (rows[at]!.type === 'minute' ? HEADING_PX : ROW_PX),
+    rangeExtractor: (range) => {
+      stuck.current = minutes.findLast((at) => at <= range.startIndex) ?? 0;
+      return [...new Set([stuck.current, ...defaultRangeExtractor(range)])];
+    },
+    overscan: 12,
+  });
+  return { rows, list, stuck: () => stuck.current };
+}
+
 function useNames(): Names {
   const { data: users } = useQuery(usersQuery);
   const { data: agents } = useQuery(agentsQuery);
   const { data: nodes } = useQuery(nodesQuery);
+  const { data: teams } = useQuery(teamsQuery);
   return useMemo(() => {
     const by_user = new Map(users?.map(({ id, username }) => [id, username]));
     const by_agent = new Map(agents?.map(({ id, name }) => [id, name]));
     const by_node = new Map(nodes?.map(({ id, name }) => [id, name]));
+    const by_team = new Map(teams?.map(({ id, name }) => [id, name]));
     return {
       user: (id) => by_user.get(id) ?? id,
       agent: (id) => by_agent.get(id) ?? id,
       node: (id) => by_node.get(id) ?? id,
+      team: (id) => by_team.get(id) ?? id,
     };
-  }, [users, agents, nodes]);
+  }, [users, agents, nodes, teams]);
 }
 
 /** Keeps the scroll position when records arrive at the top. */
@@ -145,7 +184,7 @@ function Row({
     <>
       <div className={cx(columns, 'items-center px-3 py-1 hover:bg-surface md:px-4')}>
         <span className="order-2 text-right text-muted md:order-none md:text-left">
-          <Clock at={record.timestamp} />
+          <SecondText at={record.timestamp} />
         </span>
         <span className="order-1 min-w-0 md:order-none">
           <button
@@ -202,6 +241,29 @@ function Row({
     </>
   );
 }
+
+/** `Thursday, November 26, 4:20 PM`. */
+function MinuteText({ at }: { at: string }) {
+  return <time dateTime={at}>{minute_format.format(new Date(at))}</time>;
+}
+
+/** The seconds within the minute of the heading. */
+function SecondText({ at }: { at: string }) {
+  const date = new Date(at);
+  return (
+    <time dateTime={at} title={date.toLocaleString()} className="tabular-nums">
+      :{String(date.getSeconds()).padStart(2, '0')}
+    </time>
+  );
+}
+
+const minute_format = new Intl.DateTimeFormat(undefined, {
+  weekday: 'long',
+  day: 'numeric',
+  month: 'long',
+  hour: 'numeric',
+  minute: '2-digit',
+});
 
 function Filter({ onClick, children }: { onClick: () => void; children: string }) {
   return (

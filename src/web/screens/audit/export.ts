@@ -3,7 +3,7 @@ import { all } from '../../api/client.ts';
 import { type AuditSearch, toQuery } from './records.ts';
 
 export async function exportAudit(search: AuditSearch): Promise<void> {
-  const records = await all('listAudit', { query: toQuery(search) });
+  const records = await all('listAudit', { query: toQuery(search, Date.now()) });
   const blob = new Blob(
     records.map((record) => `${JSON.stringify(record)}\n`),
     { type: 'application/x-ndjson' },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AuditRecord } from '../../api/queries.ts';
-import { newerThan, toQuery } from './records.ts';
+import { newerThan, toQuery, toRows } from './records.ts';
 
 const records = (...ids: number[]) => ids.map((id) => ({ id })) as AuditRecord[];
 const ids = (found: AuditRecord[] | null) => found?.map(({ id }) => id) ?? null;
@@ -25,13 +25,46 @@ describe('new audit records', () => {
 
 describe('a time in the filter', () => {
   it('is local time if it names no zone', () => {
-    expect(toQuery({ since: '2026-11-22T10:31' }).since).toBe(new Date(2026, 10, 22, 10, 31).toISOString());
-    expect(toQuery({ until: '2026-11-22' }).until).toBe(new Date(2026, 10, 22).toISOString());
+    expect(toQuery({ since: '2026-11-22T10:31' }, 0).since).toBe(
+      new Date(2026, 10, 22, 10, 31).toISOString(),
+    );
+    expect(toQuery({ until: '2026-11-22' }, 0).until).toBe(new Date(2026, 10, 22).toISOString());
   });
   it('is sent to the server unchanged if it is invalid', () => {
-    expect(toQuery({ since: 'yesterday', event: 'user_login' })).toEqual({
+    expect(toQuery({ since: 'yesterday', event: 'user_login' }, 0)).toEqual({
       since: 'yesterday',
       event: 'user_login',
     });
+  });
+});
+
+describe('a period in the filter', () => {
+  it('begins that long before now, whatever else is in the URL', () => {
+    const now = Date.parse('2026-11-22T10:00:00Z');
+    expect(toQuery({ last: '15m', until: '2026-11-22', event: 'user_login' }, now)).toEqual({
+      since: '2026-11-22T09:45:00.000Z',
+      event: 'user_login',
+    });
+    expect(toQuery({ last: '7d' }, now).since).toBe('2026-11-15T10:00:00.000Z');
+  });
+  it('is ignored if it is unknown', () => {
+    expect(toQuery({ last: 'toString' }, 0)).toEqual({});
+  });
+});
+
+describe('rows of the audit log', () => {
+  const at = (id: number, time: string) => ({ id, timestamp: `2026-11-22T${time}Z` }) as AuditRecord;
+  const shown = (all: AuditRecord[]) =>
+    toRows(all).map((row) => (row.type === 'minute' ? row.key : row.record.id));
+
+  it('have a heading above the first record of each minute', () => {
+    const all = [at(9, '10:01:02'), at(8, '10:00:59'), at(7, '10:00:01'), at(6, '09:59:00')];
+    expect(shown(all)).toEqual(['minute 9', 9, 'minute 7', 8, 7, 'minute 6', 6]);
+    expect(toRows(all).at(-1)).toMatchObject({ position: 4 });
+  });
+  it('keep the keys of their headings when newer records arrive', () => {
+    const known = [at(8, '10:00:59'), at(7, '10:00:01')];
+    expect(shown([at(9, '10:00:59'), ...known])).toEqual(['minute 7', 9, 8, 7]);
+    expect(shown(known)).toEqual(['minute 7', 8, 7]);
   });
 });

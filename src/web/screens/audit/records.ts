@@ -1,12 +1,45 @@
-/** Pages of audit records, newest first, and new records at the top. Pure. */
+/** Pages of audit records, newest first, with new records at the top, in groups by minute. Pure. */
 import type { AuditRecord } from '../../api/queries.ts';
 
 export interface AuditSearch {
   event?: string | undefined;
   user_id?: string | undefined;
   agent_id?: string | undefined;
+  /** How far back it goes, instead of `since` and `until`. */
+  last?: string | undefined;
   since?: string | undefined;
   until?: string | undefined;
+}
+
+/** The values of `last`, in milliseconds. */
+export const periods = { '15m': 900_000, '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000 } as const;
+export type Period = keyof typeof periods;
+
+export const isPeriod = (text: string | undefined): text is Period =>
+  text !== undefined && Object.hasOwn(periods, text);
+
+/** A heading, or a record below it. */
+export type AuditRow =
+  | { type: 'minute'; key: string; at: string }
+  | { type: 'record'; key: string; record: AuditRecord; position: number };
+
+/** Records with a heading above the first of each minute. */
+export function toRows(records: readonly AuditRecord[]): AuditRow[] {
+  const rows: AuditRow[] = [];
+  let heading: AuditRow | null = null;
+  let minute: number | null = null;
+  for (const [at, record] of records.entries()) {
+    const own = Math.floor(Date.parse(record.timestamp) / 60_000);
+    if (!heading || own !== minute) {
+      heading = { type: 'minute', key: '', at: record.timestamp };
+      rows.push(heading);
+      minute = own;
+    }
+    // Of its oldest record, which stays when newer ones arrive.
+    heading.key = `minute ${record.id}`;
+    rows.push({ type: 'record', key: String(record.id), record, position: at + 1 });
+  }
+  return rows;
 }
 
 export interface AuditPage {
@@ -21,8 +54,9 @@ export function newerThan(known: readonly AuditPage[], newest: readonly AuditRec
   return top !== -1 && newer.length === newest.length && newest.length > 0 ? null : newer;
 }
 
-/** The query for the API, with local times as instants. */
-export function toQuery({ since, until, ...rest }: AuditSearch): AuditSearch {
+/** The query for the API, with local times as instants. `now`: Unix milliseconds. */
+export function toQuery({ last, since, until, ...rest }: AuditSearch, now: number): AuditSearch {
+  if (isPeriod(last)) return { ...rest, since: new Date(now - periods[last]).toISOString() };
   return {
     ...rest,
     ...(since && { since: toInstant(since) }),

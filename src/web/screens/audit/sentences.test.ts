@@ -3,9 +3,15 @@ import { auditEvents } from '../../../features/audit/rules/audit.ts';
 import type { AuditRecord } from '../../api/queries.ts';
 import { type Names, sentenceOf } from './sentences.ts';
 
-const known: Record<string, string> = { usr_1: 'ana', usr_2: 'ben', agt_1: 'fix-login', node_1: 'gpu' };
+const known: Record<string, string> = {
+  usr_1: 'ana',
+  usr_2: 'ben',
+  agt_1: 'fix-login',
+  node_1: 'gpu',
+  team_1: 'shop',
+};
 const find = (id: string) => known[id] ?? id;
-const names: Names = { user: find, agent: find, node: find };
+const names: Names = { user: find, agent: find, node: find, team: find };
 
 function read(record: Partial<AuditRecord> & Pick<AuditRecord, 'event'>): string {
   const { actor, text } = sentenceOf(
@@ -38,6 +44,13 @@ describe('the sentence of an audit record', () => {
     expect(
       read({ event: 'step_started', details: { actor_id: 'tester', step_key: 'test', run_id: 'run_1' } }),
     ).toBe('tester started step test of run_1');
+    const run = { run_id: 'run_1', team_id: 'team_1', number: 4 };
+    expect(read({ event: 'run_created', user_id: 'usr_1', details: run })).toBe('ana started run 4 of shop');
+    const deleted = { ...run, team_id: 'team_2' };
+    expect(read({ event: 'run_deleted', user_id: 'usr_1', details: deleted })).toBe('ana deleted run 4');
+    expect(read({ event: 'task_updated', user_id: 'usr_1', details: { title: 'Ship it' } })).toBe(
+      'ana changed task Ship it',
+    );
     expect(read({ event: 'user_login_failed', details: { username: 'eve' } })).toBe(
       'Somebody failed to sign in as eve',
     );

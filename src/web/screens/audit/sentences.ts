@@ -7,6 +7,7 @@ export interface Names {
   user: (id: string) => string;
   agent: (id: string) => string;
   node: (id: string) => string;
+  team: (id: string) => string;
 }
 
 export interface Sentence {
@@ -93,7 +94,10 @@ class Words {
 
   get run(): string {
     const number = this.detail('number');
-    return number ? `run #${number}` : this.detail('run_id') || 'a run';
+    if (!number) return this.detail('run_id') || 'a run';
+    const id = this.detail('team_id');
+    const team = id && this.#names.team(id);
+    return `run ${number}${team && team !== id ? ` of ${team}` : ''}`;
   }
 
   get to(): string {
@@ -173,7 +177,7 @@ const predicates: Readonly<Record<AuditEvent, (words: Words) => string>> = {
   trigger_deleted: (words) => `deleted a trigger of ${words.run}`,
   run_created: (words) => `started ${words.run}`,
   task_created: (words) => `created ${named('a task', 'task', words.detail('title'))}`,
-  task_updated: (words) => `changed ${words.detail('task_id') || 'a task'}`,
+  task_updated: (words) => `changed ${named('a task', 'task', words.detail('title'))}`,
   message_sent: (words) => `sent a message${words.to}`,
   config_changed: (words) => `changed ${named('a setting', 'the setting', words.detail('key'))}`,
   push_subscribed: () => 'turned on notifications on a device',

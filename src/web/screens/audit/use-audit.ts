@@ -7,7 +7,7 @@ import { useMemo } from 'react';
 import { call } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
 import type { AuditRecord } from '../../api/queries.ts';
-import { type AuditPage, type AuditSearch, newerThan, toQuery } from './records.ts';
+import { type AuditPage, type AuditSearch, isPeriod, newerThan, toQuery } from './records.ts';
 
 const PAGE = 100;
 const EVERY_MS = 3000;
@@ -22,7 +22,7 @@ export function useAudit(search: AuditSearch) {
     getNextPageParam: (last) => last.next_cursor,
   });
   // A range that ends in the past does not grow.
-  const grows = search.until === undefined;
+  const grows = search.until === undefined || isPeriod(search.last);
   const newest = useQuery({
     queryKey: keys.audit_newest(search),
     enabled: grows && read.isSuccess,
@@ -54,7 +54,7 @@ async function readPage(
   cursor: string | undefined,
   signal: AbortSignal,
 ): Promise<AuditPage> {
-  const query = { ...toQuery(search), limit: PAGE, ...(cursor !== undefined && { cursor }) };
+  const query = { ...toQuery(search, Date.now()), limit: PAGE, ...(cursor !== undefined && { cursor }) };
   const answer = await call('listAudit', { query, signal });
   return answer as { items: AuditRecord[]; next_cursor?: string };
 }

@@ -1,15 +1,44 @@
-/** Verifies the audit log's hash chain, and shows the result. */
-import { useMutation } from '@tanstack/react-query';
+/** Verifies the audit log's hash chain, and shows the result until the next time. */
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { CircleAlert, CircleCheck, ShieldCheck } from 'lucide-react';
 import { type Answered, call, errorMessage } from '../../api/client.ts';
+import { keys } from '../../api/keys.ts';
 import { Button } from '../../ui/button.tsx';
+import { ShortAgo } from '../../ui/time.tsx';
+
+interface Verified extends Answered<'verifyAudit'> {
+  at: string;
+}
 
 /** The button, and the line with its result for the toolbar. */
 export function useVerify() {
-  const verify = useMutation({ mutationFn: () => call('verifyAudit') });
+  const queries = useQueryClient();
+  // Written by the button alone, and kept while the page is open.
+  const { data: verified } = useQuery<Verified>({
+    queryKey: keys.audit_verified,
+    enabled: false,
+    gcTime: Number.POSITIVE_INFINITY,
+  });
+  const verify = useMutation({
+    mutationFn: () => call('verifyAudit'),
+    onSuccess: (answer) =>
+      queries.setQueryData<Verified>(keys.audit_verified, { ...answer, at: new Date().toISOString() }),
+  });
+  const is_intact = verified?.broken_id === null;
   const button = (
-    <Button icon={<ShieldCheck aria-hidden />} busy={verify.isPending} onClick={() => verify.mutate()}>
-      Verify log
+    <Button
+      icon={is_intact ? <CircleCheck aria-hidden className="text-completed" /> : <ShieldCheck aria-hidden />}
+      busy={verify.isPending}
+      title="Verify the whole log"
+      onClick={() => verify.mutate()}
+    >
+      {is_intact ? (
+        <span>
+          Verified {verified.records} records, <ShortAgo at={verified.at} /> ago
+        </span>
+      ) : (
+        'Verify log'
+      )}
     </Button>
   );
   const result = (
@@ -17,13 +46,13 @@ export function useVerify() {
       {verify.error && (
         <span className="text-failed">The log could not be verified: {errorMessage(verify.error)}</span>
       )}
-      {verify.data && <Verdict {...verify.data} />}
+      {verified && (verify.data || !is_intact) && <Verdict {...verified} />}
     </p>
   );
   return { button, result };
 }
 
-function Verdict({ records, broken_id, head }: Answered<'verifyAudit'>) {
+function Verdict({ records, broken_id, head }: Verified) {
   const sound = broken_id === null;
   const Icon = sound ? CircleCheck : CircleAlert;
   return (
