@@ -16,6 +16,8 @@ export interface Scene {
   team: string;
   /** The path of the run. */
   run: string;
+  /** The id of the review that has waited longest. */
+  review: string;
 }
 
 type Update = Record<string, unknown>;
@@ -200,8 +202,9 @@ export async function openScene(plane: TestPlane, node: TestAgentNode): Promise<
   });
   const waiting = async () =>
     (await client.call('listReviews', { query: { status: 'pending', limit: 10 } })) as {
-      items: { agent_id: string }[];
+      items: { id: string; created_at: string }[];
     };
   while ((await waiting()).items.length < SHOWN_WAITING) await sleep(100);
-  return { agents, team: team.id, run: `/teams/${team.id}/runs/${run.id}` };
+  const [oldest] = (await waiting()).items.sort((a, b) => a.created_at.localeCompare(b.created_at));
+  return { agents, team: team.id, run: `/teams/${team.id}/runs/${run.id}`, review: oldest!.id };
 }

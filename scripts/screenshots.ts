@@ -50,7 +50,7 @@ try {
   await plane.close();
 }
 
-function shots({ agents, team, run }: Scene): Shot[] {
+function shots({ agents, team, run, review }: Scene): Shot[] {
   const title = (page: Page, name: string | RegExp) =>
     page.getByRole('heading', { level: 1, name }).first().waitFor();
   const option = (page: Page) =>
@@ -64,7 +64,7 @@ function shots({ agents, team, run }: Scene): Shot[] {
     { name: 'conversation', path: `${reviewed}/conversation`, color_scheme: 'dark', ready: option },
     { name: 'approvals', path: '/approvals', ready: option },
     { name: 'run', path: run, ready: (page) => title(page, /Run 1/) },
-    { name: 'approval-phone', path: '/approvals', screen: 'phone', ready: option },
+    { name: 'approval-phone', path: `/approvals?review=${review}`, screen: 'phone', ready: option },
     {
       name: 'output',
       path: `/agents/${agents['watch-build']}/output`,

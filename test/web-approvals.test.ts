@@ -292,13 +292,101 @@ browserTest(
   },
 );
 
-browserTest('a review can be read while offline, with disabled buttons and the reason', async () => {
-  await requestReview('npm test');
+browserTest('on a phone, a request fills the screen, and the next one follows its answer', async () => {
+  const first = await requestReview('first thing');
+  const second = await requestReview('second thing');
+  const third = await requestReview('third thing');
   const page = await openApprovals('', { screen: 'phone' });
-  const button = card(page, 'npm test').getByRole('button', { name: 'Allow once' });
+  await waiting(page)
+    .getByRole('link', { name: /second thing/ })
+    .tap();
+  const request = page.getByRole('article');
+  await request.getByText('second thing').waitFor();
+  expect(new URL(page.url()).search).toBe(`?review=${second.id}`);
+  await page.getByText('2 left').waitFor();
+  expect(await page.getByRole('navigation', { name: 'Main' }).count()).toBe(0);
+  expect(await violations(page)).toEqual([]);
+  // The tap that opened it may be the first of a double tap.
+  const appeared = `new Promise((resolve) => setTimeout(resolve, 450))`;
+  await page.evaluate(`document.addEventListener('focusin', ({ target }) => {
+    if (target.dataset.review) target.querySelector('button').click();
+  })`);
+  await page.evaluate(appeared);
+  await request.getByRole('button', { name: 'Allow once' }).tap();
+  await request.getByText('Allow once · ana').waitFor();
+  await page.getByRole('status').getByText('2 left').waitFor();
+
+  // The third slides in, and the click that hits it at once does nothing.
+  await request.getByText('third thing').waitFor();
+  expect(new URL(page.url()).search).toBe(`?review=${third.id}`);
+  await page.evaluate(appeared);
+  expect((await get(third)).status).toBe('pending');
+  // An answer from elsewhere stays on the screen.
+  const body = { option_id: 'no' };
+  await plane.client.call('respondReview', { params: { review_id: third.id }, body });
+  await request.getByText('Reject · ana').waitFor();
+  await page.getByRole('link', { name: 'Next request' }).tap();
+  await request.getByText('first thing').waitFor();
+  await page.evaluate(appeared);
+  await request.getByRole('button', { name: 'Reject', exact: true }).tap();
+  await page.getByRole('status').getByText('Nothing else waits for you').waitFor();
+  expect((await get(first)).option_id).toBe('no');
+  await page.getByRole('link', { name: 'Done, back to asks first thing' }).waitFor();
+  // Each answer replaced the request in the history.
+  await page.goBack();
+  await page.waitForURL(`${plane.url}/approvals`);
+  await page.getByRole('heading', { name: 'Recent decisions' }).waitFor();
+});
+
+browserTest('on a phone, questions, forms and sign-ins fill the screen too', async () => {
+  const step = { step_key: 'title', member_id: 'dev' };
+  const spec = { members: [{ member_id: 'dev', executor: 'human' }], steps: [step] };
+  const team = await plane.client.call('createTeam', { body: { name: 'authors', spec } as never });
+  const params = { team_id: team.id };
+  const run = await plane.client.call('createRun', { params, body: { input: {} } });
+  const of_step = { params: { ...params, run_id: run.id, step_key: 'title' } };
+  await plane.client.call('requireStepInput', { ...of_step, body: { reason: 'Which title?' } });
+  const argv = [process.execPath, scripted, 'auth'];
+  const locked = await plane.agent(argv, { name: 'locked', protocol: 'acp', prompt: 'Hello?' });
+  await expect.poll(async () => (await plane.get(locked.id)).needs_you, SOON).toBe('sign_in');
+  const form = [process.execPath, scripted, 'elicits'];
+  const eliciting = await plane.agent(form, { name: 'deploys', protocol: 'acp', prompt: 'Go on' });
+  await expect.poll(async () => (await plane.get(eliciting.id)).pending_elicitations, SOON).toBe(1);
+
+  const question = encodeURIComponent(`${run.id}/title`);
+  const page = await openApprovals(`?question=${question}`, { screen: 'phone' });
+  const request = page.getByRole('article');
+  await request.getByText('Which title?').waitFor();
+  await request.getByLabel('Answer').fill('Rain');
+  await page.evaluate('new Promise((resolve) => setTimeout(resolve, 450))');
+  await expectInView(page, 'Send answer');
+  await request.getByRole('button', { name: 'Send answer' }).tap();
+  await request.getByText('Answered').waitFor();
+  await request.getByText('Sign in to use locked').waitFor();
+  await page.evaluate('new Promise((resolve) => setTimeout(resolve, 450))');
+  await expectInView(page, 'Sign in');
+  await request.getByRole('button', { name: 'Sign in' }).tap();
+  await request.getByText('How shall I deploy it?').waitFor();
+  await page.evaluate('new Promise((resolve) => setTimeout(resolve, 450))');
+  await expectInView(page, 'Send');
+  await request.getByRole('button', { name: 'Decline' }).tap();
+  await page.getByRole('link', { name: 'Done, back to deploys' }).waitFor();
+});
+
+/** Fails unless the whole button is on the screen and 48 px high. */
+async function expectInView(page: Page, name: string): Promise<void> {
+  const box = (await page.getByRole('article').getByRole('button', { name, exact: true }).boundingBox())!;
+  expect(box.height).toBeGreaterThanOrEqual(48);
+  expect(box.y + box.height).toBeLessThanOrEqual(page.viewportSize()!.height);
+}
+
+browserTest('a review can be read while offline, with disabled buttons and the reason', async () => {
+  const { id } = await requestReview('npm test');
+  const page = await openApprovals(`?review=${id}`, { screen: 'phone' });
+  const button = page.getByRole('article').getByRole('button', { name: 'Allow once' });
   await button.waitFor();
   await page.context().setOffline(true);
-  await card(page, 'You are offline. Answer when you are back online.').waitFor();
+  await page.getByText('You are offline. Answer when you are back online.').waitFor();
   expect(await button.isDisabled()).toBe(true);
   await page.context().setOffline(false);
   await expect.poll(() => button.isEnabled(), SOON).toBe(true);

@@ -55,9 +55,9 @@ interface Phone {
 }
 
 /** A signed-in phone at the notification settings. */
-async function phone(token = plane.token): Promise<Phone> {
+async function phone(token = plane.token, screen: 'desk' | 'phone' = 'desk'): Promise<Phone> {
   const devices = [service.device(), service.device()];
-  const { page } = await browser.open(plane, { service_worker: true });
+  const { page } = await browser.open(plane, { service_worker: true, screen });
   await page.context().grantPermissions(['notifications'], { origin: plane.url });
   const subscriptions = devices.map(({ endpoint, keys }) => ({ endpoint, keys }));
   await page.context().addInitScript(`{${SUBSCRIBES.replace('DEVICES', JSON.stringify(subscriptions))}}`);
@@ -160,6 +160,44 @@ fullBrowserTest('a review of an agent appears on the phone, and a tap opens it',
     .click();
   await expect.poll(async () => (await conversation.reviews())[0]!.status, SOON).toBe('answered');
   expect(await device.untilMessages(3)).toMatchObject({ kind: 'closed', tag });
+  await conversation.close();
+});
+
+fullBrowserTest('a permission takes two taps: the notification and the answer', async () => {
+  const my_phone = await phone(plane.token, 'phone');
+  const { page } = my_phone;
+  const device = await turnOn(my_phone);
+  const worker = await workerOf(page);
+  const cdp = await page.context().newCDPSession(page);
+  const conversation = await startDemoConversation();
+  const message = await device.untilMessages(1);
+  await page.goto(`${plane.url}/agents`);
+  await deliver(cdp, worker, message);
+  await expect.poll(() => shown(worker), SOON).toMatchObject([{ tag: message.tag }]);
+
+  await tap(worker, message.tag);
+  await page.waitForURL(`${plane.url}${message.path}`);
+  const options = page.getByRole('article').getByRole('button', { name: /^(Allow|Reject)/ });
+  await options.first().waitFor();
+  for (const [width, height] of [
+    [390, 844],
+    [360, 740],
+    [844, 390],
+    [740, 360],
+  ] as const) {
+    await page.setViewportSize({ width, height });
+    const boxes = () => options.evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON()));
+    for (const { left, right, top, bottom } of await boxes()) {
+      expect([left >= 0, right <= width, top >= 0, bottom <= height]).toEqual([true, true, true, true]);
+      expect(bottom - top).toBeGreaterThanOrEqual(48);
+    }
+  }
+  await page.setViewportSize({ width: 390, height: 844 });
+  // A request that has just appeared cannot be answered.
+  await page.evaluate('new Promise((resolve) => setTimeout(resolve, 450))');
+  await options.first().tap();
+  await expect.poll(async () => (await conversation.reviews())[0]!.status, SOON).toBe('answered');
+  await page.getByRole('link', { name: 'Done, back to talks' }).waitFor();
   await conversation.close();
 });
 

@@ -11,7 +11,7 @@ import { Button, buttonClass } from '../ui/button.tsx';
 import { useOnline } from '../ui/online.ts';
 import { ActionError } from '../ui/states.tsx';
 import { Ago } from '../ui/time.tsx';
-import { CardFrame } from '../waiting/card-frame.tsx';
+import { CardBar, CardBody, CardFrame } from '../waiting/card-frame.tsx';
 import { useReply } from './answer.ts';
 import { FormControl } from './fields.tsx';
 import { buildContent, type FieldValue, fieldProblem, initialValue } from './form.ts';
@@ -61,23 +61,39 @@ function OpenBody({ id, elicitation, agent, named, reply }: BodyOf & { id: strin
   const online = useOnline();
   const { message, form, url } = elicitation;
   const Icon = url === null ? SquarePen : ExternalLink;
+  const form_id = useId();
   return (
     <>
-      <header className="flex flex-wrap items-center gap-x-2 text-sm">
-        <span className="inline-flex items-center gap-1 font-medium text-needs">
-          <Icon aria-hidden className="size-3.5" /> {url === null ? 'Form' : 'Link'}
-        </span>
-        {named && <AgentName elicitation={elicitation} agent={agent} />}
-        <span className="ml-auto text-muted">
-          asked <Ago at={elicitation.created_at} />
-        </span>
-      </header>
-      <p id={id} className="whitespace-pre-wrap break-words font-medium">
-        <bdi>{escapeHidden(message || getTitle(elicitation))}</bdi>
-      </p>
-      {form !== null && <FormBody elicitation={elicitation} reply={reply} online={online} />}
-      {url !== null && <UrlBody url={url} reply={reply} online={online} />}
-      {!online && <p className="text-muted">You are offline. Answer when you are back online.</p>}
+      <CardBody>
+        <header className="flex flex-wrap items-center gap-x-2 text-sm">
+          <span className="inline-flex items-center gap-1 font-medium text-needs">
+            <Icon aria-hidden className="size-3.5" /> {url === null ? 'Form' : 'Link'}
+          </span>
+          {named && <AgentName elicitation={elicitation} agent={agent} />}
+          <span className="ml-auto text-muted">
+            asked <Ago at={elicitation.created_at} />
+          </span>
+        </header>
+        <p id={id} className="whitespace-pre-wrap break-words font-medium">
+          <bdi>{escapeHidden(message || getTitle(elicitation))}</bdi>
+        </p>
+        {form !== null && (
+          <FormBody elicitation={elicitation} reply={reply} online={online} form_id={form_id} />
+        )}
+        {url !== null && <UrlBody url={url} reply={reply} />}
+      </CardBody>
+      <CardBar>
+        <div className="flex flex-wrap gap-2">
+          {form !== null && (
+            <Button type="submit" form={form_id} variant="primary" busy={reply.isPending} disabled={!online}>
+              Send
+            </Button>
+          )}
+          {url !== null && <OpenLink url={url} reply={reply} online={online} />}
+          <Refusals reply={reply} online={online} />
+        </div>
+        {!online && <p className="text-muted">You are offline. Answer when you are back online.</p>}
+      </CardBar>
     </>
   );
 }
@@ -87,7 +103,12 @@ interface BodyProps {
   online: boolean;
 }
 
-function FormBody({ elicitation, reply, online }: BodyProps & { elicitation: ElicitationRecord }) {
+function FormBody({
+  elicitation,
+  reply,
+  online,
+  form_id,
+}: BodyProps & { elicitation: ElicitationRecord; form_id: string }) {
   const { title, description, fields } = elicitation.form!;
   const [values, setValues] = useState<readonly FieldValue[]>(() => fields.map(initialValue));
   const form = useRef<HTMLFormElement>(null);
@@ -103,7 +124,13 @@ function FormBody({ elicitation, reply, online }: BodyProps & { elicitation: Eli
   };
   return (
     // The service validates, and its errors are shown at the field.
-    <form ref={form} noValidate onSubmit={onSubmit} className="flex min-w-0 max-w-xl flex-col gap-3">
+    <form
+      ref={form}
+      id={form_id}
+      noValidate
+      onSubmit={onSubmit}
+      className="flex min-w-0 max-w-xl flex-col gap-3"
+    >
       {title !== null && title !== elicitation.message && (
         <p className="break-words font-medium">{escapeHidden(title)}</p>
       )}
@@ -123,20 +150,11 @@ function FormBody({ elicitation, reply, online }: BodyProps & { elicitation: Eli
         What you enter goes to the agent and into its log. Never enter passwords or keys.
       </p>
       {!placed && <ActionError error={reply.error} />}
-      <div className="flex flex-wrap gap-2">
-        <Button type="submit" variant="primary" busy={reply.isPending} disabled={!online}>
-          Send
-        </Button>
-        <Refusals reply={reply} online={online} />
-      </div>
     </form>
   );
 }
 
-function UrlBody({ url, reply, online }: BodyProps & { url: string }) {
-  const open = () => {
-    if (online && !reply.isPending) reply.mutate({ action: 'accept' });
-  };
+function UrlBody({ url, reply }: Pick<BodyProps, 'reply'> & { url: string }) {
   return (
     <>
       <Address url={url} />
@@ -144,23 +162,27 @@ function UrlBody({ url, reply, online }: BodyProps & { url: string }) {
         The agent chose this address and svc has not checked it. Open it only if you trust this host.
       </p>
       <ActionError error={reply.error} />
-      <div className="flex flex-wrap gap-2">
-        {online && isWeb(url) && (
-          <a
-            href={url}
-            target="_blank"
-            rel="noopener noreferrer"
-            onClick={open}
-            onAuxClick={open}
-            className={buttonClass('primary')}
-          >
-            <ExternalLink aria-hidden /> Open
-            <span className="sr-only"> {new URL(url).host} in a new tab</span>
-          </a>
-        )}
-        <Refusals reply={reply} online={online} />
-      </div>
     </>
+  );
+}
+
+function OpenLink({ url, reply, online }: BodyProps & { url: string }) {
+  if (!online || !isWeb(url)) return null;
+  const open = () => {
+    if (!reply.isPending) reply.mutate({ action: 'accept' });
+  };
+  return (
+    <a
+      href={url}
+      target="_blank"
+      rel="noopener noreferrer"
+      onClick={open}
+      onAuxClick={open}
+      className={buttonClass('primary')}
+    >
+      <ExternalLink aria-hidden /> Open
+      <span className="sr-only"> {new URL(url).host} in a new tab</span>
+    </a>
   );
 }
 

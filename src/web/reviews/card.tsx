@@ -17,7 +17,7 @@ import { useOnline } from '../ui/online.ts';
 import { ObservedPermissionMode } from '../ui/permission-mode.tsx';
 import { ActionError } from '../ui/states.tsx';
 import { Ago, spanText } from '../ui/time.tsx';
-import { CardFrame, CardKeysContext } from '../waiting/card-frame.tsx';
+import { CardBar, CardBody, CardFrame, CardKeysContext, CardScreenContext } from '../waiting/card-frame.tsx';
 import { isUnread } from '../waiting/focus.ts';
 import { type Reply, useAnswer } from './answer.ts';
 import { Evidence } from './evidence.tsx';
@@ -130,8 +130,67 @@ function OpenReview({
   onReject,
   onAnswer,
 }: OpenReviewProps) {
-  const { call, options } = review;
+  const { options } = review;
   const reject = rejection(review);
+  const fills_screen = useContext(CardScreenContext) !== null;
+  return (
+    <>
+      <CardBody>
+        <Asked {...{ id, review, agent, team, named }} />
+      </CardBody>
+      <CardBar>
+        {rejecting && reject ? (
+          <RejectForm
+            draft={draft}
+            option={reject}
+            disabled={!online || busy}
+            onSend={(message) => onAnswer({ type: 'option', option_id: reject.option_id, message })}
+            onClose={() => onReject(false)}
+          />
+        ) : (
+          <Options options={options} disabled={!online || busy} onChoose={onAnswer} />
+        )}
+        {!online && <p className="text-muted">You are offline. Answer when you are back online.</p>}
+        <ActionError error={error} />
+        <footer
+          className={cx(
+            'flex flex-wrap items-center justify-between gap-2 text-muted text-sm',
+            !fills_screen && 'border-line border-t pt-1',
+          )}
+        >
+          <span>
+            {busy ? 'Answering…' : <KeysHint count={options.length} can_reject={reject !== undefined} />}
+          </span>
+          <span className="flex flex-wrap gap-1">
+            {reject && !rejecting && (
+              <Button variant="quiet" disabled={!online || busy} onClick={() => onReject(true)}>
+                Reject with message
+              </Button>
+            )}
+            <Button
+              variant="quiet"
+              disabled={!online || busy}
+              onClick={() => onAnswer({ type: 'cancel_turn' })}
+            >
+              Cancel turn
+            </Button>
+          </span>
+        </footer>
+      </CardBar>
+    </>
+  );
+}
+
+/** The request, with everything needed to decide. */
+function Asked({
+  id,
+  review,
+  agent,
+  team,
+  named,
+}: Pick<OpenReviewProps, 'id' | 'review' | 'agent' | 'team' | 'named'>) {
+  const { call } = review;
+  const fills_screen = useContext(CardScreenContext) !== null;
   return (
     <>
       <header className="flex flex-wrap items-center gap-x-2 text-sm">
@@ -139,7 +198,7 @@ function OpenReview({
           <TriangleAlert aria-hidden className="size-3.5" /> Permission · {call.tool_kind}
         </span>
         {named && <AgentName review={review} agent={agent} />}
-        {named && agent && <ObservedPermissionMode agent={agent} />}
+        {(named || fills_screen) && agent && <ObservedPermissionMode agent={agent} />}
         <span className="ml-auto text-muted">
           asked <Ago at={review.asked_at} />
         </span>
@@ -160,38 +219,6 @@ function OpenReview({
         </p>
       )}
       <Evidence call={call} workdir={agent?.workdir} />
-      {rejecting && reject ? (
-        <RejectForm
-          draft={draft}
-          option={reject}
-          disabled={!online || busy}
-          onSend={(message) => onAnswer({ type: 'option', option_id: reject.option_id, message })}
-          onClose={() => onReject(false)}
-        />
-      ) : (
-        <Options options={options} disabled={!online || busy} onChoose={onAnswer} />
-      )}
-      {!online && <p className="text-muted">You are offline. Answer when you are back online.</p>}
-      <ActionError error={error} />
-      <footer className="flex flex-wrap items-center justify-between gap-2 border-line border-t pt-1 text-muted text-sm">
-        <span>
-          {busy ? 'Answering…' : <KeysHint count={options.length} can_reject={reject !== undefined} />}
-        </span>
-        <span className="flex flex-wrap gap-1">
-          {reject && !rejecting && (
-            <Button variant="quiet" disabled={!online || busy} onClick={() => onReject(true)}>
-              Reject with message
-            </Button>
-          )}
-          <Button
-            variant="quiet"
-            disabled={!online || busy}
-            onClick={() => onAnswer({ type: 'cancel_turn' })}
-          >
-            Cancel turn
-          </Button>
-        </span>
-      </footer>
     </>
   );
 }
@@ -222,10 +249,14 @@ function Options({
   onChoose: (reply: Reply) => void;
 }) {
   const lastingId = useId();
-  // On phones the options of the opened card stay within reach of the thumb while the evidence scrolls; beyond four they
-  // scroll themselves. Those of other cards would cover a request that nobody has read.
+  const fills_screen = useContext(CardScreenContext) !== null;
   return (
-    <div className="flex flex-col gap-x-4 gap-y-3 max-sm:bottom-0 max-sm:group-focus-within/card:sticky max-sm:-mx-3 max-sm:max-h-60 max-sm:overflow-y-auto max-sm:border-line max-sm:border-t max-sm:bg-raised max-sm:px-3 max-sm:py-2 sm:flex-row sm:flex-wrap sm:items-center">
+    <div
+      className={cx(
+        'flex flex-col gap-x-4 gap-y-3 sm:flex-row sm:flex-wrap sm:items-center',
+        fills_screen ? barOptionsClass : inlineOptionsClass,
+      )}
+    >
       {optionGroups(options).map(({ lasting, options: group }) => (
         <div
           key={group[0]!.option_id}
@@ -253,6 +284,15 @@ function Options({
     </div>
   );
 }
+
+/** Four options fit, also with captions; more of them scroll. */
+const barOptionsClass = '-m-1 max-h-[min(17.5rem,50dvh)] overflow-y-auto p-1';
+/**
+ * On phones the options of the opened card stay within reach of the thumb while the evidence scrolls. Those of other cards
+ * would cover a request that nobody has read.
+ */
+const inlineOptionsClass =
+  'max-sm:bottom-0 max-sm:group-focus-within/card:sticky max-sm:-mx-3 max-sm:max-h-60 max-sm:overflow-y-auto max-sm:border-line max-sm:border-t max-sm:bg-raised max-sm:px-3 max-sm:py-2';
 
 const optionStyles: Record<string, string> = {
   allow_once: 'border-completed/70 text-completed',

@@ -19,7 +19,9 @@ import type { Place } from '../feature.ts';
 import { features } from '../features.ts';
 import { useClosedNotifications, useSyncedSubscription } from '../push/use-subscription.ts';
 import { LazyDialog } from '../ui/lazy-dialog.tsx';
+import { useHandheld } from '../ui/media.ts';
 import { Toasts } from '../ui/toast.tsx';
+import { linkedId } from '../waiting/queue.ts';
 import { useWaiting } from '../waiting/use-waiting.ts';
 import { Count, NavLink } from './nav-link.tsx';
 import { OpenPalette } from './open-palette.ts';
@@ -62,6 +64,7 @@ function Frame() {
   const openPalette = useCallback(() => setPalette(true), []);
   // An agent's page has its own bar at the bottom, and a way back.
   const in_agent = useMatch({ from: '/app/agents/$agent_id', shouldThrow: false }) !== undefined;
+  const fills_screen = useFillsScreen();
   if (session === null) return null;
 
   const { user } = session;
@@ -74,13 +77,13 @@ function Frame() {
       >
         Skip to content
       </a>
-      <Sidebar user={user} places={allowed} waiting={waiting} onPalette={openPalette} />
+      {!fills_screen && <Sidebar user={user} places={allowed} waiting={waiting} onPalette={openPalette} />}
       <main id="main" tabIndex={-1} className="flex min-h-0 min-w-0 flex-1 flex-col outline-none">
         <OpenPalette value={openPalette}>
           <Outlet />
         </OpenPalette>
       </main>
-      {!in_agent && <BottomBar places={allowed} waiting={waiting} />}
+      {!in_agent && !fills_screen && <BottomBar places={allowed} waiting={waiting} />}
       <Palette open={palette} onOpen={setPalette} places={allowed} />
       <Renewal />
       <Shortcuts onPalette={openPalette} />
@@ -89,6 +92,17 @@ function Frame() {
       </div>
     </div>
   );
+}
+
+/** Whether a request has the whole screen of a phone. */
+function useFillsScreen(): boolean {
+  const is_handheld = useHandheld();
+  const linked = useMatch({
+    from: '/app/approvals',
+    shouldThrow: false,
+    select: ({ search }) => linkedId(search),
+  });
+  return is_handheld && linked !== undefined;
 }
 
 /** The number of items that wait for the user, which the tab's title and notifications follow. */

@@ -9,3 +9,8 @@ export function mediaHook(query: string): () => boolean {
   };
   return () => useSyncExternalStore(subscribe, () => media.matches);
 }
+
+export const useTouch = mediaHook('(pointer: coarse)');
+
+/** A phone, upright or on its side. */
+export const useHandheld = mediaHook('(pointer: coarse) and ((width < 640px) or (height < 500px))');

@@ -3,6 +3,7 @@ import type { ComponentProps } from 'react';
 import { cx } from './cx.ts';
 import { inputClass } from './field.tsx';
 import { hasModifier, MOD } from './keys.ts';
+import { useTouch } from './media.ts';
 
 export function MessageArea({
   text,
@@ -14,6 +15,7 @@ export function MessageArea({
   onText: (text: string) => void;
   onSend: () => void;
 } & Pick<ComponentProps<'textarea'>, 'ref' | 'aria-invalid' | 'aria-describedby'>) {
+  const is_touch = useTouch();
   return (
     <textarea
       {...area}
@@ -26,7 +28,7 @@ export function MessageArea({
         event.preventDefault();
         onSend();
       }}
-      placeholder={`Message  ${MOD} ⏎`}
+      placeholder={is_touch ? 'Message' : `Message  ${MOD} ⏎`}
       className={cx(inputClass, 'resize-none text-prose')}
     />
   );

@@ -45,12 +45,17 @@ export function Screen({
             <Link
               to={back.to}
               aria-label={`Back to ${back.label}`}
-              className="-ml-2 inline-flex size-11 shrink-0 items-center justify-center rounded-md text-muted md:hidden"
+              className="-ml-2 inline-flex size-11 shrink-0 items-center justify-center rounded-md text-muted md:pointer-fine:hidden"
             >
               <ChevronLeft aria-hidden className="size-5" />
             </Link>
           )}
-          <h1 className={cx('min-w-0 flex-1 truncate font-semibold text-lg', back && '-ml-3 md:ml-0')}>
+          <h1
+            className={cx(
+              'min-w-0 flex-1 truncate font-semibold text-lg',
+              back && '-ml-3 md:pointer-fine:ml-0',
+            )}
+          >
             {heading ?? title}
           </h1>
           <ScreenActions primary={primary}>{actions}</ScreenActions>

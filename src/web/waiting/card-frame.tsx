@@ -6,15 +6,17 @@ import {
   type ComponentPropsWithoutRef,
   createContext,
   type KeyboardEvent,
+  type MouseEvent,
   type ReactNode,
   type RefObject,
   useContext,
+  useEffect,
   useLayoutEffect,
   useRef,
 } from 'react';
 import { cx } from '../ui/cx.ts';
 import { hasModifier, isTyping } from '../ui/keys.ts';
-import { leaveCard } from './focus.ts';
+import { isUnread, leaveCard } from './focus.ts';
 
 export interface CardKeys {
   /** The key that selects a card; null: none. */
@@ -25,6 +27,14 @@ export interface CardKeys {
 
 /** Set by the screen that shows the cards. */
 export const CardKeysContext = createContext<CardKeys>({ select_key: null });
+
+/** Set if the card fills the screen of a phone. */
+export interface CardScreen {
+  /** Called when the card is settled. `answered_here`: the user has given an answer, which may have come too late. */
+  onSettled: (answered_here: boolean) => void;
+}
+
+export const CardScreenContext = createContext<CardScreen | null>(null);
 
 export interface CardFrameProps extends ComponentPropsWithoutRef<'article'> {
   /** The id of the item. */
@@ -45,6 +55,8 @@ export function CardFrame({
 }: CardFrameProps): ReactNode {
   const ref = useRef<HTMLElement>(null);
   const focus = useKeptFocus(ref, open, answered);
+  const screen = useContext(CardScreenContext);
+  useSettled(open, answered, screen);
   // React runs this before it removes the card.
   useLayoutEffect(() => {
     const element = ref.current;
@@ -63,18 +75,67 @@ export function CardFrame({
         if (open) onKeyDown?.(event);
         if (!event.defaultPrevented) pressKey(event);
       }}
-      className={cx(
-        'group/card flex min-w-0 outline-offset-2 focus-within:outline-2 focus-within:outline-accent',
-        open
-          ? 'flex-col gap-2 rounded-lg border border-needs/70 bg-raised p-3'
-          : 'flex-wrap items-center gap-x-2 rounded-md border border-line px-3 py-1 text-sm',
-        className,
-      )}
+      onClickCapture={ignoreUnread}
+      className={cx('group/card flex min-w-0', screen ? screenClass(open) : inlineClass(open), className)}
       {...rest}
     >
       {children}
     </article>
   );
+}
+
+function inlineClass(open: boolean): string {
+  return cx(
+    'outline-offset-2 focus-within:outline-2 focus-within:outline-accent',
+    open
+      ? 'flex-col gap-2 rounded-lg border border-needs/70 bg-raised p-3'
+      : 'flex-wrap items-center gap-x-2 rounded-md border border-line px-3 py-1 text-sm',
+  );
+}
+
+function screenClass(open: boolean): string {
+  return cx(
+    'min-h-0 flex-1 flex-col outline-none',
+    !open && 'items-center justify-center gap-2 px-4 text-center text-prose [&>svg]:size-8 [&>svg]:text-text',
+  );
+}
+
+/** What to read in an open card. It scrolls if the card fills the screen. */
+export function CardBody({ children }: { children: ReactNode }) {
+  const fills_screen = useContext(CardScreenContext) !== null;
+  if (!fills_screen) return children;
+  return (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it
+    <div tabIndex={0} className="scroll-y flex min-h-0 flex-1 flex-col gap-2 p-3">
+      {children}
+    </div>
+  );
+}
+
+/** The ways to answer an open card. They stay within reach of the thumb if the card fills the screen. */
+export function CardBar({ children }: { children: ReactNode }) {
+  const fills_screen = useContext(CardScreenContext) !== null;
+  if (!fills_screen) return children;
+  return (
+    <div className="scroll-y flex max-h-[75dvh] shrink-0 flex-col gap-2 border-line border-t bg-raised px-3 pt-3 pb-[calc(env(safe-area-inset-bottom)+8px)] [&_:is(a,button)]:min-h-12 [&_:is(a,button)]:grow">
+      {children}
+    </div>
+  );
+}
+
+/** The second tap of a double tap may hit a card that has just appeared under the finger. */
+function ignoreUnread(event: MouseEvent<HTMLElement>): void {
+  if (!isUnread(event.currentTarget, event.nativeEvent)) return;
+  event.preventDefault();
+  event.stopPropagation();
+}
+
+function useSettled(open: boolean, answered: boolean, screen: CardScreen | null): void {
+  const was_open = useRef(open);
+  useEffect(() => {
+    if (was_open.current && !open) screen?.onSettled(answered);
+    was_open.current = open;
+  }, [open, answered, screen]);
 }
 
 /** Esc leaves a field, then the card; Enter on the card itself goes to its first field. */

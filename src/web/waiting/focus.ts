@@ -1,6 +1,6 @@
 /** Moving the focus between cards that wait for an answer. */
 
-/** After an answer, the next card ignores digits for this long: a double press must not answer a card that nobody has read. */
+/** A card that has just appeared or got the focus cannot be answered for this long: a double press must not answer what nobody has read. */
 const UNREAD_MS = 400;
 
 const unread_until = new WeakMap<Element, number>();
@@ -13,13 +13,13 @@ export function focusCard(card: HTMLElement): void {
   card.scrollIntoView({ block: 'nearest' });
 }
 
-/** Focuses a card that the user did not choose. */
+/** Focuses a card that the user has not read yet. */
 export function focusNextCard(card: HTMLElement): void {
   unread_until.set(card, performance.now() + UNREAD_MS);
   focusCard(card);
 }
 
-/** Whether the card got the focus too recently to answer it. `time`: of a key press. */
+/** Whether the card got the focus too recently for this key press or tap to answer it. */
 export function isUnread(card: Element, { timeStamp }: Pick<Event, 'timeStamp'>): boolean {
   return timeStamp < (unread_until.get(card) ?? 0);
 }

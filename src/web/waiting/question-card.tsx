@@ -11,7 +11,7 @@ import type { AgentRecord, WaitingStepRecord } from '../api/queries.ts';
 import { CommandForm } from '../ui/command-form.tsx';
 import { useOnline } from '../ui/online.ts';
 import { Ago } from '../ui/time.tsx';
-import { CardFrame } from './card-frame.tsx';
+import { CardBar, CardBody, CardFrame } from './card-frame.tsx';
 
 export interface QuestionCardProps {
   step: WaitingStepRecord;
@@ -43,38 +43,42 @@ export const QuestionCard = memo(function QuestionCard({
     >
       {open ? (
         <>
-          <header className="flex flex-wrap items-center gap-x-2 text-sm">
-            <span className="inline-flex items-center gap-1 font-medium text-needs">
-              <MessageCircleQuestion aria-hidden className="size-3.5" /> Question
-            </span>
-            <RunLink step={step} />
-            <span className="ml-auto text-muted">
-              asked <Ago at={step.waiting_since} />
-            </span>
-          </header>
-          <p id={id} className="whitespace-pre-wrap break-words font-medium">
-            <bdi>{question || 'This step waits for an answer.'}</bdi>
-          </p>
-          <p className="flex min-w-0 flex-wrap gap-x-3 text-muted text-sm">
-            <span className="min-w-0 break-all">member {escapeHidden(step.member_id)}</span>
-            {named && agent && (
-              <Link
-                to="/agents/$agent_id"
-                params={{ agent_id: agent.id }}
-                className="min-w-0 break-all underline"
-              >
-                {escapeHidden(agent.name)}
-              </Link>
-            )}
-          </p>
-          <CommandForm
-            command="resume"
-            draft={`step-resume.${step.run_id}.${step.step_key}`}
-            busy={answer.isPending}
-            error={answer.error}
-            onSend={({ input }) => answer.mutateAsync(input)}
-          />
-          {!online && <p className="text-muted">You are offline. Answer when you are back online.</p>}
+          <CardBody>
+            <header className="flex flex-wrap items-center gap-x-2 text-sm">
+              <span className="inline-flex items-center gap-1 font-medium text-needs">
+                <MessageCircleQuestion aria-hidden className="size-3.5" /> Question
+              </span>
+              <RunLink step={step} />
+              <span className="ml-auto text-muted">
+                asked <Ago at={step.waiting_since} />
+              </span>
+            </header>
+            <p id={id} className="whitespace-pre-wrap break-words font-medium">
+              <bdi>{question || 'This step waits for an answer.'}</bdi>
+            </p>
+            <p className="flex min-w-0 flex-wrap gap-x-3 text-muted text-sm">
+              <span className="min-w-0 break-all">member {escapeHidden(step.member_id)}</span>
+              {named && agent && (
+                <Link
+                  to="/agents/$agent_id"
+                  params={{ agent_id: agent.id }}
+                  className="min-w-0 break-all underline"
+                >
+                  {escapeHidden(agent.name)}
+                </Link>
+              )}
+            </p>
+          </CardBody>
+          <CardBar>
+            <CommandForm
+              command="resume"
+              draft={`step-resume.${step.run_id}.${step.step_key}`}
+              busy={answer.isPending}
+              error={answer.error}
+              onSend={({ input }) => answer.mutateAsync(input)}
+            />
+            {!online && <p className="text-muted">You are offline. Answer when you are back online.</p>}
+          </CardBar>
         </>
       ) : (
         <>

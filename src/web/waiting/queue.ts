@@ -32,6 +32,15 @@ export const linkNames = {
   sign_in: 'sign_in',
 } as const;
 
+export type LinkSearch = { [Name in (typeof linkNames)[keyof typeof linkNames]]?: string | undefined };
+
+/** The id of the item in the page's URL. */
+export function linkedId(search: LinkSearch): string | undefined {
+  return Object.values(linkNames)
+    .map((name) => search[name])
+    .find((id) => id !== undefined);
+}
+
 export interface WaitingData {
   reviews: readonly ReviewRecord[];
   elicitations: readonly ElicitationRecord[];

@@ -11,7 +11,7 @@ import { Button } from '../ui/button.tsx';
 import { useOnline } from '../ui/online.ts';
 import { ActionError } from '../ui/states.tsx';
 import { Ago } from '../ui/time.tsx';
-import { CardFrame } from './card-frame.tsx';
+import { CardBar, CardBody, CardFrame } from './card-frame.tsx';
 
 export interface SignInCardProps {
   agent: AgentRecord;
@@ -40,21 +40,25 @@ export const SignInCard = memo(function SignInCard({ agent, open, named, classNa
     >
       {open ? (
         <>
-          <header className="flex flex-wrap items-center gap-x-2 text-sm">
-            <span className="inline-flex items-center gap-1 font-medium text-needs">
-              <KeyRound aria-hidden className="size-3.5" /> Sign in
-            </span>
-            {named && <AgentLink agent={agent} />}
-            {agent.sign_in_since !== null && (
-              <span className="ml-auto text-muted">
-                needed for <Ago at={agent.sign_in_since} suffix="" />
+          <CardBody>
+            <header className="flex flex-wrap items-center gap-x-2 text-sm">
+              <span className="inline-flex items-center gap-1 font-medium text-needs">
+                <KeyRound aria-hidden className="size-3.5" /> Sign in
               </span>
-            )}
-          </header>
-          <p id={id} className="break-words font-medium">
-            Sign in to use {escapeHidden(agent.name)}
-          </p>
-          <Methods agent={agent} sign_in={sign_in} />
+              {named && <AgentLink agent={agent} />}
+              {agent.sign_in_since !== null && (
+                <span className="ml-auto text-muted">
+                  needed for <Ago at={agent.sign_in_since} suffix="" />
+                </span>
+              )}
+            </header>
+            <p id={id} className="break-words font-medium">
+              Sign in to use {escapeHidden(agent.name)}
+            </p>
+          </CardBody>
+          <CardBar>
+            <Methods agent={agent} sign_in={sign_in} />
+          </CardBar>
         </>
       ) : (
         <>

@@ -187,7 +187,8 @@ function Toolbar({
       </span>
       <FilterField
         label="Filter agents"
-        placeholder="Filter  /"
+        placeholder="Filter"
+        shows_key
         value={search.q ?? ''}
         onText={(text) => onChange({ q: text || undefined })}
         className={cx('min-w-28 flex-1 md:max-w-56', !searching && !is_filtered && 'max-md:hidden')}

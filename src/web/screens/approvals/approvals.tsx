@@ -1,43 +1,54 @@
 /** Approvals: everything that waits for the user, the longest wait first, and recent decisions. */
-import { type UseQueryResult, useQuery } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { Fragment, type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from 'react';
+import { Fragment, type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import { call } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
-import {
-  type AgentRecord,
-  agentsQuery,
-  elicitationQuery,
-  type ReviewRecord,
-  teamsQuery,
-} from '../../api/queries.ts';
-import { ElicitationCard } from '../../elicitations/card.tsx';
-import { ReviewCard } from '../../reviews/card.tsx';
-import { type ReviewView, toReviewView } from '../../reviews/review-view.ts';
+import { type AgentRecord, elicitationQuery, type ReviewRecord } from '../../api/queries.ts';
 import { appearance } from '../../shell/appearance.ts';
 import { hasModifier, isTyping } from '../../ui/keys.ts';
+import { useHandheld } from '../../ui/media.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
-import { Empty, QueryState } from '../../ui/states.tsx';
+import { Empty } from '../../ui/states.tsx';
 import { CardKeysContext } from '../../waiting/card-frame.tsx';
 import { focusCard, focusNextCard, nextOpenCard, OPEN_CARD } from '../../waiting/focus.ts';
-import { QuestionCard } from '../../waiting/question-card.tsx';
-import { elicitationItem, keyOf, linkNames, reviewItem, type WaitingItem } from '../../waiting/queue.ts';
-import { SignInCard } from '../../waiting/sign-in-card.tsx';
+import {
+  elicitationItem,
+  keyOf,
+  type LinkSearch,
+  linkedId,
+  reviewItem,
+  type WaitingItem,
+} from '../../waiting/queue.ts';
 import { useWaiting } from '../../waiting/use-waiting.ts';
+import { AllRead } from './all-read.tsx';
+import { FullScreen } from './full-screen.tsx';
+import { ItemCard, type Names, useNames, useReviewViews } from './item-card.tsx';
 import { AnswerMany } from './many.tsx';
-import { QueueList } from './queue-list.tsx';
-import { answeredInLastDay, filterItems, type ItemFilter, listChoices, listRecent } from './shown.ts';
+import { PhoneQueue, QueueList } from './queue-list.tsx';
+import {
+  answeredInLastDay,
+  filterItems,
+  type ItemFilter,
+  listChoices,
+  listRecent,
+  NO_LINK,
+} from './shown.ts';
 
 const RECENT = 20;
+const NONE: ReadonlySet<string> = new Set();
 const filters = ['team', 'agent', 'kind'] as const;
-const NO_AGENTS: AgentRecord[] = [];
 
 export function Approvals() {
   const search = useSearch({ from: '/app/approvals' });
   const { items: listed, reads } = useWaiting();
-  const items = useRemembered(useWithLinked(listed, search));
+  const { items: known, isLoading } = useWithLinked(listed, search);
+  const items = useRemembered(known);
   const names = useNames();
+  const linked = linkedId(search);
+  const fills_screen = useHandheld() && linked !== undefined;
+  if (fills_screen) return <FullScreen {...{ items, linked, isLoading, names, reads }} />;
   return (
     <Screen title="Approvals" toolbar={<Filters items={items} names={names} />}>
       <AllRead reads={reads}>
@@ -46,28 +57,6 @@ export function Approvals() {
     </Screen>
   );
 }
-
-/** Shows the children once all queries have data. */
-function AllRead({ reads, children }: { reads: readonly UseQueryResult[]; children: ReactNode }) {
-  const [first, ...rest] = reads;
-  if (!first) return children;
-  return <QueryState read={first}>{() => <AllRead reads={rest}>{children}</AllRead>}</QueryState>;
-}
-
-interface Names {
-  agents: AgentRecord[];
-  /** The names of teams by id. */
-  teams: ReadonlyMap<string, string>;
-}
-
-function useNames(): Names {
-  const { data: agents = NO_AGENTS } = useQuery(agentsQuery);
-  const { data: teamList } = useQuery(teamsQuery);
-  const teams = useMemo(() => new Map((teamList ?? []).map(({ id, name }) => [id, name])), [teamList]);
-  return { agents, teams };
-}
-
-const NO_LINK = Object.fromEntries(Object.values(linkNames).map((name) => [name, undefined]));
 
 /** A filter with a single choice is not shown. */
 function Filters({ items, names: { agents, teams } }: { items: readonly WaitingItem[]; names: Names }) {
@@ -99,11 +88,16 @@ function Filters({ items, names: { agents, teams } }: { items: readonly WaitingI
 
 function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Names }) {
   const search = useSearch({ from: '/app/approvals' });
-  const linked = linkOf(search);
+  const linked = linkedId(search);
+  const is_handheld = useHandheld();
+  // Reviews and elicitations can still be read when they are settled.
   const gone = search.question ?? search.sign_in;
   const seen = useSeen(items, linked);
   const shown = useMemo(() => filterItems(items, search, seen), [items, search, seen]);
-  const recent = useMemo(() => listRecent(items, seen, RECENT), [items, seen]);
+  const recent = useMemo(
+    () => listRecent(items, is_handheld ? NONE : seen, RECENT),
+    [items, is_handheld, seen],
+  );
   const viewFor = useReviewViews();
   const { selected, toggle, clear } = useSelection();
   const list = useRef<HTMLUListElement>(null);
@@ -111,13 +105,9 @@ function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Name
   useLinked(list, linked, shown);
   const open = shown.filter((item) => item.open);
   const reviews = open.filter((item) => item.kind === 'permission').map(viewFor);
-  const card = (item: WaitingItem, className?: string) => (
-    <ItemCard item={item} names={names} viewFor={viewFor} {...(className && { className })} />
-  );
   return (
     <>
       <ActingAlone agents={names.agents} />
-      {/* Reviews and elicitations can still be read when they are settled. */}
       {gone !== undefined && !items.some(({ id }) => id === gone) && (
         <p role="status" className="mx-auto max-w-4xl px-3 pt-3 text-muted md:px-4">
           The request in this link no longer waits for an answer.
@@ -129,79 +119,64 @@ function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Name
           {...(items.length === 0 && { cli: 'svc reviews ls' })}
         />
       )}
-      <div className="flex min-w-0">
-        {open.length > 1 && (
-          <QueueList
-            items={open}
-            agents={names.agents}
-            cards={list}
-            selection={reviews.length > 1 ? { selected, toggle } : null}
-          />
-        )}
-        <CardKeysContext value={cardKeys}>
-          <ul
-            ref={list}
-            aria-label="Waiting"
-            className="mx-auto flex min-w-0 max-w-4xl flex-1 flex-col gap-3 p-3 md:px-4"
-          >
-            {shown.map((item) => (
-              <li key={keyOf(item)} className="flex min-w-0 items-start gap-2">
-                {reviews.length > 1 && item.kind === 'permission' && (
-                  <input
-                    type="checkbox"
-                    aria-label={`Select ${viewFor(item).call.title}`}
-                    checked={selected.has(item.id) && item.open}
-                    disabled={!item.open}
-                    onChange={() => toggle(item.id)}
-                    className="mt-3 size-6 shrink-0 max-sm:hidden min-[68.75rem]:hidden"
-                  />
-                )}
-                {card(item, 'flex-1')}
-              </li>
-            ))}
-          </ul>
-        </CardKeysContext>
-      </div>
-      <AnswerMany reviews={reviews.filter(({ review_id }) => selected.has(review_id))} onDone={clear} />
-      {recent.length > 0 && (
-        <section className="mx-auto max-w-4xl px-3 pb-6 md:px-4">
-          <h2 className="py-2 font-medium text-muted">Recent decisions</h2>
-          <ul className="flex flex-col gap-1">
-            {recent.map((item) => (
-              <li key={keyOf(item)}>{card(item)}</li>
-            ))}
-          </ul>
-        </section>
+      {is_handheld ? (
+        <PhoneQueue items={open} agents={names.agents} />
+      ) : (
+        <div className="flex min-w-0">
+          {open.length > 1 && (
+            <QueueList
+              items={open}
+              agents={names.agents}
+              cards={list}
+              selection={reviews.length > 1 ? { selected, toggle } : null}
+            />
+          )}
+          <CardKeysContext value={cardKeys}>
+            <ul
+              ref={list}
+              aria-label="Waiting"
+              className="mx-auto flex min-w-0 max-w-4xl flex-1 flex-col gap-3 p-3 md:px-4"
+            >
+              {shown.map((item) => (
+                <li key={keyOf(item)} className="flex min-w-0 items-start gap-2">
+                  {reviews.length > 1 && item.kind === 'permission' && (
+                    <input
+                      type="checkbox"
+                      aria-label={`Select ${viewFor(item).call.title}`}
+                      checked={selected.has(item.id) && item.open}
+                      disabled={!item.open}
+                      onChange={() => toggle(item.id)}
+                      className="mt-3 size-6 shrink-0 max-sm:hidden min-[68.75rem]:hidden"
+                    />
+                  )}
+                  <ItemCard item={item} names={names} viewFor={viewFor} className="flex-1" />
+                </li>
+              ))}
+            </ul>
+          </CardKeysContext>
+        </div>
       )}
+      <AnswerMany reviews={reviews.filter(({ review_id }) => selected.has(review_id))} onDone={clear} />
+      <RecentDecisions items={recent} names={names} />
     </>
   );
 }
 
-function ItemCard({
-  item,
-  names,
-  viewFor,
-  className,
-}: {
-  item: WaitingItem;
-  names: Names;
-  viewFor: (item: WaitingItem) => ReviewView;
-  className?: string;
-}) {
-  const agent = names.agents.find(({ id }) => id === item.agent_id);
-  const rest = { named: true, ...(className && { className }) };
-  switch (item.kind) {
-    case 'permission': {
-      const team = item.team_id === null ? undefined : names.teams.get(item.team_id);
-      return <ReviewCard review={viewFor(item)} agent={agent} team={team} {...rest} />;
-    }
-    case 'elicitation':
-      return <ElicitationCard elicitation={item.elicitation} agent={agent} {...rest} />;
-    case 'question':
-      return <QuestionCard step={item.step} open={item.open} agent={agent} {...rest} />;
-    case 'sign_in':
-      return <SignInCard agent={agent ?? item.agent} open={item.open} {...rest} />;
-  }
+function RecentDecisions({ items, names }: { items: readonly WaitingItem[]; names: Names }) {
+  const viewFor = useReviewViews();
+  if (items.length === 0) return null;
+  return (
+    <section className="mx-auto max-w-4xl px-3 pb-6 md:px-4">
+      <h2 className="py-2 font-medium text-muted">Recent decisions</h2>
+      <ul className="flex flex-col gap-1">
+        {items.map((item) => (
+          <li key={keyOf(item)}>
+            <ItemCard item={item} names={names} viewFor={viewFor} />
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
 }
 
 /** The ids of the reviews that are selected for a common answer. */
@@ -236,37 +211,29 @@ function ActingAlone({ agents }: { agents: readonly AgentRecord[] }) {
   );
 }
 
-type ApprovalsSearch = { [Name in (typeof linkNames)[keyof typeof linkNames]]?: string | undefined };
-
-/** The id of the item in the page's URL. */
-function linkOf(search: ApprovalsSearch): string | undefined {
-  return Object.values(linkNames)
-    .map((name) => search[name])
-    .find((id) => id !== undefined);
-}
-
 /** The items, plus the review or elicitation in the page's URL if the lists no longer contain it. */
 function useWithLinked(
   items: readonly WaitingItem[],
-  { review: review_id, elicitation: elicitation_id }: ApprovalsSearch,
-): readonly WaitingItem[] {
+  { review: review_id, elicitation: elicitation_id }: LinkSearch,
+): { items: readonly WaitingItem[]; isLoading: boolean } {
   const lacks = (id: string | undefined) => id !== undefined && !items.some((item) => item.id === id);
-  const { data: review } = useQuery({
+  const { data: review, isLoading: loads_review } = useQuery({
     queryKey: keys.review(review_id),
     queryFn: () => call('getReview', { params: { review_id: review_id! } }),
     enabled: lacks(review_id),
   });
-  const { data: elicitation } = useQuery({
+  const { data: elicitation, isLoading: loads_elicitation } = useQuery({
     ...elicitationQuery(elicitation_id ?? ''),
     enabled: lacks(elicitation_id),
   });
-  return useMemo(() => {
+  const all = useMemo(() => {
     const linked = [
       ...(review ? [reviewItem(review as ReviewRecord)] : []),
       ...(elicitation ? [elicitationItem(elicitation)] : []),
     ];
     return [...items, ...linked.filter(({ id }) => !items.some((item) => item.id === id))];
   }, [items, review, elicitation]);
+  return { items: all, isLoading: loads_review || loads_elicitation };
 }
 
 /** Also the questions and sign-ins that were open while the page was open: their lists contain only open ones. */
@@ -291,17 +258,6 @@ function useSeen(items: readonly WaitingItem[], linked: string | undefined): Rea
     .filter((key) => !seen.has(key));
   if (fresh.length > 0) setSeen(new Set([...seen, ...fresh]));
   return seen;
-}
-
-/** Returns the same view for the same review record. */
-function useReviewViews(): (item: WaitingItem) => ReviewView {
-  const known = useRef(new WeakMap<ReviewRecord, ReviewView>()).current;
-  return (item) => {
-    if (item.kind !== 'permission') throw new Error(`no review: ${item.kind}`);
-    const view = known.get(item.review) ?? toReviewView(item.review);
-    known.set(item.review, view);
-    return view;
-  };
 }
 
 /** `j` and `k` move the focus between open cards. After an answer, it moves to the next one. */

@@ -1,10 +1,13 @@
-/** The open requests in a column beside their cards, to see the whole queue and to jump to one. */
+/** The open requests: in a column beside their cards, to jump to one, or on phones, where each opens its own page. */
+import { Link } from '@tanstack/react-router';
+import { ChevronRight, TriangleAlert } from 'lucide-react';
 import type { RefObject } from 'react';
 import { escapeHidden } from '../../../core/visible.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import { ShortAgo } from '../../ui/time.tsx';
 import { focusCard } from '../../waiting/focus.ts';
-import { keyOf, type WaitingItem, waitingText } from '../../waiting/queue.ts';
+import { keyOf, linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
+import { sourceName } from './shown.ts';
 
 const kinds = { permission: 'Permission', elicitation: 'Form', question: 'Question', sign_in: 'Sign in' };
 
@@ -32,7 +35,6 @@ export function QueueList({
     >
       <ul>
         {items.map((item) => {
-          const name = agents.find(({ id }) => id === item.agent_id)?.name ?? describeSource(item);
           const text = escapeHidden(waitingText(item));
           return (
             <li
@@ -54,14 +56,7 @@ export function QueueList({
                 onClick={() => show(item)}
                 className="flex min-w-0 flex-1 flex-col py-1.5 text-left"
               >
-                <span className="flex w-full items-baseline gap-2">
-                  <span className="truncate font-medium">{escapeHidden(name)}</span>
-                  <span className="shrink-0 text-muted text-sm">{kinds[item.kind]}</span>
-                  <ShortAgo at={item.since} className="ml-auto text-muted text-sm" />
-                </span>
-                <span className="w-full truncate text-muted text-sm">
-                  <bdi>{text}</bdi>
-                </span>
+                <RowText item={item} agents={agents} />
               </button>
             </li>
           );
@@ -71,6 +66,46 @@ export function QueueList({
   );
 }
 
-function describeSource(item: WaitingItem): string {
-  return item.kind === 'question' ? `${item.step.team_name} #${item.step.run_number}` : 'Agent';
+/** Each row opens its request on the whole screen. */
+export function PhoneQueue({
+  items,
+  agents,
+}: {
+  items: readonly WaitingItem[];
+  agents: readonly AgentRecord[];
+}) {
+  return (
+    <ul aria-label="Waiting">
+      {items.map((item) => (
+        <li key={keyOf(item)} className="border-line border-b">
+          <Link
+            to="/approvals"
+            search={(old) => ({ ...old, [linkNames[item.kind]]: item.id })}
+            className="flex h-16 min-w-0 items-center gap-3 pr-2 pl-3 active:bg-surface"
+          >
+            <TriangleAlert aria-hidden className="size-4 shrink-0 text-needs" />
+            <span className="flex min-w-0 flex-1 flex-col">
+              <RowText item={item} agents={agents} />
+            </span>
+            <ChevronRight aria-hidden className="size-4 shrink-0 text-muted" />
+          </Link>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function RowText({ item, agents }: { item: WaitingItem; agents: readonly AgentRecord[] }) {
+  return (
+    <>
+      <span className="flex w-full items-baseline gap-2">
+        <span className="truncate font-medium">{sourceName(item, agents)}</span>
+        <span className="shrink-0 text-muted text-sm">{kinds[item.kind]}</span>
+        <ShortAgo at={item.since} className="ml-auto text-muted text-sm" />
+      </span>
+      <span className="w-full truncate text-muted text-sm">
+        <bdi>{escapeHidden(waitingText(item))}</bdi>
+      </span>
+    </>
+  );
 }

@@ -3,7 +3,7 @@ import { elicitationRecord } from '../../../testing/elicitation-record.ts';
 import { reviewRecord } from '../../../testing/review-record.ts';
 import type { ReviewRecord } from '../../api/queries.ts';
 import { elicitationItem, reviewItem } from '../../waiting/queue.ts';
-import { answeredInLastDay, filterItems, listChoices, listRecent } from './shown.ts';
+import { answeredInLastDay, filterItems, listChoices, listRecent, nextItem } from './shown.ts';
 
 const review = (id: string, minute: number, fields: Partial<ReviewRecord> = {}) =>
   reviewItem(
@@ -47,6 +47,14 @@ test('filters are combined, and offer the values of pending requests and the cur
   const choices = listChoices(all, { kind: 'execute' }, names);
   expect(choices.team.map(({ label }) => label)).toEqual(['All teams', 'Shop']);
   expect(choices.kind.map(({ value }) => value)).toEqual(['', 'edit', 'execute', 'other']);
+});
+
+test('the next request is the one that has waited longest after an answered one, and then the first', () => {
+  const open = filterItems(all, {}, new Set());
+  const [a, b, c] = open;
+  expect(nextItem(open, a!)).toBe(b);
+  expect(nextItem(open, c!)).toBe(a);
+  expect(nextItem([{ ...a!, open: false }, b!], b!)).toBe(undefined);
 });
 
 test('elicitations are listed with the reviews, as a separate kind', () => {

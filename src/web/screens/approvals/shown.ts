@@ -1,8 +1,12 @@
 /** The items that Approvals shows (pure): the longest wait first; those settled meanwhile keep their place. */
+import { escapeHidden } from '../../../core/visible.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import type { Choice } from '../../ui/select.tsx';
 import { shortSpan } from '../../ui/time.tsx';
-import { compareWaits, keyOf, type WaitingItem } from '../../waiting/queue.ts';
+import { compareWaits, keyOf, linkNames, type WaitingItem } from '../../waiting/queue.ts';
+
+/** Search parameters without a link to an item. */
+export const NO_LINK = Object.fromEntries(Object.values(linkNames).map((name) => [name, undefined]));
 
 export interface ItemFilter {
   team?: string | undefined;
@@ -37,6 +41,19 @@ export function listRecent(
     .filter((item) => !item.open && !seen.has(keyOf(item)))
     .sort((a, b) => (b.settled_at ?? '').localeCompare(a.settled_at ?? ''))
     .slice(0, count);
+}
+
+/** Who asks: the agent, or the run of a member without one. Hidden characters are visible. */
+export function sourceName(item: WaitingItem, agents: readonly AgentRecord[]): string {
+  const agent = agents.find(({ id }) => id === item.agent_id);
+  if (agent) return escapeHidden(agent.name);
+  return item.kind === 'question' ? escapeHidden(`${item.step.team_name} #${item.step.run_number}`) : 'Agent';
+}
+
+/** The item to answer after this one: the next in the list, or else the first. `items`: the longest wait first. */
+export function nextItem(items: readonly WaitingItem[], after: WaitingItem): WaitingItem | undefined {
+  const others = items.filter((item) => item.open && item.id !== after.id);
+  return others.find((item) => compareWaits(item, after) > 0) ?? others[0];
 }
 
 /** For a permission review, the kind of the tool call. */

@@ -69,7 +69,7 @@ export function NewAgent() {
           <Button type="submit" variant="primary" busy={isPending}>
             {isPending ? 'Starting…' : 'Start agent'}
           </Button>
-          <span className="hidden text-muted text-sm md:inline">{MOD} ⏎</span>
+          <span className="hidden text-muted text-sm md:pointer-fine:inline">{MOD} ⏎</span>
         </div>
         <Preview form={form} />
         <Advanced form={form} />

@@ -68,7 +68,8 @@ export function Tasks() {
             {!open && (
               <FilterField
                 label="Filter tasks"
-                placeholder="Filter  /"
+                placeholder="Filter"
+                shows_key
                 value={search.q ?? ''}
                 onText={(text) => change({ q: text || undefined })}
                 className="min-w-20 flex-1 basis-0 sm:max-w-56"

@@ -94,7 +94,8 @@ export function StartRun({ team }: { team: TeamRecord }) {
           disabled={doc === null || !online}
           title={online ? `${MOD}⏎` : 'You are offline'}
         >
-          {act.isPending ? 'Starting…' : 'Start run'} <kbd className="font-sans text-xs">{MOD}⏎</kbd>
+          {act.isPending ? 'Starting…' : 'Start run'}{' '}
+          <kbd className="font-sans text-xs pointer-coarse:hidden">{MOD}⏎</kbd>
         </Button>
       </div>
     </form>
