@@ -1,7 +1,8 @@
 /** Agents on a remote node, over HTTP and with real processes: they behave like local agents. */
-import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { hasProc, readAllStats } from '../src/base/proc.ts';
 import type { Agent } from '../src/features/agents/rules.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { History } from '../src/testing/history.ts';
@@ -41,6 +42,14 @@ async function http(method: string, path: string, body?: unknown): Promise<[stat
 const create = (body: Record<string, unknown>) =>
   http('POST', '/api/agents', { name: 'Far', command: 'true', node_id: 'bare', ...body });
 const refused = (status: number, error: string) => [status, { error }];
+
+test.runIf(hasProc)('ps shows the role of each process of the service', async () => {
+  const title = (pid: number) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').replace(/\0+$/, '');
+  expect([title(plane.pid), title(bare.pid)]).toEqual(['svc: plane', 'svc: node bare']);
+  await plane.finished((await plane.agent('true')).id);
+  const children = readAllStats().filter(({ ppid }) => ppid === plane.pid);
+  expect(children.map(({ pid }) => title(pid))).toContain('svc: launcher');
+});
 
 test('an agent on a node is created, watched, stopped and restarted like a local one', async () => {
   const made = await bare.agent(

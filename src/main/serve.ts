@@ -23,7 +23,9 @@ export async function serve(config: Config, io: Io): Promise<number> {
   const refused = refusals(config);
   if (refused.length > 0) throw invalid(refused.join('\n'), 'invalid_config');
   closeInheritedDescriptors();
-  const start = config.get('server.role') === 'node' ? startAsNode : startAsPlane;
+  const is_node = config.get('server.role') === 'node';
+  process.title = is_node ? `svc: node ${config.get('server.node_id')}` : 'svc: plane';
+  const start = is_node ? startAsNode : startAsPlane;
   const service = await start(config, io).catch(async (error: NodeJS.ErrnoException) => {
     throw error.syscall === 'listen' ? invalid(await cannotListen(config, error), 'cannot_listen') : error;
   });

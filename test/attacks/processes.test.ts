@@ -109,7 +109,7 @@ describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode)
     await fixture.alice.call('getChanges', { params: { agent_id: (await idle()).id } });
     const table = new Map(readAllStats().map((stat) => [stat.pid, stat]));
     const ways = [...table.values()]
-      .filter(({ name, pid }) => name !== 'bwrap' && /folders[/-]worker\.[jt]s/.test(wholeCommand(pid)))
+      .filter(({ name, pid }) => name !== 'bwrap' && wholeCommand(pid).startsWith('svc: folder worker'))
       .map((stat) => {
         const way: ProcessStat[] = [];
         for (let at = stat; at; at = table.get(at.ppid)!) {

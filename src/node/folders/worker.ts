@@ -16,6 +16,7 @@ import { Git } from './git.ts';
 import { type JobContext, type JobName, jobs } from './jobs.ts';
 import { MARK, type WorkerAnswer, type WorkerHello, type WorkerRequest } from './worker-wire.ts';
 
+process.title = 'svc: folder worker';
 closeInheritedDescriptors();
 let opened: Promise<JobContext> | null = null;
 const lines = createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY });

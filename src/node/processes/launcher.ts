@@ -13,6 +13,7 @@ import { directExec, killRunning } from './exec.ts';
 import { type LauncherAnswer, type LauncherRequest, lineOf } from './launcher-wire.ts';
 import { sweepTrees } from './process-tree.ts';
 
+process.title = 'svc: launcher';
 closeInheritedDescriptors();
 const requests = createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY });
 requests.on('line', (line) => void serve(JSON.parse(line) as LauncherRequest));

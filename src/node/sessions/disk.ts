@@ -11,7 +11,7 @@ import { isAlive, type ProcessRef } from '../../base/proc.ts';
 import { limits } from '../limits.ts';
 import type { Launcher } from '../processes/launcher-client.ts';
 import type { Tools } from '../processes/tools.ts';
-import { GUARD } from './shell-scripts.ts';
+import { GUARD, titled } from './shell-scripts.ts';
 
 export interface DiskLimits {
   /**
@@ -106,7 +106,7 @@ export class Disk {
     const argv: [string, ...string[]] = [
       sh,
       '-c',
-      GUARD,
+      titled(GUARD, 'disk guard'),
       'svc-guard',
       df,
       this.#tools.sleep,

@@ -12,9 +12,10 @@ import type { Launcher } from '../processes/launcher-client.ts';
 import type { Tools } from '../processes/tools.ts';
 import { type HandleFile, type SessionFiles, spoolNames } from './session-files.ts';
 import type { SessionProcesses } from './session-processes.ts';
-import { DEVNULL_PUMP, REPLACEMENT_KEEPER } from './shell-scripts.ts';
+import { DEVNULL_PUMP, pumpLabel, REPLACEMENT_KEEPER, titled } from './shell-scripts.ts';
 
 export interface SessionHelpersOptions {
+  agent_id: string;
   files: SessionFiles;
   processes: SessionProcesses;
   launcher: Launcher;
@@ -137,9 +138,10 @@ export class SessionHelpers {
 
   /** Replaces the pumps with processes that discard what they read. */
   async #discardRest(pumps: ProcessRef[]): Promise<void> {
-    const { files, launcher, tools } = this.#options;
+    const { agent_id, files, launcher, tools } = this.#options;
     for (const name of Object.values(spoolNames)) {
-      const argv: [string, ...string[]] = [tools.sh, '-c', DEVNULL_PUMP, 'svc', tools.cat, `pipes/${name}`];
+      const args = [tools.cat, `pipes/${name}`, pumpLabel(agent_id)];
+      const argv: [string, ...string[]] = [tools.sh, '-c', DEVNULL_PUMP, 'svc', ...args];
       const { pid } = await launcher.spawn(argv, files.dir, { LC_ALL: 'C' });
       // The FIFO is open once the shell has become `cat`. The other reader may end only after that.
       for (let tries = 0; tries < 100 && /sh$/.test(readStat(pid)?.name ?? ''); tries++) await sleep(10);
@@ -184,16 +186,18 @@ export class SessionHelpers {
   }
 
   async #restartKeeper(handle: HandleFile): Promise<void> {
-    const { files, processes, launcher, tools } = this.#options;
+    const { agent_id, files, processes, launcher, tools } = this.#options;
     const { sh, mv, cat, ps, dd, sleep: sleepTool } = tools;
     const refs = [handle.wrapper, handle.pumps.stdout, handle.pumps.stderr];
     const helper_refs = refs.flatMap((ref) => [String(ref.pid), ref.start]);
     const feeder = handle.feeder ? [String(handle.feeder.pid), handle.feeder.start] : ['', ''];
     const main = [String(handle.main.pid), handle.main.start];
     const init = handle.init ? [String(handle.init.pid), handle.init.start] : ['', ''];
-    const first = [mv, cat, ps ?? '', handle.boot_id, handle.no_cgroup ? '1' : '', dd, sleepTool];
+    const script = titled(REPLACEMENT_KEEPER, `session of ${agent_id}`);
+    const settings = [handle.boot_id, handle.no_cgroup ? '1' : '', dd, sleepTool, pumpLabel(agent_id)];
+    const first = [mv, cat, ps ?? '', ...settings];
     await launcher.spawn(
-      [sh, '-c', REPLACEMENT_KEEPER, 'svc', ...first, ...helper_refs, ...feeder, ...main, ...init],
+      [sh, '-c', script, 'svc', ...first, ...helper_refs, ...feeder, ...main, ...init],
       files.dir,
       { LC_ALL: 'C' },
     );

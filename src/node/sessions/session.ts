@@ -101,6 +101,7 @@ export class LocalSession {
     const { launcher, tools, drain_ms } = host;
     this.#processes = new SessionProcesses(id, { files, cgroup: file.cgroup, launcher });
     this.#helpers = new SessionHelpers({
+      agent_id: file.launch.agent_id,
       files,
       processes: this.#processes,
       launcher,

@@ -16,7 +16,7 @@ import type { Disk } from './disk.ts';
 import { agentEnvironment, type CommonEnvironment } from './environment.ts';
 import { LocalSession, type SessionHost } from './session.ts';
 import { SESSION_ID, SessionFiles, withoutSecrets } from './session-files.ts';
-import { environmentFile, INNER, SESSION_VERSION, WRAPPER } from './shell-scripts.ts';
+import { environmentFile, INNER, pumpLabel, SESSION_VERSION, titled, WRAPPER } from './shell-scripts.ts';
 import type { StepFiles } from './step-files.ts';
 
 export interface SessionStarterOptions {
@@ -164,13 +164,13 @@ export class SessionStarter {
     const boxed = confinement?.pid_namespace ? '1' : '';
     const tools = [mkfifo, mv, cat, ps ?? ''];
     return [
-      ...([sh, '-c', WRAPPER, 'svc'] as const),
+      ...([sh, '-c', titled(WRAPPER, `session of ${launch.agent_id}`), 'svc'] as const),
       ...tools,
       ...owner,
       host.boot_id,
       stdin,
       cgroup ?? '',
-      ...[dd, sleep, boxed],
+      ...[dd, sleep, boxed, pumpLabel(launch.agent_id)],
       ...command,
     ];
   }
