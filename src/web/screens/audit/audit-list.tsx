@@ -10,7 +10,7 @@ import { useListKeys } from '../../shell/list-keys.ts';
 import { Chip } from '../../ui/chip.tsx';
 import { Copy } from '../../ui/copy.tsx';
 import { cx } from '../../ui/cx.ts';
-import { type AuditSearch, toRows } from './records.ts';
+import { type AuditRow, type AuditSearch, countAbove, toRows } from './records.ts';
 import { type Names, sentenceOf } from './sentences.ts';
 
 const ROW_PX = 37;
@@ -40,7 +40,7 @@ export function AuditList({
   useEffect(() => {
     if (more && !busy && last >= rows.length - 20) onMore();
   }, [more, busy, last, rows.length, onMore]);
-  useStableScroll(scroller, records);
+  useStableScroll(scroller, rows);
 
   const toggle = (id: number) =>
     setOpened((before) => {
@@ -151,18 +151,15 @@ function useNames(): Names {
 }
 
 /** Keeps the scroll position when records arrive at the top. */
-function useStableScroll(
-  scroller: { current: HTMLDivElement | null },
-  records: readonly AuditRecord[],
-): void {
-  const top = useRef(records[0]?.id);
+function useStableScroll(scroller: { current: HTMLDivElement | null }, rows: readonly AuditRow[]): void {
+  const top = useRef<number | undefined>(undefined);
   useLayoutEffect(() => {
     const element = scroller.current;
-    const added = records.findIndex(({ id }) => id === top.current);
+    const { records, headings } = countAbove(rows, top.current);
     // Rows that were never rendered have the estimated height.
-    if (element && added > 0 && element.scrollTop > 0) element.scrollTop += added * ROW_PX;
-    top.current = records[0]?.id;
-  }, [scroller, records]);
+    if (element && element.scrollTop > 0) element.scrollTop += records * ROW_PX + headings * HEADING_PX;
+    top.current = rows.find((row) => row.type === 'record')?.record.id;
+  }, [scroller, rows]);
 }
 
 function Row({

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { AuditRecord } from '../../api/queries.ts';
-import { newerThan, toQuery, toRows } from './records.ts';
+import { countAbove, newerThan, toQuery, toRows } from './records.ts';
 
 const records = (...ids: number[]) => ids.map((id) => ({ id })) as AuditRecord[];
 const ids = (found: AuditRecord[] | null) => found?.map(({ id }) => id) ?? null;
@@ -47,6 +47,10 @@ describe('a period in the filter', () => {
     });
     expect(toQuery({ last: '7d' }, now).since).toBe('2026-11-15T10:00:00.000Z');
   });
+  it('begins at a whole minute', () => {
+    const now = Date.parse('2026-11-22T10:00:59Z');
+    expect(toQuery({ last: '1h' }, now).since).toBe('2026-11-22T09:00:00.000Z');
+  });
   it('is ignored if it is unknown', () => {
     expect(toQuery({ last: 'toString' }, 0)).toEqual({});
   });
@@ -66,5 +70,13 @@ describe('rows of the audit log', () => {
     const known = [at(8, '10:00:59'), at(7, '10:00:01')];
     expect(shown([at(9, '10:00:59'), ...known])).toEqual(['minute 7', 9, 8, 7]);
     expect(shown(known)).toEqual(['minute 7', 8, 7]);
+  });
+  it('above the former top are new records and new headings', () => {
+    const known = [at(8, '10:00:59'), at(7, '10:00:01')];
+    const above = (...newer: AuditRecord[]) => countAbove(toRows([...newer, ...known]), 8);
+    expect(above()).toEqual({ records: 0, headings: 0 });
+    expect(above(at(9, '10:00:59'))).toEqual({ records: 1, headings: 0 });
+    expect(above(at(10, '10:01:05'), at(9, '10:00:59'))).toEqual({ records: 2, headings: 1 });
+    expect(countAbove(toRows(known), 99)).toEqual({ records: 0, headings: 0 });
   });
 });

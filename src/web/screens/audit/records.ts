@@ -11,6 +11,8 @@ export interface AuditSearch {
   until?: string | undefined;
 }
 
+const MINUTE_MS = 60_000;
+
 /** The values of `last`, in milliseconds. */
 export const periods = { '15m': 900_000, '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000 } as const;
 export type Period = keyof typeof periods;
@@ -29,7 +31,7 @@ export function toRows(records: readonly AuditRecord[]): AuditRow[] {
   let heading: AuditRow | null = null;
   let minute: number | null = null;
   for (const [at, record] of records.entries()) {
-    const own = Math.floor(Date.parse(record.timestamp) / 60_000);
+    const own = Math.floor(Date.parse(record.timestamp) / MINUTE_MS);
     if (!heading || own !== minute) {
       heading = { type: 'minute', key: '', at: record.timestamp };
       rows.push(heading);
@@ -40,6 +42,20 @@ export function toRows(records: readonly AuditRecord[]): AuditRow[] {
     rows.push({ type: 'record', key: String(record.id), record, position: at + 1 });
   }
   return rows;
+}
+
+/** What is above the record that was at the top before: new records, and new headings. */
+export function countAbove(rows: readonly AuditRow[], record_id: number | undefined) {
+  const above = rows.slice(
+    0,
+    Math.max(
+      0,
+      rows.findIndex((row) => row.type === 'record' && row.record.id === record_id),
+    ),
+  );
+  const records = above.filter(({ type }) => type === 'record').length;
+  // One heading was there already.
+  return { records, headings: Math.max(0, above.length - records - 1) };
 }
 
 export interface AuditPage {
@@ -54,9 +70,14 @@ export function newerThan(known: readonly AuditPage[], newest: readonly AuditRec
   return top !== -1 && newer.length === newest.length && newest.length > 0 ? null : newer;
 }
 
+/** When a period up to now begins, in whole minutes, so that lists change once a minute. Unix milliseconds. */
+export function periodStart(period: Period, now: number): number {
+  return Math.floor((now - periods[period]) / MINUTE_MS) * MINUTE_MS;
+}
+
 /** The query for the API, with local times as instants. `now`: Unix milliseconds. */
 export function toQuery({ last, since, until, ...rest }: AuditSearch, now: number): AuditSearch {
-  if (isPeriod(last)) return { ...rest, since: new Date(now - periods[last]).toISOString() };
+  if (isPeriod(last)) return { ...rest, since: new Date(periodStart(last, now)).toISOString() };
   return {
     ...rest,
     ...(since && { since: toInstant(since) }),

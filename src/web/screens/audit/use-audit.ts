@@ -7,7 +7,7 @@ import { useMemo } from 'react';
 import { call } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
 import type { AuditRecord } from '../../api/queries.ts';
-import { type AuditPage, type AuditSearch, isPeriod, newerThan, toQuery } from './records.ts';
+import { type AuditPage, type AuditSearch, isPeriod, newerThan, periodStart, toQuery } from './records.ts';
 
 const PAGE = 100;
 const EVERY_MS = 3000;
@@ -32,7 +32,8 @@ export function useAudit(search: AuditSearch) {
     queryFn: async ({ signal }) => {
       const { items } = await readPage(search, undefined, signal);
       const known = queries.getQueryData<InfiniteData<AuditPage, string | undefined>>(key);
-      if (!known) return null;
+      const start = isPeriod(search.last) ? periodStart(search.last, Date.now()) : null;
+      if (!known) return start;
       const newer = newerThan(known.pages, items);
       // More records arrived than one page holds: start again at the top.
       if (newer === null) await queries.resetQueries({ queryKey: key });
@@ -42,10 +43,18 @@ export function useAudit(search: AuditSearch) {
           pageParams: [undefined, ...known.pageParams],
         });
       }
-      return null;
+      return start;
     },
   });
-  const records = useMemo(() => read.data?.pages.flatMap(({ items }) => items), [read.data]);
+  // A period moves on with the time, so its oldest records leave the list.
+  const start = newest.data ?? Number.NEGATIVE_INFINITY;
+  const records = useMemo(
+    () =>
+      read.data?.pages.flatMap(({ items }) =>
+        items.filter(({ timestamp }) => Date.parse(timestamp) >= start),
+      ),
+    [read.data, start],
+  );
   return { read, records, live: grows && !newest.isError };
 }
 

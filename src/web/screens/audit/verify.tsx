@@ -1,69 +1,98 @@
-/** Verifies the audit log's hash chain, and shows the result until the next time. */
-import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { CircleAlert, CircleCheck, ShieldCheck } from 'lucide-react';
+/** Verifies the audit log's hash chain. The verdict stays until the page is reloaded, and says how long ago it was. */
+import { queryOptions, useQuery } from '@tanstack/react-query';
+import { CircleAlert, CircleCheck, RefreshCw, ShieldCheck } from 'lucide-react';
+import type { ReactNode } from 'react';
 import { type Answered, call, errorMessage } from '../../api/client.ts';
 import { keys } from '../../api/keys.ts';
-import { Button } from '../../ui/button.tsx';
-import { ShortAgo } from '../../ui/time.tsx';
+import { Button, IconButton } from '../../ui/button.tsx';
+import { Copy } from '../../ui/copy.tsx';
+import { cx } from '../../ui/cx.ts';
+import { Ago } from '../../ui/time.tsx';
 
-interface Verified extends Answered<'verifyAudit'> {
-  at: string;
-}
+/** Read only on request, because it reads the whole log. */
+const verdictQuery = queryOptions({
+  queryKey: keys.audit_verified,
+  queryFn: ({ signal }) => call('verifyAudit', { signal }),
+  enabled: false,
+  gcTime: Number.POSITIVE_INFINITY,
+  retry: false,
+});
 
-/** The button, and the line with its result for the toolbar. */
+/** The button, until there is a verdict, and the line with the verdict for the toolbar. */
 export function useVerify() {
-  const queries = useQueryClient();
-  // Written by the button alone, and kept while the page is open.
-  const { data: verified } = useQuery<Verified>({
-    queryKey: keys.audit_verified,
-    enabled: false,
-    gcTime: Number.POSITIVE_INFINITY,
-  });
-  const verify = useMutation({
-    mutationFn: () => call('verifyAudit'),
-    onSuccess: (answer) =>
-      queries.setQueryData<Verified>(keys.audit_verified, { ...answer, at: new Date().toISOString() }),
-  });
-  const is_intact = verified?.broken_id === null;
-  const button = (
-    <Button
-      icon={is_intact ? <CircleCheck aria-hidden className="text-completed" /> : <ShieldCheck aria-hidden />}
-      busy={verify.isPending}
-      title="Verify the whole log"
-      onClick={() => verify.mutate()}
-    >
-      {is_intact ? (
-        <span>
-          Verified {verified.records} records, <ShortAgo at={verified.at} /> ago
-        </span>
-      ) : (
-        'Verify log'
-      )}
-    </Button>
-  );
-  const result = (
-    <p role="status" className="w-full text-sm empty:hidden">
-      {verify.error && (
-        <span className="text-failed">The log could not be verified: {errorMessage(verify.error)}</span>
-      )}
-      {verified && (verify.data || !is_intact) && <Verdict {...verified} />}
-    </p>
-  );
-  return { button, result };
+  const { data, error, dataUpdatedAt, isFetching, refetch } = useQuery(verdictQuery);
+  const verify = () => void refetch();
+  const is_known = data !== undefined || error !== null;
+  const is_sound = !error && data?.broken_id === null;
+  return {
+    button: !is_known && (
+      <Button icon={<ShieldCheck aria-hidden />} busy={isFetching} onClick={verify}>
+        Verify log
+      </Button>
+    ),
+    result: (
+      <div role="status" className="w-full empty:hidden">
+        {is_known && (
+          <div
+            className={cx(
+              'flex flex-wrap items-center gap-x-1 rounded-md text-sm',
+              !is_sound && 'bg-removed px-2',
+            )}
+          >
+            {error ? (
+              <Finding is_sound={false}>The log could not be verified: {errorMessage(error)}</Finding>
+            ) : (
+              data && <Verdict {...data} at={dataUpdatedAt} />
+            )}
+            <IconButton
+              label="Verify again"
+              icon={<RefreshCw aria-hidden />}
+              busy={isFetching}
+              onClick={verify}
+            />
+          </div>
+        )}
+      </div>
+    ),
+  };
 }
 
-function Verdict({ records, broken_id, head }: Verified) {
-  const sound = broken_id === null;
-  const Icon = sound ? CircleCheck : CircleAlert;
+function Verdict({ records, broken_id, head, at }: Answered<'verifyAudit'> & { at: number }) {
   return (
     <>
-      <Icon aria-hidden className={`mr-1 inline size-4 ${sound ? 'text-completed' : 'text-failed'}`} />
-      {sound
-        ? `The log is intact: ${records} records.`
-        : `Record ${broken_id} was changed, or records before it are missing. The first ${records} records are intact.`}{' '}
-      <span className="break-all text-muted">
-        Hash of the last record (head): <code>{head}</code>
-      </span>
+      {broken_id === null ? (
+        <Finding is_sound>
+          Verified to #{records}, <SilentAgo at={at} />
+        </Finding>
+      ) : (
+        <Finding is_sound={false}>
+          Record #{broken_id} was changed, or records before it are missing. The first {records} records are
+          intact. Checked <SilentAgo at={at} />.
+        </Finding>
+      )}
+      <Copy text={head} label="Copy head" variant="quiet" />
     </>
+  );
+}
+
+/** How long ago, which screen readers do not announce whenever it changes. */
+function SilentAgo({ at }: { at: number }) {
+  return (
+    <span aria-live="off">
+      <Ago at={at} />
+    </span>
+  );
+}
+
+function Finding({ is_sound, children }: { is_sound: boolean; children: ReactNode }) {
+  const Icon = is_sound ? CircleCheck : CircleAlert;
+  return (
+    <p className={is_sound ? 'text-muted' : 'font-medium text-failed'}>
+      <Icon
+        aria-hidden
+        className={`mr-1 inline size-4 align-text-bottom ${is_sound ? 'text-completed' : ''}`}
+      />
+      {children}
+    </p>
   );
 }
