@@ -153,7 +153,9 @@ browserTest(
     await page.getByRole('menuitem', { name: 'Delete' }).click();
     await page.getByRole('button', { name: 'Delete agent' }).click();
     await page.getByText('Its worktree was kept: untracked files').waitFor(slow);
-    await page.getByRole('link', { name: 'Show kept worktrees' }).click();
+    await page.getByRole('link', { name: 'Show kept worktrees' }).waitFor();
+    await page.goto(`${plane.url}/nodes?node=main`);
+    await page.getByRole('link', { name: 'Show 1 kept worktree' }).click();
 
     const row = page.getByRole('row').filter({ hasText: 'left' });
     await row.getByText('untracked files').waitFor();

@@ -94,7 +94,7 @@ function NodesBeside({
   open_id: string | undefined;
   show: (next: NodesSearch) => void;
   onJoin: () => void;
-  onRegister: (id?: string) => void;
+  onRegister: (id: string) => void;
 }) {
   const nodes = useListedNodes(records);
   const [editing, setEditing] = useState<NodeRecord | null>(null);
@@ -116,9 +116,7 @@ function NodesBeside({
           }
           cli="svc nodes register gpu-1 --target https://gpu.lan:8081"
           operation="registerAgentNode"
-        >
-          <Button onClick={() => onRegister()}>Register node</Button>
-        </ListNote>
+        />
       </BesidePanel>
       {open ? (
         <NodeDetail
