@@ -150,6 +150,23 @@ describe('a team', () => {
     expect(await answer('POST', '/api/teams', body)).toBe('409 team name already exists');
   });
 
+  test('has a unique key, which the names of its tasks begin with', async () => {
+    const [name, spec] = [unnamed(), { members: [member] }];
+    const create = (key: string) => answer('POST', '/api/teams', { name: unnamed(), spec, key });
+    const team = await root.call('createTeam', { body: { name, spec, key: 'WEB' } });
+    const params = { team_id: team.id };
+    const task = await root.call('createTask', { params, body: { title: 'a' } });
+    expect(task.key).toBe('WEB-1');
+    expect(await create('WEB')).toBe('409 team key already exists');
+    expect(await create('web')).toBe('400 key must be 2 to 5 uppercase letters');
+    const other = await root.call('createTeam', { body: { name: unnamed(), spec } });
+    expect(other.key).toMatch(/^TEA/);
+    const change = (key: string) => root.call('updateTeam', { params, body: { key, version: team.version } });
+    await expect(change(other.key)).rejects.toThrow('team key already exists');
+    expect(await change('SITE')).toMatchObject({ key: 'SITE', name });
+    expect(await root.call('listTasks', { params })).toMatchObject([{ key: 'SITE-1' }]);
+  });
+
   test('rejects a change based on an old version', async () => {
     const { team } = await begin([]);
     const path = `/api/teams/${team.id}`;

@@ -70,9 +70,12 @@ browserTest('a card can be moved with keys and with its menu, and keeps the focu
   await soon(async () => (await get(id)).status).toBe('in_review');
   await soon(focused).toContain('Moved by hand');
 
-  // An open task is next to the board.
-  await card.click();
-  await page.getByRole('region', { name: /^Task #/ }).waitFor();
+  // An open task is next to the board. The palette finds it by its key.
+  const { key } = await get(id);
+  await page.keyboard.press('Control+k');
+  await page.getByRole('combobox', { name: 'Search and commands' }).fill(key.toLowerCase());
+  await page.getByRole('option', { name: `${key} Moved by hand` }).click();
+  await page.getByRole('region', { name: `Task ${key}` }).waitFor();
   await column(page, 'To do').waitFor();
   await page.getByRole('button', { name: 'Back to tasks' }).click();
 

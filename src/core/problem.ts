@@ -279,6 +279,7 @@ export const problems = {
   userHasTeams: fixed('conflict', 'user_has_teams', 'user has teams'),
   worktreeInUse: fixed('conflict', 'worktree_in_use', 'worktree is in use; delete its agent instead'),
   teamExists: fixed('conflict', 'team_name_exists', 'team name already exists'),
+  teamKeyExists: fixed('conflict', 'team_key_exists', 'team key already exists'),
   teamChanged: fixed('conflict', 'team_changed', 'team definition changed concurrently; reload and retry'),
   teamHasRuns: fixed('conflict', 'team_has_active_runs', 'team has active runs'),
   runNotEnded: fixed('conflict', 'run_not_ended', 'run has not ended; cancel it first'),

@@ -51,3 +51,33 @@ test('an upgrade makes existing agents and members ask, and removes variables th
   });
   db.close();
 });
+
+test('gives existing teams different keys from their names, the oldest team first', () => {
+  const db = new DatabaseSync(':memory:');
+  const before = migrations.findIndex((step) => step.includes('teams_by_key'));
+  migrate(db, 'k.db', migrations.slice(0, before));
+  const insert = db.prepare(
+    `INSERT INTO teams (id, name, description, spec, version, created_by, created_at, updated_at)
+     VALUES (?, ?, '', '{}', 1, 'u', 0, 0)`,
+  );
+  const names = [
+    'demo',
+    'Demo 2',
+    'qa',
+    'q.a.',
+    '7',
+    'チーム',
+    'd-e-m',
+    ...Array.from({ length: 40 }, (_, n) => `dem${n}`),
+  ];
+  for (const name of names) insert.run(name, name);
+  migrate(db, 'k.db');
+  const keys = db
+    .prepare('SELECT key FROM teams ORDER BY num')
+    .all()
+    .map(({ key }) => String(key));
+  expect(keys.slice(0, 7)).toEqual(['DEM', 'DEMB', 'QA', 'QAAAB', 'TSK', 'TSKB', 'DEMC']);
+  expect(new Set(keys).size).toBe(names.length);
+  expect(keys.every((key) => /^[A-Z]{2,5}$/.test(key))).toBe(true);
+  db.close();
+});

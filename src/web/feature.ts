@@ -13,6 +13,8 @@ export interface WebFeature {
   routes?: readonly AnyRoute[];
   /** Entries of the navigation and the command palette. */
   places?: readonly Place[];
+  /** What the command palette also finds in the newest teams. */
+  found?: Found;
   /** Where the records of the fleet feed are cached, by the kind of the frame. */
   records?: Record<string, (record: Row) => CachedRecord>;
   /** Tabs of the settings, by the last segment of their URL. */
@@ -37,6 +39,22 @@ export interface Place {
   group?: 'Work' | 'Teams' | 'Admin';
   /** `g`, then this letter, opens it. */
   jump?: string;
+}
+
+/** Records of teams that the command palette finds. */
+export interface Found {
+  heading: string;
+  icon: LucideIcon;
+  query: (team_id: string) => { queryKey: CacheKey; queryFn: () => Promise<Row[]> };
+  entry: (record: Row) => FoundEntry;
+}
+
+export interface FoundEntry {
+  id: string;
+  label: string;
+  status: string;
+  /** Its path, with the search parameters. */
+  href: string;
 }
 
 export type Row = Record<string, unknown>;

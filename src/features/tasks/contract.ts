@@ -13,6 +13,7 @@ const taskRecord = z
   .object({
     id,
     number: z.int().meta({ description: 'Sequential number within the team.' }),
+    key: z.string().meta({ description: "The team's `key` and the number: `DEM-1`." }),
     team_id: id,
     title: z.string(),
     description: z.string(),

@@ -19,6 +19,7 @@ test('a new task is open, has a number and a thread, and is published and audite
   expect(task).toMatchObject({
     ...input,
     number: 1,
+    key: 'TEA-1',
     team_id: TEAM,
     status: 'open',
     run_id: null,

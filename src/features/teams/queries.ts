@@ -7,6 +7,7 @@ import type { Reader, Tx } from '../../store/store.ts';
 import type { Tables } from '../../store/tables.ts';
 import { teamsInView } from '../../store/views.ts';
 import { redactSpec } from './rules/env.ts';
+import { deriveTeamKey } from './rules/key.ts';
 import type { Team } from './rules/team.ts';
 
 export type TeamRow = Selectable<Tables['teams']>;
@@ -75,6 +76,10 @@ export function isTeamName(reader: Reader, name: string): boolean {
   return reader.get(reader.sql.selectFrom('teams').select('num').where('name', '=', name)) !== undefined;
 }
 
+export function isTeamKey(reader: Reader, key: string): boolean {
+  return reader.get(reader.sql.selectFrom('teams').select('num').where('key', '=', key)) !== undefined;
+}
+
 export function deleteTeam(tx: Tx, num: number): void {
   tx.run(tx.sql.deleteFrom('teams').where('num', '=', num));
 }
@@ -87,8 +92,18 @@ export function putHumans(tx: Tx, team_num: number, user_ids: readonly string[])
   tx.run(tx.sql.insertInto('team_humans').values(rows));
 }
 
-export function insertTeam(tx: Tx, row: Insertable<Tables['teams']>): number {
-  return tx.get(tx.sql.insertInto('teams').values(row).returning('num'))!.num;
+/** Inserts a team; without a `key`, with one that is derived from its name. Returns its num. */
+export function insertTeam(
+  tx: Tx,
+  row: Omit<Insertable<Tables['teams']>, 'key'> & { key?: string | undefined },
+): number {
+  const key = row.key ?? deriveTeamKey(row.name, (taken) => isTeamKey(tx, taken));
+  return tx.get(
+    tx.sql
+      .insertInto('teams')
+      .values({ ...row, key })
+      .returning('num'),
+  )!.num;
 }
 
 export function updateTeam(tx: Tx, num: number, changes: Updateable<Tables['teams']>): void {
@@ -111,6 +126,7 @@ export function toTeam(row: TeamRow, humans: readonly { username: string }[]): T
   return {
     id: row.id,
     name: row.name,
+    key: row.key,
     description: row.description,
     spec: redactSpec(JSON.parse(row.spec)),
     version: row.version,

@@ -24,6 +24,7 @@ import {
   deleteTeam,
   findTeam,
   insertTeam,
+  isTeamKey,
   isTeamName,
   listHumans,
   listTeams,
@@ -48,6 +49,8 @@ export interface TeamsOptions {
 
 export interface CreateTeam {
   name: string;
+  /** Absent: derived from the name. */
+  key?: string | undefined;
   description: string;
   spec: SpecInput;
   /** Usernames. */
@@ -91,16 +94,17 @@ export class Teams {
     );
   }
 
-  /** Throws a 409 if the name is in use, and a 400 for an unknown user. */
+  /** Throws a 409 if the name or the key is in use, and a 400 for an unknown user. */
   async create(caller: Caller, input: CreateTeam, idempotency_key: string | null): Promise<Team> {
     authorize(caller, 'teams.create');
     const { store, clock, membership, idempotency } = this.#options;
     const id = newId('team');
     return store.write((tx) => {
-      if (isTeamName(tx, input.name)) throw problems.teamExists();
+      assertUnused(tx, input);
       const now = clock.now();
       const num = insertTeam(tx, {
-        ...{ id, name: input.name, description: input.description, spec: storedSpec(input.spec, null) },
+        ...{ id, name: input.name, key: input.key, description: input.description },
+        ...{ spec: storedSpec(input.spec, null) },
         ...{ version: 1, created_by: caller.user_id, spec_editors: JSON.stringify([editorId(caller)]) },
         ...{ created_at: now, updated_at: now },
       });
@@ -126,11 +130,15 @@ export class Teams {
     return store.write((tx) => {
       const row = requireTeam(tx, caller, 'team.change', team_id);
       if (row.version !== version) throw problems.teamChanged();
-      const { name, description, spec, human_members } = changes;
+      const { name, key, description, spec, human_members } = changes;
       const before = record(tx, row);
-      if (name !== undefined && name !== row.name && isTeamName(tx, name)) throw problems.teamExists();
+      assertUnused(tx, {
+        name: name === row.name ? undefined : name,
+        key: key === row.key ? undefined : key,
+      });
       updateTeam(tx, row.num, {
         ...(name !== undefined && { name }),
+        ...(key !== undefined && { key }),
         ...(description !== undefined && { description }),
         ...(spec !== undefined && changedSpec(row, spec, caller)),
         version: version + 1,
@@ -178,6 +186,12 @@ export class Teams {
   #audit(tx: Tx, { user_id, ip }: Caller, event: AuditEvent, { id, name }: TeamRow, details: object): void {
     this.#options.audit.record(tx, { event, user_id, ip, details: { team_id: id, name, ...details } });
   }
+}
+
+/** Throws a 409 if another team has the name or the key. */
+function assertUnused(reader: Reader, { name, key }: Pick<UpdateTeam, 'name' | 'key'>): void {
+  if (name !== undefined && isTeamName(reader, name)) throw problems.teamExists();
+  if (key !== undefined && isTeamKey(reader, key)) throw problems.teamKeyExists();
 }
 
 /** Records who changed the definition: whose worktrees a run may use depends on it (`features/runs/launcher.ts`). */

@@ -9,6 +9,8 @@ export interface TeamsTables {
     num: Generated<number>;
     id: string;
     name: string;
+    /** Unique; the names of the team's tasks begin with it. */
+    key: string;
     description: string;
     /** A `TeamSpec` with all defaults. */
     spec: Json;

@@ -21,7 +21,8 @@ import { type ReactNode, useMemo } from 'react';
 import { call } from '../api/client.ts';
 import { type AgentRecord, agentsQuery, runsQuery, teamsQuery } from '../api/queries.ts';
 import { signOut } from '../api/sign-out.ts';
-import type { Place } from '../feature.ts';
+import type { Found, Place } from '../feature.ts';
+import { features } from '../features.ts';
 import { hasOpenTurn } from '../screens/agent/turn.ts';
 import { useAgentAct } from '../screens/agents/actions.ts';
 import { Kbd } from '../ui/kbd.tsx';
@@ -34,8 +35,8 @@ import { jumps } from './key-table.ts';
 import type { Findable } from './palette-find.ts';
 import { startDemo } from './start-agent.ts';
 
-/** How many teams' runs are searched, the newest teams first. */
-const TEAMS_WITH_RUNS_MAX = 20;
+/** How many teams' runs and tasks are searched, the newest teams first. */
+const TEAMS_SEARCHED_MAX = 20;
 const APPROVALS = '/approvals';
 
 export interface Entry extends Findable {
@@ -70,6 +71,7 @@ export function useGroups(places: readonly Place[]): Group[] {
     },
     { heading: 'Actions', entries: useActions(), max: 8 },
     ...useTeamsAndRuns(),
+    ...useFound(),
   ];
 }
 
@@ -217,7 +219,7 @@ function useTeamsAndRuns(): Group[] {
   const navigate = useNavigate();
   const { data: teams = [] } = useQuery(teamsQuery);
   const runs = useQueries({
-    queries: teams.slice(0, TEAMS_WITH_RUNS_MAX).map(({ id }) => runsQuery(id)),
+    queries: teams.slice(0, TEAMS_SEARCHED_MAX).map(({ id }) => runsQuery(id)),
   });
   const team_entries = teams.map(({ id, name }) => ({
     key: id,
@@ -240,4 +242,30 @@ function useTeamsAndRuns(): Group[] {
     { heading: 'Teams', entries: team_entries, max: 6 },
     { heading: 'Runs', entries: run_entries, max: 6 },
   ];
+}
+
+const found_kinds: readonly Found[] = features.flatMap(({ found }) => found ?? []);
+
+/** What features find in teams. */
+function useFound(): Group[] {
+  const navigate = useNavigate();
+  const { data: teams = [] } = useQuery(teamsQuery);
+  const searched = teams.slice(0, TEAMS_SEARCHED_MAX);
+  const reads = useQueries({
+    queries: found_kinds.flatMap(({ query }) => searched.map(({ id }) => query(id))),
+  });
+  return found_kinds.map(({ heading, icon: Icon, entry }, kind) => {
+    const records = reads
+      .slice(kind * searched.length, (kind + 1) * searched.length)
+      .flatMap(({ data = [] }) => data);
+    const entries = records.map(entry).map(({ id, label, status, href }) => ({
+      key: id,
+      label,
+      also: id,
+      icon: <Icon aria-hidden />,
+      right: <Status status={status} />,
+      act: () => navigate({ href }),
+    }));
+    return { heading, entries, max: 6 };
+  });
 }

@@ -27,11 +27,19 @@ const spec: RedactedSpec = {
   ...{ members: [], review_route: 'human', max_rounds: 20 },
 };
 const team: Team = {
-  ...{ id: 'team_1', name: 'site', description: '', spec, version: 7, human_members: [] },
+  ...{ id: 'team_1', name: 'site', key: 'SIT', description: '', spec, version: 7, human_members: [] },
   ...{ created_by: 'usr_1', created_at: time, updated_at: time },
 };
 const taskRecord = {
-  ...{ id: 'task_1', number: 1, team_id: 'team_1', title: 't', description: '', status: 'open' as const },
+  ...{
+    id: 'task_1',
+    number: 1,
+    key: 'SIT-1',
+    team_id: 'team_1',
+    title: 't',
+    description: '',
+    status: 'open' as const,
+  },
   ...{ assignee_member_id: null, conversation_id: 'conv_1', run_id: null, version: 1 },
   ...{ created_by: 'usr_1', created_at: time, updated_at: time },
 };
@@ -69,6 +77,20 @@ test('messages go to all members, to the leader or to one member if they are abo
   ]);
   const { stdout } = await cli(['tasks', 'messages', 'site#1']);
   expect(stdout).toBe(`3  ${time}  user:ana -> all\n  one\n  t\\x1bwo\n`);
+});
+
+test('a task is found by its key, in any case, and not by the key of no team', async () => {
+  await open({ listTasks: () => ({ items: [taskRecord] }) });
+  const found = await cli(['tasks', 'show', 'sit-1', '--json']);
+  expect(JSON.parse(found.stdout)).toEqual(taskRecord);
+  const { stdout } = await cli(['tasks', 'ls', 'site']);
+  expect(stdout).toContain('SIT-1');
+  for (const ref of ['SIT-2', 'WEB-1']) {
+    expect(await cli(['tasks', 'show', ref])).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining(`task not found: ${ref}`),
+    });
+  }
 });
 
 test('messages are followed with -f as the thread grows, one record per line with --json', async () => {

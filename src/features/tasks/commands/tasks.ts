@@ -27,7 +27,9 @@ interface Fields {
 export function addTasks(program: Command, context: Context): void {
   const tasks = program
     .command('tasks')
-    .description('give tasks to teams and discuss them; name a task by its id, or as <team>#<number>');
+    .description(
+      'give tasks to teams and discuss them; name a task by its key (DEM-1), its id, or as <team>#<number>',
+    );
   addLs(tasks, context);
   addCreate(tasks, context);
   addShow(tasks, context);
@@ -126,13 +128,13 @@ function addRun(tasks: Command, context: Context): void {
 
 function reportTask(context: Context, task: TaskRecord, options: Options): Promise<void> {
   const { io } = context;
-  const line = `${task.id}  #${task.number}  ${task.status}  ${task.title}`;
+  const line = `${task.id}  ${task.key}  ${task.status}  ${task.title}`;
   return report(io, task, { line, columns }, options);
 }
 
 const columns: Column<TaskRecord>[] = [
   { title: 'ID', value: (task) => task.id },
-  { title: '#', value: (task) => task.number },
+  { title: 'KEY', value: (task) => task.key },
   { title: 'STATUS', value: (task) => task.status },
   { title: 'ASSIGNEE', value: (task) => task.assignee_member_id },
   { title: 'RUN', value: (task) => task.run_id },

@@ -6,14 +6,18 @@ import type { Tables } from '../../../store/tables.ts';
 import { type RunRow, runOfNum } from '../../runs/queries/runs.ts';
 import type { Task } from '../rules/task.ts';
 
-export type TaskRow = Selectable<Tables['tasks']> & { team_id: string; run_id: string | null };
+export type TaskRow = Selectable<Tables['tasks']> & {
+  team_id: string;
+  team_key: string;
+  run_id: string | null;
+};
 
 function taskQuery(sql: Reader['sql']) {
   return sql
     .selectFrom('tasks')
     .innerJoin('teams', 'teams.num', 'tasks.team_num')
     .selectAll('tasks')
-    .select('teams.id as team_id')
+    .select(['teams.id as team_id', 'teams.key as team_key'])
     .select((eb) =>
       eb
         .selectFrom('runs')
@@ -79,6 +83,7 @@ export function toTask(row: TaskRow): Task {
   return {
     id: row.id,
     number: row.number,
+    key: `${row.team_key}-${row.number}`,
     team_id: row.team_id,
     title: row.title,
     description: row.description,

@@ -8,6 +8,8 @@ export interface Task {
   id: string;
   /** Sequential number within the team. */
   number: number;
+  /** The team's key and the number: `DEM-1`. It changes with the team's key. */
+  key: string;
   team_id: string;
   title: string;
   description: string;

@@ -29,7 +29,8 @@ const spec: RedactedSpec = {
   ...{ review_route: 'human', max_rounds: 20 },
 };
 const team = (fields: Partial<Team> = {}): Team => ({
-  ...{ id: 'team_1', name: 'site', description: '', spec, version: 7, human_members: [] },
+  ...{ id: 'team_1', name: 'site', key: 'SIT', description: '', spec, version: 7 },
+  human_members: [],
   ...{ created_by: 'usr_1', created_at: time, updated_at: time, ...fields },
 });
 const runRecord = (fields: Partial<Run> = {}): Run => ({

@@ -14,7 +14,7 @@ type FileOptions = Options & { file: string };
 export function addTeams(program: Command, context: Context): void {
   const { io } = context;
   const teams = program.command('teams').description('define teams of agents and people');
-  const file = 'a JSON file: {name, spec, description?, human_members?} (-: stdin)';
+  const file = 'a JSON file: {name, spec, key?, description?, human_members?} (-: stdin)';
 
   remote(teams, 'ls', 'list teams, newest first')
     .alias('list')
@@ -26,6 +26,7 @@ export function addTeams(program: Command, context: Context): void {
         [
           { title: 'ID', value: (team) => team.id },
           { title: 'NAME', value: (team) => team.name },
+          { title: 'KEY', value: (team) => team.key },
           { title: 'VERSION', value: (team) => team.version },
           { title: 'MEMBERS', value: (team) => team.spec.members.length },
           { title: 'STEPS', value: (team) => team.spec.steps.length },

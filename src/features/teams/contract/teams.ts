@@ -5,6 +5,7 @@ import { route } from '../../../api/route.ts';
 import { limits as sharedLimits } from '../../../base/limits.ts';
 import { problems } from '../../../core/problem.ts';
 import { limits } from '../limits.ts';
+import { TEAM_KEY } from '../rules/key.ts';
 import type { RedactedSpec } from '../rules/team.ts';
 import { teamSpec } from './spec.ts';
 
@@ -17,6 +18,7 @@ const teamRecord = z
   .object({
     id,
     name: z.string(),
+    key: z.string().meta({ description: 'The names of its tasks begin with it: `DEM-1`.' }),
     description: z.string(),
     spec: specRecord,
     version: z.int(),
@@ -31,6 +33,9 @@ const teamName = z
   .string({ error: problems.teamNameRequired().message })
   .refine((text) => text.trim() !== '', { error: problems.teamNameRequired().message })
   .pipe(name);
+const key = z
+  .string({ error: 'must be 2 to 5 uppercase letters' })
+  .regex(TEAM_KEY, { error: 'must be 2 to 5 uppercase letters' });
 const description = bounded(sharedLimits.team_text_chars_max);
 const humans = z
   .array(username)
@@ -59,6 +64,9 @@ export const teamRoutes = {
     summary: 'Create a team',
     body: z.object({
       name: teamName,
+      key: key
+        .optional()
+        .meta({ description: '2 to 5 uppercase letters; by default derived from the name.' }),
       spec: teamSpec,
       description: description.default(''),
       human_members: humans.default([]),
@@ -77,6 +85,7 @@ export const teamRoutes = {
       'needsUndefined',
       'stepCycle',
       'teamExists',
+      'teamKeyExists',
     ],
     idempotent: true,
   }),
@@ -99,6 +108,7 @@ export const teamRoutes = {
       'Changes only the given fields. Needs the `version` on which the change is based, here or as `If-Match: "<version>"`. Runs keep the definition that they started with. Variables that `env_keys` lists without a value in `env` keep theirs; those that neither lists are removed.',
     body: z.object({
       name: teamName.optional(),
+      key: key.optional().meta({ description: 'Renames all tasks of the team.' }),
       spec: teamSpec.optional(),
       description: description.optional(),
       human_members: humans.optional(),
@@ -106,7 +116,7 @@ export const teamRoutes = {
     }),
     unknown_fields: 'ignored',
     answers: { 200: teamRecord },
-    errors: ['teamNotFound', 'versionRequired', 'teamChanged', 'teamExists'],
+    errors: ['teamNotFound', 'versionRequired', 'teamChanged', 'teamExists', 'teamKeyExists'],
   }),
   deleteTeam: route({
     method: 'DELETE',

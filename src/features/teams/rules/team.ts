@@ -67,6 +67,8 @@ type WithAgents<Agent> = Omit<TeamSpec, 'members'> & {
 export interface Team {
   id: string;
   name: string;
+  /** 2 to 5 uppercase letters; the names of its tasks begin with it. */
+  key: string;
   description: string;
   spec: RedactedSpec;
   version: number;

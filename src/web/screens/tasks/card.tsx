@@ -92,7 +92,7 @@ export function TaskLink({
       draggable={false}
       className="tap block min-w-0 flex-1 break-words font-medium hover:underline"
     >
-      <span className="mr-1 font-mono font-normal text-muted text-xs">#{task.number}</span> {task.title}
+      <span className="mr-1 font-mono font-normal text-muted text-xs">{task.key}</span> {task.title}
     </Link>
   );
 }
@@ -110,7 +110,7 @@ export function TaskMenu({
   const { team_id, run_id } = task;
   return (
     <Menu
-      trigger={<IconButton label={`Actions for #${task.number}`} icon={<Ellipsis aria-hidden />} />}
+      trigger={<IconButton label={`Actions for ${task.key}`} icon={<Ellipsis aria-hidden />} />}
       items={[
         ...columns.map(({ status, label }) => ({
           label: `Move to ${label}`,

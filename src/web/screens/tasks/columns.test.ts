@@ -4,7 +4,8 @@ import { boardColumns, columns, countWaiting, latestFirst, matching, neighbor } 
 import type { TaskRecord } from './data.ts';
 
 const task = (number: number, more: Partial<TaskRecord> = {}): TaskRecord => ({
-  ...{ id: `task_${number}`, number, team_id: 'team_1', title: `Task ${number}`, description: '' },
+  ...{ id: `task_${number}`, number, key: `SIT-${number}`, team_id: 'team_1', title: `Task ${number}` },
+  description: '',
   ...{
     status: 'open',
     assignee_member_id: null,
@@ -36,7 +37,7 @@ test('moving left and right again returns to the same column, and the ends have 
   for (const { status } of columns.slice(1)) expect(neighbor(neighbor(status, -1)!, 1)).toBe(status);
 });
 
-test('the filter requires all words, and matches task numbers', () => {
+test('the filter requires all words, and matches the keys and numbers of tasks', () => {
   const tasks = [
     task(1, { title: 'Add gift cards' }),
     task(17, { assignee_member_id: 'api', updated_at: '' }),
@@ -45,6 +46,7 @@ test('the filter requires all words, and matches task numbers', () => {
   expect(numbers(matching(tasks, 'GIFT'))).toEqual([1, 2]);
   expect(numbers(matching(tasks, 'gift wrap'))).toEqual([2]);
   expect(numbers(matching(tasks, '#17'))).toEqual([17]);
+  expect(numbers(matching(tasks, 'sit-17'))).toEqual([17]);
   expect(numbers(matching(tasks, 'api'))).toEqual([17]);
   expect(numbers(matching(tasks, ' '))).toEqual([1, 17, 2]);
 });

@@ -36,11 +36,11 @@ export function neighbor(status: TaskStatus, step: -1 | 1): TaskStatus | null {
   return at === -1 ? null : (columns[at + step]?.status ?? null);
 }
 
-/** Tasks whose number, title, description and assignee together contain every word of `q`; `#17` and `17` match the number. */
+/** Tasks whose key, number, title, description and assignee together contain every word of `q`; `DEM-17`, `#17` and `17` match the task. */
 export function matching(tasks: readonly TaskRecord[], q: string): TaskRecord[] {
   const sought = q.toLowerCase().split(/\s+/).filter(Boolean);
-  return tasks.filter(({ number, title, description, assignee_member_id }) => {
-    const text = `#${number} ${title} ${description} ${assignee_member_id ?? ''}`.toLowerCase();
+  return tasks.filter(({ key, number, title, description, assignee_member_id }) => {
+    const text = `${key} #${number} ${title} ${description} ${assignee_member_id ?? ''}`.toLowerCase();
     return sought.every((word) => text.includes(word));
   });
 }

@@ -51,7 +51,7 @@ export function Conversation({
   useEffect(() => heading.current?.focus(), []);
   return (
     <section
-      aria-label={`Task #${task.number}`}
+      aria-label={`Task ${task.key}`}
       onKeyDown={(event) => {
         // Menus and dialogs above the page handle Escape themselves.
         const inside = event.currentTarget.contains(event.target as Node);
@@ -67,7 +67,7 @@ export function Conversation({
             tabIndex={-1}
             className="tap line-clamp-3 min-w-0 flex-1 break-words py-0.5 font-semibold text-lg outline-none"
           >
-            <span className="text-muted">#{task.number}</span> {task.title}
+            <span className="text-muted">{task.key}</span> {task.title}
           </h2>
           <IconButton label="Edit task" icon={<Pencil aria-hidden />} onClick={() => onEdit(task)} />
         </div>

@@ -124,7 +124,7 @@ export function EditTask({
     },
   });
   return (
-    <Dialog open onClose={onClose} title={`Edit #${task.number}`}>
+    <Dialog open onClose={onClose} title={`Edit ${task.key}`}>
       <TaskForm
         team={team}
         fields={fields}

@@ -1,6 +1,7 @@
 /** What tasks add to the web UI. */
 import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
 import { ListChecks } from 'lucide-react';
+import { all } from '../../api/client.ts';
 import type { WebFeature } from '../../feature.ts';
 import { app } from '../../frame-routes.ts';
 import { parseChoice, text } from '../../search.ts';
@@ -32,6 +33,20 @@ const screen = createRoute({
 export const tasks = {
   routes: [screen] as const,
   places: [{ to: '/tasks', label: 'Tasks', icon: ListChecks, group: 'Work', jump: 'k' }],
+  found: {
+    heading: 'Tasks',
+    icon: ListChecks,
+    query: (team_id) => ({
+      queryKey: keys.tasks(team_id),
+      queryFn: () => all('listTasks', { params: { team_id } }),
+    }),
+    entry: ({ id, key, title, status }) => ({
+      id: String(id),
+      label: `${key} ${title}`,
+      status: String(status),
+      href: `/tasks?task=${id}`,
+    }),
+  },
   records: {
     task: ({ id, team_id }) => ({ list: keys.tasks(String(team_id)), one: keys.task(String(id)), id: 'id' }),
   },

@@ -256,7 +256,7 @@ function useMoves() {
   const [refusal, setRefusal] = useState<Refusal | null>(null);
   const [moved, setMoved] = useState('');
   const move = useMove({
-    onMoved: ({ number, status }) => setMoved(`Moved #${number} to ${columnLabel(status)}`),
+    onMoved: ({ key, status }) => setMoved(`Moved ${key} to ${columnLabel(status)}`),
     onRefused: ({ id }, status, error) => setRefusal({ task_id: id, status, message: errorMessage(error) }),
   });
   const refocus = useRef<string | null>(null);

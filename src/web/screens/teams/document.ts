@@ -27,12 +27,13 @@ export function write(doc: Doc): string {
 /** The editable part of a team. */
 export function formatDocument(team: {
   name: string;
+  key: string;
   description: string;
   human_members: string[];
   spec: object;
 }): string {
-  const { name, description, human_members, spec } = team;
-  return write({ name, description, human_members, spec: spec as Doc });
+  const { name, key, description, human_members, spec } = team;
+  return write({ name, key, description, human_members, spec: spec as Doc });
 }
 
 export function isObject(value: unknown): value is Doc {

@@ -73,7 +73,8 @@ export function Editor({
     (saved) => {
       setHeld('');
       queries.setQueryData(keys.team(saved.id), saved);
-      void queries.invalidateQueries({ queryKey: keys.teams });
+      // The records of tasks contain the key.
+      void queries.invalidateQueries(saved.key === team?.key ? { queryKey: keys.teams } : {});
       void navigate({ to: '/teams/$team_id', params: { team_id: saved.id } });
     },
   );

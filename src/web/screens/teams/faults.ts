@@ -16,6 +16,7 @@ export interface Fault {
 const elsewhere: Record<string, string> = {
   'team name is required': 'name',
   'team name already exists': 'name',
+  'team key already exists': 'key',
   step_key: 'spec.steps[].step_key',
   member_id: 'spec.members[].member_id',
 };

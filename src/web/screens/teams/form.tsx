@@ -32,6 +32,12 @@ export function TeamForm({
     <fieldset disabled={disabled} className="flex min-w-0 flex-col gap-4">
       <legend className="sr-only">Definition</legend>
       <DocField form={form} path={['name']} label="Name" />
+      <DocField
+        form={form}
+        path={['key']}
+        label="Task key"
+        hint="2 to 5 uppercase letters that its tasks begin with, like DEM-1. Leave it empty to use the name."
+      />
       <DocField form={form} path={['description']} label="Description" lines={2} empty="keep" />
       <DocField
         form={form}

@@ -1,0 +1,31 @@
+import { expect, test } from 'vitest';
+import { deriveTeamKey, TEAM_KEY } from './key.ts';
+
+const derive = (name: string, ...taken: string[]) => deriveTeamKey(name, (key) => taken.includes(key));
+
+test.each([
+  ['demo', 'DEM'],
+  ['Payment service', 'PAY'],
+  ['1st-übung', 'STU'],
+  ['qa', 'QA'],
+  ['x', 'TSK'],
+  ['チーム', 'TSK'],
+])('the key of %s is %s', (name, key) => {
+  expect(derive(name)).toBe(key);
+});
+
+test('a taken key gets a fourth letter', () => {
+  expect(derive('demo', 'DEM')).toBe('DEMB');
+  expect(derive('demo', 'DEM', 'DEMB')).toBe('DEMC');
+  expect(derive('qa', 'QA')).toBe('QAAAA');
+});
+
+test('a hundred teams of the same name get different keys', () => {
+  const taken = new Set<string>();
+  for (let n = 0; n < 100; n++) {
+    const key = deriveTeamKey('demo', (known) => taken.has(known));
+    expect(key).toMatch(TEAM_KEY);
+    taken.add(key);
+  }
+  expect(taken.size).toBe(100);
+});
