@@ -40,6 +40,35 @@ test('the status of a task follows its run, and its messages reach the run', asy
   await expect.poll(task, { timeout: 20_000 }).toBe('in_review');
 });
 
+test('a task reports how many steps of its newest run are complete, and publishes each change', async () => {
+  plane = await TestPlane.open();
+  const { client } = plane;
+  const steps = ['api', 'ui'].map((step_key) => ({ step_key, member_id: 'dev' }));
+  const spec = { members: [{ member_id: 'dev' }], steps };
+  const { id: team_id } = await client.call('createTeam', { body: { name: 'shop', spec } });
+  const task = await client.call('createTask', { params: { team_id }, body: { title: 'Gift cards' } });
+  expect(task.run_steps).toEqual({ completed: 0, total: 0 });
+  const stop = new AbortController();
+  const published: unknown[] = [];
+  const following = (async () => {
+    for await (const { event, data } of client.follow('followAll', { signal: stop.signal })) {
+      if (event === 'task') published.push((data.record as typeof task).run_steps);
+    }
+  })();
+  const params = { team_id, task_id: task.id };
+  const run = await client.call('startTaskRun', { params });
+  const ready = () => client.call('listSteps', { params: { team_id, run_id: run.id } });
+  await expect.poll(ready, { timeout: 20_000 }).toMatchObject([{ status: 'ready' }, { status: 'ready' }]);
+  const step = { team_id, run_id: run.id, step_key: 'api' };
+  await client.call('completeStep', { params: step, body: { output: 'done' } });
+  await expect
+    .poll(() => client.call('listTasks', { params: { team_id } }), { timeout: 20_000 })
+    .toMatchObject([{ run_id: run.id, run_steps: { completed: 1, total: 2 } }]);
+  await expect.poll(() => published.at(-1), { timeout: 20_000 }).toEqual({ completed: 1, total: 2 });
+  stop.abort();
+  await following.catch(() => undefined);
+});
+
 test('sends a message with an idempotency key once and continues a stream, even if the plane is killed', async () => {
   plane = await TestPlane.open();
   const params = await makeTask();

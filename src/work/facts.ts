@@ -53,6 +53,8 @@ export interface FactPayloads {
   elicitation_closed: { elicitation_id: string };
   /** A run started, resumed or ended. */
   run_changed: { run_id: string; status: string; attempt: number };
+  /** Other steps of a run are complete than before, or it has other steps. */
+  run_progressed: { run_id: string };
   /** A step waits for an answer. */
   step_waits: { run_id: string; step_key: string; since_ms: number };
   /** The step no longer waits. `answered_by`: the display name; null if the wait ended without an answer. */

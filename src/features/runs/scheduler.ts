@@ -66,11 +66,13 @@ export class Scheduler {
     // Records which steps change visibly.
     const changed = new Set<string>();
     const all_steps = event.kind === 'begun' || event.kind === 'step_added';
+    let progressed = all_steps;
     const waits = new StepWaits(tx, before);
     const { putStep } = graph;
     graph.putStep = (step: StepState) => {
       const known = graph.step(step.step_key);
       if (all_steps || isVisible(known, step)) changed.add(step.step_key);
+      if ((known?.status === 'completed') !== (step.status === 'completed')) progressed = true;
       waits.observe(known, step);
       putStep(step);
     };
@@ -84,6 +86,7 @@ export class Scheduler {
       event.kind === 'run_command' && ['resumeRun', 'restartRun'].includes(event.command.kind);
     const after = this.#options.publisher.publish(tx, readAgain(tx, before), [...changed], before);
     if (ended || continues || event.kind === 'begun') this.#recordFact(tx, after);
+    else if (progressed) this.#options.facts.record(tx, 'run_progressed', after.id, { run_id: after.id });
     waits.finish(after, this.#options, answered_by ?? null);
   }
 

@@ -21,6 +21,9 @@ const taskRecord = z
     assignee_member_id: z.string().nullable(),
     conversation_id: id,
     run_id: id.nullable().meta({ description: 'Its newest run.' }),
+    run_steps: z
+      .object({ completed: z.int(), total: z.int() })
+      .meta({ description: 'The number of steps of its newest run.' }),
     version: z.int(),
     created_by: id,
     created_at: time,

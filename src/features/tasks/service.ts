@@ -173,12 +173,16 @@ export class Tasks {
     });
   }
 
-  /** Updates a task's status when its run changes. */
+  /** Updates a task's status when its run changes, and publishes the progress of the run. */
   facts(): FactHandlers {
     return {
       run_changed: (tx, { payload }) => {
         const run = findRun(tx, payload.run_id);
         if (run) this.#follow(tx, run.task_num, run.status);
+      },
+      run_progressed: (tx, { payload }) => {
+        const run = findRun(tx, payload.run_id);
+        if (run) publishTask(this.#options.feed, tx, run.task_num);
       },
     };
   }
@@ -187,8 +191,9 @@ export class Tasks {
     const { clock, feed } = this.#options;
     const row = taskOfNum(tx, task_num)!;
     const next = followRun(row.status, findOpenRun(tx, task_num)?.status ?? status);
-    if (next === row.status) return;
-    updateTask(tx, task_num, { status: next, version: row.version + 1, updated_at: clock.now() });
+    if (next !== row.status) {
+      updateTask(tx, task_num, { status: next, version: row.version + 1, updated_at: clock.now() });
+    }
     publishTask(feed, tx, task_num);
   }
 

@@ -41,6 +41,7 @@ const taskRecord = {
     status: 'open' as const,
   },
   ...{ assignee_member_id: null, conversation_id: 'conv_1', run_id: null, version: 1 },
+  run_steps: { completed: 0, total: 0 },
   ...{ created_by: 'usr_1', created_at: time, updated_at: time },
 };
 const message = {

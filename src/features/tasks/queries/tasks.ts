@@ -1,5 +1,5 @@
 /** SQL for tasks and their threads: rows in, rows and records out. The service has the rules. */
-import type { Selectable, Updateable } from 'kysely';
+import type { ExpressionBuilder, Nullable, Selectable, Updateable } from 'kysely';
 import { rfc3339 } from '../../../base/clock.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
@@ -10,6 +10,8 @@ export type TaskRow = Selectable<Tables['tasks']> & {
   team_id: string;
   team_key: string;
   run_id: string | null;
+  steps_completed: number;
+  steps_total: number;
 };
 
 function taskQuery(sql: Reader['sql']) {
@@ -18,15 +20,37 @@ function taskQuery(sql: Reader['sql']) {
     .innerJoin('teams', 'teams.num', 'tasks.team_num')
     .selectAll('tasks')
     .select(['teams.id as team_id', 'teams.key as team_key'])
-    .select((eb) =>
-      eb
-        .selectFrom('runs')
-        .select('runs.id')
-        .whereRef('runs.task_num', '=', 'tasks.num')
-        .orderBy('runs.num', 'desc')
-        .limit(1)
-        .as('run_id'),
-    );
+    .leftJoin('runs as newest', (join) =>
+      join.on((eb) =>
+        eb(
+          'newest.num',
+          '=',
+          eb
+            .selectFrom('runs')
+            .select(({ fn }) => fn.max('runs.num').as('num'))
+            .whereRef('runs.task_num', '=', 'tasks.num'),
+        ),
+      ),
+    )
+    .select((eb) => [
+      'newest.id as run_id',
+      stepsOfNewest(eb).$asScalar().$notNull().as('steps_total'),
+      stepsOfNewest(eb)
+        .where('run_steps.status', '=', 'completed')
+        .$asScalar()
+        .$notNull()
+        .as('steps_completed'),
+    ]);
+}
+
+type WithNewest = Tables & { newest: Nullable<Tables['runs']> };
+
+/** Counts entries of an index, so that a list needs no query per task. */
+function stepsOfNewest(eb: ExpressionBuilder<WithNewest, 'newest'>) {
+  return eb
+    .selectFrom('run_steps')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .whereRef('run_steps.run_num', '=', 'newest.num');
 }
 
 export function findTask(reader: Reader, id: string): TaskRow | undefined {
@@ -91,6 +115,7 @@ export function toTask(row: TaskRow): Task {
     assignee_member_id: row.assignee_member_id,
     conversation_id: row.conversation_id,
     run_id: row.run_id,
+    run_steps: { completed: row.steps_completed, total: row.steps_total },
     version: row.version,
     created_by: row.created_by,
     created_at: rfc3339(row.created_at),

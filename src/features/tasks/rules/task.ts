@@ -18,6 +18,8 @@ export interface Task {
   conversation_id: string;
   /** Its newest run. */
   run_id: string | null;
+  /** The steps of its newest run. */
+  run_steps: { completed: number; total: number };
   version: number;
   /** A user's id. */
   created_by: string;

@@ -6,11 +6,11 @@ import type { RunRecord } from '../../api/queries.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
 import { Menu } from '../../ui/menu.tsx';
-import { Status } from '../../ui/status.tsx';
+import { StatusIcon, statusText } from '../../ui/status.tsx';
 import { Duration } from '../../ui/time.tsx';
 import { columnLabel, columns, neighbor, type TaskStatus } from './columns.ts';
 import type { TaskRecord } from './data.ts';
-import type { Refusal, ShownTask } from './shown.ts';
+import { membersAtWork, type Refusal, type ShownTask } from './shown.ts';
 
 /** The type of dragged cards, so that nothing else can be dropped. */
 export const DRAGGED = 'application/x-svc-task';
@@ -36,19 +36,17 @@ export function Card({ shown, open_id, refusal, onMove, onEdit }: CardProps) {
         event.dataTransfer.effectAllowed = 'move';
       }}
       className={cx(
-        'group/task min-w-0 rounded-md border bg-raised p-2',
+        'group/task relative min-w-0 rounded-md border bg-raised p-2',
         open_id === task.id ? 'border-accent' : 'border-line',
         needsAnswer(shown) && 'border-l-3 border-l-needs',
       )}
     >
-      <div className="flex items-start gap-1">
-        <TaskLink task={task} onMove={onMove} is_open={open_id === task.id} />
-        <span className="-mt-1 -mr-1 opacity-0 transition-opacity focus-within:opacity-100 group-hover/task:opacity-100 pointer-coarse:opacity-100">
-          <TaskMenu task={task} onMove={onMove} onEdit={onEdit} />
-        </span>
-      </div>
+      <TaskLink task={task} onMove={onMove} is_open={open_id === task.id} is_card />
+      <span className="absolute top-0.5 right-0.5 rounded-md bg-raised opacity-0 transition-opacity focus-within:opacity-100 group-hover/task:opacity-100 pointer-coarse:opacity-100">
+        <TaskMenu task={task} onMove={onMove} onEdit={onEdit} />
+      </span>
       {team_name !== null && <p className="truncate text-muted text-xs">{team_name}</p>}
-      <p className="flex min-w-0 flex-wrap items-center gap-x-2 text-muted text-sm">
+      <p className="mt-0.5 flex min-w-0 flex-wrap items-center gap-x-1.5 text-muted text-sm">
         <TaskFacts shown={shown} />
       </p>
       {refused && (
@@ -70,10 +68,13 @@ export function TaskLink({
   task,
   onMove,
   is_open,
+  is_card = false,
 }: {
   task: TaskRecord;
   onMove: (task: TaskRecord, status: TaskStatus) => void;
   is_open: boolean;
+  /** Shows the key above the title. */
+  is_card?: boolean;
 }) {
   const onKey = (event: KeyboardEvent) => {
     if (!event.shiftKey || (event.key !== 'ArrowLeft' && event.key !== 'ArrowRight')) return;
@@ -92,7 +93,10 @@ export function TaskLink({
       draggable={false}
       className="tap block min-w-0 flex-1 break-words font-medium hover:underline"
     >
-      <span className="mr-1 font-mono font-normal text-muted text-xs">{task.key}</span> {task.title}
+      <span className={cx('mr-1 font-mono font-normal text-muted text-xs', is_card && 'block')}>
+        {task.key}
+      </span>{' '}
+      {task.title}
     </Link>
   );
 }
@@ -128,11 +132,11 @@ export function TaskMenu({
   );
 }
 
-/** The assignee, the status of its run, and its pending approvals. */
+/** The progress of its run, its pending approvals and the assignee. */
 export function TaskFacts({ shown: { task, run, waiting } }: { shown: ShownTask }) {
   return (
     <>
-      {run && <RunFacts run={run} />}
+      {run && <RunFacts run={run} steps={task.run_steps} />}
       {waiting > 0 && (
         <span className="inline-flex items-center gap-1 text-needs">
           <TriangleAlert aria-hidden className="size-3.5" />
@@ -150,25 +154,35 @@ export function TaskFacts({ shown: { task, run, waiting } }: { shown: ShownTask 
   );
 }
 
-/** The status of a task's run and how long it has taken; a failure stands out in every column. */
-function RunFacts({ run }: { run: RunRecord }) {
+/** `2/3 steps · api ui reviewer · 4m`; a failure and a question stand out in every column. */
+function RunFacts({ run, steps }: { run: RunRecord; steps: TaskRecord['run_steps'] }) {
   const { status, number, started_at, ended_at } = run;
+  const members = membersAtWork(run);
+  const progress = steps.total > 0 ? `${steps.completed}/${steps.total} steps` : null;
+  const stands_out = status === 'failed' || status === 'input_required';
   return (
-    <>
-      <span
-        className={cx(
-          'inline-flex items-center gap-1',
-          status === 'failed' && 'rounded-sm bg-removed px-1 text-failed',
-        )}
-      >
-        run {number} <Status status={status} />
-      </span>
-      {started_at && (
-        <span className="tabular-nums">
-          <Duration from={started_at} to={ended_at} />
+    <span className="inline-flex min-w-0 items-center gap-1 whitespace-nowrap" title={`Run ${number}`}>
+      <StatusIcon status={status} />
+      {stands_out || progress === null ? (
+        <span
+          className={cx(status === 'failed' && 'text-failed', status === 'input_required' && 'text-needs')}
+        >
+          {statusText(status)}
+          {progress !== null && ` · ${progress}`}
+        </span>
+      ) : (
+        <span>
+          <span className="sr-only">{statusText(status)}, </span>
+          {progress}
         </span>
       )}
-    </>
+      {members !== '' && <span className="min-w-0 truncate">· {members}</span>}
+      {started_at && (
+        <span className="tabular-nums">
+          · <Duration from={started_at} to={ended_at} />
+        </span>
+      )}
+    </span>
   );
 }
 

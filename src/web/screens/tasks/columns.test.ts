@@ -11,6 +11,7 @@ const task = (number: number, more: Partial<TaskRecord> = {}): TaskRecord => ({
     assignee_member_id: null,
     conversation_id: `conv_${number}`,
     run_id: null,
+    run_steps: { completed: 0, total: 0 },
     version: 1,
   },
   ...{ created_by: 'usr_1', created_at: '2026-01-01T00:00:00Z', updated_at: `2026-01-01T00:00:0${number}Z` },

@@ -17,3 +17,13 @@ export interface Refusal {
   status: TaskRecord['status'];
   message: string;
 }
+
+const MEMBERS_SHOWN = 3;
+
+/** The members that have steps, or all of them if the run was started without steps. */
+export function membersAtWork({ spec }: Pick<RunRecord, 'spec'>): string {
+  const takers = spec.steps.length > 0 ? spec.steps : spec.members;
+  const ids = [...new Set(takers.map(({ member_id }) => member_id))];
+  const more = ids.length - MEMBERS_SHOWN;
+  return [...ids.slice(0, MEMBERS_SHOWN), ...(more > 0 ? [`+${more}`] : [])].join(' ');
+}
