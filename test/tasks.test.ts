@@ -1,7 +1,7 @@
 /** Tasks and their threads with the real program: runs of a task, and kills of the plane. */
 import { afterEach, expect, test } from 'vitest';
 import type { Message } from '../src/features/tasks/rules/message.ts';
-import { TestPlane } from '../src/testing/plane.ts';
+import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
 afterEach(() => plane?.close());
@@ -23,7 +23,7 @@ test('the status of a task follows its run, and its messages reach the run', asy
   const message = await client.call('sendMessage', { params, body: { route: 'broadcast', text: 'begin' } });
   expect(message.run_id).toBeNull();
   const run = await client.call('startTaskRun', { params, body: { input: { branch: 'main' } } });
-  expect(run.task_id).toBe(params.task_id);
+  expect(run).toMatchObject({ task_id: params.task_id, created_by_name: ROOT.username });
   expect(run.input).toMatchObject({
     branch: 'main',
     task: { id: params.task_id, title: 'Gift cards' },

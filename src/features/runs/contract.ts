@@ -28,6 +28,7 @@ export const runRecord = z
       .nullable()
       .meta({ description: 'Why a person should look at the run although it continues.' }),
     created_by: id,
+    created_by_name: z.string().nullable().meta({ description: 'The username; null: the user was deleted.' }),
     created_at: time,
     started_at: time.nullable(),
     ended_at: time.nullable(),

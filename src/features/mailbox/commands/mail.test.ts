@@ -31,6 +31,7 @@ const spec: RedactedSpec = {
 const runRecord: Run = {
   ...{ id: 'run_1', number: 1, team_id: 'team_1', task_id: 'task_1', status: 'running', spec, input: {} },
   ...{ output: null, error: null, attempt: 1, version: 1, attention: null, created_by: 'usr_1' },
+  created_by_name: 'ana',
   ...{ created_at: time, started_at: time, ended_at: null },
 };
 

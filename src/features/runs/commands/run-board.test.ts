@@ -14,7 +14,15 @@ const screen = { rows: 24, columns: 100, colored: false };
 
 const run = (fields: Partial<Run> = {}): Run => ({
   ...{ id: 'run_1', number: 1, team_id: 'team_1', task_id: 'task_1', status: 'running', input: {} },
-  ...{ output: null, error: null, attempt: 1, version: 1, attention: null, created_by: 'usr_1' },
+  ...{
+    output: null,
+    error: null,
+    attempt: 1,
+    version: 1,
+    attention: null,
+    created_by: 'usr_1',
+    created_by_name: 'ana',
+  },
   ...{ created_at: time, started_at: time, ended_at: null },
   spec: {
     ...{ spec_version: 1, entrypoint: { type: 'task' }, members: [dev], leader_member_id: null },

@@ -9,7 +9,12 @@ import type { TeamSpec } from '../../teams/rules/team.ts';
 import { limits } from '../limits.ts';
 import type { Run } from '../rules/run.ts';
 
-export type RunRow = Selectable<Tables['runs']> & { spec: string; team_id: string; task_id: string };
+export type RunRow = Selectable<Tables['runs']> & {
+  spec: string;
+  team_id: string;
+  task_id: string;
+  created_by_name: string | null;
+};
 type RunHead = Pick<RunRow, 'id' | 'num'> & Partial<RunRow>;
 export type NewRun = Insertable<Tables['runs']> & { spec: string };
 
@@ -19,8 +24,10 @@ function runQuery(builder: Reader['sql']) {
     .innerJoin('teams', 'teams.num', 'runs.team_num')
     .innerJoin('tasks', 'tasks.num', 'runs.task_num')
     .innerJoin('run_specs', 'run_specs.run_num', 'runs.num')
+    .leftJoin('users', 'users.id', 'runs.created_by')
     .selectAll('runs')
-    .select(['run_specs.spec', 'teams.id as team_id', 'tasks.id as task_id']);
+    .select(['run_specs.spec', 'teams.id as team_id', 'tasks.id as task_id'])
+    .select('users.username as created_by_name');
 }
 
 const runByNum = preparedQuery((builder, num: number) => runQuery(builder).where('runs.num', '=', num));
@@ -166,6 +173,7 @@ export function toRun(row: RunRow): Run {
     version: row.version,
     attention: row.attention,
     created_by: row.created_by,
+    created_by_name: row.created_by_name,
     created_at: rfc3339(row.created_at),
     started_at: rfc3339OrNull(row.started_at),
     ended_at: rfc3339OrNull(row.ended_at),

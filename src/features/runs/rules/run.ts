@@ -42,6 +42,8 @@ export interface Run {
   /** Why a person should look at the run although it continues, or null. */
   attention: string | null;
   created_by: string;
+  /** The username; null if the user was deleted. */
+  created_by_name: string | null;
   created_at: string;
   started_at: string | null;
   ended_at: string | null;

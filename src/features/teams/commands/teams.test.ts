@@ -36,6 +36,7 @@ const team = (fields: Partial<Team> = {}): Team => ({
 const runRecord = (fields: Partial<Run> = {}): Run => ({
   ...{ id: 'run_1', number: 1, team_id: 'team_1', task_id: 'task_1', status: 'running', spec, input: {} },
   ...{ output: null, error: null, attempt: 1, version: 1, attention: null, created_by: 'usr_1' },
+  created_by_name: 'ana',
   ...{ created_at: time, started_at: time, ended_at: null, ...fields },
 });
 const step = (fields: Partial<Step> = {}): Step => ({

@@ -1,12 +1,10 @@
 /** What a run has achieved so far, on one line: its steps, its time, its cost, and who started it. */
 import { useQuery } from '@tanstack/react-query';
 import { agentsQuery, type RunRecord } from '../../api/queries.ts';
-import { useSession } from '../../api/session.ts';
 import { Duration } from '../../ui/time.tsx';
 import { countStatuses, type StepRecord, sumCosts } from './facts.ts';
 
 export function RunProgress({ run, steps }: { run: RunRecord; steps: readonly StepRecord[] }) {
-  const me = useSession()?.user;
   const { data: agents = [] } = useQuery(agentsQuery);
   const costs = sumCosts(agents.filter(({ run_id }) => run_id === run.id));
   const done = steps.filter(({ status }) => status === 'completed').length;
@@ -14,7 +12,7 @@ export function RunProgress({ run, steps }: { run: RunRecord; steps: readonly St
     steps.length > 0 && `${done}/${steps.length} steps`,
     run.started_at && <Duration key="time" from={run.started_at} to={run.ended_at} />,
     ...costs,
-    run.created_by === me?.id && `started by ${me.username}`,
+    run.created_by_name !== null && `started by ${run.created_by_name}`,
     run.attempt > 1 && `attempt ${run.attempt}`,
   ].filter(Boolean);
   return (

@@ -14,6 +14,7 @@ const FIRST = 100;
 const columns = [
   { label: 'Status', className: 'w-36' },
   { label: 'Input' },
+  { label: 'Started by', className: 'w-32' },
   { label: 'Duration', className: 'w-24' },
   { label: 'Started', className: 'w-28' },
 ];
@@ -83,6 +84,12 @@ function Row({ run, name }: { run: RunRecord; name: string | undefined }) {
             </span>
           )}
         </div>
+      </td>
+      <td
+        className="truncate text-muted max-md:flex max-md:items-center"
+        title={run.created_by_name ?? undefined}
+      >
+        {run.created_by_name}
       </td>
       <td className="text-muted max-md:flex max-md:items-center">
         {run.started_at && <Duration from={run.started_at} to={run.ended_at} />}
