@@ -222,6 +222,22 @@ browserTest("a person can send, answer and acknowledge mail in a run's mailbox",
   await question_item.getByText('acknowledged').waitFor();
   expect(await inbox(me)).toEqual([]);
 
+  // Mail of all runs is on one page, with its number in the navigation.
+  await plane.client.call('sendMail', { body: { ...question, payload: { text: 'And which key?' } } });
+  await page.goto(`${plane.url}/mail`);
+  const item = page.getByRole('listitem').filter({ hasText: 'And which key?' });
+  await item.getByRole('link', { name: 'writes · run 1' }).waitFor();
+  const link = page.getByRole('navigation', { name: 'Main' }).getByRole('link', { name: /^Mail/ });
+  expect(await link.innerText()).toContain('1');
+  await item.getByRole('button', { name: 'Reply' }).click();
+  await item.getByLabel('Message').fill('The small one');
+  await item.getByRole('button', { name: 'Send reply' }).click();
+  await page.getByText(/^No mail/).waitFor();
+  await link.getByText('1').waitFor({ state: 'detached' });
+  expect(await inbox(me)).toEqual([]);
+  expect(await inbox(bob)).toContainEqual([me, { text: 'The small one' }]);
+  await page.goto(`${plane.url}/teams/${team_id}/runs/${run_id}`);
+
   // A person can write on behalf of a member without an agent.
   await mailbox.getByLabel('From').selectOption('bob');
   await mailbox.getByLabel('To', { exact: true }).selectOption('ann');

@@ -39,6 +39,8 @@ export interface Place {
   group?: 'Work' | 'Teams' | 'Admin';
   /** `g`, then this letter, opens it. */
   jump?: string;
+  /** The number of items that wait there, beside its label. */
+  useCount?: () => number;
 }
 
 /** Records of teams that the command palette finds. */
@@ -49,7 +51,7 @@ export interface Found {
   entry: (record: Row) => FoundEntry;
 }
 
-export interface FoundEntry {
+interface FoundEntry {
   id: string;
   label: string;
   status: string;

@@ -15,7 +15,8 @@ export function NavLink({
   collapsed?: boolean;
   onClick?: () => void;
 }) {
-  const { icon: Icon, to, label } = place;
+  const { icon: Icon, to, label, useCount = useNone } = place;
+  const waiting = useCount() + count;
   return (
     <Link
       to={to}
@@ -25,9 +26,15 @@ export function NavLink({
     >
       <Icon aria-hidden className="size-4 shrink-0" />
       <span className={collapsed ? 'sr-only' : undefined}>{label}</span>
-      {count > 0 && <Count count={count} className={collapsed ? 'absolute -top-1 -right-1' : 'ml-auto'} />}
+      {waiting > 0 && (
+        <Count count={waiting} className={collapsed ? 'absolute -top-1 -right-1' : 'ml-auto'} />
+      )}
     </Link>
   );
+}
+
+function useNone(): number {
+  return 0;
 }
 
 export function Count({ count, className }: { count: number; className?: string }) {

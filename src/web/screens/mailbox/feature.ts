@@ -1,7 +1,21 @@
-/** What the mailbox adds to the web UI: the mail of runs, and of each member. */
+/** What the mailbox adds to the web UI: the user's mail, and the mail of runs and of each member. */
+import { useQuery } from '@tanstack/react-query';
+import { createRoute, lazyRouteComponent } from '@tanstack/react-router';
+import { Mail } from 'lucide-react';
+import { useSession } from '../../api/session.ts';
 import { type MemberTabProps, part, type WebFeature } from '../../feature.ts';
+import { app } from '../../frame-routes.ts';
+import { inboxQuery } from './queries.ts';
 
-export const mailbox: WebFeature = {
+const screen = createRoute({
+  getParentRoute: () => app,
+  path: '/mail',
+  component: lazyRouteComponent(() => import('./mail.tsx'), 'Mail'),
+});
+
+export const mailbox = {
+  routes: [screen] as const,
+  places: [{ to: '/mail', label: 'Mail', icon: Mail, group: 'Work', useCount: useUnacknowledged }],
   run_panel: part(async () => (await import('./run-mail.tsx')).RunMail),
   member_tab: {
     name: 'mailbox',
@@ -9,4 +23,9 @@ export const mailbox: WebFeature = {
     count: ({ pending_messages }) => pending_messages,
     part: part<MemberTabProps>(async () => (await import('./run-mail.tsx')).RunMailList),
   },
-};
+} satisfies WebFeature;
+
+function useUnacknowledged(): number {
+  const { data } = useQuery(inboxQuery(useSession()?.user.username));
+  return data?.length ?? 0;
+}

@@ -2,7 +2,6 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { ArrowRight, Check, CheckCheck, Circle, type LucideIcon, MailX } from 'lucide-react';
 import { useRef, useState } from 'react';
-import { escapeHidden } from '../../../core/visible.ts';
 import { useAct } from '../../api/act.ts';
 import { call, type ItemOf } from '../../api/client.ts';
 import { keys as shared_keys } from '../../api/keys.ts';
@@ -12,11 +11,12 @@ import { Button } from '../../ui/button.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { ActionError, QueryState } from '../../ui/states.tsx';
 import { Clock } from '../../ui/time.tsx';
-import { type MembersRecord, pretty } from '../run/facts.ts';
+import type { MembersRecord } from '../run/facts.ts';
 import { actorName, listActors, listSenders } from './actors.ts';
 import { type MailAddresses, MailComposer } from './composer.tsx';
 import { keys } from './keys.ts';
 import { mailQuery, runMailQuery } from './queries.ts';
+import { mailText } from './text.ts';
 
 type MailHead = ItemOf<'listRunMail'>;
 
@@ -161,6 +161,7 @@ function AckButton({ head }: { head: MailHead }) {
     (message_id: string) => call('ackMail', { params: { message_id } }),
     () => {
       void queries.invalidateQueries({ queryKey: keys.run_mail(head.run_id) });
+      void queries.invalidateQueries({ queryKey: keys.inbox });
       void queries.invalidateQueries({ queryKey: shared_keys.run_members(head.run_id) });
     },
   );
@@ -172,8 +173,4 @@ function AckButton({ head }: { head: MailHead }) {
       <ActionError error={ack.error} />
     </>
   );
-}
-
-function mailText(payload: Record<string, unknown>): string {
-  return escapeHidden(typeof payload.text === 'string' ? payload.text : pretty(payload));
 }
