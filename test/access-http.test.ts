@@ -576,6 +576,8 @@ const rows: Record<OperationId, Row | Row[]> = {
     passes: [201],
   },
   getAgent: aboutAgent([200]),
+  listSeen: plain,
+  markSeen: aboutAgent([200], () => ({ body: { seq: 0 } })),
   updateAgent: aboutAgent([200], () => ({ body: { labels: { seen: 'yes' } } })),
   deleteAgent: aboutAgent(problem(problems.agentRunning())),
   listWorktrees: plain,

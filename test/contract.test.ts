@@ -195,6 +195,9 @@ test('every response matches the contract', async () => {
   await check('restartAgent', { params: other, body: { grace_seconds: 0 } });
   await check('stopAgent', { params: other, body: { grace_seconds: 0 } });
   await check('withdrawPending', { params: other });
+  await check('markSeen', { params: other, body: { seq: 1 } });
+  await check('listSeen');
+  await check('listSeen', { query: 'limit=1' });
   await check('updateAgent', { params: other, body: { name: 'renamed', labels: { a: 'b' } } });
   await check('startAgent', { params: other });
   await check('deleteAgent', { params: other, query: 'force=true' });
@@ -346,6 +349,7 @@ test('every response matches the contract', async () => {
 
 test("every operation returns 404 for another user's agent", async () => {
   const bodies: Partial<Record<OperationId, unknown>> = {
+    markSeen: { seq: 1 },
     updateAgent: { name: 'x' },
     sendInput: { data: 'x' },
     promptAgent: { text: 'x' },

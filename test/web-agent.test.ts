@@ -582,6 +582,36 @@ browserTest('the palette opens on what waits and on the actions for the agent of
   await expect.poll(async () => (await plane.get(agent.id)).pending_reviews).toBe(0);
 });
 
+browserTest('an agent with events that the user has not seen is marked until they open it', async () => {
+  const agent = await scriptedAgent([[message('Done.')], [message('Again.')]], 'Go on');
+  await expect.poll(async () => (await plane.get(agent.id)).activity, SOON).toBe('idle');
+  const { page } = await browser.open(plane);
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/agents`);
+  const row = page.locator(`[data-row="${agent.id}"]`);
+  const dot = row.getByRole('img', { name: 'unread' });
+  await dot.waitFor();
+  await row.getByRole('link', { name: agent.name, exact: true }).click();
+  await log(page).getByText('Done.').waitFor();
+  const seen = async () =>
+    ((await plane.client.call('listSeen')) as unknown as { agent_id: string; last_seen: number }[]).find(
+      ({ agent_id }) => agent_id === agent.id,
+    )?.last_seen;
+  const caughtUp = async () => (await plane.get(agent.id)).last_seq - ((await seen()) ?? 0);
+  await expect.poll(caughtUp, SOON).toBe(0);
+
+  await page.getByRole('link', { name: 'Agents', exact: true }).first().click();
+  await row.waitFor();
+  await dot.waitFor({ state: 'detached' });
+  // What happens meanwhile is unread, until it is seen in the page of another tab.
+  await plane.client.call('promptAgent', { params: { agent_id: agent.id }, body: { text: 'More' } });
+  await dot.waitFor();
+  const other = await page.context().newPage();
+  await other.goto(`${plane.url}/agents/${agent.id}`);
+  await log(other).getByText('Again.').waitFor();
+  await expect.poll(caughtUp, SOON).toBe(0);
+});
+
 browserTest('a phone has one header, with the actions in a sheet and a way back', async () => {
   const agent = await plane.agent('exec sleep 600', { name: 'pocket' });
   const { page } = await openAgentPage(agent, '', { screen: 'phone' });

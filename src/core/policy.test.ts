@@ -42,6 +42,7 @@ const matrix: Record<Action, [Decision, Decision, Decision, Decision]> = {
   'teams.list': ['unauthenticated', 'allow', 'allow', 'allow'],
   'teams.create': ['unauthenticated', 'allow', 'allow', 'allow'],
   'agent.read': ['unauthenticated', 'hide', 'allow', 'allow'],
+  'agent.mark_seen': ['unauthenticated', 'hide', 'allow', 'allow'],
   'agent.change': ['unauthenticated', 'hide', 'allow', 'allow'],
   'agent.drive': ['unauthenticated', 'hide', 'allow', 'allow'],
   'agent.delete': ['unauthenticated', 'hide', 'allow', 'allow'],
@@ -78,6 +79,7 @@ describe('policy', () => {
       (action) => decide(bob, action, ofTeam) === 'allow' && decide(bob, action, ofAda) !== 'allow',
     );
     expect(allowed.toSorted()).toEqual([
+      'agent.mark_seen',
       'agent.read',
       'review.answer',
       'review.read',
@@ -125,6 +127,7 @@ const scopeTable: Record<Action, Scope | null> = {
   'teams.list': 'read',
   'teams.create': 'manage',
   'agent.read': 'read',
+  'agent.mark_seen': 'manage',
   'agent.change': 'manage',
   'agent.drive': 'operate',
   'agent.delete': 'manage',

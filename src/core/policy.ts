@@ -37,6 +37,7 @@ const rules = {
   'mailbox.use': ['signed_in', 'operate'],
 
   'agent.read': ['team', 'read'],
+  'agent.mark_seen': ['team', 'manage'],
   'agent.change': ['owner', 'manage'],
   'agent.drive': ['owner', 'operate'],
   'agent.delete': ['owner', 'manage'],

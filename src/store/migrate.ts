@@ -25,6 +25,7 @@ import { sql as runNumbers } from './migrations/0019_run_numbers.ts';
 import { sql as agentSummaries } from './migrations/0020_agent_summaries.ts';
 import { sql as keptWorktreeSizes } from './migrations/0021_kept_worktree_sizes.ts';
 import { sql as teamKeys } from './migrations/0022_team_keys.ts';
+import { sql as agentsSeen } from './migrations/0023_agents_seen.ts';
 
 /** Step n (counted from 1) migrates version n - 1 to n. Released steps must not change. */
 export const migrations: readonly string[] = [
@@ -50,6 +51,7 @@ export const migrations: readonly string[] = [
   agentSummaries,
   keptWorktreeSizes,
   teamKeys,
+  agentsSeen,
 ];
 
 /** The database has a newer schema than this program. */

@@ -168,6 +168,13 @@ export const leftBehindRecord = z
   })
   .meta({ id: 'LeftBehind', description: 'What a forgotten agent leaves on its node.' });
 
+const seenRecord = z
+  .object({
+    agent_id: id,
+    last_seen: z.int().meta({ description: 'The number of the last event that you have seen.' }),
+  })
+  .meta({ id: 'SeenMark' });
+
 export const sessionRecord = z
   .object({
     id,
@@ -369,6 +376,17 @@ export const agentRoutes = {
     },
     answers: { 200: list(agentRecord) },
   }),
+  listSeen: route({
+    method: 'GET',
+    path: '/api/agents/seen',
+    action: 'agents.list',
+    tag: 'Agents',
+    summary: 'List how far you have read the logs of agents',
+    description:
+      'An agent has unread events if its `last_seq` is greater than your `last_seen`. Agents of which you have seen nothing are left out. Only you see your marks.',
+    query: z.object(pageQuery),
+    answers: { 200: list(seenRecord) },
+  }),
   createAgent: route({
     method: 'POST',
     path: '/api/agents',
@@ -552,6 +570,24 @@ export const agentRoutes = {
       'nodeUnreachable',
     ],
     idempotent: true,
+  }),
+  markSeen: route({
+    method: 'PUT',
+    path: `${one}/seen`,
+    action: 'agent.mark_seen',
+    tag: 'Agents',
+    summary: "Mark events of an agent's log as seen",
+    description:
+      'Marks the events up to `seq` as seen by you, or up to the last event if there are fewer. A mark never goes down.',
+    body: z.object({
+      seq: z
+        .int({ error: 'must be an integer' })
+        .min(0, { error: 'must be at least 0' })
+        .meta({ description: 'The number of the last event that you have seen.' }),
+    }),
+    unknown_fields: 'refused',
+    answers: { 200: seenRecord },
+    errors: ['agentNotFound'],
   }),
   listSessions: route({
     method: 'GET',

@@ -7,11 +7,13 @@ import { type AgentCore, agentCore } from './core.ts';
 import { Forgetting } from './forgetting.ts';
 import { agentHandlers } from './http/agents.ts';
 import { logHandlers } from './http/log.ts';
+import { seenHandlers } from './http/seen.ts';
 import { Lifecycle } from './lifecycle.ts';
 import { Pending } from './pending.ts';
 import { Reconciler } from './reconciler.ts';
 import { restartFacts, restartTimers } from './restarts.ts';
 import type { Secrets } from './secrets.ts';
+import { SeenMarks } from './seen.ts';
 import { Agents } from './service.ts';
 import { AgentWaits } from './waiting.ts';
 
@@ -62,6 +64,7 @@ export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeat
       ...agentHandlers(agents, new AgentWaits(agents, core.feed), forgetting, () =>
         core.nodes.main_folders(),
       ),
+      ...seenHandlers(new SeenMarks(own)),
       ...logHandlers({ agents, log: core.events }),
     },
     facts: { 'agent-restarts': restartFacts(own) },

@@ -84,6 +84,13 @@ export interface AgentsTables {
     diff: Json | null;
   };
   /** Worktrees of deleted agents. `num`, `agent_id` and `agent_name`: those of the agent. */
+  agents_seen: {
+    num: Generated<number>;
+    user_id: string;
+    agent_num: number;
+    /** The number of the last event that the user has seen. */
+    last_seen: number;
+  };
   kept_worktrees: {
     num: number;
     agent_id: string;

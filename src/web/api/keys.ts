@@ -4,6 +4,7 @@
  */
 export const keys = {
   agents: ['agents'],
+  seen: ['seen'],
   agent: (agent_id: string) => ['agent', agent_id] as const,
   agent_config: (agent_id: string) => ['agent-config', agent_id] as const,
   sessions: (agent_id: string) => ['sessions', agent_id] as const,

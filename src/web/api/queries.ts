@@ -92,6 +92,14 @@ export const agentConfigQuery = (agent_id: string) =>
   });
 /** For data that is not part of the fleet feed. */
 const not_streamed = { staleTime: 10_000, refetchOnWindowFocus: true } as const;
+/** The number of the last event that the user has seen, by agent. */
+export type Seen = ReadonlyMap<string, number>;
+export const seenQuery = queryOptions({
+  queryKey: keys.seen,
+  queryFn: async (): Promise<Seen> =>
+    new Map((await all('listSeen')).map(({ agent_id, last_seen }) => [agent_id, last_seen])),
+  ...not_streamed,
+});
 export const teamsQuery = queryOptions({
   queryKey: keys.teams,
   queryFn: () => all('listTeams'),

@@ -6,6 +6,7 @@ import { Link, useNavigate } from '@tanstack/react-router';
 import { PanelLeftClose, PanelLeftOpen, Search } from 'lucide-react';
 import { memo, type ReactNode, useEffect, useRef } from 'react';
 import { type AgentRecord, agentsQuery } from '../api/queries.ts';
+import { useUnread } from '../api/seen.ts';
 import type { Session } from '../api/session.ts';
 import type { Place } from '../feature.ts';
 import { compareAttention } from '../screens/agents/order.ts';
@@ -16,6 +17,7 @@ import { MOD } from '../ui/keys.ts';
 import { Wordmark } from '../ui/mark.tsx';
 import { AgentStatus } from '../ui/status.tsx';
 import { ShortAgo } from '../ui/time.tsx';
+import { UnreadDot } from '../ui/unread.tsx';
 import { appearance, setAppearance, useAppearance } from './appearance.ts';
 import { Badge } from './badge.tsx';
 import { NavLink } from './nav-link.tsx';
@@ -142,13 +144,20 @@ function listActive(agents: AgentRecord[]): AgentRecord[] {
 /** The agents that run, those that need the user first. Alt and a digit open one. */
 function ActiveAgents({ collapsed }: { collapsed: boolean }) {
   const { data: agents = NO_AGENTS } = useQuery({ ...agentsQuery, select: listActive });
+  const unread = useUnread(agents);
   useDigits(agents);
   if (agents.length === 0) return null;
   return (
     <section aria-label="Active agents" className="flex flex-col gap-0.5 border-line border-t pt-2">
       {!collapsed && <span className="px-2 text-muted text-xs">Active agents</span>}
       {agents.map((agent, at) => (
-        <AgentLink key={agent.id} agent={agent} digit={at + 1} collapsed={collapsed} />
+        <AgentLink
+          key={agent.id}
+          agent={agent}
+          digit={at + 1}
+          collapsed={collapsed}
+          unread={unread.has(agent.id)}
+        />
       ))}
     </section>
   );
@@ -158,10 +167,12 @@ const AgentLink = memo(function AgentLink({
   agent,
   digit,
   collapsed,
+  unread,
 }: {
   agent: AgentRecord;
   digit: number;
   collapsed: boolean;
+  unread: boolean;
 }) {
   return (
     <Link
@@ -171,6 +182,7 @@ const AgentLink = memo(function AgentLink({
       className="tap flex items-center gap-2 rounded-md px-2 text-muted hover:bg-surface hover:text-text [&.active]:bg-selected [&.active]:text-text"
     >
       <AgentStatus agent={agent} labelClassName="sr-only" />
+      {unread && !collapsed && <UnreadDot />}
       <span className={collapsed ? 'sr-only' : 'min-w-0 flex-1 truncate'}>{agent.name}</span>
       {!collapsed && agent.last_event_at !== null && (
         <ShortAgo at={agent.last_event_at} className="text-sm" />

@@ -4,6 +4,7 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { FolderGit2, Network, Plus, Search } from 'lucide-react';
 import { lazy, Suspense, useMemo, useState } from 'react';
 import { type AgentRecord, agentsQuery, teamsQuery } from '../../api/queries.ts';
+import { useUnread } from '../../api/seen.ts';
 import { useSession } from '../../api/session.ts';
 import type { AgentsSearch, AgentTab } from '../../router.tsx';
 import type { RowKeys } from '../../shell/list-keys.ts';
@@ -23,6 +24,8 @@ import { AgentRows } from './rows.tsx';
 const JoinNodeDialog = lazy(async () => ({
   default: (await import('../nodes/join-node.tsx')).JoinNodeDialog,
 }));
+
+const NO_AGENTS: AgentRecord[] = [];
 
 const filters = [
   { show: undefined, label: 'All' },
@@ -46,6 +49,7 @@ export function Agents() {
   const read = useQuery({ ...agentsQuery, refetchInterval: 60_000 });
   const grouping = groupingOf(read.data ?? [], search.group);
   const groups = useGroups(read.data, search, grouping);
+  const unread = useUnread(read.data ?? NO_AGENTS);
   const rowKeys = useRowKeys();
   const change = (next: AgentsSearch) => {
     void navigate({ search: (old) => ({ ...old, ...next }), replace: true });
@@ -75,7 +79,7 @@ export function Agents() {
             </Empty>
           ) : (
             <>
-              <Groups groups={groups} />
+              <Groups groups={groups} unread={unread} />
               <ListNote
                 rows={agents.length}
                 title="An agent is a program that svc runs and supervises in a folder."
@@ -219,7 +223,7 @@ function NoAgents() {
   );
 }
 
-function Groups({ groups }: { groups: readonly Group[] }) {
+function Groups({ groups, unread }: { groups: readonly Group[]; unread: ReadonlySet<string> }) {
   const { open } = useWaiting();
   const waiting = useMemo(() => firstByAgent(open), [open]);
   // On phones, the button for a new agent must not cover the last row.
@@ -236,6 +240,7 @@ function Groups({ groups }: { groups: readonly Group[] }) {
             label={group.name || 'Agents'}
             agents={group.agents}
             waiting={waiting}
+            unread={unread}
             headed={at === 0}
           />
         </section>

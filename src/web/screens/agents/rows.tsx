@@ -9,6 +9,7 @@ import { agentState } from '../../ui/agent-state.ts';
 import { ActsOnItsOwn } from '../../ui/permission-mode.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
 import { useTint } from '../../ui/tint.ts';
+import { UnreadDot } from '../../ui/unread.tsx';
 import type { WaitingItem } from '../../waiting/queue.ts';
 import {
   Branch,
@@ -37,12 +38,15 @@ export function AgentRows({
   label,
   agents,
   waiting,
+  unread,
   headed,
 }: {
   label: string;
   agents: AgentRecord[];
   /** What has waited longest for the user, by agent. */
   waiting: ReadonlyMap<string, WaitingItem>;
+  /** The ids of agents with unread events. */
+  unread: ReadonlySet<string>;
   /** Whether the names of the columns are in view; screen readers always have them. */
   headed: boolean;
 }) {
@@ -75,7 +79,7 @@ export function AgentRows({
       </thead>
       <tbody className="block">
         {agents.map((agent) => (
-          <AgentRow key={agent.id} agent={agent} item={waiting.get(agent.id)} />
+          <AgentRow key={agent.id} agent={agent} item={waiting.get(agent.id)} unread={unread.has(agent.id)} />
         ))}
       </tbody>
     </table>
@@ -86,9 +90,11 @@ export function AgentRows({
 const AgentRow = memo(function AgentRow({
   agent,
   item,
+  unread,
 }: {
   agent: AgentRecord;
   item: WaitingItem | undefined;
+  unread: boolean;
 }) {
   const tinted = useTint<HTMLTableRowElement>(agentState(agent));
   return (
@@ -102,6 +108,7 @@ const AgentRow = memo(function AgentRow({
       </td>
       <th scope="row" className="min-w-0 text-left font-normal">
         <span className="flex min-w-0 items-center gap-2">
+          {unread && <UnreadDot />}
           <Link
             to="/agents/$agent_id"
             params={{ agent_id: agent.id }}

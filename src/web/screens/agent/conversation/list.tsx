@@ -5,6 +5,7 @@ import { type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } 
 import type { Item } from '../../../../acp/transcript/items.ts';
 import type { View } from '../../../../acp/transcript/transcript.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
+import { useMarkSeen } from '../../../api/seen.ts';
 import { useStepKeys } from '../../../shell/step-keys.ts';
 import { Button } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
@@ -42,6 +43,7 @@ export function TranscriptList({
     () => listTurns(buildRows(items, start, frame.end), items, start),
     [items, start, frame.end],
   );
+  useMarkSeen(agent.id, view.last_seq, frame.live);
   const target = useTarget(view, frame);
   useEnd(followNewest);
   const cards = useOpenCards(agent.id, items, frame);

@@ -3,6 +3,7 @@ import { useLocation, useNavigate } from '@tanstack/react-router';
 import { ArrowDown, Clock, Search, WrapText } from 'lucide-react';
 import { type FormEvent, type RefObject, useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import type { AgentRecord } from '../../../api/queries.ts';
+import { useMarkSeen } from '../../../api/seen.ts';
 import { type AgentLog, useAgentLog } from '../../../live/agent-log.ts';
 import { useStepKeys } from '../../../shell/step-keys.ts';
 import { toPattern } from '../../../transcript/find.ts';
@@ -43,6 +44,7 @@ function Lines({ agent, log }: { agent: AgentRecord; log: AgentLog }) {
   const find = useFind(lines, list, errors.go);
   const loaded = log.view.last_seq >= agent.last_seq;
   const { follows, onFollow, unseen } = useFollowing(lines, loaded);
+  useMarkSeen(agent.id, log.view.last_seq, follows);
   useKeys({ find: find.open, end: () => list.current?.toEnd() });
 
   if (lines.last === 0) return <NoLines agent={agent} failure={log.failure} loaded={loaded} />;
