@@ -50,6 +50,7 @@ browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
 
     await page.waitForURL(/\/agents\/agt_\w+\/conversation$/);
     const card = page.getByRole('article').filter({ hasText: 'Permission' });
+    await card.locator('.diff-code-insert').first().waitFor();
     await card.getByRole('button', { name: /Allow/ }).first().click();
     await page.getByText(/^allowed by ana after/).waitFor();
     await page.getByRole('link', { name: /^changes/i }).click();

@@ -1,21 +1,18 @@
 /** The diff of one file. A long diff is folded behind a button, or replaced with `elsewhere`. */
-import { type ReactNode, useMemo, useState } from 'react';
+import type { Hunk } from 'gitdiff-parser';
+import { lazy, type ReactNode, Suspense, useMemo, useState } from 'react';
 import type { Diff } from '../../acp/transcript/calls.ts';
 import { escapeHidden } from '../../core/visible.ts';
+import { countLines, diffTexts, firstLines } from '../diffs/texts.ts';
 import { Button } from '../ui/button.tsx';
-import { cx } from '../ui/cx.ts';
 import { ScrollBox } from '../ui/scroll-box.tsx';
-import { type DiffLine, diffLines } from './diff-lines.ts';
 import { relativePath } from './paths.ts';
 
-export const INLINE_LINES = 40;
+const DiffTable = lazy(() => import('../diffs/diff-table.tsx'));
 
-const looks: Record<DiffLine['kind'], { mark: string; word: string; className: string }> = {
-  added: { mark: '+', word: 'added', className: 'bg-added' },
-  removed: { mark: '−', word: 'removed', className: 'bg-removed' },
-  same: { mark: ' ', word: '', className: '' },
-  gap: { mark: '⋯', word: '', className: 'text-muted' },
-};
+export const INLINE_LINES = 40;
+/** The height of a line that does not wrap, and of the heading of a hunk. */
+const LINE_PX = 20;
 
 /** `elsewhere`: shown instead of a long diff, such as a link to it. */
 export function DiffView({
@@ -27,10 +24,11 @@ export function DiffView({
   workdir?: string | undefined;
   elsewhere?: ReactNode;
 }) {
-  const lines = useMemo(() => diffLines(diff.old, diff.new), [diff]);
+  const hunks = useMemo(() => visibleHunks(diff), [diff]);
   const [all, setAll] = useState(false);
-  const many = lines === null || lines.length > INLINE_LINES;
-  const shown = lines === null ? [] : all ? lines : lines.slice(0, INLINE_LINES);
+  const shown = useMemo(() => (all ? hunks : hunks && firstLines(hunks, INLINE_LINES)), [hunks, all]);
+  const count = hunks && countLines(hunks);
+  const many = count === null || count > INLINE_LINES;
   return (
     <figure className="min-w-0 overflow-hidden rounded-md border border-line">
       <figcaption className="flex flex-wrap items-center gap-x-2 bg-surface px-2 py-0.5 text-sm">
@@ -42,33 +40,21 @@ export function DiffView({
         <p className="px-2 py-1">{elsewhere}</p>
       ) : (
         <>
-          <ScrollBox label="Lines" className="max-h-96 font-mono text-sm">
-            <div className="min-w-full sm:w-max">
-              {shown.map((line, at) => (
-                // biome-ignore lint/suspicious/noArrayIndexKey: lines of a text that does not change
-                <div key={at} className={cx('flex min-h-5 leading-5', looks[line.kind].className)}>
-                  <span aria-hidden className="w-10 shrink-0 select-none pr-2 text-right text-muted">
-                    {line.number}
-                  </span>
-                  <span aria-hidden className="w-4 shrink-0 select-none">
-                    {looks[line.kind].mark}
-                  </span>
-                  {looks[line.kind].word && <span className="sr-only">{looks[line.kind].word} </span>}
-                  <span dir="ltr" className="min-w-0 whitespace-pre-wrap wrap-anywhere sm:whitespace-pre">
-                    {escapeHidden(line.text)}
-                  </span>
-                </div>
-              ))}
-            </div>
-          </ScrollBox>
-          {lines === null && (
+          {shown && shown.length > 0 && (
+            <ScrollBox label="Lines" className="max-h-96">
+              <Suspense fallback={<Placeholder hunks={shown} />}>
+                <DiffTable path={diff.path} hunks={shown} type={diff.old === null ? 'add' : 'modify'} />
+              </Suspense>
+            </ScrollBox>
+          )}
+          {count === null && (
             <p className="px-2 py-1 text-muted">
               The versions have too little in common for a line-by-line diff.
             </p>
           )}
-          {lines !== null && many && !all && (
+          {count !== null && many && !all && (
             <Button variant="quiet" className="w-full" onClick={() => setAll(true)}>
-              Show all {lines.length} lines
+              Show all {count} lines
             </Button>
           )}
           {diff.truncated && <p className="px-2 py-1 text-muted">Only the beginning of the file is shown.</p>}
@@ -76,6 +62,20 @@ export function DiffView({
       )}
     </figure>
   );
+}
+
+/** Characters that are hidden or imitate others are shown as their code points. */
+function visibleHunks(diff: Diff): Hunk[] | null {
+  const hunks = diffTexts(diff.old, diff.new);
+  for (const { changes } of hunks ?? []) {
+    for (const change of changes) change.content = escapeHidden(change.content);
+  }
+  return hunks;
+}
+
+/** Reserves the room of the lines until their code is loaded. */
+function Placeholder({ hunks }: { hunks: readonly Hunk[] }) {
+  return <div style={{ height: (countLines(hunks) + hunks.length) * LINE_PX }} />;
 }
 
 export function Counts({ added, removed }: { added: number; removed: number }) {

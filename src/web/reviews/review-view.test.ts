@@ -4,7 +4,6 @@ import { mergeCall } from '../../acp/transcript/calls.ts';
 import type { Permission } from '../../acp/transcript/items.ts';
 import { reviewRecord } from '../../testing/review-record.ts';
 import type { ReviewRecord } from '../api/queries.ts';
-import { diffLines } from './diff-lines.ts';
 import { relativePath } from './paths.ts';
 import {
   commonOptions,
@@ -92,23 +91,6 @@ test('reads the command from the input of the tool call', () => {
   expect(command({ command: ['ls', '-l'] })).toBe('ls -l');
   expect(command({ command: [1] })).toBeNull();
   expect(command('ls')).toBeNull();
-});
-
-test('a diff has numbered lines, and a gap between distant changes', () => {
-  const before = Array.from({ length: 30 }, (_, n) => `line ${n + 1}`);
-  const after = before.with(1, 'two').with(25, 'twenty-six');
-  const lines = diffLines(before.join('\n'), after.join('\n'))!;
-  expect(lines.filter(({ kind }) => kind === 'gap')).toHaveLength(1);
-  expect(lines.filter(({ kind }) => kind === 'added')).toEqual([
-    { kind: 'added', text: 'two', number: 2 },
-    { kind: 'added', text: 'twenty-six', number: 26 },
-  ]);
-  expect(lines.find(({ kind }) => kind === 'removed')).toEqual({
-    kind: 'removed',
-    text: 'line 2',
-    number: 2,
-  });
-  expect(diffLines(null, 'a\nb\n')!.map(({ kind }) => kind)).toEqual(['added', 'added']);
 });
 
 test('a path is relative inside the folder, and complete outside it', () => {

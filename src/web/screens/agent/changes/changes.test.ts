@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
 import { type Comment, parseComments, toPrompt, withComment } from './comments.ts';
-import { detectLanguage } from './languages.ts';
 import { type FileChange, findChange, getPlace, paired, parsed } from './parsed.ts';
 import { buildTree, countFiles, type Folder, isFolder } from './tree.ts';
 import { isViewed, parseViewed, withViewed } from './viewed.ts';
@@ -21,7 +20,7 @@ const simple = change(`${head}@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n`);
 describe('a diff', () => {
   test('is parsed into hunks whose lines have a side and a line number', () => {
     const shown = parsed(simple);
-    expect(shown).toMatchObject({ type: 'hunks', lines: 4 });
+    expect(shown).toMatchObject({ type: 'hunks' });
     if (shown.type !== 'hunks') return;
     expect(shown.hunks[0]!.changes.map((change) => [change.content, getPlace(change)])).toEqual([
       ['one', { side: 'new', line: 1 }],
@@ -126,17 +125,4 @@ describe('the tree of changed files', () => {
     expect((tree[0] as Folder).path).toBe('src/web/ui');
     expect(tree.map(countFiles)).toEqual([2, 1]);
   });
-});
-
-test('the file name determines the language', () => {
-  expect(['a/b.ts', 'x.test.TSX', 'Dockerfile', 'a.b/Makefile', 'run.sh'].map(detectLanguage)).toEqual([
-    ...['typescript', 'tsx', 'docker', 'makefile', 'bash'],
-  ]);
-  expect(['LICENSE', 'a.ts/data', 'x.unknown', 'ts.', ''].map(detectLanguage)).toEqual([
-    null,
-    null,
-    null,
-    null,
-    null,
-  ]);
 });

@@ -1,12 +1,11 @@
 /** The diff of one file. A click on a line number opens a comment. */
-import 'react-diff-view/style/index.css';
-import './diff.css';
 import { useQuery } from '@tanstack/react-query';
 import type { Hunk as HunkData } from 'gitdiff-parser';
 import { ArrowLeft, Download } from 'lucide-react';
-import { Fragment, type ReactNode, useMemo, useState } from 'react';
-import { Decoration, Diff, getChangeKey, Hunk, type RenderGutter } from 'react-diff-view';
+import { type ReactNode, useMemo, useState } from 'react';
+import { getChangeKey, type RenderGutter } from 'react-diff-view';
 import { type AgentRecord, changeQuery } from '../../../api/queries.ts';
+import DiffTable from '../../../diffs/diff-table.tsx';
 import { Button } from '../../../ui/button.tsx';
 import { QueryState } from '../../../ui/states.tsx';
 import { save } from '../output/save.ts';
@@ -22,7 +21,6 @@ import {
   paired,
   parsed,
 } from './parsed.ts';
-import { useTokens } from './tokens.ts';
 import type { View } from './use-diff-view.ts';
 
 export interface FileDiffProps {
@@ -68,7 +66,7 @@ function Lines({ change, ...props }: FileDiffProps & { change: FileChange }) {
     <>
       {moved}
       {shown.type === 'hunks' ? (
-        <Hunks {...props} hunks={shown.hunks} lines={shown.lines} status={change.status} />
+        <Hunks {...props} hunks={shown.hunks} status={change.status} />
       ) : (
         <NoLines type={shown.type} change={change} />
       )}
@@ -100,9 +98,9 @@ function NoLines({ type, change }: { type: keyof typeof why_not; change: FileCha
   );
 }
 
-type HunksProps = FileDiffProps & { hunks: HunkData[]; lines: number; status: FileChange['status'] };
+type HunksProps = FileDiffProps & { hunks: HunkData[]; status: FileChange['status'] };
 
-function Hunks({ agent, path, view, comments, onComments, hunks: plain, lines, status }: HunksProps) {
+function Hunks({ agent, path, view, comments, onComments, hunks: plain, status }: HunksProps) {
   const hunks = useMemo(() => (view === 'split' ? paired(plain) : plain), [plain, view]);
   const [open, setOpen] = useState<Place | null>(null);
   const mine = comments.filter((comment) => comment.path === path);
@@ -110,7 +108,6 @@ function Hunks({ agent, path, view, comments, onComments, hunks: plain, lines, s
     onComments(withComment(comments, { ...place, path, code, text }));
     setOpen(null);
   };
-  const tokens = useTokens(path, hunks, lines);
   const renderWidget = (place: Place, code: string): ReactNode => {
     const saved = mine.find((comment) => isOnLine(comment, path, place));
     if (open !== null && open.side === place.side && open.line === place.line) {
@@ -146,26 +143,14 @@ function Hunks({ agent, path, view, comments, onComments, hunks: plain, lines, s
           onDelete={() => onComments(withComment(comments, { ...comment, text: '' }))}
         />
       ))}
-      <Diff
-        viewType={view}
-        diffType={diffType(status)}
+      <DiffTable
+        path={path}
         hunks={hunks}
+        type={diffType(status)}
+        view={view}
         widgets={widgets}
-        tokens={tokens}
         renderGutter={gutter(setOpen)}
-        optimizeSelection={view === 'split'}
-      >
-        {(all) =>
-          all.map((hunk) => (
-            <Fragment key={hunk.content}>
-              <Decoration>
-                <p className="bg-surface px-3 py-1 font-mono text-muted text-sm">{hunk.content}</p>
-              </Decoration>
-              <Hunk hunk={hunk} />
-            </Fragment>
-          ))
-        }
-      </Diff>
+      />
     </>
   );
 }
@@ -182,7 +167,7 @@ function gutter(onOpen: (place: Place) => void): RenderGutter {
         aria-label={`Comment on ${removed}line ${place.line}`}
         title="Comment"
         onClick={() => onOpen(place)}
-        className="block min-h-6 w-full text-right hover:underline"
+        className="block min-h-5 w-full text-right hover:underline"
       >
         {place.line}
       </button>

@@ -11,7 +11,7 @@ const LINES_MAX = 3_000;
 const LINE_CHARS_MAX = 5_000;
 
 export type Parsed =
-  | { readonly type: 'hunks'; readonly hunks: Hunk[]; readonly lines: number }
+  | { readonly type: 'hunks'; readonly hunks: Hunk[] }
   | { readonly type: 'binary' }
   /** The text is unchanged. */
   | { readonly type: 'same' }
@@ -28,8 +28,7 @@ export function parsed({ diff, truncated, additions }: FileChange): Parsed {
     return { type: 'large' };
   }
   if (hunks.length === 0) return { type: 'same' };
-  const lines = hunks.reduce((sum, hunk) => sum + hunk.changes.length, 0);
-  return { type: 'hunks', hunks, lines };
+  return { type: 'hunks', hunks };
 }
 
 function isLarge(diff: string): boolean {

@@ -1,0 +1,56 @@
+/** The lines of a diff: colored by syntax, with the changed parts of each line marked. */
+import 'react-diff-view/style/index.css';
+import './diff.css';
+import type { Hunk as HunkData } from 'gitdiff-parser';
+import { Fragment, type ReactNode } from 'react';
+import { Decoration, Diff, Hunk, type RenderGutter } from 'react-diff-view';
+import { useTokens } from './tokens.ts';
+
+export interface DiffTableProps {
+  path: string;
+  /** Must be the same array while its lines are the same. */
+  hunks: HunkData[];
+  /** What happened to the file. A file that was added or deleted has one column of line numbers. */
+  type: 'add' | 'delete' | 'modify';
+  view?: 'unified' | 'split';
+  /** Shown below a line, by its change key. */
+  widgets?: Record<string, ReactNode>;
+  renderGutter?: RenderGutter;
+}
+
+const no_widgets = {};
+
+export default function DiffTable({
+  path,
+  hunks,
+  type,
+  view = 'unified',
+  widgets = no_widgets,
+  renderGutter,
+}: DiffTableProps) {
+  const tokens = useTokens(path, hunks);
+  return (
+    <Diff
+      viewType={view}
+      diffType={type}
+      hunks={hunks}
+      widgets={widgets}
+      tokens={tokens}
+      optimizeSelection={view === 'split'}
+      {...(renderGutter && { renderGutter })}
+    >
+      {(all) =>
+        all.map((hunk) => (
+          <Fragment key={hunk.content}>
+            <Decoration>
+              <p className="truncate bg-surface px-2 font-mono text-muted text-sm leading-5">
+                {hunk.content}
+              </p>
+            </Decoration>
+            <Hunk hunk={hunk} />
+          </Fragment>
+        ))
+      }
+    </Diff>
+  );
+}
