@@ -49,13 +49,27 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
   await page.goto(`${plane.url}/agents/${agent_id}/changes`);
   const files = page.getByRole('navigation', { name: 'Changed files' });
   await files.getByRole('button', { name: /gone\.ts deleted/ }).waitFor(slow);
+  // All files are in one scroll, and the tree goes to each.
+  const file = (path: string) => page.getByRole('article', { name: path, exact: true });
+  const isAtTop = (path: string) =>
+    page.evaluate<boolean>(`(() => {
+      const own = document.querySelector('[data-path="${path}"]');
+      return Math.abs(own.offsetTop - own.offsetParent.scrollTop) < 1;
+    })()`);
+  await files.getByRole('button', { name: /cart\.ts modified/ }).click();
+  await expect.poll(() => isAtTop('cart.ts'), slow).toBe(true);
+  await file('cart.ts').getByText('const total = 0;').waitFor();
   await files.getByRole('button', { name: /blob\.bin/ }).click();
-  await page.getByText('This is a binary file.').waitFor();
+  await file('blob.bin').getByText('This is a binary file.').waitFor();
   await files.getByRole('button', { name: /long\.txt/ }).click();
   await page.getByRole('button', { name: 'Download the diff' }).waitFor();
   await files.getByRole('button', { name: /^<img src=x/ }).click();
   await page.getByRole('cell', { name: '<script>alert(1)</script>' }).waitFor();
-  await files.getByLabel('Viewed: gone.ts').check();
+  // A viewed file is closed.
+  await file('gone.ts').getByText('gone', { exact: true }).waitFor();
+  await file('gone.ts').getByLabel('Viewed').check();
+  await file('gone.ts').getByRole('cell').waitFor({ state: 'detached' });
+  await files.getByRole('button', { name: /gone\.ts deleted, viewed/ }).waitFor();
   await files.getByRole('button', { name: 'docs/notes', expanded: true }).click();
   await files.getByRole('button', { name: /why\.md/ }).waitFor({ state: 'detached' });
   await files.getByRole('button', { name: /docs\/notes/, expanded: false }).click();
@@ -64,22 +78,25 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
 
   await page.getByText('1/6 viewed').waitFor();
 
-  // The ways out of the screen, each in two clicks.
+  // The ways out of the screen, each in two clicks: from the conversation to the merge command it takes three.
   const copied = async (item: string, note: string) => {
     await page.getByRole('button', { name: 'Use changes' }).click();
     await page.getByRole('menuitem', { name: item }).click();
     await page.getByText(note).waitFor(slow);
     return page.evaluate<string>('navigator.clipboard.readText()');
   };
+  await page.goto(`${plane.url}/agents/${agent_id}/conversation`);
+  await page.getByRole('link', { name: /^changes \d+/ }).click();
   const branch = (await plane.client.call('getChanges', { params: { agent_id } })).branch!;
   expect(await copied('Copy merge command', 'Merge command copied')).toBe(`git -C ${repo} merge ${branch}`);
   expect(await copied('Copy branch', 'Branch copied')).toBe(branch);
   expect(await copied('Copy patch', 'Patch copied')).toContain('+because');
 
   await files.getByRole('button', { name: /cart\.ts modified/ }).click();
+  const cart = file('cart.ts');
   await page.locator('.token.keyword').getByText('const', { exact: true }).waitFor(slow);
   await page.locator('.token.number').getByText('0', { exact: true }).waitFor();
-  await page.getByRole('button', { name: 'Comment on line 1', exact: true }).click();
+  await cart.getByRole('button', { name: 'Comment on line 1', exact: true }).click();
   await page.getByRole('textbox', { name: 'Comment on line 1' }).fill('Why not a sum?');
   await page.keyboard.press('Control+Enter');
   await page.getByRole('button', { name: 'Comment on removed line 40' }).click();
@@ -87,7 +104,7 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
 
   await page.reload();
   await page.getByText('Why not a sum?').waitFor(slow);
-  expect(await files.getByLabel('Viewed: gone.ts').isChecked()).toBe(true);
+  expect(await file('gone.ts').getByLabel('Viewed').isChecked()).toBe(true);
   await page.getByRole('button', { name: 'Comment on removed line 40' }).click();
   expect(await page.getByRole('textbox', { name: 'Comment on line 40' }).inputValue()).toBe('Keep th');
   await page.getByRole('textbox', { name: 'Comment on line 40' }).fill('Keep this.');
@@ -95,7 +112,7 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
 
   const bar = page.getByRole('region', { name: 'Comments' });
   await bar.getByText('2 comments').waitFor();
-  await page.getByRole('button', { name: 'Send to agent' }).click();
+  await page.keyboard.press('ControlOrMeta+Enter');
   await bar.waitFor({ state: 'detached' });
   const log = (await plane.client.call('getLog', { params: { agent_id } })) as unknown as {
     method?: string;

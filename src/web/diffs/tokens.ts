@@ -3,7 +3,6 @@ import type { Hunk } from 'gitdiff-parser';
 import { useCallback, useSyncExternalStore } from 'react';
 import { type HunkTokens, markEdits, type TokenNode, tokenize } from 'react-diff-view';
 import { detectLanguage, type Language } from './languages.ts';
-import { countLines } from './texts.ts';
 
 /** Marking changes within lines is slow, so longer diffs go without it. */
 const LINES_MAX = 1_000;
@@ -30,7 +29,9 @@ const entries = new WeakMap<Hunk[], Entry | null>();
 function entryOf(path: string, hunks: Hunk[]): Entry | null {
   let entry = entries.get(hunks);
   if (entry === undefined) {
-    entry = countLines(hunks) <= LINES_MAX ? new Entry(detectLanguage(path), hunks) : null;
+    // Not with `countLines`, which would load the comparison of texts with every diff.
+    const lines = hunks.reduce((sum, { changes }) => sum + changes.length, 0);
+    entry = lines <= LINES_MAX ? new Entry(detectLanguage(path), hunks) : null;
     entries.set(hunks, entry);
   }
   return entry;

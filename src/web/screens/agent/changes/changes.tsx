@@ -1,8 +1,8 @@
-/** What an agent changed in its folder: the list of files, the diff of one file, and comments on its lines. */
+/** What an agent changed in its folder: the tree of files, their diffs one below the other, and comments on lines. */
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { RefreshCw } from 'lucide-react';
-import { type ReactNode, useEffect, useMemo, useRef } from 'react';
+import { type ComponentProps, type ReactNode, useEffect, useMemo, useRef } from 'react';
 import type { Answered } from '../../../api/client.ts';
 import { keys } from '../../../api/keys.ts';
 import { type AgentRecord, changesQuery } from '../../../api/queries.ts';
@@ -12,10 +12,13 @@ import { IconButton } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
 import { Segmented } from '../../../ui/segmented.tsx';
 import { Empty, QueryState } from '../../../ui/states.tsx';
+import type { Comment } from './comments.ts';
 import { CommentsBar } from './comments-bar.tsx';
 import { Counts } from './counts.tsx';
-import { FileDiff } from './file-diff.tsx';
 import { FileList } from './file-list.tsx';
+import { scrollToHunk, useFileScroll } from './file-scroll.ts';
+import { FileSection } from './file-section.tsx';
+import type { ChangedFile } from './parsed.ts';
 import { useComments, useViewed } from './stored.ts';
 import { TakeMenu } from './take-menu.tsx';
 import { useDiffView, type View } from './use-diff-view.ts';
@@ -58,6 +61,8 @@ function useReload(agent_id: string): () => void {
   return reload;
 }
 
+const NO_COMMENTS: readonly Comment[] = [];
+
 interface ChangesProps {
   agent: AgentRecord;
   changes: Answered<'getChanges'>;
@@ -73,19 +78,14 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
   const viewed = useViewed(agent.id, head);
   const [layout, setLayout] = useDiffView();
   const scroller = useRef<HTMLDivElement>(null);
-  const list = comments?.list ?? [];
-  // The file in the URL may no longer be changed; then the diff says so.
-  const path = selected_file ?? files[0]?.path;
-
+  const content = useRef<HTMLDivElement>(null);
+  const list = comments?.list ?? NO_COMMENTS;
+  const scroll = useFileScroll(scroller, content, selected_file);
   const open = (next: string | undefined) => {
     void navigate({ search: (search) => ({ ...search, file: next }), resetScroll: false });
-    scroller.current?.scrollTo({ top: 0 });
+    if (next !== undefined) scroll.scrollTo(next);
   };
-  useStepKeys((direction) => {
-    if (hunkBeside(scroller.current, direction)) return;
-    const next = files[files.findIndex((each) => each.path === path) + direction];
-    if (next) open(next.path);
-  });
+  useStepKeys((direction) => scrollToHunk(scroller.current, direction));
 
   const refresh = (
     <IconButton
@@ -116,7 +116,7 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
         <FileList
           files={files}
           truncated={truncated}
-          chosen={path}
+          chosen={scroll.current ?? selected_file ?? files[0]?.path}
           viewed={viewed}
           comments={list}
           onOpen={open}
@@ -124,23 +124,48 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
         />
         <div
           ref={scroller}
-          className={cx('scroll-y min-w-0 flex-1', selected_file === undefined && 'max-md:hidden')}
+          onScroll={scroll.onScroll}
+          className={cx('scroll-y relative min-w-0 flex-1', selected_file === undefined && 'max-md:hidden')}
         >
-          {path !== undefined && (
-            <FileDiff
-              key={path}
-              agent={agent}
-              path={path}
-              listed={files.find((each) => each.path === path)}
-              view={layout.view}
-              comments={list}
+          <div ref={content}>
+            <Sections
+              {...{ agent, files, scroller, viewed, view: layout.view, comments: list }}
+              selected={selected_file}
               onComments={setComments}
               onBack={() => open(undefined)}
             />
-          )}
+          </div>
         </div>
       </div>
       {bar}
+    </>
+  );
+}
+
+type SectionsProps = Omit<ComponentProps<typeof FileSection>, 'path' | 'listed' | 'is_viewed' | 'onView'> & {
+  files: readonly ChangedFile[];
+  viewed: ReturnType<typeof useViewed>;
+  /** The file in the URL. It may no longer be changed; then its section says so. */
+  selected: string | undefined;
+};
+
+function Sections({ files, viewed, selected, ...shared }: SectionsProps) {
+  const is_gone = selected !== undefined && !files.some(({ path }) => path === selected);
+  return (
+    <>
+      {is_gone && (
+        <FileSection {...shared} path={selected} listed={undefined} is_viewed={false} onView={() => {}} />
+      )}
+      {files.map((file) => (
+        <FileSection
+          key={file.path}
+          {...shared}
+          path={file.path}
+          listed={file}
+          is_viewed={viewed.is(file)}
+          onView={(next) => viewed.set(file, next)}
+        />
+      ))}
     </>
   );
 }
@@ -210,20 +235,3 @@ function Toolbar({
 function sum(files: ChangesProps['changes']['files'], key: 'additions' | 'deletions'): number {
   return files.reduce((total, file) => total + (file[key] ?? 0), 0);
 }
-
-/** Scrolls to the next or previous hunk of the shown file; false if none exists. */
-function hunkBeside(scroller: HTMLElement | null, direction: 1 | -1): boolean {
-  if (!scroller) return false;
-  const top = scroller.getBoundingClientRect().top;
-  const at_end = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 2;
-  if (direction === 1 && at_end) return false;
-  const hunks = [...scroller.querySelectorAll<HTMLElement>('.diff-decoration')];
-  const distances = hunks.map((hunk) => hunk.getBoundingClientRect().top - top - HEADER_PX);
-  const distance = direction === 1 ? distances.find((px) => px > 4) : distances.findLast((px) => px < -4);
-  if (distance === undefined) return false;
-  scroller.scrollBy({ top: distance });
-  return true;
-}
-
-/** The height of the sticky header above the lines. */
-const HEADER_PX = 40;

@@ -1,10 +1,13 @@
 /** The comments that wait to be sent; they become one prompt. */
 import { useMutation } from '@tanstack/react-query';
 import { Send } from 'lucide-react';
+import { useEffect, useRef } from 'react';
 import { call, errorMessage } from '../../../api/client.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { useStreams } from '../../../live/streams.ts';
 import { Button } from '../../../ui/button.tsx';
+import { Kbd } from '../../../ui/kbd.tsx';
+import { isTyping, MOD } from '../../../ui/keys.ts';
 import { showToast } from '../../../ui/toast.tsx';
 import { type Comment, type Comments, toPrompt } from './comments.ts';
 
@@ -31,6 +34,7 @@ export function CommentsBar({ agent, comments, onChange, onOpen }: CommentsBarPr
     },
   });
   const why_not = reason(agent, is_offline);
+  useSendKey(why_not === null && !send.isPending, () => send.mutate());
   const paths = [...new Set(list.map(({ path }) => path))];
   return (
     <section
@@ -64,6 +68,7 @@ export function CommentsBar({ agent, comments, onChange, onOpen }: CommentsBarPr
         onClick={() => send.mutate()}
       >
         Send to agent
+        <Kbd className="border-transparent bg-transparent text-on-accent pointer-coarse:hidden">{MOD} ⏎</Kbd>
       </Button>
       {(send.error || why_not) && (
         <p role="status" className="w-full text-sm">
@@ -72,6 +77,22 @@ export function CommentsBar({ agent, comments, onChange, onOpen }: CommentsBarPr
       )}
     </section>
   );
+}
+
+/** Sends with `⌘⏎` or `Ctrl ⏎`, except in a comment, which these keys add. */
+function useSendKey(enabled: boolean, send: () => void): void {
+  const latest = useRef(send);
+  latest.current = send;
+  useEffect(() => {
+    if (!enabled) return;
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key !== 'Enter' || !(event.metaKey || event.ctrlKey) || isTyping(event)) return;
+      event.preventDefault();
+      latest.current();
+    };
+    document.addEventListener('keydown', onKey);
+    return () => document.removeEventListener('keydown', onKey);
+  }, [enabled]);
 }
 
 function reason({ protocol, status }: AgentRecord, is_offline: boolean): string | null {

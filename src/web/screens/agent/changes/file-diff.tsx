@@ -1,13 +1,13 @@
-/** The diff of one file. A click on a line number opens a comment. */
+/** The lines of a file's diff. A click on a line number opens a comment. */
 import { useQuery } from '@tanstack/react-query';
 import type { Hunk as HunkData } from 'gitdiff-parser';
-import { ArrowLeft, Download } from 'lucide-react';
-import { type ReactNode, useMemo, useState } from 'react';
+import { Download } from 'lucide-react';
+import { memo, type ReactNode, useMemo, useState } from 'react';
 import { getChangeKey, type RenderGutter } from 'react-diff-view';
 import { type AgentRecord, changeQuery } from '../../../api/queries.ts';
 import DiffTable from '../../../diffs/diff-table.tsx';
 import { Button } from '../../../ui/button.tsx';
-import { QueryState } from '../../../ui/states.tsx';
+import { QueryState, Skeleton } from '../../../ui/states.tsx';
 import { save } from '../output/save.ts';
 import { CommentBox, CommentView } from './comment-box.tsx';
 import { type Comment, isOnLine, withComment } from './comments.ts';
@@ -26,33 +26,30 @@ import type { View } from './use-diff-view.ts';
 export interface FileDiffProps {
   agent: AgentRecord;
   path: string;
-  /** Its entry in the list of files; undefined if it is no longer changed. */
-  listed: ChangedFile | undefined;
+  status: ChangedFile['status'] | undefined;
   view: View;
+  /** It is read, and read again when it changes, only while it is near the screen. */
+  is_near: boolean;
+  /** Its height until it is read. */
+  estimate_px: number;
   comments: readonly Comment[];
   onComments: (list: readonly Comment[]) => void;
-  /** Returns to the list of files on narrow screens. */
-  onBack: () => void;
 }
 
-export function FileDiff(props: FileDiffProps) {
-  const { agent, path, listed, onBack } = props;
-  const read = useQuery({ ...changeQuery(agent.id, path), staleTime: 0, refetchOnWindowFocus: true });
-  return (
-    <article aria-label={path} className="flex min-h-full flex-col">
-      <header className="sticky top-0 z-10 flex min-h-10 items-center gap-3 border-line border-b bg-ground px-3">
-        <Button variant="quiet" className="md:hidden" icon={<ArrowLeft aria-hidden />} onClick={onBack}>
-          Files
-        </Button>
-        <h2 className="min-w-0 flex-1 truncate font-mono text-sm" title={path} dir="auto">
-          {path}
-        </h2>
-        {listed && <Counts additions={listed.additions} deletions={listed.deletions} />}
-      </header>
-      <QueryState read={read}>{(change) => <Lines {...props} change={change} />}</QueryState>
-    </article>
-  );
-}
+/** Rendered again only when its own properties change, because tables of many lines take long. */
+export const FileDiff = memo(function FileDiff(props: FileDiffProps) {
+  const { agent, path, is_near, estimate_px } = props;
+  const change = changeQuery(agent.id, path);
+  const read = useQuery({ ...change, enabled: is_near, staleTime: 0, refetchOnWindowFocus: true });
+  if (read.data === undefined && !read.error) {
+    return (
+      <div data-unread style={{ height: estimate_px }}>
+        {is_near && <Skeleton />}
+      </div>
+    );
+  }
+  return <QueryState read={read}>{(found) => <Lines {...props} change={found} />}</QueryState>;
+});
 
 function Lines({ change, ...props }: FileDiffProps & { change: FileChange }) {
   const shown = useMemo(() => parsed(change), [change]);
@@ -84,7 +81,7 @@ function NoLines({ type, change }: { type: keyof typeof why_not; change: FileCha
   const { path, additions, deletions, diff, truncated } = change;
   const name = `${path.slice(path.lastIndexOf('/') + 1)}.diff`;
   return (
-    <div className="flex flex-col items-center gap-3 px-4 py-14 text-center">
+    <div className="flex flex-col items-center gap-3 px-4 py-6 text-center">
       <p className="text-prose">{why_not[type]}</p>
       {type === 'large' && (
         <>
@@ -98,7 +95,7 @@ function NoLines({ type, change }: { type: keyof typeof why_not; change: FileCha
   );
 }
 
-type HunksProps = FileDiffProps & { hunks: HunkData[]; status: FileChange['status'] };
+type HunksProps = Omit<FileDiffProps, 'status'> & { hunks: HunkData[]; status: FileChange['status'] };
 
 function Hunks({ agent, path, view, comments, onComments, hunks: plain, status }: HunksProps) {
   const hunks = useMemo(() => (view === 'split' ? paired(plain) : plain), [plain, view]);

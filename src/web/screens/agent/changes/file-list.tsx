@@ -1,5 +1,5 @@
-/** The changed files as a tree. Files can be marked as viewed; the mark is removed when the file changes again. */
-import { ChevronDown, ChevronRight, MessageSquare } from 'lucide-react';
+/** The changed files as a tree, which scrolls to their diffs. */
+import { Check, ChevronDown, ChevronRight, MessageSquare } from 'lucide-react';
 import { useMemo, useState } from 'react';
 import { cx } from '../../../ui/cx.ts';
 import type { Comment } from './comments.ts';
@@ -40,7 +40,6 @@ export function FileList({ files, truncated, chosen, viewed, comments, onOpen, c
           depth={depth}
           is_chosen={node.path === chosen}
           is_viewed={viewed.is(node)}
-          onView={(next) => viewed.set(node, next)}
           comments={comments.filter(({ path }) => path === node.path).length}
           onOpen={() => onOpen(node.path)}
         />
@@ -48,7 +47,7 @@ export function FileList({ files, truncated, chosen, viewed, comments, onOpen, c
     );
   return (
     <nav aria-label="Changed files" className={cx('scroll-y shrink-0 border-line md:border-r', className)}>
-      <ul>{show(tree, 0)}</ul>
+      <ul className="py-1">{show(tree, 0)}</ul>
       {truncated && <p className="px-3 py-2 text-muted">Not all changed files are listed.</p>}
     </nav>
   );
@@ -79,7 +78,7 @@ function FolderRow({ folder, depth, is_open, onToggle }: FolderRowProps) {
       aria-expanded={is_open}
       title={folder.path}
       onClick={onToggle}
-      className="tap flex w-full items-center border-line border-b py-1 pr-3 pl-2 text-left text-muted text-sm hover:text-text"
+      className="tap flex w-full items-center pr-3 pl-2 text-left text-muted text-sm hover:text-text"
     >
       <span className={cx('flex min-w-0 flex-1 items-center gap-1', indentClass(depth))}>
         <Chevron aria-hidden className="size-3.5 shrink-0" />
@@ -95,59 +94,64 @@ interface FileProps {
   depth: number;
   is_chosen: boolean;
   is_viewed: boolean;
-  onView: (viewed: boolean) => void;
   comments: number;
   onOpen: () => void;
 }
 
-function File({ file, depth, is_chosen, is_viewed, onView, comments, onOpen }: FileProps) {
+function File({ file, depth, is_chosen, is_viewed, comments, onOpen }: FileProps) {
   const { path, from, status, additions, deletions } = file;
   const name = path.slice(path.lastIndexOf('/') + 1);
   return (
-    <li
-      className={cx(
-        'flex items-center gap-2 border-line border-b pr-3 [content-visibility:auto] [contain-intrinsic-size:auto_46px]',
-        is_chosen && 'md:bg-surface',
-      )}
-    >
-      <label
-        className={cx(
-          'tap inline-flex min-w-8 items-center justify-center self-stretch pl-2',
-          indentClass(depth),
-        )}
-      >
-        <span className="sr-only">Viewed: {path}</span>
-        <input
-          type="checkbox"
-          className="size-4"
-          title="Viewed"
-          checked={is_viewed}
-          onChange={(event) => onView(event.target.checked)}
-        />
-      </label>
+    <li className="[contain-intrinsic-size:auto_28px] [content-visibility:auto]">
       <button
         type="button"
         onClick={onOpen}
         aria-current={is_chosen || undefined}
         title={from === null ? path : `${from} → ${path}`}
-        className="tap flex min-w-0 flex-1 flex-col items-start py-1 text-left"
+        className={cx(
+          'tap flex w-full min-w-0 items-center gap-2 pr-3 pl-2 text-left hover:bg-surface',
+          is_chosen && 'md:bg-surface',
+        )}
       >
-        <span className={cx('max-w-full truncate', is_viewed ? 'text-muted' : 'font-medium')}>{name}</span>
-        <span className="max-w-full truncate text-muted text-sm">
-          {status.replaceAll('_', ' ')}
-          {from !== null && ` from ${from}`}
+        <span className={cx('flex min-w-0 flex-1 items-center gap-1', indentClass(depth))}>
+          <Check
+            aria-hidden
+            className={cx('size-3.5 shrink-0', is_viewed ? 'text-completed' : 'invisible')}
+          />
+          <span className={cx('truncate', is_viewed && 'text-muted')}>{name}</span>
+          <span className="sr-only">
+            {` ${status.replaceAll('_', ' ')}${from === null ? '' : ` from ${from}`}${is_viewed ? ', viewed' : ''}`}
+          </span>
+        </span>
+        {comments > 0 && (
+          <span className="inline-flex items-center gap-1 text-muted text-sm">
+            <MessageSquare aria-hidden className="size-3.5" />
+            {comments}
+            <span className="sr-only"> comments</span>
+          </span>
+        )}
+        <span className="text-sm">
+          <Counts additions={additions} deletions={deletions} />
+        </span>
+        <span
+          aria-hidden
+          title={status}
+          className={cx('w-3 text-center font-mono text-sm', letters[status].color)}
+        >
+          {letters[status].letter}
         </span>
       </button>
-      {comments > 0 && (
-        <span className="inline-flex items-center gap-1 text-muted text-sm">
-          <MessageSquare aria-hidden className="size-3.5" />
-          {comments}
-          <span className="sr-only"> comments</span>
-        </span>
-      )}
-      <span className="text-sm">
-        <Counts additions={additions} deletions={deletions} />
-      </span>
     </li>
   );
 }
+
+const letters: Record<ChangedFile['status'], { letter: string; color: string }> = {
+  added: { letter: 'A', color: 'text-completed' },
+  untracked: { letter: '?', color: 'text-completed' },
+  modified: { letter: 'M', color: 'text-warning' },
+  type_changed: { letter: 'T', color: 'text-warning' },
+  renamed: { letter: 'R', color: 'text-running' },
+  copied: { letter: 'C', color: 'text-running' },
+  deleted: { letter: 'D', color: 'text-failed' },
+  conflicted: { letter: '!', color: 'text-failed' },
+};

@@ -1,5 +1,5 @@
 /** A user's unsent comments and viewed marks on an agent's changes, stored in the browser. */
-import { useCallback, useSyncExternalStore } from 'react';
+import { useCallback, useMemo, useSyncExternalStore } from 'react';
 import { newKey } from '../../../api/client.ts';
 import { useSession } from '../../../api/session.ts';
 import { type Comment, type Comments, parseComments } from './comments.ts';
@@ -33,9 +33,13 @@ function subscribe(listener: () => void): () => void {
 
 export function useComments(agent_id: string): [Comments | null, (list: readonly Comment[]) => void] {
   const [text, set] = useStored('comments', agent_id);
-  const change = (list: readonly Comment[]) =>
-    set(list.length === 0 ? null : JSON.stringify({ list, key: newKey() } satisfies Comments));
-  return [parseComments(text), change];
+  const comments = useMemo(() => parseComments(text), [text]);
+  const change = useCallback(
+    (list: readonly Comment[]) =>
+      set(list.length === 0 ? null : JSON.stringify({ list, key: newKey() } satisfies Comments)),
+    [set],
+  );
+  return [comments, change];
 }
 
 /** Viewed marks are valid for one head commit, and until the file changes. */
