@@ -34,7 +34,7 @@ export function Mail() {
             />
           ) : (
             <>
-              <ol className="max-w-4xl">
+              <ol>
                 {messages.toReversed().map((message) => (
                   <Message key={message.id} message={message} />
                 ))}
@@ -65,7 +65,7 @@ function Message({ message }: { message: MailRecord }) {
           <Ago at={created_at} />
         </span>
       </p>
-      <p className="max-h-80 overflow-y-auto whitespace-pre-wrap break-words text-prose">
+      <p className="max-h-80 max-w-3xl overflow-y-auto whitespace-pre-wrap break-words text-prose">
         {mailText(payload)}
       </p>
       <div className="flex flex-wrap items-center gap-2">
@@ -133,7 +133,7 @@ function Reply({ message }: { message: MailRecord }) {
         event.preventDefault();
         submit();
       }}
-      className="flex flex-col gap-1"
+      className="flex max-w-3xl flex-col gap-1"
     >
       <div className="flex items-end gap-2">
         <MessageArea text={text} onText={setText} onSend={submit} />
