@@ -8,6 +8,7 @@ import { useMemo, useRef, useState } from 'react';
 import { useListKeys } from '../../shell/list-keys.ts';
 import { cx } from '../../ui/cx.ts';
 import { FilterField } from '../../ui/filter-field.tsx';
+import { Page } from '../../ui/page.tsx';
 import { Empty, Failed } from '../../ui/states.tsx';
 import { type Description, groupOperations, listOperations, type Operation } from './description.ts';
 import { OperationView, unfilled } from './operation-view.tsx';
@@ -48,17 +49,17 @@ export function Explorer({ api }: { api: Description }) {
         />
         <Groups api={api} operations={operations} sought={q} chosen_id={chosen_id} />
       </nav>
-      <div className={cx('scroll-y min-w-0 flex-1 p-3 md:block md:p-4', !chosen_id && 'hidden')}>
-        {chosen_id && (
-          <Link
-            to="."
-            search={{ q: q || undefined }}
-            className="tap mb-2 inline-flex items-center gap-1 underline md:hidden"
-          >
-            <ArrowLeft aria-hidden className="size-4" /> All operations
-          </Link>
-        )}
-        <div className="mx-auto max-w-4xl">
+      <div className={cx('scroll-y min-w-0 flex-1 md:block', !chosen_id && 'hidden')}>
+        <Page className="gap-0!">
+          {chosen_id && (
+            <Link
+              to="."
+              search={{ q: q || undefined }}
+              className="tap mb-2 inline-flex items-center gap-1 underline md:hidden"
+            >
+              <ArrowLeft aria-hidden className="size-4" /> All operations
+            </Link>
+          )}
           {chosen && (
             <OperationView
               key={chosen.id}
@@ -72,7 +73,7 @@ export function Explorer({ api }: { api: Description }) {
           )}
           {chosen_id && !chosen && <Failed error={new Error('This operation does not exist.')} />}
           {!chosen_id && <Introduction api={api} />}
-        </div>
+        </Page>
       </div>
     </div>
   );

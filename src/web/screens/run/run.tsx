@@ -18,6 +18,7 @@ import {
   waitingStepsQuery,
 } from '../../api/queries.ts';
 import { features } from '../../features.ts';
+import { Page } from '../../ui/page.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { QueryState, Skeleton } from '../../ui/states.tsx';
 import { Status } from '../../ui/status.tsx';
@@ -101,7 +102,7 @@ function RunScreen({ run }: { run: RunRecord }) {
         />
       }
     >
-      <div className="flex flex-col gap-3 p-3 md:px-4">
+      <Page width="full" className="gap-3!">
         <RunProgress run={run} steps={steps} />
         <PendingQuestions run={run} reviews={own_reviews} steps={questions} team={team.data?.name} />
         <Notes run={run} />
@@ -139,7 +140,7 @@ function RunScreen({ run }: { run: RunRecord }) {
             onMember={(item) => select({ member: item })}
           />
         </div>
-      </div>
+      </Page>
     </Screen>
   );
 }

@@ -18,6 +18,7 @@ import { GRAPH_STEPS_MAX, StepsGraph } from '../../graph/lazy.tsx';
 import { Button, buttonClass } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Disclosure } from '../../ui/disclosure.tsx';
+import { Page } from '../../ui/page.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { ActionError, Empty, QueryState } from '../../ui/states.tsx';
 import { RunsTable } from '../run/runs-table.tsx';
@@ -62,7 +63,7 @@ function TeamScreen({ team }: { team: TeamRecord }) {
         </>
       }
     >
-      <div className="flex flex-col gap-3 p-3 md:px-4">
+      <Page width="full" className="gap-3!">
         {team.description && <p className="max-w-prose break-words text-prose">{team.description}</p>}
         <p className="flex flex-wrap gap-x-4 text-muted text-sm">
           <span>Version {team.version}</span>
@@ -107,7 +108,7 @@ function TeamScreen({ team }: { team: TeamRecord }) {
             }
           </QueryState>
         </section>
-      </div>
+      </Page>
       <Dialog open={open === 'start'} onClose={() => setOpen(null)} title={`Run ${team.name}`}>
         <StartRun team={team} />
       </Dialog>
