@@ -12,7 +12,7 @@ import type { Launcher } from '../processes/launcher-client.ts';
 import type { Tools } from '../processes/tools.ts';
 import { type HandleFile, type SessionFiles, spoolNames } from './session-files.ts';
 import type { SessionProcesses } from './session-processes.ts';
-import { DEVNULL_PUMP, pumpLabel, REPLACEMENT_KEEPER, titled } from './shell-scripts.ts';
+import { DEVNULL_PUMP, REPLACEMENT_KEEPER, titled } from './shell-scripts.ts';
 
 export interface SessionHelpersOptions {
   agent_id: string;
@@ -138,10 +138,9 @@ export class SessionHelpers {
 
   /** Replaces the pumps with processes that discard what they read. */
   async #discardRest(pumps: ProcessRef[]): Promise<void> {
-    const { agent_id, files, launcher, tools } = this.#options;
+    const { files, launcher, tools } = this.#options;
     for (const name of Object.values(spoolNames)) {
-      const args = [tools.cat, `pipes/${name}`, pumpLabel(agent_id)];
-      const argv: [string, ...string[]] = [tools.sh, '-c', DEVNULL_PUMP, 'svc', ...args];
+      const argv: [string, ...string[]] = [tools.sh, '-c', DEVNULL_PUMP, 'svc', tools.cat, `pipes/${name}`];
       const { pid } = await launcher.spawn(argv, files.dir, { LC_ALL: 'C' });
       // The FIFO is open once the shell has become `cat`. The other reader may end only after that.
       for (let tries = 0; tries < 100 && /sh$/.test(readStat(pid)?.name ?? ''); tries++) await sleep(10);
@@ -194,8 +193,7 @@ export class SessionHelpers {
     const main = [String(handle.main.pid), handle.main.start];
     const init = handle.init ? [String(handle.init.pid), handle.init.start] : ['', ''];
     const script = titled(REPLACEMENT_KEEPER, `session of ${agent_id}`);
-    const settings = [handle.boot_id, handle.no_cgroup ? '1' : '', dd, sleepTool, pumpLabel(agent_id)];
-    const first = [mv, cat, ps ?? '', ...settings];
+    const first = [mv, cat, ps ?? '', handle.boot_id, handle.no_cgroup ? '1' : '', dd, sleepTool];
     await launcher.spawn(
       [sh, '-c', script, 'svc', ...first, ...helper_refs, ...feeder, ...main, ...init],
       files.dir,

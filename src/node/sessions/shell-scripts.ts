@@ -33,17 +33,12 @@
  */
 
 /** Stored in `launch.json`. Raise it whenever a script or a file format of the session directory changes. */
-export const SESSION_VERSION = 4;
+export const SESSION_VERSION = 3;
 
 /** The script with a first line that says in `ps` what its shell is for. A shell has no other name that `ps` shows. */
 export function titled(script: string, title: string): string {
   // An id can come from another machine, and must not be able to end the comment.
   return `# svc: ${title.replace(/[^\w .-]/g, '_')}\n${script}`;
-}
-
-/** The last argument of the pumps of an agent, as `pump` in the script of the keeper explains. */
-export function pumpLabel(agent_id: string): string {
-  return `svc: pump of ${agent_id}`;
 }
 
 const START_TIME = `
@@ -70,12 +65,11 @@ st() {
  * A pid is empty if there is no such process.
  */
 const KEEPER = `${START_TIME}
-# The label shows in ps whose pump it is. No file has this name, so at its end cat fails to read it, which nobody notices.
 pump() {
   if [ -e "$1.piece" ]; then
     (exec <"pipes/$1" >/dev/null 3>&- 4>&- 5>&- 6<&- 7>&- 8>&-; careful "$1") &
   else
-    (exec "$cat" - "$label" <"pipes/$1" >>"$1" 2>/dev/null 3>&- 4>&- 5>&- 6<&- 7>&- 8>&-) &
+    (exec "$cat" <"pipes/$1" >>"$1" 2>/dev/null 3>&- 4>&- 5>&- 6<&- 7>&- 8>&-) &
   fi
   p=$!
 }
@@ -181,7 +175,7 @@ obey() {
 }`;
 
 /**
- * Arguments: `svc mkfifo mv cat ps chown owner boot stdin cgroup dd sleep boxed label command…`. An empty `chown`,
+ * Arguments: `svc mkfifo mv cat ps chown owner boot stdin cgroup dd sleep boxed command…`. An empty `chown`,
  * `cgroup` or `boxed` means none. `command` is what the main process executes:
  * `[setpriv …] [[unshare … --] bwrap … --] [setsid] sh -c INNER svc … argv…`.
  *
@@ -192,8 +186,8 @@ export const WRAPPER = `
 case \${BASH_VERSION-} in ?*) set +o posix ;; esac
 mkfifo=$1 mv=$2 cat=$3 ps=$4 chown=$5 owner=$6 boot=$7 stdin=$8 cgroup=$9
 shift 9
-dd=$1 sleep=$2 boxed=$3 label=$4
-shift 4
+dd=$1 sleep=$2 boxed=$3
+shift 3
 f= nocgroup= again= i= k= m= w=$$
 ${KEEPER}
 "$mkfifo" -m 600 pipes/alive pipes/gate pipes/out pipes/err pipes/in pipes/ctl pipes/wake 2>/dev/null
@@ -323,13 +317,13 @@ export function environmentFile(env: Readonly<Record<string, string>>): string {
 
 /**
  * A keeper that replaces a killed one. Arguments:
- * `svc mv cat ps boot nocgroup dd sleep label w wt po pot pe pet f ft m mt i it`. It opens the FIFOs again and follows
+ * `svc mv cat ps boot nocgroup dd sleep w wt po pot pe pet f ft m mt i it`. It opens the FIFOs again and follows
  * commands. Live pumps and a live feeder continue. How far the journal was copied is known only from the open file that
  * keeper and feeder shared, so if that feeder dies too, the agent's stdin ends.
  */
 export const REPLACEMENT_KEEPER = `
-mv=$1 cat=$2 ps=$3 boot=$4 nocgroup=$5 dd=$6 sleep=$7 label=$8 cgroup=
-shift 8
+mv=$1 cat=$2 ps=$3 boot=$4 nocgroup=$5 dd=$6 sleep=$7 cgroup=
+shift 7
 w=$1 wt=$2 po=$3 pot=$4 pe=$5 pet=$6 f=$7 ft=$8 m=$9
 shift 9
 mt=$1 i=$2 it=$3
@@ -344,7 +338,7 @@ obey
 `;
 
 /** Reads and discards further output, so that a process that is kept neither blocks nor fills the disk. */
-export const DEVNULL_PUMP = `trap '' HUP INT QUIT TERM; exec "$1" - "$3" <"$2" >/dev/null 2>&1`;
+export const DEVNULL_PUMP = `trap '' HUP INT QUIT TERM; exec "$1" <"$2" >/dev/null 2>&1`;
 
 /**
  * Arguments: `svc df sleep rm mv ps pause_kib resume_kib sleep_s near_sleep_s`; runs in the sessions folder. Each node

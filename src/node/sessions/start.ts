@@ -16,7 +16,7 @@ import type { Disk } from './disk.ts';
 import { agentEnvironment, type CommonEnvironment } from './environment.ts';
 import { LocalSession, type SessionHost } from './session.ts';
 import { SESSION_ID, SessionFiles, withoutSecrets } from './session-files.ts';
-import { environmentFile, INNER, pumpLabel, SESSION_VERSION, titled, WRAPPER } from './shell-scripts.ts';
+import { environmentFile, INNER, SESSION_VERSION, titled, WRAPPER } from './shell-scripts.ts';
 import type { StepFiles } from './step-files.ts';
 
 export interface SessionStarterOptions {
@@ -170,7 +170,7 @@ export class SessionStarter {
       host.boot_id,
       stdin,
       cgroup ?? '',
-      ...[dd, sleep, boxed, pumpLabel(launch.agent_id)],
+      ...[dd, sleep, boxed],
       ...command,
     ];
   }
