@@ -585,7 +585,7 @@ export const agentRoutes = {
         .min(0, { error: 'must be at least 0' })
         .meta({ description: 'The number of the last event that you have seen.' }),
     }),
-    unknown_fields: 'refused',
+    unknown_fields: 'ignored',
     answers: { 200: seenRecord },
     errors: ['agentNotFound'],
   }),

@@ -14,7 +14,7 @@ import { ChangedLines } from '../agents/facts.tsx';
 import { lastPart, shortBranch } from '../agents/order.ts';
 import { RemoveWorktree } from './remove.tsx';
 
-const ABOUT = 'svc keeps the worktree of a deleted agent if it has work that exists nowhere else.';
+const ABOUT = 'The worktree of a deleted agent is kept if it has work that exists nowhere else.';
 
 export function Worktrees() {
   const search = useSearch({ from: '/app/worktrees' });
