@@ -54,10 +54,9 @@ browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
     await card.getByRole('button', { name: /Allow/ }).first().click();
     await page.getByText(/^allowed by ana after/).waitFor();
     await page.getByRole('link', { name: /^changes/i }).click();
-    // The conversation also names the file.
-    await page.getByRole('checkbox', { name: 'Viewed: svc-demo.md' }).waitFor();
     // On a phone the list of files comes first.
-    await page.getByRole('button', { name: /^svc-demo.md/ }).click();
+    const files = page.getByRole('navigation', { name: 'Changed files' });
+    await files.getByRole('button', { name: /^svc-demo.md/ }).click();
     await page.locator('.diff-code-insert').first().waitFor();
     expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
   },

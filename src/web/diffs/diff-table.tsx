@@ -37,7 +37,7 @@ export default function DiffTable({
       widgets={widgets}
       tokens={tokens}
       optimizeSelection={view === 'split'}
-      {...(renderGutter && { renderGutter })}
+      {...(renderGutter && { renderGutter, className: 'has-buttons' })}
     >
       {(all) =>
         all.map((hunk) => (

@@ -164,7 +164,7 @@ function gutter(onOpen: (place: Place) => void): RenderGutter {
         aria-label={`Comment on ${removed}line ${place.line}`}
         title="Comment"
         onClick={() => onOpen(place)}
-        className="block min-h-5 w-full text-right hover:underline"
+        className="block min-h-6 w-full text-right hover:underline"
       >
         {place.line}
       </button>

@@ -11,7 +11,7 @@ import type { View } from './use-diff-view.ts';
 
 /** How far below the screen a diff is read. */
 const NEAR = '0px 0px 800px 0px';
-const LINE_PX = 20;
+const LINE_PX = 24;
 /** Lines around the changed ones, and the line above them. */
 const CONTEXT_LINES = 8;
 const ESTIMATE_MAX_PX = 4_000;
