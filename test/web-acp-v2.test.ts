@@ -26,7 +26,7 @@ browserTest(
     const card = page.getByRole('article', { name: /Change the configuration/ });
     await card.waitFor(SOON);
     expect(await card.innerText()).toMatch(/It turns debugging on\.[\s\S]*Write config\.json/);
-    expect(await card.innerText()).toContain('"debug": true');
+    await card.getByText('"debug": true').first().waitFor(SOON);
     await card.getByRole('button', { name: /Allow/ }).click();
     await log.getByText('It is changed.').waitFor(SOON);
     await page.getByText('ACP version 2 (preview)').waitFor(SOON);

@@ -169,7 +169,8 @@ browserTest(
     await page.getByRole('button', { name: 'More' }).last().click();
     await page.getByRole('menuitem', { name: 'Delete' }).click();
     await page.getByRole('button', { name: 'Delete agent' }).click();
-    await page.getByText('Its worktree was kept: untracked files').waitFor(slow);
+    const said = page.getByRole('dialog');
+    await expect.poll(() => said.innerText()).toContain('Its worktree was kept: untracked files');
     await page.getByRole('link', { name: 'Show kept worktrees' }).waitFor();
     await page.goto(`${plane.url}/nodes?node=main`);
     await page.getByRole('link', { name: 'Show 1 kept worktree' }).click();

@@ -86,6 +86,7 @@ const bodies: Partial<Record<OperationId, unknown>> = {
   promptAgent: { text: 'x' },
   editPrompt: { text: 'x' },
   setAgentConfig: { mode_id: 'x' },
+  markSeen: { seq: 1 },
   authenticateAgent: { method_id: 'x' },
   respondReview: { decision: 'allow' },
   routeReview: { to_actor_id: 'user:olga' },

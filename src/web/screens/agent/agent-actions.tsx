@@ -13,7 +13,6 @@ import { Menu } from '../../ui/menu.tsx';
 import { showToast } from '../../ui/toast.tsx';
 import { useAgentAct } from '../agents/actions.ts';
 import { ChangeAgent } from './change.tsx';
-import { DeleteAgent } from './delete.tsx';
 import { ForgetAgent } from './forget.tsx';
 import { useCancelTurn } from './turn.ts';
 
@@ -21,10 +20,18 @@ import { useCancelTurn } from './turn.ts';
 const DOUBLE_PRESS_MS = 1_500;
 
 /** `changes`: the number of changed files in its folder. */
-export function AgentActions({ agent, changes }: { agent: AgentRecord; changes: number }) {
+export function AgentActions({
+  agent,
+  changes,
+  onDelete,
+}: {
+  agent: AgentRecord;
+  changes: number;
+  onDelete: () => void;
+}) {
   const act = useAgentAct(agent);
   const turn = useCancelTurn(agent);
-  const [dialog, setDialog] = useState<'change' | 'delete' | 'forget' | null>(null);
+  const [dialog, setDialog] = useState<'change' | 'forget' | null>(null);
   const forgettable = useForgettable(agent);
   const running = agent.status === 'running';
   const starting = agent.activity === 'starting' && agent.pending === null;
@@ -73,7 +80,7 @@ export function AgentActions({ agent, changes }: { agent: AgentRecord; changes: 
             icon: <Terminal />,
             onSelect: () => void copyLogCommand(agent),
           },
-          { label: 'Delete', icon: <Trash2 />, danger: true, onSelect: () => setDialog('delete') },
+          { label: 'Delete', icon: <Trash2 />, danger: true, onSelect: onDelete },
           forgettable && {
             label: 'Forget',
             icon: <Unplug />,
@@ -83,17 +90,24 @@ export function AgentActions({ agent, changes }: { agent: AgentRecord; changes: 
           },
         ]}
       />
-      <span role="status" className="sr-only">
-        {once && (turn.open ? 'Press . again to cancel the turn' : 'Press . again to stop the agent')}
-      </span>
-      {once && (
-        <span aria-hidden className="text-muted text-sm">
-          Press <kbd>.</kbd> again to {turn.open ? 'cancel the turn' : 'stop the agent'}
-        </span>
-      )}
+      <PressAgain shown={once} act={turn.open ? 'cancel the turn' : 'stop the agent'} />
       {dialog === 'change' && <ChangeAgent agent={agent} onClose={() => setDialog(null)} />}
       {dialog === 'forget' && <ForgetAgent agent={agent} onClose={() => setDialog(null)} />}
-      {dialog === 'delete' && <DeleteAgent agent={agent} onClose={() => setDialog(null)} />}
+    </>
+  );
+}
+
+function PressAgain({ shown, act }: { shown: boolean; act: string }) {
+  return (
+    <>
+      <span role="status" className="sr-only">
+        {shown && `Press . again to ${act}`}
+      </span>
+      {shown && (
+        <span aria-hidden className="text-muted text-sm">
+          Press <kbd>.</kbd> again to {act}
+        </span>
+      )}
     </>
   );
 }

@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, Navigate, Outlet, useNavigate, useParams } from '@tanstack/react-router';
 import { CloudOff } from 'lucide-react';
-import { createContext, use, useEffect } from 'react';
+import { createContext, use, useEffect, useState } from 'react';
 import { keys } from '../../api/keys.ts';
 import { type AgentRecord, agentQuery, agentsQuery, changesQuery } from '../../api/queries.ts';
 import { type AgentTab, agentTabs } from '../../router.tsx';
@@ -19,6 +19,7 @@ import { Clock } from '../../ui/time.tsx';
 import { Branch, Place } from '../agents/facts.tsx';
 import { compareAttention, describeEnd, getProgram } from '../agents/order.ts';
 import { AgentActions } from './agent-actions.tsx';
+import { DeleteAgent } from './delete.tsx';
 import { PendingRequest } from './pending.tsx';
 import { getView } from './views.ts';
 
@@ -34,17 +35,23 @@ export function Agent() {
     // The list may already have the record, so the page need not wait for it.
     placeholderData: () => queries.getQueryData(agentsQuery.queryKey)?.find((agent) => agent.id === agent_id),
   });
-  if (read.data === undefined) {
-    return (
-      <Screen title="Agent" back={agents_page}>
-        <QueryState read={read}>{() => null}</QueryState>
-      </Screen>
-    );
-  }
-  return <Shown key={agent_id} agent={read.data} />;
+  const [deleting, setDeleting] = useState<AgentRecord | null>(null);
+  return (
+    <>
+      {read.data ? (
+        <Shown key={agent_id} agent={read.data} onDelete={() => setDeleting(read.data)} />
+      ) : (
+        <Screen title="Agent" back={agents_page}>
+          <QueryState read={read}>{() => null}</QueryState>
+        </Screen>
+      )}
+      {/* It outlives the record: the fleet feed may remove that before the answer says what was kept. */}
+      {deleting?.id === agent_id && <DeleteAgent agent={deleting} onClose={() => setDeleting(null)} />}
+    </>
+  );
 }
 
-function Shown({ agent }: { agent: AgentRecord }) {
+function Shown({ agent, onDelete }: { agent: AgentRecord; onDelete: () => void }) {
   const changes = useChanges(agent);
   useNeighborKeys(agent.id);
   return (
@@ -67,7 +74,7 @@ function Shown({ agent }: { agent: AgentRecord }) {
           )}
         </span>
       }
-      actions={<AgentActions agent={agent} changes={changes} />}
+      actions={<AgentActions agent={agent} changes={changes} onDelete={onDelete} />}
       toolbar={
         <>
           <TabNav label="Views" className="-mb-2 border-b-0">
