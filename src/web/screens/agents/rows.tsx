@@ -7,6 +7,7 @@ import { memo } from 'react';
 import type { AgentRecord } from '../../api/queries.ts';
 import { agentState } from '../../ui/agent-state.ts';
 import { ActsOnItsOwn } from '../../ui/permission-mode.tsx';
+import { rowClass } from '../../ui/row-class.ts';
 import { AgentStatus } from '../../ui/status.tsx';
 import { useTint } from '../../ui/tint.ts';
 import { UnreadDot } from '../../ui/unread.tsx';
@@ -101,7 +102,7 @@ const AgentRow = memo(function AgentRow({
     <tr
       ref={tinted}
       data-row={agent.id}
-      className={`${row} group relative h-16 border-line border-b [contain-intrinsic-height:auto_44px] [content-visibility:auto] before:absolute before:inset-y-0 before:left-0 before:w-0.5 before:bg-accent before:opacity-0 focus-within:bg-surface focus-within:before:opacity-100 hover:bg-surface md:h-11`}
+      className={`${row} ${rowClass} group [contain-intrinsic-height:auto_44px] [content-visibility:auto]`}
     >
       <td className="max-md:self-start max-md:pt-3">
         <AgentStatus agent={agent} labelClassName="max-md:sr-only" />

@@ -2,6 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { cx } from '../../ui/cx.ts';
+import { rowClass } from '../../ui/row-class.ts';
 import { AgentNames } from './agents-found.tsx';
 import { healthQuery } from './data.ts';
 import { FreeDisk } from './disk.tsx';
@@ -60,14 +61,7 @@ function NodeRow({ node, is_open }: { node: ListedNode; is_open: boolean }) {
   // Without a link there are no agents to show, so a failure gets their space.
   const is_wide = status !== 'connected';
   return (
-    <tr
-      data-row={id}
-      className={cx(
-        row,
-        'relative h-16 border-line border-b before:absolute before:inset-y-0 before:left-0 before:w-0.5 before:bg-accent before:opacity-0 focus-within:bg-surface focus-within:before:opacity-100 hover:bg-surface md:h-11',
-        is_open && 'bg-selected!',
-      )}
-    >
+    <tr data-row={id} className={cx(row, rowClass, is_open && 'bg-selected!')}>
       <td className="max-md:self-start max-md:pt-3.5">
         <NodeStatus status={status} labelClassName="max-md:sr-only" />
       </td>

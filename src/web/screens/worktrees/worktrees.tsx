@@ -6,6 +6,7 @@ import { escapeHidden } from '../../../core/visible.ts';
 import { keptWorktreesQuery, type WorktreeRecord } from '../../api/queries.ts';
 import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { buttonClass } from '../../ui/button.tsx';
+import { rowClass } from '../../ui/row-class.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty, ListNote, QueryState } from '../../ui/states.tsx';
@@ -148,10 +149,7 @@ function WorktreeRow({ worktree, node_id: node }: { worktree: WorktreeRecord; no
   const { id, agent_name, reason, workdir, repo, branch, node_id, diff, kept_at } = worktree;
   const search = { worktree: id, ...(node !== undefined && { node }) };
   return (
-    <tr
-      data-row={id}
-      className={`${row} relative h-16 border-line border-b before:absolute before:inset-y-0 before:left-0 before:w-0.5 before:bg-accent before:opacity-0 focus-within:bg-surface focus-within:before:opacity-100 hover:bg-surface md:h-11`}
-    >
+    <tr data-row={id} className={`${row} ${rowClass}`}>
       <th scope="row" className="min-w-0 text-left font-normal">
         <Link
           to="/worktrees"
