@@ -166,6 +166,11 @@ browserTest(
     await page.waitForURL(/agent_id=agt_/);
     await list.getByText('created agent newcomer').waitFor();
     await list.getByText(/created agent quiet-/).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Clear filter' }).click();
+    await page.waitForURL((url) => !url.search.includes('agent_id'));
+    await page.getByRole('combobox', { name: 'Agent' }).fill('NEWCO');
+    await page.getByRole('combobox', { name: 'Event' }).focus();
+    await page.waitForURL(/agent_id=agt_/);
     await page.getByRole('button', { name: '15 min' }).click();
     await page.waitForURL(/last=15m/);
     await list.getByText('created agent newcomer').waitFor();

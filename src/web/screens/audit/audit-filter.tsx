@@ -91,7 +91,7 @@ export function AuditFilter({
   );
 }
 
-/** The agents of the list by name. The id of another one, such as one that was deleted, can be typed. */
+/** The agents of the list by name, or a part of it. The id of another one, such as one that was deleted, can be typed. */
 function AgentField({ value, onChange }: { value: string; onChange: (value: string) => void }) {
   const id = useId();
   const [text, setText] = useState(value);
@@ -100,7 +100,7 @@ function AgentField({ value, onChange }: { value: string; onChange: (value: stri
   const named = agents.find((agent) => agent.id === text);
   const apply = (typed: string) => {
     const sought = typed.trim();
-    const found = agents.find((agent) => agent.id === sought || agent.name === sought)?.id ?? sought;
+    const found = findAgent(agents, sought)?.id ?? sought;
     setText(found);
     if (found !== value) onChange(found);
   };
@@ -127,6 +127,16 @@ function AgentField({ value, onChange }: { value: string; onChange: (value: stri
       />
     </form>
   );
+}
+
+/** The agent with this id or name; else the only one whose name contains the text. */
+function findAgent(agents: readonly AgentRecord[], sought: string): AgentRecord | undefined {
+  if (sought === '') return undefined;
+  const exact = agents.find(({ id, name }) => id === sought || name === sought);
+  if (exact) return exact;
+  const text = sought.toLowerCase();
+  const matches = agents.filter(({ name }) => name.toLowerCase().includes(text));
+  return matches.length === 1 ? matches[0] : undefined;
 }
 
 function toOption({ id, name, status }: AgentRecord): ComboboxOption {
