@@ -66,6 +66,8 @@ async function openApprovals(more = '', options: { token?: string; screen?: 'pho
 
 const waiting = (page: Page) => page.getByRole('list', { name: 'Waiting' });
 const card = (page: Page, title: string) => waiting(page).getByRole('article').filter({ hasText: title });
+/** A card that has just appeared or got the focus takes no answers for a moment: `src/web/waiting/focus.ts`. */
+const untilRead = (page: Page) => page.waitForTimeout(450);
 const get = (review: Review) => plane.client.call('getReview', { params: { review_id: review.id } });
 
 browserTest(
@@ -140,7 +142,7 @@ browserTest('after an answer, a digit does not answer the next card before it ca
   await expect.poll(focused, SOON).toBe(reviews[1]!.id);
   expect(await page.evaluate('globalThis.pressed')).toBe(true);
   // Once the time is over, it answers.
-  await page.evaluate('new Promise((resolve) => setTimeout(resolve, 450))');
+  await untilRead(page);
   expect((await get(reviews[1]!)).status).toBe('pending');
   expect((await get(reviews[0]!)).option_id).toBe('once');
   await page.keyboard.press('2');
@@ -159,7 +161,7 @@ browserTest('ten requests take two keys at first, and one key each after that', 
     await page.keyboard.press('1');
     await expect.poll(() => page.locator('[data-waiting][data-open]').count(), SOON).toBe(left);
     // A digit is ignored until the next card can be read.
-    await page.waitForTimeout(450);
+    await untilRead(page);
   }
   for (const review of reviews) expect((await get(review)).option_id).toBe('once');
 });
@@ -179,6 +181,7 @@ browserTest('a rejection with a message sends both, and keeps the message if it 
     JSON.stringify(await plane.client.call('listPrompts', { params: { agent_id } }));
   expect(await prompts(sent)).toContain('Only a dry run, please');
 
+  await untilRead(page);
   await card(page, 'npm version').getByRole('button', { name: 'Reject with message' }).click();
   await message.fill('Keep the version');
   await page.route('**/respond', async (route) => {
@@ -307,11 +310,10 @@ browserTest('on a phone, a request fills the screen, and the next one follows it
   expect(await page.getByRole('navigation', { name: 'Main' }).count()).toBe(0);
   expect(await violations(page)).toEqual([]);
   // The tap that opened it may be the first of a double tap.
-  const appeared = `new Promise((resolve) => setTimeout(resolve, 450))`;
   await page.evaluate(`document.addEventListener('focusin', ({ target }) => {
     if (target.dataset.review) target.querySelector('button').click();
   })`);
-  await page.evaluate(appeared);
+  await untilRead(page);
   await request.getByRole('button', { name: 'Allow once' }).tap();
   await request.getByText('Allow once · ana').waitFor();
   await page.getByRole('status').getByText('2 left').waitFor();
@@ -319,7 +321,7 @@ browserTest('on a phone, a request fills the screen, and the next one follows it
   // The third slides in, and the click that hits it at once does nothing.
   await request.getByText('third thing').waitFor();
   expect(new URL(page.url()).search).toBe(`?review=${third.id}`);
-  await page.evaluate(appeared);
+  await untilRead(page);
   expect((await get(third)).status).toBe('pending');
   // An answer from elsewhere stays on the screen.
   const body = { option_id: 'no' };
@@ -327,7 +329,7 @@ browserTest('on a phone, a request fills the screen, and the next one follows it
   await request.getByText('Reject · ana').waitFor();
   await page.getByRole('link', { name: 'Next request' }).tap();
   await request.getByText('first thing').waitFor();
-  await page.evaluate(appeared);
+  await untilRead(page);
   await request.getByRole('button', { name: 'Reject', exact: true }).tap();
   await page.getByRole('status').getByText('Nothing else waits for you').waitFor();
   expect((await get(first)).option_id).toBe('no');
@@ -358,16 +360,16 @@ browserTest('on a phone, questions, forms and sign-ins fill the screen too', asy
   const request = page.getByRole('article');
   await request.getByText('Which title?').waitFor();
   await request.getByLabel('Answer').fill('Rain');
-  await page.evaluate('new Promise((resolve) => setTimeout(resolve, 450))');
+  await untilRead(page);
   await expectInView(page, 'Send answer');
   await request.getByRole('button', { name: 'Send answer' }).tap();
   await request.getByText('Answered').waitFor();
   await request.getByText('Sign in to use locked').waitFor();
-  await page.evaluate('new Promise((resolve) => setTimeout(resolve, 450))');
+  await untilRead(page);
   await expectInView(page, 'Sign in');
   await request.getByRole('button', { name: 'Sign in' }).tap();
   await request.getByText('How shall I deploy it?').waitFor();
-  await page.evaluate('new Promise((resolve) => setTimeout(resolve, 450))');
+  await untilRead(page);
   await expectInView(page, 'Send');
   await request.getByRole('button', { name: 'Decline' }).tap();
   await page.getByRole('link', { name: 'Done, back to deploys' }).waitFor();

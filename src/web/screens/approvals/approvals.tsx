@@ -109,7 +109,7 @@ function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Name
     <>
       <ActingAlone agents={names.agents} />
       {gone !== undefined && !items.some(({ id }) => id === gone) && (
-        <p role="status" className="mx-auto max-w-4xl px-3 pt-3 text-muted md:px-4">
+        <p role="status" className="max-w-page px-3 pt-3 text-muted md:px-4">
           The request in this link no longer waits for an answer.
         </p>
       )}
@@ -135,7 +135,7 @@ function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Name
             <ul
               ref={list}
               aria-label="Waiting"
-              className="mx-auto flex min-w-0 max-w-4xl flex-1 flex-col gap-3 p-3 md:px-4"
+              className="flex min-w-0 max-w-page flex-1 flex-col gap-3 p-3 md:px-4"
             >
               {shown.map((item) => (
                 <li key={keyOf(item)} className="flex min-w-0 items-start gap-2">
@@ -166,7 +166,7 @@ function RecentDecisions({ items, names }: { items: readonly WaitingItem[]; name
   const viewFor = useReviewViews();
   if (items.length === 0) return null;
   return (
-    <section className="mx-auto max-w-4xl px-3 pb-6 md:px-4">
+    <section className="max-w-page px-3 pb-6 md:px-4">
       <h2 className="py-2 font-medium text-muted">Recent decisions</h2>
       <ul className="flex flex-col gap-1">
         {items.map((item) => (
@@ -195,7 +195,7 @@ function ActingAlone({ agents }: { agents: readonly AgentRecord[] }) {
   const acting = agents.filter(({ status, asks }) => status === 'running' && asks === 'acts');
   if (acting.length === 0) return null;
   return (
-    <p role="status" className="mx-auto max-w-4xl px-3 pt-3 text-needs md:px-4">
+    <p role="status" className="max-w-page px-3 pt-3 text-needs md:px-4">
       {acting.map(({ id, name }, at) => (
         <Fragment key={id}>
           {at > 0 && ', '}
