@@ -36,7 +36,8 @@ test('agents that need a person come first, then failed ones, then idle ones, th
     'done',
     'stopped',
   ]);
-  expect(counts(agents)).toEqual({ all: 8, needs_you: 1, your_turn: 1, working: 1, failed: 1 });
+  expect(counts(agents)).toEqual({ all: 8, needs_you: 1, your_turn: 1, working: 2, failed: 1 });
+  expect(filterAgents(agents, { show: 'working' }).map(({ name }) => name)).toEqual(['works', 'silent']);
 });
 
 test('every word of the filter must occur in one of the fields', () => {

@@ -16,11 +16,17 @@ function byText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
+/** The filter that shows it besides `All`. An agent that is quiet is still at work. */
+function filterOf(agent: AgentRecord): AgentsShown | undefined {
+  const state = agentState(agent);
+  return state === 'quiet' ? 'working' : agentsShown.find((show) => show === state);
+}
+
 /** How many agents each filter shows. */
 export function counts(agents: readonly AgentRecord[]): Record<AgentsShown | 'all', number> {
   const numbers = { all: agents.length, needs_you: 0, your_turn: 0, working: 0, failed: 0 };
   for (const agent of agents) {
-    const shown = agentsShown.find((show) => show === agentState(agent));
+    const shown = filterOf(agent);
     if (shown) numbers[shown] += 1;
   }
   return numbers;
@@ -34,7 +40,7 @@ export interface AgentFilter {
 export function filterAgents(agents: readonly AgentRecord[], { show, q = '' }: AgentFilter): AgentRecord[] {
   const query = q.toLowerCase().split(/\s+/).filter(Boolean);
   return agents
-    .filter((agent) => !show || agentState(agent) === show)
+    .filter((agent) => !show || filterOf(agent) === show)
     .filter((agent) => {
       const text = [
         agent.name,
