@@ -97,7 +97,7 @@ export async function connect(context: Context, options: ApiOptions): Promise<Ap
 }
 
 /** Whether this machine's plane still waits for its first user, as far as the user of this command can read that. */
-async function hasNoUsers(context: Context, options: LocalOptions, url: string): Promise<boolean> {
+export async function hasNoUsers(context: Context, options: LocalOptions, url: string): Promise<boolean> {
   try {
     const data_dir = (await context.local.loadConfig(localFlags(options))).get('data_dir');
     await access(join(data_dir, 'join.json'), constants.R_OK);

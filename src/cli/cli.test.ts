@@ -168,6 +168,10 @@ describe('exit codes', () => {
       code: 4,
       stderr: `svc: not signed in to ${env.SVC_URL}: run svc join\n`,
     });
+    expect(await run(['login', '-u', 'ana'], { home, local })).toMatchObject({
+      code: 4,
+      stderr: 'svc: there are no users yet: run svc join\n',
+    });
   });
 
   test('4 without a token, and with a rejected one', async () => {

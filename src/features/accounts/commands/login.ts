@@ -9,6 +9,7 @@ import {
   baseUrl,
   connect,
   connectWithoutToken,
+  hasNoUsers,
   localUrl,
   planeUrl,
 } from '../../../cli/api.ts';
@@ -52,6 +53,9 @@ function addSignIn(program: Command, context: Context): void {
     .action(async (url: string | undefined, options: LoginOptions) => {
       const target = url === undefined ? await planeUrl(context, options) : baseUrl(url);
       if (options.withToken) return withToken(context, target, options);
+      if (await hasNoUsers(context, options, target)) {
+        throw new Failure(exitCodes.unauthenticated, 'there are no users yet: run svc join');
+      }
       const open = new Api(target, null, io);
       const username = options.username ?? (await ask(io, 'Username'));
       const secret = await password(io, 'Password', options.passwordFile);
