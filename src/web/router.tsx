@@ -3,6 +3,7 @@ import {
   type AnyRoute,
   createRoute,
   createRouter,
+  Link,
   lazyRouteComponent,
   redirect,
 } from '@tanstack/react-router';
@@ -300,7 +301,13 @@ export const router = createRouter({
   defaultPendingMinMs: 0,
   defaultPendingComponent: Skeleton,
   defaultErrorComponent: ({ error, reset }) => <Failed error={error} retry={reset} />,
-  defaultNotFoundComponent: () => <Failed error={new Error('This page does not exist.')} />,
+  defaultNotFoundComponent: () => (
+    <Failed error={new Error('This page does not exist.')}>
+      <Link to="/agents" className="tap inline-flex items-center underline">
+        Go to agents
+      </Link>
+    </Failed>
+  ),
 });
 
 declare module '@tanstack/react-router' {

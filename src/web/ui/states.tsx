@@ -87,12 +87,21 @@ export function Skeleton({ rows = 6, height = 'h-9' }: { rows?: number; height?:
   );
 }
 
-/** The error of a screen's first request, with a retry button. */
-export function Failed({ error, retry }: { error: unknown; retry?: () => void }) {
+/** The error of a screen's first request, with a retry button or another way to continue. */
+export function Failed({
+  error,
+  retry,
+  children,
+}: {
+  error: unknown;
+  retry?: () => void;
+  children?: ReactNode;
+}) {
   return (
     <div role="alert" className="flex flex-col items-center gap-3 px-4 py-14 text-center">
       <p className="text-failed text-prose">{errorMessage(error)}</p>
       {retry && <Button onClick={retry}>Try again</Button>}
+      {children}
     </div>
   );
 }
