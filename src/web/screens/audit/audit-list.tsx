@@ -179,7 +179,9 @@ function Row({
   const { actor, text } = sentenceOf(record, names);
   return (
     <>
-      <div className={cx(columns, 'items-center px-3 py-1 hover:bg-surface md:px-4')}>
+      <div
+        className={cx(columns, 'items-center px-3 py-1 hover:bg-surface max-md:pointer-coarse:pb-3 md:px-4')}
+      >
         <span className="order-2 text-right text-muted md:order-none md:text-left">
           <SecondText at={record.timestamp} />
         </span>
@@ -202,10 +204,10 @@ function Row({
             )}
           </button>
         </span>
-        <span className="order-3 flex min-w-0 pl-5 md:order-none md:pl-0">
+        <span className="order-3 flex min-w-0 pl-5 max-md:pointer-coarse:-mt-2 md:order-none md:pl-0">
           <Chip mono>{record.event}</Chip>
         </span>
-        <span className="order-4 truncate text-right text-muted md:order-none md:text-left">
+        <span className="order-4 truncate text-right text-muted max-md:pointer-coarse:-mt-2 md:order-none md:text-left">
           {record.ip ?? '–'}
         </span>
       </div>

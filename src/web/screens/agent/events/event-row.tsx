@@ -47,7 +47,7 @@ export const EventRow = memo(function EventRow(props: EventRowProps) {
           type="button"
           aria-expanded={is_open}
           onClick={() => onToggle(seq)}
-          className="tap flex min-w-0 flex-1 flex-wrap items-baseline gap-x-3 px-2 text-left md:flex-nowrap"
+          className="tap flex min-w-0 flex-1 flex-wrap items-baseline gap-x-3 px-2 text-left max-md:pb-2 md:flex-nowrap"
         >
           <ChevronRight
             aria-hidden
