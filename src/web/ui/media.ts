@@ -14,3 +14,6 @@ export const useTouch = mediaHook('(pointer: coarse)');
 
 /** A phone, upright or on its side. */
 export const useHandheld = mediaHook('(pointer: coarse) and ((width < 640px) or (height < 500px))');
+
+/** As wide as an upright phone, on which a graph is too small to read. */
+export const useNarrow = mediaHook('(max-width: 639.98px)');

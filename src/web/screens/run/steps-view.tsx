@@ -2,14 +2,12 @@
 import { Network, Rows3 } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { GRAPH_STEPS_MAX, StepsGraph } from '../../graph/lazy.tsx';
-import { mediaHook } from '../../ui/media.ts';
+import { useNarrow } from '../../ui/media.ts';
 import { Segmented } from '../../ui/segmented.tsx';
 import { Status } from '../../ui/status.tsx';
 import { countStatuses, type StepRecord } from './facts.ts';
 import { StepsList } from './steps-list.tsx';
 import { StepsTable } from './steps-table.tsx';
-
-const useIsPhone = mediaHook('(max-width: 639.98px)');
 
 const views = [
   {
@@ -47,7 +45,7 @@ export function StepsView({
   adding: ReactNode;
 }) {
   // A graph on a phone is too small to read.
-  const as_list = useIsPhone() && steps.length <= GRAPH_STEPS_MAX;
+  const as_list = useNarrow() && steps.length <= GRAPH_STEPS_MAX;
   const shown = view ?? (steps.length > GRAPH_STEPS_MAX ? 'table' : 'graph');
   return (
     <section aria-label="Steps" className="min-w-0 overflow-clip rounded-lg border border-line">

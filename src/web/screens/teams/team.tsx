@@ -18,6 +18,7 @@ import { GRAPH_STEPS_MAX, StepsGraph } from '../../graph/lazy.tsx';
 import { Button, buttonClass } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Disclosure } from '../../ui/disclosure.tsx';
+import { useNarrow } from '../../ui/media.ts';
 import { Page } from '../../ui/page.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { ActionError, Empty, QueryState } from '../../ui/states.tsx';
@@ -182,6 +183,17 @@ function MemberList({ team: { spec } }: { team: TeamRecord }) {
 }
 
 function Steps({ team: { spec } }: { team: TeamRecord }) {
+  const is_narrow = useNarrow();
+  const list = (
+    <ol className="max-h-80 overflow-y-auto">
+      {spec.steps.map(({ step_key, member_id, depends_on }) => (
+        <li key={step_key} className="break-words border-line border-t px-3 py-1 first:border-t-0">
+          <b className="font-medium">{step_key}</b> <span className="text-muted">by {member_id}</span>
+          {depends_on.length > 0 && <span className="text-muted"> after {depends_on.join(', ')}</span>}
+        </li>
+      ))}
+    </ol>
+  );
   return (
     <section aria-label="Steps" className="min-w-0 rounded-md border border-line">
       <h2 className="border-line border-b px-3 py-1.5 font-medium">
@@ -193,20 +205,13 @@ function Steps({ team: { spec } }: { team: TeamRecord }) {
             ? 'No steps: a person completes or fails each run.'
             : 'No steps: the leader plans the work.'}
         </p>
+      ) : is_narrow ? (
+        list
       ) : (
         <>
           {spec.steps.length <= GRAPH_STEPS_MAX && <StepsGraph steps={spec.steps} label="Step graph" />}
           <Disclosure summary="List" className="border-line border-t" summaryClass="px-3 py-1 text-muted">
-            <ol className="max-h-80 overflow-y-auto">
-              {spec.steps.map(({ step_key, member_id, depends_on }) => (
-                <li key={step_key} className="break-words border-line border-t px-3 py-1">
-                  <b className="font-medium">{step_key}</b> <span className="text-muted">by {member_id}</span>
-                  {depends_on.length > 0 && (
-                    <span className="text-muted"> after {depends_on.join(', ')}</span>
-                  )}
-                </li>
-              ))}
-            </ol>
+            {list}
           </Disclosure>
         </>
       )}
