@@ -229,7 +229,7 @@ function Toolbar({
   return (
     <div className="flex shrink-0 flex-wrap items-center gap-1 border-line border-b px-3 py-1">
       <Button variant="quiet" icon={<Search aria-hidden />} onClick={onFind}>
-        Find
+        <span className="max-sm:sr-only">Find</span>
       </Button>
       <GoTo onGo={onGo} />
       <IconButton
@@ -253,11 +253,13 @@ function Toolbar({
           </span>
         </Button>
       )}
-      <span className="ml-auto text-muted text-sm">
+      <span className="ml-auto text-muted text-sm max-sm:sr-only">
         {lines.first > 1 && `from line ${lines.first.toLocaleString('en')} · `}
         {lines.last.toLocaleString('en')} {lines.last === 1 ? 'line' : 'lines'}
       </span>
-      <Download agent={agent} />
+      <span className="max-sm:ml-auto">
+        <Download agent={agent} />
+      </span>
     </div>
   );
 }
