@@ -81,7 +81,7 @@ function Filters({ items, names: { agents, teams } }: { items: readonly WaitingI
         choices={choices[name]}
         value={search[name] ?? ''}
         onChange={(value) => change({ [name]: value || undefined })}
-        className="w-auto max-w-44"
+        className="min-w-0 max-w-44 flex-1 sm:w-auto sm:flex-none"
       />
     ));
 }
@@ -157,7 +157,10 @@ function ItemList({ items, names }: { items: readonly WaitingItem[]; names: Name
         </div>
       )}
       <AnswerMany reviews={reviews.filter(({ review_id }) => selected.has(review_id))} onDone={clear} />
-      <RecentDecisions items={recent} names={names} />
+      <div className="flex">
+        {open.length > 1 && !is_handheld && <div className="hidden w-80 shrink-0 min-[68.75rem]:block" />}
+        <RecentDecisions items={recent} names={names} />
+      </div>
     </>
   );
 }
@@ -166,7 +169,7 @@ function RecentDecisions({ items, names }: { items: readonly WaitingItem[]; name
   const viewFor = useReviewViews();
   if (items.length === 0) return null;
   return (
-    <section className="max-w-page px-3 pb-6 md:px-4">
+    <section className="min-w-0 max-w-page flex-1 px-3 pb-6 md:px-4">
       <h2 className="py-2 font-medium text-muted">Recent decisions</h2>
       <ul className="flex flex-col gap-1">
         {items.map((item) => (
