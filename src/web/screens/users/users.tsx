@@ -68,7 +68,7 @@ function UserList({ own_id }: { own_id: string }) {
             <ListNote
               rows={users.length}
               title="Users see their own agents, and the teams that they own or belong to. Root users see everything."
-              cli="svc users create ana"
+              cli="svc users create leo"
               operation="createUser"
             />
           </>
