@@ -699,6 +699,7 @@ const rows: Record<OperationId, Row | Row[]> = {
   getMail: aboutMail(sees),
   ackMail: aboutMail((caller, to) => sees(caller) && mayActAs(caller, to)),
   listRunMail: { ...aboutRun([200]), hidden: problems.runNotFound },
+  listRunTriggers: { ...aboutRun([200]), hidden: problems.runNotFound },
   listTriggers: [
     ...asActor([200], (actor_id) => ({ params: { actor_id }, query: { run_id: team.run_id } }), 'run'),
     ...asActor([200], (actor_id) => ({ params: { actor_id } }), 'anywhere'),

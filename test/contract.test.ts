@@ -336,6 +336,7 @@ test('every response matches the contract', async () => {
     'getMail',
     'ackMail',
     'listRunMail',
+    'listRunTriggers',
     'listTriggers',
     'setTrigger',
     'deleteTrigger',

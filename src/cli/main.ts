@@ -51,7 +51,8 @@ export const groups: readonly CommandGroup[] = [
     load: async () => {
       const { addRuns } = await import('../features/runs/commands/runs.ts');
       const { addRunMail } = await import('../features/mailbox/commands/mail.ts');
-      return (svc, context) => addRuns(svc, context, [addRunMail]);
+      const { addRunTriggers } = await import('../features/mailbox/commands/triggers.ts');
+      return (svc, context) => addRuns(svc, context, [addRunMail, addRunTriggers]);
     },
   },
   { names: ['steps'], load: async () => (await import('../features/runs/commands/steps.ts')).addSteps },

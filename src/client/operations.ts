@@ -99,6 +99,7 @@ export const operations = {
   getMail: { method: 'GET', path: '/api/actor/mailbox/{message_id}', open: false },
   ackMail: { method: 'POST', path: '/api/actor/mailbox/{message_id}/ack', open: false },
   listRunMail: { method: 'GET', path: '/api/teams/runs/{run_id}/mail', open: false },
+  listRunTriggers: { method: 'GET', path: '/api/teams/runs/{run_id}/triggers', open: false },
   listTriggers: { method: 'GET', path: '/api/actor/{actor_id}/triggers', open: false },
   setTrigger: { method: 'POST', path: '/api/actor/{actor_id}/triggers', open: false },
   deleteTrigger: { method: 'DELETE', path: '/api/actor/{actor_id}/triggers/{trigger_id}', open: false },

@@ -12,7 +12,7 @@ import { limits } from './limits.ts';
 import { toMail } from './queries/mail.ts';
 import { listTriggers, toTrigger } from './queries/triggers.ts';
 import type { Mail } from './rules/mail.ts';
-import { toSchedule } from './schedule.ts';
+import { toSchedule } from './rules/schedule.ts';
 import type { Mailbox } from './service.ts';
 import type { Triggers } from './triggers.ts';
 

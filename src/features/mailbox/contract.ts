@@ -143,6 +143,16 @@ export const mailRoutes = {
     answers: { 200: list(mailHead) },
     errors: ['runNotFound'],
   }),
+  listRunTriggers: route({
+    method: 'GET',
+    path: '/api/teams/runs/{run_id}/triggers',
+    action: 'team.read',
+    tag: 'Mailbox',
+    summary: 'List the time triggers of all actors of a run, newest first',
+    query: z.object(pageQuery),
+    answers: { 200: list(triggerRecord) },
+    errors: ['runNotFound'],
+  }),
   listTriggers: route({
     method: 'GET',
     path: triggers,

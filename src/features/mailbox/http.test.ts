@@ -115,6 +115,17 @@ test('sets, lists and deletes triggers', async () => {
   expect(once.body).toMatchObject({ at: '2099-01-01T07:00:00.000Z', next_at: '2099-01-01T07:00:00.000Z' });
   const listed = await request('GET', triggers);
   expect((listed.body as Trigger[]).map(({ id }) => id)).toEqual([once.body.id, daily.body.id]);
+  const own = await request('POST', '/api/actor/user:ada/triggers', { ...body, every_seconds: 60 });
+  const of_run = `/api/teams/runs/${run.id}/triggers`;
+  expect((await request('GET', of_run)).body).toEqual([own.body, once.body, daily.body]);
+  const first = (await request('GET', `${of_run}?limit=2`)).body;
+  expect(first).toMatchObject({ items: [own.body, once.body], next_cursor: expect.any(String) });
+  expect((await request('GET', `${of_run}?limit=2&cursor=${first.next_cursor}`)).body).toEqual({
+    items: [daily.body],
+  });
+  expect(await request('GET', '/api/teams/runs/run_none/triggers')).toMatchObject(
+    refused(404, 'run not found'),
+  );
   expect(await request('DELETE', `${triggers}/${daily.body.id}`)).toMatchObject({ status: 204 });
   expect(await request('DELETE', `${triggers}/${daily.body.id}`)).toMatchObject(
     refused(404, 'trigger not found'),

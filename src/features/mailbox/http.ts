@@ -2,8 +2,8 @@
 
 import type { Handlers } from '../../server/call.ts';
 import { asList } from '../../server/list.ts';
+import { toSchedule } from './rules/schedule.ts';
 import type { Trigger } from './rules/trigger.ts';
-import { toSchedule } from './schedule.ts';
 import type { Mailbox } from './service.ts';
 import type { Triggers } from './triggers.ts';
 
@@ -13,6 +13,7 @@ type MailOperations =
   | 'getMail'
   | 'ackMail'
   | 'listRunMail'
+  | 'listRunTriggers'
   | 'listTriggers'
   | 'setTrigger'
   | 'deleteTrigger';
@@ -35,6 +36,8 @@ export function mailHandlers(mailbox: Mailbox, triggers: Triggers): Pick<Handler
     ackMail: ({ caller, params }) => mailbox.ack(caller, parseMessageNumber(params.message_id)),
     listRunMail: async ({ caller, params, query }) =>
       asList(query, await mailbox.ofRun(caller, params.run_id, query)),
+    listRunTriggers: async ({ caller, params, query }) =>
+      asList(query, await triggers.ofRun(caller, params.run_id, query)),
     listTriggers: async ({ caller, params, query }) =>
       asList(query, await triggers.list(caller, params.actor_id, query)),
     setTrigger: ({ caller, params, body, idempotency_key }) => {

@@ -10,6 +10,7 @@ import type { Tx } from '../../store/store.ts';
 import type { FactHandlers } from '../../work/facts.ts';
 import type { TimerHandlers } from '../../work/timers.ts';
 import type { Caller } from '../accounts/rules.ts';
+import { requireRun } from '../runs/access.ts';
 import { findRun, type RunRow, runOfNum } from '../runs/queries/runs.ts';
 import { isRunOver } from '../runs/rules/run.ts';
 import { resolveActingActor } from './addresses.ts';
@@ -24,8 +25,8 @@ import {
   triggersOfRun,
   updateTrigger,
 } from './queries/triggers.ts';
+import { firstTime, nextTime, type Schedule } from './rules/schedule.ts';
 import type { Trigger } from './rules/trigger.ts';
-import { firstTime, nextTime, type Schedule } from './schedule.ts';
 import type { Mailbox, MailboxOptions } from './service.ts';
 
 export interface SetTrigger extends Schedule {
@@ -59,6 +60,17 @@ export class Triggers {
       const acting = resolveActingActor(reader, caller, 'team.read', actor_id, run_id);
       const { run, view } = acting;
       const filter = { actor_id: acting.actor_id, run_num: run?.num, view, before_num };
+      const rows = listTriggers(reader, limit === undefined ? filter : { ...filter, limit: limit + 1 });
+      return page(rows, limit ?? rows.length, toTrigger, (row) => [row.num]);
+    });
+  }
+
+  /** The triggers of all actors of a run, newest first. */
+  ofRun(caller: Caller, run_id: string, { limit, cursor }: PageRequest): Promise<Page<Trigger>> {
+    const [before_num] = readCursor(cursor, 'number') ?? [];
+    return this.#options.store.read((reader) => {
+      const { run } = requireRun(reader, caller, 'team.read', run_id);
+      const filter = { run_num: run.num, before_num };
       const rows = listTriggers(reader, limit === undefined ? filter : { ...filter, limit: limit + 1 });
       return page(rows, limit ?? rows.length, toTrigger, (row) => [row.num]);
     });

@@ -89,6 +89,25 @@ describe('messages', () => {
     expect((await cli([...set, 'x', '--payload', '{}'])).code).toBe(2);
   });
 
+  test('are listed with the actors of a run that scheduled them', async () => {
+    await open({
+      listRunTriggers: () => ({
+        items: [
+          {
+            ...{ id: 'trg_1', run_id: 'run_1', actor_id: 'dev@team_1', payload: { a: 1 }, next_at: time },
+            ...{ at: null, every_seconds: null, cron: '0 9 * * *', timezone: 'Asia/Kolkata' },
+            ...{ fired: 2, last_at: time, created_by: 'usr_1', created_at: time },
+          },
+        ],
+      }),
+    });
+    const { stdout } = await cli(['runs', 'triggers', 'run_1']);
+    expect(stdout.split('\n').map((line) => line.split(/ {2,}|\t/))).toEqual([
+      ['trg_1', 'dev@team_1', '0 9 * * * Asia/Kolkata', time, '2', '{"a":1}'],
+      [''],
+    ]);
+  });
+
   test('are each acknowledged, even if others fail', async () => {
     await open({
       ackMail: ({ params: { message_id } }) => {

@@ -1,11 +1,14 @@
-/** `svc triggers …`: mail that an actor gets from itself at a set time or on a schedule. */
+/**
+ * `svc triggers …`: mail that an actor gets from itself at a set time or on a schedule. `svc runs triggers`: all triggers of
+ * a run.
+ */
 import type { Command } from 'commander';
 import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { usage } from '../../../cli/failure.ts';
 import { parseMessageArguments, withJson } from '../../../cli/json-options.ts';
 import { duration, remote } from '../../../cli/options.ts';
-import { printRecord, printRows, printStatus } from '../../../cli/output.ts';
+import { type Column, printRecord, printRows, printStatus } from '../../../cli/output.ts';
 import { printable } from '../../../cli/terminal.ts';
 import { findRun } from '../../teams/commands/team-refs.ts';
 import { ownActor } from './mail.ts';
@@ -39,10 +42,7 @@ export function addTriggers(program: Command, context: Context): void {
         [
           { title: 'ID', value: (trigger) => trigger.id },
           { title: 'RUN', value: (trigger) => trigger.run_id },
-          { title: 'WHEN', value: formatSchedule },
-          { title: 'NEXT', value: (trigger) => trigger.next_at },
-          { title: 'FIRED', value: (trigger) => trigger.fired },
-          { title: 'PAYLOAD', value: (trigger) => JSON.stringify(trigger.payload) },
+          ...scheduleColumns,
         ],
         options,
       );
@@ -90,9 +90,37 @@ export function addTriggers(program: Command, context: Context): void {
     });
 }
 
+/** `svc runs triggers`. */
+export function addRunTriggers(runs: Command, context: Context): void {
+  const { io } = context;
+  remote(runs, 'triggers <run>', 'list the time triggers of all actors of a run, newest first').action(
+    async (ref: string, options: Options) => {
+      const api = await connect(context, options);
+      const { id: run_id } = await findRun(api, ref);
+      await printRows(
+        io,
+        await api.all('listRunTriggers', { params: { run_id } }),
+        [
+          { title: 'ID', value: (trigger) => trigger.id },
+          { title: 'ACTOR', value: (trigger) => trigger.actor_id },
+          ...scheduleColumns,
+        ],
+        options,
+      );
+    },
+  );
+}
+
 type Trigger = Awaited<ReturnType<typeof Api.prototype.call<'setTrigger'>>>;
 
 function formatSchedule({ at, every_seconds, cron, timezone }: Trigger): string {
   if (at !== null) return at;
   return cron === null ? `every ${every_seconds}s` : [cron, timezone].filter(Boolean).join(' ');
 }
+
+const scheduleColumns: Column<Trigger>[] = [
+  { title: 'WHEN', value: formatSchedule },
+  { title: 'NEXT', value: (trigger) => trigger.next_at },
+  { title: 'FIRED', value: (trigger) => trigger.fired },
+  { title: 'PAYLOAD', value: (trigger) => JSON.stringify(trigger.payload) },
+];

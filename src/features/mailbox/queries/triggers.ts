@@ -22,7 +22,8 @@ export function findTrigger(reader: Reader, id: string): TriggerRow | undefined 
 }
 
 export interface TriggerFilter {
-  actor_id: string;
+  /** Absent: of all actors. */
+  actor_id?: string | undefined;
   run_num?: number | undefined;
   /** Only triggers of these teams' runs; absent: all. */
   view?: View | undefined;
@@ -32,9 +33,8 @@ export interface TriggerFilter {
 
 /** Newest first. */
 export function listTriggers(reader: Reader, filter: TriggerFilter): TriggerRow[] {
-  let query = triggerQuery(reader.sql)
-    .where('triggers.actor_id', '=', filter.actor_id)
-    .orderBy('triggers.num', 'desc');
+  let query = triggerQuery(reader.sql).orderBy('triggers.num', 'desc');
+  if (filter.actor_id !== undefined) query = query.where('triggers.actor_id', '=', filter.actor_id);
   if (filter.run_num !== undefined) query = query.where('triggers.run_num', '=', filter.run_num);
   if (filter.view !== undefined)
     query = query.where('triggers.team_num', 'in', teamsInView(reader, filter.view));

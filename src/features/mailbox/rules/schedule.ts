@@ -1,7 +1,7 @@
 /** Computes when a trigger fires next. Pure, except for the system's time zone data. */
 import { Cron } from 'croner';
-import { invalid } from '../../core/problem.ts';
-import type { TriggerTimes } from './contract.ts';
+import { invalid } from '../../../core/problem.ts';
+import type { TriggerTimes } from '../contract.ts';
 
 export interface Schedule {
   /** Unix ms. */
