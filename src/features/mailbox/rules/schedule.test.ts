@@ -1,6 +1,6 @@
 /** When triggers fire: time zones, daylight saving changes, and clocks that are set. */
 import { expect, test } from 'vitest';
-import { firstTime, nextTime, type Schedule } from './schedule.ts';
+import { firstTime, firstTimes, nextTime, type Schedule, timeInZone } from './schedule.ts';
 
 const NONE: Schedule = { at: null, every_seconds: null, cron: null, timezone: null };
 const cron = (pattern: string, timezone: string | null = null): Schedule => ({
@@ -69,4 +69,35 @@ test('a fixed time is due once', () => {
   expect(firstTime({ ...NONE, at: 2_000 }, 1_999)).toBe(2_000);
   expect(() => firstTime({ ...NONE, at: 2_000 }, 2_000)).toThrow('at must be in the future');
   expect(nextTime({ ...NONE, at: 2_000 }, 2_000, 2_000)).toBe(null);
+});
+
+test('lists the first times of a new trigger', () => {
+  const now = Date.parse('2026-01-01T00:00:00Z');
+  const from = (schedule: Schedule) =>
+    firstTimes(schedule, now, 3).map((time) => new Date(time).toISOString().slice(0, 16));
+  expect(from({ ...NONE, every_seconds: 3600 })).toEqual([
+    '2026-01-01T01:00',
+    '2026-01-01T02:00',
+    '2026-01-01T03:00',
+  ]);
+  expect(from(cron('0 9 * * 1-5', 'Europe/Berlin'))).toEqual([
+    '2026-01-01T08:00',
+    '2026-01-02T08:00',
+    '2026-01-05T08:00',
+  ]);
+  expect(from({ ...NONE, at: now + 60_000 })).toEqual(['2026-01-01T00:01']);
+  expect(() => from({ ...NONE, at: now })).toThrow('at must be in the future');
+});
+
+test('reads a local time in a zone', () => {
+  const utc = (local: string, timezone: string) => {
+    const time = timeInZone(local, timezone);
+    return time === null ? null : new Date(time).toISOString();
+  };
+  expect(utc('2027-01-05T09:00', 'Europe/Berlin')).toBe('2027-01-05T08:00:00.000Z');
+  expect(utc('2027-07-05T09:00:30', 'Europe/Berlin')).toBe('2027-07-05T07:00:30.000Z');
+  // The zone skips this time.
+  expect(utc('2027-03-28T02:30', 'Europe/Berlin')).toBe('2027-03-28T01:30:00.000Z');
+  expect(utc('2027-01-05T09:00', 'Mars/Olympus')).toBe(null);
+  expect(utc('', 'UTC')).toBe(null);
 });

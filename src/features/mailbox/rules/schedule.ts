@@ -47,6 +47,26 @@ export function firstTime(schedule: Schedule, now: number): number {
   return first;
 }
 
+/** The first times of a new trigger, Unix ms, at most `count`. Throws if its schedule is invalid. */
+export function firstTimes(schedule: Schedule, now: number, count: number): number[] {
+  const times: number[] = [];
+  let next: number | null = firstTime(schedule, now);
+  while (next !== null && times.length < count) {
+    times.push(next);
+    next = nextTime(schedule, next, next);
+  }
+  return times;
+}
+
+/** Unix ms of a local time such as `2027-01-31T09:00` in an IANA zone; null if one of them is invalid. */
+export function timeInZone(local: string, timezone: string): number | null {
+  try {
+    return new Cron(local, { timezone }).getOnce()?.getTime() ?? null;
+  } catch {
+    return null;
+  }
+}
+
 function assertCronPattern({ cron, timezone }: Schedule): void {
   if (!isZone(timezone)) throw invalid('timezone must be an IANA time zone');
   try {
@@ -56,7 +76,7 @@ function assertCronPattern({ cron, timezone }: Schedule): void {
   }
 }
 
-function isZone(timezone: string | null): boolean {
+export function isZone(timezone: string | null): boolean {
   try {
     return timezone === null || Boolean(new Intl.DateTimeFormat('en', { timeZone: timezone }));
   } catch {

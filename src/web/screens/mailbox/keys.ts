@@ -2,5 +2,7 @@
 export const keys = {
   inbox: ['inbox'],
   run_mail: (run_id: string) => ['run-mail', run_id] as const,
+  run_triggers: (run_id: string) => ['run-triggers', run_id] as const,
+  own_triggers: ['own-triggers'],
   mail: (message_id: number) => ['mail', message_id] as const,
 };

@@ -1,6 +1,6 @@
 /** The queries of mail. It is not part of the fleet feed, so it is polled while the run is live. */
 import { queryOptions } from '@tanstack/react-query';
-import { type Answered, all, call } from '../../api/client.ts';
+import { type Answered, all, call, type ItemOf } from '../../api/client.ts';
 import { keys } from './keys.ts';
 
 export const runMailQuery = (run_id: string, live: boolean) =>
@@ -29,4 +29,34 @@ export const mailQuery = (message_id: number) =>
   queryOptions({
     queryKey: keys.mail(message_id),
     queryFn: () => call('getMail', { params: { message_id: String(message_id) } }),
+  });
+
+export type TriggerRecord = ItemOf<'listRunTriggers'>;
+
+const TRIGGERS_READ_MS = 30_000;
+const DUE_READ_MS = 1000;
+
+/** Triggers are not part of any stream, so they are read again when the next one is due, and regularly. */
+const polled_triggers = {
+  refetchInterval: ({ state: { data } }: { state: { data?: readonly TriggerRecord[] | undefined } }) => {
+    const next = Math.min(...(data ?? []).map(({ next_at }) => Date.parse(next_at)));
+    return Math.max(DUE_READ_MS, Math.min(TRIGGERS_READ_MS, next - Date.now() + DUE_READ_MS));
+  },
+  refetchOnWindowFocus: true,
+  staleTime: 0,
+} as const;
+
+export const runTriggersQuery = (run_id: string) =>
+  queryOptions({
+    queryKey: keys.run_triggers(run_id),
+    queryFn: () => all('listRunTriggers', { params: { run_id } }),
+    ...polled_triggers,
+  });
+/** The user's triggers in all runs. */
+export const ownTriggersQuery = (username: string | undefined) =>
+  queryOptions({
+    queryKey: keys.own_triggers,
+    queryFn: () => all('listTriggers', { params: { actor_id: `user:${username}` } }),
+    enabled: username !== undefined,
+    ...polled_triggers,
   });
