@@ -23,7 +23,7 @@ export interface WebFeature {
   sign_in?: ComponentType;
   /** What a new root user is offered before they continue; null: nothing. */
   offer?: () => Promise<ComponentType<{ onDone: () => void }> | null>;
-  /** The last panel of a run. */
+  /** After the other panels of a run. */
   run_panel?: Part<{ run: RunRecord; live: boolean; members: MembersRecord | undefined }>;
   /** A tab of every member of a run. It is the first choice for members without an agent. */
   member_tab?: MemberTab;

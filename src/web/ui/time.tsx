@@ -66,6 +66,20 @@ export function ShortAgo({ at, className }: { at: string; className?: string | u
   );
 }
 
+/** How long until a time, in one unit: `in 12 s`. Renders only when the text changes. */
+export function Until({ at }: { at: string | number }) {
+  const ms = new Date(at).getTime();
+  const text = useSyncExternalStore(seconds.subscribe, () => {
+    const left = ms - seconds.now();
+    return left <= 0 ? 'now' : `in ${shortSpan(left)}`;
+  });
+  return (
+    <time dateTime={new Date(ms).toISOString()} onPointerEnter={setTooltip} className="whitespace-nowrap">
+      {text}
+    </time>
+  );
+}
+
 /** Sets the tooltip when it may be needed: the first time of a page that is formatted takes longer than rendering a list. */
 function setTooltip({ currentTarget: time }: PointerEvent<HTMLTimeElement>): void {
   time.title = new Date(time.dateTime).toLocaleString();

@@ -16,8 +16,9 @@ import { ActionError, Empty, QueryState } from '../../ui/states.tsx';
 import { Ago } from '../../ui/time.tsx';
 import { actorName } from './actors.ts';
 import { keys } from './keys.ts';
-import { INBOX_MAX, inboxQuery, type MailRecord } from './queries.ts';
+import { INBOX_MAX, inboxQuery, type MailRecord, ownTriggersQuery } from './queries.ts';
 import { mailText } from './text.ts';
+import { TriggerList, useMailOfTriggers } from './trigger-list.tsx';
 
 export function Mail() {
   const username = useSession()?.user.username;
@@ -46,7 +47,37 @@ export function Mail() {
           )
         }
       </QueryState>
+      <OwnTriggers username={username} />
     </Screen>
+  );
+}
+
+/** The user's time triggers in all runs. */
+function OwnTriggers({ username }: { username: string | undefined }) {
+  const triggers = useQuery(ownTriggersQuery(username));
+  useMailOfTriggers(triggers.data);
+  return (
+    <section
+      aria-label="Your time triggers"
+      className="m-3 min-w-0 max-w-page rounded-md border border-line md:m-4"
+    >
+      <h2 className="border-line border-b px-3 py-1.5 font-medium">Your time triggers</h2>
+      <QueryState read={triggers} rows={1}>
+        {(items) =>
+          items.length === 0 ? (
+            <p className="px-3 py-6 text-center text-muted">
+              No triggers. They send you mail later, and you add them on the page of a run.
+            </p>
+          ) : (
+            <TriggerList
+              triggers={items}
+              mayDelete={() => true}
+              about={({ run_id }) => <RunLink run_id={run_id} />}
+            />
+          )
+        }
+      </QueryState>
+    </section>
   );
 }
 

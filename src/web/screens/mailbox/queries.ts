@@ -34,13 +34,16 @@ export const mailQuery = (message_id: number) =>
 export type TriggerRecord = ItemOf<'listRunTriggers'>;
 
 const TRIGGERS_READ_MS = 30_000;
-const DUE_READ_MS = 1000;
+/** After the time of a trigger, until the service has fired it. */
+const FIRED_MS = 1000;
+const OVERDUE_READ_MS = 3000;
 
 /** Triggers are not part of any stream, so they are read again when the next one is due, and regularly. */
 const polled_triggers = {
   refetchInterval: ({ state: { data } }: { state: { data?: readonly TriggerRecord[] | undefined } }) => {
     const next = Math.min(...(data ?? []).map(({ next_at }) => Date.parse(next_at)));
-    return Math.max(DUE_READ_MS, Math.min(TRIGGERS_READ_MS, next - Date.now() + DUE_READ_MS));
+    const wait_ms = next - Date.now();
+    return wait_ms <= 0 ? OVERDUE_READ_MS : Math.min(TRIGGERS_READ_MS, wait_ms + FIRED_MS);
   },
   refetchOnWindowFocus: true,
   staleTime: 0,
