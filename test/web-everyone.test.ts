@@ -4,11 +4,11 @@
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import axe from 'axe-core';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { WITH_NODES } from '../src/testing/agent-node.ts';
+import { COLOR_RULES, preparePage, problemsOf, RULES, type Variant } from '../src/testing/axe.ts';
 import {
   browserTest,
   openBrowser,
@@ -36,6 +36,7 @@ const places: Record<string, () => string> = {
   'Edit team': () => `/teams/${ids.team}/edit`,
   Runs: () => '/runs',
   Run: () => `/teams/${ids.team}/runs/${ids.run}`,
+  Mail: () => '/mail',
   Tasks: () => '/tasks',
   Task: () => `/tasks?team=${ids.team}&task=${ids.task}`,
   Nodes: () => '/nodes',
@@ -96,67 +97,20 @@ afterAll(async () => {
   await plane.close();
 });
 
-interface Finding {
-  id: string;
-  nodes: { target: string[]; failureSummary: string }[];
-}
-
-const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
-/** Rules that depend only on colors. */
-const COLOR_RULES = ['color-contrast', 'link-in-text-block'];
-
-/** The violations that axe finds, one per line. */
-async function findings(page: Page, runOnly: string[]): Promise<string[]> {
-  const options = JSON.stringify({ runOnly, resultTypes: ['violations'] });
-  const { violations } = (await page.evaluate(`axe.run(document, ${options})`)) as { violations: Finding[] };
-  return violations.flatMap(({ id, nodes }) =>
-    nodes.map(
-      ({ target, failureSummary }) => `${id}: ${target.join(' ')}: ${failureSummary.split('\n').at(-1)}`,
-    ),
-  );
-}
-
 /**
  * Themes differ only in colors, so one full check per width covers all other rules, and each theme is checked at one width. The
  * colors of each theme at the other width are for the long run.
  */
-const variants = firstOf(2, [
+const variants = firstOf<Variant>(2, [
   { colorScheme: 'light', width: 1280, rules: RULES },
   { colorScheme: 'dark', width: 320, rules: RULES },
   { colorScheme: 'dark', width: 1280, rules: COLOR_RULES },
   { colorScheme: 'light', width: 320, rules: COLOR_RULES },
-] as const);
-
-/** Makes colors change at once, because a color in transition belongs to neither theme. */
-const WITHOUT_TRANSITIONS = `{
-  const sheet = new CSSStyleSheet();
-  sheet.replaceSync('* { transition: none !important; }');
-  document.adoptedStyleSheets.push(sheet);
-}`;
-
-async function preparePage(page: Page): Promise<void> {
-  await page.evaluate(axe.source);
-  await page.evaluate(WITHOUT_TRANSITIONS);
-}
+]);
 
 /** A script that follows a link within the page. */
 const goTo = (path: string) =>
   `history.pushState(null, '', ${JSON.stringify(path)}); dispatchEvent(new PopStateEvent('popstate'))`;
-
-/** The problems of a prepared page, by look. */
-async function problemsOf(page: Page): Promise<Record<string, string[]>> {
-  const wrong: Record<string, string[]> = {};
-  for (const { colorScheme, width, rules } of variants) {
-    await page.emulateMedia({ colorScheme });
-    await page.setViewportSize({ width, height: 800 });
-    await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe(colorScheme);
-    const found = await findings(page, rules);
-    const sideways = Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
-    if (sideways > 0) found.push(`scrolls sideways by ${sideways} px`);
-    if (found.length > 0) wrong[`${colorScheme}, ${width} px`] = found;
-  }
-  return wrong;
-}
 
 describe('axe finds no problem, light and dark, narrow and wide, on', () => {
   let watched: WatchedPage | undefined;
@@ -188,7 +142,7 @@ describe('axe finds no problem, light and dark, narrow and wide, on', () => {
       await page.getByRole('heading', { level: 1 }).first().waitFor();
       await expect.poll(() => page.getByLabel('Loading').count(), { timeout: 30_000 }).toBe(0);
       if (late[name] !== undefined) await page.locator(late[name]).first().waitFor();
-      expect(await problemsOf(page)).toEqual({});
+      expect(await problemsOf(page, variants)).toEqual({});
       expect(errors.splice(0)).toEqual([]);
     });
 });
@@ -208,7 +162,7 @@ browserTest(
     await page.getByText('/etc is not in an allowed folder.').waitFor();
     await field.click();
     await page.getByRole('listbox', { name: 'Repositories' }).getByText('shop', { exact: true }).waitFor();
-    expect(await problemsOf(page)).toEqual({});
+    expect(await problemsOf(page, variants)).toEqual({});
   },
 );
 
@@ -219,7 +173,7 @@ browserTest('axe finds no problem on the sign-in and join pages', async () => {
     await page.goto(plane.url + path);
     await page.getByRole('heading', { level: 1 }).waitFor();
     await preparePage(page);
-    expect(await problemsOf(page), path).toEqual({});
+    expect(await problemsOf(page, variants), path).toEqual({});
     await page.context().close();
   }
 });
