@@ -1,6 +1,7 @@
 /** Time triggers in a browser: every kind is added, shown and deleted, mail arrives on time, and refused input is explained. */
 import type { Locator, Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
+import { Client } from '../src/client/client.ts';
 import { COLOR_RULES, preparePage, problemsOf, RULES, type Variant } from '../src/testing/axe.ts';
 import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
@@ -153,6 +154,36 @@ browserTest(
     expect(errors).toEqual([]);
   },
 );
+
+browserTest('a user schedules mail only for themselves and for members without an agent', async () => {
+  const ada = { username: 'ada', password: 'correct horse battery' };
+  await plane.client.call('createUser', { body: ada });
+  const { token } = await new Client({ url: plane.url, token: null }).call('login', { body: ada });
+  const agent = { command: 'true', workdir: plane.work };
+  const spec = { leader_member_id: 'ann', members: [{ member_id: 'ann' }, { member_id: 'robot', agent }] };
+  const team = { name: 'mixed', human_members: [ada.username], spec };
+  const { id: team_id } = await plane.client.call('createTeam', { body: team as never });
+  const { id: run_id } = await plane.client.call('createRun', { params: { team_id }, body: { input: {} } });
+  for (const member of ['ann', 'robot']) {
+    const params = { actor_id: `${member}@${team_id}` };
+    const body = { run_id, every_seconds: 3600, payload: { text: `For ${member}` } };
+    await plane.client.call('setTrigger', { params, body });
+  }
+  const { page } = await browser.open(plane, { separate: true });
+  await signIn(page, plane, { token });
+  await page.goto(`${plane.url}/teams/${team_id}/runs/${run_id}`);
+  const region = regionOf(page);
+  await rowOf(region, 'For robot').waitFor();
+  await rowOf(region, 'For ann').getByRole('button', { name: 'Delete the trigger of ann' }).waitFor();
+  expect(await rowOf(region, 'For robot').getByRole('button').count()).toBe(0);
+  const dialog = await openDialog(page);
+  const choices = dialog.getByLabel('Recipient').locator('option');
+  expect(await choices.allTextContents()).toEqual(['ada', 'ann']);
+  await dialog.getByRole('button', { name: 'At an interval' }).click();
+  await dialog.getByLabel('Message').fill('For me');
+  await save(dialog);
+  await rowOf(region, 'For me').getByText('every 15 minutes').waitFor();
+});
 
 browserTest('refused input is explained at its field', async () => {
   const { page } = await browser.open(plane);

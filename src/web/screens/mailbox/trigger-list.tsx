@@ -4,7 +4,7 @@ import { Trash2 } from 'lucide-react';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 import { useAct } from '../../api/act.ts';
 import { call } from '../../api/client.ts';
-import { Button } from '../../ui/button.tsx';
+import { Button, IconButton } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { ActionError } from '../../ui/states.tsx';
@@ -79,14 +79,7 @@ function TriggerRow({
         )}
       </div>
       {onDelete && (
-        <Button
-          variant="quiet"
-          aria-label={`Delete the trigger of ${to}`}
-          title="Delete"
-          icon={<Trash2 aria-hidden />}
-          onClick={onDelete}
-          className="min-w-7 px-1 pointer-coarse:min-w-11"
-        />
+        <IconButton label={`Delete the trigger of ${to}`} icon={<Trash2 aria-hidden />} onClick={onDelete} />
       )}
     </li>
   );
