@@ -148,6 +148,12 @@ describe('exit codes', () => {
     }
   });
 
+  test('an unknown option is reported like any other error', async () => {
+    const { code, stderr } = await run(['agents', 'ls', '--nope'], { home });
+    expect(code).toBe(2);
+    expect(stderr).toMatch(/^svc: unknown option '--nope'\n/);
+  });
+
   test('an unknown command names the nearest one', async () => {
     const { code, stderr } = await run(['agnets'], { home });
     expect(code).toBe(2);

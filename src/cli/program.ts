@@ -16,6 +16,7 @@ export function createProgram(io: Io): Command {
       .configureOutput({
         writeOut: (text) => void io.stdout.write(text),
         writeErr: (text) => void io.stderr.write(text),
+        outputError: (text, write) => write(text.replace(/^error: /, 'svc: ')),
         getOutHelpWidth: () => io.stdout.columns ?? 80,
         getErrHelpWidth: () => 80,
       })
