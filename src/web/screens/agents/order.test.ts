@@ -64,7 +64,7 @@ test('groups keep the order of the agents, and agents without a value have a nam
     groupAgents(agents, by, new Map([['team_1', 'Shop']])).map(
       (group) => `${group.name}: ${group.agents.map(({ name }) => name)}`,
     );
-  expect(names('repo')).toEqual(['shop: a,c', 'No repository: b']);
+  expect(names('repo')).toEqual(['shop: a,c', 'Other folders: b']);
   expect(names('node')).toEqual(['main: a,c', 'gpu-1: b']);
   expect(names('team')).toEqual(['Shop: a', 'No team: b,c']);
   expect(names('none')).toEqual([': a,b,c']);

@@ -84,7 +84,7 @@ export function groupAgents(
     if (by === 'node') return agent.node_id;
     if (by === 'team')
       return agent.team_id === null ? 'No team' : (teams.get(agent.team_id) ?? agent.team_id);
-    return agent.worktree_repo === null ? 'No repository' : lastPart(agent.worktree_repo);
+    return agent.worktree_repo === null ? 'Other folders' : lastPart(agent.worktree_repo);
   };
   const groups = Map.groupBy(agents, name);
   return [...groups].map(([group, members]) => ({ name: group, agents: members }));
