@@ -9,8 +9,8 @@ import { sleep } from '../src/base/async.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { openBrowser, type screens, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
+import { openScene, type Scene } from '../src/testing/scene.ts';
 import { root } from './run.ts';
-import { openScene, type Scene } from './screenshot-scene.ts';
 
 const images = join(root, 'docs/images');
 /** The screens to take again; all by default. */
