@@ -1,9 +1,9 @@
-/** How components and screens look, in both themes and on a phone: compared with the pictures in `visual/`. */
+/** How components look, in both themes and on a phone: compared with the pictures in `visual/`. */
 import { rm } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { PNG } from 'pngjs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
+import { browserTest, sharedBrowser } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { buildGallery } from './visual/gallery.ts';
 import { compare, expectPicture } from './visual/pictures.ts';
@@ -51,33 +51,6 @@ browserTest('components look as before, light, dark and on a phone', async () =>
     await rm(gallery.folder, { recursive: true, force: true });
   }
 });
-
-/**
- * Screens whose content does not depend on time, ids or ports, without the frame around them. To add one, add a line and run
- * `npm run visual:update`.
- */
-const screens = [
-  { name: 'account', path: '/settings/account', heading: 'Settings' },
-  { name: 'appearance', path: '/settings/appearance', heading: 'Settings' },
-  { name: 'users', path: '/users', heading: 'Users' },
-];
-
-for (const { name: look, options } of looks) {
-  browserTest(`screens look as before: ${look}`, async () => {
-    const { page } = await browser.open(plane, options);
-    await page.emulateMedia({ reducedMotion: 'reduce' });
-    await page.goto(`${plane.url}/login`);
-    await page.getByText('To use passkeys').waitFor();
-    await expectPicture(page.locator('header'), `sign-in-${look}`);
-    await signIn(page, plane);
-    for (const { name, path, heading } of screens) {
-      await page.goto(plane.url + path);
-      await page.getByRole('heading', { level: 1, name: heading }).waitFor();
-      await page.getByRole('status', { name: 'Loading' }).waitFor({ state: 'detached' });
-      await expectPicture(page.locator('main'), `${name}-${look}`);
-    }
-  });
-}
 
 test('the comparison finds a changed word, and ignores a shade that nobody sees', () => {
   const plain = picture(() => 255);

@@ -34,6 +34,8 @@ export interface WatchedPageOptions {
   headers?: Record<string, string>;
   /** Allows the page's service worker. Tests cannot intercept requests that pass through it. */
   service_worker?: boolean;
+  /** Absent: this machine's time zone. */
+  time_zone?: string;
   /** Not one of an earlier test, and not left to a later one, for a page that a test changes permanently. */
   separate?: boolean;
 }
@@ -47,8 +49,11 @@ export interface WatchedPage {
   foreign_requests: string[];
 }
 
+/** A service, or a proxy in front of it. */
+type Service = Pick<TestPlane, 'url'>;
+
 export interface TestBrowser {
-  open(plane: TestPlane, options?: WatchedPageOptions): Promise<WatchedPage>;
+  open(plane: Service, options?: WatchedPageOptions): Promise<WatchedPage>;
   /** Closes all pages that are open, or keeps them empty for the next calls of `open`. */
   clear(): Promise<void>;
   close(): Promise<void>;
@@ -110,15 +115,23 @@ interface OpenPage {
   watched: WatchedPage;
 }
 
-function isReusable({ headers, service_worker = false, separate = false }: WatchedPageOptions): boolean {
-  return headers === undefined && !service_worker && !separate;
+function isReusable(options: WatchedPageOptions): boolean {
+  const { headers, service_worker = false, separate = false, time_zone } = options;
+  return headers === undefined && !service_worker && !separate && time_zone === undefined;
 }
 
 async function openPage(browser: Browser, key: string, options: WatchedPageOptions): Promise<OpenPage> {
-  const { screen = 'desk', color_scheme = 'light', headers = {}, service_worker = false } = options;
+  const {
+    screen = 'desk',
+    color_scheme = 'light',
+    headers = {},
+    service_worker = false,
+    time_zone,
+  } = options;
   const context = await browser.newContext({
     ...screens[screen],
     colorScheme: color_scheme,
+    ...(time_zone !== undefined && { timezoneId: time_zone }),
     extraHTTPHeaders: headers,
     serviceWorkers: service_worker ? 'allow' : 'block',
   });
@@ -140,7 +153,7 @@ async function openPage(browser: Browser, key: string, options: WatchedPageOptio
   return opened;
 }
 
-function watch(opened: OpenPage, plane: TestPlane): WatchedPage {
+function watch(opened: OpenPage, plane: Service): WatchedPage {
   opened.origin = plane.url;
   opened.watched = { page: opened.page, errors: [], foreign_requests: [] };
   return opened.watched;
@@ -179,7 +192,7 @@ async function openEmptyPage(page: Page, origin: string): Promise<void> {
 /** Stores a session in the browser, by default root's, as after a sign-in. Afterwards, open any page of the UI. */
 export async function signIn(
   page: Page,
-  plane: TestPlane,
+  plane: Service & Pick<TestPlane, 'token'>,
   { token = plane.token, origin = plane.url } = {},
 ): Promise<void> {
   const { id, username, role, created_at } = await new Client({ url: plane.url, token }).call('getMe');
