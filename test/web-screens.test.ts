@@ -50,6 +50,8 @@ beforeAll(async () => {
   const records = (await plane.client.call('listAudit', { query: {} })) as AuditRecord[];
   proxy.learn(records.reverse());
   proxy.learn(await plane.client.call('listAgents', { query: {} }));
+  // The service keeps the answers, so no page waits for a node.
+  for (const node_id of ['main', 'gpu-1']) await plane.client.call('listPresets', { query: { node_id } });
   empty = await opened(TestPlane.open({ env: ENV }));
   const empty_texts = { [empty.folder]: '/home/ana', ...addresses(empty) };
   empty_proxy = await opened(

@@ -14,11 +14,17 @@ import { isSignedOut, sortPresets } from './found.ts';
 const NAMED = 4;
 const named = 'inline-flex items-center gap-1 whitespace-nowrap [&>svg]:size-3';
 
-/** For a row of the list. Empty until the node has answered. */
+/** For a row of the list. Empty until the node has answered, or the request has failed. */
 export function AgentNames({ node_id }: { node_id: string }) {
-  const { data } = useQuery(foundAgentsQuery(node_id));
+  const { data, error } = useQuery(foundAgentsQuery(node_id));
   const sorted = data && sortPresets(data);
-  if (!sorted) return null;
+  if (!sorted) {
+    return error ? (
+      <span className="text-muted text-sm" title={error.message}>
+        Could not be determined
+      </span>
+    ) : null;
+  }
   if (sorted.found.length === 0) return <span className="text-muted text-sm">None found</span>;
   const [shown, others] = [sorted.found.slice(0, NAMED), sorted.found.slice(NAMED)];
   return (
