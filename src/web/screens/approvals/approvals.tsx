@@ -198,7 +198,7 @@ function ActingAlone({ agents }: { agents: readonly AgentRecord[] }) {
   const acting = agents.filter(({ status, asks }) => status === 'running' && asks === 'acts');
   if (acting.length === 0) return null;
   return (
-    <p role="status" className="max-w-page px-3 pt-3 text-needs md:px-4">
+    <p role="status" className="border-line border-b px-3 py-2 text-needs md:px-4">
       {acting.map(({ id, name }, at) => (
         <Fragment key={id}>
           {at > 0 && ', '}
