@@ -8,8 +8,8 @@ import { SlowestFirst } from './test/slowest-first.ts';
 // For the workers. Child processes that run the sources need half of the processor time with the cache.
 process.env.NODE_COMPILE_CACHE = COMPILED;
 
-/** Floods and long waits, for `npm run test:long` alone. */
-const long = ['test/link-silence.test.ts', 'test/many-sessions.test.ts'];
+/** Floods, long waits and pictures of all screens, for `npm run test:long` alone. */
+const long = ['test/link-silence.test.ts', 'test/many-sessions.test.ts', 'test/web-screens.test.ts'];
 /** `npm test` runs some tests or cases of these, and `npm run test:long` all: `src/testing/long.ts`. */
 const partly_long = [
   'acp',

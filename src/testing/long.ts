@@ -1,6 +1,7 @@
 /**
  * Which tests run when. `npm test` runs only a few cases of a test that repeats one idea, such as a kill at each of many places,
- * and no test that floods or waits long. `npm run test:long`, which runs before a release, runs all of them.
+ * and no test that floods, waits long or compares pictures of all screens. `npm run test:long`, which runs before a release,
+ * runs all of them.
  */
 import { type TestAPI, test } from 'vitest';
 

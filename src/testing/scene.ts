@@ -104,7 +104,7 @@ export async function openScene(plane: TestPlane, node: TestAgentNode): Promise<
   const remote = makeRepository(join(node.work, 'search'), { 'train.py': 'print("train")\n' });
   await addPrograms(builder, repos, remote);
   await addCoders(builder, repos);
-  await addAskingCoders(builder, repos);
+  await addWaitingCoders(builder, repos);
   const { client } = plane;
   const waiting = (await client.call('listReviews', { query: { status: 'pending' } })) as { id: string }[];
   return {
@@ -264,7 +264,7 @@ async function addCoders(builder: Builder, repos: Repos): Promise<void> {
   );
 }
 
-async function addAskingCoders(builder: Builder, repos: Repos): Promise<void> {
+async function addWaitingCoders(builder: Builder, repos: Repos): Promise<void> {
   await builder.coder(['vat-rates', repos.billing, 'claude'], 'Add the new VAT rates.', [
     plan(0, 'Look up the rates', 'Change the table'),
     usage(6, 0.02),
