@@ -1,25 +1,29 @@
-/** How components look, in both themes and on a phone: compared with the pictures in `visual/`. */
+/**
+ * How components and the screens of a new service look, in both themes and on a phone: compared with the pictures in `visual/`.
+ * `web-screens.test.ts` compares the other screens.
+ */
 import { rm } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { PNG } from 'pngjs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { browserTest, sharedBrowser } from '../src/testing/browser.ts';
+import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
+import { SteadyProxy } from '../src/testing/steady-proxy.ts';
+import { addresses, compareScreens, looks, openStill, SCREENS_ENV } from './visual/compare-screens.ts';
 import { buildGallery } from './visual/gallery.ts';
 import { compare, expectPicture } from './visual/pictures.ts';
-
-const looks = [
-  { name: 'light', options: { color_scheme: 'light' } },
-  { name: 'dark', options: { color_scheme: 'dark' } },
-  { name: 'phone', options: { screen: 'phone', color_scheme: 'light' } },
-] as const;
+import { entryScreens, newScreens } from './visual/screens.ts';
 
 let plane: TestPlane;
+let proxy: SteadyProxy;
 const browser = sharedBrowser();
 beforeAll(async () => {
-  plane = await TestPlane.open();
+  plane = await TestPlane.open({ env: SCREENS_ENV });
+  const texts = { [plane.folder]: '/home/ana', ...addresses(plane) };
+  proxy = await SteadyProxy.open({ target: plane.url, steps: [Date.now()], texts });
 });
 afterAll(async () => {
+  await proxy.close();
   await plane.close();
 });
 
@@ -51,6 +55,17 @@ browserTest('components look as before, light, dark and on a phone', async () =>
     await rm(gallery.folder, { recursive: true, force: true });
   }
 });
+
+for (const look of looks) {
+  browserTest(`the screens of a new service look as before: ${look.name}`, async () => {
+    const page = await openStill(browser, proxy, look);
+    const options = { url: proxy.url, look: look.name };
+    const problems = await compareScreens(page, { ...options, screens: entryScreens });
+    await signIn(page, { url: proxy.url, token: plane.token });
+    problems.push(...(await compareScreens(page, { ...options, screens: newScreens })));
+    expect(problems).toEqual([]);
+  });
+}
 
 test('the comparison finds a changed word, and ignores a shade that nobody sees', () => {
   const plain = picture(() => 255);

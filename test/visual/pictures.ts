@@ -17,8 +17,11 @@ const updates = process.env.SVC_VISUAL === 'update';
 /** How many pixels of any square of this size may differ: less than a stroke of text, more than rounding of an edge. */
 const WINDOW = { size: 16, pixels_max: 12 };
 
-/** How long a screen may take until it looks as expected, for example because it is still loading on a slow machine. */
-const PATIENCE_MS = 15_000;
+/**
+ * How long screens may take in all until they look as expected, for example because they are still loading on a slow machine.
+ * Shared by the pictures of a test file, so that a change of all screens is reported within minutes.
+ */
+const patience = { left_ms: 60_000, least_ms: 2_000 };
 const PAUSE_MS = 250;
 
 export interface PictureOptions {
@@ -46,13 +49,16 @@ export async function expectPicture(
   if (updates) return update(path, take);
   expect(existsSync(path), `${name}.png is missing; npm run visual:update takes it`).toBe(true);
   const expected = readFileSync(path);
+  const start = Date.now();
+  const end = start + Math.max(patience.left_ms, patience.least_ms);
   let taken = await take();
   let difference = compare(expected, taken);
-  for (const end = Date.now() + PATIENCE_MS; difference !== null && Date.now() < end; ) {
+  while (difference !== null && Date.now() < end) {
     await sleep(PAUSE_MS);
     taken = await take();
     difference = compare(expected, taken);
   }
+  patience.left_ms -= Date.now() - start;
   if (difference === null) return;
   const kept = mkdtempSync(join(tmpdir(), 'svc-visual-'));
   writeFileSync(join(kept, `${name}.png`), taken);

@@ -25,6 +25,12 @@ const option = (page: Page) =>
     .first()
     .waitFor();
 
+const settingsTab = (tab: string): ScreenPicture => ({
+  name: `settings-${tab}`,
+  path: `/settings/${tab}`,
+  ready: title('Settings'),
+});
+
 /** Pages before sign-in. */
 export const entryScreens: ScreenPicture[] = [
   { name: 'login', path: '/login', ready: title('Sign in'), whole: true, hidden: 'footer' },
@@ -32,12 +38,15 @@ export const entryScreens: ScreenPicture[] = [
 ];
 
 /** The screens of a service without agents. */
-export const emptyScreens: ScreenPicture[] = [
+export const newScreens: ScreenPicture[] = [
   { name: 'agents-empty', path: '/agents', ready: title('Agents') },
   { name: 'approvals-empty', path: '/approvals', ready: title('Approvals') },
   { name: 'teams-empty', path: '/teams', ready: title('Teams') },
   { name: 'runs-empty', path: '/runs', ready: title('Runs') },
   { name: 'tasks-empty', path: '/tasks', ready: title('Tasks') },
+  { name: 'mail', path: '/mail', ready: title('Mail') },
+  { name: 'team-new', path: '/teams/new', ready: title(/.+/) },
+  ...['account', 'passkeys', 'appearance', 'shortcuts', 'notifications'].map(settingsTab),
 ];
 
 /** `shown` returns the id that pages show for an id of the scene. */
@@ -67,7 +76,6 @@ export function sceneScreens(scene: Scene, shown: (id: string) => string): Scree
     { name: 'teams', path: '/teams', ready: text('release-notes') },
     { name: 'team', path: `/teams/${shown(team)}`, ready: title('release-notes') },
     { name: 'team-edit', path: `/teams/${shown(team)}/edit`, ready: title(/.+/) },
-    { name: 'team-new', path: '/teams/new', ready: title(/.+/) },
     { name: 'runs', path: '/runs', ready: text(/release-notes/) },
     { name: 'run', path: `/teams/${shown(team)}/runs/${shown(run_id)}`, ready: title(/Run 1/) },
     {
@@ -78,16 +86,13 @@ export function sceneScreens(scene: Scene, shown: (id: string) => string): Scree
     { name: 'tasks', path: '/tasks', ready: text('Announce the price change') },
     { name: 'tasks-list', path: '/tasks?view=list', ready: text('Announce the price change') },
     { name: 'task', path: `/tasks?task=${shown(task)}`, ready: text('Start run') },
-    { name: 'mail', path: '/mail', ready: title('Mail') },
     { name: 'nodes', path: '/nodes', ready: text('gpu-1') },
     { name: 'node', path: '/nodes?node=gpu-1', ready: text('Test connection') },
     { name: 'audit', path: '/audit', ready: text(/created/) },
     { name: 'worktrees', path: '/worktrees', ready: title(/.+/) },
     { name: 'users', path: '/users', ready: text('ben') },
     { name: 'new-agent', path: '/agents/new', ready: title('New agent') },
-    ...['account', 'passkeys', 'tokens', 'devices', 'notifications', 'appearance', 'shortcuts', 'config'].map(
-      (tab) => ({ name: `settings-${tab}`, path: `/settings/${tab}`, ready: title('Settings') }),
-    ),
+    ...['tokens', 'devices', 'config'].map(settingsTab),
     { name: 'api', path: '/docs', ready: title('API') },
     {
       name: 'palette',
