@@ -49,8 +49,8 @@ browserTest('a user creates the first team from a template, runs it and sees its
   // On a phone the steps are a list instead of a graph.
   const steps = page.getByRole('region', { name: 'Steps' });
   expect(await steps.getByRole('application').count()).toBe(0);
-  const [first] = await steps.getByRole('listitem').getByRole('button').allInnerTexts();
-  expect(first).toMatch(/^prepare\s+completed · /);
+  const first = steps.getByRole('listitem').getByRole('button').first();
+  await expect.poll(() => first.innerText()).toMatch(/^prepare\s+completed · /);
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
 });
 

@@ -194,7 +194,7 @@ function TimeFields({ fields, setFields, errors }: FieldsProps) {
       ) : (
         <TextField
           mono
-          label="Cron expression"
+          label="Cron pattern"
           hint="Minute, hour, day, month, weekday"
           spellCheck={false}
           autoComplete="off"

@@ -66,7 +66,7 @@ function OwnTriggers({ username }: { username: string | undefined }) {
         {(items) =>
           items.length === 0 ? (
             <p className="px-3 py-6 text-center text-muted">
-              No triggers. They send you mail later, and you add them on the page of a run.
+              No triggers yet. To have mail sent to you at a set time, add a trigger on the page of a run.
             </p>
           ) : (
             <TriggerList

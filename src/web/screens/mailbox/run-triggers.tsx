@@ -32,7 +32,7 @@ export function RunTriggers({ run, members }: { run: RunRecord; members: Members
         {(items) =>
           items.length === 0 ? (
             <p className="px-3 py-6 text-center text-muted">
-              No triggers yet. A trigger sends mail to an actor of this run later, once or repeatedly.
+              No triggers yet. A trigger sends mail to an actor of this run once or on a schedule.
             </p>
           ) : (
             <TriggerList

@@ -32,9 +32,9 @@ describe('the fields of a new trigger', () => {
     [{ kind: 'every', every: '1.5' }, { every: 'Enter a whole number.' }],
     [{ kind: 'every', every: '9', unit: 'seconds' }, { every: 'Enter at least 10 seconds.' }],
     [{ kind: 'every', every: '367', unit: 'days' }, { every: 'Enter at most 366 days.' }],
-    [{ kind: 'cron', cron: '' }, { cron: 'Enter a cron expression.' }],
+    [{ kind: 'cron', cron: '' }, { cron: 'Enter a cron pattern.' }],
     [{ kind: 'cron', cron: 'soon' }, { cron: expect.stringContaining('Enter five fields') }],
-    [{ kind: 'cron', cron: '0 0 30 2 *' }, { cron: 'No future date matches this expression.' }],
+    [{ kind: 'cron', cron: '0 0 30 2 *' }, { cron: 'No future date matches this pattern.' }],
     [{ kind: 'cron', timezone: '' }, { timezone: expect.stringContaining('No time zone has this name') }],
     [{ text: ' ' }, { text: 'Enter a message.' }],
   ] as const)('explain what is wrong with %o', (more, errors) => {

@@ -66,12 +66,12 @@ const readers: Record<Kind, (fields: TriggerFields, now: number) => ReadFields> 
   cron: ({ cron: typed, timezone }, now) => {
     const cron = typed.trim();
     if (!isZone(timezone)) return invalid({ timezone: unknown_zone });
-    if (cron === '') return invalid({ cron: 'Enter a cron expression.' });
+    if (cron === '') return invalid({ cron: 'Enter a cron pattern.' });
     try {
       return valid({ cron, timezone }, { ...NONE, cron, timezone }, now);
     } catch (error) {
       const never = String(error).includes('in the future');
-      return invalid({ cron: never ? 'No future date matches this expression.' : malformed_cron });
+      return invalid({ cron: never ? 'No future date matches this pattern.' : malformed_cron });
     }
   },
 };
