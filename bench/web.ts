@@ -6,6 +6,7 @@ import { writeChapter } from './chapter.ts';
 import type { Row } from './figure.ts';
 import { machine, sections, summary } from './report.ts';
 import { runRows } from './run.ts';
+import { fleet } from './web/rows/fleet.ts';
 import { flood } from './web/rows/flood.ts';
 import { loading } from './web/rows/loading.ts';
 import { message } from './web/rows/message.ts';
@@ -14,7 +15,7 @@ import { pixel } from './web/rows/pixel.ts';
 import { sizes } from './web/rows/sizes.ts';
 import { typing } from './web/rows/typing.ts';
 
-const rows: Row[] = [output, flood, typing, message, pixel, loading, sizes];
+const rows: Row[] = [output, flood, fleet, typing, message, pixel, loading, sizes];
 const ABOUT =
   '`npm run bench:web` writes this section. It measures the built web UI of a real service in Chromium, with the screen size of a ' +
   'desktop; everything runs on one machine. The limits are measured in the same run, on an almost empty page. To run one row: ' +
