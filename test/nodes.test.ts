@@ -215,6 +215,16 @@ test("a worktree root from the registry holds a node's worktrees, and their chan
   for (const line of ['+more', '+++ b/b.txt']) expect(text.split('\n')).toContain(line);
   const [, found] = await http('GET', `/api/agents/${agent.id}/files?q=txt`);
   expect(found).toEqual({ git: true, paths: ['a.txt', 'b.txt'], truncated: false });
+  const dry = `/api/agents/${agent.id}?dry_run=true&delete_worktree=true`;
+  expect(await http('DELETE', dry)).toMatchObject([
+    200,
+    {
+      worktree_removed: {
+        lost: 'uncommitted changes, untracked files',
+        uncommitted: [{ path: 'a.txt' }, { path: 'b.txt' }],
+      },
+    },
+  ]);
   const [gone, kept] = await http('DELETE', `/api/agents/${agent.id}`);
   expect([gone, kept]).toMatchObject([200, { worktree_kept: { workdir: agent.workdir } }]);
   expect(existsSync(join(agent.workdir, 'b.txt'))).toBe(true);

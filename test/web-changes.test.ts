@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
-import { makeRepository } from '../src/testing/repository.ts';
+import { commit, makeRepository } from '../src/testing/repository.ts';
 
 let plane: TestPlane;
 const browser = sharedBrowser();
@@ -168,8 +168,12 @@ browserTest(
     await page.goto(`${plane.url}/agents/${agent_id}`);
     await page.getByRole('button', { name: 'More' }).last().click();
     await page.getByRole('menuitem', { name: 'Delete' }).click();
-    await page.getByRole('button', { name: 'Delete agent' }).click();
     const said = page.getByRole('dialog');
+    // What would be lost is listed before it can be chosen.
+    await said.getByRole('listitem').getByText('untracked files').waitFor();
+    await said.getByRole('listitem').getByText('notes.md').waitFor();
+    expect(await said.getByLabel('Delete the worktree and lose this work').isChecked()).toBe(false);
+    await said.getByRole('button', { name: 'Delete agent' }).click();
     await expect.poll(() => said.innerText()).toContain('Its worktree was kept: untracked files');
     await page.getByRole('link', { name: 'Show kept worktrees' }).waitFor();
     await page.goto(`${plane.url}/nodes?node=main`);
@@ -195,3 +199,53 @@ browserTest(
     expect(errors).toEqual([]);
   },
 );
+
+browserTest('Discard worktree lists what is lost, and deletes the agent with its worktree', async () => {
+  const { id: agent_id, workdir } = await plane.client.call('createAgent', {
+    body: {
+      name: 'unwanted',
+      command: 'sleep 1000',
+      worktree_mode: 'create_worktree',
+      worktree_repo: repo,
+      start: true,
+    },
+  });
+  await writeFile(join(workdir, 'cart.ts'), 'line 1\n');
+  commit(workdir, { 'kept.ts': 'kept\n' }, 'work');
+  await writeFile(join(workdir, 'cart.ts'), 'line 2\n');
+  await writeFile(join(workdir, 'scratch.md'), 'idea\n');
+  const { page, errors } = await browser.open(plane);
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/agents/${agent_id}/changes`);
+  const choose = async () => {
+    await page.getByRole('button', { name: 'Use changes' }).click();
+    await page.getByRole('menuitem', { name: 'Discard worktree' }).click();
+  };
+  await choose();
+  const dialog = page.getByRole('dialog', { name: 'Discard the worktree of unwanted?' });
+  const files = dialog.getByRole('group', { name: 'Files with uncommitted changes' });
+  await files.waitFor(slow);
+  expect((await files.innerText()).split('\n')).toEqual(['cart.ts modified', 'scratch.md untracked']);
+  const said = await dialog.innerText();
+  for (const part of [
+    'It is running, so it and everything it started will be stopped first.',
+    'uncommitted changes',
+    '1 commit on no remote and no other branch',
+    'Commits on its branch stay in the repository. Everything else in the folder is lost for good.',
+  ]) {
+    expect(said).toContain(part);
+  }
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  expect(existsSync(join(workdir, 'scratch.md'))).toBe(true);
+
+  await choose();
+  await dialog.getByRole('button', { name: 'Discard worktree' }).click();
+  await page.getByText('Discarded the worktree of unwanted').waitFor(slow);
+  await page.getByText('was kept: 1 commit on no remote and no other branch').waitFor();
+  await expect.poll(() => new URL(page.url()).pathname).toBe('/agents');
+  expect(existsSync(workdir)).toBe(false);
+  await expect(plane.client.call('getAgent', { params: { agent_id } })).rejects.toThrow('agent not found');
+  // The page behind the dialog may read the changes once more while the worktree is removed.
+  expect(errors.filter((error) => !error.endsWith('/changes'))).toEqual([]);
+});

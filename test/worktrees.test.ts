@@ -110,6 +110,66 @@ test('deleting an agent keeps a worktree with unsaved work and reports it, unles
   expect(git(repo, 'branch', '--list', doomed.worktree_branch)).toBe('');
 });
 
+test('a dry run of a deletion reports what it would remove, keep and lose, and changes nothing', async () => {
+  const agent = await worktree();
+  const dryRun = (query = '') => http('DELETE', `/api/agents/${agent.id}?dry_run=true${query}`);
+  const { id, workdir } = agent;
+  const worktree_removed = { workdir, lost: null, uncommitted: [], truncated: false };
+  const [clean, forced] = [await dryRun(), await dryRun('&delete_worktree=true')];
+  expect(forced.body).toEqual(clean.body);
+  expect(clean).toMatchObject({ status: 200, body: { id, worktree_removed } });
+
+  commit(workdir, { 'work.txt': 'x' }, 'work');
+  writeFileSync(join(workdir, 'a.txt'), 'two\n');
+  writeFileSync(join(workdir, 'new'), 'x\n');
+  const lost = 'uncommitted changes, untracked files, 1 commit on no remote and no other branch';
+  expect((await dryRun()).body).toEqual({ id, worktree_kept: { workdir, reason: lost } });
+  const uncommitted = [
+    { path: 'a.txt', status: 'modified', additions: 1, deletions: 1, from: null },
+    { path: 'new', status: 'untracked', additions: 1, deletions: 0, from: null },
+  ];
+  const removed = { workdir, lost, uncommitted, truncated: false };
+  expect((await dryRun('&delete_worktree=true')).body).toEqual({ id, worktree_removed: removed });
+
+  const args = ['agents', 'delete', id, '--dry-run'];
+  expect(await plane.cli(args)).toMatchObject({
+    ...{ code: 0, stderr: `would delete ${id}\nwould keep ${workdir}: ${lost}\n` },
+  });
+  expect(await plane.cli([...args, '--delete-worktree'])).toMatchObject({
+    code: 0,
+    stderr: `would delete ${id}\nwould remove ${workdir}: ${lost}\n  modified a.txt\n  untracked new\n`,
+  });
+  const printed = await plane.cli([...args, '--delete-worktree', '--json']);
+  expect(JSON.parse(printed.stdout)).toEqual({ id, worktree_removed: removed });
+  const forget = await http('DELETE', `/api/agents/${id}?dry_run=true&forget=true`);
+  expect(forget).toMatchObject({
+    status: 409,
+    body: { error: 'agent node answers; delete it without forget to stop its agents' },
+  });
+
+  expect((await http('GET', `/api/agents/${id}`)).status).toBe(200);
+  expect(existsSync(join(workdir, 'new'))).toBe(true);
+  const audit = (await http('GET', `/api/admin/audit?agent_id=${id}`)).body as { event: string }[];
+  expect(audit.map(({ event }) => event)).toEqual(['agent_created']);
+
+  await http('POST', `/api/agents/${id}/start`);
+  await plane.finished(id);
+  await http('PATCH', `/api/agents/${id}`, { command: 'sleep 1000' });
+  await http('POST', `/api/agents/${id}/start`);
+  expect(await dryRun()).toMatchObject({ status: 409, body: { error: 'agent is running' } });
+  expect((await dryRun('&force=true')).status).toBe(200);
+  expect((await http('GET', `/api/agents/${id}`)).body).toMatchObject({ status: 'running' });
+  await http('DELETE', `/api/agents/${id}?force=true&delete_worktree=true`);
+});
+
+test('a dry run of a deletion says nothing about a folder that svc did not create', async () => {
+  const { body } = await create({ workdir: plane.work });
+  const { id } = body as Made;
+  const dry = await http('DELETE', `/api/agents/${id}?dry_run=true&delete_worktree=true`);
+  expect(dry).toMatchObject({ status: 200, body: { id } });
+  expect(Object.keys(dry.body as object)).toEqual(['id']);
+});
+
 test('a kept worktree is listed with the reason until it is removed', async () => {
   const agent = await worktree();
   const in_use = { id: agent.id, state: 'in_use', agent_status: 'created', reason: null, kept_at: null };
@@ -231,6 +291,10 @@ test('deleting a run deletes its agents, and keeps their worktree if it has unsa
   const agents = (await http('GET', `/api/agents?team_id=${team.id}`)).body as Made[];
   const { workdir } = agents[0]!;
   expect(agents.map((made) => made.workdir)).toEqual([workdir, workdir]);
+  const shared = await http('DELETE', `/api/agents/${agents[0]!.id}?dry_run=true&delete_worktree=true`);
+  expect(shared.body).toMatchObject({
+    worktree_kept: { workdir, reason: `other agents use it: ${agents[1]!.id}` },
+  });
   const one = await plane.cli(['agents', 'delete', agents[0]!.id]);
   expect(one.stderr).toContain(`kept ${workdir}: other agents use it: ${agents[1]!.id}`);
   expect((await http('GET', '/api/worktrees?state=kept')).body).not.toContainEqual(

@@ -221,6 +221,22 @@ const changedFile = z
   })
   .meta({ id: 'ChangedFile' });
 
+/** A worktree that would be removed with its agent. */
+const removedWorktree = z.object({
+  workdir: z.string(),
+  lost: z.string().nullable().meta({
+    description:
+      'The work in it that exists nowhere else, such as `untracked files`. Commits on its branch are counted too, but the branch is kept for them. Null if there is none.',
+  }),
+  uncommitted: z
+    .array(changedFile)
+    .nullable()
+    .meta({
+      description: `Files with uncommitted changes, at most ${limits.uncommitted_files_max}. Null if they are not known.`,
+    }),
+  truncated: z.boolean().meta({ description: 'Whether `uncommitted` is incomplete.' }),
+});
+
 export const changesRecord = z
   .object({
     git: z.boolean(),
@@ -483,6 +499,9 @@ export const agentRoutes = {
       forget: queryFlag
         .optional()
         .meta({ description: 'Delete only the record. The node must be unreachable. Root only.' }),
+      dry_run: queryFlag
+        .optional()
+        .meta({ description: 'Only report what would happen. The response is always 200.' }),
     }),
     answers: {
       204: null,
@@ -490,6 +509,9 @@ export const agentRoutes = {
         .object({
           id,
           worktree_kept: z.object({ workdir: z.string(), reason: z.string() }).optional(),
+          worktree_removed: removedWorktree
+            .optional()
+            .meta({ description: 'With `dry_run`, if the worktree would be removed.' }),
           branch_kept: z
             .object({ branch: z.string(), reason: z.string() })
             .optional()
@@ -498,7 +520,15 @@ export const agentRoutes = {
         })
         .meta({ id: 'AgentDeleted' }),
     },
-    errors: ['agentNotFound', 'agentRunning', 'nodeAnswers', 'rootRequired', 'nodeUnreachable'],
+    errors: [
+      'agentNotFound',
+      'agentRunning',
+      'nodeAnswers',
+      'rootRequired',
+      'nodeUnreachable',
+      'nodeTooOld',
+      'tooManyFolderJobs',
+    ],
   }),
   startAgent: route({
     method: 'POST',

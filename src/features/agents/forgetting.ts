@@ -23,12 +23,17 @@ export class Forgetting {
     this.#reconciler = reconciler;
   }
 
-  /** Deletes the record of one agent; only for root. Throws `agent_node_answers` while the agent's node answers. */
-  async forget(caller: Caller, agent_id: string): Promise<LeftBehind> {
+  /**
+   * Deletes the record of one agent; only for root. Throws `agent_node_answers` while the agent's node answers. `dry_run`: only
+   * lists what would be left.
+   */
+  async forget(caller: Caller, agent_id: string, { dry_run = false } = {}): Promise<LeftBehind> {
     authorize(caller, 'agent.forget');
     const { store } = this.#core;
     const { node_id } = await store.read((reader) => this.#core.records.mustFind(reader, agent_id));
     await this.assertUnreachable(node_id);
+    if (dry_run)
+      return store.read((reader) => leftBehind(reader, this.#core.records.mustFind(reader, agent_id)));
     return store.write((tx) => this.#forget(tx, caller, this.#core.records.mustFind(tx, agent_id)));
   }
 

@@ -237,6 +237,19 @@ test('a stop during which the node disconnects is kept and carried out once', as
   expect(stops).toBe(2);
 });
 
+test('a dry run of a deletion is rejected, and keeps an earlier request and nothing else', async () => {
+  const agent = await fixture.create({ start: true });
+  leave();
+  await expect(ask('stop', agent.id)).rejects.toMatchObject(UNREACHABLE);
+  const before = await audited();
+  const options = { force: true, delete_worktree: true };
+  await expect(fixture.agents.previewDeletion(ANA, agent.id, options)).rejects.toMatchObject(UNREACHABLE);
+  expect(await fixture.get(agent.id)).toMatchObject({ status: 'running', pending: 'stop' });
+  expect(await audited()).toEqual(before);
+  comeBack();
+  expect(await settled(agent.id)).toMatchObject({ status: 'cancelled' });
+});
+
 test('input and delete are rejected and change nothing', async () => {
   const agent = await fixture.create({ stdin: true, start: true });
   leave();
@@ -254,7 +267,10 @@ describe('forgetting', () => {
     const agent = await fixture.create({ start: true });
     const session_id = agent.session_id!;
     leave();
+    const dry = await fixture.forgetting.forget(ANA, agent.id, { dry_run: true });
+    expect(await fixture.get(agent.id)).toMatchObject({ status: 'running' });
     const left = await fixture.forgetting.forget(ANA, agent.id);
+    expect(left).toEqual(dry);
     expect(left).toMatchObject({
       agent_id: agent.id,
       workdir: agent.workdir,

@@ -26,6 +26,7 @@ import {
   withPreset,
   withWorktreeMode,
 } from './creation.ts';
+import { type DeleteOptions, type DeletionPreview, previewDeletion } from './deletion-preview.ts';
 import { ignoreNotRunning, type Lifecycle } from './lifecycle.ts';
 import { limits } from './limits.ts';
 import type { Pending } from './pending.ts';
@@ -331,35 +332,29 @@ export class Agents {
    * `force`: stops a running agent first; without it, throws `agent is running`. `delete_worktree`: removes the worktree even if
    * it has unsaved work. Throws `node_unreachable`, and changes nothing, if the node does not answer.
    */
-  async delete(
-    caller: Caller,
-    agent_id: string,
-    options: { force: boolean; delete_worktree: boolean },
-  ): Promise<Deleted> {
+  async delete(caller: Caller, agent_id: string, options: DeleteOptions): Promise<Deleted> {
     const { store, timers } = this.#core;
-    const { node_id } = await store.read((reader) =>
-      this.#core.records.find(reader, caller, 'agent.delete', agent_id),
-    );
+    const find = (reader: Reader) => this.#core.records.find(reader, caller, 'agent.delete', agent_id);
+    const { node_id } = await store.read(find);
     // Before anything changes, because files on an unreachable node could not be removed later.
     await this.#core.nodes.get(node_id).reach();
     const row = await store.write((tx) => {
-      const found = this.#core.records.find(tx, caller, 'agent.delete', agent_id);
+      const found = find(tx);
       if (isLive(found) && !options.force) throw problems.agentRunning();
       // The restart policy must not start it while its folder is removed.
       timers.clear(tx, 'agent_restart', agent_id);
       return found;
     });
+    const principal = toPrincipal(caller);
     if (isLive(row)) {
-      const find = (reader: Reader) => this.#core.records.find(reader, caller, 'agent.delete', agent_id);
-      await this.#lifecycle
-        .stopAndWait(find, toPrincipal(caller), sharedLimits.stop_grace_ms)
-        .catch(ignoreNotRunning);
+      await this.#lifecycle.stopAndWait(find, principal, sharedLimits.stop_grace_ms).catch(ignoreNotRunning);
     }
-    return this.#deleteStopped(
-      (reader) => this.#core.records.find(reader, caller, 'agent.delete', agent_id),
-      toPrincipal(caller),
-      options.delete_worktree,
-    );
+    return this.#deleteStopped(find, principal, options.delete_worktree);
+  }
+
+  /** Reports what `delete` would do; see `previewDeletion`. */
+  previewDeletion(caller: Caller, agent_id: string, options: DeleteOptions): Promise<DeletionPreview> {
+    return previewDeletion(this.#core, caller, agent_id, options);
   }
 
   /** Deletes an agent without a permission check. Throws `agent is running`. */

@@ -23,22 +23,23 @@ export async function releaseWorktree(core: AgentCore, row: AgentRow, force: boo
   const worktree = worktreeOf(row);
   const nothing: Released = { worktree_kept: null, branch_kept: null, of_others: false };
   if (row.worktree_mode !== 'create_worktree') return { ...nothing, of_others: true };
-  const ofOthers = (reason: string) => ({
-    ...nothing,
-    worktree_kept: { workdir, reason },
-    of_others: true,
-  });
-  const sharing = await core.store.read((reader) =>
-    agentsOfWorktree(reader, node_id, workdir).filter(({ num }) => num !== row.num),
-  );
-  if (sharing.length > 0) return ofOthers(`other agents use it: ${sharing.map(({ id }) => id).join(', ')}`);
-  if (!(await ownsWorktree(core, row))) return ofOthers('it is another agent’s');
+  const others = await whyOfOthers(core, row);
+  if (others !== null) return { ...nothing, worktree_kept: { workdir, reason: others }, of_others: true };
   const { folders } = core.nodes.get(node_id);
   const { removed, kept_because } = await folders.removeWorktree(worktree, { force, owner: row.owner_id });
   if (!removed)
     return { ...nothing, worktree_kept: { workdir, reason: kept_because ?? 'it could not be removed' } };
   if (kept_because === null || branch === null) return nothing;
   return { ...nothing, branch_kept: { branch, reason: kept_because } };
+}
+
+/** Why the folder is not this agent's to release; null if it is. */
+export async function whyOfOthers(core: AgentCore, row: AgentRow): Promise<string | null> {
+  const sharing = await core.store.read((reader) =>
+    agentsOfWorktree(reader, row.node_id, row.workdir).filter(({ num }) => num !== row.num),
+  );
+  if (sharing.length > 0) return `other agents use it: ${sharing.map(({ id }) => id).join(', ')}`;
+  return (await ownsWorktree(core, row)) ? null : 'it is another agent’s';
 }
 
 export function worktreeOf(row: AgentRow): Worktree {

@@ -2,6 +2,8 @@
 
 import { isAbsolute, resolve } from 'node:path';
 import type { Command } from 'commander';
+import type { Answer } from '../../../api/route.ts';
+import type { RouteOf } from '../../../api/routes.ts';
 import { addAgentDoctor } from '../../../cli/agent-doctor.ts';
 import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
@@ -66,6 +68,7 @@ interface DeleteOptions extends Common {
   force?: boolean;
   deleteWorktree?: boolean;
   forget?: boolean;
+  dryRun?: boolean;
 }
 
 const columns: Column<AgentRecord>[] = [
@@ -306,25 +309,48 @@ function addDelete(agents: Command, context: Context): void {
     .option('--force', 'stop the agent first if it is running')
     .option('--delete-worktree', 'delete the worktree even if it has unsaved work')
     .option('--forget', "delete only the record, because the node's machine is permanently gone (root)")
+    .option('--dry-run', 'only show what would happen and what would be lost')
     .action(async (refs: string[], options: DeleteOptions) => {
       const api = await connect(context, options);
-      const { force, deleteWorktree: delete_worktree, forget } = options;
+      const { force, deleteWorktree: delete_worktree, forget, dryRun: dry_run } = options;
       await each(io, refs, async (ref) => {
         const { id } = await findAgent(api, ref);
-        const query = { force, delete_worktree, forget };
-        const left = await api.call('deleteAgent', { params: { agent_id: id }, query });
-        if (options.json) return printRecord(io, left ?? { id }, options);
-        printStatus(io, `deleted ${id}`);
-        const { worktree_kept, branch_kept, left_behind } = left ?? {};
-        if (worktree_kept) {
-          printStatus(io, printable(`kept ${worktree_kept.workdir}: ${worktree_kept.reason}`));
-          printStatus(io, `to remove it later: svc worktrees rm ${id}`);
-        }
-        if (branch_kept)
-          printStatus(io, printable(`kept branch ${branch_kept.branch}: ${branch_kept.reason}`));
-        if (left_behind) for (const line of leftBehindLines([left_behind])) printStatus(io, printable(line));
+        const query = { force, delete_worktree, forget, dry_run };
+        const left = (await api.call('deleteAgent', { params: { agent_id: id }, query })) ?? { id };
+        if (options.json) return printRecord(io, left, options);
+        const lines = dry_run ? previewLines(left) : deletionLines(left);
+        for (const line of lines) printStatus(io, printable(line));
       });
     });
+}
+
+type AgentDeletion = NonNullable<Answer<RouteOf<'deleteAgent'>>>;
+
+function deletionLines({ id, worktree_kept, branch_kept, left_behind }: AgentDeletion): string[] {
+  return [
+    `deleted ${id}`,
+    ...(worktree_kept
+      ? [
+          `kept ${worktree_kept.workdir}: ${worktree_kept.reason}`,
+          `to remove it later: svc worktrees rm ${id}`,
+        ]
+      : []),
+    ...(branch_kept ? [`kept branch ${branch_kept.branch}: ${branch_kept.reason}`] : []),
+    ...(left_behind ? leftBehindLines([left_behind]) : []),
+  ];
+}
+
+function previewLines({ id, worktree_kept, worktree_removed, left_behind }: AgentDeletion): string[] {
+  const lines = [`would delete ${id}`];
+  if (worktree_kept) lines.push(`would keep ${worktree_kept.workdir}: ${worktree_kept.reason}`);
+  if (worktree_removed) {
+    const { workdir, lost, uncommitted, truncated } = worktree_removed;
+    lines.push(`would remove ${workdir}${lost === null ? '' : `: ${lost}`}`);
+    for (const { status, path } of uncommitted ?? []) lines.push(`  ${status.replaceAll('_', ' ')} ${path}`);
+    if (truncated) lines.push('  the list is incomplete: there are more files');
+  }
+  if (left_behind) lines.push(...leftBehindLines([left_behind]));
+  return lines;
 }
 
 function reportAgent(context: Context, agent: AgentRecord, options: Common): Promise<void> {

@@ -69,16 +69,14 @@ export function agentHandlers(
     },
     updateAgent: ({ caller, params, body }) => agents.update(caller, params.agent_id, body),
     deleteAgent: async ({ caller, params, query }) => {
-      if (query.forget) {
-        return { id: params.agent_id, left_behind: await forgetting.forget(caller, params.agent_id) };
-      }
-      const { worktree_kept, branch_kept } = await agents.delete(caller, params.agent_id, {
-        force: query.force ?? false,
-        delete_worktree: query.delete_worktree ?? false,
-      });
+      const { agent_id: id } = params;
+      const { force = false, delete_worktree = false, forget = false, dry_run = false } = query;
+      if (forget) return { id, left_behind: await forgetting.forget(caller, id, { dry_run }) };
+      if (dry_run) return { id, ...(await agents.previewDeletion(caller, id, { force, delete_worktree })) };
+      const { worktree_kept, branch_kept } = await agents.delete(caller, id, { force, delete_worktree });
       if (!worktree_kept && !branch_kept) return undefined;
       return {
-        id: params.agent_id,
+        id,
         ...(worktree_kept && { worktree_kept }),
         ...(branch_kept && { branch_kept }),
       };

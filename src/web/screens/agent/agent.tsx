@@ -20,6 +20,7 @@ import { Branch, Place } from '../agents/facts.tsx';
 import { compareAttention, describeEnd, getProgram } from '../agents/order.ts';
 import { AgentActions } from './agent-actions.tsx';
 import { DeleteAgent } from './delete.tsx';
+import { AskToDelete, type Deletion } from './deleting.ts';
 import { PendingRequest } from './pending.tsx';
 import { getView } from './views.ts';
 
@@ -35,23 +36,23 @@ export function Agent() {
     // The list may already have the record, so the page need not wait for it.
     placeholderData: () => queries.getQueryData(agentsQuery.queryKey)?.find((agent) => agent.id === agent_id),
   });
-  const [deleting, setDeleting] = useState<AgentRecord | null>(null);
+  const [deleting, setDeleting] = useState<{ agent: AgentRecord; how: Deletion } | null>(null);
   return (
     <>
       {read.data ? (
-        <Shown key={agent_id} agent={read.data} onDelete={() => setDeleting(read.data)} />
+        <Shown key={agent_id} agent={read.data} onDelete={(how) => setDeleting({ agent: read.data, how })} />
       ) : (
         <Screen title="Agent" back={agents_page}>
           <QueryState read={read}>{() => null}</QueryState>
         </Screen>
       )}
       {/* It outlives the record: the fleet feed may remove that before the answer says what was kept. */}
-      {deleting?.id === agent_id && <DeleteAgent agent={deleting} onClose={() => setDeleting(null)} />}
+      {deleting?.agent.id === agent_id && <DeleteAgent {...deleting} onClose={() => setDeleting(null)} />}
     </>
   );
 }
 
-function Shown({ agent, onDelete }: { agent: AgentRecord; onDelete: () => void }) {
+function Shown({ agent, onDelete }: { agent: AgentRecord; onDelete: (how: Deletion) => void }) {
   const changes = useChanges(agent);
   useNeighborKeys(agent.id);
   return (
@@ -74,7 +75,7 @@ function Shown({ agent, onDelete }: { agent: AgentRecord; onDelete: () => void }
           )}
         </span>
       }
-      actions={<AgentActions agent={agent} changes={changes} onDelete={onDelete} />}
+      actions={<AgentActions agent={agent} changes={changes} onDelete={() => onDelete('delete')} />}
       toolbar={
         <>
           <TabNav label="Views" className="-mb-2 border-b-0">
@@ -112,7 +113,9 @@ function Shown({ agent, onDelete }: { agent: AgentRecord; onDelete: () => void }
       )}
       <PendingRequest agent={agent} />
       <ShownAgent value={agent}>
-        <Outlet />
+        <AskToDelete value={onDelete}>
+          <Outlet />
+        </AskToDelete>
       </ShownAgent>
     </Screen>
   );

@@ -1,77 +1,200 @@
-/** The dialog that deletes an agent, and states what happens to its folder. */
-import { useMutation } from '@tanstack/react-query';
+/** The dialog that deletes an agent, and states what happens to its folder and what is lost with it. */
+import { queryOptions, useMutation, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { useId, useState } from 'react';
-import { call } from '../../api/client.ts';
+import { type ReactNode, useId, useState } from 'react';
+import { escapeHidden } from '../../../core/visible.ts';
+import { type Answered, call } from '../../api/client.ts';
+import { keys } from '../../api/keys.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import { Button, buttonClass } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
+import { ScrollBox } from '../../ui/scroll-box.tsx';
 import { ActionError } from '../../ui/states.tsx';
+import { showToast } from '../../ui/toast.tsx';
+import { Loss } from '../worktrees/loss.tsx';
+import type { Deletion } from './deleting.ts';
 import { useLeave } from './leave.ts';
 
-export function DeleteAgent({ agent, onClose }: { agent: AgentRecord; onClose: () => void }) {
+type Preview = NonNullable<Answered<'deleteAgent'>>;
+
+export function DeleteAgent({
+  agent,
+  how,
+  onClose,
+}: {
+  agent: AgentRecord;
+  how: Deletion;
+  onClose: () => void;
+}) {
   const leave = useLeave(agent);
-  const id = useId();
-  const [all, setAll] = useState(false);
+  const [is_chosen, setChosen] = useState(false);
   const running = agent.status === 'running';
   const worktree = agent.worktree_mode === 'create_worktree';
+  const discard = how === 'discard';
+  const preview = useQuery({ ...previewQuery(agent.id), enabled: worktree });
+  const removed = preview.data?.worktree_removed;
   const remove = useMutation({
     mutationFn: () =>
       call('deleteAgent', {
         params: { agent_id: agent.id },
-        query: { ...(running && { force: true }), ...(all && { delete_worktree: true }) },
+        query: { ...(running && { force: true }), ...((discard || is_chosen) && { delete_worktree: true }) },
       }),
     onSuccess: (answer) => {
-      if (!answer) leave();
+      if (answer?.worktree_kept) return;
+      const { branch_kept } = answer ?? {};
+      const kept = branch_kept && `Its branch ${branch_kept.branch} was kept: ${branch_kept.reason}`;
+      if (discard) showToast(`Discarded the worktree of ${agent.name}`, kept && escapeHidden(kept));
+      leave();
     },
   });
-  const worktree_reason = remove.data?.worktree_kept;
-  if (worktree_reason) {
-    return (
-      <Dialog open onClose={leave} title={`${agent.name} was deleted`}>
-        <p>Its worktree was kept: {worktree_reason.reason}</p>
-        <p className="mt-2 break-all font-mono text-sm">{worktree_reason.workdir}</p>
-        <div className="mt-3 flex items-center justify-end gap-2">
-          <Link to="/worktrees" search={{}} className={buttonClass('quiet')}>
-            Show kept worktrees
-          </Link>
-          <Button onClick={leave}>Back to agents</Button>
-        </div>
-      </Dialog>
-    );
-  }
+  const kept = remove.data?.worktree_kept;
+  if (kept) return <Kept agent={agent} kept={kept} onClose={leave} />;
   return (
-    <Dialog open onClose={onClose} title={`Delete ${agent.name}?`}>
+    <Dialog
+      open
+      onClose={onClose}
+      title={discard ? `Discard the worktree of ${agent.name}?` : `Delete ${agent.name}?`}
+    >
       <div className="flex flex-col gap-3">
         {running && <p>It is running, so it and everything it started will be stopped first.</p>}
-        <p>Its log and its conversation will be deleted.</p>
+        <p>
+          {discard
+            ? 'The agent is deleted together with its worktree, its log and its conversation.'
+            : 'Its log and its conversation will be deleted.'}
+        </p>
         {worktree ? (
-          <>
-            <p>Its worktree will be deleted too, unless it has uncommitted or unpushed work.</p>
-            <label htmlFor={id} className="tap flex items-center gap-2">
-              <input
-                id={id}
-                type="checkbox"
-                checked={all}
-                onChange={(event) => setAll(event.target.checked)}
-                className="size-6 shrink-0"
-              />
-              Delete the worktree even with uncommitted or unpushed work
-            </label>
-          </>
+          <div aria-live="polite" className="flex flex-col gap-3">
+            <Fate agent={agent} preview={preview.data} failed={preview.error !== null}>
+              {!discard && <Choice is_chosen={is_chosen} onChoose={setChosen} />}
+            </Fate>
+          </div>
         ) : (
           <p>The folder it works in is not changed.</p>
         )}
-        <ActionError error={remove.error} />
+        <ActionError error={remove.error ?? preview.error} />
         <div className="flex justify-end gap-2">
           <Button variant="quiet" onClick={onClose}>
             Cancel
           </Button>
-          <Button variant="danger" busy={remove.isPending} onClick={() => remove.mutate()}>
-            {remove.isPending ? 'Deleting…' : 'Delete agent'}
+          <Button
+            variant="danger"
+            disabled={discard ? !removed : worktree && preview.isPending}
+            busy={remove.isPending}
+            onClick={() => remove.mutate()}
+          >
+            {discard
+              ? remove.isPending
+                ? 'Discarding…'
+                : 'Discard worktree'
+              : remove.isPending
+                ? 'Deleting…'
+                : 'Delete agent'}
           </Button>
         </div>
       </div>
     </Dialog>
   );
+}
+
+function Kept({
+  agent,
+  kept,
+  onClose,
+}: {
+  agent: AgentRecord;
+  kept: NonNullable<Preview['worktree_kept']>;
+  onClose: () => void;
+}) {
+  return (
+    <Dialog open onClose={onClose} title={`${agent.name} was deleted`}>
+      <p>Its worktree was kept: {escapeHidden(kept.reason)}</p>
+      <p className="mt-2 break-all font-mono text-sm">{escapeHidden(kept.workdir)}</p>
+      <div className="mt-3 flex items-center justify-end gap-2">
+        <Link to="/worktrees" search={{}} className={buttonClass('quiet')}>
+          Show kept worktrees
+        </Link>
+        <Button onClick={onClose}>Back to agents</Button>
+      </div>
+    </Dialog>
+  );
+}
+
+/** What happens to the worktree. `children`: shown if work would be lost with it. */
+function Fate({
+  agent,
+  preview,
+  failed,
+  children,
+}: {
+  agent: AgentRecord;
+  preview: Preview | undefined;
+  failed: boolean;
+  children: ReactNode;
+}) {
+  if (failed) return <p>Its worktree is kept if it has uncommitted or unpushed work.</p>;
+  if (!preview) return <p className="text-muted">Checking what would be lost…</p>;
+  const { worktree_kept, worktree_removed } = preview;
+  if (worktree_kept) return <p>Its worktree stays: {escapeHidden(worktree_kept.reason)}</p>;
+  if (!worktree_removed) return <p>The folder it works in is not changed.</p>;
+  const { lost, uncommitted, truncated } = worktree_removed;
+  return (
+    <>
+      <div>
+        {lost === null && <p>Its worktree is deleted too.</p>}
+        <Loss lost={lost} branch={agent.worktree_branch} />
+      </div>
+      {uncommitted && uncommitted.length > 0 && <Uncommitted files={uncommitted} truncated={truncated} />}
+      {lost !== null && children}
+    </>
+  );
+}
+
+type Files = NonNullable<NonNullable<Preview['worktree_removed']>['uncommitted']>;
+
+function Uncommitted({ files, truncated }: { files: Files; truncated: boolean }) {
+  return (
+    <ScrollBox label="Files with uncommitted changes" className="max-h-40 rounded-md border border-line p-2">
+      <ul className="text-sm">
+        {files.map(({ path, status }) => (
+          <li key={path} className="break-words">
+            <bdi className="font-mono">{escapeHidden(path)}</bdi>{' '}
+            <span className="text-muted">{status.replaceAll('_', ' ')}</span>
+          </li>
+        ))}
+      </ul>
+      {truncated && <p className="text-muted text-sm">Not all of these files are listed.</p>}
+    </ScrollBox>
+  );
+}
+
+function Choice({ is_chosen, onChoose }: { is_chosen: boolean; onChoose: (chosen: boolean) => void }) {
+  const id = useId();
+  return (
+    <label htmlFor={id} className="tap flex items-center gap-2">
+      <input
+        id={id}
+        type="checkbox"
+        checked={is_chosen}
+        onChange={(event) => onChoose(event.target.checked)}
+        className="size-6 shrink-0"
+      />
+      Delete the worktree and lose this work. Otherwise, it is kept.
+    </label>
+  );
+}
+
+/** Asked anew each time, because the agent and people can work in the folder. */
+function previewQuery(agent_id: string) {
+  return queryOptions({
+    queryKey: keys.agent_deletion(agent_id),
+    queryFn: () =>
+      call('deleteAgent', {
+        params: { agent_id },
+        query: { dry_run: true, force: true, delete_worktree: true },
+      }) as Promise<Preview>,
+    gcTime: 0,
+    staleTime: 0,
+    refetchOnWindowFocus: false,
+    retry: false,
+  });
 }

@@ -9,6 +9,7 @@ import { Dialog } from '../../ui/dialog.tsx';
 import { ActionError } from '../../ui/states.tsx';
 import { showToast } from '../../ui/toast.tsx';
 import { FolderPath } from '../agent/side/folder-path.tsx';
+import { Loss } from './loss.tsx';
 
 interface Removal {
   /** The work that exists only here, as the node reports it; null: none. */
@@ -70,7 +71,7 @@ function Removing({ worktree, onClose }: { worktree: WorktreeRecord; onClose: ()
     <>
       <div aria-live="polite">
         {removal ? (
-          <Loss worktree={worktree} removal={removal} />
+          <Consequences worktree={worktree} removal={removal} />
         ) : (
           !read.error && <p className="text-muted">Checking what would be lost…</p>
         )}
@@ -93,32 +94,19 @@ function Removing({ worktree, onClose }: { worktree: WorktreeRecord; onClose: ()
   );
 }
 
-function Loss({ worktree: { diff, branch }, removal }: { worktree: WorktreeRecord; removal: Removal }) {
+function Consequences({
+  worktree: { diff, branch },
+  removal,
+}: {
+  worktree: WorktreeRecord;
+  removal: Removal;
+}) {
   const { lost, blocked } = removal;
   if (blocked !== null) return <p>It cannot be removed now: {blocked}</p>;
-  if (lost === null)
-    return (
-      <p>
-        {branch === null ? 'The folder is deleted.' : 'The folder and its branch are deleted.'} Nothing is
-        lost: all of its work also exists elsewhere.
-      </p>
-    );
   return (
     <>
-      <p>It has work that exists nowhere else:</p>
-      <ul className="my-1 list-disc pl-5">
-        {lost.split(', ').map((part) => (
-          <li key={part} className="break-words">
-            {part}
-          </li>
-        ))}
-      </ul>
-      <p>
-        {branch === null
-          ? 'Everything in the folder is lost for good.'
-          : 'Commits on its branch stay in the repository. Everything else in the folder is lost for good.'}
-      </p>
-      {diff && diff.files > 0 && (
+      <Loss lost={lost} branch={branch} />
+      {lost !== null && diff && diff.files > 0 && (
         <p className="mt-1 text-muted text-sm">
           {`When its agent was deleted, ${diff.files} ${diff.files === 1 ? 'file' : 'files'} had changes: ${diff.added} lines added, ${diff.removed} removed.`}
         </p>

@@ -1,16 +1,22 @@
-/** The menu that takes an agent's changes elsewhere: its branch, the command that merges it, or one patch. */
-import { Copy, Download, GitBranch, GitMerge } from 'lucide-react';
+/** The menu that takes an agent's changes elsewhere: its branch, the command that merges it, or one patch; or discards them. */
+import { Copy, Download, GitBranch, GitMerge, Trash2 } from 'lucide-react';
+import { use } from 'react';
 import { errorMessage, open } from '../../../api/client.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
+import { useSession } from '../../../api/session.ts';
 import { Button } from '../../../ui/button.tsx';
 import { copyText } from '../../../ui/copy.tsx';
 import { Menu } from '../../../ui/menu.tsx';
 import { showToast } from '../../../ui/toast.tsx';
+import { AskToDelete } from '../deleting.ts';
 import { save } from '../output/save.ts';
 import { mergeCommand } from './take.ts';
 
 export function TakeMenu({ agent, branch }: { agent: AgentRecord; branch: string | null }) {
   const { worktree_repo: repository } = agent;
+  const askToDelete = use(AskToDelete);
+  const user = useSession()?.user;
+  const may_discard = user?.role === 'root' || user?.id === agent.owner_id;
   return (
     <Menu
       trigger={<Button icon={<GitMerge aria-hidden />}>Use changes</Button>}
@@ -42,6 +48,14 @@ export function TakeMenu({ agent, branch }: { agent: AgentRecord; branch: string
           onSelect: () =>
             void withPatch(agent.id, (patch) => save(new Blob([patch]), `${agent.name}-changes.patch`)),
         },
+        may_discard &&
+          agent.worktree_mode === 'create_worktree' && {
+            label: 'Discard worktree',
+            icon: <Trash2 aria-hidden />,
+            danger: true,
+            onSelect: () => askToDelete('discard'),
+            hint: 'Shows what would be lost before it deletes the agent and its worktree',
+          },
       ]}
     />
   );
