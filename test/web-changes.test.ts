@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
 import { browserTest, sharedBrowser, signIn } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
-import { commit, makeRepository } from '../src/testing/repository.ts';
+import { commit, git, makeRepository } from '../src/testing/repository.ts';
 
 let plane: TestPlane;
 const browser = sharedBrowser();
@@ -125,6 +125,30 @@ browserTest('comments on lines survive a reload, and are sent to the agent as on
     ],
   ]);
   expect({ errors, foreign_requests }).toEqual({ errors: [], foreign_requests: [] });
+});
+
+browserTest('hidden characters in files, lines and the branch are shown as code points', async () => {
+  const { id: agent_id, workdir } = await plane.client.call('createAgent', {
+    body: { name: 'sly', command: 'true', worktree_mode: 'create_worktree', worktree_repo: repo },
+  });
+  git(workdir, 'switch', '--quiet', '--create', 'fix\u202edone');
+  await mkdir(join(workdir, 'li\u200bb'));
+  await writeFile(join(workdir, 'li\u200bb/evil\u202egpj.ts'), 'if (admin\u2066) {\u0007\n');
+  git(workdir, 'add', '--all');
+  git(workdir, 'mv', 'gone.ts', 'go\u200dne.ts');
+  const { page, errors } = await browser.open(plane);
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/agents/${agent_id}/changes`);
+  const file = page.getByRole('article', { name: 'li⟦U+200B⟧b/evil⟦U+202E⟧gpj.ts', exact: true });
+  await file.getByText('if (admin⟦U+2066⟧) {⟦U+0007⟧').waitFor(slow);
+  const files = page.getByRole('navigation', { name: 'Changed files' });
+  await files.getByRole('button', { name: 'li⟦U+200B⟧b' }).waitFor();
+  await files.getByRole('button', { name: /^evil⟦U\+202E⟧gpj\.ts added/ }).waitFor();
+  await files.getByRole('button', { name: /^go⟦U\+200D⟧ne\.ts renamed from gone\.ts/ }).waitFor();
+  await page.getByText(/^fix⟦U\+202E⟧done compared with/).waitFor();
+  const shown = await page.getByRole('main').innerText();
+  expect(shown).not.toMatch(/[\u202a-\u202e\u2066-\u2069\u200b-\u200d\u0007]/);
+  expect(errors).toEqual([]);
 });
 
 browserTest(

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Comment, parseComments, toPrompt, withComment } from './comments.ts';
-import { type FileChange, findChange, getPlace, paired, parsed } from './parsed.ts';
+import { type FileChange, findChange, getPlace, paired, parsed, visible } from './parsed.ts';
 import { buildTree, countFiles, type Folder, isFolder } from './tree.ts';
 import { isViewed, parseViewed, withViewed } from './viewed.ts';
 
@@ -41,6 +41,35 @@ describe('a diff', () => {
     expect(parsed(change(lines(2_990))).type).toBe('hunks');
     expect(parsed(change(lines(3_001))).type).toBe('large');
     expect(parsed(change(`${head}@@ -0,0 +1 @@\n+${'x'.repeat(6_000)}\n`)).type).toBe('large');
+  });
+});
+
+describe('hidden characters in a diff', () => {
+  const linesOf = (diff: string) => {
+    const shown = parsed(change(`${head}${diff}`));
+    if (shown.type !== 'hunks') throw new Error('no hunks');
+    const all = [shown.hunks, visible(shown.hunks)].map((hunks) => hunks.flatMap(({ changes }) => changes));
+    return all.map((changes) => changes.map(({ content }) => content));
+  };
+
+  test('are shown as their code points, and stay in the text for comments', () => {
+    expect(linesOf('@@ -1 +1 @@\n-a\n+b\u202e\u200bc\tü\n')).toEqual([
+      ['a', 'b\u202e\u200bc\tü'],
+      ['a', 'b⟦U+202E⟧⟦U+200B⟧c\tü'],
+    ]);
+    const [hunk] = visible([
+      { content: '@@ -1 +1 @@ f\u202e()\r', changes: [], oldStart: 1, newStart: 1, oldLines: 1, newLines: 1 },
+    ]);
+    expect(hunk!.content).toBe('@@ -1 +1 @@ f⟦U+202E⟧()');
+  });
+
+  test('do not include the line ends of a file that uses CRLF throughout', () => {
+    const same = (diff: string, lines: string[]) => expect(linesOf(diff)).toEqual([lines, lines]);
+    same('@@ -1,2 +1,2 @@\n one\r\n-a\r\n+b\r\n', ['one', 'a', 'b']);
+    same('@@ -1,2 +1,2 @@ f()\n one\r\n-a\n\\ No newline at end of file\n+b\r\n', ['one', 'a', 'b']);
+    const end = '⟦U+000D⟧';
+    expect(linesOf('@@ -1 +1 @@\n-a\r\n+a\n')[1]).toEqual([`a${end}`, 'a']);
+    expect(linesOf('@@ -1,2 +1,2 @@\n \n-a\n+a\r\n')[1]).toEqual(['', 'a', `a${end}`]);
   });
 });
 

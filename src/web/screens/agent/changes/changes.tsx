@@ -3,6 +3,7 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { RefreshCw } from 'lucide-react';
 import { type ComponentProps, type ReactNode, useEffect, useMemo, useRef } from 'react';
+import { escapeHidden } from '../../../../core/visible.ts';
 import type { Answered } from '../../../api/client.ts';
 import { keys } from '../../../api/keys.ts';
 import { type AgentRecord, changesQuery } from '../../../api/queries.ts';
@@ -201,6 +202,7 @@ function Toolbar({
   onLayout: (view: View) => void;
   refresh: ReactNode;
 }) {
+  const shown_branch = escapeHidden(branch ?? 'no branch');
   const seen = files.filter((file) => viewed.is(file)).length;
   return (
     <div className="flex shrink-0 flex-wrap items-center gap-x-3 gap-y-1 border-line border-b px-3 py-1 text-muted">
@@ -216,9 +218,9 @@ function Toolbar({
       )}
       <span
         className="min-w-0 truncate font-mono text-sm max-md:hidden"
-        title={`${branch ?? 'no branch'}, compared with ${base ?? 'nothing'}`}
+        title={`${shown_branch}, compared with ${base ?? 'nothing'}`}
       >
-        {branch ?? 'no branch'}
+        {shown_branch}
         {base && ` compared with ${base.slice(0, 8)}`}
       </span>
       <span className="ml-auto flex items-center gap-1">

@@ -2,6 +2,7 @@
 import { useMutation } from '@tanstack/react-query';
 import { Send } from 'lucide-react';
 import { useEffect, useRef } from 'react';
+import { escapeHidden } from '../../../../core/visible.ts';
 import { call, errorMessage } from '../../../api/client.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { useStreams } from '../../../live/streams.ts';
@@ -49,11 +50,11 @@ export function CommentsBar({ agent, comments, onChange, onOpen }: CommentsBarPr
           <button
             key={path}
             type="button"
-            title={path}
+            title={escapeHidden(path)}
             onClick={() => onOpen(path)}
             className="tap max-w-48 truncate font-mono text-muted underline"
           >
-            {path.slice(path.lastIndexOf('/') + 1)}
+            {escapeHidden(path.slice(path.lastIndexOf('/') + 1))}
           </button>
         ))}
       </span>

@@ -4,6 +4,7 @@ import type { Hunk as HunkData } from 'gitdiff-parser';
 import { Download } from 'lucide-react';
 import { memo, type ReactNode, useMemo, useState } from 'react';
 import { getChangeKey, type RenderGutter } from 'react-diff-view';
+import { escapeHidden } from '../../../../core/visible.ts';
 import { type AgentRecord, changeQuery } from '../../../api/queries.ts';
 import DiffTable from '../../../diffs/diff-table.tsx';
 import { Button } from '../../../ui/button.tsx';
@@ -20,6 +21,7 @@ import {
   type Place,
   paired,
   parsed,
+  visible,
 } from './parsed.ts';
 import type { View } from './use-diff-view.ts';
 
@@ -56,7 +58,7 @@ function Lines({ change, ...props }: FileDiffProps & { change: FileChange }) {
   const moved = change.from !== null && (
     <p className="border-line border-b px-3 py-1 text-muted">
       {change.status === 'copied' ? 'Copied' : 'Renamed'} from{' '}
-      <code className="break-all">{change.from}</code>
+      <code className="break-all">{escapeHidden(change.from)}</code>
     </p>
   );
   return (
@@ -97,8 +99,8 @@ function NoLines({ type, change }: { type: keyof typeof why_not; change: FileCha
 
 type HunksProps = Omit<FileDiffProps, 'status'> & { hunks: HunkData[]; status: FileChange['status'] };
 
-function Hunks({ agent, path, view, comments, onComments, hunks: plain, status }: HunksProps) {
-  const hunks = useMemo(() => (view === 'split' ? paired(plain) : plain), [plain, view]);
+function Hunks({ agent, path, view, comments, onComments, hunks, status }: HunksProps) {
+  const shown = useMemo(() => visible(view === 'split' ? paired(hunks) : hunks), [hunks, view]);
   const [open, setOpen] = useState<Place | null>(null);
   const mine = comments.filter((comment) => comment.path === path);
   const put = (place: Place, code: string, text: string) => {
@@ -142,7 +144,7 @@ function Hunks({ agent, path, view, comments, onComments, hunks: plain, status }
       ))}
       <DiffTable
         path={path}
-        hunks={hunks}
+        hunks={shown}
         type={diffType(status)}
         view={view}
         widgets={widgets}

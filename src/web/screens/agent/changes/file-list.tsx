@@ -1,6 +1,7 @@
 /** The changed files as a tree, which scrolls to their diffs. */
 import { Check, ChevronDown, ChevronRight, MessageSquare } from 'lucide-react';
 import { useMemo, useState } from 'react';
+import { escapeHidden } from '../../../../core/visible.ts';
 import { cx } from '../../../ui/cx.ts';
 import type { Comment } from './comments.ts';
 import { Counts } from './counts.tsx';
@@ -76,13 +77,13 @@ function FolderRow({ folder, depth, is_open, onToggle }: FolderRowProps) {
     <button
       type="button"
       aria-expanded={is_open}
-      title={folder.path}
+      title={escapeHidden(folder.path)}
       onClick={onToggle}
       className="tap flex w-full items-center pr-3 pl-2 text-left text-muted text-sm hover:text-text"
     >
       <span className={cx('flex min-w-0 flex-1 items-center gap-1', indentClass(depth))}>
         <Chevron aria-hidden className="size-3.5 shrink-0" />
-        <span className="truncate">{folder.name}</span>
+        <span className="truncate">{escapeHidden(folder.name)}</span>
       </span>
       {!is_open && <span>{countFiles(folder)}</span>}
     </button>
@@ -100,14 +101,14 @@ interface FileProps {
 
 function File({ file, depth, is_chosen, is_viewed, comments, onOpen }: FileProps) {
   const { path, from, status, additions, deletions } = file;
-  const name = path.slice(path.lastIndexOf('/') + 1);
+  const name = escapeHidden(path.slice(path.lastIndexOf('/') + 1));
   return (
     <li className="[contain-intrinsic-size:auto_28px] [content-visibility:auto]">
       <button
         type="button"
         onClick={onOpen}
         aria-current={is_chosen || undefined}
-        title={from === null ? path : `${from} → ${path}`}
+        title={escapeHidden(from === null ? path : `${from} → ${path}`)}
         className={cx(
           'tap flex w-full min-w-0 items-center gap-2 pr-3 pl-2 text-left hover:bg-surface',
           is_chosen && 'md:bg-surface',
@@ -120,7 +121,7 @@ function File({ file, depth, is_chosen, is_viewed, comments, onOpen }: FileProps
           />
           <span className={cx('truncate', is_viewed && 'text-muted')}>{name}</span>
           <span className="sr-only">
-            {` ${status.replaceAll('_', ' ')}${from === null ? '' : ` from ${from}`}${is_viewed ? ', viewed' : ''}`}
+            {` ${status.replaceAll('_', ' ')}${from === null ? '' : ` from ${escapeHidden(from)}`}${is_viewed ? ', viewed' : ''}`}
           </span>
         </span>
         {comments > 0 && (

@@ -1,6 +1,7 @@
 /** A changed file in the list of all: its header, which stays in view, and its diff, which is read when it comes near. */
 import { ArrowLeft, ChevronDown, ChevronRight } from 'lucide-react';
 import { type RefObject, useEffect, useLayoutEffect, useRef, useState } from 'react';
+import { escapeHidden } from '../../../../core/visible.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { Button } from '../../../ui/button.tsx';
 import type { Comment } from './comments.ts';
@@ -41,10 +42,11 @@ export function FileSection(props: FileSectionProps) {
   useStayInView(is_open, section, scroller);
   const Chevron = is_open ? ChevronDown : ChevronRight;
   const estimate_px = estimateHeight(listed);
+  const shown_path = escapeHidden(path);
   return (
     <article
       ref={section}
-      aria-label={path}
+      aria-label={shown_path}
       data-path={path}
       className="[content-visibility:auto] [&:not(:last-child)]:border-line [&:not(:last-child)]:border-b"
       style={{ containIntrinsicHeight: `auto ${is_open ? estimate_px + 36 : 36}px` }}
@@ -57,12 +59,12 @@ export function FileSection(props: FileSectionProps) {
           <button
             type="button"
             aria-expanded={is_open}
-            title={path}
+            title={shown_path}
             onClick={() => setOpened(!is_open)}
             className="tap flex max-w-full items-center gap-1 rounded text-left"
           >
             <Chevron aria-hidden className="size-3.5 shrink-0 text-muted" />
-            <span className="truncate">{path}</span>
+            <span className="truncate">{shown_path}</span>
           </button>
         </h2>
         {listed && (

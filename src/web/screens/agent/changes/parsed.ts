@@ -1,5 +1,6 @@
 /** A unified diff as hunks, or why it is not shown as such (pure). */
 import parser, { type Change, type Hunk } from 'gitdiff-parser';
+import { escapeHidden } from '../../../../core/visible.ts';
 import type { Answered } from '../../../api/client.ts';
 
 export type FileChange = Answered<'getChange'>;
@@ -28,7 +29,7 @@ export function parsed({ diff, truncated, additions }: FileChange): Parsed {
     return { type: 'large' };
   }
   if (hunks.length === 0) return { type: 'same' };
-  return { type: 'hunks', hunks };
+  return { type: 'hunks', hunks: usesCrlf(diff) ? hunks.map(withoutCr) : hunks };
 }
 
 function isLarge(diff: string): boolean {
@@ -39,6 +40,26 @@ function isLarge(diff: string): boolean {
     begin = end + 1;
   }
   return diff.length - begin > LINE_CHARS_MAX;
+}
+
+/** Whether every line ends in CRLF, except a last line without an end. If only some do, the difference is shown. */
+function usesCrlf(diff: string): boolean {
+  const lines = diff.slice(diff.indexOf('\n@@'));
+  return lines.includes('\r\n') && !/^[-+ ](?:[^\n]*[^\r\n])?\n(?!\\)/m.test(lines);
+}
+
+function withoutCr(hunk: Hunk): Hunk {
+  const changes = hunk.changes.map((change) => ({ ...change, content: change.content.replace(/\r$/, '') }));
+  return { ...hunk, changes };
+}
+
+/** For display: characters that are hidden or imitate others are shown as their code points. */
+export function visible(hunks: readonly Hunk[]): Hunk[] {
+  return hunks.map((hunk) => ({
+    ...hunk,
+    content: escapeHidden(hunk.content.trimEnd()),
+    changes: hunk.changes.map((change) => ({ ...change, content: escapeHidden(change.content) })),
+  }));
 }
 
 /** Pairs removed lines with the added lines that replace them, for the rows of a split diff. */
