@@ -209,6 +209,8 @@ test("a worktree root from the registry holds a node's worktrees, and their chan
   });
   const [, change] = await http('GET', `/api/agents/${agent.id}/changes/a.txt`);
   expect((change as { diff: string }).diff).toContain('+more');
+  const [, narrow] = await http('GET', `/api/agents/${agent.id}/changes/a.txt?context=0`);
+  expect((narrow as { diff: string }).diff).toMatch(/^@@ .*\n\+more\n$/m);
   const headers = { accept: 'text/x-diff' };
   const patch = await plane.client.open('getChanges', { params: { agent_id: agent.id }, headers });
   const text = await patch.text();

@@ -151,6 +151,51 @@ browserTest('hidden characters in files, lines and the branch are shown as code 
   expect(errors).toEqual([]);
 });
 
+browserTest('a diff shows more lines around its changes, and keeps the place and the focus', async () => {
+  const lines = (text: string) => Array.from({ length: 400 }, (_, at) => `${text} ${at + 1}\n`);
+  const long = makeRepository(join(plane.work, 'long'), { 'a.txt': lines('line').join('') });
+  const { id: agent_id, workdir } = await plane.client.call('createAgent', {
+    body: { name: 'wide', command: 'true', worktree_mode: 'create_worktree', worktree_repo: long },
+  });
+  const edited = lines('line');
+  for (const line of [50, 80, 300]) edited[line - 1] = `edited ${line}\n`;
+  await writeFile(join(workdir, 'a.txt'), edited.join(''));
+  const { page, errors } = await browser.open(plane);
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/agents/${agent_id}/changes`);
+  const file = page.getByRole('article', { name: 'a.txt' });
+  const more = (where: string) => file.getByRole('button', { name: `Show more lines ${where}`, exact: true });
+  const line = (text: string) => file.getByText(text, { exact: true });
+  await more('above line 80').waitFor(slow);
+  expect(await file.getByRole('button', { name: /^Show more lines/ }).count()).toBe(4);
+  expect(await line('line 60').count()).toBe(0);
+
+  // With the keyboard: the line below the button stays where it is, and the focus at the change.
+  const top = async () => (await line('edited 300').boundingBox())!.y;
+  await more('above line 300').focus();
+  const before = await top();
+  await page.keyboard.press('Enter');
+  await line('line 280').waitFor(slow);
+  expect(Math.abs((await top()) - before)).toBeLessThan(2);
+  const focused = () => page.evaluate('document.activeElement.textContent');
+  await expect.poll(focused).toBe('Show more lines above line 300');
+  // The gap between the first two changes is closed.
+  await line('line 65').waitFor();
+  expect(await more('above line 80').count()).toBe(0);
+  expect(await line('line 279').count()).toBe(0);
+
+  await page.keyboard.press('Enter');
+  await line('line 200').waitFor(slow);
+  await line('line 1').waitFor();
+  // As many lines as asked for: the file may continue. The answer shows that it does not.
+  await more('below line 300').waitFor();
+  await more('below line 300').click();
+  await line('line 400').waitFor(slow);
+  await line('line 190').waitFor();
+  expect(await file.getByRole('button', { name: /^Show more lines/ }).count()).toBe(0);
+  expect(errors).toEqual([]);
+});
+
 browserTest(
   'the page reports a folder without git, a folder without changes, and an agent that takes no prompts',
   async () => {

@@ -61,6 +61,16 @@ test('an agent works in its own worktree, and its changes are shown against the 
     const change = await http('GET', `/api/agents/${agent.id}/changes/${path}`);
     expect(change.body).toMatchObject({ path: 'sub/n w.txt', diff: expect.stringContaining('+new') });
   }
+  const context = async (lines: string) => {
+    const { status, body } = await http('GET', `/api/agents/${agent.id}/changes/a.txt?context=${lines}`);
+    return [status, (body as { diff?: string; error?: string }).diff?.split('\n').slice(4) ?? body];
+  };
+  expect(await context('0')).toEqual([200, ['@@ -1,0 +2 @@ one', '+more', '']]);
+  expect(await context('1000')).toEqual([200, ['@@ -1 +1,2 @@', ' one', '+more', '']]);
+  const limit = { error: 'context must be an integer from 0 to 1000' };
+  for (const lines of ['1001', '-1', 'all']) expect(await context(lines)).toMatchObject([400, limit]);
+  const printed = await plane.cli(['agents', 'diff', agent.id, 'a.txt', '-U', '0']);
+  expect(printed.stdout).toMatch(/^@@ .*\n\+more\n$/m);
   const other = await fetch(`${plane.url}/api/agents/${agent.id}/changes`, {
     headers: { authorization: `Bearer ${plane.token}`, accept: 'text/x-diff' },
   });

@@ -116,6 +116,8 @@ export const limits = {
   path_bytes_max: 4_095,
   /** Time limit of a checkout, which can be large. */
   git_checkout_timeout_ms: 10 * 60 * 1000,
+  /** Unchanged lines around each change that a diff can show. */
+  diff_context_lines_max: 1_000,
   /** Changed files that one response lists. */
   changed_files_max: 2_000,
   /** Largest patch of an agent's changes. */

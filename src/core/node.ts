@@ -182,8 +182,11 @@ export interface Folders {
   whyKept(worktree: Worktree, turn?: QueueOwner): Promise<string | null>;
   /** The files that differ from the base commit. */
   changes(worktree: ChangesRequest): Promise<Changes>;
-  /** The diff of one changed file; `path` is relative to the worktree. */
-  change(worktree: ChangesRequest, path: string): Promise<FileChange>;
+  /**
+   * The diff of one changed file; `path` is relative to the worktree. `context`: unchanged lines around each change, at most
+   * `limits.diff_context_lines_max`; without it, or if the node is too old, as git is configured.
+   */
+  change(worktree: ChangesRequest, path: string, options?: DiffOptions): Promise<FileChange>;
   /** All changes as a patch for `git apply`. Throws `patch_too_large` above `limits.patch_bytes_max`. */
   patch(worktree: ChangesRequest): Promise<Uint8Array>;
   /**
@@ -249,6 +252,10 @@ export interface ChangesRequest extends QueueOwner {
   workdir: string;
   /** Commit to compare with; null: HEAD. */
   base: string | null;
+}
+
+export interface DiffOptions {
+  context?: number | undefined;
 }
 
 export const changeStatuses = [

@@ -710,6 +710,12 @@ export const agentRoutes = {
     action: 'agent.read',
     tag: 'Changes',
     summary: 'Get the unified diff of one changed file',
+    query: z.object({
+      context: queryInteger(0, sharedLimits.diff_context_lines_max).optional().meta({
+        description:
+          'Unchanged lines around each change. Without it: as git is configured, 3 by default. Nodes that run an earlier release ignore it.',
+      }),
+    }),
     answers: { 200: fileChangeRecord },
     errors: ['agentNotFound', 'baseMissing', 'fileNotFound', 'nodeUnreachable', 'tooManyFolderJobs'],
   }),

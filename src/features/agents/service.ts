@@ -7,7 +7,14 @@ import { idFrom, newId } from '../../base/ids.ts';
 import { limits as sharedLimits } from '../../base/limits.ts';
 import { showArgv } from '../../core/argv.ts';
 import { differs } from '../../core/changes.ts';
-import type { Changes, ChangesRequest, FileChange, Folders, FoundFiles } from '../../core/node.ts';
+import type {
+  Changes,
+  ChangesRequest,
+  DiffOptions,
+  FileChange,
+  Folders,
+  FoundFiles,
+} from '../../core/node.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { type Action, authorize, viewOf } from '../../core/policy.ts';
 import { isUnreachable, Problem, problems } from '../../core/problem.ts';
@@ -427,9 +434,9 @@ export class Agents {
     return this.#readFolder(caller, agent_id, (folders, request) => folders.changes(request));
   }
 
-  /** The changes of one file. `path`: relative to the workdir. */
-  change(caller: Caller, agent_id: string, path: string): Promise<FileChange> {
-    return this.#readFolder(caller, agent_id, (folders, request) => folders.change(request, path));
+  /** The changes of one file. `path`: relative to the workdir. `options`: see `Folders.change`. */
+  change(caller: Caller, agent_id: string, path: string, options: DiffOptions): Promise<FileChange> {
+    return this.#readFolder(caller, agent_id, (folders, request) => folders.change(request, path, options));
   }
 
   /** All changes as a patch for `git apply`. Throws `patch_too_large` above `limits.patch_bytes_max`. */

@@ -396,11 +396,12 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   };
 
   getChange: ServiceImpl<typeof NodeService>['getChange'] = async (
-    { workdir, base, path, owner },
-    context,
+    { workdir, base, path, owner, context },
+    handler,
   ) => {
-    this.#requireLatestLink(context);
-    const change = await this.#options.node.folders.change({ workdir, base: base ?? null, owner }, path);
+    this.#requireLatestLink(handler);
+    const request = { workdir, base: base ?? null, owner };
+    const change = await this.#options.node.folders.change(request, path, { context });
     return { file: changedFileToWire(change), diff: change.diff, truncated: change.truncated };
   };
 

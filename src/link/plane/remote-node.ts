@@ -12,6 +12,7 @@ import type { StreamName } from '../../core/event.ts';
 import type {
   Changes,
   ChangesRequest,
+  DiffOptions,
   FileChange,
   Folders,
   FoundFiles,
@@ -393,10 +394,14 @@ class RemoteFolders implements Folders {
     });
   }
 
-  async change({ workdir, base, owner }: ChangesRequest, path: string): Promise<FileChange> {
+  async change(
+    { workdir, base, owner }: ChangesRequest,
+    path: string,
+    { context }: DiffOptions = {},
+  ): Promise<FileChange> {
     return await this.#call(async ({ commands }, options) => {
       const asked = { ...options, timeoutMs: limits.link_start_ms };
-      const request = { workdir, path, ...withoutNulls({ base, owner }) };
+      const request = { workdir, path, ...withoutNulls({ base, owner, context }) };
       const { file, diff, truncated } = await commands.getChange(request, asked);
       if (!file) throw problems.nodeUnreachable();
       return { ...changedFileFromWire(file), diff, truncated };

@@ -7,7 +7,7 @@ import { isUtf8 } from 'node:buffer';
 import { constants } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
 import { limits as sharedLimits } from '../../base/limits.ts';
-import type { ChangedFile, Changes, ChangesRequest, FileChange } from '../../core/node.ts';
+import type { ChangedFile, Changes, ChangesRequest, DiffOptions, FileChange } from '../../core/node.ts';
 import { problems } from '../../core/problem.ts';
 import { limits } from '../limits.ts';
 import { type DiffRecord, diffRecords, fields, pathspec, shownName } from './diff-records.ts';
@@ -71,16 +71,21 @@ export async function listChanges(
   };
 }
 
+interface ShowOptions extends DiffOptions {
+  path: string;
+  /** As for `listChanges`. */
+  roots: readonly string[];
+}
+
 /** The diff of one listed path, truncated to `limits.diff_bytes_max`. Throws `file_not_found` for any other path. */
 export async function showChange(
   git: Git,
   request: ChangesRequest,
-  path: string,
-  roots: readonly string[],
+  { path, context, roots }: ShowOptions,
 ): Promise<FileChange> {
   const view = await viewOf(git, request, roots);
   if (!view) throw problems.fileNotFound();
-  return withIndex(git, view, (shown) => showOne(git, shown, path));
+  return withIndex(git, view, (shown) => showOne(git, shown, path, context));
 }
 
 async function withIndex<T>(git: Git, view: View, work: (shown: IndexedView) => Promise<T>): Promise<T> {
@@ -90,18 +95,26 @@ async function withIndex<T>(git: Git, view: View, work: (shown: IndexedView) => 
   );
 }
 
-async function showOne(git: Git, view: IndexedView, path: string): Promise<FileChange> {
+async function showOne(
+  git: Git,
+  view: IndexedView,
+  path: string,
+  context: number | undefined,
+): Promise<FileChange> {
   const { records } = await changedRecords(git, view);
   const record = records.find((each) => shownName(each.path) === path);
   if (!record) throw problems.fileNotFound();
   const file = await shownFile(view.workdir, record, { bytes: limits.untracked_bytes_max });
   if (!(await hasText(view.workdir, record))) return { ...file, diff: '', truncated: false };
 
+  const unified =
+    context === undefined ? [] : [`--unified=${Math.min(context, sharedLimits.diff_context_lines_max)}`];
   const args =
     record.status === 'untracked'
-      ? [...DIFF, '--no-index', '--', '/dev/null', fileArgument(record.path)]
+      ? [...DIFF, ...unified, '--no-index', '--', '/dev/null', fileArgument(record.path)]
       : [
           ...DIFF,
+          ...unified,
           '--patch',
           '--relative',
           view.tree,

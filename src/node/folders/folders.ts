@@ -9,6 +9,7 @@ import { limits as sharedLimits } from '../../base/limits.ts';
 import type {
   Changes,
   ChangesRequest,
+  DiffOptions,
   FileChange,
   Folders,
   FoundFiles,
@@ -154,10 +155,11 @@ class MachineFolders implements LocalFolders {
     });
   }
 
-  change(request: ChangesRequest, path: string): Promise<FileChange> {
-    return this.#share(`one ${JSON.stringify([request.workdir, request.base, path])}`, async () => {
+  change(request: ChangesRequest, path: string, { context }: DiffOptions = {}): Promise<FileChange> {
+    const { base, owner } = request;
+    return this.#share(`one ${JSON.stringify([request.workdir, base, path, context])}`, async () => {
       const { path: workdir } = await this.#resolve(request.workdir);
-      return this.#read(workdir, request.owner, 'change', () => ({ workdir, base: request.base, path }));
+      return this.#read(workdir, owner, 'change', () => ({ workdir, base, path, context }));
     });
   }
 

@@ -7,7 +7,7 @@ import { rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { firstNames } from '../../base/files.ts';
 import { limits } from '../../base/limits.ts';
-import type { ChangesRequest } from '../../core/node.ts';
+import type { ChangesRequest, DiffOptions } from '../../core/node.ts';
 import { invalid, type Problem, problems } from '../../core/problem.ts';
 import { type HeldFolder, holdFolder } from '../confinement/held-folder.ts';
 import type { Exec } from '../processes/exec.ts';
@@ -35,8 +35,10 @@ export const jobs = {
   changes: async ({ git, repo_roots }: JobContext, request: ChangesRequest) =>
     listChanges(git, request, await repo_roots()),
 
-  change: async ({ git, repo_roots }: JobContext, request: ChangesRequest & { path: string }) =>
-    showChange(git, request, request.path, await repo_roots()),
+  change: async (
+    { git, repo_roots }: JobContext,
+    { path, context, ...request }: ChangesRequest & DiffOptions & { path: string },
+  ) => showChange(git, request, { path, context, roots: await repo_roots() }),
 
   /** Returns base64. */
   patch: async ({ git, repo_roots }: JobContext, request: ChangesRequest) =>

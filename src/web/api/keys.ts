@@ -11,8 +11,8 @@ export const keys = {
   sessions: (agent_id: string) => ['sessions', agent_id] as const,
   changes: (agent_id: string) => ['changes', agent_id] as const,
   /** Without a path, the prefix of every file's key. */
-  change: (agent_id: string, path?: string) =>
-    path === undefined ? (['change', agent_id] as const) : (['change', agent_id, path] as const),
+  change: (agent_id: string, path?: string, context?: number) =>
+    path === undefined ? (['change', agent_id] as const) : (['change', agent_id, path, context] as const),
   files: (agent_id: string, text: string) => ['files', agent_id, text] as const,
   prompts: (agent_id: string) => ['prompts', agent_id] as const,
   search: (agent_id: string, q: string) => ['search', agent_id, q] as const,

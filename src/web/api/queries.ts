@@ -66,11 +66,11 @@ export const changesQuery = (agent_id: string) =>
     queryKey: keys.changes(agent_id),
     queryFn: () => call('getChanges', { params: { agent_id } }),
   });
-/** The diff of one file. */
-export const changeQuery = (agent_id: string, path: string) =>
+/** The diff of one file. `context`: unchanged lines around each change. */
+export const changeQuery = (agent_id: string, path: string, context: number) =>
   queryOptions({
-    queryKey: keys.change(agent_id, path),
-    queryFn: () => call('getChange', { params: { agent_id, path } }),
+    queryKey: keys.change(agent_id, path, context),
+    queryFn: () => call('getChange', { params: { agent_id, path }, query: { context } }),
   });
 /** Files in an agent's folder whose path contains the text. */
 export const filesQuery = (agent_id: string, text: string) =>

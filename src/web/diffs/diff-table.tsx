@@ -16,6 +16,8 @@ export interface DiffTableProps {
   /** Shown below a line, by its change key. */
   widgets?: Record<string, ReactNode>;
   renderGutter?: RenderGutter;
+  /** What is shown in the heading of a hunk, by its index, and below the last one. */
+  renderMore?: (at: number) => ReactNode;
 }
 
 const no_widgets = {};
@@ -27,8 +29,10 @@ export default function DiffTable({
   view = 'unified',
   widgets = no_widgets,
   renderGutter,
+  renderMore,
 }: DiffTableProps) {
   const tokens = useTokens(path, hunks);
+  const end = renderMore?.(hunks.length);
   return (
     <Diff
       viewType={view}
@@ -39,18 +43,26 @@ export default function DiffTable({
       optimizeSelection={view === 'split'}
       {...(renderGutter && { renderGutter, className: 'has-buttons' })}
     >
-      {(all) =>
-        all.map((hunk) => (
+      {(all) => [
+        ...all.map((hunk, at) => (
           <Fragment key={hunk.content}>
             <Decoration>
-              <p className="truncate bg-surface px-2 font-mono text-muted text-sm leading-5">
-                {hunk.content}
-              </p>
+              <div className="flex items-center gap-2 bg-surface px-2">
+                <p className="min-w-0 truncate font-mono text-muted text-sm leading-5">{hunk.content}</p>
+                {renderMore?.(at)}
+              </div>
             </Decoration>
             <Hunk hunk={hunk} />
           </Fragment>
-        ))
-      }
+        )),
+        ...(end
+          ? [
+              <Decoration key="end">
+                <div className="bg-surface px-2">{end}</div>
+              </Decoration>,
+            ]
+          : []),
+      ]}
     </Diff>
   );
 }

@@ -172,8 +172,13 @@ function addFiles(agents: Command, context: Context): void {
 function addDiff(agents: Command, context: Context): void {
   const { io } = context;
   remote(agents, 'diff <agent> [path...]', 'show the diff of all changed files, or of the given ones')
+    .option(
+      '-U, --context <lines>',
+      'unchanged lines around each change; default: as git is configured',
+      integer,
+    )
     .option('--raw', 'do not filter terminal output')
-    .action(async (ref: string, paths: string[], options: Options & { raw?: boolean }) => {
+    .action(async (ref: string, paths: string[], options: Options & { raw?: boolean; context?: number }) => {
       const api = await connect(context, options);
       const { id } = await findAgent(api, ref);
       const params = { agent_id: id };
@@ -182,7 +187,10 @@ function addDiff(agents: Command, context: Context): void {
       const clean = io.stdout.isTTY && !options.raw;
       const filter = new TerminalFilter({ colors: false });
       for (const path of selected_paths) {
-        const change = await api.call('getChange', { params: { ...params, path } });
+        const change = await api.call('getChange', {
+          params: { ...params, path },
+          query: { context: options.context },
+        });
         if (options.json) await print(io, jsonText(change));
         else if (change.diff === '') await print(io, `${printable(change.path)}: binary, ${change.status}\n`);
         else await print(io, clean ? filter.write(change.diff) : change.diff);

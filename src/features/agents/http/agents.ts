@@ -99,7 +99,7 @@ export function agentHandlers(
         : sending.run({ owner: call.caller.user_id, resource: call.caller.user_id }, () =>
             sendPatch(agents, call, patch_send_ms),
           ),
-    getChange: ({ caller, params }) => agents.change(caller, params.agent_id, params.path),
+    getChange: ({ caller, params, query }) => agents.change(caller, params.agent_id, params.path, query),
     findFiles: ({ caller, params, query }) => agents.files(caller, params.agent_id, query.q ?? ''),
   };
 }

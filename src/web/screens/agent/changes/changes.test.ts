@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Comment, parseComments, toPrompt, withComment } from './comments.ts';
+import { findGaps, isContextIgnored } from './context.ts';
 import { type FileChange, findChange, getPlace, paired, parsed, visible } from './parsed.ts';
 import { buildTree, countFiles, type Folder, isFolder } from './tree.ts';
 import { isViewed, parseViewed, withViewed } from './viewed.ts';
@@ -41,6 +42,29 @@ describe('a diff', () => {
     expect(parsed(change(lines(2_990))).type).toBe('hunks');
     expect(parsed(change(lines(3_001))).type).toBe('large');
     expect(parsed(change(`${head}@@ -0,0 +1 @@\n+${'x'.repeat(6_000)}\n`)).type).toBe('large');
+  });
+});
+
+describe('hidden lines of a diff', () => {
+  const gaps = (diff: string, context = 3) => {
+    const shown = parsed(change(`${head}${diff}`));
+    if (shown.type !== 'hunks') throw new Error('no hunks');
+    return [findGaps(shown.hunks, context), isContextIgnored(shown.hunks, context)];
+  };
+  const around = ' a\n b\n c\n';
+
+  test('are above and below hunks that do not reach the next one or the end of the file', () => {
+    expect(gaps(`@@ -1,7 +1,7 @@\n${around}-x\n+y\n${around}`)).toEqual([[false, true], false]);
+    const two = `@@ -2,7 +2,6 @@\n${around}-x\n${around}@@ -9,6 +8,6 @@\n${around}-x\n+y\n a\n b\n`;
+    expect(gaps(two)).toEqual([[true, false, false], false]);
+    expect(gaps('@@ -0,0 +1 @@\n+x\n')).toEqual([[false, false], false]);
+    expect(gaps('@@ -1 +0,0 @@\n-x\n')).toEqual([[false, false], false]);
+  });
+
+  test('are not shown by a node that ignores the number of lines', () => {
+    const diff = `@@ -30,7 +30,7 @@\n${around}-x\n+y\n${around}`;
+    expect(gaps(diff)).toEqual([[true, true], false]);
+    expect(gaps(diff, 20)).toEqual([[true, false], true]);
   });
 });
 

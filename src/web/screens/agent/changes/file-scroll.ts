@@ -69,7 +69,7 @@ function listSections(box: HTMLElement | null): HTMLElement[] {
 export function scrollToHunk(box: HTMLElement | null, direction: 1 | -1): void {
   if (!box) return;
   const edge = box.getBoundingClientRect().top + HEADER_PX;
-  const hunks = [...box.querySelectorAll('.diff-decoration, [data-unread]')];
+  const hunks = [...box.querySelectorAll('.diff-decoration:has(+ .diff-hunk), [data-unread]')];
   const distances = hunks.map((hunk) => hunk.getBoundingClientRect().top - edge);
   const distance = direction === 1 ? distances.find((px) => px > 4) : distances.findLast((px) => px < -4);
   if (distance !== undefined) box.scrollBy({ top: distance });

@@ -87,7 +87,17 @@ export function FileSection(props: FileSectionProps) {
       </header>
       {is_open && (
         <FileDiff
-          {...{ agent, path, status: listed?.status, view, is_near, estimate_px, comments, onComments }}
+          {...{
+            agent,
+            path,
+            status: listed?.status,
+            view,
+            scroller,
+            is_near,
+            estimate_px,
+            comments,
+            onComments,
+          }}
         />
       )}
     </article>
