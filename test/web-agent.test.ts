@@ -662,6 +662,32 @@ browserTest(
   },
 );
 
+browserTest('on a phone on its side, a review in a conversation opens on the whole screen', async () => {
+  const agent = await scene('two_always', undefined, 'Ask');
+  const { page } = await openAgentPage(agent, '', { screen: 'phone' });
+  const options = page.getByRole('article').locator('button:has(bdi)');
+  await options.first().waitFor();
+  await page.setViewportSize({ width: 844, height: 390 });
+  const link = log(page).getByRole('article').getByRole('link', { name: 'Review' });
+  await link.waitFor();
+  expect(await options.count()).toBe(0);
+  const card = (await log(page).getByRole('article').boundingBox())!;
+  const { y, height } = (await log(page).boundingBox())!;
+  expect(card.y).toBeGreaterThanOrEqual(y);
+  expect(card.y + card.height).toBeLessThanOrEqual(y + height);
+  await link.tap();
+  await page.waitForURL(/\/approvals\?review=/);
+  await options.first().waitFor();
+  const boxes = await options.evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON()));
+  expect(boxes.map(({ top, bottom }) => top >= 0 && bottom <= 390)).toEqual([true, true, true, true]);
+  // Upright again, the conversation has the card.
+  await page.goBack();
+  await link.waitFor();
+  await page.setViewportSize({ width: 390, height: 844 });
+  await options.first().waitFor();
+  expect(await link.count()).toBe(0);
+});
+
 browserTest(
   'a plain agent opens at its output, and deleting it says what happens to its folder',
   async () => {

@@ -32,6 +32,14 @@ export const linkNames = {
   sign_in: 'sign_in',
 } as const;
 
+/** What the link to an item is called. */
+export const linkLabels = {
+  permission: 'Review',
+  elicitation: 'Answer',
+  question: 'Answer',
+  sign_in: 'Sign in',
+} as const;
+
 export type LinkSearch = { [Name in (typeof linkNames)[keyof typeof linkNames]]?: string | undefined };
 
 /** The id of the item in the page's URL. */

@@ -6,7 +6,7 @@ import type { AgentRecord } from '../../api/queries.ts';
 import { buttonClass, IconButton } from '../../ui/button.tsx';
 import { Clock, ShortAgo, useNow } from '../../ui/time.tsx';
 import { costText, usedPercent } from '../../ui/usage.ts';
-import { linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
+import { linkLabels, linkNames, type WaitingItem, waitingText } from '../../waiting/queue.ts';
 import { useAgentAct } from './actions.ts';
 import { describeEnd, folderOf, lastPart, shortBranch } from './order.ts';
 
@@ -162,14 +162,12 @@ export function Cost({ agent }: { agent: AgentRecord }) {
   return <span className="tabular-nums">{costText(agent.summary.usage?.cost)}</span>;
 }
 
-const answerLabels = { permission: 'Review', elicitation: 'Answer', question: 'Answer', sign_in: 'Sign in' };
-
 /** The answer that it waits for. Other actions appear when the pointer or the focus is in the row. */
 export function RowActions({ agent, item }: { agent: AgentRecord; item: WaitingItem | undefined }) {
   if (item) {
     return (
       <Link to="/approvals" search={{ [linkNames[item.kind]]: item.id }} className={buttonClass('primary')}>
-        {answerLabels[item.kind]}
+        {linkLabels[item.kind]}
         {/* Screen readers announce the agent with the button. */}
         <span className="sr-only"> {agent.name}</span>
       </Link>

@@ -8,6 +8,7 @@ import type { AgentRecord } from '../../../api/queries.ts';
 import { CodeBlock } from '../../../prose/code.tsx';
 import { agentState } from '../../../ui/agent-state.ts';
 import { Button, buttonClass } from '../../../ui/button.tsx';
+import { CardOrLink } from '../../../waiting/card-link.tsx';
 import { LazyQuestionCard, LazySignInCard } from '../../../waiting/lazy.tsx';
 import { keyOf } from '../../../waiting/queue.ts';
 import { useWaiting } from '../../../waiting/use-waiting.ts';
@@ -27,7 +28,13 @@ export function AgentProblem({ agent }: { agent: AgentRecord }) {
 }
 
 function Problem({ agent }: { agent: AgentRecord }) {
-  if (agent.sign_in_since !== null) return <LazySignInCard agent={agent} open />;
+  if (agent.sign_in_since !== null) {
+    return (
+      <CardOrLink id={agent.id}>
+        <LazySignInCard agent={agent} open />
+      </CardOrLink>
+    );
+  }
   if (agent.activity === 'starting') return null;
   if (agent.status === 'failed') return <FailedAgent agent={agent} />;
   if (agentState(agent) !== 'failed') return null;
@@ -45,7 +52,9 @@ function Questions({ agent }: { agent: AgentRecord }) {
     (item) =>
       item.kind === 'question' &&
       item.agent_id === agent.id && (
-        <LazyQuestionCard key={keyOf(item)} step={item.step} agent={agent} open />
+        <CardOrLink key={keyOf(item)} id={item.id}>
+          <LazyQuestionCard step={item.step} agent={agent} open />
+        </CardOrLink>
       ),
   );
 }

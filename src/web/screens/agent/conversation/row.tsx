@@ -15,6 +15,7 @@ import { ReviewCard } from '../../../reviews/card.tsx';
 import { viewOfItem } from '../../../reviews/review-view.ts';
 import { cx } from '../../../ui/cx.ts';
 import { TimeOfDay } from '../../../ui/time.tsx';
+import { CardOrLink } from '../../../waiting/card-link.tsx';
 import { Message, PrintedLines, RelayedMessage, Thought, UserPrompt } from './messages.tsx';
 import { NoticeLine, StatusLine, StopLine, UnknownRow } from './notices.tsx';
 import { getItem, holds, listOwn, type Row, sameRow } from './rows.ts';
@@ -187,7 +188,11 @@ function PermissionRow({ item, agent }: { item: Permission; agent: AgentRecord }
     select: (teams) => teams.find(({ id }) => id === agent.team_id)?.name,
   });
   const view = useMemo(() => viewOfItem(item, agent.id, review), [item, agent.id, review]);
-  return <ReviewCard review={view} agent={agent} team={team} />;
+  return (
+    <CardOrLink id={item.review_id}>
+      <ReviewCard review={view} agent={agent} team={team} />
+    </CardOrLink>
+  );
 }
 
 function ElicitedRow({ item: { elicitation_id }, agent }: { item: ElicitationItem; agent: AgentRecord }) {
@@ -201,5 +206,10 @@ function ElicitedRow({ item: { elicitation_id }, agent }: { item: ElicitationIte
     enabled: isSuccess && listed === undefined,
   });
   const elicitation = listed ?? old;
-  return elicitation ? <LazyElicitationCard elicitation={elicitation} agent={agent} /> : null;
+  if (!elicitation) return null;
+  return (
+    <CardOrLink id={elicitation_id}>
+      <LazyElicitationCard elicitation={elicitation} agent={agent} />
+    </CardOrLink>
+  );
 }
