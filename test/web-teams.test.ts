@@ -71,6 +71,11 @@ browserTest(
     // The permission review, on the page of the run.
     await inSteps(page, 'draft running writer').waitFor();
     const question = page.locator('[data-review]');
+    const heading = page.getByRole('heading', { level: 1 });
+    await heading.getByText('needs you (running)').waitFor();
+    const list = await page.context().newPage();
+    await list.goto(`${plane.url}/runs`);
+    await list.getByRole('row').getByText('needs you (running)').waitFor();
     await question.getByRole('button', { name: /Allow/ }).first().click();
     await question.waitFor({ state: 'detached' });
 
@@ -95,7 +100,9 @@ browserTest(
     await page.getByRole('button', { name: 'Complete', exact: true }).click();
 
     await page.getByRole('region', { name: 'Result', exact: true }).getByText('"copies": 200').waitFor();
-    await page.getByRole('heading', { level: 1 }).getByText('completed').waitFor();
+    await heading.getByText('completed').waitFor();
+    await list.getByRole('row').getByText('completed').waitFor();
+    await list.close();
     await page.getByRole('button', { name: 'Restart run' }).waitFor();
     expect(await page.getByRole('button', { name: /^(Cancel|Resume) run/ }).count()).toBe(0);
     // The timeline has a row per step, with its waits for a person.

@@ -74,3 +74,13 @@ test('all kinds are in one queue, the longest wait first', () => {
   expect(first.get('agt_1')!.kind).toBe('elicitation');
   expect(first.get('agt_none')).toBe(undefined);
 });
+
+test('every kind of item names its run', () => {
+  const items = list({
+    reviews: [reviewRecord({ run_id: 'run_1' })],
+    elicitations: [elicitationRecord({ run_id: 'run_2' })],
+    steps: [step({ run_id: 'run_3' })],
+    agents: [agentRecord({ owner_id: 'usr_ana', sign_in_since: at(1), run_id: 'run_4' })],
+  });
+  expect(items.map(({ run_id }) => run_id).sort()).toEqual(['run_1', 'run_2', 'run_3', 'run_4']);
+});

@@ -10,6 +10,7 @@ interface Common {
   /** Null for the question of a member without an agent. */
   agent_id: string | null;
   team_id: string | null;
+  run_id: string | null;
   /** RFC 3339. */
   since: string;
   /** False once it is answered or no longer needed. */
@@ -95,19 +96,19 @@ export function elicitationItem(elicitation: ElicitationRecord): WaitingItem {
 }
 
 function requestFields(request: ReviewRecord | ElicitationRecord): Common {
-  const { id, agent_id, team_id, created_at: since, status, answered_at: settled_at } = request;
-  return { id, agent_id, team_id, since, open: status === 'pending', settled_at };
+  const { id, agent_id, team_id, run_id, created_at: since, status, answered_at: settled_at } = request;
+  return { id, agent_id, team_id, run_id, since, open: status === 'pending', settled_at };
 }
 
 function stepItem(step: WaitingStepRecord): WaitingItem {
   const { run_id, step_key, agent_id, team_id, waiting_since: since } = step;
   const id = `${run_id}/${step_key}`;
-  return { kind: 'question', step, id, agent_id, team_id, since, open: true, settled_at: null };
+  return { kind: 'question', step, id, agent_id, team_id, run_id, since, open: true, settled_at: null };
 }
 
 function signInItem(agent: AgentRecord): WaitingItem {
-  const { id, team_id, sign_in_since } = agent;
-  const common = { id, agent_id: id, team_id, since: sign_in_since!, open: true, settled_at: null };
+  const { id, team_id, run_id, sign_in_since } = agent;
+  const common = { id, agent_id: id, team_id, run_id, since: sign_in_since!, open: true, settled_at: null };
   return { kind: 'sign_in', agent, ...common };
 }
 

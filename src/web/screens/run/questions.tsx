@@ -1,63 +1,50 @@
-/** The pending reviews and elicitations of a run's agents, and the questions of its steps, at the top of its page. */
+/** What waits for the user in a run, at the top of its page. */
 import { useQuery } from '@tanstack/react-query';
-import {
-  agentsQuery,
-  type ElicitationRecord,
-  type ReviewRecord,
-  type WaitingStepRecord,
-} from '../../api/queries.ts';
+import { type AgentRecord, agentsQuery } from '../../api/queries.ts';
 import { ElicitationCard } from '../../elicitations/card.tsx';
 import { ReviewCard } from '../../reviews/card.tsx';
 import { toReviewView } from '../../reviews/review-view.ts';
-import { LazyQuestionCard } from '../../waiting/lazy.tsx';
+import { LazyQuestionCard, LazySignInCard } from '../../waiting/lazy.tsx';
+import { keyOf, type WaitingItem } from '../../waiting/queue.ts';
 
 /** The most cards shown at once. */
 const SHOWN = 20;
 
-export function Questions({
-  reviews,
-  elicitations,
-  steps,
-  team,
-}: {
-  reviews: readonly ReviewRecord[];
-  elicitations: readonly ElicitationRecord[];
-  steps: readonly WaitingStepRecord[];
-  team: string | undefined;
-}) {
+export function Questions({ items, team }: { items: readonly WaitingItem[]; team: string | undefined }) {
   const { data: agents = [] } = useQuery(agentsQuery);
-  const kinds = [reviews, elicitations, steps];
-  const left = kinds.reduce((sum, { length }) => sum + Math.max(0, length - SHOWN), 0);
-  if (kinds.every(({ length }) => length === 0)) return null;
+  if (items.length === 0) return null;
   return (
     <section aria-label="Pending requests" className="flex flex-col gap-2">
-      {steps.slice(0, SHOWN).map((step) => (
-        <LazyQuestionCard
-          key={step.step_key}
-          step={step}
-          open
-          agent={agents.find(({ id }) => id === step.agent_id)}
-          named
-        />
-      ))}
-      {reviews.slice(0, SHOWN).map((review) => (
-        <ReviewCard
-          key={review.id}
-          review={toReviewView(review)}
-          agent={agents.find(({ id }) => id === review.agent_id)}
+      {items.slice(0, SHOWN).map((item) => (
+        <Card
+          key={keyOf(item)}
+          item={item}
+          agent={agents.find(({ id }) => id === item.agent_id)}
           team={team}
-          named
         />
       ))}
-      {elicitations.slice(0, SHOWN).map((elicitation) => (
-        <ElicitationCard
-          key={elicitation.id}
-          elicitation={elicitation}
-          agent={agents.find(({ id }) => id === elicitation.agent_id)}
-          named
-        />
-      ))}
-      {left > 0 && <p className="text-muted">{left} more pending.</p>}
+      {items.length > SHOWN && <p className="text-muted">{items.length - SHOWN} more pending.</p>}
     </section>
   );
+}
+
+function Card({
+  item,
+  agent,
+  team,
+}: {
+  item: WaitingItem;
+  agent: AgentRecord | undefined;
+  team: string | undefined;
+}) {
+  switch (item.kind) {
+    case 'permission':
+      return <ReviewCard review={toReviewView(item.review)} agent={agent} team={team} named />;
+    case 'elicitation':
+      return <ElicitationCard elicitation={item.elicitation} agent={agent} named />;
+    case 'question':
+      return <LazyQuestionCard step={item.step} open agent={agent} named />;
+    case 'sign_in':
+      return <LazySignInCard agent={agent ?? item.agent} open named />;
+  }
 }

@@ -6,7 +6,6 @@ import { useEffect } from 'react';
 import { isRunOver } from '../../../features/runs/rules/run.ts';
 import { keys } from '../../api/keys.ts';
 import {
-  elicitationsQuery,
   type ReviewRecord,
   type RunRecord,
   reviewsQuery,
@@ -14,14 +13,13 @@ import {
   runQuery,
   stepsQuery,
   teamQuery,
-  type WaitingStepRecord,
-  waitingStepsQuery,
 } from '../../api/queries.ts';
 import { features } from '../../features.ts';
 import { Page } from '../../ui/page.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { QueryState, Skeleton } from '../../ui/states.tsx';
-import { Status } from '../../ui/status.tsx';
+import type { WaitingItem } from '../../waiting/queue.ts';
+import { useWaiting } from '../../waiting/use-waiting.ts';
 import { AddStep } from './add-step.tsx';
 import { getTitle, likelyStep, type MembersRecord, type StepRecord } from './facts.ts';
 import { MemberPanel } from './member-panel.tsx';
@@ -29,6 +27,7 @@ import { Members } from './members.tsx';
 import { RunProgress } from './progress.tsx';
 import { Questions } from './questions.tsx';
 import { RunButtons } from './run-buttons.tsx';
+import { RunStatus } from './status.tsx';
 import { StepPanel } from './step-panel.tsx';
 import { StepsView } from './steps-view.tsx';
 import { Timeline } from './timeline-view.tsx';
@@ -59,9 +58,9 @@ function useReviews(run_id: string): readonly ReviewRecord[] {
   return reviews.filter((review) => review.run_id === run_id);
 }
 
-function useQuestions(run_id: string): readonly WaitingStepRecord[] {
-  const { data: waiting = [] } = useQuery(waitingStepsQuery);
-  return waiting.filter((step) => step.run_id === run_id);
+function useWaitingIn(run_id: string): readonly WaitingItem[] {
+  const { open } = useWaiting();
+  return open.filter((item) => item.run_id === run_id);
 }
 
 function RunScreen({ run }: { run: RunRecord }) {
@@ -73,7 +72,7 @@ function RunScreen({ run }: { run: RunRecord }) {
   const read = useSteps(run);
   const members = useQuery(runMembersQuery(run_id, live));
   const own_reviews = useReviews(run_id);
-  const questions = useQuestions(run_id);
+  const waiting = useWaitingIn(run_id);
 
   const steps = read.data ?? [];
   const step = chosenStep(steps, search);
@@ -92,7 +91,7 @@ function RunScreen({ run }: { run: RunRecord }) {
     <Screen
       title={`Run ${run.number} · ${team.data?.name ?? team_id}`}
       back={runs_page}
-      heading={<Heading run={run} team_name={team.data?.name ?? team_id} />}
+      heading={<Heading run={run} team_name={team.data?.name ?? team_id} needs_you={waiting.length > 0} />}
       actions={
         <RunButtons
           run={run}
@@ -104,7 +103,7 @@ function RunScreen({ run }: { run: RunRecord }) {
     >
       <Page width="full" className="gap-3!">
         <RunProgress run={run} steps={steps} />
-        <PendingQuestions run={run} reviews={own_reviews} steps={questions} team={team.data?.name} />
+        <Questions items={waiting} team={team.data?.name} />
         <Notes run={run} />
         {!live && <Result run={run} />}
         {read.data === undefined ? (
@@ -184,7 +183,7 @@ function useSteps({ id: run_id, team_id, attempt }: RunRecord) {
   return useQuery(stepsQuery(team_id, run_id));
 }
 
-function Heading({ run, team_name }: { run: RunRecord; team_name: string }) {
+function Heading({ run, team_name, needs_you }: { run: RunRecord; team_name: string; needs_you: boolean }) {
   return (
     <span className="flex min-w-0 flex-wrap items-center gap-x-3">
       <span className="min-w-0 truncate">
@@ -194,7 +193,7 @@ function Heading({ run, team_name }: { run: RunRecord; team_name: string }) {
         </Link>
       </span>
       <span className="flex items-center gap-2 font-normal text-base">
-        <Status status={run.status} />
+        <RunStatus run={run} needs_you={needs_you} />
       </span>
     </span>
   );
@@ -218,30 +217,6 @@ function Notes({ run }: { run: RunRecord }) {
         </p>
       )}
     </>
-  );
-}
-
-function PendingQuestions({
-  run,
-  reviews,
-  steps,
-  team,
-}: {
-  run: RunRecord;
-  reviews: readonly ReviewRecord[];
-  steps: readonly WaitingStepRecord[];
-  team: string | undefined;
-}) {
-  const { data: elicitations = [] } = useQuery(elicitationsQuery);
-  return (
-    <Questions
-      reviews={reviews.filter(({ status }) => status === 'pending')}
-      elicitations={elicitations.filter(
-        (elicitation) => elicitation.run_id === run.id && elicitation.status === 'pending',
-      )}
-      steps={steps}
-      team={team}
-    />
   );
 }
 

@@ -3,11 +3,12 @@ import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
-import { Status } from '../../ui/status.tsx';
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago, Duration } from '../../ui/time.tsx';
 import { useTint } from '../../ui/tint.ts';
+import { useWaiting } from '../../waiting/use-waiting.ts';
 import { getTitle } from './facts.ts';
+import { RunStatus } from './status.tsx';
 
 const FIRST = 100;
 
@@ -28,6 +29,8 @@ export function RunsTable({
   nameOf?: (team_id: string) => string;
 }) {
   const [shown, setShown] = useState(FIRST);
+  const { open } = useWaiting();
+  const waiting = new Set(open.map(({ run_id }) => run_id));
   return (
     <>
       <table className="w-full table-fixed border-collapse max-md:block">
@@ -37,7 +40,7 @@ export function RunsTable({
         />
         <tbody className="max-md:block">
           {runs.slice(0, shown).map((run) => (
-            <Row key={run.id} run={run} name={nameOf?.(run.team_id)} />
+            <Row key={run.id} run={run} name={nameOf?.(run.team_id)} needs_you={waiting.has(run.id)} />
           ))}
         </tbody>
       </table>
@@ -50,7 +53,7 @@ export function RunsTable({
   );
 }
 
-function Row({ run, name }: { run: RunRecord; name: string | undefined }) {
+function Row({ run, name, needs_you }: { run: RunRecord; name: string | undefined; needs_you: boolean }) {
   const why = run.error ?? run.attention;
   const tinted = useTint<HTMLTableRowElement>(run.status);
   return (
@@ -71,7 +74,7 @@ function Row({ run, name }: { run: RunRecord; name: string | undefined }) {
         </Link>
       </th>
       <td className="max-md:flex max-md:items-center">
-        <Status status={run.status} className="align-middle" />
+        <RunStatus run={run} needs_you={needs_you} className="align-middle" />
         {run.attempt > 1 && <span className="ml-1 text-muted text-sm">#{run.attempt}</span>}
       </td>
       <td className="min-w-0 max-md:order-last max-md:w-full">
