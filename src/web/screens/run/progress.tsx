@@ -31,22 +31,16 @@ export function RunProgress({ run, steps }: { run: RunRecord; steps: readonly St
   );
 }
 
-const fills: Record<string, string> = {
-  completed: 'bg-completed',
-  failed: 'bg-failed',
-  running: 'bg-running',
-  input_required: 'bg-needs',
-};
+const fills = { completed: 'bg-completed', failed: 'bg-failed' };
+const filled = ['completed', 'failed'] as const;
 
-const order = ['completed', 'failed', 'input_required', 'running'];
-
-/** One segment per status; the words are in the header of the steps. */
+/** Completed and failed steps fill it; the words are in the header of the steps. */
 function Segments({ steps }: { steps: readonly StepRecord[] }) {
   const counts = new Map(countStatuses(steps));
-  const rest = steps.length - order.reduce((sum, status) => sum + (counts.get(status) ?? 0), 0);
+  const rest = steps.length - filled.reduce((sum, status) => sum + (counts.get(status) ?? 0), 0);
   return (
     <div aria-hidden className="flex h-1 gap-0.5 overflow-hidden rounded-full">
-      {order.map((status) => {
+      {filled.map((status) => {
         const count = counts.get(status) ?? 0;
         return count > 0 && <span key={status} style={{ flexGrow: count }} className={fills[status]} />;
       })}
