@@ -361,9 +361,21 @@ browserTest('the form and the JSON edit one definition, and an error focuses its
   // A name that is already taken.
   await page.goto(`${plane.url}/teams/new?template=pipeline`);
   await name.fill('checked');
+  const form = page.getByRole('group', { name: 'Definition', exact: true });
+  const { y } = (await form.boundingBox())!;
   await page.getByRole('button', { name: 'Create team' }).click();
-  await page.getByText('team name already exists', { exact: true }).first().waitFor();
+  const taken = page.getByText('team name already exists', { exact: true });
+  await taken.first().waitFor();
   await untilAt(page, 'name');
+  // The message is at the field alone, and the form stays where it is.
+  expect(await taken.count()).toBe(1);
+  expect((await form.boundingBox())!.y).toBe(y);
+  expect(await page.getByRole('alert').count()).toBe(1);
+
+  // A phone that shows the JSON has it there.
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.getByRole('button', { name: 'JSON' }).click();
+  await taken.locator('visible=true').waitFor();
 });
 
 browserTest('a team can be deleted once it has no active runs', async () => {

@@ -18,7 +18,7 @@ import { useOnline } from '../../ui/online.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Segmented } from '../../ui/segmented.tsx';
 import { Conflict } from './conflict.tsx';
-import { type Doc, drawable, formatDocument, isObject, parse, write } from './document.ts';
+import { type Doc, drawable, formatDocument, isObject, type Path, parse, write } from './document.ts';
 import { type Fault, findFault, pathInMessage, pathKey } from './faults.ts';
 import { TeamForm } from './form.tsx';
 
@@ -26,6 +26,11 @@ const panes = [
   { value: 'form', label: 'Form' },
   { value: 'json', label: 'JSON' },
 ] as const;
+
+interface ShownFault extends Fault {
+  /** The form has a field with this path, which shows the message. */
+  has_field: boolean;
+}
 
 interface Saving {
   text: string;
@@ -53,7 +58,7 @@ export function Editor({
   const text = parsed_draft?.text ?? begun;
   const [wasRestored] = useState(parsed_draft !== null);
   const [pane, setPane] = useState<'form' | 'json'>('form');
-  const [fault, setFault] = useState<Fault | null>(null);
+  const [fault, setFault] = useState<ShownFault | null>(null);
   const [theirs, setTheirs] = useState<TeamRecord | null>(null);
   const [mine, setMine] = useState<string | null>(null);
   const json = useRef<HTMLTextAreaElement>(null);
@@ -84,13 +89,13 @@ export function Editor({
       onError: async (error) => {
         if (team && (error as { code?: string }).code === 'team_changed') {
           await call('getTeam', { params: { team_id: team.id } }).then(setTheirs, (failure) =>
-            setFault({ path: [], message: errorMessage(failure) }),
+            setFault(findField([], errorMessage(failure))),
           );
           return;
         }
         const { doc: sent } = parse(saving.text);
         const path = sent && pathInMessage(errorMessage(error), sent);
-        setFault({ path: path ?? [], message: errorMessage(error) });
+        setFault(findField(path ?? [], errorMessage(error)));
       },
     });
   };
@@ -128,10 +133,11 @@ export function Editor({
         </Button>
       }
       toolbar={
-        <div className="flex w-full flex-wrap items-center gap-2">
+        // With a constant height, so that nothing below moves when a message appears.
+        <div className="tap flex w-full flex-wrap items-center gap-2">
           <Segmented label="Edit as" segments={panes} value={pane} onValue={setPane} className="lg:hidden" />
           <p aria-live="polite" className="min-w-0 flex-1 break-words text-sm">
-            {fault ? (
+            {fault && (!fault.has_field || pane === 'json') ? (
               <span role="alert" className="text-failed">
                 {fault.message}
               </span>
@@ -241,6 +247,14 @@ export function Editor({
   );
 }
 
+function findField(path: Path, message: string): ShownFault {
+  return { path, message, has_field: path.length > 0 && findControl(path) !== null };
+}
+
+function findControl(path: Path): HTMLElement | null {
+  return document.querySelector<HTMLElement>(`[data-path="${CSS.escape(pathKey(path))}"]`);
+}
+
 function readDraft(held: string): Saving | null {
   if (held === '') return null;
   try {
@@ -270,8 +284,7 @@ function showPlace(
   setPane: (pane: 'form' | 'json') => void,
 ): void {
   for (let length = path.length; length > 0; length--) {
-    const key = CSS.escape(pathKey(path.slice(0, length)));
-    const control = document.querySelector<HTMLElement>(`[data-path="${key}"]`);
+    const control = findControl(path.slice(0, length));
     if (!control) continue;
     setPane('form');
     control.closest('details')?.setAttribute('open', '');
