@@ -295,6 +295,19 @@ browserTest(
   },
 );
 
+browserTest('on a phone, the button for a new agent covers no link to a review', async () => {
+  await requestReview('npm test');
+  const { page } = await browser.open(plane, { screen: 'phone' });
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/agents`);
+  const review = page.getByRole('row').getByRole('link', { name: /^Review/ });
+  await review.first().waitFor();
+  const add = (await page.getByRole('link', { name: 'New agent' }).boundingBox())!;
+  const boxes = await review.evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON()));
+  // Rows can be scrolled to any height.
+  for (const { left } of boxes) expect(left).toBeGreaterThan(add.x + add.width);
+});
+
 browserTest('on a phone, a request fills the screen, and the next one follows its answer', async () => {
   const first = await requestReview('first thing');
   const second = await requestReview('second thing');

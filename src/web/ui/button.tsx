@@ -55,7 +55,7 @@ export function buttonClass(variant: ButtonVariant = 'plain', more?: string): st
 /** The button that creates something: on phones a round one within reach of the thumb, with its label for screen readers only. */
 export const floatingClass = buttonClass(
   'primary',
-  'max-md:fixed max-md:right-4 max-md:bottom-[calc(env(safe-area-inset-bottom)+64px)] max-md:z-20 max-md:size-12 max-md:rounded-full max-md:px-0 max-md:shadow-overlay max-md:[&_svg]:size-5',
+  'max-md:-translate-x-1/2 max-md:fixed max-md:left-1/2 max-md:bottom-[calc(env(safe-area-inset-bottom)+64px)] max-md:z-20 max-md:size-12 max-md:rounded-full max-md:px-0 max-md:shadow-overlay max-md:[&_svg]:size-5',
 );
 
 /** A button with only an icon. Its label is read by screen readers and shown as a tooltip. */
