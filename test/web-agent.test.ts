@@ -474,8 +474,16 @@ browserTest(
     await field(page).fill('still here?');
     expect(await page.getByRole('button', { name: 'Send', exact: true }).isDisabled()).toBe(true);
     await page.getByText('broken is not running.').waitFor();
-    await failure.getByRole('button', { name: 'Restart' }).click();
+    // In the header, or on a phone, where the header's actions are in a sheet, next to the error.
+    const restart = page.getByRole('button', { name: 'Restart' });
+    expect(await restart.count()).toBe(1);
+    await restart.click();
     await expect.poll(async () => (await plane.get(agent.id)).session_count, SOON).toBe(2);
+    await page.setViewportSize({ width: 390, height: 844 });
+    await failure.getByRole('button', { name: 'Restart' }).waitFor();
+    expect(await restart.count()).toBe(1);
+    await restart.click();
+    await expect.poll(async () => (await plane.get(agent.id)).session_count, SOON).toBe(3);
   },
 );
 

@@ -78,7 +78,13 @@ function FailedAgent({ agent }: { agent: AgentRecord }) {
       </p>
       {stderr && <CodeBlock text={escapeHidden(stderr)} language="stderr" />}
       <div className="flex flex-wrap gap-2">
-        <Button variant="primary" busy={act.isPending} onClick={() => act.mutate('start')}>
+        {/* Wider screens have it in the header. */}
+        <Button
+          variant="primary"
+          busy={act.isPending}
+          onClick={() => act.mutate('start')}
+          className="md:hidden"
+        >
           {act.isPending ? 'Starting…' : 'Restart'}
         </Button>
         <Link

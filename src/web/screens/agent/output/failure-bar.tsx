@@ -33,8 +33,9 @@ export function FailureBar({
             First error
           </Button>
         )}
+        {/* Wider screens have it in the header. */}
         {agent.protocol !== 'acp' && (
-          <Button busy={act.isPending} onClick={() => act.mutate('start')}>
+          <Button busy={act.isPending} onClick={() => act.mutate('start')} className="md:hidden">
             Restart
           </Button>
         )}
