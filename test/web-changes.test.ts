@@ -196,6 +196,33 @@ browserTest('a diff shows more lines around its changes, and keeps the place and
   expect(errors).toEqual([]);
 });
 
+browserTest('a phone shows one line number per line, also while its lines can be commented on', async () => {
+  const { id, workdir } = await plane.client.call('createAgent', {
+    body: { name: 'pocket', preset: 'demo', worktree_mode: 'create_worktree', worktree_repo: repo },
+  });
+  await writeFile(join(workdir, 'cart.ts'), 'first\nline 1\nline two\n');
+  const { page } = await browser.open(plane, { screen: 'phone' });
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/agents/${id}/changes`);
+  await page.getByRole('button', { name: /cart\.ts modified/ }).tap();
+  await page.getByRole('button', { name: 'Comment on removed line 2', exact: true }).waitFor(slow);
+  const numbers = (await page.evaluate(`[...document.querySelectorAll('.diff-line')].slice(0, 3).map((line) =>
+    [...line.querySelectorAll('.diff-gutter')].map((cell) => cell.innerText.trim()))`)) as string[][];
+  expect(numbers).toEqual([
+    ['', '1'],
+    ['', '2'],
+    ['', '2'],
+  ]);
+  const lines = (await page.evaluate(`[...document.querySelectorAll('.diff-line')].map((line) =>
+    [...line.querySelectorAll('.diff-gutter')].map((cell) => cell.offsetWidth))`)) as number[][];
+  for (const [empty, shown] of lines) {
+    expect(empty).toBe(0);
+    expect(shown).toBeGreaterThanOrEqual(24);
+  }
+  await page.getByRole('button', { name: 'Comment on removed line 2', exact: true }).tap();
+  await page.getByRole('textbox', { name: 'Comment on line 2' }).waitFor();
+});
+
 browserTest(
   'the page reports a folder without git, a folder without changes, and an agent that takes no prompts',
   async () => {

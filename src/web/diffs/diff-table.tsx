@@ -2,8 +2,10 @@
 import 'react-diff-view/style/index.css';
 import './diff.css';
 import type { Hunk as HunkData } from 'gitdiff-parser';
-import { Fragment, type ReactNode } from 'react';
+import { Fragment, type ReactNode, useMemo } from 'react';
 import { Decoration, Diff, Hunk, type RenderGutter } from 'react-diff-view';
+import { cx } from '../ui/cx.ts';
+import { useNarrow } from '../ui/media.ts';
 import { useTokens } from './tokens.ts';
 
 export interface DiffTableProps {
@@ -22,16 +24,33 @@ export interface DiffTableProps {
 
 const no_widgets = {};
 
+const renderNumber: RenderGutter = ({ renderDefault }) => renderDefault();
+
+/** One column of line numbers, for phones: the new number of a line, or the old one of a removed line. */
+function inOneColumn(render: RenderGutter): RenderGutter {
+  return (options) => {
+    const { change, side } = options;
+    if (side === 'old') return null;
+    if (change.type !== 'delete') return render(options);
+    return render({ ...options, side: 'old', renderDefault: () => change.lineNumber });
+  };
+}
+
 export default function DiffTable({
   path,
   hunks,
   type,
   view = 'unified',
   widgets = no_widgets,
-  renderGutter,
+  renderGutter = renderNumber,
   renderMore,
 }: DiffTableProps) {
   const tokens = useTokens(path, hunks);
+  const has_one_column = useNarrow() && view === 'unified';
+  const render = useMemo(
+    () => (has_one_column ? inOneColumn(renderGutter) : renderGutter),
+    [has_one_column, renderGutter],
+  );
   const end = renderMore?.(hunks.length);
   return (
     <Diff
@@ -41,7 +60,8 @@ export default function DiffTable({
       widgets={widgets}
       tokens={tokens}
       optimizeSelection={view === 'split'}
-      {...(renderGutter && { renderGutter, className: 'has-buttons' })}
+      renderGutter={render}
+      className={cx(renderGutter !== renderNumber && 'has-buttons', has_one_column && 'has-one-column')}
     >
       {(all) => [
         ...all.map((hunk, at) => (
