@@ -74,6 +74,7 @@ const jumps: Record<string, string> = {
   a: '/agents',
   t: '/teams',
   r: '/runs',
+  m: '/mail',
   k: '/tasks',
   n: '/nodes',
 };
@@ -269,6 +270,12 @@ browserTest('every key on the sheet does what it says', { timeout: 180_000 }, as
   await page.getByRole('dialog').waitFor({ state: 'detached' });
   const isJump = (row: string) => row.startsWith('Everywhere: g ');
   expect(rows.filter((row) => !isJump(row))).toEqual(Object.keys(presses));
+  expect(
+    rows
+      .filter(isJump)
+      .map((row) => row.at(-1))
+      .sort(),
+  ).toEqual(Object.keys(jumps).sort());
   for (const row of rows.filter(isJump)) {
     const letter = row.at(-1)!;
     await page.keyboard.press('g');

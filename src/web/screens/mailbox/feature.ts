@@ -15,7 +15,7 @@ const screen = createRoute({
 
 export const mailbox = {
   routes: [screen] as const,
-  places: [{ to: '/mail', label: 'Mail', icon: Mail, group: 'Work', useCount: useUnacknowledged }],
+  places: [{ to: '/mail', label: 'Mail', icon: Mail, group: 'Work', jump: 'm', useCount: useUnacknowledged }],
   run_panel: part(async () => (await import('./run-panel.tsx')).RunPanel),
   member_tab: {
     name: 'mailbox',
