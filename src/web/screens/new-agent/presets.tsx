@@ -82,12 +82,12 @@ function noteOf({ installed, signed_in }: PresetRecord): string {
   return installed && signed_in === 'no' ? ' (not signed in)' : '';
 }
 
-/** One line, which is reserved while the presets are loading. */
+/** Two lines, which most texts fit in, are reserved while the presets are loading. */
 function About({ preset }: { preset: PresetRecord | undefined }) {
   const missing = preset && missingIn(preset);
   const text = preset ? `${preset.description}${preset.version ? ` · ${preset.version}` : ''}` : '\u00a0';
   return (
-    <span title={text.trim()} className={cx('block truncate', missing && 'text-warning')}>
+    <span className={cx('block min-h-[2lh] break-words', missing && 'text-warning')}>
       {missing === 'program' ? 'Not installed' : missing === 'sign_in' ? 'Not signed in' : text}
     </span>
   );
