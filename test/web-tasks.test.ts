@@ -75,9 +75,17 @@ browserTest('a card can be moved with keys and with its menu, and keeps the focu
   await page.keyboard.press('Control+k');
   await page.getByRole('combobox', { name: 'Search and commands' }).fill(key.toLowerCase());
   await page.getByRole('option', { name: `${key} Moved by hand` }).click();
-  await page.getByRole('region', { name: `Task ${key}` }).waitFor();
+  const panel = page.getByRole('region', { name: `${key} Moved by hand` });
+  await panel.waitFor();
   await column(page, 'To do').waitFor();
-  await page.getByRole('button', { name: 'Back to tasks' }).click();
+  await panel.getByRole('button', { name: 'Close' }).click();
+  await panel.waitFor({ state: 'detached' });
+  // As every panel, it closes on Escape wherever the focus is.
+  await column(page, 'In review').getByRole('link', { name: 'Moved by hand' }).click();
+  await panel.waitFor();
+  await page.getByRole('combobox', { name: 'Team' }).focus();
+  await page.keyboard.press('Escape');
+  await panel.waitFor({ state: 'detached' });
 
   // The column of cancelled tasks is folded, and keeps the focus of a card that moves into it.
   const cancelled = column(page, 'Cancelled');

@@ -5,6 +5,7 @@
 import { ArrowLeft, X } from 'lucide-react';
 import { type ReactNode, useEffect, useRef } from 'react';
 import { IconButton } from './button.tsx';
+import { cx } from './cx.ts';
 
 /** The list beside the panel. */
 export function BesidePanel({ is_open, children }: { is_open: boolean; children: ReactNode }) {
@@ -20,6 +21,7 @@ export function SidePanel({
   about,
   actions,
   back,
+  is_thread = false,
   onClose,
   children,
 }: {
@@ -29,6 +31,8 @@ export function SidePanel({
   actions?: ReactNode;
   /** The list, for screen readers: `Back to nodes`. */
   back: string;
+  /** The children fill the panel, which is wider, and scroll on their own. */
+  is_thread?: boolean;
   onClose: () => void;
   children: ReactNode;
 }) {
@@ -39,7 +43,10 @@ export function SidePanel({
     <section
       aria-label={title}
       data-panel
-      className="flex min-h-0 min-w-0 flex-1 flex-col border-line lg:w-120 lg:flex-none lg:border-l lg:transition-transform lg:starting:translate-x-8"
+      className={cx(
+        'flex min-h-0 min-w-0 flex-1 flex-col border-line lg:flex-none lg:border-l lg:transition-transform lg:starting:translate-x-8',
+        is_thread ? 'lg:w-140' : 'lg:w-120',
+      )}
     >
       <header className="flex min-h-12 shrink-0 items-center gap-1 border-line border-b px-3 py-1">
         <IconButton
@@ -52,7 +59,7 @@ export function SidePanel({
           <h2
             ref={heading}
             tabIndex={-1}
-            className="truncate font-semibold text-lg outline-none"
+            className="line-clamp-2 break-words font-semibold text-lg outline-none"
             title={title}
           >
             {title}
@@ -62,7 +69,9 @@ export function SidePanel({
         {actions}
         <IconButton label="Close" icon={<X aria-hidden />} onClick={onClose} className="max-lg:hidden" />
       </header>
-      <div className="scroll-y flex min-h-0 flex-1 flex-col gap-5 px-4 py-3">{children}</div>
+      <div className={cx('flex min-h-0 flex-1 flex-col', !is_thread && 'scroll-y gap-5 px-4 py-3')}>
+        {children}
+      </div>
     </section>
   );
 }

@@ -1,13 +1,13 @@
 /** An open task: its status and actions, its thread, and the form for a new message. */
 import { Link } from '@tanstack/react-router';
-import { ArrowLeft, Pencil, Search, X } from 'lucide-react';
+import { Pencil, Search, X } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
 import type { TeamRecord } from '../../api/queries.ts';
 import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
-import { cx } from '../../ui/cx.ts';
 import { Disclosure } from '../../ui/disclosure.tsx';
 import { FilterField } from '../../ui/filter-field.tsx';
 import { Select } from '../../ui/select.tsx';
+import { SidePanel } from '../../ui/side-panel.tsx';
 import { ActionError, Failed, Skeleton } from '../../ui/states.tsx';
 import { TaskFacts } from './card.tsx';
 import { columns, type TaskStatus } from './columns.ts';
@@ -30,7 +30,6 @@ export function Conversation({
   onMove,
   onEdit,
   onClose,
-  className,
 }: {
   shown: ShownTask;
   team: TeamRecord;
@@ -40,37 +39,20 @@ export function Conversation({
   onMove: (task: TaskRecord, status: TaskStatus) => void;
   onEdit: (task: TaskRecord) => void;
   onClose: () => void;
-  /** Its width. */
-  className: string;
 }) {
   const { task } = shown;
   const { q, thread } = search;
   const { read, messages, add } = useThread(task, { q, thread });
   const [answered, setAnswered] = useState<MessageRecord | null>(null);
-  const heading = useRef<HTMLHeadingElement>(null);
-  useEffect(() => heading.current?.focus(), []);
   return (
-    <section
-      aria-label={`Task ${task.key}`}
-      onKeyDown={(event) => {
-        // Menus and dialogs above the page handle Escape themselves.
-        const inside = event.currentTarget.contains(event.target as Node);
-        if (event.key === 'Escape' && inside && !event.defaultPrevented) onClose();
-      }}
-      className={cx('flex min-h-0 min-w-0 flex-col', className)}
+    <SidePanel
+      title={`${task.key} ${task.title}`}
+      back="tasks"
+      is_thread
+      actions={<IconButton label="Edit task" icon={<Pencil aria-hidden />} onClick={() => onEdit(task)} />}
+      onClose={onClose}
     >
-      <header className="flex shrink-0 flex-col gap-1 border-line border-b px-3 py-2">
-        <div className="flex items-start gap-1">
-          <IconButton label="Back to tasks" icon={<ArrowLeft aria-hidden />} onClick={onClose} />
-          <h2
-            ref={heading}
-            tabIndex={-1}
-            className="tap line-clamp-3 min-w-0 flex-1 break-words py-0.5 font-semibold text-lg outline-none"
-          >
-            <span className="text-muted">{task.key}</span> {task.title}
-          </h2>
-          <IconButton label="Edit task" icon={<Pencil aria-hidden />} onClick={() => onEdit(task)} />
-        </div>
+      <div className="flex shrink-0 flex-col gap-1 border-line border-b px-3 py-2">
         <div className="flex min-w-0 flex-wrap items-center gap-2 text-muted text-sm">
           <span className="w-32">
             <Select
@@ -105,7 +87,7 @@ export function Conversation({
             </Button>
           )}
         </div>
-      </header>
+      </div>
       {read.data ? (
         <Messages
           // Each search starts with a new scroll position.
@@ -138,7 +120,7 @@ export function Conversation({
           setAnswered(null);
         }}
       />
-    </section>
+    </SidePanel>
   );
 }
 

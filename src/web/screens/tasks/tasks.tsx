@@ -7,10 +7,10 @@ import { errorMessage } from '../../api/client.ts';
 import { elicitationsQuery, reviewsQuery, type TeamRecord, teamsQuery } from '../../api/queries.ts';
 import { NO_ROW_KEYS } from '../../shell/list-keys.ts';
 import { Button, buttonClass, floatingClass, IconButton } from '../../ui/button.tsx';
-import { cx } from '../../ui/cx.ts';
 import { FilterField } from '../../ui/filter-field.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
+import { BesidePanel, SidePanel } from '../../ui/side-panel.tsx';
 import { Empty, QueryState } from '../../ui/states.tsx';
 import { Board } from './board.tsx';
 import { columnLabel, countWaiting, matching, type TaskStatus } from './columns.ts';
@@ -42,18 +42,14 @@ export function Tasks() {
       rowKeys={NO_ROW_KEYS}
       primary={
         all.length > 0 && (
-          <button
-            type="button"
-            onClick={() => setDialog('new')}
-            className={cx(floatingClass, open && 'max-lg:hidden')}
-          >
+          <button type="button" onClick={() => setDialog('new')} className={floatingClass}>
             <Plus aria-hidden /> <span className="max-md:sr-only">New task</span>
           </button>
         )
       }
       toolbar={
         all.length > 0 && (
-          <div className={cx('flex min-w-0 flex-1 flex-wrap items-center gap-2', open && 'hidden lg:flex')}>
+          <div className="flex min-w-0 flex-1 flex-wrap items-center gap-2">
             <span className="w-36 sm:w-44">
               <Select
                 aria-label="Team"
@@ -133,10 +129,6 @@ export function Tasks() {
   );
 }
 
-/** Next to the board; it fills smaller screens. */
-const PANEL =
-  'flex-1 border-line lg:w-140 lg:flex-none lg:border-l lg:transition-transform lg:starting:translate-x-8';
-
 function TeamTasks({
   teams,
   search,
@@ -189,14 +181,7 @@ function TeamTasks({
   };
   return (
     <div className="flex h-full overflow-x-clip">
-      <div
-        className={cx(
-          'min-w-0 overflow-auto',
-          (open_id === undefined || !is_list) && 'flex-1',
-          open_id !== undefined && 'max-lg:hidden',
-          open_id !== undefined && is_list && 'w-80 shrink-0 border-line border-r',
-        )}
-      >
+      <BesidePanel is_open={open_id !== undefined}>
         <QueryState read={read}>
           {(tasks) =>
             tasks.length === 0 ? (
@@ -220,11 +205,10 @@ function TeamTasks({
             )
           }
         </QueryState>
-      </div>
+      </BesidePanel>
       {open ? (
         <Conversation
           key={open.task.id}
-          className={is_list ? 'flex-1' : PANEL}
           shown={open}
           team={teams.find(({ id }) => id === open.task.team_id)!}
           search={search}
@@ -237,11 +221,9 @@ function TeamTasks({
       ) : (
         open_id !== undefined &&
         read.data && (
-          <div className={is_list ? 'flex-1' : PANEL}>
-            <Empty title="This task does not exist.">
-              <Button onClick={close}>Show all tasks</Button>
-            </Empty>
-          </div>
+          <SidePanel title="This task does not exist." back="tasks" onClose={close}>
+            <p className="text-muted">It may have been deleted.</p>
+          </SidePanel>
         )
       )}
       <p aria-live="polite" className="sr-only">
